@@ -1,0 +1,1 @@
+"""Graph memory for AI agents: entities, dated facts and the episodes they came from."""

@@ -1,0 +1,1 @@
+"""Thin surfaces over `graphmem.memory`: the command line."""

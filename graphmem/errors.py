@@ -1,0 +1,91 @@
+"""Every error that graphmem raises on purpose.
+
+The tree (the builtin that each one also is stands in brackets)::
+
+    GraphMemError
+    ├── InvalidInput (ValueError)            a value that can't be taken: names field, value and limit
+    │   └── InvalidEntityName (ValueError)   a name with too little left after cleaning
+    ├── NotFound (LookupError)               an entity, edge or episode that isn't in the scope
+    ├── Conflict                             another row holds this unique key
+    ├── UnknownBackend (LookupError)         no installed backend serves this URL scheme
+    ├── MissingExtra (ImportError)           an optional dependency is absent: names the pip install
+    ├── ExtractionFailed                     an extractor gave nothing usable for one episode
+    └── BackendUnavailable (ConnectionError) the store can't be reached, opened or written
+        ├── NotADatabase                     the file is something else, or damaged
+        ├── StoreReadOnly                    the store can be read but not written
+        ├── StoreFull                        no space is left where the store is
+        └── SchemaTooNew                     written by a newer graphmem; nothing was touched
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BackendUnavailable",
+    "Conflict",
+    "ExtractionFailed",
+    "GraphMemError",
+    "InvalidEntityName",
+    "InvalidInput",
+    "MissingExtra",
+    "NotADatabase",
+    "NotFound",
+    "SchemaTooNew",
+    "StoreFull",
+    "StoreReadOnly",
+    "UnknownBackend",
+]
+
+
+class GraphMemError(Exception):
+    """Root of all errors raised by graphmem."""
+
+
+class InvalidInput(GraphMemError, ValueError):
+    """A value that can't be taken; the message names the field, the value and the limit."""
+
+
+class InvalidEntityName(InvalidInput):
+    """A name of which too little is left after cleaning."""
+
+
+class NotFound(GraphMemError, LookupError):
+    """Something that is not in the scope that was asked."""
+
+
+class Conflict(GraphMemError):
+    """Another row holds this unique key; nothing was written."""
+
+
+class UnknownBackend(GraphMemError, LookupError):
+    """No installed backend serves this URL scheme."""
+
+
+class MissingExtra(GraphMemError, ImportError):
+    """An optional dependency is absent; the message names the ``pip install`` that brings it."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs an optional dependency: pip install 'graphmem[{extra}]'")
+
+
+class ExtractionFailed(GraphMemError):
+    """An extractor gave nothing usable for an episode; the episode stays queued with this as its error."""
+
+
+class BackendUnavailable(GraphMemError, ConnectionError):
+    """The store can't be reached, opened or written; the message names the URL without a password."""
+
+
+class NotADatabase(BackendUnavailable):
+    """The file is not a graphmem store, or it is damaged."""
+
+
+class StoreReadOnly(BackendUnavailable):
+    """The store can be read but not written."""
+
+
+class StoreFull(BackendUnavailable):
+    """No space is left where the store is."""
+
+
+class SchemaTooNew(BackendUnavailable):
+    """The store was written by a newer graphmem; nothing was touched."""

@@ -1,0 +1,1 @@
+"""Writing to memory: the queue, extraction, resolution, supersession."""

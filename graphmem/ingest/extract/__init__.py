@@ -1,0 +1,1 @@
+"""Extractors: what an episode says, with and without a language model."""

@@ -1,0 +1,188 @@
+"""Entity types, edge types and well-known relations: the default ontology, and files that add to it."""
+
+from __future__ import annotations
+
+import logging
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from graphmem.errors import InvalidInput
+from graphmem.models import EdgeType
+from graphmem.text.normalise import canonical, relation_name
+
+_log = logging.getLogger(__name__)
+
+ENTITY_TYPES = (
+    "person",
+    "organization",
+    "location",
+    "event",
+    "project",
+    "decision",
+    "tool",
+    "technology",
+    "language",
+    "concept",
+    "file",
+    "config",
+)
+
+FLOW_WEIGHT: Mapping[EdgeType, float] = {
+    EdgeType.SEMANTIC: 1.0,
+    EdgeType.TEMPORAL: 0.9,
+    EdgeType.CAUSAL: 1.2,
+    EdgeType.ENTITY: 0.8,
+    EdgeType.CO_OCCURRENCE: 0.5,
+}
+"""How strongly each type of edge carries relevance in recall (MAGMA, arXiv 2601.03236)."""
+
+SINGLE_VALUED = frozenset(
+    {"works_at", "lives_in", "born_in", "manages", "married_to", "has_status", "has_budget", "deployed_on"}
+)
+
+MULTI_VALUED = frozenset(
+    {
+        "created",
+        "uses",
+        "implements",
+        "part_of",
+        "relates_to",
+        "mentioned_in",
+        "supersedes",
+        "conflicts_with",
+        "prefers",
+        "decided",
+        "similar_to",
+    }
+)
+
+_SYNONYMS = {
+    "works_at": "employed_by employed_at works_for work_at work_for is_employed_by has_job_at working_at working_for",
+    "lives_in": "resides_in live_in living_in lives_at is_living_in residing_in based_in resides_at",
+    "born_in": "was_born_in birthplace place_of_birth born_at",
+    "manages": "is_manager_of managing",
+    "married_to": "is_married_to spouse spouse_of wife_of husband_of is_spouse_of",
+    "has_status": "status status_is",
+    "has_budget": "budget budget_is",
+    "deployed_on": "is_deployed_on deployed_to runs_on hosted_on",
+    "created": "creates",
+    "uses": "use using utilizes",
+    "implements": "implement implementing",
+    "part_of": "is_part_of belongs_to",
+    "relates_to": "related_to is_related_to",
+    "prefers": "prefer",
+    "decided": "decides decided_on",
+    "mentioned_in": "is_mentioned_in",
+    "similar_to": "is_similar_to",
+    "is_a": "is_an is_kind_of is_type_of",
+}
+
+_TYPED = {
+    EdgeType.ENTITY: "is_a part_of instance_of alias_of same_as member_of contains",
+    EdgeType.TEMPORAL: "preceded_by followed_by happened_during",
+    EdgeType.CAUSAL: "caused triggered resulted_in led_to caused_by",
+    EdgeType.CO_OCCURRENCE: "co_occurs_with",
+}
+
+SHORT_NAMES = frozenset("c r d c# f# go js ts vi ai ml ui ux os qa hr uk eu un la ny sf dc nz 3m hp lg gm bp".split())
+"""Names of one or two characters that are names."""
+
+
+@dataclass(frozen=True)
+class Ontology:
+    """What kinds of things and facts there are.
+
+    Parameters
+    ----------
+    entity_types
+        Allowed types of entities; any other word becomes ``concept``.
+    single_valued
+        Relations of which a source has one at a time: a new one ends the old one.
+    synonyms
+        Relation → the relation it is stored as.
+    edge_type_of
+        Relation → its edge type where a caller states none.
+    short_names
+        Canonical names that may be shorter than three characters.
+    """
+
+    entity_types: frozenset[str] = frozenset(ENTITY_TYPES)
+    single_valued: frozenset[str] = SINGLE_VALUED
+    synonyms: Mapping[str, str] = field(
+        default_factory=lambda: {word: name for name, words in _SYNONYMS.items() for word in words.split()}
+    )
+    edge_type_of: Mapping[str, EdgeType] = field(
+        default_factory=lambda: {word: kind for kind, words in _TYPED.items() for word in words.split()}
+    )
+    short_names: frozenset[str] = SHORT_NAMES
+
+    def entity_type(self, declared: str | None) -> tuple[str, str | None]:
+        """Return (type, the declared word if it was not a known type)."""
+        word = canonical(declared or "concept")
+        return (word, None) if word in self.entity_types else ("concept", word[:64] or None)
+
+    def relation(self, stated: str) -> str:
+        """Return the relation under which a stated one is stored."""
+        name = relation_name(stated)
+        return self.synonyms.get(name, name)
+
+    def is_single_valued(self, relation: str) -> bool:
+        """Tell whether a source has at most one target of this relation at a time."""
+        return relation in self.single_valued
+
+    def edge_type(self, stated: str | None, relation: str) -> EdgeType:
+        """Return the edge type of an extracted fact: the stated one, or the relation's own, or semantic."""
+        if not stated:
+            return self.edge_type_of.get(relation, EdgeType.SEMANTIC)
+        if stated == "hierarchical":
+            return EdgeType.ENTITY
+        try:
+            return EdgeType(stated)
+        except ValueError:
+            _log.warning("unknown edge type %r of relation %r: taken as semantic", stated[:40], relation)
+            return EdgeType.SEMANTIC
+
+    def extended(
+        self,
+        *,
+        entity_types: Iterable[str] = (),
+        single_valued: Iterable[str] = (),
+        synonyms: Mapping[str, str] | None = None,
+        short_names: Iterable[str] = (),
+    ) -> Ontology:
+        """Return an ontology that knows these too."""
+        return Ontology(
+            entity_types=self.entity_types | {canonical(t) for t in entity_types},
+            single_valued=self.single_valued | {relation_name(r) for r in single_valued},
+            synonyms={
+                **self.synonyms,
+                **{relation_name(a): relation_name(b) for a, b in (synonyms or {}).items()},
+            },
+            edge_type_of=self.edge_type_of,
+            short_names=self.short_names | {canonical(n) for n in short_names},
+        )
+
+    @classmethod
+    def load(cls, path: str | Path) -> Ontology:
+        """Read a TOML file that adds to the default ontology.
+
+        Its keys: ``entity_types``, ``single_valued``, ``short_names`` (lists) and ``[synonyms]`` (a table).
+
+        Raises
+        ------
+        InvalidInput
+            If the file can't be read, is no TOML or has other keys.
+        """
+        try:
+            data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise InvalidInput(f"ontology file {path}: {error}") from error
+        known = {"entity_types", "single_valued", "synonyms", "short_names"}
+        if unknown := data.keys() - known:
+            raise InvalidInput(f"ontology file {path}: unknown keys {sorted(unknown)}, known are {sorted(known)}")
+        return cls().extended(**data)
+
+
+DEFAULT_ONTOLOGY = Ontology()

@@ -1,0 +1,1 @@
+"""Answering from memory: seeds, traversal and scoring; pure functions over a `Subgraph`."""

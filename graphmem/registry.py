@@ -1,0 +1,55 @@
+"""Finds the store for a URL among the installed backends (entry points ``graphmem.backends``)."""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import EntryPoint, entry_points
+
+from graphmem.errors import InvalidInput, UnknownBackend
+from graphmem.protocols import GraphBackend
+
+GROUP = "graphmem.backends"
+_ALIASES = {"bolt": "neo4j"}
+_EXTRAS = {"neo4j": "neo4j"}
+
+
+def installed_backends() -> dict[str, EntryPoint]:
+    """Return the installed backends by name, without importing any."""
+    return {entry.name: entry for entry in entry_points(group=GROUP)}
+
+
+def open_backend(url: str, **options: object) -> GraphBackend:
+    """Open the store that a URL names.
+
+    Parameters
+    ----------
+    url
+        ``sqlite:///relative.db``, ``sqlite:////absolute.db``, ``memory://``, or the scheme of an
+        installed plugin. What stands before ``+`` or ``:`` in the scheme chooses the backend.
+    **options
+        Passed to the backend's ``open_backend(url, **options)``.
+
+    Raises
+    ------
+    InvalidInput
+        If it isn't a URL.
+    UnknownBackend
+        If no installed backend serves the scheme; the message names the extra to install.
+    BackendUnavailable
+        If the store can't be opened.
+    """
+    match = re.match(r"([a-z][a-z0-9]*)(\+[a-z0-9]+)?:", url)
+    if match is None:
+        raise InvalidInput(f"store URL {masked(url)!r}: expected scheme:…, for example sqlite:///memory.db")
+    scheme = _ALIASES.get(match[1], match[1])
+    found = installed_backends()
+    if scheme not in found:
+        hint = f"pip install 'graphmem[{_EXTRAS[scheme]}]'" if scheme in _EXTRAS else "install its plugin"
+        raise UnknownBackend(f"no backend for {scheme}:// is installed (found: {', '.join(sorted(found))}); {hint}")
+    backend: GraphBackend = found[scheme].load()(url, **options)
+    return backend
+
+
+def masked(url: str) -> str:
+    """Return the URL with its password hidden, fit for messages and logs."""
+    return re.sub(r"(?<=://)([^/@\s:]*):[^/\s]*@", r"\1:***@", url)

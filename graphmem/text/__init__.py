@@ -1,0 +1,1 @@
+"""Pure functions over text: cleaning of names, words of a question, dates."""

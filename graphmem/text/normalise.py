@@ -1,0 +1,95 @@
+"""Cleaning of names, relations and facts (spec: normalisation of names). Pure functions."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection
+
+from graphmem.errors import InvalidEntityName, InvalidInput
+from graphmem.models import MAX_FACT_BYTES, MAX_NAME_BYTES, MAX_RELATION_BYTES
+
+MIN_NAME_LENGTH = 3
+
+# control characters but tab and line ends (they are white space), zero-width, bidirectional controls
+_INVISIBLE = re.compile(
+    "[\u0000-\u0008\u000e-\u001b\u007f-\u0084\u0086-\u009f\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\ud800-\udfff]"
+)
+_SPACE = re.compile(r"\s+")
+_NOT_WORD = re.compile(r"[^\w]+|_+")
+
+
+def clean(text: str, max_bytes: int) -> str:
+    """Return `text` in NFKC, without invisible characters, white space collapsed, cut to `max_bytes` of UTF-8.
+
+    The cut falls between characters. Cleaning twice changes nothing.
+    """
+    if len(text) > max_bytes * 8:
+        text = text[: max_bytes * 8]  # a megabyte isn't worth normalising for its first 512 bytes
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
+    text = _SPACE.sub(" ", _INVISIBLE.sub("", text)).strip()
+    if len(text) * 4 > max_bytes:
+        text = text.encode()[:max_bytes].decode(errors="ignore").strip()
+    return text
+
+
+def display_name(name: str) -> str:
+    """Return the form of a name that people see."""
+    return clean(name, MAX_NAME_BYTES)
+
+
+def canonical(name: str) -> str:
+    """Return the form under which a name is found: cleaned and lower-cased (not case-folded: "ß" stays)."""
+    return clean(clean(name, MAX_NAME_BYTES).lower(), MAX_NAME_BYTES)
+
+
+def require_name(name: str, allowed: Collection[str] = ()) -> tuple[str, str]:
+    """Return (display form, canonical form) of a name that may become an entity.
+
+    Parameters
+    ----------
+    name
+        Any text.
+    allowed
+        Canonical names that may be shorter than the limit (C, R, Go, …).
+
+    Raises
+    ------
+    InvalidEntityName
+        If fewer than 3 characters are left. A wide character (Han, Kana, Hangul) counts as two: names
+        of two such characters are the rule where they are used.
+    """
+    shown = display_name(name)
+    key = canonical(shown)
+    if len(key) < MIN_NAME_LENGTH and key not in allowed and _width(key) < MIN_NAME_LENGTH:
+        raise InvalidEntityName(
+            f"entity name {name[:80]!r}: {len(key)} characters after cleaning, at least {MIN_NAME_LENGTH} are needed"
+        )
+    if not any(c.isalnum() for c in key) and not any(unicodedata.category(c) == "So" for c in key):
+        raise InvalidEntityName(f"entity name {name[:80]!r}: no letter, digit or symbol in it")
+    return shown, key
+
+
+def _width(text: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(c) == "W" and c.isalpha() else 1 for c in text)
+
+
+def relation_name(relation: str) -> str:
+    """Return a verb phrase in snake_case, as it is stored: "Works at" gives "works_at".
+
+    Raises
+    ------
+    InvalidInput
+        If no letter or digit is in it.
+    """
+    words = _NOT_WORD.sub(" ", clean(relation, MAX_RELATION_BYTES).lower()).split()
+    name = clean("_".join(words), MAX_RELATION_BYTES).strip("_")
+    if not name:
+        raise InvalidInput(f"relation {relation[:80]!r}: no letter or digit in it")
+    return name
+
+
+def fact_text(fact: str) -> str:
+    """Return a fact's sentence, cleaned and cut to 2,048 bytes."""
+    return clean(fact, MAX_FACT_BYTES)
