@@ -1,0 +1,173 @@
+"""What callers hand in: turns of a conversation, documents, ready-made triples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field
+
+from graphmem.errors import InvalidInput
+from graphmem.models import Confidence, Episode, Model, Properties, Scope, Text, UTCDateTime, utc_now
+
+INJECTION_FLAG = "has_injection_flags"
+
+
+class Turn(Model):
+    """One message of a conversation.
+
+    Parameters
+    ----------
+    text
+        What was said.
+    speaker
+        Who said it, by name; "I" in the text means them.
+    role
+        ``user``, ``assistant``, ``tool``, …; what tools say is stored but not extracted.
+    session_id
+        The conversation that it belongs to.
+    occurred_at
+        When it was said, aware; "yesterday" in the text counts from here. Defaults to now.
+    external_id
+        The caller's own id: taking it in again does nothing.
+    metadata
+        Anything scalar that should stay with it.
+    has_injection_flags
+        True if the caller's own detector distrusts it: it is stored but not extracted.
+    """
+
+    text: Text = Field(min_length=1)
+    speaker: Text | None = None
+    role: Text | None = None
+    session_id: Text | None = None
+    occurred_at: UTCDateTime | None = None
+    external_id: Text | None = None
+    metadata: Properties = {}
+    has_injection_flags: bool = False
+
+    def to_episode(self, scope: Scope) -> Episode:
+        """Return the episode that is stored for this turn."""
+        now = utc_now()
+        return Episode(
+            scope=scope,
+            source="message",
+            text=self.text,
+            session_id=self.session_id,
+            role=self.role,
+            speaker=self.speaker,
+            occurred_at=self.occurred_at or now,
+            recorded_at=now,
+            metadata={**self.metadata, INJECTION_FLAG: True} if self.has_injection_flags else self.metadata,
+            external_id=self.external_id,
+        )
+
+
+class Document(Model):
+    """A passage of text: a file, a page, a note. Split long ones before: `graphmem ingest` does."""
+
+    text: Text = Field(min_length=1)
+    title: Text | None = None
+    occurred_at: UTCDateTime | None = None
+    external_id: Text | None = None
+    metadata: Properties = {}
+    has_injection_flags: bool = False
+
+    def to_episode(self, scope: Scope) -> Episode:
+        """Return the episode that is stored for this document."""
+        now = utc_now()
+        return Episode(
+            scope=scope,
+            source="document",
+            text=self.text,
+            title=self.title,
+            occurred_at=self.occurred_at or now,
+            recorded_at=now,
+            metadata={**self.metadata, INJECTION_FLAG: True} if self.has_injection_flags else self.metadata,
+            external_id=self.external_id,
+        )
+
+
+class Triple(Model):
+    """A ready-made fact.
+
+    Parameters
+    ----------
+    subject, relation, object
+        Names and a verb phrase, in any casing.
+    subject_type, object_type
+        Entity types; where unstated, the well-known relation tells, else ``concept``.
+    edge_type
+        One of the five edge types; where unstated, the relation's own, else ``semantic``.
+    fact
+        The fact as a sentence; "subject relation object" where empty.
+    confidence
+        In [0, 1].
+    valid_from, valid_to
+        When it held; valid_from defaults to the time of its episode.
+    source
+        `external_id` of the episode that it comes from; an unknown one makes an episode of that id.
+    metadata
+        Stored as the properties of the edge.
+    """
+
+    subject: Text
+    relation: Text
+    object: Text
+    subject_type: str | None = None
+    object_type: str | None = None
+    edge_type: str | None = None
+    fact: Text = ""
+    confidence: Confidence = 1.0
+    valid_from: UTCDateTime | None = None
+    valid_to: UTCDateTime | None = None
+    source: Text | None = None
+    metadata: Properties = {}
+
+    @classmethod
+    def of(cls, value: TripleLike) -> Triple:
+        """Read a triple from itself, a mapping of its fields, or (subject, relation, object).
+
+        Raises
+        ------
+        InvalidInput
+            If it is none of these.
+        """
+        if isinstance(value, Triple):
+            return value
+        if isinstance(value, Mapping):
+            return cls(**dict(value))
+        if isinstance(value, str) or len(value) != 3:
+            raise InvalidInput(f"triple {value!r:.120}: expected (subject, relation, object), a mapping or a Triple")
+        subject, relation, target = value
+        return cls(subject=subject, relation=relation, object=target)
+
+
+Item = Turn | Document
+TripleLike = Triple | Mapping[str, Any] | Sequence[str]
+ItemLike = Turn | Document | Mapping[str, Any] | str
+
+
+def to_item(value: ItemLike, **fields: Any) -> Item:
+    """Read a turn or document from itself, its text, or a mapping of its fields (with a title: a document)."""
+    if isinstance(value, (Turn, Document)):
+        if fields:
+            raise InvalidInput(f"fields {sorted(fields)} can't be added to a {type(value).__name__}")
+        return value
+    data: dict[str, Any] = {"text": value, **fields} if isinstance(value, str) else {**value, **fields}
+    return Document(**data) if "title" in data else Turn(**data)
+
+
+def to_time(value: datetime | str) -> datetime:
+    """Read an aware time from itself or ISO 8601 text (a bare date is midnight UTC).
+
+    Raises
+    ------
+    InvalidInput
+        If it is naive or no time.
+    """
+    from graphmem.models import AsOf
+
+    if isinstance(value, str) and len(value) == 10:
+        value = f"{value}T00:00:00Z"
+    return AsOf(valid=value).valid

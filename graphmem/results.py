@@ -1,0 +1,164 @@
+"""What reads and loads return to callers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pydantic import Field
+
+from graphmem.models import AsOf, EdgeType, Model, Properties, UTCDateTime
+
+
+class Seed(Model):
+    """An entity from which a recall started, and why.
+
+    `text` and `structural` are in [0, 1]; ``score = text × (1 − w) + structural × w`` (spec: seeds).
+    """
+
+    entity_id: str
+    name: str
+    entity_type: str
+    score: float
+    text: float
+    structural: float
+
+
+class ScoreParts(Model):
+    """The factors of a fact's score; their product is the score.
+
+    Attributes
+    ----------
+    seed
+        Score of the seed, in [0, 1].
+    proximity
+        1 / (1 + hop).
+    confidence
+        Effective confidence: ``min(1, confidence × (1 + 0.2 × ln(1 + retrieval_count)))`` (A-MEM).
+    edge_type
+        Flow weight of the edge type.
+    recency
+        ``min(1 + 1 / (1 + age_days × rate), 2)``, or 1 when the rate is 0.
+    relevance
+        ``1 + weight × share``: share of the question's weighted words that the fact has, in [0, 1].
+    """
+
+    seed: float
+    proximity: float
+    confidence: float
+    edge_type: float
+    recency: float = 1.0
+    relevance: float = 1.0
+
+
+class Fact(Model):
+    """One version of a fact, with the names of its ends; from a recall also with score, path and reason."""
+
+    id: str
+    source: str
+    relation: str
+    target: str
+    fact: str
+    edge_type: EdgeType
+    confidence: float
+    valid_from: UTCDateTime
+    valid_to: UTCDateTime | None = None
+    recorded_at: UTCDateTime
+    expired_at: UTCDateTime | None = None
+    superseded_by: str | None = None
+    source_id: str
+    target_id: str
+    episode_ids: tuple[str, ...] = ()
+    retrieval_count: float = 0.0
+    properties: Properties = {}
+    score: float | None = None
+    hop: int | None = None
+    seed: str | None = Field(None, description="name of the seed that it was reached from")
+    path: tuple[str, ...] = Field((), description="names from the seed to the nearer end, the seed first")
+    parts: ScoreParts | None = None
+
+    def __str__(self) -> str:
+        since = f"since {self.valid_from:%Y-%m-%d}"
+        until = f", until {self.valid_to:%Y-%m-%d}" if self.valid_to else ""
+        return f"{self.fact} ({since}{until}) [confidence: {self.confidence:.2f}]"
+
+
+class RecallResult(Model):
+    """Facts for a question, best first, with the seeds that led to them.
+
+    `degraded` names the parts that were away while it was made; what is there is right all the same.
+    """
+
+    query: str
+    facts: tuple[Fact, ...]
+    seeds: tuple[Seed, ...]
+    as_of: AsOf | None = None
+    degraded: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[Fact]:  # type: ignore[override]
+        return iter(self.facts)
+
+    def __len__(self) -> int:
+        return len(self.facts)
+
+
+class Diff(Model):
+    """What happened between two times.
+
+    `began`: facts that became true; `ended`: facts that stopped being true; `learned`: facts that were recorded.
+    `truncated`: at least one list was cut at the limit.
+    """
+
+    began: tuple[Fact, ...]
+    ended: tuple[Fact, ...]
+    learned: tuple[Fact, ...]
+    truncated: bool = False
+
+
+class Rejected(Model):
+    """An item that could not be taken, and why."""
+
+    item: str
+    reason: str
+
+
+class LoadReport(Model):
+    """What a load did.
+
+    Attributes
+    ----------
+    received
+        Items given.
+    stored
+        Episodes that are new.
+    known
+        Items that were there already, by `external_id`.
+    skipped
+        Episodes stored but not extracted, because of the gate.
+    extracted
+        Episodes extracted by the end of the load.
+    failed
+        Episodes whose extraction failed for good, or waits for its next try.
+    entities, edges
+        New rows; `supported`: facts stated again; `ended`: facts closed.
+    rejected
+        Items refused, at most 1,000 of them; `rejected_count` counts all.
+    dropped
+        What extractors and limits left out, by reason.
+    seconds
+        Wall time.
+    """
+
+    received: int = 0
+    stored: int = 0
+    known: int = 0
+    skipped: int = 0
+    extracted: int = 0
+    failed: int = 0
+    entities: int = 0
+    edges: int = 0
+    supported: int = 0
+    ended: int = 0
+    rejected: tuple[Rejected, ...] = ()
+    rejected_count: int = 0
+    dropped: dict[str, int] = {}
+    seconds: float = 0.0

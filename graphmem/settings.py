@@ -1,0 +1,98 @@
+"""Settings: keyword arguments, then ``GRAPHMEM_…`` variables, then ``graphmem.toml``, then these defaults."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+
+from graphmem.errors import InvalidInput
+from graphmem.registry import masked
+
+Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1)]
+Seconds = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
+
+
+class Settings(BaseSettings):
+    """Every setting of graphmem with its default; read when a memory is opened, never at import.
+
+    Raises
+    ------
+    InvalidInput
+        If a value doesn't fit or a name isn't known; the message names both.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix="GRAPHMEM_", toml_file="graphmem.toml", frozen=True, extra="forbid", validate_default=False
+    )
+
+    store: str = Field("sqlite:///graphmem.db", description="URL of the store")
+    scope: str = Field("default", description="domain, or domain/project, percent-encoded")
+    ontology: Path | None = Field(None, description="TOML file that adds to the default ontology")
+
+    extractor: str = Field("auto", description="auto, spacy, none, recorded:FILE or llm:PROVIDER:MODEL")
+    contradiction_check: bool = Field(False, description="ask the LLM which known facts a new one contradicts")
+    detect_injection: bool = Field(False, description="store, but don't extract, text that looks like an injection")
+    context_turns: int = Field(4, ge=0, description="earlier user turns of the session that an extractor sees")
+    extraction_timeout: Seconds = Field(15.0, description="seconds that an LLM may take for one episode")
+    extraction_concurrency: Count = Field(4, description="LLM calls at once")
+    max_attempts: Count = Field(3, description="tries to extract an episode")
+    retry_delay: Seconds = Field(5.0, description="seconds before the second try; doubles each time")
+    claim_seconds: Seconds = Field(120.0, description="how long a worker holds the episodes that it took")
+    batch_size: Count = Field(1000, description="triples or episodes in one transaction of a bulk load")
+
+    recall_limit: Count = Field(10, description="facts that a recall returns")
+    max_hops: int = Field(2, ge=0, le=6, description="hops from the seeds")
+    max_seeds: Count = Field(10, description="entities that a recall starts from")
+    max_frontier: Count = Field(300, description="nodes that a hop starts from")
+    seed_structural_weight: Share = Field(0.4, description="weight of connectedness against text in a seed's score")
+    fact_text_weight: Annotated[float, Field(ge=0.0, le=10.0, allow_inf_nan=False)] = Field(
+        1.0, description="how much words that a fact shares with the question raise its score; 0 is off"
+    )
+    temporal_decay_rate: Annotated[float, Field(ge=0.0, le=10.0, allow_inf_nan=False)] = Field(
+        0.0, description="how fast older facts lose against newer ones; 0 is off"
+    )
+    context_window: Count = Field(128_000, description="tokens that the model reads at once")
+    context_share: Share = Field(0.04, description="share of the window that context() may fill")
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            lines = [f"setting {'.'.join(map(str, e['loc']))}: {e['msg']} (got {e['input']!r})" for e in error.errors()]
+            raise InvalidInput("; ".join(lines)) from error
+
+    @classmethod
+    def load(cls, config: str | Path | None = None, **values: Any) -> Settings:
+        """Read the settings, with another TOML file in place of ``graphmem.toml`` if one is given."""
+        if config is None:
+            return cls(**values)
+        path = Path(config)
+        if not path.is_file():
+            raise InvalidInput(f"config file {path}: there is no such file")
+
+        class FromFile(cls):
+            model_config = SettingsConfigDict(toml_file=path)
+
+        return FromFile(**values)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Order the sources; `.env` files and secret files are not read."""
+        del dotenv_settings, file_secret_settings
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+
+    def shown(self) -> dict[str, Any]:
+        """Return the settings fit for printing: no password in a URL."""
+        values = self.model_dump(mode="json")
+        return {**values, "store": masked(self.store)}
