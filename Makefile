@@ -1,0 +1,52 @@
+# Everything here runs from .venv, which is made from requirements.lock: by uv where it is installed,
+# else by Python's own venv and pip. Nothing else is needed but Python 3.11 or later and a package index.
+#
+#   make demo    a conversation of many sessions goes in, dated facts come out
+#   make test    the whole test suite
+#   make lint    ruff, check and format
+#   make types   basedpyright, strict
+#   make soak    the long forms of the crash and isolation tests
+#   make bench   speed against plain sqlite3
+#   make lock    resolve requirements.lock anew (needs uv)
+#   make clean   remove what the others made, .venv too
+
+.POSIX:
+.PHONY: demo test lint types soak bench lock clean
+.DEFAULT_GOAL := test
+
+BIN = .venv/bin
+READY = .venv/.ready
+
+demo: $(READY)
+	@$(BIN)/graphmem demo
+
+test: $(READY)
+	$(BIN)/python -m pytest $(ARGS)
+
+soak: $(READY)
+	GRAPHMEM_SOAK=1 $(BIN)/python -m pytest -m soak -o timeout=3600 $(ARGS)
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/basedpyright
+
+bench: $(READY)
+	$(BIN)/python tests/bench/speed.py --json $(ARGS)
+
+# --universal and the lowest Python make one file for 3.11 and later on Linux and macOS. No index is
+# written into it: whichever one uv or pip is set up with serves, and the hashes say whether it is right.
+lock:
+	uv pip compile pyproject.toml -o requirements.lock --quiet --universal --python-version 3.11 \
+	  --extra all --group dev --generate-hashes --no-emit-index-url --no-annotate \
+	  --custom-compile-command "make lock" $(ARGS)
+
+clean:
+	rm -rf .venv dist build .pytest_cache .ruff_cache .hypothesis
+	find graphmem backends tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): requirements.lock pyproject.toml .ci/environment
+	@sh .ci/environment .venv
+	@touch $@
