@@ -1,0 +1,116 @@
+"""Which rows a query asks for: plain predicates, one per kind of row."""
+
+from __future__ import annotations
+
+import string
+import unicodedata
+from collections.abc import Sequence
+from datetime import datetime
+
+from graphmem.models import AsOf, Edge, EdgeQuery, EdgeType, Entity, EntityQuery, Episode, EpisodeQuery, is_visible
+
+_ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+
+NAME_WEIGHT = 10
+
+
+def entity_matches(entity: Entity, query: EntityQuery) -> bool:
+    """Tell whether a query asks for this entity."""
+    named = query.ids is not None and entity.id in query.ids
+    if query.ids is not None and not named:
+        return False
+    if query.entity_types is not None and entity.entity_type not in query.entity_types:
+        return False
+    if entity.archived_at is not None and not (query.archived or named):
+        return False
+    return query.as_of is None or _entity_is_there(entity, query.as_of)
+
+
+def _entity_is_there(entity: Entity, as_of: AsOf) -> bool:
+    return (
+        entity.recorded_at <= as_of.known
+        and entity.first_seen_at <= as_of.valid
+        and (entity.valid_from is None or entity.valid_from <= as_of.valid)
+        and (entity.valid_to is None or as_of.valid < entity.valid_to)
+    )
+
+
+def edge_matches(edge: Edge, query: EdgeQuery, now: datetime) -> bool:
+    """Tell whether a query asks for this version of a fact."""
+    if query.versions == "active" and not edge.is_active:
+        return False
+    if query.versions == "visible" and not edge_is_visible(edge, query.as_of, now):
+        return False
+    return (
+        (query.ids is None or edge.id in query.ids)
+        and (query.source_ids is None or edge.source_id in query.source_ids)
+        and (query.target_ids is None or edge.target_id in query.target_ids)
+        and (query.touching is None or edge.source_id in query.touching or edge.target_id in query.touching)
+        and (query.relations is None or edge.relation in query.relations)
+        and (query.edge_types is None or edge.edge_type in query.edge_types)
+        and (query.keys is None or edge.key in query.keys)
+        and (query.slots is None or (edge.source_id, edge.relation) in query.slots)
+        and (query.text is None or _contains(edge, query.text))
+        and (query.window is None or _in_window(edge, *query.window))
+    )
+
+
+def edge_is_visible(edge: Edge, as_of: AsOf | None, now: datetime) -> bool:
+    """Tell whether a read sees this version of a fact (`graphmem.models.is_visible`)."""
+    return is_visible(edge.valid_from, edge.valid_to, edge.recorded_at, edge.expired_at, as_of, now)
+
+
+def _contains(edge: Edge, text: str) -> bool:
+    piece = text.translate(_ASCII_LOWER)
+    return piece in edge.fact.translate(_ASCII_LOWER) or piece in edge.relation.translate(_ASCII_LOWER)
+
+
+def _in_window(edge: Edge, axis: str, after: datetime, until: datetime) -> bool:
+    moment: datetime | None = getattr(edge, axis)
+    return moment is not None and after < moment <= until
+
+
+def episode_matches(episode: Episode, query: EpisodeQuery) -> bool:
+    """Tell whether a query asks for this episode; `before` is left to the caller, who knows the other episode."""
+    return (
+        (query.ids is None or episode.id in query.ids)
+        and (query.external_ids is None or episode.external_id in query.external_ids)
+        and (query.session_id is None or episode.session_id == query.session_id)
+        and (query.state is None or episode_state(episode) == query.state)
+        and (
+            query.as_of is None
+            or (episode.recorded_at <= query.as_of.known and episode.occurred_at <= query.as_of.valid)
+        )
+    )
+
+
+def episode_state(episode: Episode) -> str:
+    """Return where an episode is on its way: processed, pending, or failed (tried, and no next try is set)."""
+    if episode.processed_at is not None:
+        return "processed"
+    return "failed" if episode.error is not None and episode.retry_at is None else "pending"
+
+
+def best_first(edge: Edge) -> tuple[float, str]:
+    """Sort key: confidence descending, then id."""
+    return (-edge.confidence, edge.id)
+
+
+def follows(edge: Edge, edge_types: Sequence[EdgeType], as_of: AsOf | None, now: datetime) -> bool:
+    """Tell whether a traversal takes this edge; no types means all."""
+    return (not edge_types or edge.edge_type in edge_types) and edge_is_visible(edge, as_of, now)
+
+
+def tokens(text: str) -> list[str]:
+    """Split a text into lower-case words of letters and digits, without diacritics."""
+    plain = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c)).lower()
+    return "".join(c if c.isalnum() else " " for c in plain).split()
+
+
+def text_score(entity: Entity, prefixes: Sequence[str]) -> float:
+    """Return how often the words of an entity begin with one of the prefixes, the name counted ten times."""
+
+    def hits(text: str) -> int:
+        return sum(token.startswith(prefix) for token in tokens(text) for prefix in prefixes)
+
+    return NAME_WEIGHT * hits(entity.name) + hits(entity.summary)

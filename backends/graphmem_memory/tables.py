@@ -1,0 +1,195 @@
+"""Rows in dicts, with indexes and an undo journal."""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from heapq import merge
+from threading import RLock
+from typing import Generic, Protocol, TypeVar
+
+from graphmem.models import Alias, Edge, Entity, Episode, Mention, Scope
+
+
+class Row(Protocol):
+    """What every row has."""
+
+    @property
+    def scope(self) -> Scope:
+        """Whose row it is."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AliasRow:
+    """An alias with its scope."""
+
+    scope: Scope
+    alias: Alias
+
+
+@dataclass(frozen=True, slots=True)
+class MentionRow:
+    """A mention with its scope."""
+
+    scope: Scope
+    mention: Mention
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRow:
+    """Who holds an episode, and until when."""
+
+    scope: Scope
+    owner: str
+    until: datetime
+
+
+K = TypeVar("K", str, tuple[str, ...])
+R = TypeVar("R", bound=Row)
+
+Undo = Callable[[], None]
+
+
+class Table(Generic[K, R]):
+    """Rows by key, each scope's keys in order, and indexes; every change leaves its undo in the journal.
+
+    Parameters
+    ----------
+    journal
+        Where the way back of each change is written.
+    indexes
+        Name of an index → the values under which it files a row.
+    """
+
+    def __init__(self, journal: list[Undo], indexes: Mapping[str, Callable[[R], Iterable[Hashable]]]) -> None:
+        self._journal = journal
+        self._indexes = indexes
+        self._rows: dict[K, R] = {}
+        self._keys: dict[Scope, list[K]] = {}
+        self._filed: dict[tuple[str, Hashable], set[K]] = {}
+
+    def get(self, key: K) -> R | None:
+        """Return a row or None."""
+        return self._rows.get(key)
+
+    def put(self, key: K, row: R | None) -> None:
+        """Insert or replace a row, or with None delete it."""
+        old = self._set(key, row)
+        self._journal.append(lambda: self._undo(key, old))
+
+    def _undo(self, key: K, old: R | None) -> None:
+        self._set(key, old)
+
+    def _set(self, key: K, row: R | None) -> R | None:
+        old = self._rows.pop(key, None)
+        if old is not None:
+            for where in self._places(old):
+                self._filed[where].discard(key)
+            keys = self._keys[old.scope]
+            del keys[bisect_right(keys, key) - 1]
+        if row is not None:
+            self._rows[key] = row
+            for where in self._places(row):
+                self._filed.setdefault(where, set()).add(key)
+            insort(self._keys.setdefault(row.scope, []), key)
+        return old
+
+    def _places(self, row: R) -> Iterator[tuple[str, Hashable]]:
+        for name, values in self._indexes.items():
+            for value in values(row):
+                yield name, value
+
+    def keys_of(self, index: str, values: Iterable[Hashable]) -> set[K]:
+        """Return the keys of the rows that an index files under any of the values."""
+        found: set[K] = set()
+        for value in values:
+            found |= self._filed.get((index, value), set())
+        return found
+
+    def count(self, scope: Scope) -> int:
+        """Return how many rows a scope has."""
+        return len(self._keys.get(scope, ()))
+
+    def scopes(self) -> list[Scope]:
+        """Return the scopes that have rows."""
+        return [scope for scope, keys in self._keys.items() if keys]
+
+    def read(
+        self, scopes: Sequence[Scope], candidates: Iterable[K] | None = None, *, after: K | None = None
+    ) -> Iterator[R]:
+        """Yield the rows of some scopes in ascending order of key.
+
+        Parameters
+        ----------
+        scopes
+            Rows of other scopes are absent.
+        candidates
+            Keys to look at; None means all.
+        after
+            Only keys behind this one.
+        """
+        wanted = list(dict.fromkeys(scopes))
+        if candidates is not None:
+            found = (self._rows.get(key) for key in sorted(set(candidates)) if after is None or key > after)
+            yield from (row for row in found if row is not None and row.scope in wanted)
+            return
+        lists = (self._keys.get(scope, []) for scope in wanted)
+        tails = (keys[0 if after is None else bisect_right(keys, after) :] for keys in lists)
+        yield from (self._rows[key] for key in merge(*tails))
+
+
+class Store:
+    """All tables of one store, its lock, and the journal that makes changes all or nothing."""
+
+    def __init__(self) -> None:
+        self.lock = RLock()
+        self._journal: list[Undo] = []
+        self._depth = 0
+        self.entities = Table[str, Entity](
+            self._journal, {"name": lambda e: [(e.scope, e.canonical_name, e.entity_type)]}
+        )
+        self.aliases = Table[tuple[str, ...], AliasRow](
+            self._journal,
+            {"alias": lambda a: [(a.scope, a.alias.alias)], "entity": lambda a: [a.alias.entity_id]},
+        )
+        self.edges = Table[str, Edge](
+            self._journal,
+            {
+                "source": lambda e: [e.source_id],
+                "target": lambda e: [e.target_id],
+                "active": lambda e: [(e.scope, e.key)] if e.is_active else [],
+            },
+        )
+        self.episodes = Table[str, Episode](
+            self._journal,
+            {
+                "external": lambda e: [(e.scope, e.external_id)] if e.external_id is not None else [],
+                "unprocessed": lambda e: [e.scope.key] if e.processed_at is None else [],
+            },
+        )
+        self.mentions = Table[tuple[str, ...], MentionRow](
+            self._journal,
+            {"entity": lambda m: [m.mention.entity_id], "episode": lambda m: [m.mention.episode_id]},
+        )
+        self.claims = Table[str, ClaimRow](self._journal, {"owner": lambda c: [c.owner]})
+
+    @contextmanager
+    def all_or_nothing(self) -> Generator[None, None, None]:
+        """Hold the lock; what the block changed is undone if it raises. Blocks may be nested."""
+        with self.lock:
+            mark = len(self._journal)
+            self._depth += 1
+            try:
+                yield
+            except BaseException:
+                while len(self._journal) > mark:
+                    self._journal.pop()()
+                raise
+            finally:
+                self._depth -= 1
+                if self._depth == 0:
+                    self._journal.clear()

@@ -1,0 +1,125 @@
+"""Applying `Changes` to the tables, in the order that the protocol gives."""
+
+from __future__ import annotations
+
+from graphmem.errors import Conflict, InvalidInput
+from graphmem.models import Alias, Changes, Closing, Edge, Entity, Episode, Mention, Outcome, Scope, Support
+from graphmem_memory.tables import AliasRow, MentionRow, Store
+
+
+def apply_changes(store: Store, scope: Scope, changes: Changes) -> None:
+    """Apply one write; the caller undoes what was done if it raises."""
+    for entity in changes.entities:
+        _put_entity(store, scope, entity)
+    for alias in changes.aliases:
+        _put_alias(store, scope, alias)
+    for closing in changes.closings:
+        _close(store, scope, closing)
+    for edge in changes.edges:
+        _put_edge(store, scope, edge)
+    for support in changes.supports:
+        _support(store, scope, support)
+    for mention in changes.mentions:
+        _put_mention(store, scope, mention)
+    for outcome in changes.outcomes:
+        _settle(store, scope, outcome)
+
+
+def _put_entity(store: Store, scope: Scope, entity: Entity) -> None:
+    _same_scope("entity", entity, scope)
+    _id_is_free("entity", entity.id, store.entities.get(entity.id), scope)
+    key = (scope, entity.canonical_name, entity.entity_type)
+    for holder in store.entities.keys_of("name", [key]) - {entity.id}:
+        raise Conflict(f"{entity.entity_type} {entity.canonical_name!r} is entity {holder} in scope {scope}")
+    store.entities.put(entity.id, entity.changed(properties=dict(entity.properties)))
+
+
+def _put_alias(store: Store, scope: Scope, alias: Alias) -> None:
+    _entity(store, scope, alias.entity_id)
+    store.aliases.put((scope.key, alias.alias, alias.entity_type), AliasRow(scope, alias))
+
+
+def _close(store: Store, scope: Scope, closing: Closing) -> None:
+    edge = _edge(store, scope, closing.edge_id)
+    if closing.valid_to < edge.valid_from:
+        raise InvalidInput(
+            f"edge {edge.id}: valid_to {closing.valid_to.isoformat()} lies before "
+            f"valid_from {edge.valid_from.isoformat()}"
+        )
+    if edge.is_active:
+        ended = edge.changed(
+            valid_to=closing.valid_to, expired_at=closing.expired_at, superseded_by=closing.superseded_by
+        )
+        store.edges.put(edge.id, ended)
+
+
+def _put_edge(store: Store, scope: Scope, edge: Edge) -> None:
+    _same_scope("edge", edge, scope)
+    _id_is_free("edge", edge.id, store.edges.get(edge.id), scope)
+    _entity(store, scope, edge.source_id)
+    _entity(store, scope, edge.target_id)
+    if edge.is_active:
+        for holder in store.edges.keys_of("active", [(scope, edge.key)]) - {edge.id}:
+            raise Conflict(f"the active fact {edge.source_id} {edge.relation} {edge.target_id} is edge {holder}")
+    store.edges.put(edge.id, edge.changed(properties=dict(edge.properties)))
+
+
+def _support(store: Store, scope: Scope, support: Support) -> None:
+    edge = _edge(store, scope, support.edge_id)
+    supported = edge.changed(
+        confidence=max(edge.confidence, support.confidence),
+        episode_ids=tuple(dict.fromkeys((*edge.episode_ids, *support.episode_ids))),
+    )
+    store.edges.put(edge.id, supported)
+
+
+def _put_mention(store: Store, scope: Scope, mention: Mention) -> None:
+    _entity(store, scope, mention.entity_id)
+    _episode(store, scope, mention.episode_id)
+    key = (mention.episode_id, mention.entity_id)
+    if store.mentions.get(key) is None:
+        store.mentions.put(key, MentionRow(scope, mention))
+
+
+def _settle(store: Store, scope: Scope, outcome: Outcome) -> None:
+    episode = _episode(store, scope, outcome.episode_id)
+    settled = episode.changed(
+        processed_at=outcome.processed_at,
+        error=outcome.error,
+        attempts=outcome.attempts,
+        retry_at=outcome.retry_at,
+    )
+    store.episodes.put(episode.id, settled)
+    if store.claims.get(episode.id) is not None:
+        store.claims.put(episode.id, None)
+
+
+def _same_scope(kind: str, row: Entity | Edge, scope: Scope) -> None:
+    if row.scope != scope:
+        raise InvalidInput(f"{kind} {row.id}: its scope is {row.scope}, the write's is {scope}")
+
+
+def _id_is_free(kind: str, row_id: str, held: Entity | Edge | None, scope: Scope) -> None:
+    if held is not None and held.scope != scope:
+        raise Conflict(f"{kind} id {row_id} is taken")  # says nothing about the other scope
+
+
+def _entity(store: Store, scope: Scope, entity_id: str) -> Entity:
+    row = store.entities.get(entity_id)
+    if row is None or row.scope != scope:
+        raise InvalidInput(f"entity {entity_id} is not in scope {scope}")
+    return row
+
+
+def _edge(store: Store, scope: Scope, edge_id: str) -> Edge:
+    row = store.edges.get(edge_id)
+    if row is None or row.scope != scope:
+        raise InvalidInput(f"edge {edge_id} is not in scope {scope}")
+    return row
+
+
+def _episode(store: Store, scope: Scope, episode_id: str) -> Episode:
+    row = store.episodes.get(episode_id)
+    if row is None or row.scope != scope:
+        raise InvalidInput(f"episode {episode_id} is not in scope {scope}")
+    return row
