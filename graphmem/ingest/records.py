@@ -1,0 +1,206 @@
+"""What one line of a user's file means: the names that fields go by, times, and ids for lines that have none. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, tzinfo
+from hashlib import blake2b
+from typing import Any, cast
+
+from graphmem.errors import InvalidInput
+from graphmem.inputs import Document, Triple, Turn
+from graphmem.models import EdgeType, Scalar
+
+_TURN_NAMES: Mapping[str, tuple[str, ...]] = {
+    "text": ("text", "content", "message", "body"),
+    "speaker": ("speaker", "author", "name", "user", "sender", "from"),
+    "role": ("role",),
+    "session_id": ("session_id", "session", "conversation_id", "thread_id"),
+    "occurred_at": ("occurred_at", "timestamp", "created_at", "date", "datetime", "time"),
+    "external_id": ("external_id", "message_id", "uuid"),
+    "title": ("title",),
+    "has_injection_flags": ("has_injection_flags",),
+}
+_TRIPLE_NAMES: Mapping[str, tuple[str, ...]] = {
+    "subject": ("subject", "s", "head"),
+    "relation": ("relation", "predicate", "p"),
+    "object": ("object", "o", "tail"),
+    **{name: (name,) for name in ("subject_type", "object_type", "edge_type", "fact", "confidence")},
+    **{name: (name,) for name in ("valid_from", "valid_to", "source")},
+}
+_LANGCHAIN_ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "tool"}
+_TIMES = ("occurred_at", "valid_from", "valid_to")
+
+
+def is_triple_header(fields: Sequence[str]) -> bool:
+    """Tell whether these column names are those of triples."""
+    names = {name.strip().lower() for name in fields}
+    return all(names.intersection(_TRIPLE_NAMES[part]) for part in ("subject", "relation", "object"))
+
+
+def is_three_texts(value: object) -> bool:
+    """Tell whether a JSON value is a triple written as a list."""
+    if not isinstance(value, list):
+        return False
+    parts = cast("list[object]", value)
+    return len(parts) == 3 and all(isinstance(part, str) for part in parts)
+
+
+def reason_of(error: InvalidInput) -> str:
+    """Return the message of an error as people read it: "Turn.occurred_at: …" becomes "occurred_at: …"."""
+    return re.sub(r"\b(?:Turn|Document|Triple)\.(?=\w+: )", "", str(error))
+
+
+def messages_of(value: object) -> list[dict[str, Any]]:
+    """Return the messages of a line: itself, or those of an OpenAI or LangChain conversation."""
+    if not isinstance(value, dict):
+        raise InvalidInput(f"expected an object with text, got {json.dumps(value)[:60]}")
+    whole = cast("dict[str, Any]", value)
+    if not isinstance(whole.get("messages"), list) or "text" in whole or "content" in whole:
+        return [whole]
+    shared = {key: item for key, item in whole.items() if key != "messages"}
+    parts = cast("list[object]", whole["messages"])
+    return [{**shared, **cast("dict[str, Any]", part)} if isinstance(part, dict) else {} for part in parts]
+
+
+def _pick(data: dict[str, Any], names: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
+    """Take the known fields out of `data`, by any of their names; the first name that has a value counts."""
+    fields: dict[str, Any] = {}
+    for name, others in names.items():
+        for key in others:
+            if data.get(key) not in (None, ""):
+                fields[name] = data.pop(key)
+                break
+    return fields
+
+
+def _scalars(data: Mapping[str, Any]) -> dict[str, Scalar]:
+    return {str(key): value for key, value in data.items() if isinstance(value, (str, int, float, bool))}
+
+
+def to_turn(value: Mapping[str, Any], zone: tzinfo | None, name: str, place: str) -> Turn | Document:
+    """Read a turn, or a document where it has a title.
+
+    Parameters
+    ----------
+    value
+        The fields, by any of the names in use.
+    zone
+        Time zone of a time that states none.
+    name, place
+        File and line, for the id of a turn that has none.
+
+    Raises
+    ------
+    InvalidInput
+        If it has no text or a field that doesn't fit; the message names the field.
+    """
+    data = {**value}
+    for inner in ("data", "kwargs"):  # LangChain's two ways of writing a message
+        if isinstance(data.get(inner), dict) and "content" in data[inner]:
+            data = {**data, **data.pop(inner)}
+    if data.get("type") in _LANGCHAIN_ROLES and "role" not in data:
+        data["role"] = _LANGCHAIN_ROLES[data.pop("type")]
+    metadata: Any = data.pop("metadata", None) or {}
+    if not isinstance(metadata, dict):
+        raise InvalidInput("metadata: expected an object")
+    fields = _pick(data, _TURN_NAMES)
+    text = _plain(fields.get("text"))
+    if not text.strip():
+        raise InvalidInput("text: missing or empty")
+    if isinstance(fields.get("speaker"), dict):
+        fields["speaker"] = fields["speaker"].get("name")
+    for key in ("session_id", "external_id", "speaker"):
+        if isinstance(fields.get(key), int):
+            fields[key] = str(fields[key])
+    fields |= {"text": text, "metadata": {**_scalars(data), **metadata}}
+    _set_times(fields, zone)
+    if "external_id" not in fields:
+        said = [fields.get(key) for key in ("session_id", "speaker", "role", "title", "text")]
+        # a bare `id` is often a running number, which another file uses too
+        fields["external_id"] = f"{name}:{data.get('id', place)}:{digest(*said, fields.get('occurred_at'))}"
+    if "title" not in fields:
+        return Turn(**fields)
+    for key in ("session_id", "speaker", "role"):
+        if key in fields:
+            fields["metadata"][key] = fields.pop(key)
+    return Document(**fields)
+
+
+def _plain(content: object) -> str:
+    """Return the text of a message's content: a text, or the text parts of a list."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return ""
+    parts = cast("list[object]", content)
+    found = [cast("dict[str, Any]", part).get("text", "") if isinstance(part, dict) else part for part in parts]
+    return "\n".join(part for part in found if isinstance(part, str))
+
+
+def to_triple(value: object, zone: tzinfo | None) -> Triple:
+    """Read a triple from an object with its fields, by any of the names in use, or from a list of three texts.
+
+    Raises
+    ------
+    InvalidInput
+        If a part is missing or doesn't fit; the message names the field.
+    """
+    if isinstance(value, list):
+        if not is_three_texts(cast("object", value)):
+            raise InvalidInput("expected [subject, relation, object], three texts")
+        value = dict(zip(("subject", "relation", "object"), cast("list[str]", value), strict=True))
+    if not isinstance(value, dict):
+        raise InvalidInput("expected an object with subject, relation and object, or a list of the three")
+    data = {**cast("dict[str, Any]", value)}
+    metadata: Any = data.pop("metadata", None) or {}
+    if not isinstance(metadata, dict):
+        raise InvalidInput("metadata: expected an object")
+    fields = _pick(data, _TRIPLE_NAMES)
+    for name in ("subject", "relation", "object"):
+        if not str(fields.get(name, "")).strip():
+            raise InvalidInput(f"{name}: missing or empty")
+    kinds = [kind.value for kind in EdgeType]
+    if fields.get("edge_type", kinds[0]) not in kinds:
+        raise InvalidInput(f"edge_type: {fields['edge_type']!r} is none of {', '.join(kinds)}")
+    _set_times(fields, zone)
+    return Triple(**fields, metadata={**_scalars(data), **metadata})
+
+
+def _set_times(fields: dict[str, Any], zone: tzinfo | None) -> None:
+    for name in _TIMES:
+        if name in fields:
+            fields[name] = read_time(name, fields[name], zone)
+
+
+def read_time(name: str, value: object, zone: tzinfo | None) -> datetime:
+    """Read a time: ISO 8601 text with its offset; a date alone is its midnight, in `zone` or else UTC.
+
+    Raises
+    ------
+    InvalidInput
+        If it is no time, or has no offset and `zone` is None; the message names the field.
+    """
+    if not isinstance(value, str):
+        raise InvalidInput(f"{name}: {value!r:.40} is not a time; write ISO 8601, for example 2026-01-31T09:30:00Z")
+    text = value.strip()
+    try:
+        if len(text) == 10:
+            day = date.fromisoformat(text)
+            return datetime(day.year, day.month, day.day, tzinfo=zone or UTC).astimezone(UTC)
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is None and zone is not None:
+            moment = moment.replace(tzinfo=zone)
+        if moment.tzinfo is not None:
+            return moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        example = "2026-01-31 or 2026-01-31T09:30:00Z"
+        raise InvalidInput(f"{name}: {value[:40]!r} is not a time; write ISO 8601, for example {example}") from None
+    raise InvalidInput(f"{name}: {text!r} has no time zone; write {text}Z for UTC, or pass --timezone Europe/Berlin")
+
+
+def digest(*parts: object) -> str:
+    """Return 16 hex digits that stand for these values."""
+    return blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

@@ -1,0 +1,168 @@
+"""Cuts text and Markdown into passages of a size that an extractor can read, as the lines come in. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+PASSAGE_CHARS = 2000
+
+_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.+?)(?:[ \t]+#+)?[ \t]*$")
+_UNDERLINE = re.compile(r" {0,3}(?:(=+)|(-{2,}))[ \t]*$")
+_RULE = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’)\]]*\s")
+_FRONT_MATTER_LINES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A piece of a text: the headings it stands under, outermost first, its words, and the line it begins on."""
+
+    path: tuple[str, ...]
+    text: str
+    line: int
+
+
+def passages(
+    lines: Iterator[tuple[int, str]], *, markdown: bool = False, limit: int = PASSAGE_CHARS
+) -> Iterator[Passage]:
+    """Cut lines into passages of at most `limit` characters, at paragraphs where possible.
+
+    Parameters
+    ----------
+    lines
+        (line number, text) in order.
+    markdown
+        Whether headings (``#`` and underlined) end a passage and name the next ones.
+    limit
+        Characters. A longer paragraph is cut at the end of a sentence, else at a space.
+
+    Yields
+    ------
+    Passage
+        In the order of the text; white space around them is left out, and passages with nothing else.
+    """
+    holder = _Holder(limit)
+    headings: list[tuple[int, str]] = []
+    fence = ""
+    for number, line in lines:
+        text = line.rstrip()
+        if markdown and not fence and (found := _heading(text, holder)):
+            yield from holder.drain()
+            headings = [known for known in headings if known[0] < found[0]] + [found]
+            holder.path = tuple(name for _, name in headings)
+            continue
+        if markdown:
+            fence = _fence_after(text, fence)
+        if (not text and not fence) or (markdown and not fence and _RULE.match(text)):
+            yield from holder.end_paragraph()
+        else:
+            yield from holder.add_line(number, text)
+    yield from holder.drain()
+
+
+def _heading(text: str, holder: _Holder) -> tuple[int, str] | None:
+    if match := _HEADING.match(text):
+        return len(match[1]), match[2]
+    if (match := _UNDERLINE.match(text)) and (name := holder.take_only_line()):
+        return (1 if match[1] else 2), name
+    return None
+
+
+def _fence_after(text: str, fence: str) -> str:
+    """Return the mark of the code block that is open behind this line, or nothing."""
+    match = _FENCE.match(text)
+    if match is None:
+        return fence
+    if not fence:
+        return match[1]
+    closes = match[1].startswith(fence) and not text.strip().strip(fence[0])
+    return "" if closes else fence
+
+
+class _Holder:
+    """The paragraphs of the passage that is being put together, and the paragraph that is being read."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.path: tuple[str, ...] = ()
+        self._done: list[str] = []
+        self._done_size = 0
+        self._done_line = 0
+        self._lines: list[str] = []
+        self._size = 0
+        self._line = 0
+
+    def take_only_line(self) -> str:
+        """Return the paragraph if it has one line so far, and forget it; else nothing."""
+        if len(self._lines) != 1:
+            return ""
+        (text,) = self._lines
+        self._lines, self._size = [], 0
+        return text.strip()
+
+    def add_line(self, number: int, text: str) -> Iterator[Passage]:
+        if not self._lines:
+            self._line = number
+        self._lines.append(text)
+        self._size += len(text) + 1
+        if self._size <= self.limit:
+            return
+        yield from self._emit()
+        rest = "\n".join(self._lines)
+        while len(rest) > self.limit:
+            cut = _cut(rest, self.limit)
+            yield Passage(self.path, rest[:cut].strip(), self._line)
+            rest, self._line = rest[cut:].lstrip(), number
+        self._lines, self._size = ([rest], len(rest) + 1) if rest else ([], 0)
+
+    def end_paragraph(self) -> Iterator[Passage]:
+        if not self._lines:
+            return
+        if self._done and self._done_size + self._size > self.limit:
+            yield from self._emit()
+        if not self._done:
+            self._done_line = self._line
+        self._done.append("\n".join(self._lines))
+        self._done_size += self._size + 1
+        self._lines, self._size = [], 0
+
+    def drain(self) -> Iterator[Passage]:
+        yield from self.end_paragraph()
+        yield from self._emit()
+
+    def _emit(self) -> Iterator[Passage]:
+        text = "\n\n".join(self._done).strip()
+        self._done, self._done_size = [], 0
+        if text:
+            yield Passage(self.path, text, self._done_line)
+
+
+def _cut(text: str, limit: int) -> int:
+    """Return where to cut a text that is too long: behind a sentence of its second half, else at a space."""
+    ends = [match.end() for match in _SENTENCE_END.finditer(text, limit // 2, limit)]
+    if ends:
+        return ends[-1]
+    space = max(text.rfind(" ", limit // 2, limit), text.rfind("\n", limit // 2, limit))
+    return space + 1 if space > 0 else limit
+
+
+def front_matter_title(lines: Iterator[tuple[int, str]]) -> tuple[str | None, Iterator[tuple[int, str]]]:
+    """Pass over a YAML head between ``---`` lines; return its title, if it states one, and the remaining lines."""
+    head: list[tuple[int, str]] = []
+    title = None
+    for number, line in lines:
+        head.append((number, line))
+        text = line.strip()
+        if len(head) == 1 and text != "---":
+            break
+        if len(head) > 1 and text in ("---", "..."):
+            return title, lines
+        if match := re.match(r"title:\s*(.+)", text):
+            title = match[1].strip("\"' ") or None
+        if len(head) == _FRONT_MATTER_LINES:
+            break
+    return None, chain(head, lines)
