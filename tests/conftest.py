@@ -1,0 +1,39 @@
+"""What every test gets: a clean environment, the shared data where it is, and one profile of hypothesis."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).parents[1]
+SOAK = os.environ.get("GRAPHMEM_SOAK") == "1"
+TEST_VARIABLES = {"GRAPHMEM_DATA", "GRAPHMEM_SOAK"}
+
+# The machines that run this are slow and busy: an example that takes long is no failure.
+settings.register_profile("graphmem", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("graphmem")
+
+
+def pytest_configure() -> None:
+    """Forget the settings of whoever runs the tests, for this process and those it starts."""
+    for name in [name for name in os.environ if name.startswith("GRAPHMEM_") and name not in TEST_VARIABLES]:
+        del os.environ[name]
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Return the folder of the real conversations and passages; skip where it isn't."""
+    folder = Path(os.environ.get("GRAPHMEM_DATA", ROOT.parent / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip(f"no shared data at {folder}: set GRAPHMEM_DATA")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def rounds() -> Callable[[int], int]:
+    """Return what turns the full number of rounds of a long test into the number for this run: a tenth, or all."""
+    return lambda full: full if SOAK else max(1, full // 10)

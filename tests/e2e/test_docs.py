@@ -1,0 +1,111 @@
+"""The code in README.md and docs/: every block runs, and prints what the page says that it prints.
+
+A page's ```python blocks run in order in one interpreter, its ```console blocks line by line (`$ command`, then what
+it prints) in one folder. A ```text block right after a ```python block is what that block prints.
+`<!-- skip: reason -->` on the line before a block leaves it out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
+BLOCK = re.compile(r"(?P<skip><!-- skip: \S.*-->\n)?^```(?P<kind>\w+)\n(?P<body>.*?)^```$", re.M | re.S)
+MARK = "\x1e"
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page that is to be run, and what it has to print (None: anything)."""
+
+    line: int
+    kind: str
+    body: str
+    prints: str | None = None
+
+
+def blocks_of(page: str) -> list[Block]:
+    """Return the blocks of a page that are to be run."""
+    found: list[Block] = []
+    previous: re.Match[str] | None = None
+    for match in BLOCK.finditer(page):
+        line = page.count("\n", 0, match.start("kind")) + 1
+        if match["kind"] in {"python", "console"} and not match["skip"]:
+            found.append(Block(line, match["kind"], match["body"]))
+        follows = previous and previous["kind"] == "python" and not page[previous.end() : match.start()].strip()
+        if match["kind"] == "text" and follows and not previous["skip"]:
+            found[-1] = Block(found[-1].line, "python", found[-1].body, match["body"])
+        previous = match
+    return found
+
+
+def run(command: list[str] | str, folder: Path) -> str:
+    """Run a program or a shell line in a folder, with this environment's commands first, and return what it prints."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": path, "NO_COLOR": "1", "COLUMNS": "120"}
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        shell=isinstance(command, str),
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode == 0, f"{command}: exit {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def steps_of(console: str) -> list[tuple[str, str]]:
+    """Split a console block into commands and what each prints."""
+    parts = re.split(r"^\$ (.*(?:\\\n.*)*)\n", console, flags=re.M)
+    assert not parts[0].strip(), f"a console block starts with '$ command', not with {parts[0]!r}"
+    return list(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def lines_of(text: str) -> list[str]:
+    return [line.rstrip() for line in text.strip().splitlines()]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_page_does_what_it_says(page: Path, tmp_path: Path) -> None:
+    blocks = blocks_of(page.read_text("utf-8"))
+    if not blocks:
+        pytest.skip("no code on this page")
+    pythons = [block for block in blocks if block.kind == "python"]
+    program = "".join(f"{block.body}\nprint({MARK!r}, end='', flush=True)\n" for block in pythons)
+    printed = iter(run([sys.executable, "-c", program], tmp_path).split(MARK) if pythons else [])
+    for block in pythons:
+        shown = next(printed)
+        if block.prints is not None:
+            assert lines_of(shown) == lines_of(block.prints), f"{page.name}, line {block.line}"
+    for block in blocks:
+        for command, shows in steps_of(block.body) if block.kind == "console" else []:
+            shown = run(command, tmp_path)
+            if shows.strip():
+                assert lines_of(shown) == lines_of(shows), f"{page.name}, line {block.line}: {command}"
+
+
+@pytest.mark.parametrize(
+    ("page", "kinds"),
+    [
+        ("```python\nprint(1)\n```\n", ["python"]),
+        ("<!-- skip: needs a server -->\n```python\nprint(1)\n```\n", []),
+        ("```sql\nSELECT 1\n```\n```console\n$ ls\n```\n", ["console"]),
+    ],
+)
+def test_blocks_are_found(page: str, kinds: list[str]) -> None:
+    assert [block.kind for block in blocks_of(page)] == kinds
+
+
+def test_text_after_a_python_block_is_what_it_prints() -> None:
+    assert blocks_of("```python\nprint(1)\n```\n\n```text\n1\n```\n")[0].prints == "1\n"

@@ -1,0 +1,313 @@
+"""The house rules that no linter knows: who imports whom, where statements live, what may stand in the tree."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from graphmem.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted([*ROOT.glob("graphmem/**/*.py"), *ROOT.glob("backends/**/*.py")])
+
+# models → protocols → services → memory → the public surface → adapters. A module imports from its own
+# layer or an earlier one; the longest prefix decides.
+LAYERS = {
+    "graphmem.errors": 0,
+    "graphmem.models": 0,
+    "graphmem.ontology": 0,
+    "graphmem.text": 0,
+    "graphmem.protocols": 1,
+    "graphmem.registry": 2,
+    "graphmem.settings": 2,
+    "graphmem.inputs": 2,
+    "graphmem.results": 2,
+    "graphmem.background": 2,
+    "graphmem.telemetry": 2,
+    "graphmem.ingest": 2,
+    "graphmem.recall": 2,
+    "graphmem.rag": 2,
+    "graphmem.communities": 2,
+    "graphmem.upkeep": 2,
+    "graphmem.vectors": 2,
+    "graphmem.migrate": 2,
+    "graphmem.memory": 3,
+    "graphmem": 4,
+    "graphmem.testing": 5,
+    "graphmem.adapters": 5,
+}
+FOR_BACKENDS = {"graphmem.models", "graphmem.protocols", "graphmem.errors"}
+FOLDERS = {".ci", "backends", "cypher", "docker", "docs", "graphmem", "notebooks", "tests"}
+FILES = {
+    ".gitignore",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "LICENSE",
+    "Makefile",
+    "README.md",
+    "pyproject.toml",
+    "requirements.lock",
+}
+TEST_FOLDERS = {"unit", "conformance", "integration", "e2e", "bench"}
+
+
+def module_of(path: Path) -> str:
+    """Return the dotted name of a source file."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    parts = parts[1:] if parts[0] == "backends" else parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def package_of(path: Path) -> list[str]:
+    parts = module_of(path).split(".")
+    return parts if path.name == "__init__.py" else parts[:-1]
+
+
+def imports_of(path: Path) -> Iterator[str]:
+    """Yield every module that a file imports anywhere: lazily and for type checking too."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            package = package_of(path)
+            base = package[: len(package) - node.level + 1] if node.level else []
+            name = ".".join([*base, *([node.module] if node.module else [])])
+            for alias in node.names:
+                full = f"{name}.{alias.name}"
+                yield full if full in MODULES else name
+
+
+MODULES = {module_of(path): path for path in SOURCES}
+LAYERED = sorted(name for name in MODULES if name.split(".")[0] == "graphmem")
+BACKENDS = sorted(name for name in MODULES if name.split(".")[0] != "graphmem")
+BACKEND_PACKAGES = {name.split(".")[0] for name in BACKENDS}
+
+
+def layer_of(module: str) -> int | None:
+    """Return the layer of a module of graphmem, None if it has none yet."""
+    if module == "graphmem":
+        return LAYERS[module]
+    fitting = [prefix for prefix in LAYERS if prefix != "graphmem" and f"{module}.".startswith(f"{prefix}.")]
+    return LAYERS[max(fitting, key=len)] if fitting else None
+
+
+@pytest.mark.parametrize("module", LAYERED)
+def test_module_imports_only_from_its_layer_or_an_earlier_one(module: str) -> None:
+    own = layer_of(module)
+    assert own is not None, f"{module} has no layer: give it one in {Path(__file__).name}"
+    wrong = [
+        name
+        for name in imports_of(MODULES[module])
+        if name.split(".")[0] == "graphmem" and name != module and (layer_of(name) or 0) > own
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("module", [name for name in LAYERED if not name.startswith("graphmem.testing")])
+def test_module_of_the_platform_imports_no_backend(module: str) -> None:
+    assert [name for name in imports_of(MODULES[module]) if name.split(".")[0] in BACKEND_PACKAGES] == []
+
+
+@pytest.mark.parametrize("module", [name for name in LAYERED if not name.startswith("graphmem.adapters")])
+def test_module_below_the_adapters_imports_no_adapter(module: str) -> None:
+    assert [name for name in imports_of(MODULES[module]) if name.startswith("graphmem.adapters")] == []
+
+
+@pytest.mark.parametrize("module", BACKENDS)
+def test_backend_imports_only_models_protocols_and_errors(module: str) -> None:
+    own = module.split(".")[0]
+    others = {"graphmem", *BACKEND_PACKAGES} - {own}
+    used = {name for name in imports_of(MODULES[module]) if name.split(".")[0] in others}
+    assert used <= FOR_BACKENDS
+
+
+def test_import_rules_see_lazy_relative_and_type_checking_imports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(globals(), "ROOT", tmp_path)
+    path = tmp_path / "graphmem" / "recall" / "probe.py"
+    path.parent.mkdir(parents=True)
+    path.write_text("def f():\n  from ..adapters.cli import main\nif TYPE_CHECKING:\n  import graphmem_sqlite\n")
+    assert set(imports_of(path)) == {"graphmem.adapters.cli", "graphmem_sqlite"}
+
+
+# Statements: written out as constants or in files, never put together from pieces while running.
+
+SQL = re.compile(
+    r"\s*(SELECT|INSERT|UPDATE|DELETE|REPLACE|WITH|CREATE|DROP|ALTER|PRAGMA|ATTACH|VACUUM|MATCH|MERGE|UNWIND|CALL)\s"
+)
+RUNNERS = {"execute", "executemany", "executescript", "execute_query", "run"}
+
+
+def is_built(node: ast.AST) -> bool:
+    """Say whether an expression puts a string together from parts of which one isn't a literal."""
+    if isinstance(node, ast.JoinedStr):
+        return any(isinstance(part, ast.FormattedValue) for part in node.values)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Mod)):
+        return True
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in {"format", "format_map", "join", "replace"}
+    )
+
+
+def first_words(node: ast.AST) -> str:
+    """Return the literal that a built string starts with, "" if it starts with none."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.JoinedStr(values=[first, *_]):
+            return first_words(first)
+        case ast.BinOp(left=left):
+            return first_words(left)
+        case ast.Call(func=ast.Attribute(value=value)):
+            return first_words(value)
+        case _:
+            return ""
+
+
+def built_statements(tree: ast.Module) -> list[int]:
+    """Return the lines on which a function builds a statement, or runs one that was built."""
+    lines: set[int] = set()
+    for function in ast.walk(tree):
+        if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            continue
+        nodes = list(ast.walk(function))
+        built = {
+            target.id
+            for node in nodes
+            if isinstance(node, (ast.Assign, ast.AugAssign)) and is_built(node.value)
+            for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+            if isinstance(target, ast.Name)
+        }
+        for node in nodes:
+            if is_built(node) and SQL.match(first_words(node)):
+                lines.add(node.lineno)  # type: ignore[attr-defined]
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in RUNNERS:
+                lines |= {
+                    arg.lineno
+                    for arg in node.args[:1]
+                    if is_built(arg) or (isinstance(arg, ast.Name) and arg.id in built)
+                }
+    return sorted(lines)
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_module_builds_no_statement_from_strings(module: str) -> None:
+    assert built_statements(ast.parse(MODULES[module].read_text("utf-8"))) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'db.execute(f"SELECT * FROM {table}")',
+        'db.execute("SELECT * FROM " + table)',
+        'db.execute("DELETE FROM %s" % table)',
+        'db.executemany("UPDATE {} SET a = 1".format(table), rows)',
+        'session.run(f"MATCH (n:{label}) RETURN n")',
+        'query = f"SELECT * FROM {table}"',
+        'where = " AND ".join(parts); db.execute(where)',
+    ],
+)
+def test_scan_finds_a_statement_built_from_strings(line: str) -> None:
+    assert built_statements(ast.parse(f"def f(db, table):\n  {line}")) == [2]
+
+
+def test_scan_lets_constants_and_parameters_pass() -> None:
+    text = 'ALL = f"SELECT {COLUMNS} FROM edge"\ndef f(db, id):\n  return db.execute(ALL, (f"{id}%",))'
+    assert built_statements(ast.parse(text)) == []
+
+
+# Settings
+
+
+def settings_read() -> set[str]:
+    """Return every attribute that a module other than settings.py reads from something named …settings."""
+    found: set[str] = set()
+    for path in SOURCES:
+        if module_of(path) == "graphmem.settings":
+            continue
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Attribute):
+                match node.value:
+                    case ast.Name(id=owner) | ast.Attribute(attr=owner) if owner.endswith("settings"):
+                        found.add(node.attr)
+                    case _:
+                        pass
+    return found
+
+
+def test_every_setting_is_read_somewhere() -> None:
+    assert sorted(set(Settings.model_fields) - settings_read()) == []
+
+
+def test_every_setting_says_what_it_is() -> None:
+    assert [name for name, field in Settings.model_fields.items() if not field.description] == []
+
+
+# The tree
+
+
+def tracked() -> list[Path]:
+    """Return the files under version control and those that would be; skip outside of a checkout."""
+    command = ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    listing = subprocess.run(command, capture_output=True, text=True, check=False)
+    if listing.returncode:
+        pytest.skip("not a git checkout")
+    return [ROOT / name for name in listing.stdout.split("\0") if name and (ROOT / name).is_file()]
+
+
+# In pieces, so that this file isn't its own first finding.
+FOREIGN = re.compile(
+    "|".join(
+        [
+            r"(?<![\w.])/(?:" + "|".join(["work", "root", "Users", "home/(?!you/)"]) + r")\b/?\w",
+            r"(?:"
+            + "|".join(["pypi", "pythonhosted", "npmjs", "crates", "golang", "maven", "debian"])
+            + r")\.(?:org|io|com)\b",
+        ]
+    )
+)
+
+
+def test_tree_names_no_path_of_a_machine_and_no_registry() -> None:
+    found: list[str] = []
+    for path in tracked():
+        try:
+            text = path.read_text("utf-8")
+        except UnicodeDecodeError:
+            continue
+        for number, line in enumerate(text.splitlines(), 1):
+            if hit := FOREIGN.search(line):
+                found.append(f"{path.relative_to(ROOT)}:{number}: {hit[0]}")
+    assert found == []
+
+
+@pytest.mark.parametrize("text", ["cd /" + "work/main", "see /" + "Users/ann/x", "https://" + "pypi" + ".org/simple"])
+def test_search_for_foreign_names_finds_them(text: str) -> None:
+    assert FOREIGN.search(text)
+
+
+def test_top_level_holds_only_what_the_design_names() -> None:
+    tops = {path.relative_to(ROOT).parts[0] for path in tracked()}
+    assert tops - FOLDERS - FILES == set()
+
+
+def test_test_folders_mirror_the_house() -> None:
+    tests = [path.relative_to(ROOT) for path in tracked() if path.is_relative_to(ROOT / "tests")]
+    assert {path.parts[1] for path in tests if len(path.parts) > 2} <= TEST_FOLDERS
+    units = {path.parent.relative_to("tests/unit") for path in tests if path.parts[1] == "unit"}
+    assert [str(u) for u in units if not ((ROOT / "graphmem" / u).is_dir() or (ROOT / "backends" / u).is_dir())] == []
+
+
+def test_packages_say_that_they_are_typed() -> None:
+    packages = [
+        path.parent for path in SOURCES if path.name == "__init__.py" and not (path.parents[1] / "__init__.py").exists()
+    ]
+    assert [str(p.relative_to(ROOT)) for p in packages if not (p / "py.typed").is_file()] == []

@@ -1,0 +1,101 @@
+"""The public surface: what `import graphmem` brings, what it costs, and what it leaves alone."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import subprocess
+import sys
+import typing
+from pathlib import Path
+
+import pytest
+
+import graphmem
+from graphmem import errors
+from graphmem.memory import GraphMemory
+
+# Run in a fresh interpreter: prints the modules that the import brought, the variables that it read and the
+# files that it opened other than Python's own.
+WATCH = """
+import json, os, sys
+read, opened = [], []
+class Watched(type(os.environ)):
+    def __getitem__(self, key):
+        read.append(key)
+        return super().__getitem__(key)
+os.environ.__class__ = Watched
+sys.addaudithook(lambda event, args: opened.append((event, str(args[0])))
+                 if event in ("open", "socket.connect", "sqlite3.connect", "subprocess.Popen") else None)
+before = set(sys.modules)
+import graphmem
+brought = sorted(set(sys.modules) - before)
+files = [what for event, what in opened if not (event == "open" and what.endswith((".py", ".pyc", ".pth", ".so")))]
+print(json.dumps({"modules": brought, "read": read, "opened": files}))
+"""
+
+
+@pytest.fixture(scope="module")
+def fresh_import() -> dict[str, list[str]]:
+    done = subprocess.run([sys.executable, "-c", WATCH], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def test_import_brings_nothing_but_graphmem_and_the_standard_library(fresh_import: dict[str, list[str]]) -> None:
+    roots = {name.split(".")[0] for name in fresh_import["modules"]}
+    assert roots - set(sys.stdlib_module_names) == {"graphmem"}
+
+
+def test_import_reads_no_environment_variable(fresh_import: dict[str, list[str]]) -> None:
+    assert fresh_import["read"] == []
+
+
+def test_import_opens_nothing(fresh_import: dict[str, list[str]]) -> None:
+    assert fresh_import["opened"] == []
+
+
+def test_no_module_reads_a_setting_when_imported() -> None:
+    names = [
+        ".".join(path.relative_to(Path(graphmem.__file__).parents[1]).with_suffix("").parts)
+        for path in Path(graphmem.__file__).parent.rglob("*.py")
+        if path.name not in {"__init__.py", "__main__.py", "pytest_plugin.py"}
+    ]
+    imports = "\n".join(f"import {name}" for name in sorted(names))
+    program = WATCH.replace("import graphmem\n", imports + "\n")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert [name for name in json.loads(done.stdout)["read"] if name.startswith("GRAPHMEM_")] == []
+
+
+@pytest.mark.parametrize("name", graphmem.__all__)
+def test_public_name_exists_and_is_documented(name: str) -> None:
+    value = getattr(graphmem, name)
+    if inspect.isclass(value) or inspect.isroutine(value):
+        assert (value.__dict__["__doc__"] if inspect.isclass(value) else value.__doc__ or "").strip()
+
+
+def test_public_names_are_sorted_and_listed_by_dir() -> None:
+    assert list(graphmem.__all__) == sorted(graphmem.__all__)
+    assert set(graphmem.__all__) <= set(dir(graphmem))
+
+
+def test_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = graphmem.no_such_name  # type: ignore[attr-defined]
+
+
+def test_every_error_is_public() -> None:
+    assert set(errors.__all__) - set(graphmem.__all__) == set()
+
+
+def named_types(hint: object) -> set[type]:
+    """Return the classes of graphmem that an annotation names, at any depth."""
+    found = {hint} if inspect.isclass(hint) and hint.__module__.split(".")[0] == "graphmem" else set[type]()
+    return found.union(*(named_types(part) for part in typing.get_args(hint)))
+
+
+def test_every_type_that_the_facade_takes_or_returns_is_public() -> None:
+    methods = [method for name, method in vars(GraphMemory).items() if not name.startswith("_")]
+    functions = [getattr(m, "fget", None) or getattr(m, "__func__", m) for m in methods]
+    hints = [typing.get_type_hints(function) for function in functions if inspect.isfunction(function)]
+    used = {kind.__name__ for hint in hints for value in hint.values() for kind in named_types(value)}
+    assert used - set(graphmem.__all__) == set()
