@@ -1,1 +1,110 @@
-"""Graph memory for AI agents: entities, dated facts and the episodes they came from."""
+"""Graph memory for AI agents: entities, dated facts and the episodes they came from.
+
+>>> from graphmem import GraphMemory
+>>> with GraphMemory.open("sqlite:///memory.db") as memory:  # doctest: +SKIP
+...     memory.remember("I work at Initech.", speaker="Maya")
+...     memory.flush()
+...     print(memory.context("Where does Maya work?"))
+
+What is listed in `__all__` is the public surface, together with the modules `graphmem.protocols`,
+`graphmem.models` and `graphmem.testing` for those who write backends and extractors. Names are loaded when they
+are first used: importing the package reads nothing and loads no library.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from graphmem.errors import (
+        BackendUnavailable,
+        Conflict,
+        ExtractionFailed,
+        GraphMemError,
+        InvalidEntityName,
+        InvalidInput,
+        MissingExtra,
+        NotADatabase,
+        NotFound,
+        SchemaTooNew,
+        StoreFull,
+        StoreReadOnly,
+        UnknownBackend,
+    )
+    from graphmem.inputs import Document, Triple, Turn
+    from graphmem.memory import GraphMemory, Receipt
+    from graphmem.models import AsOf, EdgeType, Entity, Episode, Scope
+    from graphmem.ontology import Ontology
+    from graphmem.results import Diff, Fact, LoadReport, RecallResult, Stats
+    from graphmem.settings import Settings
+
+_HOME = {
+    "graphmem.errors": (
+        "BackendUnavailable",
+        "Conflict",
+        "ExtractionFailed",
+        "GraphMemError",
+        "InvalidEntityName",
+        "InvalidInput",
+        "MissingExtra",
+        "NotADatabase",
+        "NotFound",
+        "SchemaTooNew",
+        "StoreFull",
+        "StoreReadOnly",
+        "UnknownBackend",
+    ),
+    "graphmem.inputs": ("Document", "Triple", "Turn"),
+    "graphmem.memory": ("GraphMemory", "Receipt"),
+    "graphmem.models": ("AsOf", "EdgeType", "Entity", "Episode", "Scope"),
+    "graphmem.ontology": ("Ontology",),
+    "graphmem.results": ("Diff", "Fact", "LoadReport", "RecallResult", "Stats"),
+    "graphmem.settings": ("Settings",),
+}
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AsOf",
+    "BackendUnavailable",
+    "Conflict",
+    "Diff",
+    "Document",
+    "EdgeType",
+    "Entity",
+    "Episode",
+    "ExtractionFailed",
+    "Fact",
+    "GraphMemError",
+    "GraphMemory",
+    "InvalidEntityName",
+    "InvalidInput",
+    "LoadReport",
+    "MissingExtra",
+    "NotADatabase",
+    "NotFound",
+    "Ontology",
+    "RecallResult",
+    "Receipt",
+    "SchemaTooNew",
+    "Scope",
+    "Settings",
+    "Stats",
+    "StoreFull",
+    "StoreReadOnly",
+    "Triple",
+    "Turn",
+    "UnknownBackend",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'graphmem' has no attribute {name!r}")
+    value = getattr(import_module(_MODULE_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import tomllib
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from graphmem.errors import InvalidInput
@@ -79,6 +81,13 @@ _SYNONYMS = {
     "is_a": "is_an is_kind_of is_type_of",
 }
 
+_SIGNATURES = {
+    "works_at": ("person", "organization"),
+    "lives_in": ("person", "location"),
+    "born_in": ("person", "location"),
+    "married_to": ("person", "person"),
+}
+
 _TYPED = {
     EdgeType.ENTITY: "is_a part_of instance_of alias_of same_as member_of contains",
     EdgeType.TEMPORAL: "preceded_by followed_by happened_during",
@@ -131,6 +140,34 @@ class Ontology:
     def is_single_valued(self, relation: str) -> bool:
         """Tell whether a source has at most one target of this relation at a time."""
         return relation in self.single_valued
+
+    def words(self, relation: str) -> str:
+        """Return the words by which people ask for a relation: those of its synonyms."""
+        return self._words.get(relation, "")
+
+    @cached_property
+    def _words(self) -> Mapping[str, str]:
+        found: defaultdict[str, list[str]] = defaultdict(list)
+        for synonym, relation in self.synonyms.items():
+            found[relation].extend(synonym.split("_"))
+        return {relation: " ".join(dict.fromkeys(words)) for relation, words in found.items()}
+
+    def signature(self, relation: str) -> tuple[str | None, str | None]:
+        """Return the entity types that the ends of a relation have where nobody states them; None: anything."""
+        return _SIGNATURES.get(relation, (None, None))
+
+    def require_edge_type(self, stated: str) -> EdgeType:
+        """Return the edge type that a caller states.
+
+        Raises
+        ------
+        InvalidInput
+            If it isn't one of the five, letter by letter.
+        """
+        try:
+            return EdgeType(stated)
+        except ValueError:
+            raise InvalidInput(f"edge type {stated[:40]!r}: one of {', '.join(EdgeType)}, in lower case") from None
 
     def edge_type(self, stated: str | None, relation: str) -> EdgeType:
         """Return the edge type of an extracted fact: the stated one, or the relation's own, or semantic."""

@@ -274,8 +274,8 @@ class Maintenance(Protocol):
         ...
 
     @abstractmethod
-    def diagnose(self) -> dict[str, str]:
-        """Return facts about the store for `graphmem doctor`: place, version, schema, integrity. No secrets."""
+    def diagnose(self) -> list[tuple[str, bool, str]]:
+        """Return (what, whether it is well, detail) for `graphmem doctor`: place, version, integrity; no secrets."""
         ...
 
     @abstractmethod

@@ -83,16 +83,12 @@ class Fact(Model):
 
 
 class RecallResult(Model):
-    """Facts for a question, best first, with the seeds that led to them.
-
-    `degraded` names the parts that were away while it was made; what is there is right all the same.
-    """
+    """Facts for a question, best first, with the seeds that led to them."""
 
     query: str
     facts: tuple[Fact, ...]
     seeds: tuple[Seed, ...]
     as_of: AsOf | None = None
-    degraded: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[Fact]:  # type: ignore[override]
         return iter(self.facts)
@@ -112,6 +108,52 @@ class Diff(Model):
     ended: tuple[Fact, ...]
     learned: tuple[Fact, ...]
     truncated: bool = False
+
+
+class QueueError(Model):
+    """Why an episode is not extracted yet; `retry_at` None: it won't be tried again by itself."""
+
+    episode_id: str
+    error: str
+    attempts: int
+    retry_at: UTCDateTime | None = None
+
+
+class Stats(Model):
+    """How much a scope holds, and how its queue is.
+
+    Attributes
+    ----------
+    pending_episodes, failed_episodes
+        Waiting for extraction; out of tries.
+    errors
+        Of the first episodes that failed, at most 10.
+    background
+        Errors of background work of this process that still goes on failing.
+    """
+
+    scope: str
+    entities: int
+    archived_entities: int
+    aliases: int
+    edges: int
+    active_edges: int
+    episodes: int
+    pending_episodes: int
+    failed_episodes: int
+    mentions: int
+    edges_by_type: dict[str, int]
+    entities_by_type: dict[str, int]
+    errors: tuple[QueueError, ...] = ()
+    background: tuple[str, ...] = ()
+
+
+class Check(Model):
+    """A finding of `doctor`."""
+
+    name: str
+    ok: bool
+    detail: str
 
 
 class Rejected(Model):

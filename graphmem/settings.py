@@ -34,6 +34,7 @@ class Settings(BaseSettings):
     ontology: Path | None = Field(None, description="TOML file that adds to the default ontology")
 
     extractor: str = Field("auto", description="auto, spacy, none, recorded:FILE or llm:PROVIDER:MODEL")
+    llm: str | None = Field(None, description="LangChain model as provider:model, for extraction and contradictions")
     contradiction_check: bool = Field(False, description="ask the LLM which known facts a new one contradicts")
     detect_injection: bool = Field(False, description="store, but don't extract, text that looks like an injection")
     context_turns: int = Field(4, ge=0, description="earlier user turns of the session that an extractor sees")

@@ -1,0 +1,76 @@
+"""A thread that does work behind the caller's back, and tells when it couldn't."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+_log = logging.getLogger(__name__)
+
+_LONGEST_PAUSE = 60.0
+
+
+class BackgroundJob:
+    """Runs a job on a daemon thread when woken, again and again while it has something to do.
+
+    Parameters
+    ----------
+    name
+        Name of the thread.
+    job
+        Does a piece of work; returns the seconds until it wants to run again (0: at once), or None to
+        sleep until it is woken. If it raises, it is run again after a pause that doubles from 0.1 s
+        to 60 s; the error is logged and kept in `error` until a run succeeds.
+    """
+
+    def __init__(self, name: str, job: Callable[[], float | None]) -> None:
+        self._name = name
+        self._job = job
+        self._wake = threading.Event()
+        self._stopping = False
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self.error: Exception | None = None
+
+    @property
+    def stopping(self) -> bool:
+        """Whether `stop` was called: a long job ends early."""
+        return self._stopping
+
+    def wake(self) -> None:
+        """Let the job run soon; the thread starts with the first call."""
+        self._wake.set()
+        with self._lock:
+            if self._thread is None and not self._stopping:
+                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                self._thread.start()
+
+    def stop(self, timeout: float | None = None) -> bool:
+        """Let the present run end and stop the thread; return whether it did within `timeout` seconds."""
+        with self._lock:
+            self._stopping = True
+            thread = self._thread
+        self._wake.set()
+        if thread is None or thread is threading.current_thread():
+            return True
+        thread.join(timeout)
+        return not thread.is_alive()
+
+    def _run(self) -> None:
+        pause: float | None = 0.0
+        failures = 0
+        while not self._stopping:
+            if pause != 0.0:
+                self._wake.wait(pause)
+            self._wake.clear()
+            if self._stopping:
+                return
+            try:
+                pause = self._job()
+                failures, self.error = 0, None
+            except Exception as error:  # noqa: BLE001 - whatever it is, the thread must live and say so
+                self.error = error
+                failures += 1
+                pause = min(0.1 * 2**failures, _LONGEST_PAUSE)
+                _log.warning("%s failed, next try in %.1f s: %s", self._name, pause, error)

@@ -1,0 +1,176 @@
+"""What the memories of one open store share: the store, the extractor, and the work behind them."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Self
+
+from graphmem.background import BackgroundJob
+from graphmem.errors import BackendUnavailable, StoreReadOnly
+from graphmem.ingest.gate import looks_like_injection
+from graphmem.ingest.load import Loader
+from graphmem.ingest.queue import ExtractionQueue
+from graphmem.models import EpisodeQuery, Scope, utc_now
+from graphmem.ontology import Ontology
+from graphmem.parts import choose_extractor, choose_ontology, contradiction_check
+from graphmem.protocols import Extractor, GraphBackend
+from graphmem.registry import open_backend
+from graphmem.results import Check
+from graphmem.settings import Settings
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+_log = logging.getLogger(__name__)
+
+_UNCOUNTED = 10_000  # recalls whose counts may wait to be written
+_IDLE_POLL = 5.0  # seconds between looks at the queue while something in it waits for its next try
+
+
+class Engine:
+    """An open store with everything that works on it; made by `open`."""
+
+    def __init__(
+        self,
+        backend: GraphBackend,
+        settings: Settings,
+        ontology: Ontology,
+        queue: ExtractionQueue | None,
+        extractor: Extractor | None,
+        *,
+        background: bool,
+    ) -> None:
+        self.backend = backend
+        self.settings = settings
+        self.ontology = ontology
+        self._extractor = extractor
+        self._queue = queue
+        self.extract_batch = extractor.batch_size if extractor is not None else 1
+        self.loader = Loader(
+            backend,
+            ontology,
+            queue,
+            detector=looks_like_injection if settings.detect_injection else None,
+            batch_size=settings.batch_size,
+            extract_batch=self.extract_batch,
+        )
+        self._extraction = BackgroundJob("graphmem-extract", self._extract) if queue and background else None
+        self._counting = BackgroundJob("graphmem-count", self._count)
+        self._uncounted: deque[tuple[tuple[Scope, ...], list[str]]] = deque(maxlen=_UNCOUNTED)
+        self._closed = False
+        self._close_lock = threading.Lock()
+
+    @classmethod
+    def open(
+        cls,
+        url: str,
+        settings: Settings,
+        *,
+        extractor: Extractor | str | None,
+        llm: BaseChatModel | str | None,
+        background: bool,
+    ) -> Self:
+        """Open the store and choose the parts; with `background`, go on with what waits in the queue."""
+        ontology = choose_ontology(settings)
+        llm = llm if llm is not None else settings.llm
+        chosen = extractor
+        if chosen is None or isinstance(chosen, str):
+            chosen = choose_extractor(chosen or settings.extractor, llm, ontology, settings)
+        contradictions = contradiction_check(llm, settings)
+        backend = open_backend(url)
+        try:
+            queue = None
+            if chosen is not None:
+                queue = ExtractionQueue(backend, chosen, ontology, settings, contradictions)
+            engine = cls(backend, settings, ontology, queue, chosen, background=background)
+            engine._resume()
+        except BaseException:
+            backend.close()
+            raise
+        return engine
+
+    @property
+    def can_extract(self) -> bool:
+        """Whether there is an extractor."""
+        return self._queue is not None
+
+    def _resume(self) -> None:
+        if self._queue is None:
+            return
+        try:
+            self._queue.release_dead()
+        except StoreReadOnly:
+            return
+        self.wake()
+
+    def wake(self) -> None:
+        """Let the background extraction look at the queue."""
+        if self._extraction is not None:
+            self._extraction.wake()
+
+    def _extract(self) -> float | None:
+        assert self._queue is not None
+        done = self._queue.process(self.extract_batch)
+        if done.claimed:
+            return 0.0
+        waiting = any(
+            self.backend.find_episodes([scope], EpisodeQuery(state="pending"), limit=1)
+            for scope in self.backend.scopes()
+        )
+        return _IDLE_POLL if waiting else None
+
+    def count_retrievals(self, scopes: tuple[Scope, ...], edge_ids: list[str]) -> None:
+        """Count returned facts, behind the caller's back."""
+        if edge_ids:
+            self._uncounted.append((scopes, edge_ids))
+            self._counting.wake()
+
+    def _count(self) -> float | None:
+        while self._uncounted:
+            scopes, edge_ids = self._uncounted[0]
+            try:
+                self.backend.record_retrievals(scopes, edge_ids, utc_now())
+            except StoreReadOnly:
+                _log.debug("retrievals are not counted: the store is read-only")
+            self._uncounted.popleft()
+        return None
+
+    def background_errors(self) -> Sequence[str]:
+        """Return the errors of background work that still goes on failing."""
+        jobs = [job for job in (self._extraction, self._counting) if job is not None]
+        return [f"{type(job.error).__name__}: {job.error}" for job in jobs if job.error is not None]
+
+    def doctor(self, scope: Scope) -> list[Check]:
+        """Examine the store, the extractor and the queue of a scope."""
+        checks = [Check(name=name, ok=ok, detail=detail) for name, ok, detail in self.backend.diagnose()]
+        if self._extractor is None:
+            hint = "none: episodes wait; pip install 'graphmem[spacy]' or configure an LLM"
+            checks.append(Check(name="extractor", ok=False, detail=hint))
+        else:
+            checks.append(Check(name="extractor", ok=True, detail=self._extractor.name))
+        counts = self.backend.stats(scope)
+        detail = f"{counts.pending_episodes} waiting, {counts.failed_episodes} out of tries"
+        checks.append(Check(name="queue", ok=not counts.failed_episodes, detail=detail))
+        checks += [Check(name="background", ok=False, detail=error) for error in self.background_errors()]
+        return checks
+
+    def close(self) -> None:
+        """Let running work end, write what was counted, give back claims, and release the store."""
+        with self._close_lock:
+            if self._closed:
+                return
+            self._closed = True
+        if self._extraction is not None:
+            self._extraction.stop(timeout=self.settings.extraction_timeout * 2)
+        self._counting.stop()
+        try:
+            self._count()
+            if self._queue is not None:
+                self._queue.close()
+        except BackendUnavailable as error:
+            _log.warning("closing: %s", error)
+        finally:
+            self.backend.close()

@@ -1,0 +1,198 @@
+"""The durable queue: an episode without `processed_at` is waiting (spec: ingestion).
+
+An episode is acknowledged when the store has it. Workers claim waiting episodes, extract them and write what
+they say; a crash loses nothing, since the claim of a process that is gone is given back by the next one.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from graphmem.errors import Conflict, ExtractionFailed, InvalidInput
+from graphmem.ingest.contradict import ContradictionCheck
+from graphmem.ingest.write import Reading, Writer, Written, read_extraction
+from graphmem.models import Changes, Episode, EpisodeQuery, Outcome, Scope, new_id, utc_now
+from graphmem.ontology import Ontology
+from graphmem.protocols import Extraction, ExtractionRequest, Extractor, GraphBackend
+from graphmem.settings import Settings
+
+_log = logging.getLogger(__name__)
+
+_USER_ROLES = (None, "user", "human")
+_SESSION_SAMPLE = 50  # turns of a session that tell who takes part in it
+_live_owners: set[str] = set()  # queues of this process that are in use
+
+
+@dataclass(slots=True)
+class Processed:
+    """What a round of the queue did."""
+
+    claimed: int = 0
+    failed: int = 0
+    written: Written = field(default_factory=Written)
+
+
+class ExtractionQueue:
+    """Takes waiting episodes through extraction and writing.
+
+    Parameters
+    ----------
+    backend
+        The store, which holds the queue.
+    extractor
+        Reads the episodes.
+    ontology
+        Types and relations.
+    settings
+        Tries, delays, size of the context.
+    contradictions
+        The optional check of new facts against known ones.
+    """
+
+    def __init__(
+        self,
+        backend: GraphBackend,
+        extractor: Extractor,
+        ontology: Ontology,
+        settings: Settings,
+        contradictions: ContradictionCheck | None = None,
+    ) -> None:
+        self._backend = backend
+        self._extractor = extractor
+        self._ontology = ontology
+        self._settings = settings
+        self._contradictions = contradictions
+        self._writer = Writer(backend, ontology)
+        self._owner = f"{socket.gethostname()}:{os.getpid()}:{new_id()}"
+        _live_owners.add(self._owner)
+
+    def release_dead(self) -> int:
+        """Give back the claims of processes of this machine that are gone; return how many episodes that were."""
+        dead = [owner for owner in self._backend.claim_owners() if _is_gone(owner)]
+        return self._backend.release_claims(dead) if dead else 0
+
+    def process(self, limit: int, scopes: Sequence[Scope] | None = None) -> Processed:
+        """Claim up to `limit` waiting episodes, extract and write them.
+
+        One that can't be extracted or written stays in the queue with its error; it never raises for that.
+
+        Raises
+        ------
+        BackendUnavailable
+            If the store is away; what was claimed is given back when it returns or the claim runs out.
+        """
+        now = utc_now()
+        until = now + timedelta(seconds=self._settings.claim_seconds)
+        episodes = self._backend.claim_episodes(self._owner, now=now, until=until, limit=limit, scopes=scopes)
+        done = Processed(claimed=len(episodes))
+        by_scope: defaultdict[Scope, list[Episode]] = defaultdict(list)
+        for episode in episodes:
+            by_scope[episode.scope].append(episode)
+        for scope, group in by_scope.items():
+            self._process_scope(scope, group, done)
+        return done
+
+    def close(self) -> None:
+        """Give back what this queue has claimed."""
+        _live_owners.discard(self._owner)
+        self._backend.release_claims([self._owner])
+
+    def _process_scope(self, scope: Scope, episodes: Sequence[Episode], done: Processed) -> None:
+        requests = self._requests(scope, episodes)
+        readings: list[Reading] = []
+        failures: list[tuple[Episode, Exception]] = []
+        for episode, result in zip(episodes, self._extract(requests), strict=True):
+            if isinstance(result, Exception):
+                failures.append((episode, result))
+            else:
+                readings.append(read_extraction(episode, result, self._ontology, done.written.dropped))
+        if self._contradictions is not None:
+            readings = [self._contradictions.check(self._backend, scope, r) for r in readings]
+        failures += self._write(scope, readings, done.written)
+        if failures:
+            done.failed += len(failures)
+            now = utc_now()
+            self._backend.write(scope, Changes(outcomes=tuple(self._failure(e, error, now) for e, error in failures)))
+
+    def _extract(self, requests: Sequence[ExtractionRequest]) -> Sequence[Extraction | Exception]:
+        try:
+            return self._extractor.extract(requests)
+        except Exception as error:  # noqa: BLE001 - extractors are plugins; a broken one must not end the queue
+            _log.warning("extractor %s failed: %s", self._extractor.name, error)
+            return [ExtractionFailed(f"{self._extractor.name}: {error}")] * len(requests)
+
+    def _write(self, scope: Scope, readings: Sequence[Reading], written: Written) -> list[tuple[Episode, Exception]]:
+        """Write all in one transaction; if one of them can't be written, each in its own."""
+        if not readings:
+            return []
+        try:
+            written.add(self._writer.write(scope, readings))
+        except (InvalidInput, Conflict) as error:
+            if len(readings) == 1:
+                return [(readings[0].episode, error)]
+            return [failure for reading in readings for failure in self._write(scope, [reading], written)]
+        return []
+
+    def _failure(self, episode: Episode, error: Exception, now: datetime) -> Outcome:
+        attempts = episode.attempts + 1
+        text = f"{type(error).__name__}: {error}"[:500]
+        _log.warning("episode %s not extracted (try %d): %s", episode.id, attempts, text)
+        if attempts >= self._settings.max_attempts:
+            return Outcome(episode.id, error=text, attempts=attempts)
+        delay = timedelta(seconds=self._settings.retry_delay * 2 ** (attempts - 1))
+        return Outcome(episode.id, error=text, attempts=attempts, retry_at=now + delay)
+
+    def _requests(self, scope: Scope, episodes: Sequence[Episode]) -> list[ExtractionRequest]:
+        sessions = {e.session_id for e in episodes if e.session_id is not None}
+        speakers = {session: self._speakers(scope, session) for session in sessions}
+        requests: list[ExtractionRequest] = []
+        for episode in episodes:
+            named = _with_speaker(episode)
+            others = speakers.get(episode.session_id or "", set()) - {named.speaker}
+            addressee = next(iter(others)) if len(others) == 1 else None
+            requests.append(ExtractionRequest(named, self._context(scope, episode), addressee))
+        return requests
+
+    def _speakers(self, scope: Scope, session: str) -> set[str | None]:
+        query = EpisodeQuery(session_id=session)
+        return {_with_speaker(e).speaker for e in self._backend.find_episodes([scope], query, limit=_SESSION_SAMPLE)}
+
+    def _context(self, scope: Scope, episode: Episode) -> tuple[Episode, ...]:
+        """Return the user turns before an episode in its session, oldest first."""
+        turns = self._settings.context_turns
+        if episode.session_id is None or not turns:
+            return ()
+        query = EpisodeQuery(session_id=episode.session_id, before=episode.id)
+        earlier = self._backend.find_episodes([scope], query, limit=turns * 3, newest_first=True)
+        users = [_with_speaker(e) for e in earlier if e.role in _USER_ROLES]
+        return tuple(reversed(users[:turns]))
+
+
+def _with_speaker(episode: Episode) -> Episode:
+    """Give a message without a speaker the name that its role has."""
+    if episode.speaker is not None or episode.source != "message":
+        return episode
+    return episode.changed(speaker="User" if episode.role in _USER_ROLES else "Assistant")
+
+
+def _is_gone(owner: str) -> bool:
+    """Tell whether the process that made a claim is known to be gone; one on another machine never is."""
+    host, _, rest = owner.partition(":")
+    pid = rest.partition(":")[0]
+    if host != socket.gethostname() or not pid.isdigit():
+        return False
+    if int(pid) == os.getpid():
+        return owner not in _live_owners
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False

@@ -1,0 +1,358 @@
+"""Writes what episodes say: entities, aliases, mentions and facts, all in one transaction (spec: ingestion)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from graphmem.errors import InvalidInput
+from graphmem.ingest.resolve import NamedThing, Resolver
+from graphmem.ingest.supersede import FactLedger
+from graphmem.models import (
+    Changes,
+    Edge,
+    EdgeKey,
+    EdgeQuery,
+    EdgeType,
+    Entity,
+    Episode,
+    Mention,
+    Outcome,
+    Properties,
+    Scope,
+    utc_now,
+)
+from graphmem.ontology import Ontology
+from graphmem.protocols import ExtractedEdge, ExtractedEntity, Extraction, GraphBackend
+from graphmem.text.normalise import canonical, fact_text
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A cleaned fact of an episode, before its ends are resolved."""
+
+    source: NamedThing
+    target: NamedThing
+    relation: str
+    edge_type: EdgeType
+    stated: ExtractedEdge
+    properties: Properties = field(default_factory=dict[str, "str | int | float | bool | None"])
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What an episode says, cleaned.
+
+    Attributes
+    ----------
+    contradicted
+        Position of a statement → ids of known edges that it ends (the contradiction check).
+    settles
+        Whether writing it takes its episode out of the queue; ready-made triples have no part in that.
+    """
+
+    episode: Episode
+    things: tuple[NamedThing, ...]
+    statements: tuple[Statement, ...]
+    contradicted: Mapping[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]])
+    settles: bool = True
+
+
+@dataclass(slots=True)
+class Written:
+    """What a write did; `dropped` counts by reason."""
+
+    episodes: int = 0
+    entities: int = 0
+    edges: int = 0
+    supported: int = 0
+    ended: int = 0
+    dropped: Counter[str] = field(default_factory=Counter[str])
+
+    def add(self, other: Written) -> None:
+        """Add the counts of another write."""
+        self.episodes += other.episodes
+        self.entities += other.entities
+        self.edges += other.edges
+        self.supported += other.supported
+        self.ended += other.ended
+        self.dropped.update(other.dropped)
+
+
+def read_extraction(episode: Episode, extraction: Extraction, ontology: Ontology, dropped: Counter[str]) -> Reading:
+    """Clean an extraction; what can't be stored is left out and counted, never an error."""
+    dropped.update(dict(extraction.dropped))
+    speaker = frozenset({canonical(episode.speaker)} if episode.speaker else ())
+    things: dict[str, NamedThing] = {}
+    for entity in extraction.entities:
+        thing = _thing(entity, ontology, speaker, dropped)
+        if thing is not None:
+            things.setdefault(thing.canonical, thing)
+    statements: list[Statement] = []
+    for edge in extraction.edges:
+        try:
+            statements.append(statement_of(edge, things, ontology, allowed=speaker))
+        except InvalidInput as error:
+            dropped[_reason(error)] += 1
+    return Reading(episode, tuple(things.values()), tuple(statements))
+
+
+def _thing(
+    entity: ExtractedEntity, ontology: Ontology, speaker: frozenset[str], dropped: Counter[str]
+) -> NamedThing | None:
+    try:
+        return NamedThing.of(
+            entity.name,
+            entity.entity_type,
+            ontology,
+            summary=fact_text(entity.summary),
+            confidence=_clamped(entity.confidence),
+            allowed=speaker,
+        )
+    except InvalidInput as error:
+        dropped[_reason(error)] += 1
+        return None
+
+
+def statement_of(
+    edge: ExtractedEdge,
+    things: Mapping[str, NamedThing],
+    ontology: Ontology,
+    *,
+    allowed: frozenset[str] = frozenset(),
+    properties: Properties | None = None,
+) -> Statement:
+    """Clean a stated fact.
+
+    Parameters
+    ----------
+    edge
+        The fact, as it was stated.
+    things
+        Entities of the same episode by canonical name: they tell the types of ends that state none.
+    ontology
+        Types and relations.
+    allowed
+        Canonical names that may be shorter than three characters.
+    properties
+        What the edge carries along.
+
+    Raises
+    ------
+    InvalidInput
+        If a name or the relation is empty after cleaning, or both ends are the same.
+    """
+    relation = ontology.relation(edge.relation)
+    source_type, target_type = ontology.signature(relation)
+    confidence = _clamped(edge.confidence)
+
+    def end(name: str, stated: str | None, usual: str | None) -> NamedThing:
+        thing = NamedThing.of(name, stated, ontology, usual_type=usual, confidence=confidence, allowed=allowed)
+        return thing if stated else things.get(thing.canonical, thing)
+
+    source = end(edge.source, edge.source_type, source_type)
+    target = end(edge.target, edge.target_type, target_type)
+    if (source.canonical, source.entity_type) == (target.canonical, target.entity_type):
+        raise InvalidInput(f"self-loop: {edge.source!r} {relation} itself")
+    return Statement(source, target, relation, ontology.edge_type(edge.edge_type, relation), edge, properties or {})
+
+
+def _clamped(confidence: float) -> float:
+    return min(1.0, max(0.0, confidence)) if confidence == confidence else 0.0  # NaN differs from itself
+
+
+def _reason(error: InvalidInput) -> str:
+    return str(error).partition(":")[0].partition(" '")[0]
+
+
+class Writer:
+    """Resolves and stores readings.
+
+    Parameters
+    ----------
+    backend
+        The store.
+    ontology
+        Cardinality of relations.
+    """
+
+    def __init__(self, backend: GraphBackend, ontology: Ontology) -> None:
+        self._backend = backend
+        self._ontology = ontology
+
+    def write(self, scope: Scope, readings: Sequence[Reading], *, new_episodes: Sequence[Episode] = ()) -> Written:
+        """Store readings of episodes and settle those in the queue, in one transaction.
+
+        Parameters
+        ----------
+        scope
+            Scope of all of them.
+        readings
+            What the episodes say. One whose episode another process has settled meanwhile is left out.
+        new_episodes
+            Episodes that are stored in the same transaction (ready-made triples have no queue).
+
+        Returns
+        -------
+        Written
+            Counts.
+        """
+        return self._backend.atomic(lambda: self._write(scope, readings, new_episodes))
+
+    def _write(self, scope: Scope, readings: Sequence[Reading], new_episodes: Sequence[Episode]) -> Written:
+        now = utc_now()
+        written = Written()
+        if new_episodes:
+            stored = self._backend.add_episodes(scope, new_episodes)
+            written.episodes = sum(created for _, created in stored)
+            moved = {e.id: stored_id for e, (stored_id, _) in zip(new_episodes, stored, strict=True)}
+            readings = [
+                replace(r, episode=r.episode.changed(id=moved.get(r.episode.id, r.episode.id))) for r in readings
+            ]
+        readings = self._still_open(scope, readings)
+        things = [t for r in readings for t in r.things]
+        things += [t for r in readings for s in r.statements for t in (s.source, s.target)]
+        resolver = Resolver(self._backend, scope, things, now)
+        mentions: dict[tuple[str, str], Mention] = {}
+        facts = [
+            fact for reading in readings for fact in self._resolved(scope, reading, resolver, mentions, written, now)
+        ]
+        ledger = FactLedger(self._known(scope, facts, resolver), self._ontology, now)
+        for fact in facts:
+            self._enter(ledger, fact)
+        self._backend.write(
+            scope,
+            Changes(
+                entities=resolver.entities,
+                aliases=resolver.aliases,
+                closings=ledger.closings,
+                edges=ledger.edges,
+                supports=ledger.supports,
+                mentions=tuple(mentions.values()),
+                outcomes=tuple(
+                    Outcome(r.episode.id, processed_at=now, attempts=r.episode.attempts + 1)
+                    for r in readings
+                    if r.settles
+                ),
+            ),
+        )
+        written.entities = resolver.created
+        written.edges = len(ledger.edges)
+        written.supported = len(ledger.supports)
+        written.ended = len(ledger.closings)
+        return written
+
+    def _still_open(self, scope: Scope, readings: Sequence[Reading]) -> Sequence[Reading]:
+        queued = tuple(r.episode.id for r in readings if r.settles)
+        if not queued:
+            return readings
+        stored = self._backend.get_episodes([scope], queued)
+        still = {i for i, episode in stored.items() if episode.processed_at is None}
+        return [r for r in readings if not r.settles or r.episode.id in still]
+
+    def _resolved(
+        self,
+        scope: Scope,
+        reading: Reading,
+        resolver: Resolver,
+        mentions: dict[tuple[str, str], Mention],
+        written: Written,
+        now: datetime,
+    ) -> list[_Fact]:
+        episode = reading.episode
+        seen_at = episode.occurred_at
+
+        def mentioned(thing: NamedThing) -> Entity:
+            entity = resolver.resolve(thing, seen_at)
+            mentions.setdefault(
+                (entity.id, episode.id),
+                Mention(
+                    entity_id=entity.id,
+                    episode_id=episode.id,
+                    surface=thing.display,
+                    confidence=thing.confidence,
+                    seen_at=seen_at,
+                ),
+            )
+            return entity
+
+        for thing in reading.things:
+            mentioned(thing)
+        facts: list[_Fact] = []
+        for position, statement in enumerate(reading.statements):
+            source, target = mentioned(statement.source), mentioned(statement.target)
+            if source.id == target.id:
+                written.dropped["self-loop"] += 1
+                continue
+            stated = statement.stated
+            begin = stated.valid_from or (min(seen_at, stated.valid_to) if stated.valid_to else seen_at)
+            if stated.valid_to is not None and stated.valid_to < begin and not stated.ended:
+                written.dropped["valid_to before valid_from"] += 1
+                continue
+            edge = Edge(
+                scope=scope,
+                source_id=source.id,
+                target_id=target.id,
+                relation=statement.relation,
+                edge_type=statement.edge_type,
+                fact=fact_text(stated.fact) or f"{source.name} {statement.relation.replace('_', ' ')} {target.name}",
+                confidence=_clamped(stated.confidence),
+                valid_from=begin,
+                valid_to=None if stated.ended else stated.valid_to,
+                recorded_at=now,
+                episode_ids=(episode.id,),
+                properties=statement.properties,
+            )
+            facts.append(_Fact(edge, stated, seen_at, reading.contradicted.get(position, ())))
+        return facts
+
+    def _known(self, scope: Scope, facts: Sequence[_Fact], resolver: Resolver) -> Iterable[Edge]:
+        """Read the versions that the facts may touch; those of new entities can't exist."""
+        keys: dict[EdgeKey, None] = {}
+        slots: dict[tuple[str, str], None] = {}
+        ids: dict[str, None] = {}
+        for fact in facts:
+            edge = fact.edge
+            ids.update(dict.fromkeys(fact.contradicted))
+            if resolver.is_new(edge.source_id):
+                continue
+            if self._ontology.is_single_valued(edge.relation):
+                slots[edge.source_id, edge.relation] = None
+            elif not resolver.is_new(edge.target_id):
+                keys.update(dict.fromkeys(_keys(edge) if fact.stated.ended else (edge.key,)))
+        queries = (
+            EdgeQuery(keys=tuple(keys), versions="all"),
+            EdgeQuery(slots=tuple(slots), versions="all"),
+            EdgeQuery(ids=tuple(ids), versions="active"),
+        )
+        known: dict[str, Edge] = {}
+        for query in queries:
+            if query.keys or query.slots or query.ids:
+                known.update((e.id, e) for e in self._backend.all_edges([scope], query, chunk=5000))
+        return known.values()
+
+    def _enter(self, ledger: FactLedger, fact: _Fact) -> None:
+        if not fact.stated.ended:
+            entered = ledger.add(fact.edge)
+            for edge_id in fact.contradicted:
+                ledger.end_edge(edge_id, fact.edge.valid_from, entered)
+            return
+        at = fact.stated.valid_to or fact.seen_at
+        ended = [ledger.end(key, at) for key in _keys(fact.edge)]
+        if not any(ended) and fact.stated.valid_from is not None and fact.stated.valid_from < at:
+            ledger.add(fact.edge.changed(valid_to=at))  # never heard of it before, but when it held is known
+
+
+@dataclass(frozen=True, slots=True)
+class _Fact:
+    edge: Edge
+    stated: ExtractedEdge
+    seen_at: datetime
+    contradicted: tuple[str, ...]
+
+
+def _keys(edge: Edge) -> list[EdgeKey]:
+    """Return the keys of a fact in whatever edge type it was stored."""
+    return [(edge.source_id, edge.target_id, edge.relation, kind) for kind in EdgeType]

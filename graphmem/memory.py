@@ -1,0 +1,504 @@
+"""`GraphMemory`: what most users need of graphmem, in one object."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Self
+
+from graphmem.engine import Engine
+from graphmem.ingest.load import OnProgress
+from graphmem.inputs import ItemLike, TripleLike, to_item, to_time
+from graphmem.models import AsOf, EdgeQuery, EdgeType, Entity, EntityQuery, Episode, EpisodeQuery, Scope, utc_now
+from graphmem.models import one_or_many as _one_or_many
+from graphmem.protocols import Extractor
+from graphmem.rag.context import estimate_tokens, render_context
+from graphmem.recall.history import diff, history
+from graphmem.recall.recall import RecallOptions, find_seeds, recall, to_facts
+from graphmem.results import Check, Diff, Fact, LoadReport, QueueError, RecallResult, Stats
+from graphmem.settings import Settings
+from graphmem.text.normalise import canonical
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from langchain_core.language_models import BaseChatModel
+
+Time = datetime | str
+Scopes = Scope | Iterable[Scope]
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """An episode is on disk. ``wait()`` or ``await`` it to have it extracted as well.
+
+    Attributes
+    ----------
+    episode_id
+        Its id, or that of the one with the same `external_id`.
+    created
+        False if the `external_id` was known: nothing was stored.
+    """
+
+    episode_id: str
+    created: bool
+    _memory: GraphMemory
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until the episode is extracted or out of tries; return False if `timeout` seconds were not enough."""
+        return self._memory.flush(timeout, episode_id=self.episode_id) == 0
+
+    def __await__(self) -> Generator[Any, None, bool]:
+        return asyncio.to_thread(self.wait).__await__()
+
+
+class GraphMemory:
+    """A memory: one scope of one store, with the work that goes on behind it.
+
+    Open it with `open`. Every method is safe from any thread; those that begin with ``a`` are for async code
+    and run the method of that name on a worker thread. Times are aware datetimes or ISO 8601 texts.
+    """
+
+    def __init__(self, engine: Engine, scope: Scope) -> None:
+        self._engine = engine
+        self.scope = scope
+
+    @classmethod
+    def open(
+        cls,
+        url: str | None = None,
+        *,
+        scope: Scope | str | None = None,
+        extractor: Extractor | str | None = None,
+        llm: BaseChatModel | str | None = None,
+        settings: Settings | None = None,
+        background: bool = True,
+        **overrides: Any,
+    ) -> Self:
+        """Open a memory, and go on with what an earlier process left in its queue.
+
+        Parameters
+        ----------
+        url
+            Store: ``sqlite:///memory.db`` (made if it isn't there), ``memory://``, or a plugin's. Defaults
+            to the setting `store`.
+        scope
+            Whose memory; a text is ``domain`` or ``domain/project``. Defaults to the setting `scope`.
+        extractor
+            An `Extractor`, or the word for one (see the setting `extractor`).
+        llm
+            A LangChain chat model, or ``provider:model``, for extraction and the contradiction check.
+        settings
+            Ready-made settings; otherwise they are read from ``GRAPHMEM_…`` variables and ``graphmem.toml``.
+        background
+            Extract on a thread as episodes arrive. If False, only `flush`, `ingest` and `backfill` extract.
+        **overrides
+            Single settings by name.
+
+        Raises
+        ------
+        BackendUnavailable
+            If the store can't be opened; the message names it and what to check.
+        InvalidInput
+            If a setting doesn't fit.
+        """
+        settings = settings or Settings.load(**overrides)
+        engine = Engine.open(url or settings.store, settings, extractor=extractor, llm=llm, background=background)
+        return cls(engine, _to_scope(scope if scope is not None else settings.scope))
+
+    def in_scope(self, scope: Scope | str) -> Self:
+        """Return the memory of another scope in the same store; closing either closes both."""
+        return type(self)(self._engine, _to_scope(scope))
+
+    def close(self) -> None:
+        """Let running work end and release the store; what waits in the queue stays there for the next start."""
+        self._engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # writing
+
+    def remember(self, turn: ItemLike, **fields: Any) -> Receipt:
+        """Store a turn or document durably and return at once; it is extracted behind your back.
+
+        Parameters
+        ----------
+        turn
+            A `Turn`, a `Document`, a mapping of their fields, or just the text.
+        **fields
+            Fields of a `Turn` (with `title`: of a `Document`), if `turn` is a text or mapping.
+
+        Returns
+        -------
+        Receipt
+            The episode is on disk; ``await`` it, or call `flush`, to have its facts as well.
+
+        Raises
+        ------
+        InvalidInput
+            If a field doesn't fit, or a time has no zone.
+        """
+        episode = self._engine.loader.to_episode(self.scope, to_item(turn, **fields))
+        [(episode_id, created)] = self._engine.backend.add_episodes(self.scope, [episode])
+        self._engine.wake()
+        return Receipt(episode_id, created, self)
+
+    def ingest(
+        self, items: Iterable[ItemLike], *, skip_invalid: bool = False, on_progress: OnProgress | None = None
+    ) -> LoadReport:
+        """Store and extract many turns or documents; memory doesn't grow with their number.
+
+        It can be repeated after an interruption: items with an `external_id` that is known are not stored again, and
+        what was stored but not extracted is extracted now.
+
+        Parameters
+        ----------
+        items
+            As in `remember`; read lazily.
+        skip_invalid
+            Leave out items that can't be taken and report them, where an error would end the load.
+        on_progress
+            Called with a `Progress` after each batch.
+        """
+        return self._engine.loader.ingest(self.scope, items, skip_invalid=skip_invalid, on_progress=on_progress)
+
+    def add_facts(
+        self,
+        triples: Iterable[TripleLike],
+        *,
+        occurred_at: Time | None = None,
+        skip_invalid: bool = False,
+        on_progress: OnProgress | None = None,
+    ) -> LoadReport:
+        """Store ready-made facts; no language model has a part in it.
+
+        Parameters
+        ----------
+        triples
+            `Triple` objects, mappings of their fields, or (subject, relation, object); read lazily.
+        occurred_at
+            When they were stated: `valid_from` of those that name none. Defaults to now.
+        skip_invalid, on_progress
+            As in `ingest`. A batch (setting `batch_size`) is one transaction.
+        """
+        return self._engine.loader.add_facts(
+            self.scope,
+            triples,
+            occurred_at=None if occurred_at is None else to_time(occurred_at),
+            skip_invalid=skip_invalid,
+            on_progress=on_progress,
+        )
+
+    def backfill(self, limit: int | None = None, *, on_progress: OnProgress | None = None) -> LoadReport:
+        """Extract what is stored but waiting, at most `limit` episodes of this scope."""
+        return self._engine.loader.extract_waiting(self.scope, limit, on_progress)
+
+    def flush(self, timeout: float | None = None, *, episode_id: str | None = None) -> int:
+        """Wait until nothing of this scope waits for extraction any more, and lend a hand.
+
+        Parameters
+        ----------
+        timeout
+            Seconds; None waits as long as it takes, retries included.
+        episode_id
+            Wait for this episode only.
+
+        Returns
+        -------
+        int
+            Episodes still waiting: 0 unless the time ran out or there is no extractor (then, of one or more, 1).
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        ids = None if episode_id is None else (episode_id,)
+        query = EpisodeQuery(ids=ids, state="pending")
+        pause = 0.002
+        while waiting := len(self._engine.backend.find_episodes([self.scope], query, limit=1)):
+            if not self._engine.can_extract or (deadline is not None and time.monotonic() >= deadline):
+                return waiting
+            if self.backfill(self._engine.extract_batch).extracted == 0:
+                time.sleep(pause)  # others hold them, or they wait for their next try
+                pause = min(pause * 2, 0.25)
+        return 0
+
+    # reading
+
+    def recall(
+        self,
+        query: str,
+        *,
+        limit: int | None = None,
+        edge_types: Iterable[EdgeType | str] = (),
+        as_of: AsOf | Time | None = None,
+        max_hops: int | None = None,
+        temporal_decay_rate: float | None = None,
+        scopes: Scopes | None = None,
+    ) -> RecallResult:
+        """Return facts for a question, best first, each with its seed, path, hop and the parts of its score.
+
+        Parameters
+        ----------
+        query
+            A question in plain words; at most 512 characters of it are read.
+        limit
+            Facts at most.
+        edge_types
+            Types to follow; none means all.
+        as_of
+            The moment that is asked about: an `AsOf`, or the time at which the facts held.
+        max_hops
+            Hops from the entities that the question names.
+        temporal_decay_rate
+            In [0, 10]; above 0, newer facts gain.
+        scopes
+            Scopes to read instead of the memory's own.
+        """
+        settings = self._engine.settings
+        options = RecallOptions(
+            limit=settings.recall_limit if limit is None else limit,
+            max_hops=settings.max_hops if max_hops is None else max_hops,
+            max_seeds=settings.max_seeds,
+            max_frontier=settings.max_frontier,
+            seed_structural_weight=settings.seed_structural_weight,
+            fact_text_weight=settings.fact_text_weight,
+            temporal_decay_rate=settings.temporal_decay_rate if temporal_decay_rate is None else temporal_decay_rate,
+            edge_types=tuple(self._engine.ontology.require_edge_type(kind) for kind in edge_types),
+            as_of=_to_as_of(as_of),
+        )
+        where = self._scopes(scopes)
+        result = recall(self._engine.backend, where, query, options, self._engine.ontology, utc_now())
+        self._engine.count_retrievals(where, [fact.id for fact in result.facts])
+        return result
+
+    def context(
+        self,
+        query: str,
+        *,
+        budget_tokens: int | None = None,
+        count_tokens: Callable[[str], int] = estimate_tokens,
+        as_of: AsOf | Time | None = None,
+        scopes: Scopes | None = None,
+    ) -> str:
+        """Return facts for a question as a block for a prompt; empty if there is none, or none fits.
+
+        Parameters
+        ----------
+        query, as_of, scopes
+            As in `recall`.
+        budget_tokens
+            Tokens at most; defaults to 4 % of the context window (settings `context_share`, `context_window`).
+        count_tokens
+            How the model counts tokens; the default estimates them.
+        """
+        settings = self._engine.settings
+        if budget_tokens is None:
+            budget_tokens = int(settings.context_window * settings.context_share)
+        limit = max(settings.recall_limit, min(200, budget_tokens // 12))
+        found = self.recall(query, limit=limit, as_of=as_of, scopes=scopes)
+        return render_context(found.facts, budget_tokens, count_tokens)
+
+    def entities(
+        self,
+        query: str | None = None,
+        *,
+        entity_type: str | None = None,
+        as_of: AsOf | Time | None = None,
+        limit: int = 100,
+        scopes: Scopes | None = None,
+    ) -> list[Entity]:
+        """Return entities: those that a text names, best first; without one, all in the order of their making.
+
+        Parameters
+        ----------
+        query
+            Names or words.
+        entity_type
+            Only this type.
+        as_of
+            Only what was recorded by `known` and had been seen by `valid`.
+        limit
+            Entities at most.
+        scopes
+            As in `recall`.
+        """
+        where = self._scopes(scopes)
+        types = None if entity_type is None else (entity_type,)
+        moment = _to_as_of(as_of)
+        if query is None:
+            found = EntityQuery(entity_types=types, as_of=moment)
+            return self._engine.backend.find_entities(where, found, limit=limit)
+        seeds = find_seeds(
+            self._engine.backend,
+            where,
+            query,
+            structural_weight=self._engine.settings.seed_structural_weight,
+            limit=limit,
+        )
+        found = EntityQuery(ids=tuple(s.entity_id for s in seeds), entity_types=types, as_of=moment)
+        by_id = {e.id: e for e in self._engine.backend.find_entities(where, found, limit=max(1, limit))}
+        return [by_id[s.entity_id] for s in seeds if s.entity_id in by_id]
+
+    def facts(
+        self,
+        name: str,
+        *,
+        as_of: AsOf | Time | None = None,
+        limit: int = 100,
+        scopes: Scopes | None = None,
+    ) -> tuple[Fact, ...]:
+        """Return the facts that an entity takes part in, newest first; `name` is one of its names."""
+        where = self._scopes(scopes)
+        ids = self._ids(where, name)
+        if not ids:
+            return ()
+        query = EdgeQuery(touching=ids, as_of=_to_as_of(as_of))
+        edges = self._engine.backend.find_edges(where, query, limit=limit, newest_first=True)
+        return to_facts(self._engine.backend, where, edges)
+
+    def history(
+        self,
+        source: str,
+        relation: str | None = None,
+        text: str | None = None,
+        *,
+        as_of: AsOf | Time | None = None,
+        limit: int = 100,
+        scopes: Scopes | None = None,
+    ) -> tuple[Fact, ...]:
+        """Return all versions of what is said of an entity, newest first: past, present and retracted.
+
+        Parameters
+        ----------
+        source
+            One of the entity's names.
+        relation
+            Only this relation, in any wording that maps to it.
+        text
+            Only facts that contain this text.
+        as_of
+            What had begun by `valid`, as it was known at `known`.
+        limit
+            Versions at most.
+        scopes
+            As in `recall`.
+        """
+        where = self._scopes(scopes)
+        ids = self._ids(where, source)
+        if not ids:
+            return ()
+        return history(
+            self._engine.backend,
+            where,
+            ids,
+            relation=None if relation is None else self._engine.ontology.relation(relation),
+            text=text,
+            as_of=_to_as_of(as_of),
+            limit=limit,
+        )
+
+    def diff(self, start: Time, end: Time, *, limit: int = 1000, scopes: Scopes | None = None) -> Diff:
+        """Return what became true, what ended and what was learned after `start` and until `end`."""
+        return diff(self._engine.backend, self._scopes(scopes), to_time(start), to_time(end), limit=limit)
+
+    def episodes(self, ids: Sequence[str], *, scopes: Scopes | None = None) -> list[Episode]:
+        """Return the episodes with these ids, in this order: where facts come from."""
+        found = self._engine.backend.get_episodes(self._scopes(scopes), list(dict.fromkeys(ids)))
+        return [found[i] for i in ids if i in found]
+
+    # about the memory itself
+
+    def stats(self) -> Stats:
+        """Count what the scope holds, and tell what its queue could not extract."""
+        counts = self._engine.backend.stats(self.scope)
+        errors = [
+            QueueError(episode_id=e.id, error=e.error, attempts=e.attempts, retry_at=e.retry_at)
+            for e in self._engine.backend.find_episodes([self.scope], EpisodeQuery(state="failed"), limit=10)
+            if e.error
+        ]
+        return Stats(
+            scope=self.scope.key,
+            entities=counts.entities,
+            archived_entities=counts.archived_entities,
+            aliases=counts.aliases,
+            edges=counts.edges,
+            active_edges=counts.active_edges,
+            episodes=counts.episodes,
+            pending_episodes=counts.pending_episodes,
+            failed_episodes=counts.failed_episodes,
+            mentions=counts.mentions,
+            edges_by_type=dict(counts.edges_by_type),
+            entities_by_type=dict(counts.entities_by_type),
+            errors=tuple(errors),
+            background=tuple(self._engine.background_errors()),
+        )
+
+    def scopes(self) -> list[Scope]:
+        """Return the scopes of the store that hold anything."""
+        return self._engine.backend.scopes()
+
+    def doctor(self) -> list[Check]:
+        """Examine the store, the extractor and the queue."""
+        return self._engine.doctor(self.scope)
+
+    # for async code
+
+    async def aremember(self, turn: ItemLike, **fields: Any) -> Receipt:
+        """`remember` for async code; ``await (await memory.aremember(…))`` waits for the extraction too."""
+        return await asyncio.to_thread(self.remember, turn, **fields)
+
+    async def aingest(self, items: Iterable[ItemLike], **options: Any) -> LoadReport:
+        """`ingest` for async code."""
+        return await asyncio.to_thread(self.ingest, items, **options)
+
+    async def aadd_facts(self, triples: Iterable[TripleLike], **options: Any) -> LoadReport:
+        """`add_facts` for async code."""
+        return await asyncio.to_thread(self.add_facts, triples, **options)
+
+    async def aflush(self, timeout: float | None = None) -> int:
+        """`flush` for async code."""
+        return await asyncio.to_thread(self.flush, timeout)
+
+    async def arecall(self, query: str, **options: Any) -> RecallResult:
+        """`recall` for async code."""
+        return await asyncio.to_thread(self.recall, query, **options)
+
+    async def acontext(self, query: str, **options: Any) -> str:
+        """`context` for async code."""
+        return await asyncio.to_thread(self.context, query, **options)
+
+    async def afacts(self, name: str, **options: Any) -> tuple[Fact, ...]:
+        """`facts` for async code."""
+        return await asyncio.to_thread(self.facts, name, **options)
+
+    async def ahistory(self, source: str, relation: str | None = None, **options: Any) -> tuple[Fact, ...]:
+        """`history` for async code."""
+        return await asyncio.to_thread(self.history, source, relation, **options)
+
+    async def adiff(self, start: Time, end: Time, **options: Any) -> Diff:
+        """`diff` for async code."""
+        return await asyncio.to_thread(self.diff, start, end, **options)
+
+    async def aclose(self) -> None:
+        """`close` for async code."""
+        await asyncio.to_thread(self.close)
+
+    def _scopes(self, scopes: Scopes | None) -> tuple[Scope, ...]:
+        return (self.scope,) if scopes is None else _one_or_many(scopes)
+
+    def _ids(self, scopes: Sequence[Scope], name: str) -> tuple[str, ...]:
+        key = canonical(name)
+        return tuple(e.id for s in scopes for _, e in self._engine.backend.resolve_names(s, [key]))
+
+
+def _to_scope(scope: Scope | str) -> Scope:
+    return scope if isinstance(scope, Scope) else Scope.from_key(scope)
+
+
+def _to_as_of(moment: AsOf | Time | None) -> AsOf | None:
+    return moment if moment is None or isinstance(moment, AsOf) else AsOf(valid=to_time(moment))

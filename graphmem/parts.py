@@ -1,0 +1,101 @@
+"""Chooses the parts of a memory from its settings: extractor, ontology, contradiction check."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from graphmem.errors import InvalidInput
+from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
+from graphmem.protocols import Extractor
+from graphmem.settings import Settings
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+    from graphmem.ingest.contradict import ContradictionCheck
+
+_log = logging.getLogger(__name__)
+
+
+def choose_ontology(settings: Settings) -> Ontology:
+    """Return the default ontology, with what the settings' file adds."""
+    return DEFAULT_ONTOLOGY if settings.ontology is None else Ontology.load(settings.ontology)
+
+
+def choose_extractor(
+    choice: str, llm: BaseChatModel | str | None, ontology: Ontology, settings: Settings
+) -> Extractor | None:
+    """Return the extractor that a setting names.
+
+    Parameters
+    ----------
+    choice
+        ``auto`` (the LLM if there is one, else spaCy if it is installed, else none), ``spacy``, ``none``,
+        ``recorded:FILE``, ``llm``, or ``llm:PROVIDER:MODEL``.
+    llm
+        A LangChain chat model, or the name of one.
+    ontology, settings
+        Passed on.
+
+    Raises
+    ------
+    InvalidInput
+        If the word is not one of these.
+    MissingExtra
+        If what it needs isn't installed.
+    """
+    kind, _, rest = choice.partition(":")
+    if kind == "auto":
+        kind = "llm" if llm is not None else "spacy" if _spacy_installed() else "none"
+        if kind == "none":
+            _log.info("no extractor: pip install 'graphmem[spacy]', or configure an LLM; episodes wait until then")
+    if kind == "none":
+        return None
+    if kind == "spacy":
+        from graphmem.ingest.extract.spacy import SpacyExtractor
+
+        return SpacyExtractor(ontology=ontology)
+    if kind == "recorded" and rest:
+        from graphmem.ingest.extract.recorded import RecordedExtractor
+
+        return RecordedExtractor(rest)
+    model = rest or llm
+    if kind == "llm" and model:
+        from graphmem.ingest.extract.llm import LLMExtractor
+
+        return LLMExtractor(
+            model,
+            timeout=settings.extraction_timeout,
+            concurrency=settings.extraction_concurrency,
+            ontology=ontology,
+        )
+    if kind == "llm":
+        raise InvalidInput("extractor 'llm': no model is configured; name one, for example llm:openai:gpt-5-mini")
+    raise InvalidInput(f"extractor {choice!r}: expected auto, spacy, none, recorded:FILE or llm:PROVIDER:MODEL")
+
+
+def _spacy_installed() -> bool:
+    from graphmem.ingest.extract.spacy import spacy_available
+
+    return spacy_available()
+
+
+def contradiction_check(llm: BaseChatModel | str | None, settings: Settings) -> ContradictionCheck | None:
+    """Return the check if the settings turn it on.
+
+    Raises
+    ------
+    InvalidInput
+        If it is on and there is no LLM.
+    """
+    if not settings.contradiction_check:
+        return None
+    if llm is None:
+        raise InvalidInput(
+            "contradiction_check is on, but no LLM is configured: set llm, for example openai:gpt-5-mini"
+        )
+    from graphmem.ingest.contradict import ContradictionCheck
+    from graphmem.ingest.judge import llm_judge
+
+    return ContradictionCheck(llm_judge(llm, timeout=settings.extraction_timeout))

@@ -1,0 +1,1 @@
+"""Answers for prompts and, later, search over episodes."""

@@ -1,0 +1,72 @@
+"""How facts changed: all versions of one, and what happened between two times (spec: time)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from graphmem.models import AsOf, Edge, EdgeQuery, Scope, TimeAxis
+from graphmem.protocols import GraphBackend
+from graphmem.recall.recall import to_facts
+from graphmem.results import Diff, Fact
+
+
+def history(
+    backend: GraphBackend,
+    scopes: Sequence[Scope],
+    source_ids: Sequence[str],
+    *,
+    relation: str | None,
+    text: str | None,
+    as_of: AsOf | None,
+    limit: int,
+) -> tuple[Fact, ...]:
+    """Return the versions of an entity's facts, newest first.
+
+    With `as_of`, as it was written down by `known`, and only what had begun by `valid`: what was learned
+    later isn't told.
+    """
+    query = EdgeQuery(
+        source_ids=tuple(source_ids),
+        relations=None if relation is None else (relation,),
+        text=text,
+        versions="all",
+    )
+    if as_of is None:
+        return to_facts(backend, scopes, backend.find_edges(scopes, query, limit=limit, newest_first=True))
+    edges = [
+        e for e in backend.all_edges(scopes, query) if e.recorded_at <= as_of.known and e.valid_from <= as_of.valid
+    ]
+    edges.sort(key=lambda e: (e.valid_from, e.recorded_at, e.id), reverse=True)
+    return to_facts(backend, scopes, [_as_known(e, as_of.known) for e in edges[:limit]])
+
+
+def _as_known(edge: Edge, known: datetime) -> Edge:
+    """Return a version as it stood at a transaction time: an end that was learned later is not there yet."""
+    if edge.expired_at is None or edge.expired_at <= known:
+        return edge
+    return edge.changed(valid_to=None, expired_at=None, superseded_by=None)
+
+
+def diff(backend: GraphBackend, scopes: Sequence[Scope], start: datetime, end: datetime, *, limit: int) -> Diff:
+    """Return what became true, what ended and what was learned after `start` and until `end`.
+
+    Retracted facts (never true) neither began nor ended.
+    """
+
+    def within(axis: TimeAxis) -> list[Edge]:
+        query = EdgeQuery(window=(axis, start, end), versions="all")
+        return backend.find_edges(scopes, query, limit=limit + 1)
+
+    began, ended, learned = within("valid_from"), within("valid_to"), within("recorded_at")
+    truncated = any(len(edges) > limit for edges in (began, ended, learned))
+
+    def held(edges: Sequence[Edge]) -> list[Edge]:
+        return [e for e in edges if e.valid_from != e.valid_to]
+
+    return Diff(
+        began=to_facts(backend, scopes, held(began)[:limit]),
+        ended=to_facts(backend, scopes, held(ended)[:limit]),
+        learned=to_facts(backend, scopes, learned[:limit]),
+        truncated=truncated,
+    )

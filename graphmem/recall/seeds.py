@@ -1,0 +1,84 @@
+"""Where a recall starts: entities that the question names, scored (spec: seeds). Pure functions.
+
+The stores only find candidates; they are scored here, so that every store ranks them alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+from graphmem.models import EntityHit
+from graphmem.results import Seed
+from graphmem.text.words import split_words
+
+NAME_WEIGHT = 10.0
+"""Weight of a match in the name against one in the summary."""
+
+_DEGREE_SHARE, _TYPES_SHARE, _ALL_TYPES = 0.6, 0.4, 4
+
+
+def score_seeds(hits: Sequence[EntityHit], words: Sequence[str], *, structural_weight: float, limit: int) -> list[Seed]:
+    """Score candidates by text and by how connected they are.
+
+    Parameters
+    ----------
+    hits
+        Candidates, each once.
+    words
+        Words of the question.
+    structural_weight
+        w in ``score = text × (1 − w) + structural × w``, with ``structural = 0.6 × degree / highest degree +
+        0.4 × min(distinct edge types / 4, 1)``.
+    limit
+        At most so many.
+
+    Returns
+    -------
+    list of Seed
+        Best first; by id among equals.
+    """
+    text = _text_scores(hits, words)
+    top_degree = max((hit.degree for hit in hits), default=0) or 1
+    seeds: list[Seed] = []
+    for hit, t in zip(hits, text, strict=True):
+        structural = _DEGREE_SHARE * hit.degree / top_degree + _TYPES_SHARE * min(hit.edge_types / _ALL_TYPES, 1.0)
+        score = t * (1 - structural_weight) + structural * structural_weight
+        entity = hit.entity
+        seeds.append(
+            Seed(
+                entity_id=entity.id,
+                name=entity.name,
+                entity_type=entity.entity_type,
+                score=score,
+                text=t,
+                structural=structural,
+            )
+        )
+    return sorted((s for s in seeds if s.text > 0), key=lambda s: (-s.score, s.entity_id))[:limit]
+
+
+def _text_scores(hits: Sequence[EntityHit], words: Sequence[str]) -> list[float]:
+    """Full text and aliases, each divided by its best, merged by the higher of the two."""
+    full_text = _full_text_scores(hits, words)
+    aliases = [float(len(hit.alias.split())) if hit.alias is not None else 0.0 for hit in hits]
+    best_text, best_alias = max(full_text, default=0.0) or 1.0, max(aliases, default=0.0) or 1.0
+    return [max(f / best_text, a / best_alias) for f, a in zip(full_text, aliases, strict=True)]
+
+
+def _full_text_scores(hits: Sequence[EntityHit], words: Sequence[str]) -> list[float]:
+    """How well words match names and summaries, rare words counting more; a prefix counts by its share."""
+    names = [split_words(hit.entity.name) for hit in hits]
+    summaries = [split_words(hit.entity.summary) for hit in hits]
+    matches = [
+        [(NAME_WEIGHT * _match(word, name) / math.sqrt(len(name) or 1) + _match(word, summary)) for word in words]
+        for name, summary in zip(names, summaries, strict=True)
+    ]
+    df = Counter(i for row in matches for i, value in enumerate(row) if value)
+    idf = [math.log(1 + len(hits) / df[i]) if df[i] else 0.0 for i in range(len(words))]
+    return [sum(w * value for w, value in zip(idf, row, strict=True)) for row in matches]
+
+
+def _match(word: str, tokens: Sequence[str]) -> float:
+    return max((len(word) / len(token) for token in tokens if token.startswith(word)), default=0.0)

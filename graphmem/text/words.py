@@ -1,0 +1,77 @@
+"""Words of questions and facts: what full text is asked for, and what a fact shares with a question. Pure."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable
+from functools import lru_cache
+
+import Stemmer
+
+MAX_QUERY = 512
+"""Characters of a question that are read."""
+
+STOP_WORDS = frozenset(
+    """
+    a about after again all also am an and any are as at be because been before being both but by can could did do
+    does doing done down each ever few for from further had has have having he her here hers him his how i if in
+    into is it its just me might more most must my no nor not now of off on once only or other our
+    out over own please same shall she should so some such tell than that the their them then there these they
+    thing things this those through to too under until up very was we were what when where which while who whom
+    whose why will with would you your
+    """.split()
+)
+
+_WORD = re.compile(r"[^\W_]+")
+_snowball: Callable[[str], str] = Stemmer.Stemmer("english").stemWord  # pyright: ignore
+
+
+def split_words(text: str) -> list[str]:
+    """Return the lower-case words of letters and digits, without diacritics, in order."""
+    if not text.isascii():
+        decomposed = unicodedata.normalize("NFKD", text)
+        text = "".join(c for c in decomposed if not unicodedata.combining(c))
+    return _WORD.findall(text.replace("'s ", " ").replace("’s ", " ").lower())
+
+
+def query_words(query: str) -> list[str]:
+    """Return the words of a question that carry meaning: at least 3 characters, no stop words, each once.
+
+    A question of stop words only gives those: better a weak hit than none.
+    """
+    words = list(dict.fromkeys(split_words(query[:MAX_QUERY] + " ")))
+    long = [word for word in words if len(word) >= 3 or not word.isascii()]
+    return [word for word in long if word not in STOP_WORDS] or long
+
+
+def query_phrases(query: str, longest: int = 6) -> list[str]:
+    """Return every run of up to `longest` words of a question as a normalised name: aliases are looked up by these.
+
+    Punctuation at the ends of words is dropped, that inside stays: "c++" and "o'brien" are names.
+    """
+    query = unicodedata.normalize("NFKC", query[:MAX_QUERY]).lower().replace("’", "'")
+    words = [w for raw in query.split() if (w := _bare(raw))]
+    phrases = {
+        " ".join(run): None
+        for start in range(len(words))
+        for end in range(start + 1, min(start + longest, len(words)) + 1)
+        if (run := words[start:end]) and any(w not in STOP_WORDS for w in run)
+    }
+    return list(phrases)
+
+
+def _bare(word: str) -> str:
+    word = word.removesuffix("'s").strip("\"'()[]{}<>,;:!?…«»“”‘")
+    return word.removesuffix("'s").rstrip(".") if len(word) > 1 else (word if word.isalnum() else "")
+
+
+@lru_cache(maxsize=65536)
+def stem(word: str) -> str:
+    """Return the stem of an English word (Snowball)."""
+    return _snowball(word)
+
+
+def stems(text: str) -> set[str]:
+    """Return the stems of the meaningful words of a text."""
+    return {stem(word) for word in split_words(text) if word not in STOP_WORDS}
