@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 BLOCK = re.compile(r"(?P<skip><!-- skip: \S.*-->\n)?^```(?P<kind>\w+)\n(?P<body>.*?)^```$", re.M | re.S)
 MARK = "\x1e"
 
@@ -41,7 +41,7 @@ def blocks_of(page: str) -> list[Block]:
         if match["kind"] in {"python", "console"} and not match["skip"]:
             found.append(Block(line, match["kind"], match["body"]))
         follows = previous and previous["kind"] == "python" and not page[previous.end() : match.start()].strip()
-        if match["kind"] == "text" and follows and not previous["skip"]:
+        if match["kind"] == "text" and previous and follows and not previous["skip"]:
             found[-1] = Block(found[-1].line, "python", found[-1].body, match["body"])
         previous = match
     return found
@@ -93,6 +93,12 @@ def test_page_does_what_it_says(page: Path, tmp_path: Path) -> None:
             shown = run(command, tmp_path)
             if shows.strip():
                 assert lines_of(shown) == lines_of(shows), f"{page.name}, line {block.line}: {command}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_of_page_lead_to_files(page: Path) -> None:
+    links = re.findall(r"\]\((?!\w+:|#)([^)#\s]+)", page.read_text("utf-8"))
+    assert [link for link in links if not (page.parent / link).exists()] == []
 
 
 @pytest.mark.parametrize(

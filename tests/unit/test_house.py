@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 import subprocess
+import sys
+import tomllib
 from collections.abc import Iterator
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -28,6 +32,7 @@ LAYERS = {
     "graphmem.inputs": 2,
     "graphmem.results": 2,
     "graphmem.background": 2,
+    "graphmem.parts": 2,
     "graphmem.telemetry": 2,
     "graphmem.ingest": 2,
     "graphmem.recall": 2,
@@ -36,6 +41,7 @@ LAYERS = {
     "graphmem.upkeep": 2,
     "graphmem.vectors": 2,
     "graphmem.migrate": 2,
+    "graphmem.engine": 3,
     "graphmem.memory": 3,
     "graphmem": 4,
     "graphmem.testing": 5,
@@ -134,6 +140,42 @@ def test_import_rules_see_lazy_relative_and_type_checking_imports(
     path.parent.mkdir(parents=True)
     path.write_text("def f():\n  from ..adapters.cli import main\nif TYPE_CHECKING:\n  import graphmem_sqlite\n")
     assert set(imports_of(path)) == {"graphmem.adapters.cli", "graphmem_sqlite"}
+
+
+# Dependencies
+
+
+def test_every_declared_dependency_is_used() -> None:
+    used = imported_roots() | named_in_strings()  # spaCy loads its model by name
+    assert sorted(name for name, modules in declared().items() if not modules & used) == []
+
+
+def test_every_imported_library_is_declared() -> None:
+    ours = {"graphmem", *BACKEND_PACKAGES, *sys.stdlib_module_names}
+    known = {module for modules in declared().values() for module in modules}
+    assert sorted(imported_roots() - ours - known) == []
+
+
+def declared() -> dict[str, set[str]]:
+    """Return the distributions that pyproject.toml asks for, extras included, with the modules of each."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    asked = [*project["dependencies"], *itertools.chain(*project["optional-dependencies"].values())]
+    names = {re.split(r"[^\w.-]", line)[0].lower() for line in asked} - {"graphmem"}
+    modules: dict[str, set[str]] = {name: set() for name in names}
+    for module, distributions in packages_distributions().items():
+        for distribution in distributions:
+            if (name := distribution.lower().replace("_", "-")) in modules:
+                modules[name].add(module)
+    return modules
+
+
+def imported_roots() -> set[str]:
+    return {name.split(".")[0] for path in SOURCES for name in imports_of(path)}
+
+
+def named_in_strings() -> set[str]:
+    nodes = (node for path in SOURCES for node in ast.walk(ast.parse(path.read_text("utf-8"))))
+    return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
 # Statements: written out as constants or in files, never put together from pieces while running.

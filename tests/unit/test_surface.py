@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import subprocess
 import sys
 import typing
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 import graphmem
-from graphmem import errors
+from graphmem import errors, memory
 from graphmem.memory import GraphMemory
+
+DOCUMENTED_MODULES = {"graphmem.models", "graphmem.protocols"}
 
 # Run in a fresh interpreter: prints the modules that the import brought, the variables that it read and the
 # files that it opened other than Python's own.
@@ -78,6 +82,10 @@ def test_public_names_are_sorted_and_listed_by_dir() -> None:
     assert set(graphmem.__all__) <= set(dir(graphmem))
 
 
+def test_version_is_that_of_the_distribution() -> None:
+    assert graphmem.__version__ == version("graphmem")
+
+
 def test_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no_such_name"):
         _ = graphmem.no_such_name  # type: ignore[attr-defined]
@@ -95,7 +103,10 @@ def named_types(hint: object) -> set[type]:
 
 def test_every_type_that_the_facade_takes_or_returns_is_public() -> None:
     methods = [method for name, method in vars(GraphMemory).items() if not name.startswith("_")]
-    functions = [getattr(m, "fget", None) or getattr(m, "__func__", m) for m in methods]
-    hints = [typing.get_type_hints(function) for function in functions if inspect.isfunction(function)]
-    used = {kind.__name__ for hint in hints for value in hint.values() for kind in named_types(value)}
-    assert used - set(graphmem.__all__) == set()
+    functions = [getattr(method, "fget", None) or getattr(method, "__func__", method) for method in methods]
+    hints = [hint for f in functions if inspect.isfunction(f) for hint in inspect.get_annotations(f).values()]
+    words = {node.id for hint in hints for node in ast.walk(ast.parse(hint)) if isinstance(node, ast.Name)}
+    used = {kind for word in words for kind in named_types(vars(memory).get(word))}
+    assert {"Fact", "Turn", "RecallResult"} <= {kind.__name__ for kind in used}
+    hidden = {kind.__name__ for kind in used if kind.__module__ not in DOCUMENTED_MODULES} - set(graphmem.__all__)
+    assert sorted(hidden) == []
