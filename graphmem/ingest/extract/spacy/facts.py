@@ -1,0 +1,117 @@
+"""Turns clauses into facts.
+
+Confidence, by what a fact rests on (the lowest that applies):
+
+=====  ==========================================================================
+0.9    a relation of the ontology or a kinship stated outright, both ends named
+0.8    subject, verb, object; both ends named
+0.6    one end is a common noun
+0.5    reported ("I think Ida works at Acme"), or about the one who is spoken to
+0.4    a pronoun was resolved, or the subject was left out
+0.3    named in one sentence, no verb between them
+=====  ==========================================================================
+
+Convention of relations: states in the present ("works_at", "likes"), events in the past ("went_to", "bought").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+
+from graphmem.ingest.extract.spacy.clauses import Clause
+from graphmem.ingest.extract.spacy.names import End, Names
+from graphmem.ingest.extract.spacy.patterns import statements
+from graphmem.ingest.extract.spacy.relations import Statement
+from graphmem.ingest.extract.spacy.render import Dates, sentence
+from graphmem.ingest.extract.spacy.when import Period
+from graphmem.ontology import Ontology
+from graphmem.protocols import ExtractedEdge
+
+EXPLICIT, PLAIN, COMMON, INDIRECT = 0.9, 0.8, 0.6, 0.5
+
+
+def _courtesy(clause: Clause, source: End, target: End, period: Period) -> bool:
+    """Tell whether a clause is what people say to be kind: no fact that anybody asks for."""
+    if source.role and target.role:
+        return not (clause.past and clause.verb.lemma_ in ("meet", "visit", "marry", "hire", "teach", "join"))
+    if clause.offhand and period.begin is None and not (target.named and not target.role):
+        return True  # "I'll watch your video"
+    return bool(target.role) and not source.named  # "music helps me"
+
+
+def _is_plan(clause: Clause, period: Period) -> bool:
+    """Tell whether a present tense means the future: "I'm hosting a show next month", "I'm going to a conference"."""
+    if period.ahead:
+        return True
+    return clause.verb.tag_ == "VBG" and (period.running or clause.verb.lemma_ == "go") and len(clause.chain) == 1
+
+
+class Facts:
+    """Reads facts off the clauses of one episode.
+
+    Parameters
+    ----------
+    names
+        The names of the episode.
+    dates
+        Its dates by token.
+    ontology
+        Known relations.
+    reference
+        When it occurred.
+    """
+
+    def __init__(self, names: Names, dates: Dates, ontology: Ontology, reference: datetime) -> None:
+        self._names = names
+        self._dates = dates
+        self._ontology = ontology
+        self._reference = reference
+
+    def of(self, clause: Clause) -> Iterator[ExtractedEdge]:
+        """Yield the facts of a clause."""
+        subjects = [e for t in clause.subjects for e in self._names.end(t)]
+        if not clause.subjects and self._names.speaker:
+            subjects = [self._names.speaker]
+        period = Period.of(clause, self._dates, self._reference)
+        if not clause.stance and not clause.past and _is_plan(clause, period):
+            clause = replace(clause, stance="plans_to")
+        for subject in {s.name: s for s in subjects}.values():
+            for statement in statements(clause, subject, self._names):
+                edge = self._edge(clause, subject, statement, period)
+                if edge is not None:
+                    yield edge
+
+    def _edge(self, clause: Clause, subject: End, said: Statement, period: Period) -> ExtractedEdge | None:
+        source, target = said.source or subject, said.target
+        relation = self._ontology.relation(said.relation)
+        if source.name.lower() == target.name.lower() or not (source.named or target.named):
+            return None
+        if self._ontology.is_single_valued(relation) and not said.explicit:
+            return None  # a wrong one would end a right one: only the patterns that make sure state these
+        if said.explicit is False and _courtesy(clause, source, target, period):
+            return None
+        if clause.negated and not relation.startswith("does_not_"):
+            return None
+        if subject.role == "addressee" and not (said.explicit or (target.named and not target.role)):
+            return None  # "you're doing great": what people say to each other is mostly courtesy
+        ceiling = EXPLICIT if said.explicit else PLAIN
+        if not (source.named and target.named) and not said.explicit:
+            ceiling = COMMON
+        if "addressee" in (subject.role, target.role):
+            ceiling = min(ceiling, INDIRECT)
+        ended = said.ended or (clause.ended and not said.timeless) or period.over
+        start, end = period.bounds(ended=ended)
+        return ExtractedEdge(
+            source=source.name,
+            relation=relation,
+            target=target.name,
+            fact=said.fact or sentence(clause, subject, self._names, self._dates),
+            confidence=min(ceiling, clause.certainty, source.certainty, target.certainty),
+            valid_from=None if said.timeless else start,
+            valid_to=None if said.timeless else end,
+            ended=ended,
+            source_type=source.kind,
+            target_type=target.kind,
+        )

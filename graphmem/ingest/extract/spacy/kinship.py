@@ -1,0 +1,116 @@
+"""Facts that noun phrases state by themselves: "my sister Anna", "Acme's CEO Jane", "Jane, the CEO of Acme"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from graphmem.ingest.extract.spacy import words
+from graphmem.ingest.extract.spacy.clauses import negation, subjects_of
+from graphmem.ingest.extract.spacy.facts import COMMON, EXPLICIT, PLAIN
+from graphmem.ingest.extract.spacy.names import End, Names
+from graphmem.protocols import ExtractedEdge
+
+if TYPE_CHECKING:
+    from spacy.tokens import Span, Token
+
+_PARTNER_OF = {**dict.fromkeys(words.SPOUSES, "married_to"), **dict.fromkeys(words.PARTNERS, "has_partner")}
+
+
+def relatives(sentence: Span, names: Names) -> Iterator[ExtractedEdge]:
+    """Yield the facts of possessives, compounds and appositions of a sentence."""
+    for token in sentence:
+        if token.pos_ not in ("NOUN", "PROPN") or token.ent_type_ == "PERSON":
+            continue
+        named = _named_by(token, names)
+        owner = names.owner(token)
+        if any(c.lower_ in ("ex", "former", "late", "future", "own") for c in token.children):
+            continue
+        yield from _called(token, owner, names)
+        if token.lower_ in words.RELATIONAL and owner is not None:
+            yield from _relative(token, owner, named, names)
+        elif owner is not None and (thing := _apposed(token, names)) is not None and token.lower_ not in words.VAGUE:
+            yield _edge(owner, f"has_{token.lemma_.lower()}", thing, f"{owner.name}'s {token.lower_} is {thing.name}.", PLAIN)
+        elif named is not None and named.kind == "person" and token.lower_ not in words.KIN:
+            yield from _office(token, owner, named, names)
+
+
+def _called(token: Token, owner: End | None, names: Names) -> Iterator[ExtractedEdge]:
+    """Yield "Max is_a dog" of "a dog named Max", and whose it is where the clause says so."""
+    noun = token.lemma_.lower()
+    calls = [c for c in token.children if c.dep_ == "acl" and c.lower_ in ("named", "called")]
+    called = [t for c in calls for t in c.children if t.dep_ in ("oprd", "dobj", "attr") and t.pos_ == "PROPN"]
+    if token.dep_ == "dobj" and token.head.lemma_ in ("have", "get", "adopt") and not negation(token.head):
+        owner = owner or next((e for t in subjects_of(token.head) for e in names.end(t)), None)
+    for end in (e for t in called for e in names.end(t) if not e.role):
+        if token.lower_ in words.RELATIONAL and owner is not None:
+            yield _edge(owner, f"has_{noun}", end, f"{owner.name} has a {noun} named {end.name}.", PLAIN)
+        yield from (
+            _edge(end, "is_a", kind, f"{end.name} is a {kind.name}.", COMMON)
+            for kind in names.end(token)
+            if not kind.named and token.tag_ == "NN"
+        )
+
+
+def _named_by(token: Token, names: Names) -> End | None:
+    """Return the proper name that a noun stands with: "my sister Anna", "Anna, my sister", "the nurse Ida"."""
+    near = [c for c in token.children if c.dep_ in ("appos", "compound") and c.ent_type_ == "PERSON"]
+    if token.dep_ in ("appos", "compound", "nmod") and token.head.ent_type_ == "PERSON":
+        near.append(token.head)
+    for other in near:
+        for end in names.end(other):
+            if end.label == "PERSON" and not end.role:
+                return end
+    return None
+
+
+def _apposed(token: Token, names: Names) -> End | None:
+    """Return the name in "my home country, Sweden", unless it is a person."""
+    near = (c for c in token.children if c.dep_ == "appos" and c.pos_ == "PROPN")
+    return next((e for c in near for e in names.end(c) if e.kind != "person" and e.label), None)
+
+
+def _relative(token: Token, owner: End, named: End | None, names: Names) -> Iterator[ExtractedEdge]:
+    noun = token.lemma_.lower()
+    relation = _PARTNER_OF.get(noun, f"has_{noun}")
+    if named is not None:
+        if relation == "married_to" and owner.kind != "person":
+            return
+        certainty = min(EXPLICIT, owner.certainty, named.certainty)
+        yield _edge(owner, relation, named, f"{named.name} is {owner.name}'s {noun}.", certainty)
+        return
+    for end in names.end(token):
+        if end.named and end.name.startswith(f"{owner.name}'s ") and noun not in ("family", "baby"):
+            phrase = end.name[len(owner.name) + 3 :]
+            article = "" if token.tag_ == "NNS" else "a "
+            certainty = min(PLAIN, owner.certainty) if owner.role != "addressee" else 0.5
+            yield _edge(owner, f"has_{noun}", end, f"{owner.name} has {article}{phrase}.", certainty)
+
+
+def _office(token: Token, owner: End | None, named: End, names: Names) -> Iterator[ExtractedEdge]:
+    """Yield "Jane is_ceo_of Acme" of "Acme's CEO Jane" and "Jane, the CEO of Acme"."""
+    for child in token.children:
+        if child.dep_ == "prep" and child.lower_ in ("of", "at"):
+            for noun in child.children:
+                owner = owner or next((e for e in names.end(noun) if e.named), None)
+    office = token.lower_
+    if office in words.VAGUE or not office.isalpha():
+        return
+    if owner is not None and owner.label in ("ORG", "GPE", "WORK_OF_ART"):
+        yield _edge(named, f"is_{office}_of", owner, f"{named.name} is {office} of {owner.name}.", PLAIN)
+    elif owner is None and token.dep_ in ("appos", "compound") and token.pos_ == "NOUN":
+        for end in names.end(token):
+            if not end.named and not end.role:
+                yield _edge(named, "is_a", end, f"{named.name} is a {end.name}.", COMMON)
+
+
+def _edge(source: End, relation: str, target: End, fact: str, confidence: float) -> ExtractedEdge:
+    return ExtractedEdge(
+        source.name,
+        relation,
+        target.name,
+        fact=fact,
+        confidence=confidence,
+        source_type=source.kind,
+        target_type=target.kind,
+    )

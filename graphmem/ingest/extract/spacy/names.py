@@ -1,0 +1,264 @@
+"""Turns noun phrases of a parse into names of entities."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from graphmem.errors import InvalidEntityName
+from graphmem.ingest.extract.spacy import words
+from graphmem.ontology import Ontology
+from graphmem.text.normalise import canonical, require_name
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc, Span, Token
+
+_MAX_WORDS = 6
+_LETTERS = re.compile(r"[^\W\d_]")
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """A possible end of a fact.
+
+    Attributes
+    ----------
+    name, kind
+        The entity's name and type.
+    named
+        Whether it is a proper name, a participant or a relative of one; else it is a common noun.
+    certainty
+        Upper limit of the confidence of facts with it: pronouns are guesses.
+    label
+        spaCy's label of the name, or "".
+    role
+        "speaker", "addressee" or "".
+    """
+
+    name: str
+    kind: str
+    named: bool
+    certainty: float = 1.0
+    label: str = ""
+    role: str = ""
+
+
+class Names:
+    """The names of one parsed episode.
+
+    Parameters
+    ----------
+    doc
+        The parse.
+    ontology
+        Says which short names are names.
+    speaker, addressee
+        Whom "I" and "you" stand for; None in a document.
+    title
+        What a document is about.
+    """
+
+    def __init__(
+        self, doc: Doc, ontology: Ontology, speaker: str | None, addressee: str | None, title: str | None
+    ) -> None:
+        self.doc = doc
+        self.ontology = ontology
+        self.speaker = End(speaker, "person", named=True, role="speaker") if speaker else None
+        self.addressee = End(addressee, "person", named=True, role="addressee") if addressee else None
+        self._entity_at: dict[int, Span] = {t.i: e for e in doc.ents for t in e}
+        self._full: dict[str, End] = {}
+        self.title = self._title_end(title) if title else None
+        self._learn_full_names()
+
+    def _learn_full_names(self) -> None:
+        """Let "Rogers" stand for "Carl Rogers" where only one person of that text has the name."""
+        seen: dict[str, set[str]] = {}
+        people = [self._of_entity(e) for e in self.doc.ents if e.label_ == "PERSON"]
+        people += [self.title] if self.title and self.title.kind == "person" else []
+        for end in people:
+            if end is not None and " " in end.name:
+                for part in (end.name.split()[0], end.name.split()[-1]):
+                    seen.setdefault(part, set()).add(end.name)
+        for part, full in seen.items():
+            if len(full) == 1 and part not in words.KIN:
+                self._full[part] = End(next(iter(full)), "person", named=True, label="PERSON")
+
+    def _title_end(self, title: str) -> End | None:
+        name = re.sub(r"\s*\([^()]*\)$", "", title).strip()
+        key = canonical(name)
+        for entity in self.doc.ents:
+            text = canonical(entity.text)
+            if entity.label_ in words.ENTITY_TYPES and (text == key or key in text or (len(text) > 4 and text in key)):
+                return self._checked(name, words.ENTITY_TYPES[entity.label_], named=True, label=entity.label_)
+        return self._checked(name, "concept", named=True)
+
+    def _checked(self, name: str, kind: str, *, named: bool, label: str = "") -> End | None:
+        name = re.sub(r"^(?:the|a|an)\s+(?=\S)|'s?$", "", name.strip(" \"'.,;:!?()-–—"), flags=re.IGNORECASE)
+        try:
+            shown, key = require_name(name, self.ontology.short_names)
+        except InvalidEntityName:
+            return None
+        meaningful = any(w not in words.VAGUE and w not in words.EVALUATIVE for w in key.split())
+        if not meaningful or not _LETTERS.search(shown) or len(shown.split()) > 10:
+            return None
+        return End(shown, kind, named=named, label=label)
+
+    def _participant(self, text: str) -> End | None:
+        """Return the speaker or addressee whom a name or a short form of three letters or more means."""
+        key = canonical(text)
+        for end in (self.speaker, self.addressee):
+            if end is None:
+                continue
+            full = canonical(end.name)
+            if key in (full, full.split()[0]) or (len(key) >= 3 and " " not in key and full.startswith(key) and text[0].isupper()):
+                return end
+        return None
+
+    def _of_entity(self, span: Span) -> End | None:
+        """Return the end that a name found by the recogniser stands for."""
+        text = re.sub(r"['’]s?$", "", span.text).strip()
+        if (known := self._participant(text)) is not None:
+            return known
+        if span.label_ not in words.ENTITY_TYPES or not re.search(r"[A-Z0-9]", text):
+            return None
+        proper = [t for t in span if t.pos_ == "PROPN" or (t.pos_ in ("NOUN", "ADJ") and t.text[:1].isupper())]
+        if not proper or (len(span) == 1 and (span[0].pos_ in ("INTJ", "VERB", "ADV") or span[0].is_sent_start and span[0].pos_ != "PROPN")):
+            return None
+        if span.label_ == "PERSON" and (any(c.isdigit() for c in text) or canonical(text) in words.KIN):
+            return None
+        if span.label_ == "PERSON" and text in self._full:
+            return self._full[text]
+        return self._checked(text, words.ENTITY_TYPES[span.label_], named=True, label=span.label_)
+
+    def named(self, sentence: Span) -> list[End]:
+        """Return the proper names of a sentence, in order, each once."""
+        ends = (self._of_entity(e) for e in sentence.ents)
+        return list({end.name: end for end in ends if end is not None}.values())
+
+    def ends(self, token: Token) -> Iterator[End]:
+        """Yield what a noun phrase and those joined to it by "and" stand for."""
+        yield from self.end(token)
+        if any(c.lower_ in ("or", "nor") and c.dep_ == "cc" for t in (token, *token.conjuncts) for c in t.children):
+            return  # one of the two: nobody knows which
+        for joined in token.conjuncts:
+            if joined.i > token.i and joined.pos_ in ("NOUN", "PROPN", "PRON", "VERB"):
+                yield from self.end(joined)
+
+    def end(self, token: Token) -> Iterator[End]:
+        """Yield the one thing that a noun phrase stands for, or nothing."""
+        found = self.pronoun(token) if token.pos_ == "PRON" or token.lower_ in words.FIRST_PERSON else self._noun(token)
+        if found is not None:
+            yield found
+
+    def pronoun(self, token: Token) -> End | None:
+        """Return whom a pronoun stands for, where that is safe to say."""
+        word = token.lower_
+        if word in words.FIRST_PERSON:
+            return self.speaker
+        if word in words.SECOND_PERSON:
+            return self.addressee
+        if word in words.THIRD_PERSON:
+            return self._antecedent(token, words.THIRD_PERSON[word])
+        if word == "it" and self.title and self.title.kind != "person" and token.is_sent_start:
+            return End(self.title.name, self.title.kind, named=True, certainty=0.6)
+        return None
+
+    def _antecedent(self, token: Token, gender: str) -> End | None:
+        """Return the only person that "he" or "she" can mean: named before it, in its sentence or the one before."""
+        start = token.sent.start
+        if self.title and self.title.kind == "person" and self.speaker is None:
+            others = {e.name for e in map(self._of_entity, self.doc[start : token.i].ents) if e and e.kind == "person"}
+            if others <= {self.title.name}:
+                return End(self.title.name, "person", named=True, certainty=0.7)
+            return None
+        if start > 0:
+            start = self.doc[start - 1].sent.start
+        found: dict[str, End] = {}
+        for other in self.doc[start : token.i]:
+            if other.dep_ in ("poss", "compound") and other.ent_type_ != "PERSON":
+                continue
+            end = self._noun(other) if other.lower_ in words.KIN else None
+            if end is not None and words.KIN[other.lower_] not in ("", gender):
+                continue
+            if end is None and (span := self._entity_at.get(other.i)) is not None and span.label_ == "PERSON":
+                end = self._of_entity(span)
+            if end is not None and end.kind == "person" and not end.role:
+                found[end.name] = End(end.name, "person", named=True, certainty=0.4)
+        return next(iter(found.values())) if len(found) == 1 else None
+
+    def owner(self, token: Token) -> End | None:
+        """Return whose a noun is: "my", "Anna's"."""
+        for child in token.children:
+            if child.dep_ == "poss":
+                return self.pronoun(child) if child.lower_ in words.POSSESSIVES else next(self.end(child), None)
+        return None
+
+    def _noun(self, token: Token) -> End | None:
+        span = self._entity_at.get(token.i)
+        if span is not None and span.label_ in words.QUANTITIES and span.root == token:
+            return None
+        if span is not None and (end := self._of_entity(span)) is not None:
+            return end
+        if (known := self._participant(token.text)) is not None:
+            return known
+        if token.pos_ not in ("NOUN", "PROPN", "VERB", "ADJ"):
+            return None
+        if token.lower_ in words.RELATIONAL:
+            return self._relative(token)
+        return self._common(token)
+
+    def _relative(self, token: Token) -> End | None:
+        """Return "Anna's sister" for "my sister"; a sister of nobody is nobody, and of "my sister Ida" Ida has the name."""
+        kind = "person" if token.lower_ in words.KIN else "concept"
+        for child in token.children:
+            if child.dep_ in ("appos", "compound") and child.pos_ == "PROPN" and (span := self._entity_at.get(child.i)):
+                return self._of_entity(span)
+        owner = self.owner(token)
+        if owner is not None:
+            phrase = " ".join(t.lower_ for t in self._modified(token))
+            return End(f"{owner.name}'s {phrase}", kind, named=True, certainty=min(owner.certainty, 0.9))
+        if any(c.dep_ == "poss" for c in token.children):
+            return None
+        return self._common(token)
+
+    def _modified(self, token: Token) -> list[Token]:
+        """Return a noun with the words before it that tell which one it is."""
+        kept = [token]
+        for child in token.lefts:
+            if child.dep_ == "compound" or (child.dep_ == "nmod" and child.pos_ in ("NOUN", "PROPN")):
+                kept += [*(t for t in child.subtree if t.pos_ in ("NOUN", "PROPN", "ADJ", "VERB")),]
+            elif child.dep_ == "amod" and child.lower_ not in words.EVALUATIVE and child.text.isalpha() and child.tag_ not in ("JJR", "JJS"):
+                kept.append(child)
+        kept.sort(key=lambda t: t.i)
+        return kept
+
+    def _common(self, token: Token) -> End | None:
+        if not token.text[:1].isalpha() or token.ent_type_ in words.QUANTITIES:
+            return None
+        kept = self._modified(token)
+        of = next((c for c in token.rights if c.dep_ == "prep" and c.lower_ == "of"), None)
+        inside = next((c for c in of.children if c.dep_ == "pobj"), None) if of is not None else None
+        if inside is not None and token.lower_ in words.MEASURES:
+            return next(self.end(inside), None)
+        before = {t.pos_ for t in kept[:-1] if t.lower_ not in words.VAGUE}
+        if token.lower_ in words.NEVER_HEADS or (token.lower_ in words.VAGUE and not before & {"NOUN", "PROPN"}):
+            return None
+        determiners = {c.lower_ for c in token.children if c.dep_ in ("det", "amod")}
+        if determiners & {"such", "no", "any"} or (determiners & {"this", "that", "these", "those"} and not before):
+            return None
+        first, last = kept[0].i, kept[-1].i
+        inner = self.doc[first : last + 1]
+        proper = all(t.pos_ == "PROPN" for t in kept)
+        text = inner.text if len(inner) <= _MAX_WORDS and not any(t.dep_ == "punct" and t.text != "-" for t in inner) else " ".join(t.text for t in kept)
+        if proper and text[0].isupper():
+            return self._checked(text, "concept", named=not kept[0].is_sent_start or len(kept) > 1)
+        if inside is not None:
+            if inside.pos_ == "PRON" or inside.lower_ in words.VAGUE:
+                return None
+            text = f"{text} of {' '.join(t.text for t in self._modified(inside))}"
+        if len(text.split()) > _MAX_WORDS:
+            return None
+        cased = " ".join(w if w.isupper() and len(w) > 1 else w.lower() for w in text.split(" "))
+        return self._checked(text if any(t.pos_ == "PROPN" for t in kept) else cased, "concept", named=False)

@@ -1,0 +1,88 @@
+"""Gets a message ready for the parser: what is no prose goes, slang that it misreads is spelled out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_NO_PROSE = re.compile(
+    r"```.*?(?:```|\Z)|`[^`\n]*`|\[[^\[\]\n]*:[^\[\]\n]*\]|!?\[[^\[\]\n]*\]\([^)\n]*\)|(?:https?://|www\.)\S+"
+    r"|^\s*>.*$|[\w.+-]+@[\w-]+\.\w+|[#@]\w+",
+    re.DOTALL | re.MULTILINE,
+)
+_SYMBOLS = re.compile("[\U0001f000-\U0001faff\u2600-\u27bf\ufe0f\u200d*_~|<>{}=\\\\]+|[:;]-?[)(DPp](?!\\w)|(?<!\\w)<3")
+_SPELLED = [
+    (re.compile(rf"(?<![\w'])(?:{slang})(?![\w'])", re.IGNORECASE), plain)
+    for slang, plain in (
+        ("wanna", "want to"),
+        ("gonna", "going to"),
+        ("gotta", "have to"),
+        ("kinda|sorta|like totally|actually|honestly|literally|basically|tbh|btw|lol|haha+|omg", ""),
+        ("'?cause|cuz|cos|bc", "because"),
+        ("u", "you"),
+        ("ur", "your"),
+        ("dunno", "don't know"),
+        ("ain't", "isn't"),
+        ("fave", "favorite"),
+        ("fam", "family"),
+    )
+]
+_GREETING = (
+    r"hey|hi|hello|wow|woah|whoa|thanks(?:\s+(?:so much|a lot|a ton|a bunch))?|thank you(?:\s+so much)?|yeah|yep|yes|yup|"
+    r"oh|ooh|aww*|ah|ok|okay|cool|nice|great|awesome|sure|well|congrats|congratulations|sorry|no|nope|hmm+|hm|gosh|"
+    r"sounds (?:great|good)|sweet|amazing|absolutely|definitely|exactly|totally|no worries|no problem|good (?:morning|"
+    r"evening|to (?:see|hear from) you)|bye|man|dude|totally agree|i (?:totally |completely )?agree"
+)
+_DASH = re.compile(r"\s+[-–—]+\s+|—|\s*\.{3,}\s*|…")
+_BETWEEN = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+")
+
+
+def vocatives(names: Iterable[str]) -> re.Pattern[str] | None:
+    """Return the pattern of the participants' names and their short forms of three letters or more."""
+    forms: set[str] = set()
+    for name in names:
+        first = name.split()[0] if name.split() else ""
+        forms.update(re.escape(form) for form in (name, *(first[:n] for n in range(3, len(first) + 1))) if form)
+    if not forms:
+        return None
+    return re.compile("|".join(sorted(forms, key=len, reverse=True)))
+
+
+def prose(text: str, participants: Iterable[str] = (), *, message: bool = True) -> str:
+    """Return the sentences of a text that can state something.
+
+    Parameters
+    ----------
+    text
+        A message or a document.
+    participants
+        Names that are spoken to: "Thanks, Anna!" and "…, Anna." lose them, since the parser takes them for objects.
+    message
+        Whether it is informal: slang, greetings and names that are called are taken out.
+    """
+    text = _NO_PROSE.sub(" ", text).replace("’", "'").replace("‘", "'").replace("“", '"').replace("”", '"')
+    text = _SYMBOLS.sub(" ", text)
+    if not message:
+        return re.sub(r"\s+", " ", text).strip()
+    for pattern, plain in _SPELLED:
+        text = pattern.sub(plain, text)
+    text = re.sub(r"\s+&\s+", " and ", text)
+    names = vocatives(participants)
+    called = f"(?:{names.pattern})" if names else "(?!)"
+    opening = re.compile(rf"^(?:(?:(?:{_GREETING})\b|{called}(?!\w))[,!.;\s]*(?=[\s,!.;]|$)[,!.;\s]*)*(?:(?<=[,!.;\s])|$)", re.I)
+    closing = re.compile(rf",\s*(?i:{called})(?=\s*[.!?]*$)")
+    kept: list[str] = []
+    for part in _BETWEEN.split(_DASH.sub(" - ", text)):
+        body = re.sub(r"\s+", " ", part).strip()
+        body = closing.sub("", opening_cut(opening, body))
+        if re.search(r"\w\s+\S*\w", body):
+            kept.append(body if body[-1] in ".!?" else f"{body}.")
+    return " ".join(kept)
+
+
+def opening_cut(opening: re.Pattern[str], sentence: str) -> str:
+    """Cut greetings off a sentence, but no word that belongs to it ("Well done", "Anna and I went")."""
+    match = opening.match(sentence)
+    if not match or not match[0] or not re.search(r"[,!.;]\s*$", match[0]):
+        return sentence
+    return sentence[match.end() :]

@@ -1,0 +1,164 @@
+"""Writes a clause as a sentence that can be read by itself: names for pronouns, dates for "yesterday"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from graphmem.ingest.extract.spacy import words
+from graphmem.text.dates import DateSpan, written
+
+if TYPE_CHECKING:
+    from spacy.tokens import Token
+
+    from graphmem.ingest.extract.spacy.clauses import Clause
+    from graphmem.ingest.extract.spacy.names import End, Names
+
+_LEFT_OUT = frozenset("intj cc advcl parataxis relcl punct dep ccomp csubj mark meta discourse appos".split())
+_MAX_TOKENS = 40
+_FIRST_OR_SECOND = words.FIRST_PERSON | words.SECOND_PERSON
+_KEEPING = frozenset("since until till by before after from to around".split())
+_AMBIGUOUS = frozenset("it they them their this that these those".split())
+
+
+@dataclass(frozen=True, slots=True)
+class Dates:
+    """The dates of an episode by the tokens they cover."""
+
+    at: Mapping[int, DateSpan]
+
+    def first(self, token: Token) -> bool:
+        """Tell whether a token is the first of its date."""
+        return self.at.get(token.i) is not None and self.at.get(token.i - 1) is not self.at[token.i]
+
+
+def sentence(clause: Clause, subject: End, names: Names, dates: Dates) -> str:
+    """Return the sentence of a clause, told of one subject."""
+    tokens = _tokens(clause)
+    head = clause.subjects[0] if clause.subjects else None
+    inside = {t.i for t in head.subtree} | {t.i for c in head.conjuncts for t in c.subtree} if head else set[int]()
+    start = head.i if head else clause.chain[0].i
+    front = [t for t in tokens if t.i < start and t.i not in inside and (t.i in dates.at or t.i + 1 in dates.at)]
+    body = [t for t in tokens if t.i not in inside and t.i > start] if head else tokens
+    if head and head.i > clause.chain[0].i or clause.subjects and not any(t.i in inside for t in tokens):
+        body = [t for t in tokens if t.i not in inside]
+        front = []
+    while body and (body[0].pos_ in ("ADV", "PUNCT", "CCONJ", "INTJ") and body[0].lower_ not in words.NEGATORS):
+        body.pop(0)  # "So," and "Well,"
+    finite = _finite(body, clause)
+    pieces = [subject.name]
+    for token in (*body, *front):
+        piece = _piece(token, subject, names, dates, finite=token is finite)
+        if piece is None:
+            continue
+        if piece.startswith("n't") or piece.startswith("'") or piece in (",", ".", ";", ":") or (
+            token.i > 0 and not token.nbor(-1).whitespace_ and (token.text == "-" or token.nbor(-1).text == "-")
+        ):
+            pieces[-1] += piece
+        else:
+            pieces.append(piece)
+    text = re.sub(r"\s+", " ", " ".join(pieces)).strip(" ,;:-")
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _tokens(clause: Clause) -> list[Token]:
+    """Return the tokens of a clause in order, without other clauses."""
+    chain = {t.i for t in clause.chain}
+    tops = (clause.chain[0], clause.verb) if clause.verb not in clause.chain[0].subtree else (clause.chain[0],)
+    kept: dict[int, Token] = {}
+
+    def add(token: Token) -> None:
+        kept[token.i] = token
+        for child in token.children:
+            if child.i in chain:
+                add(child)
+            elif child.dep_ in _LEFT_OUT and not (child.dep_ == "punct" and child.text in ("-", "'")):
+                joins = child.dep_ == "cc" and (not is_verb(token) or any(c.i in chain for c in token.conjuncts))
+                named = child.dep_ == "appos" and token.pos_ in ("NOUN", "PROPN")
+                if joins or named or (child.dep_ == "advcl" and token.lemma_ == "go" and child.i == token.i + 1):
+                    add(child)
+            elif (child.dep_ == "conj" and is_verb(child) and is_verb(token)) or (
+                child.dep_ == "pcomp" and any(c.dep_ in ("nsubj", "nsubjpass") for c in child.children)
+            ):
+                continue
+            elif child.dep_ == "npadvmod" and child.pos_ == "PROPN" and not child.ent_type_:
+                continue
+            else:
+                add(child)
+
+    for top in tops:
+        add(top)
+    return [kept[i] for i in sorted(kept)][:_MAX_TOKENS]
+
+
+def is_verb(token: Token) -> bool:
+    """Tell whether a token is a verb or auxiliary."""
+    return token.pos_ in ("VERB", "AUX")
+
+
+def _finite(body: Collection[Token], clause: Clause) -> Token | None:
+    for token in body:
+        if token.head in (clause.chain[0], clause.verb) and token.dep_ in ("aux", "auxpass") and token.lower_ != "to":
+            return token
+        if token is clause.chain[0] or token is clause.verb:
+            return token
+    return None
+
+
+def _piece(token: Token, subject: End, names: Names, dates: Dates, *, finite: bool) -> str | None:
+    """Return what stands for a token; None if nothing does."""
+    span = dates.at.get(token.i)
+    if span is not None:
+        if not dates.first(token):
+            return None
+        text = written(span.begin, span.grain)
+        before = token.nbor(-1).lower_ if token.i > token.doc[0].i else ""
+        return text.split(" ", 1)[1] if before in _KEEPING else text
+    if token.i + 1 < len(token.doc) and dates.at.get(token.i + 1) and dates.first(token.nbor()) and token.lower_ in ("in", "on", "at", "of"):
+        return None  # the date brings its own
+    if finite:
+        return _agreeing(token, subject)
+    word = token.lower_
+    if word in _FIRST_OR_SECOND or word in words.THIRD_PERSON:
+        return _person(token, subject, names)
+    if token.text == "'s" and token.dep_ == "case":
+        return "'s"
+    return {"'ll": "will", "'ve": "have", "'re": "are", "'m": "am", "'d": "would"}.get(word, token.text)
+
+
+def _person(token: Token, subject: End, names: Names) -> str:
+    word = token.lower_
+    end = next(iter(names.end(token)), None) if word not in words.POSSESSIVES or token.dep_ != "poss" else None
+    if end is None:
+        end = names.pronoun(token)
+    if end is None:
+        return token.text
+    if word.endswith(("self", "selves")):
+        return "themselves" if end.name == subject.name else end.name
+    if token.tag_ in ("PRP$", "WP$") or (word in ("mine", "ours", "yours")):
+        return "their" if end.name == subject.name else f"{end.name}'s"
+    return "them" if end.name == subject.name else end.name
+
+
+def _agreeing(token: Token, subject: End) -> str:
+    """Return a finite verb in the third person singular where it stood with "I" or "you"."""
+    word, lemma = token.lower_, token.lemma_.lower()
+    if not (subject.role or token.tag_ == "VBZ"):
+        return token.text if token.text not in ("'s", "'re", "'ve") else {"'s": "is", "'re": "are", "'ve": "have"}[token.text]
+    if word in ("'ll", "will"):
+        return "will"
+    if word in ("'d", "would") or token.tag_ == "MD":
+        return "would" if word == "'d" else token.text
+    if lemma == "be" or word in ("'m", "'re", "am", "are"):
+        return "was" if word in ("was", "were") else "is" if token.tag_ in ("VBP", "VBZ") else word
+    if word == "'s":
+        return "has" if lemma == "have" else "is"
+    if word in ("'ve", "have") and token.tag_ == "VBP":
+        return "has"
+    if word == "ai":
+        return "is"
+    if token.tag_ == "VBP" or (token.tag_ == "VB" and token.dep_ not in ("xcomp",)):
+        return words.third_person(lemma)
+    return token.text.lower() if token.is_sent_start else token.text

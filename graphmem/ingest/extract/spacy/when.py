@@ -1,0 +1,115 @@
+"""Which time a clause names, and what that says about its facts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from graphmem.ingest.extract.spacy.clauses import Clause
+from graphmem.ingest.extract.spacy.render import Dates
+from graphmem.text.dates import DateSpan, find_dates
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc, Token
+
+_DURATION = re.compile(
+    r"\bfor (?:the (?:last|past) )?(?:about |around |almost |over )?"
+    r"((?:\d{1,3}|an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve) (?:day|week|month|year|decade)s?)\b(?! old)"
+)
+
+
+def dates_of(doc: Doc, reference: datetime) -> Dates:
+    """Return the dates of a parsed text by token; a bare weekday or month after "will" or "going to" lies ahead."""
+    at: dict[int, DateSpan] = {}
+    past = find_dates(doc.text, reference)
+    if not past:
+        return Dates(at)
+    ahead = {(d.start, d.end): d for d in find_dates(doc.text, reference, future=True)}
+    for span in past:
+        tokens = doc.char_span(span.start, span.end, alignment_mode="expand")
+        if tokens is None:
+            continue
+        chosen = ahead.get((span.start, span.end), span) if _is_ahead(tokens.root) else span
+        at.update({t.i: chosen for t in tokens})
+    return Dates(at)
+
+
+def _governor(token: Token) -> Token:
+    """Return the verb that a date belongs to."""
+    while token.dep_ != "ROOT" and token.pos_ not in ("VERB", "AUX"):
+        token = token.head
+    return token
+
+
+def _is_ahead(token: Token) -> bool:
+    verb = _governor(token)
+    chain = [verb, *verb.ancestors]
+    if any(c.dep_ in ("aux", "auxpass") and (c.tag_ == "VBD" or c.lemma_ == "have") for c in verb.children):
+        return False
+    if any(c.lower_ in ("will", "'ll", "wo") for v in chain[:2] for c in v.children):
+        return True
+    return verb.tag_ in ("VB", "VBG") and not any(v.tag_ == "VBD" for v in chain)
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """The time that a clause names.
+
+    Attributes
+    ----------
+    begin
+        From when, or when.
+    until
+        Until when.
+    ahead
+        Whether it begins after the message.
+    over
+        Whether it ended before the message.
+    running
+        Whether the message lies in it ("this month").
+    """
+
+    begin: datetime | None = None
+    until: datetime | None = None
+    ahead: bool = False
+    over: bool = False
+    running: bool = False
+
+    @classmethod
+    def of(cls, clause: Clause, dates: Dates, reference: datetime) -> Period:
+        """Read the period of a clause: "since", "until", "from … to", a date, "for three years" up to now."""
+        begin: datetime | None = None
+        until: datetime | None = None
+        running = False
+        chain = {t.i for t in clause.chain}
+        for token in clause.verb.sent:
+            span = dates.at.get(token.i)
+            if span is None or not dates.first(token) or _governor(token).i not in chain:
+                continue
+            word = token.nbor(-1).lower_ if token.i > clause.verb.sent.start else ""
+            if word in ("until", "till") or (word in ("to", "-", "–") and begin):
+                until = until or (span.begin if span.grain == "day" else span.until)
+            elif word not in ("before", "after", "by", "than", "of") and begin is None:
+                begin = span.begin
+                running = word != "since" and span.grain not in ("hour", "day") and span.until > reference
+        if begin is None and clause.ongoing:
+            begin = _duration(clause, reference)
+        over = until is not None and until <= reference
+        return cls(begin, until, ahead=begin is not None and begin > reference, over=over, running=running)
+
+    def bounds(self, *, ended: bool) -> tuple[datetime | None, datetime | None]:
+        """Return (valid_from, valid_to) of a fact; a date with a fact that ended is when it ended."""
+        if ended and self.until is None:
+            return None, None if self.ahead else self.begin
+        if self.begin and self.until and self.until <= self.begin:
+            return self.begin, None
+        return self.begin, self.until
+
+
+def _duration(clause: Clause, reference: datetime) -> datetime | None:
+    """Return when a state began that has lasted "for three years"."""
+    match = _DURATION.search(clause.verb.sent.text.lower())
+    spans = find_dates(f"{match[1]} ago", reference) if match else []
+    return spans[0].begin if spans else None

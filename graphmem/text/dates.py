@@ -1,0 +1,323 @@
+"""Finds English dates in text, absolute and relative to a moment (spec: ingestion, relative dates). Pure functions.
+
+A hand-written grammar of the common forms instead of a general date parser: one regular expression over a
+message takes microseconds, where `dateparser.search` takes tens of milliseconds and reads "may" and "sat" as dates.
+
+Conventions: weeks begin on Monday; "last Friday" is the latest one before the day of the reference, "next Friday"
+the first one after it; "three weeks ago" is the calendar week, "three months ago" the month, "three years ago" the
+year; seasons are those of the northern hemisphere. 3/4/2023 is left out: nobody knows which of the two it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from graphmem.errors import InvalidInput
+
+Grain = Literal["hour", "day", "week", "weekend", "month", "season", "year", "decade"]
+
+
+@dataclass(frozen=True, slots=True)
+class DateSpan:
+    """A date that a text names.
+
+    Attributes
+    ----------
+    start, end
+        Where it stands: ``text[start:end]``.
+    text
+        The words.
+    begin, until
+        The time it covers, ``[begin, until)``, in the time zone of the reference.
+    grain
+        How exact it is.
+    """
+
+    start: int
+    end: int
+    text: str
+    begin: datetime
+    until: datetime
+    grain: Grain
+
+
+_MONTHS = ("january february march april may june july august september october november december").split()
+_WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+_SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
+_NUMBERS = {
+    word: number
+    for number, words in enumerate(
+        "a|an|one two|couple|couple_of three|few four five six seven eight nine ten eleven twelve".split(), 1
+    )
+    for word in words.split("|")
+}
+
+_MONTH = r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+_WEEKDAY = (
+    r"(?:mon(?:day)?|tue(?:s(?:day)?)?|wed(?:nesday)?|thu(?:r(?:s(?:day)?)?)?|fri(?:day)?|sat(?:urday)?|sun(?:day)?)"
+)
+_FULL_WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+_COUNT = r"(?:\d{1,3}|an?(?:\s+(?:few|couple(?:\s+of)?))?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|few)"
+_UNIT = r"(?:minute|hour|day|week(?:end)?|month|year|decade)s?"
+_YEAR = r"(?:1[0-9]|20)\d\d"
+_DECADE = r"(?:1[0-9]|20)\d0"
+_DAY = r"(?:0?[1-9]|[12]\d|3[01])"
+
+_PATTERN = re.compile(
+    rf"""(?<![\w/-])(?:
+    (?P<iso>(?P<iso_y>{_YEAR})-(?P<iso_m>0[1-9]|1[0-2])(?:-(?P<iso_d>0[1-9]|[12]\d|3[01]))?(?![\w-]))
+  | (?P<dmy>(?:the\s+)?(?P<dmy_d>{_DAY})(?:st|nd|rd|th)?(?:\s+of)?\s+(?P<dmy_m>{_MONTH})(?:,?\s+(?P<dmy_y>{_YEAR}))?)
+  | (?P<mdy>(?P<mdy_m>{_MONTH})\s+(?P<mdy_d>{_DAY})(?:st|nd|rd|th)?(?![\w:])(?:,?\s+(?P<mdy_y>{_YEAR}))?)
+  | (?P<my>(?P<my_m>{_MONTH}),?\s+(?P<my_y>{_YEAR}))
+  | (?P<ago>(?:(?:about|around|almost|over)\s+)?(?P<ago_n>{_COUNT})\s+(?P<ago_u>{_UNIT})\s+(?:ago|back)\b)
+  | (?P<ahead>in\s+(?P<ahead_n>{_COUNT})\s+(?P<ahead_u>{_UNIT})(?:'s?\s+time)?(?!\w))
+  | (?P<hence>(?P<hence_n>{_COUNT})\s+(?P<hence_u>{_UNIT})\s+from\s+(?:now|today))
+  | (?P<rel>(?P<rel_w>last|past|this\s+past|previous|this|current|next|coming|this\s+coming)\s+
+      (?P<rel_u>week(?:end)?|month|year|decade|night|spring|summer|autumn|fall|winter|{_WEEKDAY}|{_MONTH}))
+  | (?P<part>this\s+(?:morning|afternoon|evening))
+  | (?P<two>(?:the\s+)?day\s+(?P<two_w>before\s+yesterday|after\s+tomorrow))
+  | (?P<word>today|tonight|yesterday|tomorrow)
+  | (?P<century>(?:in|since|until|till|during|from|by)\s+the\s+(?:(?:early|late|mid)[\s-]+)?(?P<century_y>{_DECADE})'?s)
+  | (?P<year>(?:in|since|until|till|by|during|from|to|before|after|around|of|circa|early|late|mid)\s+(?P<year_y>{_YEAR}))
+  | (?P<month>(?:in|since|until|till|by|during|from|before|after|of|early|late|mid)
+      \s+(?P<month_m>{_MONTH}))
+  | (?P<day>(?:on\s+)?(?P<day_w>{_FULL_WEEKDAY})|on\s+(?P<day_s>{_WEEKDAY}))
+  )(?!\w|'?s\b(?:\s+\d)|-\w)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_LEADING = re.compile(r"(?:in|on|since|until|till|by|during|from|to|before|after|around|of|circa)\s+", re.IGNORECASE)
+
+Interval = tuple[datetime, datetime, Grain]
+
+
+def find_dates(text: str, reference: datetime, *, future: bool = False) -> list[DateSpan]:
+    """Return the dates that an English text names, in the order of the text.
+
+    Parameters
+    ----------
+    text
+        Any text.
+    reference
+        The moment that relative dates are counted from; aware.
+    future
+        Which year or week a bare "in March" or "on Friday" means: the next one, or (the default) the latest.
+
+    Returns
+    -------
+    list
+        Spans that don't overlap. A preposition that belongs to the form ("in March") is not part of the span,
+        but that of "in two weeks" is.
+
+    Raises
+    ------
+    InvalidInput
+        If the reference is naive.
+    """
+    if reference.utcoffset() is None:
+        raise InvalidInput(f"reference {reference.isoformat()} is naive: give it a time zone")
+    found: list[DateSpan] = []
+    for match in _PATTERN.finditer(text):
+        try:
+            interval = _READERS[match.lastgroup or ""](match, reference, future)
+        except (ValueError, OverflowError):
+            continue  # 31 February, the year 9999 and 8,000 years on
+        if interval is None:
+            continue
+        start = match.start()
+        if match.lastgroup != "ahead" and (lead := _LEADING.match(text, start, match.end())):
+            start = lead.end()
+        found.append(DateSpan(start, match.end(), text[start : match.end()], *interval))
+    return found
+
+
+def _midnight(moment: datetime) -> datetime:
+    return moment.replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def _day(moment: datetime) -> Interval:
+    begin = _midnight(moment)
+    return begin, begin + timedelta(days=1), "day"
+
+
+def _week(moment: datetime) -> Interval:
+    begin = _midnight(moment) - timedelta(days=moment.weekday())
+    return begin, begin + timedelta(days=7), "week"
+
+
+def _weekend(moment: datetime) -> Interval:
+    monday = _week(moment)[0]
+    return monday + timedelta(days=5), monday + timedelta(days=7), "weekend"
+
+
+def _month(like: datetime, year: int, month: int) -> Interval:
+    year, month = year + (month - 1) // 12, (month - 1) % 12 + 1
+    begin = _midnight(like).replace(year=year, month=month, day=1)
+    after = begin.replace(year=year + month // 12, month=month % 12 + 1)
+    return begin, after, "month"
+
+
+def _year(like: datetime, year: int, years: int = 1) -> Interval:
+    begin = _midnight(like).replace(year=year, month=1, day=1)
+    return begin, begin.replace(year=year + years), "decade" if years == 10 else "year"
+
+
+def _season(like: datetime, year: int, name: str) -> Interval:
+    begin = _month(like, year, _SEASONS[name])[0]
+    return begin, _month(like, year, _SEASONS[name] + 3)[0], "season"
+
+
+def _month_number(word: str) -> int:
+    return next(i for i, name in enumerate(_MONTHS, 1) if name.startswith(word.lower().rstrip(".")[:3]))
+
+
+def _weekday_number(word: str) -> int:
+    return next(i for i, name in enumerate(_WEEKDAYS) if name.startswith(word.lower()[:3]))
+
+
+def _count(word: str) -> int:
+    word = word.lower()
+    if word.isdigit():
+        return int(word)
+    return _NUMBERS["few" if "few" in word else "couple" if "couple" in word else word]
+
+
+def _shifted(reference: datetime, count: int, unit: str) -> Interval:
+    """Return the calendar unit that lies `count` units away."""
+    unit = unit.lower().rstrip("s")
+    if unit in ("minute", "hour"):
+        begin = reference + timedelta(**{f"{unit}s": count})
+        return begin, begin + timedelta(hours=1), "hour"
+    if unit == "day":
+        return _day(reference + timedelta(days=count))
+    if unit == "week":
+        return _week(reference + timedelta(weeks=count))
+    if unit == "weekend":
+        return _weekend(reference + timedelta(weeks=count))
+    if unit == "month":
+        return _month(reference, reference.year, reference.month + count)
+    return _year(reference, reference.year + count * (10 if unit == "decade" else 1))
+
+
+def _absolute(match: re.Match[str], reference: datetime, future: bool, kind: str) -> Interval:
+    month, day, year = (match[f"{kind}_{part}"] for part in "mdy")
+    number = int(month) if month.isdigit() else _month_number(month)
+    if year is None:
+        year = _bare_year(reference, number, int(day), future)
+    return _day(_midnight(reference).replace(year=int(year), month=number, day=int(day)))
+
+
+def _bare_year(reference: datetime, month: int, day: int, future: bool) -> int:
+    here, there = (reference.month, reference.day), (month, day)
+    if future:
+        return reference.year + (there < here)
+    return reference.year - (there > here)
+
+
+def _iso(match: re.Match[str], reference: datetime, future: bool) -> Interval:
+    if match["iso_d"] is None:
+        return _month(reference, int(match["iso_y"]), int(match["iso_m"]))
+    return _absolute(match, reference, future, "iso")
+
+
+def _relative(match: re.Match[str], reference: datetime, _future: bool) -> Interval | None:
+    which, unit = match["rel_w"].lower().split()[-1], match["rel_u"].lower()
+    step = {"last": -1, "past": -1, "previous": -1, "this": 0, "current": 0, "next": 1, "coming": 1}[which]
+    if match["rel_w"].lower().startswith("this "):
+        step = 1 if which == "coming" else -1
+    if unit == "night":
+        return _day(reference + timedelta(days=-1)) if step == -1 else None
+    if unit == "week":
+        return _week(reference + timedelta(weeks=step))
+    if unit == "weekend":
+        # on a Sunday the weekend is still on: "last weekend" is the one before it in any case
+        return _weekend(reference + timedelta(weeks=0 if which == "coming" else step))
+    if unit in ("month", "year"):
+        return _shifted(reference, step, unit)
+    if unit == "decade":
+        return _year(reference, reference.year // 10 * 10 + 10 * step, 10)
+    if unit in _SEASONS:
+        return _relative_season(reference, step, unit)
+    if re.fullmatch(_WEEKDAY, unit):
+        return _relative_weekday(reference, step, unit)
+    return _relative_month(reference, step, unit)
+
+
+def _relative_season(reference: datetime, step: int, unit: str) -> Interval:
+    year = reference.year
+    if step == 0:
+        return _season(reference, year, unit)
+    if step < 0:
+        return max(s for y in (year - 2, year - 1, year) if (s := _season(reference, y, unit))[1] <= reference)
+    return min(s for y in (year, year + 1) if (s := _season(reference, y, unit))[0] > reference)
+
+
+def _relative_weekday(reference: datetime, step: int, unit: str) -> Interval:
+    ahead = _weekday_number(unit) - reference.weekday()
+    if step < 0:
+        return _day(reference + timedelta(days=(ahead % 7 or 7) - 7 if ahead % 7 else -7))
+    return _day(reference + timedelta(days=ahead if step == 0 else ahead % 7 or 7))
+
+
+def _relative_month(reference: datetime, step: int, unit: str) -> Interval:
+    month = _month_number(unit)
+    year = reference.year
+    if step < 0:
+        year -= month >= reference.month
+    elif step > 0:
+        year += month <= reference.month
+    return _month(reference, year, month)
+
+
+def _bare_weekday(match: re.Match[str], reference: datetime, future: bool) -> Interval:
+    ahead = (_weekday_number(match["day_w"] or match["day_s"]) - reference.weekday()) % 7
+    return _day(reference + timedelta(days=ahead if future or not ahead else ahead - 7))
+
+
+def _bare_month(match: re.Match[str], reference: datetime, future: bool) -> Interval:
+    month = _month_number(match["month_m"])
+    return _month(reference, _bare_year(reference, month, reference.day, future), month)
+
+
+def _named_day(match: re.Match[str], reference: datetime, _future: bool) -> Interval:
+    step = {"yesterday": -1, "tomorrow": 1}.get(match["word"].lower(), 0)
+    return _day(reference + timedelta(days=step))
+
+
+_READERS: dict[str, Callable[[re.Match[str], datetime, bool], Interval | None]] = {
+    "iso": _iso,
+    "dmy": lambda m, r, f: _absolute(m, r, f, "dmy"),
+    "mdy": lambda m, r, f: _absolute(m, r, f, "mdy"),
+    "my": lambda m, r, _: _month(r, int(m["my_y"]), _month_number(m["my_m"])),
+    "ago": lambda m, r, _: _shifted(r, -_count(m["ago_n"]), m["ago_u"]),
+    "ahead": lambda m, r, _: _shifted(r, _count(m["ahead_n"]), m["ahead_u"]),
+    "hence": lambda m, r, _: _shifted(r, _count(m["hence_n"]), m["hence_u"]),
+    "rel": _relative,
+    "part": lambda _m, r, _f: _day(r),
+    "two": lambda m, r, _: _day(r + timedelta(days=-2 if m["two_w"].lower().startswith("before") else 2)),
+    "word": _named_day,
+    "century": lambda m, r, _: _year(r, int(m["century_y"]), 10),
+    "year": lambda m, r, _: _year(r, int(m["year_y"])),
+    "month": _bare_month,
+    "day": _bare_weekday,
+}
+
+
+def written(begin: datetime, grain: Grain) -> str:
+    """Return a date in words that need no context: "on 7 May 2023", "in May 2023", "in the week of 1 May 2023"."""
+    day = f"{begin.day} {_MONTHS[begin.month - 1].title()} {begin.year}"
+    if grain in ("hour", "day"):
+        return f"on {day}"
+    if grain == "week":
+        return f"in the week of {day}"
+    if grain == "weekend":
+        return f"on the weekend of {day}"
+    if grain == "month":
+        return f"in {_MONTHS[begin.month - 1].title()} {begin.year}"
+    if grain == "season":
+        name = {3: "spring", 6: "summer", 9: "autumn", 12: "winter"}[begin.month]
+        return f"in {name} {begin.year}"
+    return f"in {begin.year}" if grain == "year" else f"in the {begin.year}s"
