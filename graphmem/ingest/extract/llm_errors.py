@@ -1,0 +1,82 @@
+"""What an error of a model means, and how it's told without a secret. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from graphmem.errors import GraphMemError
+
+_REJECTING = frozenset({400, 405, 415, 422, 500, 501})
+_TRANSPORT = frozenset({401, 402, 403, 407, 408, 409, 413, 429, 502, 503, 504, 529})
+_FEATURE = re.compile(
+    r"response_format|json_schema|json_object|json_mode|json mode|structured[ _]output|with_structured_output|"
+    r"tool|function[ _]call|grammar|guided",
+    re.IGNORECASE,
+)
+_TIMEOUT_NAME = re.compile(r"time(d)?_?out", re.IGNORECASE)
+_EXCERPT = 160
+
+_SECRETS = (
+    re.compile(r"(?i)\b(?:bearer|basic)\s+\S+"),
+    re.compile(r"(?i)\b(?:[\w-]*api[-_ ]?key|[\w-]*token|secret|password|authorization)\b[^:=\n]{0,20}[:=]\s*\S+"),
+    re.compile(r"\b(?:sk|pk|rk|gsk|xai|ghp|hf|AIza)[-_]?[\w-]{6,}[\w*.-]*"),
+    re.compile(r"(?<=://)[^/@\s]+@"),
+    re.compile(r"(?=[\w+/=-]*\d)(?=[\w+/=-]*[A-Za-z])[\w+/=-]{20,}"),
+)
+
+
+def status_of(error: BaseException) -> int | None:
+    """Return the HTTP status that an error of some client library carries."""
+    response = getattr(error, "response", None)
+    for value in (getattr(error, "status_code", None), getattr(response, "status_code", None)):
+        if isinstance(value, int):
+            return value
+    code = getattr(error, "code", None)
+    return code if isinstance(code, int) and 400 <= code < 600 else None
+
+
+def rejects_the_format(error: Exception) -> bool:
+    """Tell whether a model or its server refused the way of asking, so that a plainer one is worth a try.
+
+    A server that is away, overloaded or refuses the key would refuse every way of asking.
+    """
+    if isinstance(error, NotImplementedError):
+        return True
+    if isinstance(error, (GraphMemError, TimeoutError, ConnectionError)):
+        return False
+    status = status_of(error)
+    if status is not None:
+        return status in _REJECTING or (status not in _TRANSPORT and bool(_FEATURE.search(str(error))))
+    return bool(_FEATURE.search(str(error))) and not _TIMEOUT_NAME.search(type(error).__name__)
+
+
+def reason_for(error: Exception, secrets: tuple[str, ...] = ()) -> str:
+    """Return a short reason, fit to be stored with an episode and logged."""
+    status = status_of(error)
+    if status in (401, 403):
+        return f"the model's server refused the credentials (HTTP {status})"
+    if status == 429:
+        return "the model's server limits the rate of calls (HTTP 429)"
+    if isinstance(error, GraphMemError):
+        return without_secrets(str(error), secrets)
+    kind = type(error).__name__ + (f" (HTTP {status})" if status else "")
+    told = without_secrets(" ".join(str(error).split()), secrets)
+    return f"{kind}: {told}" if told else kind
+
+
+def without_secrets(text: str, secrets: tuple[str, ...] = ()) -> str:
+    """Return the start of a text with the given secrets, and whatever looks like one, masked."""
+    text = text[:4000]
+    for secret in secrets:
+        text = text.replace(secret, "***")
+    for pattern in _SECRETS:
+        text = pattern.sub("***", text)
+    return text if len(text) <= _EXCERPT else text[:_EXCERPT] + "…"
+
+
+def secrets_of(model: object) -> tuple[str, ...]:
+    """Return the secrets that a chat model holds (fields of type SecretStr), longest first."""
+    held: dict[str, Any] = getattr(model, "__dict__", {})
+    values = [v.get_secret_value() for v in held.values() if hasattr(v, "get_secret_value")]
+    return tuple(sorted((v for v in values if isinstance(v, str) and len(v) >= 4), key=len, reverse=True))

@@ -1,0 +1,212 @@
+"""Reads extractions from JSON, leniently: common other field names, missing fields, odd values. Pure.
+
+A bad item is left out and counted by reason; it never costs the others.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from graphmem.ingest.extract.llm_json import EDGE_KEYS, ENTITY_KEYS
+from graphmem.protocols import ExtractedEdge, ExtractedEntity
+
+_NAME = ("name", "entity", "entity_name", "text", "label", "title", "id")
+_TYPE = ("entity_type", "type", "category", "kind", "label")
+_SUMMARY = ("summary", "description")
+_SOURCE = ("source", "subject", "from", "head", "source_entity", "source_name", "start", "s")
+_RELATION = ("relation", "predicate", "relationship", "relation_type", "verb", "label", "type", "p", "r")
+_TARGET = ("target", "object", "to", "tail", "target_entity", "target_name", "end", "o")
+_FACT = ("fact", "sentence", "description", "evidence")
+_CONFIDENCE = ("confidence", "score", "certainty")
+
+_LEVELS = {"certain": 1.0, "very high": 0.95, "high": 0.9, "medium": 0.6, "moderate": 0.6, "low": 0.3, "very low": 0.1}
+_NOTHING = frozenset({"", "null", "none", "nil", "n/a", "na", "unknown", "unspecified", "present", "now", "ongoing"})
+_TRUE = frozenset({"true", "yes", "y", "1"})
+_YEAR_OR_MONTH = re.compile(r"(\d{4})(?:[-/](\d{1,2}))?\Z")
+
+Item = Mapping[str, Any]
+
+
+def entities_in(value: dict[str, Any] | list[Any], dropped: Counter[str]) -> Iterator[ExtractedEntity]:
+    """Yield the entities of an extraction in their order."""
+    for item in _items(value, ENTITY_KEYS):
+        if _is_edge(item, triples=isinstance(value, list)):
+            continue
+        entity = read_entity(item)
+        if entity is None:
+            dropped["malformed entity"] += 1
+        else:
+            yield entity
+
+
+def edges_in(value: dict[str, Any] | list[Any], dropped: Counter[str]) -> Iterator[ExtractedEdge]:
+    """Yield the edges of an extraction in their order."""
+    for item in _items(value, EDGE_KEYS):
+        if isinstance(value, list) and not _is_edge(item, triples=True):
+            continue
+        edge = read_edge(item, dropped)
+        if edge is None:
+            dropped["malformed edge"] += 1
+        else:
+            yield edge
+
+
+def read_entity(item: object) -> ExtractedEntity | None:
+    """Read an entity from its name, a list of name and type, or an object; None if it has no name."""
+    if isinstance(item, str):
+        return ExtractedEntity(item) if item.strip() else None
+    if isinstance(item, Sequence):
+        parts = [_text(part) for part in cast("Sequence[object]", item)]
+        if not 1 <= len(parts) <= 3 or not parts[0]:
+            return None
+        name, kind, summary = (*parts, "", "")[:3]
+        return ExtractedEntity(name, kind or "concept", summary)
+    if not isinstance(item, Mapping):
+        return None
+    fields = _lowered(cast("Mapping[object, Any]", item))
+    named_by, name = _first(fields, _NAME)
+    if not name:
+        return None
+    _, kind = _first({k: v for k, v in fields.items() if k != named_by}, _TYPE)
+    return ExtractedEntity(name, kind or "concept", _first(fields, _SUMMARY)[1], read_confidence(_any(fields)))
+
+
+def read_edge(item: object, dropped: Counter[str]) -> ExtractedEdge | None:
+    """Read an edge from a list of source, relation and target, or an object; None if one of the three is absent."""
+    if isinstance(item, Sequence) and not isinstance(item, str):
+        parts = [_text(part) for part in cast("Sequence[object]", item)]
+        if len(parts) != 3 or not all(parts):
+            return None
+        source, relation, target = parts
+        return ExtractedEdge(source, relation, target)
+    if not isinstance(item, Mapping):
+        return None
+    fields = _lowered(cast("Mapping[object, Any]", item))
+    _, source = _first(fields, _SOURCE)
+    related_by, relation = _first(fields, _RELATION)
+    _, target = _first(fields, _TARGET)
+    if not (source and relation and target):
+        return None
+    kind = _text(fields.get("edge_type")) or ("" if related_by == "type" else _text(fields.get("type")))
+    return ExtractedEdge(
+        source,
+        relation,
+        target,
+        edge_type=kind.lower() or None,
+        fact=_first(fields, _FACT)[1],
+        confidence=read_confidence(_any(fields)),
+        valid_from=read_time(fields.get("valid_from"), dropped),
+        valid_to=read_time(fields.get("valid_to"), dropped),
+        ended=_text(fields.get("ended")).lower() in _TRUE,
+        source_type=_text(fields.get("source_type")) or None,
+        target_type=_text(fields.get("target_type")) or None,
+    )
+
+
+def read_confidence(value: object) -> float:
+    """Read a confidence from a number, "0.9", "90%", 90 or "high"; 1.0 where nothing usable is stated."""
+    if isinstance(value, str):
+        word = value.strip().lower()
+        if word in _LEVELS:
+            return _LEVELS[word]
+        percent = word.endswith("%")
+        try:
+            value = float(word.rstrip("% ")) / (100 if percent else 1)
+        except ValueError:
+            return 1.0
+    if isinstance(value, bool) or not isinstance(value, int | float) or not _finite(value):
+        return 1.0
+    return max(0.0, value / 100 if 1 < value <= 100 else min(float(value), 1.0))
+
+
+def read_time(value: object, dropped: Counter[str]) -> datetime | None:
+    """Read an ISO 8601 time, date, month or year; naive ones are UTC. What isn't one is counted and gives None."""
+    text = _text(value)
+    if text.lower() in _NOTHING:
+        return None
+    try:
+        if match := _YEAR_OR_MONTH.match(text):
+            return datetime(int(match[1]), int(match[2] or 1), 1, tzinfo=UTC)
+        time = datetime.fromisoformat(text)
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        dropped["unreadable date"] += 1
+        return None
+
+
+def _items(value: dict[str, Any] | list[Any], keys: Sequence[str]) -> Iterator[object]:
+    if isinstance(value, list):
+        yield from value
+        return
+    for key in keys:
+        held = value.get(key)
+        if isinstance(held, Mapping):
+            yield from _keyed(cast("Mapping[str, Any]", held))
+        elif isinstance(held, list):
+            yield from cast("list[object]", held)
+        elif held:
+            yield held
+        if held:
+            return
+
+
+def _keyed(held: Mapping[str, Any]) -> Iterator[object]:
+    """Yield the items of an object in place of a list: by name, or by type, or just one."""
+    if {"name", "source", "subject"} & held.keys():
+        yield held
+        return
+    for key, item in held.items():
+        if isinstance(item, Mapping):
+            yield {"name": key, **cast("Item", item)}
+        elif isinstance(item, list):
+            yield from ({"name": name, "type": key} for name in cast("list[object]", item))
+        else:
+            yield {"name": key, "type": item}
+
+
+def _is_edge(item: object, *, triples: bool) -> bool:
+    """Tell edges from entities in one list of both."""
+    if isinstance(item, Mapping):
+        fields = _lowered(cast("Mapping[object, Any]", item))
+        return any(key in fields for key in _SOURCE[:4]) and any(key in fields for key in _TARGET[:4])
+    return triples and isinstance(item, list) and len(cast("list[object]", item)) == 3
+
+
+def _lowered(item: Mapping[object, Any]) -> dict[str, Any]:
+    return {str(key).strip().lower().replace(" ", "_").replace("-", "_"): value for key, value in item.items()}
+
+
+def _first(fields: Item, keys: Sequence[str]) -> tuple[str, str]:
+    for key in keys:
+        if text := _text(fields.get(key)):
+            return key, text
+    return "", ""
+
+
+def _any(fields: Item) -> object:
+    return next((fields[key] for key in _CONFIDENCE if fields.get(key) is not None), None)
+
+
+def _text(value: object) -> str:
+    """Return a scalar as text; of an object its name."""
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return str(value) if _finite(value) else ""
+    if isinstance(value, Mapping):
+        return _first(_lowered(cast("Mapping[object, Any]", value)), ("name", "entity", "text"))[1]
+    return ""
+
+
+def _finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer beyond any float
+        return False

@@ -1,0 +1,300 @@
+"""Replays extractions from a file, and records them into one (tests, benchmarks, audits).
+
+The file is JSON Lines in UTF-8, a line an episode::
+
+    {"external_id": "chat-1", "entities": [{"name": "Alice", "entity_type": "person"}, "Acme"],
+     "edges": [{"source": "Alice", "relation": "works_at", "target": "Acme", "confidence": 0.9,
+                "valid_from": "2024-05-01T00:00:00Z"}]}
+
+external_id, text_sha256, text
+    What the line is for, at least one of them: the id of the episode, the SHA-256 of its text in
+    UTF-8 (64 hexadecimal digits), or the text itself. An episode is looked up by its id, then by its text. Where
+    two lines are for the same one, the later counts.
+entities
+    Objects with ``name`` and, optionally, ``entity_type``, ``summary``, ``confidence``; or just names.
+edges
+    Objects with ``source``, ``relation``, ``target`` and, optionally, the other fields of `ExtractedEdge`
+    (times in ISO 8601; naive ones are UTC); or lists of source, relation and target.
+triples
+    Lists of source, relation and target, as OpenIE dumps have them: those of another length are left
+    out and counted, as dumps have such lines too.
+dropped
+    What the recorded extractor had left out: reason → count.
+
+Other fields are ignored. docs/recorded-extractions.md has this with examples.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any, cast
+
+from graphmem.errors import ExtractionFailed, InvalidInput
+from graphmem.ingest.extract.llm_parse import read_edge, read_entity
+from graphmem.models import Episode, utc_now
+from graphmem.protocols import ExtractedEdge, ExtractedEntity, Extraction, ExtractionRequest, Extractor
+
+_BATCH = 500
+_KEY_BYTES = 16
+
+
+class RecordedExtractor:
+    """Gives each episode the extraction that a file holds for it; one without gets `ExtractionFailed`.
+
+    The file is read and checked whole at the start; kept of it are 16 bytes and a position a line, and
+    lines are read again when they are asked for.
+
+    Parameters
+    ----------
+    path
+        The file; its format is in the docstring of this module.
+
+    Raises
+    ------
+    InvalidInput
+        If the file can't be read or a line of it is malformed: names the file, the line and the reason.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = Path(path)
+        self._offsets: dict[bytes, int] = {}
+        number, offset = 0, 0
+        try:
+            with self._path.open("rb") as file:
+                for line in file:
+                    number += 1
+                    if line.strip():
+                        fields = _fields(line)
+                        _extraction(fields)
+                        self._offsets.update(dict.fromkeys(_keys_of(fields), offset))
+                    offset += len(line)
+        except OSError as error:
+            raise InvalidInput(f"recorded extractions {path}: {error.strerror or error}") from error
+        except ValueError as error:
+            raise InvalidInput(f"recorded extractions {path}, line {number}: {error}") from error
+
+    @property
+    def name(self) -> str:
+        """``recorded:`` and the name of the file."""
+        return f"recorded:{self._path.name}"
+
+    @property
+    def batch_size(self) -> int:
+        """How many episodes it likes to get at once: many, as looking up is quick."""
+        return _BATCH
+
+    def __len__(self) -> int:
+        return len(set(self._offsets.values()))
+
+    def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
+        """Look up each episode; an error is returned in place of its extraction."""
+        try:
+            with self._path.open("rb") as file:
+                return [self._look_up(file, request.episode) for request in requests]
+        except OSError as error:
+            failure = ExtractionFailed(f"recorded extractions {self._path.name}: {error.strerror or error}")
+            return [failure for _ in requests]
+
+    def _look_up(self, file: IO[bytes], episode: Episode) -> Extraction | Exception:
+        keys = [_id_key(episode.external_id)] if episode.external_id is not None else []
+        keys.append(_digest_key(hashlib.sha256(episode.text.encode()).digest()))
+        offset = next((self._offsets[key] for key in keys if key in self._offsets), None)
+        if offset is None:
+            told = f"external_id {episode.external_id!r}" if episode.external_id is not None else "this text"
+            return ExtractionFailed(f"no recording for {told} in {self._path.name}")
+        file.seek(offset)
+        try:
+            return _extraction(_fields(file.readline()))
+        except ValueError as error:
+            return ExtractionFailed(f"recorded extractions {self._path.name} changed since they were opened: {error}")
+
+
+class Recorder:
+    """Passes episodes to another extractor and appends what it says to a file that `RecordedExtractor` replays.
+
+    One line an extraction; failures aren't recorded. A batch is on the file when `extract` returns; several
+    processes may append to one file. The texts of the episodes aren't written, their SHA-256 is.
+
+    Parameters
+    ----------
+    path
+        The file; made where it's absent.
+    extractor
+        Whose extractions are recorded.
+
+    Raises
+    ------
+    InvalidInput
+        If the file can't be written.
+    """
+
+    def __init__(self, path: str | Path, extractor: Extractor) -> None:
+        self._path = Path(path)
+        self._extractor = extractor
+        self._lock = threading.Lock()
+        try:
+            self._append(b"")
+        except OSError as error:
+            raise InvalidInput(f"recording to {path}: {error.strerror or error}") from error
+
+    @property
+    def name(self) -> str:
+        """The name of the extractor that is recorded."""
+        return self._extractor.name
+
+    @property
+    def batch_size(self) -> int:
+        """That of the extractor that is recorded."""
+        return self._extractor.batch_size
+
+    def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
+        """Extract, record, and return what the other extractor returned; what can't be recorded is a failure."""
+        outcomes = self._extractor.extract(requests)
+        lines = b"".join(
+            _line(request.episode, outcome, self.name)
+            for request, outcome in zip(requests, outcomes, strict=True)
+            if isinstance(outcome, Extraction)
+        )
+        try:
+            self._append(lines)
+        except OSError as error:
+            # an audit with gaps that nobody notices would be worse than a retry
+            failure = ExtractionFailed(f"recording to {self._path.name}: {error.strerror or error}")
+            return [failure if isinstance(outcome, Extraction) else outcome for outcome in outcomes]
+        return outcomes
+
+    def _append(self, lines: bytes) -> None:
+        # one write in append mode, so that lines of several processes don't mix
+        with self._lock, self._path.open("ab", buffering=0) as file:
+            written = file.write(lines)
+            if written != len(lines):
+                os.truncate(file.fileno(), file.tell() - written)
+                raise OSError("the disk is full")
+
+
+# Lines --------------------------------------------------------------------------------------------
+
+
+def _line(episode: Episode, extraction: Extraction, extractor: str) -> bytes:
+    fields = {
+        "external_id": episode.external_id,
+        "text_sha256": hashlib.sha256(episode.text.encode()).hexdigest(),
+        "extractor": extractor,
+        "recorded_at": utc_now(),
+        "entities": [asdict(entity) for entity in extraction.entities],
+        "edges": [_stated(edge) for edge in extraction.edges],
+        "dropped": dict(extraction.dropped) or None,
+    }
+    kept = {key: value for key, value in fields.items() if value is not None}
+    return json.dumps(kept, ensure_ascii=False, default=_iso).encode("utf-8", "replace") + b"\n"
+
+
+def _stated(edge: ExtractedEdge) -> dict[str, Any]:
+    return {
+        key: value for key, value in asdict(edge).items() if value is not None and value != "" and value is not False
+    }
+
+
+def _iso(value: object) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    raise TypeError(type(value).__name__)
+
+
+def _fields(line: bytes) -> dict[str, Any]:
+    try:
+        fields: object = json.loads(line)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    if not isinstance(fields, dict):
+        raise ValueError(f"expected a JSON object, got {type(fields).__name__}")
+    return cast("dict[str, Any]", fields)
+
+
+def _keys_of(fields: dict[str, Any]) -> list[bytes]:
+    keys: list[bytes] = []
+    for name in ("external_id", "text_sha256", "text"):
+        value = fields.get(name)
+        if value is None:
+            continue
+        if not isinstance(value, str):
+            raise ValueError(f"{name} is {type(value).__name__}, expected text")
+        if name == "external_id":
+            keys.append(_id_key(value))
+        elif name == "text":
+            keys.append(_digest_key(hashlib.sha256(value.encode("utf-8", "replace")).digest()))
+        else:
+            keys.append(_digest_key(_sha256(value)))
+    if not keys:
+        raise ValueError("none of external_id, text_sha256 and text is given")
+    return keys
+
+
+def _sha256(text: str) -> bytes:
+    try:
+        digest = bytes.fromhex(text)
+    except ValueError:
+        digest = b""
+    if len(digest) != 32:
+        raise ValueError(f"text_sha256 {text[:80]!r}: expected 64 hexadecimal digits")
+    return digest
+
+
+def _id_key(external_id: str) -> bytes:
+    return hashlib.blake2b(external_id.encode("utf-8", "replace"), digest_size=_KEY_BYTES).digest()
+
+
+def _digest_key(sha256: bytes) -> bytes:
+    return sha256[:_KEY_BYTES]
+
+
+def _extraction(fields: dict[str, Any]) -> Extraction:
+    dropped: Counter[str] = Counter()
+    entities = tuple(_entity(item) for item in _listed(fields, "entities"))
+    edges = [_edge(item) for item in _listed(fields, "edges")]
+    for item in _listed(fields, "triples"):
+        edge = read_edge(item, dropped)
+        if edge is None:
+            dropped["malformed triple"] += 1
+        else:
+            edges.append(edge)
+    recorded: object = fields.get("dropped") or {}
+    if not isinstance(recorded, dict):
+        raise ValueError(f"dropped is {type(recorded).__name__}, expected an object of counts")
+    for reason, count in cast("dict[str, object]", recorded).items():
+        if not isinstance(count, int):
+            raise ValueError(f"dropped.{reason}: expected a count, got {count!r:.80}")
+        dropped[reason] += count
+    return Extraction(entities, tuple(edges), tuple(sorted(dropped.items())))
+
+
+def _listed(fields: dict[str, Any], name: str) -> list[object]:
+    value: object = fields.get(name) or []
+    if not isinstance(value, list):
+        raise ValueError(f"{name} is {type(value).__name__}, expected a list")
+    return cast("list[object]", value)
+
+
+def _entity(item: object) -> ExtractedEntity:
+    entity = read_entity(item)
+    if entity is None:
+        raise ValueError(f"entity {item!r:.80}: expected a name or an object with one")
+    return entity
+
+
+def _edge(item: object) -> ExtractedEdge:
+    unreadable: Counter[str] = Counter()
+    edge = read_edge(item, unreadable)
+    if edge is None:
+        raise ValueError(f"edge {item!r:.80}: expected source, relation and target")
+    if unreadable:
+        raise ValueError(f"edge {item!r:.120}: a time in it isn't ISO 8601")
+    return edge
