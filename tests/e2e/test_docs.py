@@ -2,7 +2,7 @@
 
 A page's ```python blocks run in order in one interpreter, its ```console blocks line by line (`$ command`, then what
 it prints) in one folder. A ```text block right after a ```python block is what that block prints.
-`<!-- skip: reason -->` on the line before a block leaves it out.
+On the line before a block, `<!-- skip: reason -->` leaves it out; `<!-- file: NAME -->` puts it into the folder first.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
-BLOCK = re.compile(r"(?P<skip><!-- skip: \S.*-->\n)?^```(?P<kind>\w+)\n(?P<body>.*?)^```$", re.M | re.S)
+BLOCK = re.compile(
+    r"(?P<skip>^<!-- skip: [^\n]*-->\n)?(?:^<!-- file: (?P<file>\S+) -->\n)?^```(?P<kind>\w+)\n(?P<body>.*?)^```$",
+    re.M | re.S,
+)
 MARK = "\x1e"
 
 
@@ -50,7 +53,7 @@ def blocks_of(page: str) -> list[Block]:
 def run(command: list[str] | str, folder: Path) -> str:
     """Run a program or a shell line in a folder, with this environment's commands first, and return what it prints."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = {**os.environ, "PATH": path, "NO_COLOR": "1", "COLUMNS": "120"}
+    environment = {**os.environ, "PATH": path, "NO_COLOR": "1", "COLUMNS": "100"}
     done = subprocess.run(
         command,
         cwd=folder,
@@ -78,9 +81,13 @@ def lines_of(text: str) -> list[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_page_does_what_it_says(page: Path, tmp_path: Path) -> None:
-    blocks = blocks_of(page.read_text("utf-8"))
+    text = page.read_text("utf-8")
+    blocks = blocks_of(text)
     if not blocks:
         pytest.skip("no code on this page")
+    for match in BLOCK.finditer(text):
+        if match["file"]:
+            (tmp_path / match["file"]).write_text(match["body"], "utf-8")
     pythons = [block for block in blocks if block.kind == "python"]
     program = "".join(f"{block.body}\nprint({MARK!r}, end='', flush=True)\n" for block in pythons)
     printed = iter(run([sys.executable, "-c", program], tmp_path).split(MARK) if pythons else [])
