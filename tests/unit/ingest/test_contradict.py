@@ -1,0 +1,92 @@
+"""The contradiction check and its judge."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import pytest
+
+from graphmem.errors import ExtractionFailed
+from graphmem.ingest.contradict import ContradictionCheck
+from graphmem.ingest.write import Writer, read_extraction
+from graphmem.models import EdgeQuery, Episode, Scope
+from graphmem.ontology import DEFAULT_ONTOLOGY
+from graphmem.protocols import ExtractedEdge, Extraction, GraphBackend
+from graphmem.registry import open_backend
+
+SCOPE = Scope("tests")
+
+
+def tell(backend: GraphBackend, check: ContradictionCheck, year: int, *edges: ExtractedEdge) -> None:
+    episode = Episode(scope=SCOPE, text="…", occurred_at=datetime(year, 1, 1, tzinfo=UTC))
+    backend.add_episodes(SCOPE, [episode])
+    reading = read_extraction(episode, Extraction(edges=edges), DEFAULT_ONTOLOGY, Counter())
+    Writer(backend, DEFAULT_ONTOLOGY).write(SCOPE, [check.check(backend, SCOPE, reading)])
+
+
+def active(backend: GraphBackend) -> list[str]:
+    return [e.fact for e in backend.find_edges([SCOPE], EdgeQuery(versions="active"))]
+
+
+def test_a_fact_that_the_judge_names_is_ended() -> None:
+    backend = open_backend("memory://")
+    check = ContradictionCheck(lambda new, known: [i for i, fact in enumerate(known) if "meat" in fact])
+    tell(backend, check, 2020, ExtractedEdge("Maya", "avoids", "meat"), ExtractedEdge("Maya", "knows", "Jonas"))
+    tell(backend, check, 2024, ExtractedEdge("Maya", "eats", "steak"))
+    assert active(backend) == ["Maya knows Jonas", "Maya eats steak"]
+
+
+def test_the_judge_sees_at_most_ten_facts_of_the_same_source_nearest_first() -> None:
+    backend = open_backend("memory://")
+    seen: list[Sequence[str]] = []
+
+    def judge(new: str, known: Sequence[str]) -> Sequence[int]:
+        seen.append(known)
+        return []
+
+    quiet = ContradictionCheck(lambda new, known: [])
+    tell(backend, quiet, 2020, *(ExtractedEdge("Maya", "knows", f"Person {i}") for i in range(20)))
+    tell(backend, quiet, 2020, ExtractedEdge("Maya", "drinks", "espresso"), ExtractedEdge("Jonas", "drinks", "tea"))
+    tell(backend, ContradictionCheck(judge), 2021, ExtractedEdge("Maya", "drinks", "decaf"))
+    assert len(seen[0]) == 10
+    assert seen[0][0] == "Maya drinks espresso"
+    assert "Jonas drinks tea" not in seen[0]
+
+
+def test_a_judge_that_fails_contradicts_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    backend = open_backend("memory://")
+
+    def judge(new: str, known: Sequence[str]) -> Sequence[int]:
+        raise TimeoutError("no reply")
+
+    tell(backend, ContradictionCheck(lambda new, known: []), 2020, ExtractedEdge("Maya", "avoids", "meat"))
+    tell(backend, ContradictionCheck(judge), 2021, ExtractedEdge("Maya", "eats", "steak"))
+    assert len(active(backend)) == 2
+    assert "no reply" in caplog.text
+
+
+def test_numbers_that_stand_for_nothing_are_ignored() -> None:
+    backend = open_backend("memory://")
+    check = ContradictionCheck(lambda new, known: [99, -5])
+    tell(backend, check, 2020, ExtractedEdge("Maya", "avoids", "meat"))
+    tell(backend, check, 2021, ExtractedEdge("Maya", "eats", "steak"))
+    assert len(active(backend)) == 2
+
+
+@pytest.mark.parametrize(("reply", "positions"), [("[2]", [1]), ("I think: [1, 3].", [0, 2]), ("[]", [])])
+def test_the_language_model_s_numbers_are_read(reply: str, positions: list[int]) -> None:
+    models = pytest.importorskip("langchain_core.language_models", reason="pip install 'graphmem[llm]'")
+    from graphmem.ingest.judge import llm_judge
+
+    judge = llm_judge(models.FakeListChatModel(responses=[reply]), timeout=5)
+    assert judge("new", ["a", "b", "c"]) == positions
+
+
+def test_a_reply_without_a_list_is_a_failure() -> None:
+    models = pytest.importorskip("langchain_core.language_models", reason="pip install 'graphmem[llm]'")
+    from graphmem.ingest.judge import llm_judge
+
+    with pytest.raises(ExtractionFailed, match="no list"):
+        llm_judge(models.FakeListChatModel(responses=["none of them"]), timeout=5)("new", ["a"])

@@ -1,0 +1,164 @@
+"""The durable queue: retries, errors, claims of processes that are gone."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from graphmem.errors import ExtractionFailed
+from graphmem.ingest.queue import ExtractionQueue
+from graphmem.models import EdgeQuery, Episode, EpisodeQuery, Scope
+from graphmem.ontology import DEFAULT_ONTOLOGY
+from graphmem.protocols import ExtractedEdge, Extraction, ExtractionRequest, GraphBackend
+from graphmem.registry import open_backend
+from graphmem.settings import Settings
+
+SCOPE = Scope("tests")
+FAST = Settings(retry_delay=0.000001)
+
+
+class Scripted:
+    """Says of a text "A verb B" just that; fails on texts that begin with "bad"."""
+
+    name = "scripted"
+    batch_size = 10
+
+    def __init__(self) -> None:
+        self.requests: list[ExtractionRequest] = []
+
+    def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
+        self.requests += requests
+        return [self._one(r.episode.text) for r in requests]
+
+    def _one(self, text: str) -> Extraction | Exception:
+        if text.startswith("bad"):
+            return ExtractionFailed("can't read that")
+        source, relation, target = text.split()
+        return Extraction(edges=(ExtractedEdge(source, relation, target),))
+
+
+@pytest.fixture
+def backend() -> Iterator[GraphBackend]:
+    store = open_backend("memory://")
+    yield store
+    store.close()
+
+
+def store(backend: GraphBackend, *texts: str, **fields: object) -> list[str]:
+    episodes = [Episode(scope=SCOPE, text=text, **fields) for text in texts]
+    return [i for i, _ in backend.add_episodes(SCOPE, episodes)]
+
+
+def facts(backend: GraphBackend) -> list[str]:
+    return [e.fact for e in backend.find_edges([SCOPE], EdgeQuery())]
+
+
+def test_what_waits_is_extracted_and_settled(backend: GraphBackend) -> None:
+    store(backend, "Maya knows Jonas")
+    done = ExtractionQueue(backend, Scripted(), DEFAULT_ONTOLOGY, FAST).process(10)
+    assert (done.claimed, done.failed) == (1, 0)
+    assert facts(backend) == ["Maya knows Jonas"]
+    assert backend.find_episodes([SCOPE], EpisodeQuery(state="pending")) == []
+
+
+def test_one_that_fails_does_not_stop_the_others(backend: GraphBackend) -> None:
+    store(backend, "bad", "Maya knows Jonas")
+    done = ExtractionQueue(backend, Scripted(), DEFAULT_ONTOLOGY, FAST).process(10)
+    assert (done.claimed, done.failed) == (2, 1)
+    assert facts(backend) == ["Maya knows Jonas"]
+
+
+def test_a_failed_episode_is_tried_three_times_and_keeps_its_error(backend: GraphBackend) -> None:
+    store(backend, "bad")
+    queue = ExtractionQueue(backend, Scripted(), DEFAULT_ONTOLOGY, FAST)
+    assert [queue.process(10).claimed for _ in range(4)] == [1, 1, 1, 0]
+    [failed] = backend.find_episodes([SCOPE], EpisodeQuery(state="failed"))
+    assert failed.attempts == 3
+    assert failed.error == "ExtractionFailed: can't read that"
+
+
+def test_the_second_try_waits_for_its_time_and_the_third_twice_as_long(backend: GraphBackend) -> None:
+    store(backend, "bad")
+    queue = ExtractionQueue(backend, Scripted(), DEFAULT_ONTOLOGY, Settings(retry_delay=60))
+    queue.process(10)
+    [waiting] = backend.find_episodes([SCOPE], EpisodeQuery(state="pending"))
+    assert waiting.retry_at is not None
+    assert timedelta(seconds=50) < waiting.retry_at - datetime.now(UTC) <= timedelta(seconds=60)
+    assert queue.process(10).claimed == 0
+
+
+def test_an_extractor_that_raises_is_a_failure_of_its_episodes_only(backend: GraphBackend) -> None:
+    class Broken(Scripted):
+        def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
+            raise ZeroDivisionError("oh")
+
+    store(backend, "Maya knows Jonas")
+    assert ExtractionQueue(backend, Broken(), DEFAULT_ONTOLOGY, FAST).process(10).failed == 1
+
+
+def test_the_extractor_sees_the_four_user_turns_before(backend: GraphBackend) -> None:
+    store(backend, *(f"Maya knows N{i:02d}" for i in range(6)), session_id="s", speaker="Maya")
+    store(backend, "Bot knows nothing", session_id="s", role="assistant")
+    store(backend, "Maya knows last", session_id="s", speaker="Maya")
+    store(backend, "Maya knows other", session_id="another", speaker="Maya")
+    extractor = Scripted()
+    ExtractionQueue(backend, extractor, DEFAULT_ONTOLOGY, FAST).process(20)
+    by_text = {r.episode.text: [c.text for c in r.context] for r in extractor.requests}
+    assert by_text["Maya knows last"] == [f"Maya knows N{i:02d}" for i in (2, 3, 4, 5)]
+    assert by_text["Maya knows N00"] == by_text["Maya knows other"] == []
+
+
+def test_the_only_other_speaker_of_a_session_is_the_addressee(backend: GraphBackend) -> None:
+    store(backend, "Maya knows Jonas", session_id="s", speaker="Maya")
+    store(backend, "Jonas knows Maya", session_id="s", speaker="Jonas")
+    extractor = Scripted()
+    ExtractionQueue(backend, extractor, DEFAULT_ONTOLOGY, FAST).process(20)
+    assert {r.episode.speaker: r.addressee for r in extractor.requests} == {"Maya": "Jonas", "Jonas": "Maya"}
+
+
+def test_among_three_speakers_nobody_is_the_addressee(backend: GraphBackend) -> None:
+    for name in ("Maya", "Jonas", "Priya"):
+        store(backend, f"{name} knows Ann", session_id="s", speaker=name)
+    extractor = Scripted()
+    ExtractionQueue(backend, extractor, DEFAULT_ONTOLOGY, FAST).process(20)
+    assert {r.addressee for r in extractor.requests} == {None}
+
+
+def test_a_message_without_a_speaker_is_said_by_the_user(backend: GraphBackend) -> None:
+    store(backend, "User knows Jonas")
+    extractor = Scripted()
+    ExtractionQueue(backend, extractor, DEFAULT_ONTOLOGY, FAST).process(20)
+    assert extractor.requests[0].episode.speaker == "User"
+
+
+def test_a_claim_of_a_dead_process_is_given_back(backend: GraphBackend) -> None:
+    store(backend, "Maya knows Jonas")
+    now = datetime.now(UTC)
+    gone = f"{socket.gethostname()}:{_unused_pid()}:x"
+    backend.claim_episodes(gone, now=now, until=now + timedelta(hours=1), limit=5)
+    queue = ExtractionQueue(backend, Scripted(), DEFAULT_ONTOLOGY, FAST)
+    assert queue.process(5).claimed == 0
+    assert queue.release_dead() == 1
+    assert queue.process(5).claimed == 1
+
+
+@pytest.mark.parametrize("owner", ["elsewhere:1:x", f"{socket.gethostname()}:{os.getppid()}:x"])
+def test_a_claim_of_another_machine_or_a_living_process_stays(backend: GraphBackend, owner: str) -> None:
+    store(backend, "Maya knows Jonas")
+    now = datetime.now(UTC)
+    backend.claim_episodes(owner, now=now, until=now + timedelta(hours=1), limit=5)
+    assert ExtractionQueue(backend, Scripted(), DEFAULT_ONTOLOGY, FAST).release_dead() == 0
+
+
+def _unused_pid() -> int:
+    pid = 2**22 - 1
+    while True:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return pid
+        pid -= 1

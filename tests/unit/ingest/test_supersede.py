@@ -1,0 +1,154 @@
+"""Supersession, decided without a store."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from graphmem.ingest.supersede import FactLedger
+from graphmem.models import Edge, EdgeType, Scope
+from graphmem.ontology import DEFAULT_ONTOLOGY
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+
+
+def year(y: int) -> datetime:
+    return datetime(y, 1, 1, tzinfo=UTC)
+
+
+def fact(target: str, since: int, until: int | None = None, *, relation: str = "works_at", **fields: object) -> Edge:
+    return Edge(
+        scope=Scope(),
+        source_id="maya",
+        target_id=target,
+        relation=relation,
+        valid_from=year(since),
+        valid_to=None if until is None else year(until),
+        recorded_at=NOW,
+        **fields,
+    )
+
+
+def ledger(*known: Edge) -> FactLedger:
+    return FactLedger(known, DEFAULT_ONTOLOGY, NOW)
+
+
+def test_the_same_key_merges_with_the_higher_confidence_and_both_episodes() -> None:
+    known = fact("globex", 2020, confidence=0.6, episode_ids=("e1",))
+    facts = ledger(known)
+    held_by = facts.add(fact("globex", 2024, confidence=0.9, episode_ids=("e2",)))
+    assert held_by == known.id
+    assert facts.edges == ()
+    [support] = facts.supports
+    assert (support.edge_id, support.confidence, support.episode_ids) == (known.id, 0.9, ("e2",))
+
+
+def test_a_lower_confidence_does_not_lower_the_known_one() -> None:
+    facts = ledger(fact("globex", 2020, confidence=0.9))
+    facts.add(fact("globex", 2024, confidence=0.2))
+    assert facts.supports[0].confidence == 0.9
+
+
+def test_a_single_valued_relation_ends_the_old_target_when_the_new_one_begins() -> None:
+    old, new = fact("initech", 2020), fact("globex", 2024)
+    facts = ledger(old)
+    facts.add(new)
+    [closing] = facts.closings
+    assert (closing.edge_id, closing.valid_to, closing.expired_at) == (old.id, year(2024), NOW)
+    assert closing.superseded_by == new.id
+    assert facts.edges == (new,)
+
+
+def test_a_multi_valued_relation_keeps_both() -> None:
+    facts = ledger(fact("vim", 2020, relation="uses"))
+    facts.add(fact("emacs", 2024, relation="uses"))
+    assert facts.closings == ()
+    assert len(facts.edges) == 1
+
+
+def test_an_out_of_order_fact_is_stored_closed_and_ends_nothing() -> None:
+    current = fact("globex", 2024)
+    facts = ledger(current)
+    facts.add(fact("initech", 2020))
+    assert facts.closings == ()
+    [edge] = facts.edges
+    assert (edge.valid_from, edge.valid_to, edge.superseded_by) == (year(2020), year(2024), current.id)
+
+
+def test_a_late_fact_between_two_known_ones_ends_where_the_next_begins() -> None:
+    facts = ledger(fact("initech", 2018, 2022), fact("hooli", 2022, 2024), fact("globex", 2024))
+    facts.add(fact("umbrella", 2020))
+    assert facts.edges[0].valid_to == year(2022)
+
+
+def test_facts_of_one_batch_supersede_each_other_in_any_order() -> None:
+    for order in ((2020, 2022, 2024), (2024, 2022, 2020), (2022, 2024, 2020)):
+        facts = ledger()
+        for since in order:
+            facts.add(fact(f"company-{since}", since))
+        ends = {e.valid_from: e.valid_to for e in facts.edges}
+        assert ends == {year(2020): year(2022), year(2022): year(2024), year(2024): None}, order
+
+
+def test_a_named_end_closes_the_active_fact_of_that_key() -> None:
+    vim = fact("vim", 2020, relation="uses")
+    facts = ledger(vim)
+    assert facts.end(vim.key, year(2025))
+    assert facts.closings[0].valid_to == year(2025)
+
+
+def test_an_end_before_the_beginning_closes_at_the_beginning() -> None:
+    vim = fact("vim", 2020, relation="uses")
+    facts = ledger(vim)
+    facts.end(vim.key, year(2010))
+    assert facts.closings[0].valid_to == year(2020)
+
+
+def test_an_end_of_something_unknown_changes_nothing() -> None:
+    facts = ledger()
+    assert not facts.end(("maya", "vim", "uses", EdgeType.SEMANTIC), year(2025))
+    assert facts.closings == ()
+
+
+def test_a_fact_that_is_stated_with_its_end_closes_the_active_one() -> None:
+    known = fact("vim", 2020, relation="uses")
+    facts = ledger(known)
+    facts.add(fact("vim", 2020, 2025, relation="uses"))
+    assert facts.edges == ()
+    assert facts.closings[0].valid_to == year(2025)
+
+
+def test_a_closed_fact_stated_again_adds_no_row() -> None:
+    facts = ledger(fact("initech", 2018, 2022))
+    facts.add(fact("initech", 2018, 2022, episode_ids=("e2",)))
+    assert facts.edges == ()
+    assert facts.supports[0].episode_ids == ("e2",)
+
+
+def test_a_past_job_stated_with_both_times_leaves_the_present_one() -> None:
+    facts = ledger(fact("globex", 2020))
+    facts.add(fact("initech", 2010, 2015))
+    assert facts.closings == ()
+    assert facts.edges[0].valid_to == year(2015)
+
+
+def test_coming_back_to_a_former_target_is_a_new_version() -> None:
+    facts = ledger(fact("initech", 2018, 2022), fact("globex", 2022))
+    facts.add(fact("initech", 2025))
+    assert [e.target_id for e in facts.edges] == ["initech"]
+    assert facts.closings[0].valid_to == year(2025)
+
+
+def test_an_edge_is_closed_at_most_once_in_a_batch() -> None:
+    facts = ledger(fact("initech", 2020))
+    facts.add(fact("globex", 2022))
+    facts.add(fact("hooli", 2021))
+    assert len(facts.closings) == 1
+    assert {e.target_id: e.valid_to for e in facts.edges} == {"globex": None, "hooli": year(2022)}
+
+
+def test_a_contradicted_edge_ends_when_the_new_fact_begins() -> None:
+    vegan = fact("meat", 2020, relation="avoids")
+    facts = ledger(vegan)
+    new = fact("steak", 2024, relation="enjoys")
+    facts.end_edge(vegan.id, new.valid_from, facts.add(new))
+    assert (facts.closings[0].valid_to, facts.closings[0].superseded_by) == (year(2024), new.id)

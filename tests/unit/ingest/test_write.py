@@ -1,0 +1,185 @@
+"""Episodes become entities, mentions and facts, in one transaction."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+
+from graphmem.ingest.write import Reading, Writer, read_extraction
+from graphmem.models import EdgeQuery, EdgeType, EntityQuery, Episode, Scope
+from graphmem.ontology import DEFAULT_ONTOLOGY
+from graphmem.protocols import ExtractedEdge, ExtractedEntity, Extraction, GraphBackend
+from graphmem.registry import open_backend
+
+SCOPE = Scope("tests")
+SPRING, SUMMER = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 7, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def backend() -> Iterator[GraphBackend]:
+    store = open_backend("memory://")
+    yield store
+    store.close()
+
+
+def say(
+    backend: GraphBackend, extraction: Extraction, *, at: datetime = SPRING, speaker: str | None = None
+) -> Counter[str]:
+    """Store an episode and what it says; return what was dropped."""
+    episode = Episode(scope=SCOPE, text="…", occurred_at=at, speaker=speaker)
+    backend.add_episodes(SCOPE, [episode])
+    dropped: Counter[str] = Counter()
+    reading = read_extraction(episode, extraction, DEFAULT_ONTOLOGY, dropped)
+    written = Writer(backend, DEFAULT_ONTOLOGY).write(SCOPE, [reading])
+    return dropped + written.dropped
+
+
+def names(backend: GraphBackend) -> dict[str, str]:
+    return {e.name: e.entity_type for e in backend.all_entities([SCOPE], EntityQuery())}
+
+
+def edges(backend: GraphBackend, versions: str = "all") -> list[tuple[str, bool]]:
+    found = backend.find_edges([SCOPE], EdgeQuery(versions=versions))  # type: ignore[arg-type]
+    return [(e.fact, e.is_active) for e in found]
+
+
+def test_the_same_name_in_another_casing_is_the_same_entity_with_the_latest_casing(backend: GraphBackend) -> None:
+    say(backend, Extraction((ExtractedEntity("ACME corp", "organization"),)))
+    say(backend, Extraction((ExtractedEntity("Acme Corp", "organization"),)), at=SUMMER)
+    assert names(backend) == {"Acme Corp": "organization"}
+
+
+def test_an_older_mention_does_not_change_the_display_name(backend: GraphBackend) -> None:
+    say(backend, Extraction((ExtractedEntity("Acme Corp", "organization"),)), at=SUMMER)
+    say(backend, Extraction((ExtractedEntity("acme corp", "organization"),)), at=SPRING)
+    [entity] = backend.find_entities([SCOPE], EntityQuery())
+    assert (entity.name, entity.first_seen_at, entity.last_seen_at) == ("Acme Corp", SPRING, SUMMER)
+
+
+def test_an_unknown_type_becomes_concept_and_keeps_the_word(backend: GraphBackend) -> None:
+    say(backend, Extraction((ExtractedEntity("Rex the dog", "Animal"),)))
+    [entity] = backend.find_entities([SCOPE], EntityQuery())
+    assert (entity.entity_type, entity.properties) == ("concept", {"declared_type": "animal"})
+
+
+def test_two_types_of_one_name_are_two_entities(backend: GraphBackend) -> None:
+    say(backend, Extraction((ExtractedEntity("Python", "language"),)))
+    say(backend, Extraction((ExtractedEntity("Python", "concept"),)))
+    assert len(backend.find_entities([SCOPE], EntityQuery())) == 2
+
+
+def test_an_end_without_a_stated_type_is_whatever_is_known_by_that_name(backend: GraphBackend) -> None:
+    say(backend, Extraction((ExtractedEntity("Maya", "person"),)))
+    say(backend, Extraction(edges=(ExtractedEdge("maya", "enjoys", "chess"),)))
+    assert names(backend) == {"maya": "person", "chess": "concept"}
+
+
+def test_a_well_known_relation_tells_the_types_of_its_ends(backend: GraphBackend) -> None:
+    say(
+        backend,
+        Extraction(edges=(ExtractedEdge("Maya", "enjoys", "chess"), ExtractedEdge("Maya", "employed by", "Globex"))),
+    )
+    assert names(backend) == {"Maya": "person", "chess": "concept", "Globex": "organization"}
+
+
+def test_names_that_are_too_short_are_left_out_and_counted(backend: GraphBackend) -> None:
+    dropped = say(backend, Extraction(edges=(ExtractedEdge("Maya", "likes", "x"),)))
+    assert dropped == {"entity name": 1}
+    assert names(backend) == {}
+
+
+def test_a_short_name_of_the_speaker_is_allowed(backend: GraphBackend) -> None:
+    say(backend, Extraction(edges=(ExtractedEdge("Bo", "enjoys", "chess"),)), speaker="Bo")
+    assert set(names(backend)) == {"Bo", "chess"}
+
+
+def test_self_loops_are_dropped_and_counted(backend: GraphBackend) -> None:
+    dropped = say(backend, Extraction(edges=(ExtractedEdge("Maya", "likes", "MAYA"),)))
+    assert dropped == {"self-loop": 1}
+
+
+def test_a_missing_sentence_is_made_of_the_names(backend: GraphBackend) -> None:
+    say(backend, Extraction(edges=(ExtractedEdge("Maya", "Works with", "Jonas"),)))
+    assert edges(backend) == [("Maya works with Jonas", True)]
+
+
+def test_a_new_job_ends_the_old_one_when_it_is_told(backend: GraphBackend) -> None:
+    say(backend, Extraction(edges=(ExtractedEdge("Maya", "works_at", "Initech"),)), at=SPRING)
+    say(backend, Extraction(edges=(ExtractedEdge("Maya", "works_at", "Globex"),)), at=SUMMER)
+    assert edges(backend) == [("Maya works at Initech", False), ("Maya works at Globex", True)]
+
+
+def test_news_of_an_earlier_job_leaves_the_present_one(backend: GraphBackend) -> None:
+    say(backend, Extraction(edges=(ExtractedEdge("Maya", "works_at", "Globex"),)), at=SUMMER)
+    say(backend, Extraction(edges=(ExtractedEdge("Maya", "works_at", "Initech"),)), at=SPRING)
+    assert edges(backend, "active") == [("Maya works at Globex", True)]
+
+
+def test_an_ended_fact_is_closed_whatever_its_edge_type(backend: GraphBackend) -> None:
+    say(backend, Extraction(edges=(ExtractedEdge("Maya", "uses", "vim", edge_type="causal"),)), at=SPRING)
+    say(backend, Extraction(edges=(ExtractedEdge("Maya", "uses", "vim", ended=True),)), at=SUMMER)
+    assert edges(backend) == [("Maya uses vim", False)]
+
+
+def test_an_ended_fact_that_was_never_known_is_stored_closed_if_its_beginning_is_stated(backend: GraphBackend) -> None:
+    ended = ExtractedEdge("Maya", "uses", "vim", ended=True, valid_from=SPRING)
+    say(backend, Extraction(edges=(ended,)), at=SUMMER)
+    [edge] = backend.find_edges([SCOPE], EdgeQuery(versions="all"))
+    assert (edge.valid_from, edge.valid_to) == (SPRING, SUMMER)
+
+
+def test_an_extracted_edge_type_that_is_unknown_is_semantic(
+    backend: GraphBackend, caplog: pytest.LogCaptureFixture
+) -> None:
+    say(backend, Extraction(edges=(ExtractedEdge("Maya", "met", "Jonas", edge_type="Social"),)))
+    [edge] = backend.find_edges([SCOPE], EdgeQuery())
+    assert edge.edge_type is EdgeType.SEMANTIC
+    assert "Social" in caplog.text
+
+
+def test_hierarchical_is_read_as_entity(backend: GraphBackend) -> None:
+    say(backend, Extraction(edges=(ExtractedEdge("Rust", "grows in", "crates", edge_type="hierarchical"),)))
+    assert backend.find_edges([SCOPE], EdgeQuery())[0].edge_type is EdgeType.ENTITY
+
+
+def test_confidence_out_of_range_is_brought_into_it(backend: GraphBackend) -> None:
+    stated = [
+        ExtractedEdge("Maya", "met", n, confidence=c) for n, c in (("Ann", 7.0), ("Bob", -1.0), ("Cid", float("nan")))
+    ]
+    say(backend, Extraction(edges=tuple(stated)))
+    assert [e.confidence for e in backend.find_edges([SCOPE], EdgeQuery())] == [1.0, 0.0, 0.0]
+
+
+def test_an_episode_counts_once_however_often_it_names_an_entity(backend: GraphBackend) -> None:
+    twice = Extraction((ExtractedEntity("Maya", "person"),), (ExtractedEdge("Maya", "met", "Jonas"),))
+    say(backend, twice)
+    [maya] = [e for e in backend.find_entities([SCOPE], EntityQuery()) if e.name == "Maya"]
+    assert len(backend.find_mentions([SCOPE], entity_ids=[maya.id])) == 1
+
+
+def test_an_episode_that_somebody_else_settled_is_not_written_again(backend: GraphBackend) -> None:
+    episode = Episode(scope=SCOPE, text="…", occurred_at=SPRING)
+    backend.add_episodes(SCOPE, [episode])
+    extraction = Extraction(edges=(ExtractedEdge("Maya", "met", "Jonas"),))
+    reading = read_extraction(episode, extraction, DEFAULT_ONTOLOGY, Counter())
+    writer = Writer(backend, DEFAULT_ONTOLOGY)
+    assert writer.write(SCOPE, [reading]).edges == 1
+    again = writer.write(SCOPE, [reading])
+    assert (again.edges, again.supported) == (0, 0)
+
+
+def test_nothing_is_stored_when_the_write_fails(backend: GraphBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    episode = Episode(scope=SCOPE, source="triple", text="…", occurred_at=SPRING, processed_at=SPRING)
+    reading = read_extraction(episode, Extraction((ExtractedEntity("Maya"),)), DEFAULT_ONTOLOGY, Counter())
+    unsettled = Reading(reading.episode, reading.things, reading.statements, settles=False)
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("power cut")
+
+    monkeypatch.setattr(backend, "write", fail)
+    with pytest.raises(RuntimeError, match="power cut"):
+        Writer(backend, DEFAULT_ONTOLOGY).write(SCOPE, [unsettled], new_episodes=[episode])
+    assert backend.get_episodes([SCOPE], [episode.id]) == {}

@@ -1,0 +1,67 @@
+"""Which of the entities found a recall starts from."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from graphmem.models import Entity, EntityHit, Scope
+from graphmem.recall.seeds import score_seeds
+
+THEN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def hit(name: str, *, alias: str | None = None, degree: int = 1, types: int = 1, summary: str = "") -> EntityHit:
+    entity = Entity(
+        scope=Scope(),
+        name=name,
+        canonical_name=name.lower(),
+        entity_type="concept",
+        summary=summary,
+        first_seen_at=THEN,
+        last_seen_at=THEN,
+    )
+    return EntityHit(entity, alias, degree, types)
+
+
+def ranked(hits: list[EntityHit], words: list[str], weight: float = 0.0, limit: int = 10) -> list[str]:
+    return [s.name for s in score_seeds(hits, words, structural_weight=weight, limit=limit)]
+
+
+def test_a_match_in_the_name_beats_one_in_the_summary() -> None:
+    assert ranked([hit("Other", summary="about vim"), hit("vim")], ["vim"]) == ["vim", "Other"]
+
+
+def test_a_whole_word_beats_the_beginning_of_one() -> None:
+    assert ranked([hit("artichoke"), hit("art")], ["art"]) == ["art", "artichoke"]
+
+
+def test_an_alias_hit_counts_though_no_word_matches() -> None:
+    [seed] = score_seeds([hit("Robert", alias="bob")], ["bob"], structural_weight=0.0, limit=5)
+    assert seed.text == 1.0
+
+
+def test_both_channels_are_normalised_before_they_are_merged() -> None:
+    seeds = score_seeds([hit("Robert", alias="bob"), hit("vim")], ["vim"], structural_weight=0.0, limit=5)
+    assert {s.name: s.text for s in seeds} == {"Robert": 1.0, "vim": 1.0}
+
+
+def test_structure_is_degree_and_variety() -> None:
+    seeds = score_seeds(
+        [hit("vim a", degree=10, types=4), hit("vim b", degree=5, types=2)], ["vim"], structural_weight=1.0, limit=5
+    )
+    assert [s.structural for s in seeds] == pytest.approx([1.0, 0.6 * 0.5 + 0.4 * 0.5])
+
+
+def test_the_score_blends_text_and_structure_by_the_weight() -> None:
+    [seed] = score_seeds([hit("vim", degree=3, types=1)], ["vim"], structural_weight=0.4, limit=5)
+    assert seed.score == pytest.approx(1.0 * 0.6 + (0.6 + 0.4 * 0.25) * 0.4)
+
+
+def test_no_more_than_the_limit() -> None:
+    assert len(ranked([hit(f"vim {c}") for c in "abcdef"], ["vim"], limit=2)) == 2
+
+
+def test_nothing_found_gives_no_seeds() -> None:
+    assert ranked([], ["vim"]) == []

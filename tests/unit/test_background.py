@@ -1,0 +1,57 @@
+"""Work behind the caller's back."""
+
+from __future__ import annotations
+
+import threading
+
+from graphmem.background import BackgroundJob
+
+
+def test_it_runs_when_woken_and_again_while_there_is_work() -> None:
+    left, done = [3], threading.Event()
+
+    def job() -> float | None:
+        left[0] -= 1
+        if left[0] == 0:
+            done.set()
+            return None
+        return 0.0
+
+    worker = BackgroundJob("t", job)
+    worker.wake()
+    assert done.wait(5)
+    assert worker.stop(5)
+
+
+def test_it_outlives_an_error_and_tells_it_until_a_run_succeeds() -> None:
+    fail, failed, recovered = [True], threading.Event(), threading.Event()
+
+    def job() -> float | None:
+        if fail[0]:
+            failed.set()
+            raise OSError("store is away")
+        recovered.set()
+        return None
+
+    worker = BackgroundJob("t", job)
+    worker.wake()
+    assert failed.wait(5)
+    while worker.error is None:
+        pass
+    assert str(worker.error) == "store is away"
+    fail[0] = False
+    assert recovered.wait(5)
+    assert worker.stop(5)
+    assert worker.error is None
+
+
+def test_stopping_one_that_never_ran_is_no_error() -> None:
+    assert BackgroundJob("t", lambda: None).stop(1)
+
+
+def test_after_a_stop_it_does_not_start_again() -> None:
+    ran = threading.Event()
+    worker = BackgroundJob("t", lambda: ran.set())
+    worker.stop(1)
+    worker.wake()
+    assert not ran.wait(0.05)

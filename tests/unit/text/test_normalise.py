@@ -1,0 +1,95 @@
+"""Names, relations and facts are cleaned the same way everywhere."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphmem.errors import InvalidEntityName, InvalidInput
+from graphmem.text.normalise import canonical, clean, display_name, fact_text, relation_name, require_name
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("  Ada   Lovelace\t", "Ada Lovelace"),
+        ("Ａｄａ", "Ada"),
+        ("A\u200bd\u200da", "Ada"),
+        ("\u202eAda\u202c", "Ada"),
+        ("Ada\x00\x07", "Ada"),
+        ("\ufeffAda\u2060", "Ada"),
+        ("Ada\nLovelace", "Ada Lovelace"),
+        ("Ada\u2066x\u2069", "Adax"),
+    ],
+)
+def test_a_display_name_is_cleaned_but_keeps_its_case(raw: str, shown: str) -> None:
+    assert display_name(raw) == shown
+
+
+def test_lower_case_is_not_case_folding() -> None:
+    assert canonical("Groß") == "groß"
+
+
+def test_a_name_is_cut_to_512_bytes_between_characters() -> None:
+    cut = canonical("ß" * 1000)
+    assert len(cut.encode()) == 512
+    assert set(cut) == {"ß"}
+
+
+def test_a_name_of_a_megabyte_is_cut() -> None:
+    assert len(display_name("x" * 1_000_000)) == 512
+
+
+@given(st.text())
+def test_cleaning_twice_changes_nothing(text: str) -> None:
+    once = canonical(text)
+    assert canonical(once) == once
+    assert len(once.encode()) <= 512
+
+
+@given(st.text(), st.integers(min_value=1, max_value=40))
+def test_a_cut_never_exceeds_the_limit(text: str, limit: int) -> None:
+    assert len(clean(text, limit).encode()) <= limit
+
+
+@pytest.mark.parametrize("name", ["", "  ", "ab", "\u200b\u200b\u200b", "!!!", "--- ", "\u202e\u202e"])
+def test_a_name_with_too_little_in_it_is_refused(name: str) -> None:
+    with pytest.raises(InvalidEntityName):
+        require_name(name)
+
+
+def test_the_refusal_names_the_value_and_the_limit() -> None:
+    with pytest.raises(InvalidEntityName, match=r"'ab'.* at least 3"):
+        require_name("ab")
+
+
+def test_the_ontology_allows_short_names() -> None:
+    assert require_name("Go", {"go"}) == ("Go", "go")
+
+
+@pytest.mark.parametrize("name", ["北京", "東京", "🚀🚀🚀", "C++", "O'Brien", "%_\"'*()x"])
+def test_names_of_all_kinds_are_taken(name: str) -> None:
+    assert require_name(name)[0] == name
+
+
+@pytest.mark.parametrize(
+    ("raw", "stored"),
+    [("Works at", "works_at"), ("is-a", "is_a"), ("  LED   TO ", "led_to"), ("works_at", "works_at"), ("a__b", "a_b")],
+)
+def test_a_relation_is_stored_in_snake_case(raw: str, stored: str) -> None:
+    assert relation_name(raw) == stored
+
+
+def test_a_relation_is_cut_to_256_bytes() -> None:
+    assert len(relation_name("word " * 200).encode()) <= 256
+
+
+@pytest.mark.parametrize("raw", ["", "  ", "!?", "\u200b"])
+def test_a_relation_without_a_word_is_refused(raw: str) -> None:
+    with pytest.raises(InvalidInput, match="relation"):
+        relation_name(raw)
+
+
+def test_a_fact_is_cut_to_2048_bytes() -> None:
+    assert len(fact_text("é" * 5000).encode()) == 2048
