@@ -1,0 +1,61 @@
+"""The program `graphmem`: its commands, and the options that stand before them."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Annotated, Any
+
+import typer
+
+from graphmem.adapters.cli import about, demo, loading, reading
+from graphmem.adapters.cli.session import Shared, shared_options
+
+_EPILOG = (
+    "The options above may stand behind the command, too. "
+    "Exit codes: 0 done · 1 a failure · 2 wrong command line · 3 store unavailable or damaged · "
+    "4 nothing found · 5 done, but some lines were refused · 130 interrupted"
+)
+
+app = typer.Typer(
+    name="graphmem",
+    help="A memory of who, what and when: entities, dated facts, and the words they come from.",
+    epilog=_EPILOG,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # its panels cost 0.4 s at each start of --help, and eat what stands in brackets
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"graphmem {version('graphmem')}")
+        raise typer.Exit
+
+
+def _program(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_show_version, is_eager=True)
+    ] = False,
+    **given: Any,
+) -> None:
+    del version
+    context.obj = Shared(**given)
+
+
+def _with_shared_options() -> None:
+    own = list(inspect.signature(_program, eval_str=True).parameters.values())[:-1]
+    shared = inspect.signature(shared_options, eval_str=True).parameters.values()
+    parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (*own, *shared)]
+    _program.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
+    _program.__annotations__ = {p.name: p.annotation for p in parameters}
+    app.callback()(_program)
+
+
+_with_shared_options()
+for part in (demo, loading, reading, about):
+    part.register(app)

@@ -1,0 +1,251 @@
+"""The commands that read: recall, context, entities, facts, history, diff."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphmem.adapters.cli.options import (
+    AsOfOption,
+    EdgeTypeOption,
+    KnownOption,
+    LimitOption,
+    edge_types,
+    moment,
+    point_in_time,
+)
+from graphmem.adapters.cli.session import Session, command
+
+if TYPE_CHECKING:
+    from graphmem.memory import GraphMemory
+    from graphmem.models import Episode
+    from graphmem.results import Fact
+
+_QUOTED = 300  # characters of an episode that are quoted
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    command(app)(recall)
+    command(app)(context)
+    command(app)(entities)
+    command(app)(facts)
+    command(app)(history)
+    command(app)(diff)
+
+
+def recall(
+    session: Session,
+    query: Annotated[str, typer.Argument(help="A question in plain words.", show_default=False)],
+    limit: LimitOption = 10,
+    edge_type: EdgeTypeOption = None,
+    hops: Annotated[int, typer.Option("--hops", min=0, max=6, help="Steps from what the question names.")] = 2,
+    as_of: AsOfOption = None,
+    known: KnownOption = None,
+    sources: Annotated[bool, typer.Option("--sources", help="Quote the episodes that the facts come from.")] = False,
+) -> None:
+    """Answer a question with facts, best first."""
+    kinds, at = edge_types(edge_type), point_in_time(as_of, known)
+    with session.open() as memory:
+        found = memory.recall(query, limit=limit, edge_types=kinds, max_hops=hops, as_of=at)
+        quoted = _episodes(memory, found.facts) if sources else {}
+        if session.out.as_json:
+            extra = {"episodes": list(quoted.values())} if sources else {}
+            session.out.document({**found.model_dump(mode="json"), **extra})
+        elif found.facts:
+            _print_recalled(session, found.facts)
+            if sources:
+                _print_sources(session, found.facts, quoted)
+        if not found.facts:
+            session.nothing(_why_nothing(memory, f"no fact found for {query!r}"))
+
+
+def context(
+    session: Session,
+    query: Annotated[str, typer.Argument(help="A question in plain words.", show_default=False)],
+    budget: Annotated[
+        int | None, typer.Option("--budget", min=1, metavar="TOKENS", help="At most so many tokens.")
+    ] = None,
+    as_of: AsOfOption = None,
+    known: KnownOption = None,
+) -> None:
+    """Print facts for a question as a block for a prompt."""
+    at = point_in_time(as_of, known)
+    with session.open() as memory:
+        block = memory.context(query, budget_tokens=budget, as_of=at)
+        if session.out.as_json:
+            session.out.document({"query": query, "context": block})
+        elif block:
+            session.out.line(block)
+        if not block:
+            session.nothing(_why_nothing(memory, f"no fact found for {query!r} that fits"))
+
+
+def entities(
+    session: Session,
+    query: Annotated[str | None, typer.Argument(help="Names or words; all entities without.")] = None,
+    limit: LimitOption = 50,
+    type_: Annotated[
+        str | None, typer.Option("--type", metavar="TYPE", help="Only this type: person, organization, …")
+    ] = None,
+    as_of: AsOfOption = None,
+    known: KnownOption = None,
+) -> None:
+    """List who and what is known."""
+    from graphmem.adapters.cli.show import Column, day
+
+    at = point_in_time(as_of, known)
+    with session.open() as memory:
+        found = memory.entities(query, entity_type=type_, limit=limit, as_of=at)
+        if session.out.as_json:
+            session.out.document({"query": query, "entities": found})
+        elif found:
+            columns = [Column("name", 3), Column("type"), Column("first seen"), Column("last seen")]
+            described = any(entity.summary for entity in found)
+            rows = [
+                [e.name, e.entity_type, day(e.first_seen_at), day(e.last_seen_at), *([e.summary] if described else [])]
+                for e in found
+            ]
+            session.out.table([*columns, *([Column("summary", 4)] if described else [])], rows)
+            if len(found) == limit:
+                session.out.note(f"the first {limit}; --limit shows more")
+        if not found:
+            what = "no entity found" if query is None else f"no entity found for {query!r}"
+            session.nothing(_why_nothing(memory, what))
+
+
+def facts(
+    session: Session,
+    name: Annotated[str, typer.Argument(help="A name of the entity.", show_default=False)],
+    limit: LimitOption = 50,
+    as_of: AsOfOption = None,
+    known: KnownOption = None,
+) -> None:
+    """List what is true of an entity."""
+    at = point_in_time(as_of, known)
+    with session.open() as memory:
+        _show_versions(session, memory, name, memory.facts(name, limit=limit, as_of=at), limit)
+
+
+def history(
+    session: Session,
+    name: Annotated[str, typer.Argument(help="A name of the entity.", show_default=False)],
+    relation: Annotated[
+        str | None, typer.Option("--relation", metavar="VERB", help="Only this relation, for example works_at.")
+    ] = None,
+    text: Annotated[str | None, typer.Option("--text", help="Only facts that contain this text.")] = None,
+    limit: LimitOption = 50,
+    as_of: AsOfOption = None,
+    known: KnownOption = None,
+) -> None:
+    """List all versions of the facts of an entity."""
+    at = point_in_time(as_of, known)
+    with session.open() as memory:
+        found = memory.history(name, relation, text, limit=limit, as_of=at)
+        _show_versions(session, memory, name, found, limit, learned=True)
+
+
+def diff(
+    session: Session,
+    start: Annotated[str, typer.Argument(metavar="FROM", help="A date.", show_default=False)],
+    end: Annotated[str, typer.Argument(metavar="TO", help="A later date.", show_default=False)],
+    limit: LimitOption = 1000,
+) -> None:
+    """Tell what changed between two dates."""
+    from graphmem.adapters.cli.show import count
+
+    since, until = moment("FROM", start), moment("TO", end)
+    if until < since:
+        raise typer.BadParameter(f"TO: {end} lies before {start}")
+    with session.open() as memory:
+        found = memory.diff(since, until, limit=limit)
+        if session.out.as_json:
+            session.out.document(found)
+        for title, group in (("became true", found.began), ("ended", found.ended), ("learned", found.learned)):
+            if group and not session.out.as_json:
+                session.out.line(f"{title}: {count(len(group), 'fact')}", "bold")
+                _print_versions(session, group)
+        if found.truncated:
+            session.out.note(f"a list was cut at {limit}; --limit shows more")
+        if not (found.began or found.ended or found.learned):
+            session.nothing(_why_nothing(memory, f"nothing happened between {start} and {end}"))
+
+
+def _show_versions(
+    session: Session, memory: GraphMemory, name: str, found: Sequence[Fact], limit: int, *, learned: bool = False
+) -> None:
+    if session.out.as_json:
+        session.out.document({"name": name, "facts": list(found)})
+    elif found:
+        _print_versions(session, found, learned=learned)
+        if len(found) == limit:
+            session.out.note(f"the first {limit}; --limit shows more")
+    if not found:
+        near = [entity.name for entity in memory.entities(name, limit=5)]
+        hint = f"; names like it: {', '.join(near)}" if near else ""
+        session.nothing(_why_nothing(memory, f"nothing found about {name!r}{hint}"))
+
+
+def _print_recalled(session: Session, found: Sequence[Fact]) -> None:
+    from graphmem.adapters.cli.show import Column, day
+
+    columns = [
+        Column("#", align="right"),
+        Column("fact", 4),
+        Column("from"),
+        Column("until"),
+        Column("score", align="right"),
+        Column("reached from", 1),
+    ]
+    rows = [
+        [str(i), f.fact, day(f.valid_from), day(f.valid_to), f"{f.score or 0:.2f}", " > ".join(f.path)]
+        for i, f in enumerate(found, 1)
+    ]
+    session.out.table(columns, rows)
+
+
+def _print_versions(session: Session, found: Sequence[Fact], *, learned: bool = False) -> None:
+    from graphmem.adapters.cli.show import Column, day
+
+    columns = [Column("fact", 4), Column("relation", 1), Column("from"), Column("until")]
+    rows = [[f.fact, f.relation, day(f.valid_from), day(f.valid_to)] for f in found]
+    if learned:
+        columns.append(Column("learned"))
+        rows = [[*row, day(f.recorded_at)] for row, f in zip(rows, found, strict=True)]
+    session.out.table(columns, rows)
+
+
+def _episodes(memory: GraphMemory, found: Sequence[Fact]) -> dict[str, Episode]:
+    wanted = list(dict.fromkeys(i for fact in found for i in fact.episode_ids))
+    return {episode.id: episode for episode in memory.episodes(wanted)}
+
+
+def _print_sources(session: Session, found: Sequence[Fact], quoted: dict[str, Episode]) -> None:
+    from rich.text import Text
+
+    for number, fact in enumerate(found, 1):
+        for episode in (quoted[i] for i in fact.episode_ids if i in quoted):
+            session.out.line(Text(f"{number:>3}  {quote(episode)}"))
+
+
+def quote(episode: Episode) -> str:
+    """Return who said what when, on one line; long text is cut and says so."""
+    from graphmem.adapters.cli.show import shown
+
+    text = shown(episode.text)
+    text = text if len(text) <= _QUOTED else f"{text[: _QUOTED - 1].rstrip()}…"
+    who = shown(episode.speaker or episode.role or episode.title or episode.source)
+    return f"{who}, {episode.occurred_at:%Y-%m-%d}: “{text}”"
+
+
+def _why_nothing(memory: GraphMemory, message: str) -> str:
+    counts: Any = memory.stats()
+    if counts.edges or counts.entities:
+        return message
+    if counts.pending_episodes:
+        return f"{message}: {counts.pending_episodes:,} episodes wait for extraction; see graphmem doctor"
+    others = [scope.key for scope in memory.scopes() if scope != memory.scope]
+    hint = f"; scopes with data: {', '.join(others[:10])}" if others else ""
+    return f"{message}: the scope {memory.scope.key!r} is empty{hint}"

@@ -1,0 +1,200 @@
+"""What commands share: the options that each of them takes, the memory they open, and how they fail."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from graphmem.adapters.cli.show import Output
+    from graphmem.memory import GraphMemory
+    from graphmem.models import Scope
+    from graphmem.settings import Settings
+
+FAILED, USAGE, UNAVAILABLE, NOTHING_FOUND, SOME_REFUSED, INTERRUPTED = 1, 2, 3, 4, 5, 130
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """The options that stand before or behind the command; None where one was not given."""
+
+    store: str | None = None
+    scope: str | None = None
+    config: str | None = None
+    json: bool = False
+    debug: bool = False
+
+    def over(self, outer: Shared) -> Shared:
+        """Return these, and where one was not given, that of `outer`."""
+        return Shared(**{f.name: getattr(self, f.name) or getattr(outer, f.name) for f in fields(Shared)})
+
+
+def shared_options(
+    store: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="The store. [default: GRAPHMEM_STORE, or sqlite:///graphmem.db]",
+        ),
+    ] = None,
+    scope: Annotated[
+        str | None,
+        typer.Option(metavar="DOMAIN[/PROJECT]", help="Whose data. [default: default]"),
+    ] = None,
+    config: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Settings. [default: graphmem.toml if there]"),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+) -> Shared:
+    """Collect the shared options; its signature is that of every command."""
+    return Shared(store, scope, config, json, debug)
+
+
+class Session:
+    """One run of a command: its settings, its memory and where its output goes."""
+
+    def __init__(self, shared: Shared) -> None:
+        self.shared = shared
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The settings, with the options of the command line over them."""
+        from graphmem.settings import Settings
+
+        given = {"store": self.shared.store, "scope": self.shared.scope}
+        return Settings.load(self.shared.config, **{name: value for name, value in given.items() if value})
+
+    @cached_property
+    def scope(self) -> Scope:
+        """Whose data the command is about."""
+        from graphmem.models import Scope
+
+        return Scope.from_key(self.settings.scope)
+
+    @cached_property
+    def out(self) -> Output:
+        """Where results go."""
+        from graphmem.adapters.cli.show import Output
+
+        return Output(as_json=self.shared.json)
+
+    def open(self, *, extractor: str | None = "none", make: bool = False) -> GraphMemory:
+        """Open the memory.
+
+        Parameters
+        ----------
+        extractor
+            The word for one; None means that of the settings. Reading needs none, and none loads fast.
+        make
+            Whether a store that isn't there is made.
+
+        Raises
+        ------
+        BackendUnavailable
+            If it doesn't exist or can't be opened.
+        """
+        from graphmem.errors import BackendUnavailable
+        from graphmem.memory import GraphMemory
+
+        url = self.settings.store
+        if not make and (path := _file_of(url)) and not Path(path).exists():
+            hint = "graphmem ingest makes one, graphmem demo shows one, --store URL names another"
+            raise BackendUnavailable(f"there is no store at {path}: {hint}")
+        return GraphMemory.open(url, scope=self.scope, settings=self.settings, extractor=extractor, background=False)
+
+    def nothing(self, message: str) -> None:
+        """End the command: what was asked for isn't there."""
+        self.out.note(message)
+        raise typer.Exit(NOTHING_FOUND)
+
+
+def _file_of(url: str) -> str | None:
+    match = re.fullmatch(r"sqlite:///([^?]+).*", url)
+    return match[1] if match and match[1] != ":memory:" else None
+
+
+def command(
+    app: typer.Typer, name: str | None = None, **settings: Any
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Register a function as a command that also takes the shared options.
+
+    Parameters
+    ----------
+    app
+        Where to.
+    name
+        Of the command; the function's own where None.
+    **settings
+        Passed to ``app.command``.
+
+    Returns
+    -------
+    Callable
+        A decorator for functions that take a `Session` first.
+    """
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        _, *own = inspect.signature(function, eval_str=True).parameters.values()
+        shared = inspect.signature(shared_options, eval_str=True).parameters.values()
+        context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+
+        def run(*, context: typer.Context, **values: Any) -> None:
+            given = Shared(**{parameter.name: values.pop(parameter.name) for parameter in shared})
+            outer: Shared = context.obj or Shared()
+            session = Session(given.over(outer))
+            with failures_told(debug=session.shared.debug):
+                function(session, **values)
+
+        parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (context, *own, *shared)]
+        run.__name__, run.__doc__ = function.__name__, function.__doc__
+        # typer reads what to parse from these two
+        run.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
+        run.__annotations__ = {p.name: p.annotation for p in parameters}
+        app.command(name, **settings)(run)
+        return function
+
+    return register
+
+
+@contextmanager
+def failures_told(*, debug: bool) -> Generator[None]:
+    """Turn what goes wrong on purpose into one line on standard error and an exit code."""
+    from graphmem.errors import GraphMemError
+
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # the reader of our output has seen enough; Python would complain again when it exits
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(0) from None
+    except KeyboardInterrupt:
+        typer.echo("interrupted", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+    except GraphMemError as error:
+        if debug:
+            raise
+        typer.echo(f"graphmem: {' '.join(str(error).split())}", err=True)
+        raise typer.Exit(_code_of(error)) from None
+
+
+def _code_of(error: Exception) -> int:
+    from graphmem import errors
+
+    if isinstance(error, (errors.BackendUnavailable, errors.UnknownBackend)):
+        return UNAVAILABLE
+    if isinstance(error, errors.NotFound):
+        return NOTHING_FOUND
+    return USAGE if isinstance(error, errors.InvalidInput) else FAILED

@@ -1,0 +1,140 @@
+"""How results look: tables on a terminal, aligned plain text in a pipe, or one JSON document."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from io import StringIO, TextIOWrapper
+from typing import Any, Literal
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+PIPE_WIDTH = 120
+
+# controls and bidirectional overrides: stored text must not drive the terminal
+_CONTROL = re.compile("[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table; `ratio` says which ones take the width that is left and fold."""
+
+    title: str
+    ratio: int | None = None
+    align: Literal["left", "right"] = "left"
+    style: str = ""
+
+
+class Output:
+    """Prints results to standard output and remarks to standard error.
+
+    Parameters
+    ----------
+    as_json
+        Whether `document` is all that is printed.
+    """
+
+    def __init__(self, *, as_json: bool = False) -> None:
+        self.as_json = as_json
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")  # a terminal that can't show a letter is no failure
+        self.console = Console(highlight=False, markup=False, emoji=False)
+        self.errors = Console(highlight=False, markup=False, emoji=False, stderr=True)
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether a person is likely to be looking."""
+        return self.console.is_terminal
+
+    def document(self, value: Any) -> None:
+        """Print a value as JSON; models are written by their fields."""
+        sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=_plain) + "\n")
+
+    def note(self, message: str) -> None:
+        """Print a remark to standard error."""
+        self.errors.print(Text(shown(message)), soft_wrap=not self.errors.is_terminal)
+
+    def line(self, text: str | Text = "", style: str = "") -> None:
+        """Print a line, folded on a terminal."""
+        words = text if isinstance(text, Text) else Text(shown(text, breaks=True), style)
+        self.console.print(words, soft_wrap=not self.is_terminal)
+
+    def table(self, columns: Sequence[Column], rows: Iterable[Sequence[str | Text]]) -> None:
+        """Print rows under titles; text that is too wide folds, nothing is cut off."""
+        wide = any(column.ratio for column in columns)
+        table = Table(
+            box=box.SIMPLE_HEAD if self.is_terminal else None,
+            pad_edge=False,
+            padding=(0, 1) if self.is_terminal else (0, 2, 0, 0),
+            expand=wide and self.is_terminal,
+            header_style="bold",
+        )
+        for column in columns:
+            table.add_column(
+                column.title,
+                ratio=column.ratio if self.is_terminal else None,
+                justify=column.align,
+                style=column.style,
+                overflow="fold",
+                no_wrap=column.ratio is None,
+            )
+        for row in rows:
+            table.add_row(*(cell if isinstance(cell, Text) else Text(shown(cell)) for cell in row))
+        self._print(table)
+
+    def pairs(self, rows: Iterable[tuple[str, Any]]) -> None:
+        """Print names and values, aligned."""
+        table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+        table.add_column(style="bold" if self.is_terminal else "", no_wrap=True)
+        table.add_column(overflow="fold")
+        for name, value in rows:
+            table.add_row(Text(name), Text(shown(_value(value))))
+        self._print(table)
+
+    def _print(self, table: Table) -> None:
+        if self.is_terminal:
+            self.console.print(table)
+            return
+        width = int(os.environ.get("COLUMNS") or PIPE_WIDTH) if os.environ.get("COLUMNS", "0").isdigit() else PIPE_WIDTH
+        drawn = StringIO()
+        Console(file=drawn, width=width, highlight=False, markup=False, emoji=False).print(table)
+        sys.stdout.writelines(f"{line.rstrip()}\n" for line in drawn.getvalue().splitlines())
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    return str(value)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "-"}[value]
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def shown(text: str, *, breaks: bool = False) -> str:
+    """Return text fit for a terminal: no control characters; line breaks only where wanted."""
+    text = _CONTROL.sub("", text)
+    return text if breaks else " ".join(text.split())
+
+
+def day(moment: datetime | None) -> str:
+    """Return the day of a time (UTC), or nothing."""
+    return "" if moment is None else f"{moment:%Y-%m-%d}"
+
+
+def count(number: int, one: str, many: str | None = None) -> str:
+    """Return "1 fact", "1,200 facts"."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

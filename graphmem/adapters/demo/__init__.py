@@ -1,0 +1,1 @@
+"""The demonstration: a conversation written for it, and the tour through what graphmem makes of it."""
