@@ -1,1 +1,30 @@
-"""Placeholder until written."""
+"""The store in one SQLite file: the embedded default."""
+
+from __future__ import annotations
+
+from graphmem_sqlite.backend import SQLiteBackend
+from graphmem_sqlite.connection import Database
+from graphmem_sqlite.place import inspect, path_of
+
+__all__ = ["SQLiteBackend", "open_backend"]
+
+
+def open_backend(url: str, *, busy_timeout: float = 60.0) -> SQLiteBackend:
+    """Open a store, and create it if nothing is there.
+
+    Parameters
+    ----------
+    url
+        ``sqlite:///relative.db`` or ``sqlite:////absolute.db``.
+    busy_timeout
+        Seconds that a write waits for another process before it gives up.
+
+    Raises
+    ------
+    InvalidInput
+        If the URL names no file.
+    BackendUnavailable
+        If the file can't be opened: a missing folder or right, a file that is something else (`NotADatabase`),
+        a store of a newer graphmem (`SchemaTooNew`). Nothing is touched then.
+    """
+    return SQLiteBackend(Database(inspect(path_of(url)), busy_timeout))

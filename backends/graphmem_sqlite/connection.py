@@ -1,0 +1,212 @@
+"""Connections to one file: one writer, and readers that are lent for the time of a read."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections import deque
+from collections.abc import Generator
+from contextlib import contextmanager
+from threading import RLock, get_ident
+from urllib.parse import quote
+
+from graphmem.errors import BackendUnavailable, StoreReadOnly
+from graphmem_sqlite.failures import translated
+from graphmem_sqlite.place import Place, hold, release
+from graphmem_sqlite.schema import claim_file, migrate, require_known
+
+_PRAGMAS = (
+    "PRAGMA foreign_keys = ON",
+    "PRAGMA synchronous = FULL",
+    "PRAGMA temp_store = MEMORY",
+    "PRAGMA cache_size = -32768",
+    "PRAGMA wal_autocheckpoint = 4000",
+    "PRAGMA journal_size_limit = 67108864",
+)
+_IDLE_READERS = 8
+
+
+class Database:
+    """One file, its writer connection and its readers.
+
+    A read borrows a reader that no other thread has, and sees one state of the file from its first
+    statement to its last. Connections go back to a pool, not to a thread, so that threads which end leave
+    none behind. Inside of `writing` the reads of that thread use the writer.
+
+    Parameters
+    ----------
+    place
+        The file.
+    busy_timeout
+        Seconds that a writer waits for another process.
+    """
+
+    def __init__(self, place: Place, busy_timeout: float) -> None:
+        self.place = place
+        self.name = f"sqlite:///{place.path}"
+        self._timeout = busy_timeout
+        self._mode = "rwc" if not place.exists else "rw" if place.writable else "ro"
+        self._lock = RLock()
+        self._owner: int | None = None
+        self._closed = False
+        self._idle: deque[sqlite3.Connection] = deque()
+        self._key = place.key
+        try:
+            with translated(self.name):
+                self._writer = self._first_connection()
+            if self._key is None:
+                self._key, _ = hold(place.path)
+        except BaseException:
+            if self._key is not None:
+                release(self._key)
+            raise
+
+    @property
+    def writer(self) -> sqlite3.Connection:
+        """The connection that writes, for `diagnose` and tests."""
+        return self._writer
+
+    def _connect(self) -> sqlite3.Connection:
+        uri = f"file:{quote(str(self.place.path))}?mode={self._mode}"
+        connection = sqlite3.connect(
+            uri,
+            uri=True,
+            timeout=self._timeout,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+        )
+        for pragma in _PRAGMAS:
+            connection.execute(pragma)
+        return connection
+
+    def _first_connection(self) -> sqlite3.Connection:
+        if self._mode == "ro":
+            return self._connect_read_only()
+        connection = self._connect()
+        try:
+            if not self.place.exists:
+                claim_file(connection)
+            self._use_write_ahead_log(connection)
+            require_known(connection, self.name, writable=True)
+            migrate(connection)
+        except BaseException:
+            connection.close()
+            raise
+        self._mode = "rw"
+        return connection
+
+    def _connect_read_only(self) -> sqlite3.Connection:
+        connection = self._connect()
+        try:
+            require_known(connection, self.name, writable=False)
+        except sqlite3.OperationalError:
+            connection.close()
+            log = self.place.path.with_name(self.place.path.name + "-wal")
+            if log.exists() and log.stat().st_size > 0:
+                raise  # what the log holds would be missing
+            # the log can't be created in a folder that can't be written; nobody writes there, so none is needed
+            self._mode = "ro&immutable=1"
+            connection = self._connect()
+            require_known(connection, self.name, writable=False)
+        return connection
+
+    def _use_write_ahead_log(self, connection: sqlite3.Connection) -> None:
+        # SQLite doesn't wait by itself where two connections switch the mode of a new file at once
+        deadline = time.monotonic() + self._timeout
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorname != "SQLITE_BUSY" or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
+            else:
+                return
+
+    @contextmanager
+    def reading(self) -> Generator[sqlite3.Connection, None, None]:
+        """Lend a connection that sees one state of the file."""
+        if self._owner == get_ident():
+            with translated(self.name):
+                yield self._writer
+            return
+        self._require_open()
+        with translated(self.name):
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                connection = self._connect()
+                connection.execute("PRAGMA query_only = ON")
+            try:
+                connection.execute("BEGIN")
+                yield connection
+            finally:
+                if connection.in_transaction:
+                    connection.execute("COMMIT")
+                self._put_back(connection)
+
+    def _put_back(self, connection: sqlite3.Connection) -> None:
+        self._idle.append(connection)
+        while self._closed or len(self._idle) > _IDLE_READERS:
+            try:
+                self._idle.popleft().close()
+            except IndexError:
+                return
+
+    @contextmanager
+    def transaction(self) -> Generator[sqlite3.Connection, None, None]:
+        """Run a block in a write transaction; what it did is undone if it raises. Inner blocks join the outer one."""
+        if self._owner == get_ident():
+            with self._bracket("SAVEPOINT inner", "RELEASE inner", ("ROLLBACK TO inner", "RELEASE inner")):
+                yield self._writer
+            return
+        with self._lock:
+            self._require_open()
+            if self._mode.startswith("ro"):
+                raise StoreReadOnly(f"{self.name}: can be read but not written; check the rights of file and folder")
+            with self._bracket("BEGIN IMMEDIATE", "COMMIT", ("ROLLBACK",)):
+                self._owner = get_ident()
+                try:
+                    yield self._writer
+                finally:
+                    self._owner = None
+
+    @contextmanager
+    def writing(self) -> Generator[sqlite3.Connection, None, None]:
+        """Run a block of SQL in a write transaction (`transaction`) and translate its errors."""
+        with self.transaction() as connection, translated(self.name):
+            yield connection
+
+    @contextmanager
+    def _bracket(self, begin: str, commit: str, undo: tuple[str, ...]) -> Generator[None, None, None]:
+        connection = self._writer
+        with translated(self.name):
+            connection.execute(begin)
+        try:
+            yield
+            with translated(self.name):
+                connection.execute(commit)
+        except BaseException:
+            if connection.in_transaction:  # SQLite has rolled back by itself where the disk is full or fails
+                with translated(self.name):
+                    for statement in undo:
+                        connection.execute(statement)
+            raise
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise BackendUnavailable(f"{self.name}: this backend was closed; open it again")
+
+    def close(self) -> None:
+        """Close all connections; the last one writes the log back into the file."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            while self._idle:
+                self._idle.pop().close()
+            with translated(self.name):
+                self._writer.close()
+            if self._key is not None:
+                release(self._key)

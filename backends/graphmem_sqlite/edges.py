@@ -1,0 +1,257 @@
+"""Reading facts. A query picks one way in (ids, keys, a node's edges, …); the rest of it filters."""
+
+from __future__ import annotations
+
+import sqlite3
+import string
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from graphmem.models import AsOf, Edge, EdgeQuery, Scope, utc_now
+from graphmem_sqlite.keys import scope_keys
+from graphmem_sqlite.rows import EDGE_COLUMNS, as_json, edge_of, micros
+
+_PAGE = (
+    "SELECT",
+    EDGE_COLUMNS,
+    """
+    FROM edges AS e CROSS JOIN scopes AS s ON s.key = e.scope
+    CROSS JOIN entities AS a ON a.key = e.source CROSS JOIN entities AS b ON b.key = e.target
+    WHERE e.key IN (
+    """,
+)
+_BY_ID_ORDER = ") ORDER BY +e.id LIMIT :limit"
+_NEWEST_FIRST = ") ORDER BY +e.valid_from DESC, e.recorded_at DESC, e.id DESC LIMIT :limit"
+
+# Ways in: each selects keys of edges `x`, and ends where filters are added.
+_SCOPE_CHECK = "AND x.scope IN (SELECT value FROM json_each(:scopes)) AND x.id > :after"
+_IN_IDS = "SELECT x.key FROM json_each(:ids) AS wanted CROSS JOIN edges AS x WHERE x.id = wanted.value"
+_ENDS = """
+SELECT x.key FROM (
+    SELECT p.key AS source, q.key AS target, json_extract(w.value, '$[2]') AS relation,
+        json_extract(w.value, '$[3]') AS edge_type
+    FROM json_each(:keys) AS w CROSS JOIN entities AS p ON p.id = json_extract(w.value, '$[0]')
+    CROSS JOIN entities AS q ON q.id = json_extract(w.value, '$[1]')
+) AS wanted CROSS JOIN edges AS x
+"""
+_OF_KEY = """
+WHERE x.source = wanted.source AND x.target = wanted.target AND x.relation = wanted.relation
+AND x.edge_type = wanted.edge_type
+"""
+_SLOTS = """
+SELECT x.key FROM (
+    SELECT p.key AS source, json_extract(w.value, '$[1]') AS relation
+    FROM json_each(:slots) AS w CROSS JOIN entities AS p ON p.id = json_extract(w.value, '$[0]')
+) AS wanted CROSS JOIN edges AS x
+"""
+_OF_SLOT = "WHERE x.source = wanted.source AND x.relation = wanted.relation"
+_ACTIVE = "AND x.valid_to IS NULL AND x.expired_at IS NULL"
+_INACTIVE = "AND (x.valid_to IS NOT NULL OR x.expired_at IS NOT NULL)"
+_FROM_SOURCES = """
+SELECT x.key FROM json_each(:sources) AS wanted CROSS JOIN entities AS p ON p.id = wanted.value
+CROSS JOIN edges AS x INDEXED BY edges_history WHERE x.source = p.key
+"""
+# of each source the newest, of which the outer statement takes the first: a hub is read no further than needed
+_NEWEST_OF_SOURCES = """
+SELECT k.key FROM json_each(:sources) AS wanted CROSS JOIN entities AS p ON p.id = wanted.value
+CROSS JOIN edges AS k ON k.key IN (
+    SELECT x.key FROM edges AS x INDEXED BY edges_history WHERE x.source = p.key
+"""
+_NEWEST_END = "ORDER BY x.valid_from DESC, x.recorded_at DESC, x.id DESC LIMIT :limit)"
+_TO_TARGETS_OPEN = """
+SELECT x.key FROM json_each(:targets) AS wanted CROSS JOIN entities AS p ON p.id = wanted.value
+CROSS JOIN edges AS x INDEXED BY edges_open_by_target WHERE x.target = p.key AND x.valid_to IS NULL
+"""
+_TO_TARGETS_ENDED = """
+SELECT x.key FROM json_each(:targets) AS wanted CROSS JOIN entities AS p ON p.id = wanted.value
+CROSS JOIN edges AS x INDEXED BY edges_ended_by_target WHERE x.target = p.key AND x.valid_to IS NOT NULL
+"""
+_WINDOWS = {
+    "valid_from": "SELECT x.key FROM json_each(:scopes) AS wanted CROSS JOIN edges AS x "
+    "INDEXED BY edges_by_valid_from WHERE x.scope = wanted.value AND x.valid_from > :begin AND x.valid_from <= :end",
+    "valid_to": "SELECT x.key FROM json_each(:scopes) AS wanted CROSS JOIN edges AS x "
+    "INDEXED BY edges_by_valid_to WHERE x.scope = wanted.value AND x.valid_to > :begin AND x.valid_to <= :end",
+    "recorded_at": "SELECT x.key FROM json_each(:scopes) AS wanted CROSS JOIN edges AS x "
+    "INDEXED BY edges_by_recorded_at WHERE x.scope = wanted.value AND x.recorded_at > :begin AND x.recorded_at <= :end",
+    "expired_at": "SELECT x.key FROM json_each(:scopes) AS wanted CROSS JOIN edges AS x "
+    "INDEXED BY edges_by_expired_at WHERE x.scope = wanted.value AND x.expired_at > :begin AND x.expired_at <= :end",
+}
+_SCOPES = """
+SELECT k.key FROM json_each(:scopes) AS wanted CROSS JOIN edges AS k ON k.key IN (
+    SELECT x.key FROM edges AS x INDEXED BY edges_by_scope WHERE x.scope = wanted.value AND x.id > :after
+"""
+_SCOPES_END = "ORDER BY x.id LIMIT :limit)"
+_SCOPES_NEWEST = """
+SELECT k.key FROM json_each(:scopes) AS wanted CROSS JOIN edges AS k ON k.key IN (
+    SELECT x.key FROM edges AS x INDEXED BY edges_by_valid_from WHERE x.scope = wanted.value
+"""
+
+# Filters on `x`.
+_VISIBLE_NOW = "AND (x.valid_to IS NULL OR (x.valid_to > :now AND x.valid_to > x.valid_from))"
+_VISIBLE_AS_OF = """
+AND x.recorded_at <= :known AND x.valid_from <= :valid
+AND (x.valid_to IS NULL OR :valid < x.valid_to OR :known < x.expired_at)
+"""
+_FILTERS = {
+    "ids": "AND x.id IN (SELECT value FROM json_each(:ids))",
+    "source_ids": "AND x.source IN (SELECT key FROM entities WHERE id IN (SELECT value FROM json_each(:sources)))",
+    "target_ids": "AND x.target IN (SELECT key FROM entities WHERE id IN (SELECT value FROM json_each(:targets)))",
+    "touching": """
+    AND (x.source IN (SELECT key FROM entities WHERE id IN (SELECT value FROM json_each(:touching)))
+        OR x.target IN (SELECT key FROM entities WHERE id IN (SELECT value FROM json_each(:touching))))
+    """,
+    "keys": """
+    AND (x.source, x.target, x.relation, x.edge_type) IN (
+        SELECT p.key, q.key, json_extract(w.value, '$[2]'), json_extract(w.value, '$[3]')
+        FROM json_each(:keys) AS w CROSS JOIN entities AS p ON p.id = json_extract(w.value, '$[0]')
+        CROSS JOIN entities AS q ON q.id = json_extract(w.value, '$[1]'))
+    """,
+    "slots": """
+    AND (x.source, x.relation) IN (
+        SELECT p.key, json_extract(w.value, '$[1]')
+        FROM json_each(:slots) AS w CROSS JOIN entities AS p ON p.id = json_extract(w.value, '$[0]'))
+    """,
+    "relations": "AND x.relation IN (SELECT value FROM json_each(:relations))",
+    "edge_types": "AND x.edge_type IN (SELECT value FROM json_each(:edge_types))",
+    "text": "AND (instr(lower(x.fact), :text) OR instr(lower(x.relation), :text))",
+    "window": "",
+}
+_WINDOW_FILTERS = {
+    "valid_from": "AND x.valid_from > :begin AND x.valid_from <= :end",
+    "valid_to": "AND x.valid_to > :begin AND x.valid_to <= :end",
+    "recorded_at": "AND x.recorded_at > :begin AND x.recorded_at <= :end",
+    "expired_at": "AND x.expired_at > :begin AND x.expired_at <= :end",
+}
+_ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+
+
+def edge_statement(query: EdgeQuery, *, newest_first: bool = False) -> str:
+    """Return the statement that reads a page of a query; it is put together from constants."""
+    asked = [name for name in _FILTERS if getattr(query, name) is not None]
+    ways = _ways_in(query, newest_first=newest_first)
+    arms: list[str] = []
+    for served, begin, end in ways:
+        filters = [
+            _WINDOW_FILTERS[query.window[0]] if name == "window" and query.window is not None else _FILTERS[name]
+            for name in asked
+            if name != served
+        ]
+        arms.append(" ".join((begin, _SCOPE_CHECK, *filters, _versions(query), end)))
+    return " ".join((*_PAGE, " UNION ALL ".join(arms), _NEWEST_FIRST if newest_first else _BY_ID_ORDER))
+
+
+def _versions(query: EdgeQuery) -> str:
+    if query.versions == "all":
+        return ""
+    if query.versions == "active":
+        return _ACTIVE
+    return _VISIBLE_NOW if query.as_of is None else _VISIBLE_AS_OF
+
+
+def _ways_in(query: EdgeQuery, *, newest_first: bool) -> list[tuple[str, str, str]]:
+    """Return (filter that is served, beginning, end) of the parts of which the union holds all matching edges."""
+    if query.ids is not None:
+        return [("ids", _IN_IDS, "")]
+    kinds = (_ACTIVE,) if query.versions == "active" else (_ACTIVE, _INACTIVE)
+    if query.keys is not None:
+        return [("keys", " ".join((_ENDS, _OF_KEY, kind)), "") for kind in kinds]
+    if query.slots is not None:
+        return [("slots", " ".join((_SLOTS, _OF_SLOT, kind)), "") for kind in kinds]
+    sources = ("source_ids", _NEWEST_OF_SOURCES, _NEWEST_END) if newest_first else ("source_ids", _FROM_SOURCES, "")
+    if query.source_ids is not None:
+        return [sources]
+    targets = [("target_ids", _TO_TARGETS_OPEN, ""), ("target_ids", _TO_TARGETS_ENDED, "")]
+    if query.versions == "active":
+        targets.pop()
+    if query.target_ids is not None:
+        return targets
+    if query.touching is not None:
+        return [("touching", begin, end) for _, begin, end in (sources, *targets)]
+    if query.window is not None:
+        return [("window", _WINDOWS[query.window[0]], "")]
+    if newest_first:
+        return [("", _SCOPES_NEWEST, _NEWEST_END)]
+    return [("", _SCOPES, _SCOPES_END)]
+
+
+def edge_values(query: EdgeQuery, now: datetime) -> dict[str, Any]:
+    """Return the parameters of a query's statement, but for scopes, cursor and limit."""
+    lists = {
+        "ids": query.ids,
+        "sources": query.source_ids if query.touching is None or query.source_ids is not None else query.touching,
+        "targets": query.target_ids if query.touching is None or query.target_ids is not None else query.touching,
+        "touching": query.touching,
+        "keys": query.keys,
+        "slots": query.slots,
+        "relations": query.relations,
+        "edge_types": query.edge_types,
+    }
+    values: dict[str, Any] = {name: _distinct(items) for name, items in lists.items() if items is not None}
+    values["now"] = micros(now)
+    if query.text is not None:
+        values["text"] = query.text.encode("utf-8", "replace").decode().translate(_ASCII_LOWER)
+    if query.window is not None:
+        values["begin"], values["end"] = micros(query.window[1]), micros(query.window[2])
+    if query.as_of is not None:
+        values.update(as_of_values(query.as_of))
+    return values
+
+
+def _distinct(items: Sequence[Any]) -> str:
+    return as_json(dict.fromkeys(items))
+
+
+def as_of_values(as_of: AsOf) -> dict[str, int]:
+    """Return the parameters of a moment."""
+    return {"valid": micros(as_of.valid), "known": micros(as_of.known)}
+
+
+def find_edges(
+    connection: sqlite3.Connection,
+    scopes: Sequence[Scope],
+    query: EdgeQuery,
+    *,
+    after: str,
+    limit: int,
+    newest_first: bool,
+) -> list[Edge]:
+    """Return a page of the edges that match."""
+    values = edge_values(query, utc_now())
+    values.update(scopes=as_json(scope_keys(connection, scopes)), after=after, limit=limit)
+    return [edge_of(row) for row in connection.execute(edge_statement(query, newest_first=newest_first), values)]
+
+
+COUNT_RETRIEVALS = """
+UPDATE edges SET retrieval_count = retrieval_count + 1.0, last_retrieved_at = :at
+WHERE key IN (
+    SELECT x.key FROM json_each(:ids) AS wanted CROSS JOIN edges AS x ON x.id = wanted.value
+    WHERE x.scope IN (SELECT value FROM json_each(:scopes))
+)
+"""
+COUNT_ACCESSES = """
+UPDATE entities SET access_count = access_count + ends.times
+FROM (
+    SELECT node, count(*) AS times FROM (
+        SELECT x.source AS node FROM json_each(:ids) AS wanted CROSS JOIN edges AS x ON x.id = wanted.value
+        WHERE x.scope IN (SELECT value FROM json_each(:scopes))
+        UNION ALL
+        SELECT x.target AS node FROM json_each(:ids) AS wanted CROSS JOIN edges AS x ON x.id = wanted.value
+        WHERE x.scope IN (SELECT value FROM json_each(:scopes))
+    )
+    GROUP BY node
+) AS ends
+WHERE entities.key = ends.node
+"""
+
+
+def record_retrievals(
+    connection: sqlite3.Connection, scopes: Sequence[Scope], edge_ids: Sequence[str], at: datetime
+) -> None:
+    """Count one retrieval of each edge and one access of each of its ends."""
+    values = {
+        "ids": as_json(dict.fromkeys(edge_ids)),
+        "scopes": as_json(scope_keys(connection, scopes)),
+    }
+    connection.execute(COUNT_RETRIEVALS, {**values, "at": micros(at)})
+    connection.execute(COUNT_ACCESSES, values)

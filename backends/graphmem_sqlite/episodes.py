@@ -1,0 +1,295 @@
+"""Episodes, the queue that they are, and their mentions."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from graphmem.errors import Conflict, InvalidInput
+from graphmem.models import Episode, EpisodeQuery, Mention, Scope
+from graphmem_sqlite.keys import add_scope, scope_keys
+from graphmem_sqlite.rows import EPISODE_COLUMNS, as_json, episode_of, micros, micros_or_none, moment, packed
+
+KNOWN_EXTERNAL = """
+SELECT e.external_id, e.id FROM json_each(:ids) AS wanted
+CROSS JOIN episodes AS e ON e.scope = :scope AND e.external_id = wanted.value
+"""
+KNOWN_EPISODES = "SELECT e.id FROM json_each(?) AS wanted CROSS JOIN episodes AS e ON e.id = wanted.value"
+INSERT_EPISODE = """
+INSERT INTO episodes (
+    id, scope, source, text, session_id, role, speaker, title, occurred_at, recorded_at, metadata, external_id,
+    processed_at, attempts, error, retry_at
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+_PAGE = ("SELECT", EPISODE_COLUMNS, "FROM episodes AS e CROSS JOIN scopes AS s ON s.key = e.scope WHERE e.key IN (")
+_BY_ID_ORDER = ") ORDER BY +e.id LIMIT :limit"
+_NEWEST_FIRST = ") ORDER BY +e.id DESC LIMIT :limit"
+_SCOPE_CHECK = "AND x.scope IN (SELECT value FROM json_each(:scopes)) AND x.id > :after"
+_BY_ID = "SELECT x.key FROM json_each(:ids) AS wanted CROSS JOIN episodes AS x WHERE x.id = wanted.value"
+_BY_EXTERNAL_ID = """
+SELECT x.key FROM json_each(:scopes) AS wanted CROSS JOIN json_each(:external_ids) AS named
+CROSS JOIN episodes AS x WHERE x.scope = wanted.value AND x.external_id = named.value
+"""
+_OF_EACH_SCOPE = "SELECT k.key FROM json_each(:scopes) AS wanted CROSS JOIN episodes AS k ON k.key IN ("
+_BY_SESSION = "SELECT x.key FROM episodes AS x WHERE x.scope = wanted.value AND x.session_id = :session"
+_BY_STATE = "SELECT x.key FROM episodes AS x INDEXED BY episodes_unprocessed_by_scope WHERE x.scope = wanted.value"
+_BY_SCOPE = "SELECT x.key FROM episodes AS x INDEXED BY episodes_by_scope WHERE x.scope = wanted.value"
+_SCOPE_END = "ORDER BY x.id LIMIT :limit)"
+_SCOPE_END_NEWEST = "ORDER BY x.id DESC LIMIT :limit)"
+_BEFORE = """
+SELECT x.key FROM episodes AS last CROSS JOIN episodes AS x INDEXED BY episodes_by_session
+WHERE last.id = :before AND last.scope IN (SELECT value FROM json_each(:scopes))
+AND x.scope = last.scope AND x.session_id = last.session_id AND x.id < :before
+"""
+_IS_BEFORE = """
+AND x.id < :before AND (x.scope, x.session_id) IN (SELECT last.scope, last.session_id FROM episodes AS last
+    WHERE last.id = :before AND last.scope IN (SELECT value FROM json_each(:scopes)))
+"""
+_FILTERS = {
+    "ids": "AND x.id IN (SELECT value FROM json_each(:ids))",
+    "external_ids": "AND x.external_id IN (SELECT value FROM json_each(:external_ids))",
+    "before": _IS_BEFORE,
+    "session_id": "AND x.session_id = :session",
+    "as_of": "AND x.recorded_at <= :known AND x.occurred_at <= :valid",
+}
+_PENDING = "AND x.processed_at IS NULL AND (x.error IS NULL OR x.retry_at IS NOT NULL)"
+_STATES = {
+    "processed": "AND x.processed_at IS NOT NULL",
+    "pending": _PENDING,
+    "failed": "AND x.processed_at IS NULL AND x.error IS NOT NULL AND x.retry_at IS NULL",
+}
+
+_DUE = """
+AND (x.retry_at IS NULL OR x.retry_at <= :now) AND (x.claimed_by IS NULL OR x.claimed_until <= :now)
+ORDER BY x.id LIMIT :limit
+"""
+DUE_ANYWHERE = " ".join(
+    (
+        "SELECT x.key, x.id FROM episodes AS x INDEXED BY episodes_unprocessed WHERE x.processed_at IS NULL",
+        _PENDING,
+        _DUE,
+    )
+)
+DUE_IN_SCOPES = " ".join(
+    (
+        "SELECT k.key, k.id",
+        "FROM json_each(:scopes) AS wanted CROSS JOIN episodes AS k ON k.key IN (",
+        _BY_STATE,
+        _PENDING,
+        _DUE,
+        ") ORDER BY +k.id LIMIT :limit",
+    )
+)
+CLAIM = "UPDATE episodes SET claimed_by = ?, claimed_until = ? WHERE key = ?"
+READ_CLAIMED = " ".join(
+    (*_PAGE, "SELECT value FROM json_each(:keys)", _BY_ID_ORDER),
+)
+CLAIM_OWNERS = "SELECT DISTINCT claimed_by FROM episodes WHERE claimed_by IS NOT NULL AND claimed_until > ? ORDER BY 1"
+RELEASE = """
+UPDATE episodes SET claimed_by = NULL, claimed_until = NULL
+WHERE claimed_by IN (SELECT value FROM json_each(?))
+"""
+
+_MENTION = "SELECT e.id, p.id, m.surface, m.confidence, m.seen_at"
+_MENTION_ORDER = "AND e.scope IN (SELECT value FROM json_each(:scopes)) ORDER BY p.id, e.id LIMIT :limit"
+MENTIONS_OF_ENTITIES = " ".join(
+    (
+        _MENTION,
+        """
+        FROM json_each(:entities) AS wanted CROSS JOIN entities AS e ON e.id = wanted.value
+        CROSS JOIN mentions AS m ON m.entity = e.key CROSS JOIN episodes AS p ON p.key = m.episode WHERE 1
+        """,
+        _MENTION_ORDER,
+    )
+)
+MENTIONS_IN_EPISODES = " ".join(
+    (
+        _MENTION,
+        """
+        FROM json_each(:episodes) AS wanted CROSS JOIN episodes AS p ON p.id = wanted.value
+        CROSS JOIN mentions AS m ON m.episode = p.key CROSS JOIN entities AS e ON e.key = m.entity WHERE 1
+        """,
+        _MENTION_ORDER,
+    )
+)
+MENTIONS_OF_BOTH = " ".join(
+    (
+        _MENTION,
+        """
+        FROM json_each(:entities) AS wanted CROSS JOIN entities AS e ON e.id = wanted.value
+        CROSS JOIN json_each(:episodes) AS named CROSS JOIN episodes AS p ON p.id = named.value
+        CROSS JOIN mentions AS m ON m.entity = e.key AND m.episode = p.key WHERE 1
+        """,
+        _MENTION_ORDER,
+    )
+)
+ALL_MENTIONS = " ".join(
+    (
+        _MENTION,
+        """
+        FROM json_each(:scopes) AS wanted CROSS JOIN episodes AS p INDEXED BY episodes_by_scope
+        ON p.scope = wanted.value
+        CROSS JOIN mentions AS m ON m.episode = p.key CROSS JOIN entities AS e ON e.key = m.entity WHERE 1
+        """,
+        _MENTION_ORDER,
+    )
+)
+
+
+def add_episodes(connection: sqlite3.Connection, scope: Scope, episodes: Sequence[Episode]) -> list[tuple[str, bool]]:
+    """Store episodes inside of a transaction; an external id that is known stores nothing."""
+    for episode in episodes:
+        if episode.scope is not scope and episode.scope != scope:
+            raise InvalidInput(f"episode {episode.id}: its scope is {episode.scope}, the call's is {scope}")
+    scope_key = add_scope(connection, scope)
+    wanted = as_json(dict.fromkeys(e.external_id for e in episodes if e.external_id is not None))
+    known: dict[str, str] = dict(connection.execute(KNOWN_EXTERNAL, {"ids": wanted, "scope": scope_key}))
+    results: list[tuple[str, bool]] = []
+    fresh: dict[str, Episode] = {}
+    for episode in episodes:
+        if episode.external_id is not None:
+            if (holder := known.get(episode.external_id)) is not None:
+                results.append((holder, False))
+                continue
+            known[episode.external_id] = episode.id
+        if episode.id in fresh:
+            raise Conflict(f"episode {episode.id} stands twice in the call")
+        fresh[episode.id] = episode
+        results.append((episode.id, True))
+    for (taken,) in connection.execute(KNOWN_EPISODES, (as_json(fresh),)):
+        raise Conflict(f"episode {taken} is already stored")
+    connection.executemany(INSERT_EPISODE, [_values(e, scope_key) for e in fresh.values()])
+    return results
+
+
+def _values(episode: Episode, scope_key: int) -> tuple[Any, ...]:
+    return (
+        episode.id,
+        scope_key,
+        episode.source,
+        episode.text,
+        episode.session_id,
+        episode.role,
+        episode.speaker,
+        episode.title,
+        micros(episode.occurred_at),
+        micros(episode.recorded_at),
+        packed(episode.metadata),
+        episode.external_id,
+        micros_or_none(episode.processed_at),
+        episode.attempts,
+        episode.error,
+        micros_or_none(episode.retry_at),
+    )
+
+
+def episode_statement(query: EpisodeQuery, *, newest_first: bool = False) -> str:
+    """Return the statement that reads a page of a query; it is put together from constants."""
+    served, begin, end = _way_in(query, newest_first=newest_first)
+    filters = [text for name, text in _FILTERS.items() if name != served and getattr(query, name) is not None]
+    if query.state is not None:
+        filters.append(_STATES[query.state])
+    order = _NEWEST_FIRST if newest_first else _BY_ID_ORDER
+    return " ".join((*_PAGE, begin, _SCOPE_CHECK, *filters, end, order))
+
+
+def _way_in(query: EpisodeQuery, *, newest_first: bool) -> tuple[str, str, str]:
+    if query.ids is not None:
+        return "ids", _BY_ID, ""
+    if query.external_ids is not None:
+        return "external_ids", _BY_EXTERNAL_ID, ""
+    end = _SCOPE_END_NEWEST if newest_first else _SCOPE_END
+    if query.before is not None:
+        return "before", " ".join(("SELECT key FROM (", _BEFORE)), end
+    if query.session_id is not None:
+        return "session_id", " ".join((_OF_EACH_SCOPE, _BY_SESSION)), end
+    if query.state in ("pending", "failed"):
+        return "", " ".join((_OF_EACH_SCOPE, _BY_STATE)), end
+    return "", " ".join((_OF_EACH_SCOPE, _BY_SCOPE)), end
+
+
+def find_episodes(
+    connection: sqlite3.Connection,
+    scopes: Sequence[Scope],
+    query: EpisodeQuery,
+    *,
+    after: str,
+    limit: int,
+    newest_first: bool,
+) -> list[Episode]:
+    """Return a page of the episodes that match."""
+    values: dict[str, Any] = {
+        "scopes": as_json(scope_keys(connection, scopes)),
+        "after": after,
+        "limit": limit,
+        "session": query.session_id,
+        "before": query.before,
+    }
+    if query.ids is not None:
+        values["ids"] = as_json(dict.fromkeys(query.ids))
+    if query.external_ids is not None:
+        values["external_ids"] = as_json(dict.fromkeys(query.external_ids))
+    if query.as_of is not None:
+        values["valid"], values["known"] = micros(query.as_of.valid), micros(query.as_of.known)
+    return [episode_of(row) for row in connection.execute(episode_statement(query, newest_first=newest_first), values)]
+
+
+def claim_episodes(
+    connection: sqlite3.Connection,
+    owner: str,
+    *,
+    now: datetime,
+    until: datetime,
+    limit: int,
+    scopes: Sequence[Scope] | None,
+) -> list[Episode]:
+    """Take pending episodes inside of a transaction: no other caller comes between reading and marking them."""
+    values: dict[str, Any] = {"now": micros(now), "limit": limit}
+    statement = DUE_ANYWHERE
+    if scopes is not None:
+        statement, values["scopes"] = DUE_IN_SCOPES, as_json(scope_keys(connection, scopes))
+    keys = [row[0] for row in connection.execute(statement, values)]
+    connection.executemany(CLAIM, [(owner, micros(until), key) for key in keys])
+    taken = connection.execute(READ_CLAIMED, {"keys": as_json(keys), "limit": len(keys)})
+    return [episode_of(row) for row in taken]
+
+
+def claim_owners(connection: sqlite3.Connection, now: datetime) -> list[str]:
+    """Return the owners that hold episodes now."""
+    return [owner for (owner,) in connection.execute(CLAIM_OWNERS, (micros(now),))]
+
+
+def release_claims(connection: sqlite3.Connection, owners: Sequence[str]) -> int:
+    """Give back what these owners hold."""
+    return connection.execute(RELEASE, (as_json(owners),)).rowcount
+
+
+def find_mentions(
+    connection: sqlite3.Connection,
+    scopes: Sequence[Scope],
+    *,
+    entity_ids: Sequence[str] | None,
+    episode_ids: Sequence[str] | None,
+    limit: int,
+) -> list[Mention]:
+    """Return mentions, ordered by (episode, entity) id."""
+    values: dict[str, Any] = {"scopes": as_json(scope_keys(connection, scopes)), "limit": limit}
+    if entity_ids is not None:
+        values["entities"] = as_json(dict.fromkeys(entity_ids))
+    if episode_ids is not None:
+        values["episodes"] = as_json(dict.fromkeys(episode_ids))
+    statement = {
+        (False, False): ALL_MENTIONS,
+        (True, False): MENTIONS_OF_ENTITIES,
+        (False, True): MENTIONS_IN_EPISODES,
+        (True, True): MENTIONS_OF_BOTH,
+    }[entity_ids is not None, episode_ids is not None]
+    return [
+        Mention.model_construct(
+            None, entity_id=row[0], episode_id=row[1], surface=row[2], confidence=row[3], seen_at=moment(row[4])
+        )
+        for row in connection.execute(statement, values)
+    ]

@@ -1,0 +1,158 @@
+"""What lies at the path of a store: checked from its bytes alone, so that a foreign file isn't touched."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+
+from graphmem.errors import BackendUnavailable, InvalidInput, NotADatabase
+
+APPLICATION_ID = 0x67724D65
+"""Marks our files ("grMe") in the header of the database (SQLite file format, section 1.3.11)."""
+
+_MAGIC = b"SQLite format 3\x00"
+_LEAF_TABLE = 0x0D
+_WORKING = "check the path; a store of graphmem lives in a file of its own"
+
+FileKey = tuple[int, int]
+_held: dict[FileKey, tuple[int, int]] = {}
+_lock = Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A file that a store may be opened in.
+
+    `exists` False: nothing, an empty file or an empty database is there. `writable`: whether file and folder
+    can be written. `key` is what `hold` gave.
+    """
+
+    path: Path
+    exists: bool
+    writable: bool
+    key: FileKey | None
+
+
+def path_of(url: str) -> Path:
+    """Return the path that a URL names.
+
+    Raises
+    ------
+    InvalidInput
+        If it names none.
+    """
+    scheme, separator, rest = url.partition(":///")
+    if not separator or scheme != "sqlite":
+        raise InvalidInput(f"store URL {url!r}: expected sqlite:///relative.db or sqlite:////absolute.db")
+    if not rest or rest == ":memory:":
+        raise InvalidInput(f"store URL {url!r}: names no file; a store in memory is memory://")
+    if "?" in rest or "\x00" in rest:
+        raise InvalidInput(f"store URL {url!r}: '?' and NUL can't stand in the path; options are keyword arguments")
+    return Path(rest).absolute()
+
+
+def inspect(path: Path) -> Place:
+    """Look at a path before SQLite does.
+
+    Raises
+    ------
+    BackendUnavailable
+        If it is a folder, lies in none, or may not be read.
+    NotADatabase
+        If the file is something else, somebody else's database, or cut short.
+    """
+    try:
+        if path.is_dir():
+            raise BackendUnavailable(f"{path}: is a folder; name a file in it, for example {path / 'memory.db'}")
+        if not path.parent.is_dir():
+            raise BackendUnavailable(f"{path}: the folder {path.parent} doesn't exist; create it first")
+        try:
+            path.stat()
+        except FileNotFoundError:
+            return Place(path, exists=False, writable=True, key=None)
+        return _inspect_file(path)
+    except OSError as error:
+        if isinstance(error, BackendUnavailable):
+            raise
+        raise BackendUnavailable(f"{path}: {error.strerror}; check the rights of file and folder") from error
+
+
+def _inspect_file(path: Path) -> Place:
+    writable = _may_write(path) and _may_write(path.parent)
+    key, descriptor = hold(path)
+    try:
+        size = os.fstat(descriptor).st_size
+        head = os.pread(descriptor, 105, 0)
+        exists = size > 0 and not _is_empty_database(path, head)
+        if exists:
+            _require_ours(path, head, size)
+    except NotADatabase:
+        raise  # the descriptor stays: closing it could drop locks that others in this process hold on their file
+    except BaseException:
+        release(key)
+        raise
+    return Place(path, exists=exists, writable=writable, key=key)
+
+
+def _may_write(path: Path) -> bool:
+    return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+
+
+def _is_empty_database(path: Path, head: bytes) -> bool:
+    cells_on_first_page = int.from_bytes(head[103:105], "big")
+    return (
+        head.startswith(_MAGIC)
+        and head[68:72] == bytes(4)
+        and head[100:101] == bytes([_LEAF_TABLE])
+        and cells_on_first_page == 0
+        and not _has_log(path)
+    )
+
+
+def _has_log(path: Path) -> bool:
+    log = path.with_name(path.name + "-wal")
+    return log.exists() and log.stat().st_size > 0
+
+
+def _require_ours(path: Path, head: bytes, size: int) -> None:
+    if not head.startswith(_MAGIC):
+        raise NotADatabase(f"{path}: is not an SQLite database; {_WORKING}")
+    if int.from_bytes(head[68:72], "big") != APPLICATION_ID:
+        raise NotADatabase(f"{path}: is an SQLite database of another program; {_WORKING}")
+    page_size = int.from_bytes(head[16:18], "big")
+    page_size = 65536 if page_size == 1 else page_size
+    pages = int.from_bytes(head[28:32], "big")
+    # while there is a log, the file may be behind what its header says
+    if size < pages * page_size and not _has_log(path):
+        raise NotADatabase(
+            f"{path}: is cut short ({size} bytes of {pages * page_size}); restore the file from a backup"
+        )
+
+
+def hold(path: Path) -> tuple[FileKey, int]:
+    """Open a file for reading, once for each file in this process, and return (key, descriptor).
+
+    Closing any descriptor of a file drops all POSIX locks that the process has on it, those of SQLite among
+    them (sqlite.org/howtocorrupt.html, 2.2). So it is closed when the last store on the file is.
+    """
+    with _lock:
+        status = path.stat()
+        key = (status.st_dev, status.st_ino)
+        if key in _held:
+            descriptor, users = _held[key]
+        else:
+            descriptor, users = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0)), 0
+        _held[key] = (descriptor, users + 1)
+        return key, descriptor
+
+
+def release(key: FileKey) -> None:
+    """Let go of a file, after the connections to it were closed."""
+    with _lock:
+        descriptor, users = _held.pop(key)
+        if users > 1:
+            _held[key] = (descriptor, users - 1)
+        else:
+            os.close(descriptor)

@@ -1,0 +1,134 @@
+"""`expand`: the neighbourhood of some seeds, one statement a hop."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from graphmem.models import AsOf, EdgeType, ExpandLimits, Scope, Subgraph, utc_now
+from graphmem_sqlite.edges import as_of_values
+from graphmem_sqlite.keys import scope_keys
+from graphmem_sqlite.rows import Row, as_json, edge_type_of, micros
+
+SEEDS = """
+SELECT e.key, e.id, e.name, e.entity_type FROM json_each(:ids) AS wanted
+CROSS JOIN entities AS e ON e.id = wanted.value
+WHERE e.scope IN (SELECT value FROM json_each(:scopes)) AND e.archived_at IS NULL
+"""
+
+# The best edges of a node come from indexes that hold them in order: a hub costs no more than its best ones.
+# Compound selects with ORDER BY are merged by SQLite, each part read no further than needed.
+_BEST_NOW = """
+SELECT key, confidence, id FROM edges INDEXED BY edges_open_by_source
+WHERE source = front.value AND valid_to IS NULL AND edge_type IN (:t0, :t1, :t2, :t3, :t4)
+UNION ALL
+SELECT key, confidence, id FROM edges INDEXED BY edges_open_by_target
+WHERE target = front.value AND valid_to IS NULL AND edge_type IN (:t0, :t1, :t2, :t3, :t4)
+UNION ALL
+SELECT key, confidence, id FROM edges INDEXED BY edges_ended_by_source
+WHERE source = front.value AND valid_to > :now AND valid_to > valid_from AND edge_type IN (:t0, :t1, :t2, :t3, :t4)
+UNION ALL
+SELECT key, confidence, id FROM edges INDEXED BY edges_ended_by_target
+WHERE target = front.value AND valid_to > :now AND valid_to > valid_from AND edge_type IN (:t0, :t1, :t2, :t3, :t4)
+ORDER BY confidence DESC, id LIMIT :per_node
+"""
+_BEST_AS_OF = """
+SELECT key, confidence, id FROM edges INDEXED BY edges_open_by_source
+WHERE source = front.value AND valid_to IS NULL AND edge_type IN (:t0, :t1, :t2, :t3, :t4)
+AND recorded_at <= :known AND valid_from <= :valid
+UNION ALL
+SELECT key, confidence, id FROM edges INDEXED BY edges_open_by_target
+WHERE target = front.value AND valid_to IS NULL AND edge_type IN (:t0, :t1, :t2, :t3, :t4)
+AND recorded_at <= :known AND valid_from <= :valid
+UNION ALL
+SELECT key, confidence, id FROM edges INDEXED BY edges_ended_by_source
+WHERE source = front.value AND valid_to IS NOT NULL AND edge_type IN (:t0, :t1, :t2, :t3, :t4)
+AND recorded_at <= :known AND valid_from <= :valid AND (:valid < valid_to OR :known < expired_at)
+UNION ALL
+SELECT key, confidence, id FROM edges INDEXED BY edges_ended_by_target
+WHERE target = front.value AND valid_to IS NOT NULL AND edge_type IN (:t0, :t1, :t2, :t3, :t4)
+AND recorded_at <= :known AND valid_from <= :valid AND (:valid < valid_to OR :known < expired_at)
+ORDER BY confidence DESC, id LIMIT :per_node
+"""
+_HOP = """
+SELECT e.key, e.id, e.source, e.target, e.relation, e.edge_type, e.fact, e.confidence, e.retrieval_count, e.valid_from,
+    o.key, o.id, o.name, o.entity_type, o.archived_at IS NULL
+FROM json_each(:frontier) AS front
+CROSS JOIN edges AS e ON e.key IN (SELECT key FROM (
+"""
+_HOP_END = """
+))
+CROSS JOIN entities AS o ON o.key = e.source + e.target - front.value
+"""
+HOP_NOW = " ".join((_HOP, _BEST_NOW, _HOP_END))
+HOP_AS_OF = " ".join((_HOP, _BEST_AS_OF, _HOP_END))
+
+_Node = tuple[str, str, str]
+
+
+def expand(
+    connection: sqlite3.Connection,
+    scopes: Sequence[Scope],
+    seed_ids: Sequence[str],
+    *,
+    hops: int,
+    edge_types: Sequence[EdgeType],
+    as_of: AsOf | None,
+    limits: ExpandLimits,
+) -> Subgraph:
+    """Walk from the seeds; see `graphmem.protocols.Traversal.expand` for the rules."""
+    statement, values = _statement(edge_types, as_of)
+    asked = {"ids": as_json(dict.fromkeys(seed_ids)), "scopes": as_json(scope_keys(connection, scopes))}
+    nodes: dict[int, _Node] = {row[0]: row[1:] for row in connection.execute(SEEDS, asked)}
+    depth = dict.fromkeys(nodes, 0)
+    edges: dict[int, Row] = {}
+    frontier = list(nodes)
+    for hop in range(1, hops + 1):
+        if not frontier:
+            break
+        values["frontier"], values["per_node"] = as_json(frontier), limits.per_node(len(frontier))
+        reached: dict[int, float] = {}
+        for row in connection.execute(statement, values):
+            edges[row[0]] = row
+            other = row[10]
+            if other not in depth and row[14] and row[7] > reached.get(other, -1.0):
+                reached[other] = row[7]
+                nodes[other] = row[11:14]
+        frontier = sorted(reached, key=lambda key: (-reached[key], nodes[key][0]))[: limits.max_frontier]
+        depth.update(dict.fromkeys(frontier, hop))
+    return _subgraph(nodes, depth, edges)
+
+
+def _statement(edge_types: Sequence[EdgeType], as_of: AsOf | None) -> tuple[str, dict[str, Any]]:
+    followed = [kind.value for kind in (edge_types or EdgeType)]
+    distinct = list(dict.fromkeys(followed))
+    values: dict[str, Any] = {f"t{i}": distinct[min(i, len(distinct) - 1)] for i in range(5)}
+    if as_of is None:
+        return HOP_NOW, {**values, "now": micros(utc_now())}
+    return HOP_AS_OF, {**values, **as_of_values(as_of)}
+
+
+def _subgraph(nodes: dict[int, _Node], depth: dict[int, int], edges: dict[int, Row]) -> Subgraph:
+    import numpy as np  # not at the top: opening a store needs no numpy
+
+    order = sorted(depth, key=lambda key: (depth[key], nodes[key][0]))
+    position = {key: i for i, key in enumerate(order)}
+    inside = sorted(
+        (row for row in edges.values() if row[2] in position and row[3] in position), key=lambda row: row[1]
+    )
+    return Subgraph(
+        node_ids=[nodes[key][0] for key in order],
+        names=[nodes[key][1] for key in order],
+        entity_types=[nodes[key][2] for key in order],
+        depth=np.array([depth[key] for key in order], dtype=np.int64),
+        edge_ids=[row[1] for row in inside],
+        relations=[row[4] for row in inside],
+        edge_types=[edge_type_of(row[5]) for row in inside],
+        facts=[row[6] for row in inside],
+        source=np.array([position[row[2]] for row in inside], dtype=np.int64),
+        target=np.array([position[row[3]] for row in inside], dtype=np.int64),
+        confidence=np.array([row[7] for row in inside], dtype=np.float64),
+        retrieval_count=np.array([row[8] for row in inside], dtype=np.float64),
+        valid_from=np.array([row[9] / 1e6 for row in inside], dtype=np.float64),
+    )

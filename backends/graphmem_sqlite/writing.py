@@ -1,0 +1,318 @@
+"""Applying `Changes`: ids become keys once for a whole write, then every table is one executemany."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable
+from itertools import groupby
+from typing import Any
+
+from graphmem.errors import Conflict, InvalidInput
+from graphmem.models import Changes, Closing, Edge, Entity, Scope
+from graphmem_sqlite.keys import EDGE_KEYS, ENTITY_KEYS, EPISODE_KEYS, add_scope, require_keys
+from graphmem_sqlite.rows import Row, as_json, micros, micros_or_none, packed
+from graphmem_sqlite.words import scoped_words
+
+KNOWN_ENTITIES = """
+SELECT e.id, e.key, e.scope, e.canonical_name, e.entity_type, e.name, e.summary
+FROM json_each(?) AS wanted CROSS JOIN entities AS e ON e.id = wanted.value
+"""
+LAST_ENTITY = "SELECT coalesce(max(key), 0) FROM entities"
+INSERT_ENTITY = """
+INSERT INTO entities (
+    properties, confidence, first_seen_at, last_seen_at, recorded_at, access_count, archived_at, valid_from, valid_to,
+    name, canonical_name, entity_type, summary, name_words, summary_words, id, scope, key
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+# most writes of a known entity say when it was seen; indexes of names and words are left alone then
+UPDATE_SEEN = """
+UPDATE entities SET
+    properties = ?, confidence = ?, first_seen_at = ?, last_seen_at = ?, recorded_at = ?, access_count = ?,
+    archived_at = ?, valid_from = ?, valid_to = ?
+WHERE key = ?
+"""
+UPDATE_ENTITY = """
+UPDATE entities SET
+    properties = ?, confidence = ?, first_seen_at = ?, last_seen_at = ?, recorded_at = ?, access_count = ?,
+    archived_at = ?, valid_from = ?, valid_to = ?,
+    name = ?, canonical_name = ?, entity_type = ?, summary = ?, name_words = ?, summary_words = ?
+WHERE key = ?
+"""
+PUT_ALIAS = """
+INSERT INTO aliases (scope, alias, entity_type, entity) VALUES (?, ?, ?, ?)
+ON CONFLICT (scope, alias, entity_type) DO UPDATE SET entity = excluded.entity WHERE entity <> excluded.entity
+"""
+BEGINS = "SELECT e.key, e.valid_from FROM json_each(?) AS wanted CROSS JOIN edges AS e ON e.key = wanted.value"
+CLOSE_EDGE = """
+UPDATE edges SET valid_to = ?, expired_at = ?, superseded_by = ?
+WHERE key = ? AND valid_to IS NULL AND expired_at IS NULL
+"""
+KNOWN_EDGES = """
+SELECT e.id, e.key, e.scope FROM json_each(?) AS wanted CROSS JOIN edges AS e ON e.id = wanted.value
+"""
+LAST_EDGE = "SELECT coalesce(max(key), 0) FROM edges"
+INSERT_EDGE = """
+INSERT INTO edges (
+    source, target, relation, edge_type, fact, confidence, valid_from, valid_to, recorded_at, expired_at,
+    superseded_by, retrieval_count, last_retrieved_at, properties, id, scope, key
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+UPDATE_EDGE = """
+UPDATE edges SET
+    source = ?, target = ?, relation = ?, edge_type = ?, fact = ?, confidence = ?, valid_from = ?, valid_to = ?,
+    recorded_at = ?, expired_at = ?, superseded_by = ?, retrieval_count = ?, last_retrieved_at = ?, properties = ?
+WHERE key = ?
+"""
+DROP_EDGE_EPISODES = "DELETE FROM edge_episodes WHERE edge = ?"
+ADD_EDGE_EPISODE = "INSERT INTO edge_episodes (edge, position, episode) VALUES (?, ?, ?)"
+EDGE_EPISODES = """
+SELECT l.edge, l.position, l.episode FROM json_each(?) AS wanted CROSS JOIN edge_episodes AS l ON l.edge = wanted.value
+"""
+RAISE_CONFIDENCE = "UPDATE edges SET confidence = ?1 WHERE key = ?2 AND confidence < ?1"
+ADD_MENTION = """
+INSERT INTO mentions (entity, episode, surface, confidence, seen_at) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (entity, episode) DO NOTHING
+"""
+SETTLE = """
+UPDATE episodes SET
+    processed_at = ?, error = ?, attempts = ?, retry_at = ?, claimed_by = NULL, claimed_until = NULL
+WHERE key = ?
+"""
+
+
+def apply_changes(connection: sqlite3.Connection, scope: Scope, changes: Changes) -> None:
+    """Apply one write inside of a transaction that the caller rolls back if this raises."""
+    _Write(connection, scope, changes).run()
+
+
+class _Write:
+    def __init__(self, connection: sqlite3.Connection, scope: Scope, changes: Changes) -> None:
+        self._connection = connection
+        self._scope = scope
+        self._changes = changes
+        self._scope_key = 0
+        self._entities: dict[str, int] = {}
+        self._episodes: dict[str, int] = {}
+
+    def run(self) -> None:
+        _require_scope("entity", self._changes.entities, self._scope)
+        _require_scope("edge", self._changes.edges, self._scope)
+        self._scope_key = add_scope(self._connection, self._scope)
+        self._put_entities()
+        self._find_entities()
+        self._find_episodes()
+        self._put_aliases()
+        self._close_edges()
+        self._put_edges()
+        self._support_edges()
+        self._add_mentions()
+        self._settle_episodes()
+
+    # Entities -------------------------------------------------------------------------------------
+
+    def _put_entities(self) -> None:
+        rows = {e.id: e for e in self._changes.entities}
+        if not rows:
+            return
+        found = self._connection.execute(KNOWN_ENTITIES, (as_json(rows),)).fetchall()
+        known = {row[0]: row for row in found}
+        _require_free("entity", ((row[0], row[2]) for row in found), self._scope_key)
+        self._entities = {row[0]: row[1] for row in found}
+        (last,) = self._connection.execute(LAST_ENTITY).fetchone()
+        fresh = (i for i in rows if i not in known)
+        self._entities.update((i, key) for key, i in enumerate(fresh, last + 1))
+
+        def kind(entity: Entity) -> str:
+            before = known.get(entity.id)
+            if before is None:
+                return INSERT_ENTITY
+            same = before[3:] == (entity.canonical_name, entity.entity_type, entity.name, entity.summary)
+            return UPDATE_SEEN if same else UPDATE_ENTITY
+
+        _run_in_order(self._connection, rows.values(), kind, self._entity_row)
+
+    def _entity_row(self, statement: str, entity: Entity) -> Row:
+        key = self._entities[entity.id]
+        seen = (
+            packed(entity.properties),
+            entity.confidence,
+            micros(entity.first_seen_at),
+            micros(entity.last_seen_at),
+            micros(entity.recorded_at),
+            entity.access_count,
+            micros_or_none(entity.archived_at),
+            micros_or_none(entity.valid_from),
+            micros_or_none(entity.valid_to),
+        )
+        if statement is UPDATE_SEEN:
+            return (*seen, key)
+        named = (
+            *seen,
+            entity.name,
+            entity.canonical_name,
+            entity.entity_type,
+            entity.summary,
+            scoped_words(self._scope_key, entity.name),
+            scoped_words(self._scope_key, entity.summary),
+        )
+        return (*named, key) if statement is UPDATE_ENTITY else (*named, entity.id, self._scope_key, key)
+
+    def _find_entities(self) -> None:
+        """Complete id → key by the entities that are named but not written."""
+        changes, known = self._changes, self._entities
+        named = dict.fromkeys(a.entity_id for a in changes.aliases)
+        named.update(dict.fromkeys(e.source_id for e in changes.edges))
+        named.update(dict.fromkeys(e.target_id for e in changes.edges))
+        named.update(dict.fromkeys(m.entity_id for m in changes.mentions))
+        absent = [i for i in named if i not in known]
+        known.update(require_keys(self._connection, ENTITY_KEYS, self._scope, self._scope_key, absent))
+
+    def _find_episodes(self) -> None:
+        changes = self._changes
+        named = dict.fromkeys(i for e in changes.edges for i in e.episode_ids)
+        named.update(dict.fromkeys(i for s in changes.supports for i in s.episode_ids))
+        named.update(dict.fromkeys(m.episode_id for m in changes.mentions))
+        named.update(dict.fromkeys(o.episode_id for o in changes.outcomes))
+        self._episodes = require_keys(self._connection, EPISODE_KEYS, self._scope, self._scope_key, list(named))
+
+    def _put_aliases(self) -> None:
+        scope, keys = self._scope_key, self._entities
+        rows = [(scope, a.alias, a.entity_type, keys[a.entity_id]) for a in self._changes.aliases]
+        self._connection.executemany(PUT_ALIAS, rows)
+
+    # Edges ----------------------------------------------------------------------------------------
+
+    def _edge_keys(self, ids: Iterable[str]) -> dict[str, int]:
+        return require_keys(self._connection, EDGE_KEYS, self._scope, self._scope_key, list(dict.fromkeys(ids)))
+
+    def _close_edges(self) -> None:
+        closings = self._changes.closings
+        if not closings:
+            return
+        keys = self._edge_keys(c.edge_id for c in closings)
+        begins = dict(self._connection.execute(BEGINS, (as_json(keys.values()),)))
+
+        def row(closing: Closing) -> Row:
+            key, valid_to = keys[closing.edge_id], micros(closing.valid_to)
+            if valid_to < begins[key]:
+                raise InvalidInput(
+                    f"edge {closing.edge_id}: valid_to {closing.valid_to.isoformat()} lies before its valid_from"
+                )
+            return (valid_to, micros(closing.expired_at), closing.superseded_by, key)
+
+        self._connection.executemany(CLOSE_EDGE, [row(c) for c in closings])
+
+    def _put_edges(self) -> None:
+        rows = {e.id: e for e in self._changes.edges}
+        if not rows:
+            return
+        found = self._connection.execute(KNOWN_EDGES, (as_json(rows),)).fetchall()
+        _require_free("edge", ((row[0], row[2]) for row in found), self._scope_key)
+        keys: dict[str, int] = {row[0]: row[1] for row in found}
+        known = frozenset(keys)
+        (last,) = self._connection.execute(LAST_EDGE).fetchone()
+        keys.update((i, key) for key, i in enumerate((i for i in rows if i not in known), last + 1))
+
+        def kind(edge: Edge) -> str:
+            return UPDATE_EDGE if edge.id in known else INSERT_EDGE
+
+        def row(statement: str, edge: Edge) -> Row:
+            values = self._edge_values(edge)
+            key = keys[edge.id]
+            return (*values, key) if statement is UPDATE_EDGE else (*values, edge.id, self._scope_key, key)
+
+        _run_in_order(self._connection, rows.values(), kind, row)
+        self._connection.executemany(DROP_EDGE_EPISODES, [(keys[i],) for i in known])
+        episodes = self._episodes
+        self._connection.executemany(
+            ADD_EDGE_EPISODE,
+            [
+                (keys[e.id], position, episodes[i])
+                for e in rows.values()
+                for position, i in enumerate(dict.fromkeys(e.episode_ids))
+            ],
+        )
+
+    def _edge_values(self, edge: Edge) -> Row:
+        return (
+            self._entities[edge.source_id],
+            self._entities[edge.target_id],
+            edge.relation,
+            edge.edge_type.value,
+            edge.fact,
+            edge.confidence,
+            micros(edge.valid_from),
+            micros_or_none(edge.valid_to),
+            micros(edge.recorded_at),
+            micros_or_none(edge.expired_at),
+            edge.superseded_by,
+            edge.retrieval_count,
+            micros_or_none(edge.last_retrieved_at),
+            packed(edge.properties),
+        )
+
+    def _support_edges(self) -> None:
+        supports = self._changes.supports
+        if not supports:
+            return
+        keys = self._edge_keys(s.edge_id for s in supports)
+        self._connection.executemany(RAISE_CONFIDENCE, [(s.confidence, keys[s.edge_id]) for s in supports])
+        held: dict[int, dict[int, None]] = {key: {} for key in keys.values()}
+        free = dict.fromkeys(held, 0)
+        for edge, position, episode in self._connection.execute(EDGE_EPISODES, (as_json(held),)):
+            held[edge][episode] = None
+            free[edge] = max(free[edge], position + 1)
+        added: list[Row] = []
+        for support in supports:
+            key = keys[support.edge_id]
+            for episode in (self._episodes[i] for i in support.episode_ids):
+                if episode not in held[key]:
+                    held[key][episode] = None
+                    added.append((key, free[key], episode))
+                    free[key] += 1
+        self._connection.executemany(ADD_EDGE_EPISODE, added)
+
+    # Episodes -------------------------------------------------------------------------------------
+
+    def _add_mentions(self) -> None:
+        rows = [
+            (self._entities[m.entity_id], self._episodes[m.episode_id], m.surface, m.confidence, micros(m.seen_at))
+            for m in self._changes.mentions
+        ]
+        self._connection.executemany(ADD_MENTION, rows)
+
+    def _settle_episodes(self) -> None:
+        rows = [
+            (
+                micros_or_none(o.processed_at),
+                o.error,
+                o.attempts,
+                micros_or_none(o.retry_at),
+                self._episodes[o.episode_id],
+            )
+            for o in self._changes.outcomes
+        ]
+        self._connection.executemany(SETTLE, rows)
+
+
+def _run_in_order(
+    connection: sqlite3.Connection,
+    models: Iterable[Any],
+    kind: Callable[[Any], str],
+    row: Callable[[str, Any], Row],
+) -> None:
+    """Run the statement that each model needs, in the order given; neighbours with the same one share a call."""
+    for statement, group in groupby(models, key=kind):
+        connection.executemany(statement, [row(statement, model) for model in group])
+
+
+def _require_scope(kind: str, rows: Iterable[Entity | Edge], scope: Scope) -> None:
+    for row in rows:
+        if row.scope is not scope and row.scope != scope:
+            raise InvalidInput(f"{kind} {row.id}: its scope is {row.scope}, the write's is {scope}")
+
+
+def _require_free(kind: str, held: Iterable[tuple[str, int]], scope_key: int) -> None:
+    for row_id, scope in held:
+        if scope != scope_key:
+            raise Conflict(f"{kind} id {row_id} is taken")  # says nothing about the other scope
