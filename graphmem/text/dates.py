@@ -84,7 +84,7 @@ _PATTERN = re.compile(
   | (?P<century>(?:in|since|until|till|during|from|by)\s+the\s+(?:(?:early|late|mid)[\s-]+)?(?P<century_y>{_DECADE})'?s)
   | (?P<year>(?:in|since|until|till|by|during|from|to|before|after|around|of|circa|early|late|mid)\s+(?P<year_y>{_YEAR}))
   | (?P<month>(?:in|since|until|till|by|during|from|before|after|of|early|late|mid)
-      \s+(?P<month_m>{_MONTH}))
+      \s+(?P<month_m>{_MONTH})(?!,?\s+\d))
   | (?P<day>(?:on\s+)?(?P<day_w>{_FULL_WEEKDAY})|on\s+(?P<day_s>{_WEEKDAY}))
   )(?!\w|'?s\b(?:\s+\d)|-\w)""",
     re.IGNORECASE | re.VERBOSE,

@@ -269,7 +269,7 @@ def _descend(clause: Clause) -> Iterator[Clause]:
             return  # what somebody wanted or tried once is neither a wish now nor done
         stance = clause.stance if clause.stance not in ("", "plans_to") else words.INTENTIONS[lemma]
         yield from _conjuncts(clause, complement, stance=stance)
-    elif lemma in words.LIKING or lemma in ("try", "practice", "practise") or _camping(verb):
+    elif lemma in words.LIKING or lemma in ("try", "practice", "practise") or _camping(verb) or is_bare(complement):
         yield clause
 
 
@@ -277,6 +277,11 @@ def _camping(verb: Token) -> bool:
     return verb.lemma_ == "go" and any(
         c.dep_ in ("xcomp", "advcl", "dobj") and c.text.endswith("ing") and c.i == verb.i + 1 for c in verb.children
     )
+
+
+def is_bare(complement: Token) -> bool:
+    """Tell whether an infinitive stands alone: in "switched to neovim" it is a name that the tagger doesn't know."""
+    return complement.tag_ == "VB" and [c.lower_ for c in complement.children] == ["to"]
 
 
 def _considered(verb: Token) -> Token | None:

@@ -118,10 +118,11 @@ class SpacyExtractor(Extractor):
                     mentioned.setdefault((end.name, end.kind), ExtractedEntity(end.name, end.kind, confidence=0.8))
             if is_question(sentence):
                 continue
+            before = len(edges)
             edges += relatives(sentence, names)
             for clause in clauses(sentence):
                 edges += facts.of(clause)
-            edges += _together(sentence, names, edges)
+            edges += _together(sentence, names, edges[before:])
         return _limited(_distinct(edges), mentioned.values())
 
 
@@ -133,16 +134,39 @@ def _text(request: ExtractionRequest) -> str:
 
 
 def _together(sentence: Span, names: Names, edges: Iterable[ExtractedEdge]) -> Iterator[ExtractedEdge]:
-    """Yield co-occurrence of proper names of a sentence that no fact joins."""
-    joined = {frozenset((e.source, e.target)) for e in edges}
-    ends = [e for e in names.named(sentence) if not e.role and e.label != "NORP"]
+    """Yield co-occurrence of proper names of a sentence that no verb stands between and no facts of it join."""
+    near: dict[str, set[str]] = {}
+    for edge in edges:
+        near.setdefault(edge.source, {edge.source}).add(edge.target)
+        near.setdefault(edge.target, {edge.target}).add(edge.source)
+    ends = [(e, i) for e, i in names.named(sentence).items() if not e.role and e.label != "NORP"]
     said = re.sub(r"\s+", " ", sentence.text).strip()
     found = 0
-    for i, one in enumerate(ends):
-        for other in ends[i + 1 :]:
-            if frozenset((one.name, other.name)) not in joined and found < MAX_CO_OCCURRENCES:
+    for n, (one, start) in enumerate(ends):
+        for other, end in ends[n + 1 :]:
+            verb = any(t.pos_ in ("VERB", "AUX") for t in sentence.doc[start:end])
+            if not verb and not near.get(one.name, set()) & near.get(other.name, set()) and found < MAX_CO_OCCURRENCES:
                 found += 1
-                yield _co_occurrence(one, other, said)
+                within = _lies_in(sentence, one, other, start, end)
+                yield within or _co_occurrence(one, other, said)
+
+
+def _lies_in(sentence: Span, one: End, other: End, start: int, end: int) -> ExtractedEdge | None:
+    """Return "Austin part_of Texas" of "Austin, Texas"."""
+    doc = sentence.doc
+    between = doc[start:end].text.removeprefix(one.name).strip()
+    places = {one.label, other.label} <= {"GPE", "LOC"}
+    if not places or between != "," or doc[end].dep_ not in ("appos", "npadvmod", "nmod"):
+        return None
+    return ExtractedEdge(
+        one.name,
+        "part_of",
+        other.name,
+        fact=f"{one.name} is in {other.name}.",
+        confidence=0.6,
+        source_type=one.kind,
+        target_type=other.kind,
+    )
 
 
 def _co_occurrence(one: End, other: End, said: str) -> ExtractedEdge:

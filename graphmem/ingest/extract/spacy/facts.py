@@ -77,6 +77,8 @@ class Facts:
         period = Period.of(clause, self._dates, self._reference)
         if not clause.stance and not clause.past and _is_plan(clause, period):
             clause = replace(clause, stance="plans_to")
+        if period.over and not clause.ended:
+            clause = replace(clause, ended=True)
         for subject in {s.name: s for s in subjects}.values():
             for statement in statements(clause, subject, self._names):
                 edge = self._edge(clause, subject, statement, period)
@@ -88,6 +90,8 @@ class Facts:
         relation = self._ontology.relation(said.relation)
         if source.name.lower() == target.name.lower() or not (source.named or target.named):
             return None
+        if not source.named and self._names.speaker is None:
+            return None  # "the single" of a document is any single
         if self._ontology.is_single_valued(relation) and not said.explicit:
             return None  # a wrong one would end a right one: only the patterns that make sure state these
         if said.explicit is False and _courtesy(clause, source, target, period):
@@ -101,7 +105,7 @@ class Facts:
             ceiling = COMMON
         if "addressee" in (subject.role, target.role):
             ceiling = min(ceiling, INDIRECT)
-        ended = said.ended or (clause.ended and not said.timeless) or period.over
+        ended = said.ended or (clause.ended and not said.timeless)
         start, end = period.bounds(ended=ended)
         return ExtractedEdge(
             source=source.name,

@@ -27,11 +27,11 @@ def relatives(sentence: Span, names: Names) -> Iterator[ExtractedEdge]:
         if any(c.lower_ in ("ex", "former", "late", "future", "own") for c in token.children):
             continue
         yield from _called(token, owner, names)
-        if token.lower_ in words.RELATIONAL and owner is not None:
+        if token.lemma_.lower() in words.RELATIONAL and owner is not None:
             yield from _relative(token, owner, named, names)
         elif owner is not None and (thing := _apposed(token, names)) is not None and token.lower_ not in words.VAGUE:
-            yield _edge(owner, f"has_{token.lemma_.lower()}", thing, f"{owner.name}'s {token.lower_} is {thing.name}.", PLAIN)
-        elif named is not None and named.kind == "person" and token.lower_ not in words.KIN:
+            yield _edge(owner, f"has_{names.phrase(token).replace(' ', '_')}", thing, f"{owner.name}'s {names.phrase(token)} is {thing.name}.", PLAIN)
+        elif named is not None and named.kind == "person" and token.pos_ == "NOUN" and not token.ent_type_:
             yield from _office(token, owner, named, names)
 
 
@@ -43,7 +43,7 @@ def _called(token: Token, owner: End | None, names: Names) -> Iterator[Extracted
     if token.dep_ == "dobj" and token.head.lemma_ in ("have", "get", "adopt") and not negation(token.head):
         owner = owner or next((e for t in subjects_of(token.head) for e in names.end(t)), None)
     for end in (e for t in called for e in names.end(t) if not e.role):
-        if token.lower_ in words.RELATIONAL and owner is not None:
+        if noun in words.RELATIONAL and owner is not None:
             yield _edge(owner, f"has_{noun}", end, f"{owner.name} has a {noun} named {end.name}.", PLAIN)
         yield from (
             _edge(end, "is_a", kind, f"{end.name} is a {kind.name}.", COMMON)
@@ -79,6 +79,8 @@ def _relative(token: Token, owner: End, named: End | None, names: Names) -> Iter
         certainty = min(EXPLICIT, owner.certainty, named.certainty)
         yield _edge(owner, relation, named, f"{named.name} is {owner.name}'s {noun}.", certainty)
         return
+    if token.dep_ == "attr" or (token.dep_ == "poss" and token.head.lower_ == "name"):
+        return  # "Anna is my sister" and "my sister's name is Anna" name her
     for end in names.end(token):
         if end.named and end.name.startswith(f"{owner.name}'s ") and noun not in ("family", "baby"):
             phrase = end.name[len(owner.name) + 3 :]
@@ -94,6 +96,8 @@ def _office(token: Token, owner: End | None, named: End, names: Names) -> Iterat
             for noun in child.children:
                 owner = owner or next((e for e in names.end(noun) if e.named), None)
     office = token.lower_
+    if office in words.KIN:
+        return
     if office in words.VAGUE or not office.isalpha():
         return
     if owner is not None and owner.label in ("ORG", "GPE", "WORK_OF_ART"):

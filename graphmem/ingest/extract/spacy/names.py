@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from graphmem.errors import InvalidEntityName
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc, Span, Token
 
 _MAX_WORDS = 6
+_QUOTED = re.compile(r'"([A-Z][^"\n]{2,60}?)[,.!]?"')
 _LETTERS = re.compile(r"[^\W\d_]")
 
 
@@ -68,8 +69,16 @@ class Names:
         self.speaker = End(speaker, "person", named=True, role="speaker") if speaker else None
         self.addressee = End(addressee, "person", named=True, role="addressee") if addressee else None
         self._entity_at: dict[int, Span] = {t.i: e for e in doc.ents for t in e}
+        for quoted in _QUOTED.finditer(doc.text):
+            span = doc.char_span(quoted.start(1), quoted.end(1), label="WORK_OF_ART", alignment_mode="contract")
+            if span is not None:
+                self._entity_at.update({t.i: span for t in span})
         self._full: dict[str, End] = {}
         self.title = self._title_end(title) if title else None
+        self._title_at: set[int] = set()
+        self._title_nouns: set[str] = set()
+        if self.title and not speaker:
+            self._find_title(self.title.name)
         self._learn_full_names()
 
     def _learn_full_names(self) -> None:
@@ -90,12 +99,24 @@ class Names:
         key = canonical(name)
         for entity in self.doc.ents:
             text = canonical(entity.text)
-            if entity.label_ in words.ENTITY_TYPES and (text == key or key in text or (len(text) > 4 and text in key)):
+            if entity.label_ in words.ENTITY_TYPES and (key in text or set(text.split()) <= set(key.split())):
                 return self._checked(name, words.ENTITY_TYPES[entity.label_], named=True, label=entity.label_)
-        return self._checked(name, "concept", named=True)
+        pronoun = self.doc[0].lower_ if len(self.doc) else ""
+        return self._checked(name, "person" if pronoun in words.THIRD_PERSON else "concept", named=True)
+
+    def _find_title(self, title: str) -> None:
+        """Note where the title stands in the text, and which nouns can mean it: "the journal"."""
+        for match in re.finditer(re.escape(title), self.doc.text):
+            span = self.doc.char_span(match.start(), match.end(), alignment_mode="expand")
+            self._title_at.update(t.i for t in span or ())
+        first = next(self.doc.sents, ())
+        self._title_nouns = {t.lower_ for t in first if t.dep_ == "attr" and t.pos_ == "NOUN"}
+        self._title_nouns.add(title.split()[-1].lower())
 
     def _checked(self, name: str, kind: str, *, named: bool, label: str = "") -> End | None:
-        name = re.sub(r"^(?:the|a|an)\s+(?=\S)|'s?$", "", name.strip(" \"'.,;:!?()-–—"), flags=re.IGNORECASE)
+        name = re.sub(r"^(?:the|a|an)\s+(?=\S)", "", name.strip(" \"'.,;:!?()-–—"), flags=re.IGNORECASE)
+        if "- " in name or name.count('"') == 1:
+            return None  # the parser cut through something
         try:
             shown, key = require_name(name, self.ontology.short_names)
         except InvalidEntityName:
@@ -118,7 +139,8 @@ class Names:
 
     def _of_entity(self, span: Span) -> End | None:
         """Return the end that a name found by the recogniser stands for."""
-        text = re.sub(r"['’]s?$", "", span.text).strip()
+        owns = span[-1].tag_ == "POS" and span[-1].head.dep_ == "poss"  # "Luigi's" alone is a name
+        text = (span[:-1] if owns and len(span) > 1 else span).text.strip()
         if (known := self._participant(text)) is not None:
             return known
         if span.label_ not in words.ENTITY_TYPES or not re.search(r"[A-Z0-9]", text):
@@ -132,10 +154,24 @@ class Names:
             return self._full[text]
         return self._checked(text, words.ENTITY_TYPES[span.label_], named=True, label=span.label_)
 
-    def named(self, sentence: Span) -> list[End]:
-        """Return the proper names of a sentence, in order, each once."""
-        ends = (self._of_entity(e) for e in sentence.ents)
-        return list({end.name: end for end in ends if end is not None}.values())
+    def proper(self, token: Token) -> End | None:
+        """Return the proper name that a token is part of."""
+        span = self._entity_at.get(token.i)
+        return self._of_entity(span) if span is not None else None
+
+    def word(self, token: Token) -> Iterator[End]:
+        """Yield a word as the name of a thing, whatever the tagger took it for."""
+        if (end := self.proper(token) or self._checked(token.text, "concept", named=True)) is not None:
+            yield end
+
+    def named(self, sentence: Span) -> dict[End, int]:
+        """Return the proper names of a sentence, in order, with the position of the first token of each."""
+        spans = {s.start: s for t in sentence if (s := self._entity_at.get(t.i))}
+        found: dict[End, int] = {}
+        for start, span in spans.items():
+            if (end := self._of_entity(span)) is not None:
+                found.setdefault(end, start)
+        return found
 
     def ends(self, token: Token) -> Iterator[End]:
         """Yield what a noun phrase and those joined to it by "and" stand for."""
@@ -196,6 +232,10 @@ class Names:
         return None
 
     def _noun(self, token: Token) -> End | None:
+        if token.i in self._title_at:
+            return self.title
+        if self.title and token.lower_ in self._title_nouns and [c.lower_ for c in token.children if c.dep_ != "prep"] == ["the"]:
+            return replace(self.title, certainty=0.6)
         span = self._entity_at.get(token.i)
         if span is not None and span.label_ in words.QUANTITIES and span.root == token:
             return None
@@ -205,23 +245,27 @@ class Names:
             return known
         if token.pos_ not in ("NOUN", "PROPN", "VERB", "ADJ"):
             return None
-        if token.lower_ in words.RELATIONAL:
+        if token.lemma_.lower() in words.RELATIONAL:
             return self._relative(token)
         return self._common(token)
 
     def _relative(self, token: Token) -> End | None:
         """Return "Anna's sister" for "my sister"; a sister of nobody is nobody, and of "my sister Ida" Ida has the name."""
-        kind = "person" if token.lower_ in words.KIN else "concept"
+        noun = token.lemma_.lower()
+        kind = "person" if noun in words.KIN else "concept"
         for child in token.children:
             if child.dep_ in ("appos", "compound") and child.pos_ == "PROPN" and (span := self._entity_at.get(child.i)):
                 return self._of_entity(span)
         owner = self.owner(token)
-        if owner is not None:
-            phrase = " ".join(t.lower_ for t in self._modified(token))
-            return End(f"{owner.name}'s {phrase}", kind, named=True, certainty=min(owner.certainty, 0.9))
+        if owner is not None and not (noun in words.SEVERAL and token.tag_ == "NN"):
+            return End(f"{owner.name}'s {self.phrase(token)}", kind, named=True, certainty=min(owner.certainty, 0.9))
         if any(c.dep_ == "poss" for c in token.children):
             return None
         return self._common(token)
+
+    def phrase(self, token: Token) -> str:
+        """Return a noun with its modifiers in lower case: "home country"."""
+        return " ".join(t.lower_ for t in self._modified(token))
 
     def _modified(self, token: Token) -> list[Token]:
         """Return a noun with the words before it that tell which one it is."""
@@ -229,8 +273,9 @@ class Names:
         for child in token.lefts:
             if child.dep_ == "compound" or (child.dep_ == "nmod" and child.pos_ in ("NOUN", "PROPN")):
                 kept += [*(t for t in child.subtree if t.pos_ in ("NOUN", "PROPN", "ADJ", "VERB")),]
-            elif child.dep_ == "amod" and child.lower_ not in words.EVALUATIVE and child.text.isalpha() and child.tag_ not in ("JJR", "JJS"):
-                kept.append(child)
+            elif child.dep_ == "amod" and child.lower_ not in words.EVALUATIVE and child.tag_ not in ("JJR", "JJS"):
+                parts = list(child.subtree)  # "peer-reviewed" is three tokens
+                kept += parts if len(parts) < 5 and all(t.text.isalpha() or t.text == "-" for t in parts) else [child]
         kept.sort(key=lambda t: t.i)
         return kept
 
@@ -246,12 +291,12 @@ class Names:
         if token.lower_ in words.NEVER_HEADS or (token.lower_ in words.VAGUE and not before & {"NOUN", "PROPN"}):
             return None
         determiners = {c.lower_ for c in token.children if c.dep_ in ("det", "amod")}
-        if determiners & {"such", "no", "any"} or (determiners & {"this", "that", "these", "those"} and not before):
+        if determiners & {"such", "no", "any"}:
             return None
         first, last = kept[0].i, kept[-1].i
         inner = self.doc[first : last + 1]
         proper = all(t.pos_ == "PROPN" for t in kept)
-        text = inner.text if len(inner) <= _MAX_WORDS and not any(t.dep_ == "punct" and t.text != "-" for t in inner) else " ".join(t.text for t in kept)
+        text = inner.text if len(inner) <= _MAX_WORDS and all(t in kept for t in inner) else " ".join(t.text for t in kept)
         if proper and text[0].isupper():
             return self._checked(text, "concept", named=not kept[0].is_sent_start or len(kept) > 1)
         if inside is not None:

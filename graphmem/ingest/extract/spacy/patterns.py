@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.clauses import Clause
+from graphmem.ingest.extract.spacy.clauses import Clause, is_bare
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.relations import Statement, is_state, verb_form
 
@@ -72,7 +72,8 @@ def _telling(clause: Clause, token: Token) -> bool:
     lemma = clause.verb.lemma_.lower()
     if lemma in words.EMPTY_VERBS:
         return False
-    if lemma in words.LIKING and any(c.lower_ in ("the", "this", "that", "these", "those") for c in token.children):
+    shown = {c.lower_ for c in token.children if c.dep_ == "det"}
+    if shown & {"this", "that", "these", "those"} and not clause.past or (lemma in words.LIKING and "the" in shown):
         return False  # of what was just shown or told
     return not (lemma == "have" and clause.past and token.lower_ not in words.OCCASIONS)
 
@@ -83,6 +84,9 @@ def _has_got(clause: Clause) -> bool:
 
 def _activity(token: Token, names: Names) -> Iterator[End]:
     """Yield what "hiking", "reading books" name."""
+    if (title := names.proper(token)) is not None:
+        yield title
+        return
     objects = [e for t in objects_of(token, "dobj") for e in names.end(t)]
     if any(True for _ in objects_of(token, "dobj")) and not objects:
         return
@@ -102,6 +106,8 @@ def _prepositions(clause: Clause, names: Names) -> Iterator[Statement]:
         if len(objects) != 1 or (not simple and objects[0].pos_ != "PROPN" and not objects[0].ent_type_):
             return
         middle = f"_{objects[0].lower_}" if simple else ""
+        if simple and (lemma in words.LIKING or simple[0].lower_ in words.MEASURES or lemma == "have" and is_state(clause)):
+            return
     sources = [(verb, "")] + ([(objects[0], middle)] if middle else [])
     for head, _ in sources:
         for word, noun in prepositions(head):
@@ -140,7 +146,7 @@ def _well_known(clause: Clause, subject: End, names: Names) -> Iterator[Statemen
 
 def _workplace(noun: Token, names: Names) -> Iterator[End]:
     for end in names.end(noun):
-        unknown = end.named and end.label in ("", "PRODUCT") and noun.pos_ == "PROPN"
+        unknown = end.named and end.label != "PERSON" and noun.pos_ == "PROPN"  # small models take firms for places
         if end.label == "ORG" or (not end.role and (unknown or noun.lower_ in words.WORKPLACES)):
             yield End(end.name, "organization", end.named, end.certainty, end.label)
 
@@ -167,7 +173,7 @@ def _job(clause: Clause, names: Names) -> Iterator[Statement]:
     if lemma in ("quit", "leave") and clause.past:
         for token in objects_of(verb, "dobj"):
             for end in names.end(token):
-                if end.label == "ORG":
+                if end.label == "ORG" and not end.role:
                     yield Statement("works_at", end, ended=True, explicit=True)
 
 
@@ -214,7 +220,8 @@ def _partner(clause: Clause, names: Names) -> Iterator[Statement]:
 
 def _birth(clause: Clause, names: Names) -> Iterator[Statement]:
     if clause.verb.lower_ == "born":
-        for word, noun in prepositions(clause.verb):
+        raised = [v for v in clause.verb.conjuncts if v.lower_ in ("raised", "educated")]  # "born and raised in"
+        for word, noun in (pair for v in (clause.verb, *raised) for pair in prepositions(v)):
             if word in ("in", "at", "near"):
                 yield from (Statement("born_in", t, explicit=True, timeless=True) for t in _place(noun, names))
 
@@ -241,6 +248,7 @@ def _choice(clause: Clause, names: Names) -> Iterator[Statement]:
     objects = [e for t in objects_of(verb, "dobj") for e in names.ends(t)]
     after = [(w, e) for head in (verb, *objects_of(verb, "dobj")) for w, n in prepositions(head) for e in names.end(n)]
     if lemma in ("switch", "migrate", "convert") and clause.past:
+        after += [("to", end) for t in objects_of(verb, "xcomp") if is_bare(t) for end in names.word(t)]
         for word, end in after:
             if word in ("from", "to") and end.kind not in ("person", "location"):
                 yield Statement("uses", end, ended=word == "from", explicit=True)
@@ -270,12 +278,8 @@ def _is_a(clause: Clause, subject: End, token: Token, names: Names) -> Iterator[
     """Yield is_a, kinship ("Ida is my sister"), an office ("the CEO of Acme"), a favourite, a budget."""
     head = clause.subjects[0] if clause.subjects else None
     favourite = head is not None and any(c.lower_ in ("favorite", "favourite", "preferred") for c in head.children)
-    if favourite and head is not None:
-        owner = names.owner(head)
-        if owner is not None:
-            yield from (Statement("prefers", t, explicit=True, source=owner) for t in names.ends(token))
-        return
-    if head is not None and head.lower_ == "budget" and token.ent_type_ in words.AMOUNTS:
+    if head is not None and (favourite or head.lower_ in ("name", "budget")):
+        yield from _of_whose(head, token, names, favourite=favourite)
         return
     owner = names.owner(token)
     if owner is not None and token.lower_ in words.RELATIONAL:
@@ -302,6 +306,32 @@ def _is_a(clause: Clause, subject: End, token: Token, names: Names) -> Iterator[
             yield Statement("is_a", target)
 
 
+def _of_whose(head: Token, token: Token, names: Names, *, favourite: bool) -> Iterator[Statement]:
+    """Yield what "my favourite food is …", "my sister's name is …", "Apollo's budget is …" say of the owner."""
+    owner = names.owner(head)
+    if favourite and owner is not None:
+        for target in names.ends(token):
+            fact = f"{owner.name}'s favourite {names.phrase(head)} is {target.name}."
+            yield Statement("prefers", target, explicit=True, source=owner, fact=fact)
+    elif head.lower_ == "name":
+        relative = next((c for c in head.children if c.dep_ == "poss" and c.lemma_.lower() in words.RELATIONAL), None)
+        whose = names.owner(relative) if relative is not None else None
+        if relative is not None and whose is not None:
+            for target in names.end(token):
+                noun = relative.lemma_.lower()
+                fact = f"{whose.name}'s {noun} is called {target.name}."
+                yield Statement(f"has_{noun}", target, explicit=True, source=whose, fact=fact)
+    elif owner is not None and owner.named and token.ent_type_ in words.AMOUNTS:
+        amount = token.doc[token.left_edge.i : token.i + 1].text
+        yield Statement(
+            "has_budget",
+            End(amount, "concept", named=True),
+            explicit=True,
+            source=owner,
+            fact=f"{owner.name}'s budget is {amount}.",
+        )
+
+
 def _office(token: Token) -> bool:
     return any(w in ("of", "at") for w, _ in prepositions(token))
 
@@ -316,6 +346,11 @@ def _is_so(subject: End, token: Token, names: Names) -> Iterator[Statement]:
             yield Statement("is", End(word, kind, named=False))
     elif word in words.PROJECT_STATUSES and subject.named:
         yield Statement("has_status", End(word, kind, named=False), explicit=True)
+    for child in token.children:
+        if child.dep_ == "prep" and f"{word}_{child.lower_}" in words.ADJECTIVE_RELATIONS:
+            for verb in child.children:
+                if verb.dep_ == "pcomp":
+                    yield from (Statement(f"is_{word}_{child.lower_}", t) for t in _activity(verb, names))
     for preposition, noun in prepositions(token):
         if f"{word}_{preposition}" in words.ADJECTIVE_RELATIONS:
             yield from (Statement(f"is_{word}_{preposition}", t) for t in names.ends(noun) if not t.role)

@@ -34,6 +34,13 @@ _GREETING = (
     r"evening|to (?:see|hear from) you)|bye|man|dude|totally agree|i (?:totally |completely )?agree"
 )
 _DASH = re.compile(r"\s+[-–—]+\s+|—|\s*\.{3,}\s*|…")
+# "Lost my job": the parser takes these for nouns or orders
+_NO_SUBJECT = re.compile(
+    r"^((?:Just|Finally|Also|Recently|Even)\s+)?((?:[Gg]ot|[Ll]ost|[Qq]uit|[Ll]eft|[Ww]ent|[Bb]ought|[Mm]oved|[Jj]oined|[Bb]een(?=\s+(?:to|\w+ing)\b)))"
+    r"\b(?!\s+(?:me|us|you|it)\b)(?=\s+\w)"
+)
+_JOINED = re.compile(r" - (it|i|we|he|she|they|that|this|there|you|my|so)(?=[ '])", re.IGNORECASE)
+_NAMED = re.compile(r"(?<=[^.!?] )(?!I\b)[A-Z]|^(?!(?:[WDAHIC][a-z']*|Should|Get|Got|So|Any|Or|And|Sounds?|You|Right|Really|Must)\b)[A-Z][a-z]")
 _BETWEEN = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+")
 
 
@@ -72,12 +79,24 @@ def prose(text: str, participants: Iterable[str] = (), *, message: bool = True) 
     opening = re.compile(rf"^(?:(?:(?:{_GREETING})\b|{called}(?!\w))[,!.;\s]*(?=[\s,!.;]|$)[,!.;\s]*)*(?:(?<=[,!.;\s])|$)", re.I)
     closing = re.compile(rf",\s*(?i:{called})(?=\s*[.!?]*$)")
     kept: list[str] = []
-    for part in _BETWEEN.split(_DASH.sub(" - ", text)):
+    for part in _BETWEEN.split(_JOINED.sub(_begin, _DASH.sub(" - ", text))):
         body = re.sub(r"\s+", " ", part).strip()
         body = closing.sub("", opening_cut(opening, body))
+        if body.endswith("?") and not _NAMED.search(body):
+            continue  # asks, and names nothing: not worth a parse
+        body = _NO_SUBJECT.sub(_with_subject, body)
         if re.search(r"\w\s+\S*\w", body):
             kept.append(body if body[-1] in ".!?" else f"{body}.")
     return " ".join(kept)
+
+
+def _with_subject(match: re.Match[str]) -> str:
+    adverb, verb = match[1] or "", match[2].lower()
+    return f"I {'have ' if verb == 'been' else ''}{adverb.lower()}{verb}"
+
+
+def _begin(match: re.Match[str]) -> str:
+    return f". {match[1].capitalize()}"
 
 
 def opening_cut(opening: re.Pattern[str], sentence: str) -> str:

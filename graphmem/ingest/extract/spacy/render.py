@@ -20,7 +20,7 @@ _LEFT_OUT = frozenset("intj cc advcl parataxis relcl punct dep ccomp csubj mark 
 _MAX_TOKENS = 40
 _FIRST_OR_SECOND = words.FIRST_PERSON | words.SECOND_PERSON
 _KEEPING = frozenset("since until till by before after from to around".split())
-_AMBIGUOUS = frozenset("it they them their this that these those".split())
+_DANGLING = re.compile(r"(?:\s+(?:for|of|with|in|to|and|or|by|about|at|from|but|as|like))+$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,9 @@ def sentence(clause: Clause, subject: End, names: Names, dates: Dates) -> str:
     tokens = _tokens(clause)
     head = clause.subjects[0] if clause.subjects else None
     inside = {t.i for t in head.subtree} | {t.i for c in head.conjuncts for t in c.subtree} if head else set[int]()
+    if clause.verb.i in inside:  # a relative clause: its antecedent is its subject
+        inside -= {t.i for t in clause.chain[0].subtree}
+        tokens = [t for t in tokens if t.tag_ not in ("WP", "WDT")]
     start = head.i if head else clause.chain[0].i
     front = [t for t in tokens if t.i < start and t.i not in inside and (t.i in dates.at or t.i + 1 in dates.at)]
     body = [t for t in tokens if t.i not in inside and t.i > start] if head else tokens
@@ -49,10 +52,14 @@ def sentence(clause: Clause, subject: End, names: Names, dates: Dates) -> str:
         body.pop(0)  # "So," and "Well,"
     finite = _finite(body, clause)
     pieces = [subject.name]
+    if clause.passive and not any(t.dep_ == "auxpass" for t in body):
+        pieces.append("was")
     for token in (*body, *front):
         piece = _piece(token, subject, names, dates, finite=token is finite)
         if piece is None:
             continue
+        if token.text == "-" and token.whitespace_ and pieces[-1] != subject.name:
+            break
         if piece.startswith("n't") or piece.startswith("'") or piece in (",", ".", ";", ":") or (
             token.i > 0 and not token.nbor(-1).whitespace_ and (token.text == "-" or token.nbor(-1).text == "-")
         ):
@@ -60,6 +67,7 @@ def sentence(clause: Clause, subject: End, names: Names, dates: Dates) -> str:
         else:
             pieces.append(piece)
     text = re.sub(r"\s+", " ", " ".join(pieces)).strip(" ,;:-")
+    text = _DANGLING.sub("", text)
     return f"{text[:1].upper()}{text[1:]}."
 
 

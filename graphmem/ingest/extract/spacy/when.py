@@ -90,7 +90,7 @@ class Period:
                 continue
             word = token.nbor(-1).lower_ if token.i > clause.verb.sent.start else ""
             if word in ("until", "till") or (word in ("to", "-", "–") and begin):
-                until = until or (span.begin if span.grain == "day" else span.until)
+                until = until or span.begin
             elif word not in ("before", "after", "by", "than", "of") and begin is None:
                 begin = span.begin
                 running = word != "since" and span.grain not in ("hour", "day") and span.until > reference

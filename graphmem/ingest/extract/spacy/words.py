@@ -62,8 +62,8 @@ PETS = _words("dog cat puppy kitten pup pet hamster horse rabbit parrot turtle p
 RELATIONAL = frozenset(KIN) | PETS
 PARTNERS = _words("boyfriend girlfriend partner")
 SPOUSES = _words("husband wife spouse")
-EVERYBODYS = _words("friend kid child baby parent student family teammate")
-"""Relatives who come in the plural or change: "my friend" of two messages need not be the same one."""
+SEVERAL = _words("friend kid child baby student teammate colleague coworker cousin neighbor neighbour teacher doctor")
+"""Of these one has several: "my friend" of two messages need not be the same one, "my friends" are."""
 
 VAGUE = _words(
     """thing things stuff something anything everything nothing someone somebody anyone anybody everyone everybody nobody
@@ -76,7 +76,7 @@ VAGUE = _words(
     side top bottom middle rest whole half number amount level opportunity opportunities experience experiences
     memory memories journey support strength courage hope faith trust effort progress impact power attention
     favor favour plan plans goal goals stuff self people person guy guys folk folks man men woman women
-    choice option options decision decisions view perspective passion inspiration motivation energy vibe vibes spirit
+    choice option options decision decisions view perspective passion inspiration motivation energy vibe vibes spirit hello
     change changes work job jobs result results success bond connection reminder challenge challenges struggle struggles
     here there home outside inside this that these those who what which it they them him her he she we i you me us
     mine yours hers ours theirs itself myself yourself himself herself ourselves themselves yay wow oh hey hi hello thanks
@@ -85,9 +85,10 @@ VAGUE = _words(
     smile smiles laugh peace happiness comfort comfortable room space sound shot edge key focus track break mistake
     pressure stress excitement touchstone piece pieces bits set sides minutes hours weeks months years nights mornings
     kick boost hit miss clue cup say meaning value role story stories detail details picture pic photo photos pics
-    opinion thumb thumbs beauty pride doubt doubts interest feedback comment insight insights lesson lessons nature
+    opinion thumb thumbs beauty pride doubt doubts interest feedback comment insight insights lesson lessons
     process situation circumstance area field aspect set-up setup stage phase balance sight scene
-    trouble control dream dreams connections path paths leads lead color colors colour colours roots emotion emotions
+    mon tue tues wed thu thur thurs fri sat sun monday tuesday wednesday thursday friday saturday sunday
+    back spot ambition ambitions trouble control dream dreams connections path paths leads lead color colors colour colours roots emotion emotions
     freedom confidence growth creativity importance benefit benefits trick ability skills skill""",
 )
 """Nouns and fillers that are no entity by themselves; they still are with a noun before them ("dance floor plan")."""
@@ -111,13 +112,14 @@ EMPTY_VERBS = _words(
     """think feel seem sound hope guess bet agree thank mean wish wonder suppose let imagine wait matter happen
     appreciate admire tell ask understand realize realise notice forget hear know say look believe doubt mind fit
     deserve cheer congratulate inspire encourage remind motivate impress surprise bring become stay remain go_on
-    turn keep hold put set depend rock blow strike hit catch cause let's talk chat speak glad care cherish
+    turn keep hold put set depend rock blow strike hit catch remember realise cause let's talk chat speak glad care cherish
     treasure value face handle deal stand capture reflect express embrace support allow enable check""",
 )
 """Verbs that give a fact only with a named object."""
 
 NEVER_VERBS = _words(
-    "seem sound guess bet thank mean wish wonder suppose let imagine wait matter happen agree hope think hear feel"
+    "seem sound guess bet thank mean wish wonder suppose let imagine wait matter happen agree hope think hear feel "
+    "tell ask say remind congratulate"
 )
 """Verbs that give no fact at all."""
 
@@ -168,7 +170,7 @@ CONCEPT_AFTER: Mapping[str, frozenset[str]] = {
     "as": _words("work volunteer serve train"),
     "from": _words("graduate come move recover suffer retire resign"),
     "of": _words("consist dream die"),
-    "into": _words("move"),
+    "into": _words("move look get"),
 }
 """Preposition → verbs after which a common noun is worth naming; after others only a named thing is."""
 PREPOSITIONS = frozenset(CONCEPT_AFTER) | _words("by near against under over across via onto toward towards along around")
