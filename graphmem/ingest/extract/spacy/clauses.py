@@ -99,6 +99,19 @@ def helpers(verb: Token) -> list[Token]:
     return [child for child in verb.children if child.dep_ in ("aux", "auxpass")]
 
 
+def shared_helpers(verb: Token) -> list[Token]:
+    """Return the auxiliaries of a verb, or those that it shares: "I'm packing and leaving", "was built and sold"."""
+    own = helpers(verb)
+    if own or verb.dep_ != "conj" or verb.head.tag_ != verb.tag_ or verb.tag_ not in ("VBG", "VBN") or subjects_of(verb):
+        return own
+    return shared_helpers(verb.head)
+
+
+def _is_passive(verb: Token) -> bool:
+    aux = shared_helpers(verb)
+    return any(a.dep_ == "auxpass" for a in aux) or (verb.tag_ == "VBN" and not aux and verb.dep_ in ("acl", "relcl"))
+
+
 def negation(verb: Token) -> bool:
     """Tell whether a verb is denied, by "not", "never", "hardly" or "no" before its object."""
     for child in verb.children:
@@ -129,7 +142,7 @@ def _inherited(verb: Token) -> tuple[list[Token], float] | None:
     """Return (subjects, certainty) that a verb without a subject takes from what it hangs on; None if from nothing."""
     if verb.dep_ == "conj" and verb.head.pos_ in ("VERB", "AUX"):
         head = verb.head
-        if head.dep_ in ("xcomp", "pcomp", "csubj") or negation(head) or _unreal(head) or verb.tag_ in ("VB", "VBG"):
+        if head.dep_ in ("xcomp", "pcomp", "csubj") or negation(head) or _unreal(head) or verb.tag_ == "VB":
             return None  # a conjunct of a complement is read with the complement
         own = subjects_of(head)
         if own:
@@ -140,6 +153,8 @@ def _inherited(verb: Token) -> tuple[list[Token], float] | None:
         if verb.dep_ == "acl" and (verb.tag_ != "VBN" or verb.lemma_ in ("call", "name")):
             return None
         copula = head.head
+        if verb.dep_ == "relcl" and verb.lemma_ == "be" and any(c.lower_ == "which" for c in verb.children):
+            return None  # as often as not of the whole sentence
         if head.dep_ == "attr" and copula.lemma_ == "be" and not negation(copula) and not _unreal(copula):
             return subjects_of(copula), 0.9
         return [head], 0.9
@@ -156,7 +171,7 @@ def _says_i(verb: Token) -> bool:
 
 def _finite(verb: Token) -> Clause | None:
     """Read the clause of a finite verb, or None if it states nothing."""
-    if verb.tag_ in ("VB", "VBG") and not helpers(verb) or any(a.lower_ == "to" for a in helpers(verb)):
+    if (verb.tag_ in ("VB", "VBG") and not shared_helpers(verb)) or any(a.lower_ == "to" for a in helpers(verb)):
         return None
     found = subjects_of(verb)
     certainty = 1.0
@@ -209,7 +224,7 @@ def _standing(verb: Token) -> float | None:
 def _with_tense(clause: Clause) -> Clause:
     """Add what the auxiliaries say: tense, negation, passive, "no longer", "going to"."""
     verb = clause.verb
-    aux = helpers(verb)
+    aux = shared_helpers(verb)
     lemmas = {a.lemma_.lower() for a in aux}
     tags = {a.tag_ for a in aux} | {verb.tag_}
     perfect = "have" in lemmas and verb.tag_ in ("VBN", "VBD", "VBG")
@@ -221,7 +236,7 @@ def _with_tense(clause: Clause) -> Clause:
         ongoing=clause.ongoing or (perfect and "had" not in {a.lower_ for a in aux}),
         negated=clause.negated or (negation(verb) and not over),
         ended=clause.ended or over,
-        passive=any(a.dep_ == "auxpass" for a in aux) or (verb.dep_ == "acl" and verb.tag_ == "VBN"),
+        passive=_is_passive(verb),
         stance=clause.stance or ("plans_to" if will else ""),
         offhand=will,
     )

@@ -105,7 +105,11 @@ def _office(token: Token, owner: End | None, named: End, names: Names) -> Iterat
     elif owner is None and token.dep_ in ("appos", "compound") and token.pos_ == "NOUN":
         for end in names.end(token):
             if not end.named and not end.role:
-                yield _edge(named, "is_a", end, f"{named.name} is a {end.name}.", COMMON)
+                yield _edge(named, "is_a", end, f"{named.name} is {_article(end.name)} {end.name}.", COMMON)
+
+
+def _article(noun: str) -> str:
+    return "an" if noun[:1].lower() in "aeiou" else "a"
 
 
 def _edge(source: End, relation: str, target: End, fact: str, confidence: float) -> ExtractedEdge:

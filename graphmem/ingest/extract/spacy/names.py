@@ -106,7 +106,8 @@ class Names:
 
     def _find_title(self, title: str) -> None:
         """Note where the title stands in the text, and which nouns can mean it: "the journal"."""
-        for match in re.finditer(re.escape(title), self.doc.text):
+        forms = [title, title.partition(",")[0]] if self.title and self.title.kind == "location" else [title]
+        for match in re.finditer("|".join(map(re.escape, forms)), self.doc.text):
             span = self.doc.char_span(match.start(), match.end(), alignment_mode="expand")
             self._title_at.update(t.i for t in span or ())
         first = next(self.doc.sents, ())
@@ -209,6 +210,8 @@ class Names:
             if others <= {self.title.name}:
                 return End(self.title.name, "person", named=True, certainty=0.7)
             return None
+        if self.speaker is None:
+            return None  # a document names too many to guess
         if start > 0:
             start = self.doc[start - 1].sent.start
         found: dict[str, End] = {}
@@ -305,5 +308,6 @@ class Names:
             text = f"{text} of {' '.join(t.text for t in self._modified(inside))}"
         if len(text.split()) > _MAX_WORDS:
             return None
-        cased = " ".join(w if w.isupper() and len(w) > 1 else w.lower() for w in text.split(" "))
-        return self._checked(text if any(t.pos_ == "PROPN" for t in kept) else cased, "concept", named=False)
+        if kept[0].is_sent_start and kept[0].pos_ != "PROPN" and not kept[0].is_upper:
+            text = text[0].lower() + text[1:]
+        return self._checked(text, "concept", named=False)

@@ -60,7 +60,7 @@ def _objects(clause: Clause, names: Names) -> Iterator[Statement]:
     for token in objects_of(verb, "dobj", "oprd"):
         for target in names.ends(token):
             if target.named or _telling(clause, token):
-                yield Statement("has" if _has_got(clause) else relation, target)
+                yield Statement("has" if _has_got(clause) else f"was_{relation}" if clause.passive else relation, target)
     if lemma in words.LIKING or lemma in ("go", "try", "practice", "practise", "start", "stop", "quit"):
         for token in objects_of(verb, "xcomp", "advcl"):
             if token.tag_ == "VBG" and (lemma != "go" or token.i == verb.i + 1):
@@ -272,6 +272,9 @@ def _copula(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
         yield from _is_a(clause, subject, token, names)
     for token in objects_of(clause.verb, "acomp", "oprd"):
         yield from _is_so(subject, token, names)
+    for word, noun in prepositions(clause.verb):
+        if word == "into" and subject.kind == "person":
+            yield from (Statement("is_into", t) for t in names.ends(noun) if not t.role)
 
 
 def _is_a(clause: Clause, subject: End, token: Token, names: Names) -> Iterator[Statement]:
@@ -282,6 +285,12 @@ def _is_a(clause: Clause, subject: End, token: Token, names: Names) -> Iterator[
         yield from _of_whose(head, token, names, favourite=favourite)
         return
     owner = names.owner(token)
+    favourites = ("favorite", "favourite")
+    if owner is not None and (token.lower_ in favourites or any(c.lower_ in favourites for c in token.children)):
+        noun = "" if token.lower_ in favourites else f" {names.phrase(token)}"
+        fact = f"{owner.name}'s favourite{noun} is {subject.name}."
+        yield Statement("prefers", subject, explicit=True, source=owner, fact=fact)
+        return
     if owner is not None and token.lower_ in words.RELATIONAL:
         if subject.named and subject.label == "PERSON":
             yield Statement(f"has_{token.lower_}", subject, explicit=True, source=owner)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
+from graphmem.ingest.extract.spacy.clauses import helpers
 from graphmem.text.dates import DateSpan, written
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ _LEFT_OUT = frozenset("intj cc advcl parataxis relcl punct dep ccomp csubj mark 
 _MAX_TOKENS = 40
 _FIRST_OR_SECOND = words.FIRST_PERSON | words.SECOND_PERSON
 _KEEPING = frozenset("since until till by before after from to around".split())
+_STANDING = frozenset("located based headquartered known called named situated".split())
 _DANGLING = re.compile(r"(?:\s+(?:for|of|with|in|to|and|or|by|about|at|from|but|as|like))+$")
 
 
@@ -53,7 +55,9 @@ def sentence(clause: Clause, subject: End, names: Names, dates: Dates) -> str:
     finite = _finite(body, clause)
     pieces = [subject.name]
     if clause.passive and not any(t.dep_ == "auxpass" for t in body):
-        pieces.append("was")
+        pieces.append("is" if clause.verb.lower_ in _STANDING else "was")
+    elif clause.verb.tag_ == "VBG" and len(clause.chain) == 1 and not helpers(clause.verb):
+        pieces.append("is")
     for token in (*body, *front):
         piece = _piece(token, subject, names, dates, finite=token is finite)
         if piece is None:

@@ -20,10 +20,13 @@ _DURATION = re.compile(
 )
 
 
-def dates_of(doc: Doc, reference: datetime) -> Dates:
-    """Return the dates of a parsed text by token; a bare weekday or month after "will" or "going to" lies ahead."""
+def dates_of(doc: Doc, reference: datetime, *, message: bool) -> Dates:
+    """Return the dates of a parsed text by token; a bare weekday or month after "will" or "going to" lies ahead.
+
+    A document counts only with those that name a year: nobody knows when it was written.
+    """
     at: dict[int, DateSpan] = {}
-    past = find_dates(doc.text, reference)
+    past = [d for d in find_dates(doc.text, reference) if message or re.search(r"\d{4}", d.text)]
     if not past:
         return Dates(at)
     ahead = {(d.start, d.end): d for d in find_dates(doc.text, reference, future=True)}
