@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
@@ -22,6 +22,7 @@ from graphmem.errors import InvalidInput
 from graphmem.ingest.records import digest, is_three_texts, is_triple_header, messages_of, reason_of, to_triple, to_turn
 from graphmem.ingest.split import front_matter_title, passages
 from graphmem.inputs import Document, Triple, Turn
+from graphmem.ontology import SHORT_NAMES
 
 Format = Literal["turns", "triples", "csv", "text", "markdown"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -79,6 +80,7 @@ class Source:
     size: int | None
     modified_at: datetime | None
     zone: tzinfo | None
+    short_names: Collection[str]
     lines: Iterator[tuple[int, bytes]] = field(repr=False)
     position: int = 0
 
@@ -92,7 +94,7 @@ class Source:
         rows = _csv_rows(self, refused) if self.format == "csv" else _json_lines(self, refused)
         for line, value in rows:
             try:
-                yield to_triple(value, self.zone)
+                yield to_triple(value, self.zone, self.short_names)
             except InvalidInput as error:
                 refused(Refused(self.name, line, reason_of(error)))
 
@@ -147,7 +149,12 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def open_source(
-    path: str | Path, *, form: Format | None = None, zone: tzinfo | None = None, stdin: IO[bytes] | None = None
+    path: str | Path,
+    *,
+    form: Format | None = None,
+    zone: tzinfo | None = None,
+    short_names: Collection[str] = SHORT_NAMES,
+    stdin: IO[bytes] | None = None,
 ) -> Generator[Source]:
     """Open a file for reading its records.
 
@@ -159,6 +166,8 @@ def open_source(
         What it holds; guessed from the suffix and the first lines where None.
     zone
         Time zone of times that state none; without it such a line is refused.
+    short_names
+        Canonical names of triples that may be shorter than three characters.
     stdin
         The stream that ``-`` stands for.
 
@@ -176,7 +185,7 @@ def open_source(
     if str(path) == "-":
         if stdin is None:
             raise InvalidInput("-: no standard input to read from")
-        yield _source("-", stdin, form, zone)
+        yield _source(Source("-", form or "text", None, None, zone, short_names, iter(())), stdin, guess=form is None)
         return
     try:
         stream = path.open("rb")
@@ -184,23 +193,22 @@ def open_source(
         raise InvalidInput(f"{path}: {error.strerror}") from error
     with stream:
         about = os.fstat(stream.fileno())
-        source = _source(path.name, stream, form, zone)
-        source.size, source.modified_at = about.st_size, datetime.fromtimestamp(about.st_mtime, UTC)
-        yield source
+        modified_at = datetime.fromtimestamp(about.st_mtime, UTC)
+        source = Source(path.name, form or "text", about.st_size, modified_at, zone, short_names, iter(()))
+        yield _source(source, stream, guess=form is None)
 
 
-def _source(name: str, stream: IO[bytes], form: Format | None, zone: tzinfo | None) -> Source:
-    source = Source(name, form or "text", None, None, zone, iter(()))
+def _source(source: Source, stream: IO[bytes], *, guess: bool) -> Source:
     lines = _read_lines(stream, source)
     head: list[tuple[int, bytes]] = []
     for numbered in lines:
         head.append(numbered)
         if numbered[0] == 1:
-            _check_text(name, numbered[1])
-        if form is not None or len(head) >= _LOOKED_AT:
+            _check_text(source.name, numbered[1])
+        if not guess or len(head) >= _LOOKED_AT:
             break
-    if form is None:
-        source.format = guess_format(name, [text.decode("utf-8", "replace") for _, text in head])
+    if guess:
+        source.format = guess_format(source.name, [text.decode("utf-8", "replace") for _, text in head])
     source.lines = chain(head, lines)
     return source
 
@@ -235,11 +243,13 @@ def guess_format(name: str, head: Sequence[str]) -> Format:
     known = _SUFFIXES.get(Path(name).suffix.lower(), FORMATS)
     if len(known) == 1:
         return known[0]
+    if head and head[0].strip() in ("{", "["):
+        raise InvalidInput(f"{name}: is JSON over several lines; one record a line is needed (jq -c '.[]' makes that)")
     for line in filter(None, (text.strip() for text in head)):
         if line[0] not in "{[":
             if known is not FORMATS:
                 continue
-            if is_triple_header(_split_row([line], _delimiter(line)) or []):
+            if is_triple_header(next(csv.reader([line], delimiter=_delimiter(line)))):
                 return "csv"
             return "markdown" if any(re.match(r"#{1,6} \S", text) for text in head) else "text"
         try:
@@ -252,8 +262,6 @@ def guess_format(name: str, head: Sequence[str]) -> Format:
         if is_three_texts(value):
             return "triples"
         raise InvalidInput(f"{name}: is a JSON array; one record a line is needed (jq -c '.[]' makes that)")
-    if head and head[0].lstrip()[:1] in ("{", "[") and len(head[0].strip()) < 3:
-        raise InvalidInput(f"{name}: is JSON over several lines; one record a line is needed (jq -c '.[]' makes that)")
     return known[0] if known is not FORMATS or (head and head[0].lstrip().startswith("{")) else "text"
 
 
@@ -306,7 +314,7 @@ def _csv_rows(source: Source, refused: Report) -> Iterator[tuple[int, object]]:
     lines = _texts(source, refused)
     number, header = next(lines, (1, ""))
     delimiter = _delimiter(header)
-    names = [name.strip().lower() for name in _split_row([header.strip()], delimiter) or []]
+    names = [name.strip().lower() for name in next(csv.reader([header.strip()], delimiter=delimiter), list[str]())]
     if not is_triple_header(names):
         reason = f"the header needs the columns subject, relation and object, found {', '.join(names)[:80] or 'none'}"
         refused(Refused(source.name, number, f"{reason}: nothing of this file was read"))

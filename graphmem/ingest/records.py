@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, date, datetime, tzinfo
 from hashlib import blake2b
 from typing import Any, cast
@@ -12,6 +12,7 @@ from typing import Any, cast
 from graphmem.errors import InvalidInput
 from graphmem.inputs import Document, Triple, Turn
 from graphmem.models import EdgeType, Scalar
+from graphmem.text.normalise import relation_name, require_name
 
 _TURN_NAMES: Mapping[str, tuple[str, ...]] = {
     "text": ("text", "content", "message", "body"),
@@ -136,12 +137,21 @@ def _plain(content: object) -> str:
     if not isinstance(content, list):
         return ""
     parts = cast("list[object]", content)
-    found = [cast("dict[str, Any]", part).get("text", "") if isinstance(part, dict) else part for part in parts]
+    found = [cast("dict[str, Any]", part).get("text") if isinstance(part, dict) else part for part in parts]
     return "\n".join(part for part in found if isinstance(part, str))
 
 
-def to_triple(value: object, zone: tzinfo | None) -> Triple:
+def to_triple(value: object, zone: tzinfo | None, short_names: Collection[str] = ()) -> Triple:
     """Read a triple from an object with its fields, by any of the names in use, or from a list of three texts.
+
+    Parameters
+    ----------
+    value
+        The object or list.
+    zone
+        Time zone of times that state none.
+    short_names
+        Canonical names that may be shorter than three characters.
 
     Raises
     ------
@@ -166,7 +176,20 @@ def to_triple(value: object, zone: tzinfo | None) -> Triple:
     if fields.get("edge_type", kinds[0]) not in kinds:
         raise InvalidInput(f"edge_type: {fields['edge_type']!r} is none of {', '.join(kinds)}")
     _set_times(fields, zone)
-    return Triple(**fields, metadata={**_scalars(data), **metadata})
+    triple = Triple(**fields, metadata={**_scalars(data), **metadata})
+    _check(triple, short_names)
+    return triple
+
+
+def _check(triple: Triple, short_names: Collection[str]) -> None:
+    """Refuse here, where the line is known, what the memory would refuse."""
+    _, subject = require_name(triple.subject, short_names)
+    _, target = require_name(triple.object, short_names)
+    relation_name(triple.relation)
+    if subject == target and triple.subject_type == triple.object_type:
+        raise InvalidInput(f"object: {triple.object!r:.80} is the subject, too")
+    if triple.valid_from and triple.valid_to and triple.valid_to < triple.valid_from:
+        raise InvalidInput(f"valid_to: {triple.valid_to} lies before valid_from, {triple.valid_from}")
 
 
 def _set_times(fields: dict[str, Any], zone: tzinfo | None) -> None:

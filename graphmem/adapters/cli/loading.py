@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -57,8 +57,10 @@ def ingest(
 ) -> None:
     """Take in conversations, documents and triples."""
     from graphmem.ingest.read import find_files
+    from graphmem.parts import choose_ontology
 
-    load = _Load(find_files(files), _format(format_), _zone(timezone))
+    short_names = choose_ontology(session.settings).short_names
+    load = _Load(find_files(files), _format(format_), _zone(timezone), short_names)
     with session.open(extractor=extractor, make=True) as memory:
         try:
             with _progress_bar(session.out, load) as tell:
@@ -98,6 +100,7 @@ class _Load:
     paths: Sequence[Path]
     format: Format | None
     zone: tzinfo | None
+    short_names: Collection[str]
     reports: list[LoadReport] = field(default_factory=list["LoadReport"])
     refused: list[Refused] = field(default_factory=list["Refused"])
     refused_count: int = 0
@@ -133,7 +136,9 @@ class _Load:
 
         for path in self.paths:
             try:
-                opened = open_source(path, form=self.format, zone=self.zone, stdin=sys.stdin.buffer)
+                opened = open_source(
+                    path, form=self.format, zone=self.zone, short_names=self.short_names, stdin=sys.stdin.buffer
+                )
                 source = opened.__enter__()
             except InvalidInput as error:
                 refuse(Refused(path.name, 1, str(error).removeprefix(f"{path.name}: ")))

@@ -82,7 +82,8 @@ def run_demo(out: Output, *, store: str | None, keep: bool, settings: Settings) 
             tour.show_history()
             tour.ask_earlier(EARLIER)
             tour.show_context()
-        tour.say_what_next(url if store is not None or keep else None)
+        lasts = keep or (store is not None and not store.startswith("memory:"))
+        tour.say_what_next(url if lasts else None)
 
 
 @contextmanager
@@ -211,8 +212,8 @@ class _Tour:
         found = self._memory.recall(question.text, limit=_FACTS_ASKED, as_of=question.as_of).facts
         fits = [question.word in f"{fact.fact} {fact.source} {fact.target}".lower() for fact in found]
         self._say(question.text, style="bold")
-        mark = Text("   found    " if any(fits) else "   missing  ", "green" if any(fits) else "red")
-        self._out.line(mark + Text(f"a reader would say: {question.answer}", "dim"))
+        mark = ("   found    ", "green") if any(fits) else ("   missing  ", "red")
+        self._out.line(Text.assemble(mark, (f"a reader would say: {question.answer}", "dim")))
         enough = _FACTS_ASKED if any(fits) and not any(fits[:_FACTS_SHOWN]) else _FACTS_SHOWN
         quoted: set[str] = set()
         for number, fact in enumerate(found[:enough], 1):

@@ -1,0 +1,433 @@
+from __future__ import annotations
+
+import io
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from graphmem.errors import InvalidInput
+from graphmem.ingest.read import (
+    MAX_LINE_BYTES,
+    Format,
+    Refused,
+    find_files,
+    guess_format,
+    open_source,
+)
+from graphmem.inputs import Document, Triple, Turn
+
+
+def items_of(path: Path, **options: Any) -> tuple[list[Turn | Document], list[Refused]]:
+    refused: list[Refused] = []
+    with open_source(path, **options) as source:
+        return list(source.items(refused.append)), refused
+
+
+def triples_of(path: Path, **options: Any) -> tuple[list[Triple], list[Refused]]:
+    refused: list[Refused] = []
+    with open_source(path, **options) as source:
+        assert source.holds_triples
+        return list(source.triples(refused.append)), refused
+
+
+def written(folder: Path, name: str, *lines: object) -> Path:
+    path = folder / name
+    texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+    path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    return path
+
+
+def test_a_turn_has_all_its_fields(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        "chat.jsonl",
+        {
+            "text": "Hi",
+            "speaker": "Mara",
+            "role": "user",
+            "session_id": "s1",
+            "occurred_at": "2025-03-14T18:00:00+01:00",
+            "external_id": "t1",
+            "metadata": {"mood": "good"},
+        },
+    )
+
+    [turn], refused = items_of(path)
+
+    assert turn == Turn(
+        text="Hi",
+        speaker="Mara",
+        role="user",
+        session_id="s1",
+        occurred_at=datetime(2025, 3, 14, 17, tzinfo=UTC),
+        external_id="t1",
+        metadata={"mood": "good"},
+    )
+    assert refused == []
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "speaker", "role"),
+    [
+        ({"content": "Hi", "author": "Tom"}, "Hi", "Tom", None),
+        ({"content": "Hi", "name": "Tom", "role": "user"}, "Hi", "Tom", "user"),
+        ({"message": "Hi", "user": "Tom"}, "Hi", "Tom", None),
+        ({"role": "assistant", "content": "Hi"}, "Hi", None, "assistant"),
+        ({"role": "user", "content": [{"type": "text", "text": "Hi"}, {"type": "image_url"}]}, "Hi", None, "user"),
+        ({"type": "human", "content": "Hi"}, "Hi", None, "user"),
+        ({"type": "ai", "data": {"content": "Hi"}}, "Hi", None, "assistant"),
+    ],
+)
+def test_other_names_of_fields_are_understood(
+    tmp_path: Path, line: dict[str, Any], text: str, speaker: str | None, role: str | None
+) -> None:
+    [turn], _ = items_of(written(tmp_path, "chat.jsonl", line))
+
+    assert isinstance(turn, Turn)
+    assert (turn.text, turn.speaker, turn.role) == (text, speaker, role)
+
+
+def test_a_line_of_messages_is_a_session_of_turns(tmp_path: Path) -> None:
+    line = {"session_id": "s", "messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}
+
+    turns, refused = items_of(written(tmp_path, "chat.jsonl", line))
+
+    assert [(t.text, t.session_id) for t in turns if isinstance(t, Turn)] == [("a", "s"), ("b", "s")]
+    assert len({t.external_id for t in turns}) == 2
+    assert refused == []
+
+
+def test_a_turn_with_a_title_is_a_document(tmp_path: Path) -> None:
+    [item], _ = items_of(written(tmp_path, "pages.jsonl", {"title": "Rome", "text": "Rome is a city.", "speaker": "x"}))
+
+    assert isinstance(item, Document)
+    assert (item.title, item.metadata) == ("Rome", {"speaker": "x"})
+
+
+def test_unknown_scalar_fields_are_kept_as_metadata_and_nested_ones_are_left_out(tmp_path: Path) -> None:
+    [turn], _ = items_of(written(tmp_path, "chat.jsonl", {"text": "Hi", "channel": "ops", "reactions": [1]}))
+
+    assert turn.metadata == {"channel": "ops"}
+
+
+def test_turns_without_an_id_get_the_same_one_each_time_and_repeated_words_stay_apart(tmp_path: Path) -> None:
+    path = written(tmp_path, "chat.jsonl", {"text": "ok"}, {"text": "ok"})
+
+    first, _ = items_of(path)
+    second, _ = items_of(path)
+
+    assert [t.external_id for t in first] == [t.external_id for t in second]
+    assert len({t.external_id for t in first}) == 2
+
+
+def test_running_numbers_as_ids_don_t_collide_between_files(tmp_path: Path) -> None:
+    [one], _ = items_of(written(tmp_path, "a.jsonl", {"id": 1, "text": "a"}))
+    [other], _ = items_of(written(tmp_path, "b.jsonl", {"id": 1, "text": "b"}))
+
+    assert one.external_id != other.external_id
+
+
+def test_a_malformed_line_is_refused_with_its_number_and_the_others_are_kept(tmp_path: Path) -> None:
+    lines: list[object] = [{"text": f"line {n}"} for n in range(1, 11)]
+    lines[6] = '{"text": "line 7'
+
+    turns, refused = items_of(written(tmp_path, "chat.jsonl", *lines))
+
+    assert [t.text for t in turns] == [f"line {n}" for n in (1, 2, 3, 4, 5, 6, 8, 9, 10)]
+    assert [(r.source, r.line) for r in refused] == [("chat.jsonl", 7)]
+    assert refused[0].reason.startswith("not JSON: ")
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('{"text": ""}', "text: missing or empty"),
+        ('{"speaker": "Mara"}', "text: missing or empty"),
+        ('{"role": "assistant", "content": null}', "text: missing or empty"),
+        ("[1, 2]", "expected an object with text"),
+        ('{"text": "a", "occurred_at": "2025-03-14T18:00:00"}', "occurred_at: '2025-03-14T18:00:00' has no time zone"),
+        ('{"text": "a", "timestamp": "soon"}', "occurred_at: 'soon' is not a time"),
+        ('{"text": "a", "timestamp": 1741975200}', "occurred_at: 1741975200 is not a time"),
+        ('{"text": "a", "metadata": [1]}', "metadata: expected an object"),
+        ('{"text": "a", "metadata": {"x": {"y": 1}}}', "metadata.x"),
+        ('{"text": "a", "speaker": 1.5}', "speaker"),
+        ('{"text": "a", "score": NaN}', "not JSON: NaN"),
+        ("[" * 100_000, "not JSON"),
+    ],
+)
+def test_a_line_that_can_t_be_taken_says_why(tmp_path: Path, line: str, reason: str) -> None:
+    turns, [refused] = items_of(written(tmp_path, "chat.jsonl", {"text": "good"}, line, {"text": "good"}))
+
+    assert reason in refused.reason
+    assert refused.line == 2
+    assert len(turns) == 2
+
+
+def test_a_line_that_is_not_utf_8_and_one_that_is_too_long_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "chat.jsonl"
+    long = b'{"text": "' + b"a" * (MAX_LINE_BYTES + 10) + b'"}'
+    path.write_bytes(b'{"text": "a"}\n{"text": "caf\xe9"}\n' + long + b'\n{"text": "b"}')
+
+    turns, refused = items_of(path)
+
+    assert [t.text for t in turns] == ["a", "b"]
+    assert [(r.line, r.reason) for r in refused] == [(2, "not UTF-8 (byte 0xe9 at 14)"), (3, "longer than 4 MiB")]
+
+
+def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "chat.jsonl"
+    path.write_bytes(b'\xef\xbb\xbf{"text": "a"}\r\n')
+
+    assert [t.text for t in items_of(path)[0]] == ["a"]
+
+
+def test_naive_times_take_the_zone_that_is_given(tmp_path: Path) -> None:
+    path = written(
+        tmp_path, "chat.jsonl", {"text": "a", "date": "2025-07-01T12:00:00"}, {"text": "b", "date": "2025-07-01"}
+    )
+
+    turns, refused = items_of(path, zone=ZoneInfo("Europe/Berlin"))
+
+    assert [t.occurred_at for t in turns] == [
+        datetime(2025, 7, 1, 10, tzinfo=UTC),
+        datetime(2025, 6, 30, 22, tzinfo=UTC),
+    ]
+    assert refused == []
+
+
+def test_triples_of_json_lines_are_objects_or_lists(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        "facts.jsonl",
+        ["Rome", "capital of", "Italy"],
+        {"subject": "Ada", "predicate": "knows", "object": "Babbage", "confidence": 0.5, "note": "x"},
+    )
+
+    triples, refused = triples_of(path)
+
+    assert triples == [
+        Triple(subject="Rome", relation="capital of", object="Italy"),
+        Triple(subject="Ada", relation="knows", object="Babbage", confidence=0.5, metadata={"note": "x"}),
+    ]
+    assert refused == []
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_triples_of_csv_have_the_fields_of_the_header(tmp_path: Path, delimiter: str) -> None:
+    header = ["Subject", "Relation", "Object", "subject_type", "valid_from", "confidence", "source", "note"]
+    row = ["Ada", "works_at", '"Engines' + delimiter + ' Ltd"', "person", "1842-01-01", "0.9", "e1", ""]
+    path = written(tmp_path, "facts.csv", delimiter.join(header), delimiter.join(row))
+
+    [triple], refused = triples_of(path)
+
+    assert triple == Triple(
+        subject="Ada",
+        relation="works_at",
+        object=f"Engines{delimiter} Ltd",
+        subject_type="person",
+        valid_from=datetime(1842, 1, 1, tzinfo=UTC),
+        confidence=0.9,
+        source="e1",
+    )
+    assert refused == []
+
+
+def test_an_open_quote_in_csv_costs_its_own_line_only(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        "facts.csv",
+        "subject,relation,object,fact",
+        'Ada,knows,"Bob,x',
+        "Cid,knows,Dora,",
+        'Eve,knows,Fred,"two\nlines"',
+        "Gus,knows,Hilda,",
+    )
+
+    triples, refused = triples_of(path)
+
+    assert [t.subject for t in triples] == ["Cid", "Eve", "Gus"]
+    assert triples[1].fact == "two\nlines"
+    assert [r.line for r in refused] == [2]
+
+
+def test_a_csv_row_with_another_number_of_fields_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, "facts.csv", "subject,relation,object", "Ada,knows,Bob,Cid", "Ada,knows,Bob")
+
+    triples, [refused] = triples_of(path)
+
+    assert len(triples) == 1
+    assert str(refused) == "facts.csv, line 2: 4 fields, the header has 3"
+
+
+def test_a_csv_file_without_a_header_is_refused_as_a_whole(tmp_path: Path) -> None:
+    triples, [refused] = triples_of(written(tmp_path, "facts.csv", "Ada,knows,Bob", "Cid,knows,Dora"))
+
+    assert triples == []
+    assert "the header needs the columns subject, relation and object" in refused.reason
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"object": ""}, "object: missing or empty"),
+        ({"edge_type": "Semantic"}, "edge_type: 'Semantic' is none of"),
+        ({"confidence": 1.5}, "confidence"),
+        ({"confidence": "NaN"}, "confidence"),
+        ({"valid_from": "2025-01-02", "valid_to": "2025-01-01"}, "valid_to"),
+        ({"object": "Ada"}, "object: 'Ada' is the subject, too"),
+        ({"object": "x"}, "entity name 'x'"),
+        ({"relation": "…"}, "relation '…'"),
+    ],
+)
+def test_a_triple_that_can_t_be_stored_is_refused_where_its_line_is_known(
+    tmp_path: Path, fields: dict[str, Any], reason: str
+) -> None:
+    good = {"subject": "Ada", "relation": "knows", "object": "Bob"}
+
+    triples, [refused] = triples_of(written(tmp_path, "facts.jsonl", good, {**good, **fields}))
+
+    assert reason in refused.reason
+    assert refused.line == 2
+    assert len(triples) == 1
+
+
+def test_short_names_that_are_allowed_are_kept(tmp_path: Path) -> None:
+    [triple], _ = triples_of(written(tmp_path, "facts.jsonl", ["Ada", "uses", "Go"]))
+
+    assert triple.object == "Go"
+
+
+def test_markdown_is_cut_at_headings_with_their_path_as_title(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        "guide.md",
+        "Before.\n\n# Guide\n\n## Install ##\n\nGet it.\n\n```sh\n# not a heading\n```\n",
+        "Usage\n-----\n\nRun it.\n\n---\n\nEnd.",
+    )
+
+    documents, refused = items_of(path)
+
+    assert [(d.title, d.text) for d in documents if isinstance(d, Document)] == [
+        ("guide", "Before."),
+        ("Guide > Install", "Get it.\n\n```sh\n# not a heading\n```"),
+        ("Guide > Usage", "Run it.\n\nEnd."),
+    ]
+    assert refused == []
+
+
+def test_front_matter_is_no_text_and_its_title_is_used(tmp_path: Path) -> None:
+    path = written(tmp_path, "note.md", '---\ntitle: "My note"\ntags: [a]\n---\nText.')
+
+    [document], _ = items_of(path)
+
+    assert isinstance(document, Document)
+    assert (document.title, document.text) == ("My note", "Text.")
+
+
+def test_a_rule_at_the_start_is_no_front_matter(tmp_path: Path) -> None:
+    [document], _ = items_of(written(tmp_path, "note.md", "---\n\nText."))
+
+    assert document.text == "Text."
+
+
+def test_long_text_is_cut_at_paragraphs_and_nothing_is_lost(tmp_path: Path) -> None:
+    paragraphs = [f"Paragraph {n}. " + "word " * 60 for n in range(30)]
+    path = written(tmp_path, "long.txt", *(f"{p}\n" for p in paragraphs))
+
+    documents, _ = items_of(path)
+
+    assert all(len(d.text) <= 2000 for d in documents)
+    assert " ".join(" ".join(d.text for d in documents).split()) == " ".join(" ".join(paragraphs).split())
+    assert all(d.text.startswith("Paragraph") for d in documents)
+
+
+def test_a_paragraph_that_is_too_long_is_cut_at_sentences(tmp_path: Path) -> None:
+    text = " ".join(f"This is sentence number {n}." for n in range(400))
+
+    documents, _ = items_of(written(tmp_path, "long.txt", text))
+
+    assert all(len(d.text) <= 2000 and d.text.endswith(".") for d in documents)
+    assert " ".join(d.text for d in documents) == text
+
+
+def test_documents_keep_their_ids_until_their_text_changes(tmp_path: Path) -> None:
+    path = written(tmp_path, "guide.md", "# One\n\nFirst.\n\n# Two\n\nSecond.")
+    before = [d.external_id for d in items_of(path)[0]]
+
+    written(tmp_path, "guide.md", "# One\n\nFirst.\n\n# Two\n\nChanged.")
+    after = [d.external_id for d in items_of(path)[0]]
+
+    assert before[0] == after[0]
+    assert before[1] != after[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "expected"),
+    [
+        ("-", ['{"text": "a"}'], "turns"),
+        ("-", ['{"subject": "a", "predicate": "b", "object": "c"}'], "triples"),
+        ("-", ['["a", "b", "c"]'], "triples"),
+        ("-", ["subject,predicate,object"], "csv"),
+        ("-", ["# Title"], "markdown"),
+        ("-", ["Plain words, and more."], "text"),
+        ("-", ['He said, "well" and left.'], "text"),
+        ("-", ["{broken", '["a", "b", "c"]'], "triples"),
+        ("-", [], "text"),
+        ("x.jsonl", ["{broken"], "turns"),
+        ("x.jsonl", [], "turns"),
+        ("x.md", ['{"text": "a"}'], "markdown"),
+        ("x.CSV", [], "csv"),
+    ],
+)
+def test_the_format_is_told_by_suffix_and_first_lines(name: str, head: list[str], expected: Format) -> None:
+    assert guess_format(name, head) == expected
+
+
+@pytest.mark.parametrize("head", [['[{"text": "a"}]'], ["[", '  {"text": "a"},'], ["{", '  "text": "a"']])
+def test_json_that_is_not_one_record_a_line_is_an_error_with_the_way_out(head: list[str]) -> None:
+    with pytest.raises(InvalidInput, match="one record a line"):
+        guess_format("x.json", head)
+
+
+@pytest.mark.parametrize(("content", "reason"), [(b"\xff\xfea\x00", "UTF-16"), (b"\x7fELF\0\0", "not a text file")])
+def test_files_that_are_no_text_are_an_error(tmp_path: Path, content: bytes, reason: str) -> None:
+    path = tmp_path / "x.txt"
+    path.write_bytes(content)
+
+    with pytest.raises(InvalidInput, match=reason), open_source(path):
+        pass
+
+
+def test_standard_input_is_read_from_the_stream_that_is_given() -> None:
+    refused: list[Refused] = []
+
+    with open_source("-", stdin=io.BytesIO(b'["Rome", "in", "Italy"]\n')) as source:
+        assert [t.subject for t in source.triples(refused.append)] == ["Rome"]
+
+
+def test_folders_give_their_known_files_in_order_without_hidden_ones(tmp_path: Path) -> None:
+    for name in ("b.md", "a.txt", "sub/c.jsonl", ".hidden.md", ".git/d.md", "e.png"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x")
+
+    assert [str(p.relative_to(tmp_path)) for p in find_files([tmp_path])] == ["a.txt", "b.md", "sub/c.jsonl"]
+
+
+def test_a_path_that_is_not_there_is_an_error_before_anything_is_read(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"nope\.md: there is no such file or folder"):
+        find_files([tmp_path / "nope.md"])
+
+
+def test_lines_are_read_as_they_are_asked_for(tmp_path: Path) -> None:
+    path = written(tmp_path, "chat.jsonl", *({"text": f"turn {n} " + "x" * 1000} for n in range(2000)))
+
+    with open_source(path) as source:
+        turns = source.items(lambda _: None)
+        next(turns)
+        read = source.position
+
+    assert read < 100_000 < path.stat().st_size
