@@ -32,7 +32,7 @@ from graphmem.protocols import GraphBackend
 from graphmem_memory import matching
 from graphmem_memory.tables import ClaimRow, Store
 from graphmem_memory.traversal import expand
-from graphmem_memory.writing import apply_changes
+from graphmem_memory.writing import apply_changes, utc
 
 T = TypeVar("T")
 Copied = TypeVar("Copied", Entity, Edge)
@@ -155,7 +155,7 @@ class MemoryBackend(GraphBackend):
         """Count one retrieval of each edge and one access of each of its ends."""
         with self._store.all_or_nothing():
             for edge in list(self._store.edges.read(scopes, edge_ids)):
-                counted = edge.changed(retrieval_count=edge.retrieval_count + 1.0, last_retrieved_at=at)
+                counted = edge.changed(retrieval_count=edge.retrieval_count + 1.0, last_retrieved_at=utc(at))
                 self._store.edges.put(edge.id, counted)
                 for entity_id in (edge.source_id, edge.target_id):
                     if (entity := self._store.entities.get(entity_id)) is not None:
@@ -315,9 +315,9 @@ class MemoryBackend(GraphBackend):
                 entities_by_type=dict(Counter(e.entity_type for e in entities)),
             )
 
-    def diagnose(self) -> dict[str, str]:
-        """Return facts about the store."""
-        return {"backend": "memory", "place": self._place, "durable": "no"}
+    def diagnose(self) -> list[tuple[str, bool, str]]:
+        """Return (what, whether it is well, detail)."""
+        return [("place", True, self._place), ("durable", True, "no: it lives as long as the process")]
 
     def close(self) -> None:
         """Do nothing: there is no file and no connection; the rows go with the last reference."""

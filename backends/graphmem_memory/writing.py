@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from graphmem.errors import Conflict, InvalidInput
 from graphmem.models import Alias, Changes, Closing, Edge, Entity, Episode, Mention, Outcome, Scope, Support
 from graphmem_memory.tables import AliasRow, MentionRow, Store
@@ -41,14 +43,14 @@ def _put_alias(store: Store, scope: Scope, alias: Alias) -> None:
 
 def _close(store: Store, scope: Scope, closing: Closing) -> None:
     edge = _edge(store, scope, closing.edge_id)
-    if closing.valid_to < edge.valid_from:
+    if utc(closing.valid_to) < edge.valid_from:
         raise InvalidInput(
             f"edge {edge.id}: valid_to {closing.valid_to.isoformat()} lies before "
             f"valid_from {edge.valid_from.isoformat()}"
         )
     if edge.is_active:
         ended = edge.changed(
-            valid_to=closing.valid_to, expired_at=closing.expired_at, superseded_by=closing.superseded_by
+            valid_to=utc(closing.valid_to), expired_at=utc(closing.expired_at), superseded_by=closing.superseded_by
         )
         store.edges.put(edge.id, ended)
 
@@ -58,14 +60,19 @@ def _put_edge(store: Store, scope: Scope, edge: Edge) -> None:
     _id_is_free("edge", edge.id, store.edges.get(edge.id), scope)
     _entity(store, scope, edge.source_id)
     _entity(store, scope, edge.target_id)
+    for episode_id in edge.episode_ids:
+        _episode(store, scope, episode_id)
     if edge.is_active:
         for holder in store.edges.keys_of("active", [(scope, edge.key)]) - {edge.id}:
             raise Conflict(f"the active fact {edge.source_id} {edge.relation} {edge.target_id} is edge {holder}")
-    store.edges.put(edge.id, edge.changed(properties=dict(edge.properties)))
+    episode_ids = tuple(dict.fromkeys(edge.episode_ids))
+    store.edges.put(edge.id, edge.changed(properties=dict(edge.properties), episode_ids=episode_ids))
 
 
 def _support(store: Store, scope: Scope, support: Support) -> None:
     edge = _edge(store, scope, support.edge_id)
+    for episode_id in support.episode_ids:
+        _episode(store, scope, episode_id)
     supported = edge.changed(
         confidence=max(edge.confidence, support.confidence),
         episode_ids=tuple(dict.fromkeys((*edge.episode_ids, *support.episode_ids))),
@@ -84,14 +91,21 @@ def _put_mention(store: Store, scope: Scope, mention: Mention) -> None:
 def _settle(store: Store, scope: Scope, outcome: Outcome) -> None:
     episode = _episode(store, scope, outcome.episode_id)
     settled = episode.changed(
-        processed_at=outcome.processed_at,
+        processed_at=None if outcome.processed_at is None else utc(outcome.processed_at),
         error=outcome.error,
         attempts=outcome.attempts,
-        retry_at=outcome.retry_at,
+        retry_at=None if outcome.retry_at is None else utc(outcome.retry_at),
     )
     store.episodes.put(episode.id, settled)
     if store.claims.get(episode.id) is not None:
         store.claims.put(episode.id, None)
+
+
+def utc(moment: datetime) -> datetime:
+    """Return a time that came past the models in UTC, as they do."""
+    if moment.tzinfo is None:
+        raise InvalidInput(f"naive datetime {moment.isoformat()}: give it a time zone")
+    return moment.astimezone(UTC)
 
 
 def _same_scope(kind: str, row: Entity | Edge, scope: Scope) -> None:

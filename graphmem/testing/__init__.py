@@ -1,0 +1,94 @@
+"""The conformance kit: subclass `GraphBackendTests` to prove a store.
+
+::
+
+    class TestMyStore(GraphBackendTests):
+        def open_store(self, tmp_path):
+            return open_backend(f"mystore:///{tmp_path}/store")
+
+        def reopen(self, store):
+            return open_backend(store.url)
+"""
+
+from __future__ import annotations
+
+from graphmem.errors import MissingExtra
+
+try:
+    import pytest
+    from hypothesis import settings as _settings
+except ImportError as error:
+    raise MissingExtra("graphmem.testing", "testing") from error
+
+del _settings  # imported to say what is missing before a module below fails to load
+
+pytest.register_assert_rewrite(
+    *(
+        f"{__name__}.{module}"
+        for module in (
+            "atomicity base concurrency edge_queries edges entities episodes isolation odd_input stateful time "
+            "traversal".split()
+        )
+    )
+)
+
+from graphmem.testing.atomicity import AtomicityTests  # noqa: E402  the rewriting has to come first
+from graphmem.testing.base import StoreTests  # noqa: E402
+from graphmem.testing.concurrency import ConnectionTests, ThreadTests  # noqa: E402
+from graphmem.testing.edge_queries import EdgeQueryTests  # noqa: E402
+from graphmem.testing.edges import ClosingTests, EdgeTests, RetrievalTests  # noqa: E402
+from graphmem.testing.entities import AliasTests, EntityTests, SearchTests  # noqa: E402
+from graphmem.testing.episodes import EpisodeTests, MentionTests, QueueTests  # noqa: E402
+from graphmem.testing.isolation import IsolationTests  # noqa: E402
+from graphmem.testing.odd_input import OddInputTests  # noqa: E402
+from graphmem.testing.stateful import StatefulTests  # noqa: E402
+from graphmem.testing.time import TimeTests  # noqa: E402
+from graphmem.testing.traversal import TraversalLimitTests, TraversalTests  # noqa: E402
+
+__all__ = [
+    "AliasTests",
+    "AtomicityTests",
+    "ClosingTests",
+    "ConnectionTests",
+    "EdgeQueryTests",
+    "EdgeTests",
+    "EntityTests",
+    "EpisodeTests",
+    "GraphBackendTests",
+    "IsolationTests",
+    "MentionTests",
+    "OddInputTests",
+    "QueueTests",
+    "RetrievalTests",
+    "SearchTests",
+    "StatefulTests",
+    "StoreTests",
+    "ThreadTests",
+    "TimeTests",
+    "TraversalLimitTests",
+    "TraversalTests",
+]
+
+
+class GraphBackendTests(
+    EntityTests,
+    AliasTests,
+    SearchTests,
+    EdgeTests,
+    ClosingTests,
+    RetrievalTests,
+    EdgeQueryTests,
+    TimeTests,
+    EpisodeTests,
+    QueueTests,
+    MentionTests,
+    TraversalTests,
+    TraversalLimitTests,
+    IsolationTests,
+    AtomicityTests,
+    ThreadTests,
+    ConnectionTests,
+    OddInputTests,
+    StatefulTests,
+):
+    """Everything that a store has to show; see `StoreTests` for the two hooks."""

@@ -1,0 +1,271 @@
+"""All or nothing: single writes, transactions, and what others see of them."""
+
+# ruff: noqa: D102  the names of the tests say what they show
+
+from __future__ import annotations
+
+from threading import Event, Thread
+
+import pytest
+
+from graphmem.errors import Conflict, GraphMemError
+from graphmem.models import (
+    Alias,
+    Changes,
+    Closing,
+    EdgeQuery,
+    EntityQuery,
+    EpisodeQuery,
+    Mention,
+    Outcome,
+    Support,
+)
+from graphmem.protocols import GraphBackend
+from graphmem.testing.base import PATIENCE, StoreTests, everything
+from graphmem.testing.rows import (
+    FUTURE,
+    HOME,
+    day,
+    edge,
+    edge_id,
+    entity,
+    entity_id,
+    entity_numbers,
+    episode,
+    episode_id,
+    put_edges,
+    put_entities,
+    put_episodes,
+    put_graph,
+)
+
+GOOD = Changes(
+    entities=(entity(3), entity(1, summary="changed")),
+    aliases=(Alias(alias="annie", entity_type="person", entity_id=entity_id(1)),),
+    closings=(Closing(edge_id(1), day(3), day(4), edge_id(2)),),
+    edges=(edge(2, 1, 3), edge(3, 3, 1, confidence=0.5)),
+    supports=(Support(edge_id(3), 0.75, (episode_id(1),)),),
+    mentions=(Mention(entity_id=entity_id(3), episode_id=episode_id(1), surface="x", seen_at=day(1)),),
+    outcomes=(Outcome(episode_id(1), processed_at=day(5), attempts=1),),
+)
+
+BAD: dict[str, Changes] = {
+    "entities": Changes(entities=(entity(9, name="Entity 2"),)),
+    "aliases": Changes(aliases=(Alias(alias="ghost", entity_type="person", entity_id=entity_id(99)),)),
+    "closings": Changes(closings=(Closing(edge_id(99), day(3), day(4)),)),
+    "edges": Changes(edges=(edge(9, 2, 1),)),
+    "supports": Changes(supports=(Support(edge_id(99), 0.5),)),
+    "mentions": Changes(
+        mentions=(Mention(entity_id=entity_id(99), episode_id=episode_id(1), surface="x", seen_at=day(1)),)
+    ),
+    "outcomes": Changes(outcomes=(Outcome(episode_id(99), processed_at=day(5)),)),
+}
+
+
+class Oops(Exception):
+    """What the tests throw out of a transaction."""
+
+
+class AtomicityTests(StoreTests):
+    """A write or a transaction happens as a whole or leaves no trace."""
+
+    @pytest.mark.parametrize("part", BAD)
+    def test_a_write_that_fails_in_one_part_leaves_no_trace_of_the_others(self, store: GraphBackend, part: str) -> None:
+        _fill(store)
+        before = everything(store)
+        with pytest.raises(GraphMemError):
+            store.write(HOME, _joined(GOOD, BAD[part]))
+        assert everything(store) == before
+
+    def test_a_good_write_brings_every_part(self, store: GraphBackend) -> None:
+        _fill(store)
+        store.write(HOME, GOOD)
+        stats = store.stats(HOME)
+        assert (stats.entities, stats.aliases, stats.edges, stats.active_edges, stats.mentions) == (3, 3, 5, 4, 1)
+        assert store.find_episodes([HOME], EpisodeQuery(state="processed")) == [
+            episode(1, processed_at=day(5), attempts=1)
+        ]
+
+    def test_an_empty_write_changes_nothing(self, store: GraphBackend) -> None:
+        store.write(HOME, Changes())
+        assert store.scopes() == []
+
+    def test_a_transaction_returns_what_its_work_returns(self, store: GraphBackend) -> None:
+        assert store.atomic(lambda: 42) == 42
+
+    @pytest.mark.parametrize("error", [Oops, KeyboardInterrupt])
+    def test_an_exception_undoes_all_that_the_work_wrote_and_comes_out_as_it_is(
+        self, store: GraphBackend, error: type[BaseException]
+    ) -> None:
+        _fill(store)
+        before = everything(store)
+
+        def work() -> None:
+            store.write(HOME, GOOD)
+            store.add_episodes(HOME, [episode(5, external_id="x")])
+            store.record_retrievals([HOME], [edge_id(2)], day(6))
+            raise error("stop")
+
+        with pytest.raises(error, match="stop"):
+            store.atomic(work)
+        assert everything(store) == before
+
+    def test_claims_of_an_undone_transaction_are_undone(self, store: GraphBackend) -> None:
+        put_episodes(store, 1)
+
+        def work() -> None:
+            store.claim_episodes("a", now=day(1), until=FUTURE, limit=1)
+            raise Oops
+
+        with pytest.raises(Oops):
+            store.atomic(work)
+        assert store.claim_owners() == []
+        assert len(store.claim_episodes("b", now=day(1), until=FUTURE, limit=1)) == 1
+
+    def test_an_external_id_of_an_undone_transaction_is_free(self, store: GraphBackend) -> None:
+        def work() -> None:
+            store.add_episodes(HOME, [episode(1, external_id="x")])
+            raise Oops
+
+        with pytest.raises(Oops):
+            store.atomic(work)
+        assert store.add_episodes(HOME, [episode(2, external_id="x")]) == [(episode_id(2), True)]
+
+    def test_the_work_sees_what_it_wrote_through_every_read(self, store: GraphBackend) -> None:
+        _fill(store)
+
+        def work() -> dict[str, object]:
+            store.write(HOME, GOOD)
+            return {
+                "find_entities": entity_numbers(store.find_entities([HOME], EntityQuery())),
+                "resolve_names": [row.id for _, row in store.resolve_names(HOME, ["annie"])],
+                "search by word": len(store.search_entities([HOME], words=["changed"], phrases=[], limit=9)),
+                "find_edges": len(store.find_edges([HOME], EdgeQuery(versions="active"))),
+                "find_mentions": len(store.find_mentions([HOME])),
+                "find_episodes": len(store.find_episodes([HOME], EpisodeQuery(state="processed"))),
+                "expand": store.expand([HOME], [entity_id(3)], hops=1).node_ids,
+                "stats": store.stats(HOME).entities,
+            }
+
+        assert store.atomic(work) == {
+            "find_entities": [1, 2, 3],
+            "resolve_names": [entity_id(1)],
+            "search by word": 1,
+            "find_edges": 4,
+            "find_mentions": 1,
+            "find_episodes": 1,
+            "expand": [entity_id(3), entity_id(1)],
+            "stats": 3,
+        }
+
+    def test_what_a_transaction_wrote_stays(self, store: GraphBackend) -> None:
+        _fill(store)
+        during = store.atomic(lambda: (store.write(HOME, GOOD), everything(store))[1])
+        assert everything(store) == during
+
+    def test_a_nested_transaction_ends_with_the_outer_one(self, store: GraphBackend) -> None:
+        _fill(store)
+        before = everything(store)
+
+        def outer() -> None:
+            store.atomic(lambda: store.write(HOME, GOOD))
+            raise Oops
+
+        with pytest.raises(Oops):
+            store.atomic(outer)
+        assert everything(store) == before
+
+    def test_nested_transactions_stay_together(self, store: GraphBackend) -> None:
+        def outer() -> int:
+            put_entities(store, entity(1))
+            return store.atomic(lambda: (put_entities(store, entity(2)), 7)[1])
+
+        assert store.atomic(outer) == 7
+        assert entity_numbers(store.find_entities([HOME], EntityQuery())) == [1, 2]
+
+    def test_a_refused_write_inside_of_a_transaction_leaves_nothing_and_the_rest_stays(
+        self, store: GraphBackend
+    ) -> None:
+        def work() -> None:
+            put_entities(store, entity(1))
+            with pytest.raises(Conflict):
+                store.write(HOME, Changes(entities=(entity(2), entity(3, name="Entity 1"))))
+            put_entities(store, entity(4))
+
+        store.atomic(work)
+        assert entity_numbers(store.find_entities([HOME], EntityQuery())) == [1, 4]
+
+    def test_a_store_works_on_after_an_undone_transaction(self, store: GraphBackend) -> None:
+        def work() -> None:
+            put_graph(store, edge(1, 1, 2))
+            raise Oops
+
+        with pytest.raises(Oops):
+            store.atomic(work)
+        put_graph(store, edge(1, 1, 2))
+        assert len(store.find_edges([HOME], EdgeQuery())) == 1
+
+    def test_others_never_see_half_of_a_transaction(self, store: GraphBackend) -> None:
+        started, done = Event(), Event()
+        seen: set[int] = set()
+
+        def watch() -> None:
+            while True:
+                last = done.is_set()
+                seen.add(len(store.find_entities([HOME], EntityQuery())))
+                started.set()
+                if last:
+                    return
+
+        def work() -> None:
+            for n in range(20):
+                put_entities(store, entity(n))
+
+        watcher = Thread(target=watch, daemon=True)
+        watcher.start()
+        assert started.wait(PATIENCE)
+        store.atomic(work)
+        done.set()
+        watcher.join(PATIENCE)
+        assert seen == {0, 20}
+
+    def test_others_never_see_what_is_undone(self, store: GraphBackend) -> None:
+        started, done = Event(), Event()
+        seen: set[int] = set()
+
+        def watch() -> None:
+            while not done.is_set():
+                seen.add(len(store.find_entities([HOME], EntityQuery())))
+                started.set()
+
+        def work() -> None:
+            for n in range(20):
+                put_entities(store, entity(n))
+            raise Oops
+
+        watcher = Thread(target=watch, daemon=True)
+        watcher.start()
+        assert started.wait(PATIENCE)
+        with pytest.raises(Oops):
+            store.atomic(work)
+        done.set()
+        watcher.join(PATIENCE)
+        assert seen == {0}
+
+
+def _fill(store: GraphBackend) -> None:
+    put_graph(store, edge(1, 1, 2), edge(9, 2, 1, relation="likes"))
+    put_edges(store, edge(8, 2, 1))
+    put_episodes(store, 1)
+
+
+def _joined(one: Changes, two: Changes) -> Changes:
+    return Changes(
+        entities=one.entities + two.entities,
+        aliases=one.aliases + two.aliases,
+        closings=one.closings + two.closings,
+        edges=one.edges + two.edges,
+        supports=one.supports + two.supports,
+        mentions=one.mentions + two.mentions,
+        outcomes=one.outcomes + two.outcomes,
+    )

@@ -1,0 +1,214 @@
+"""Several threads, several connections: no write is lost, no episode is held twice."""
+
+# ruff: noqa: D102  the names of the tests say what they show
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+
+from graphmem.errors import Conflict
+from graphmem.models import EdgeQuery, EntityQuery, EpisodeQuery
+from graphmem.protocols import GraphBackend
+from graphmem.testing.base import StoreTests, everything, in_threads
+from graphmem.testing.rows import (
+    FUTURE,
+    HOME,
+    PROJECT,
+    day,
+    edge,
+    edge_id,
+    entity,
+    entity_id,
+    entity_numbers,
+    episode,
+    episode_id,
+    episode_numbers,
+    put_entities,
+    put_episodes,
+    put_graph,
+)
+
+THREADS = 4
+ROUNDS = 15
+
+
+class ThreadTests(StoreTests):
+    """Any method may be called from any thread."""
+
+    def test_retrievals_of_many_threads_are_all_counted(self, store: GraphBackend) -> None:
+        _count_in_threads([store] * THREADS)
+
+    def test_what_two_threads_write_is_all_there(self, store: GraphBackend) -> None:
+        _write_in_threads([store] * THREADS)
+
+    def test_in_threads_a_transaction_reads_and_writes_with_no_other_writer_between(self, store: GraphBackend) -> None:
+        _increment_in_threads([store] * THREADS)
+
+    def test_of_writers_of_one_name_one_wins_and_the_others_are_told(self, store: GraphBackend) -> None:
+        _race_for_a_name([store] * THREADS)
+
+    def test_in_threads_claimers_never_share_an_episode(self, store: GraphBackend) -> None:
+        _claim_in_threads([store] * THREADS)
+
+    def test_an_external_id_that_many_threads_bring_is_stored_once(self, store: GraphBackend) -> None:
+        _add_in_threads([store] * THREADS)
+
+    def test_reads_go_on_while_another_thread_writes(self, store: GraphBackend) -> None:
+        put_entities(store, entity(1000))
+
+        def write() -> int:
+            for n in range(ROUNDS):
+                put_graph(store, edge(n, 2 * n, 2 * n + 1))
+            return ROUNDS
+
+        def read() -> int:
+            counts = [0]
+            while counts[-1] < ROUNDS:
+                counts.append(len(store.find_edges([HOME], EdgeQuery())))
+            assert counts == sorted(counts)
+            return counts[-1]
+
+        assert in_threads([write, read, read]) == [ROUNDS, ROUNDS, ROUNDS]
+
+
+class ConnectionTests(StoreTests):
+    """Two connections to one store see each other's writes and keep out of each other's way."""
+
+    def test_what_one_connection_wrote_the_other_reads(self, store: GraphBackend, second: GraphBackend) -> None:
+        put_graph(store, edge(1, 1, 2))
+        put_episodes(store, 1)
+        assert everything(second) == everything(store)
+
+    def test_every_write_of_either_is_seen_by_the_other_at_once(
+        self, store: GraphBackend, second: GraphBackend
+    ) -> None:
+        for n in range(ROUNDS):
+            writer, reader = (store, second) if n % 2 else (second, store)
+            put_entities(writer, entity(n))
+            assert len(reader.find_entities([HOME], EntityQuery())) == n + 1
+
+    def test_closing_one_connection_leaves_the_other_working(self, store: GraphBackend) -> None:
+        second = self.reopen(store)
+        if second is None:
+            pytest.skip("this store has one connection only")
+        put_entities(second, entity(1))
+        second.close()
+        put_entities(store, entity(2))
+        assert len(store.find_entities([HOME], EntityQuery())) == 2
+
+    def test_retrievals_are_all_counted(self, store: GraphBackend, second: GraphBackend) -> None:
+        _count_in_threads([store, second])
+
+    def test_what_both_write_at_once_is_all_there(self, store: GraphBackend, second: GraphBackend) -> None:
+        _write_in_threads([store, second])
+
+    def test_through_two_connections_a_transaction_reads_and_writes_with_no_other_writer_between(
+        self, store: GraphBackend, second: GraphBackend
+    ) -> None:
+        _increment_in_threads([store, second])
+
+    def test_of_writers_of_one_name_one_wins_and_the_other_is_told(
+        self, store: GraphBackend, second: GraphBackend
+    ) -> None:
+        _race_for_a_name([store, second])
+
+    def test_through_two_connections_claimers_never_share_an_episode(
+        self, store: GraphBackend, second: GraphBackend
+    ) -> None:
+        _claim_in_threads([store, second])
+
+    def test_claims_are_seen_and_released_by_the_other(self, store: GraphBackend, second: GraphBackend) -> None:
+        put_episodes(store, 1)
+        store.claim_episodes("a", now=day(1), until=FUTURE, limit=1)
+        assert second.claim_episodes("b", now=day(1), until=FUTURE, limit=1) == []
+        assert (second.claim_owners(), second.release_claims(["a"])) == (["a"], 1)
+
+    def test_an_external_id_that_both_bring_is_stored_once(self, store: GraphBackend, second: GraphBackend) -> None:
+        _add_in_threads([store, second])
+
+
+def _count_in_threads(stores: list[GraphBackend]) -> None:
+    put_graph(stores[0], edge(1, 1, 2), edge(2, 2, 3))
+
+    def count(store: GraphBackend) -> None:
+        for _ in range(ROUNDS):
+            store.record_retrievals([HOME], [edge_id(1)], day(1))
+
+    in_threads([partial(count, store) for store in stores])
+    total = ROUNDS * len(stores)
+    assert [row.retrieval_count for row in stores[0].find_edges([HOME], EdgeQuery())] == [total, 0]
+    assert [row.access_count for row in stores[0].find_entities([HOME], EntityQuery())] == [total, total, 0]
+
+
+def _write_in_threads(stores: list[GraphBackend]) -> None:
+    def write(store: GraphBackend, start: int) -> None:
+        for n in range(ROUNDS):
+            put_graph(store, edge(start + n, start + 2 * n, start + 2 * n + 1))
+
+    in_threads([partial(write, store, 1000 * n) for n, store in enumerate(stores)])
+    found = stores[0].stats(HOME)
+    assert (found.edges, found.entities) == (ROUNDS * len(stores), 2 * ROUNDS * len(stores))
+
+
+def _increment_in_threads(stores: list[GraphBackend]) -> None:
+    put_entities(stores[0], entity(1))
+
+    def increment(store: GraphBackend) -> None:
+        (row,) = store.find_entities([HOME], EntityQuery(ids=(entity_id(1),)))
+        put_entities(store, row.changed(access_count=row.access_count + 1))
+
+    def many(store: GraphBackend) -> None:
+        for _ in range(ROUNDS):
+            store.atomic(partial(increment, store))
+
+    in_threads([partial(many, store) for store in stores])
+    (row,) = stores[0].find_entities([HOME], EntityQuery())
+    assert row.access_count == ROUNDS * len(stores)
+
+
+def _race_for_a_name(stores: list[GraphBackend]) -> None:
+    def race(store: GraphBackend, number: int) -> list[bool]:
+        return [_succeeds(partial(put_entities, store, entity(100 * n + number, name=f"Name {n}"))) for n in range(9)]
+
+    won = in_threads([partial(race, store, n) for n, store in enumerate(stores)])
+    assert [sum(column) for column in zip(*won, strict=True)] == [1] * 9
+    winners = [100 * n + column.index(True) for n, column in enumerate(zip(*won, strict=True))]
+    assert entity_numbers(stores[0].find_entities([HOME], EntityQuery())) == winners
+
+
+def _succeeds(work: Callable[[], None]) -> bool:
+    try:
+        work()
+    except Conflict:
+        return False
+    return True
+
+
+def _claim_in_threads(stores: list[GraphBackend]) -> None:
+    for scope, start in ((HOME, 0), (PROJECT, 30)):
+        put_episodes(stores[0], *range(start, start + 30), scope=scope)
+
+    def claim(store: GraphBackend, owner: str) -> list[int]:
+        taken: list[int] = []
+        while rows := store.claim_episodes(owner, now=day(1), until=FUTURE, limit=2):
+            taken += episode_numbers(rows)
+        return taken
+
+    taken = in_threads([partial(claim, store, f"owner {n}") for n, store in enumerate(stores)])
+    assert sorted(n for part in taken for n in part) == list(range(60))
+
+
+def _add_in_threads(stores: list[GraphBackend]) -> None:
+    def add(store: GraphBackend, number: int) -> list[tuple[str, bool]]:
+        rows = [episode(100 * number + n, external_id=f"x{n}") for n in range(ROUNDS)]
+        return [added for row in rows for added in store.add_episodes(HOME, [row])]
+
+    results = in_threads([partial(add, store, n) for n, store in enumerate(stores)])
+    for n, answers in enumerate(zip(*results, strict=True)):
+        assert len({given for given, _ in answers}) == 1
+        assert [created for _, created in answers].count(True) == 1
+        assert answers[0][0] in {episode_id(100 * number + n) for number in range(len(stores))}
+    assert len(stores[0].find_episodes([HOME], EpisodeQuery())) == ROUNDS

@@ -1,0 +1,184 @@
+"""Reading facts: every field of `EdgeQuery`, windows, text, order and pages."""
+
+# ruff: noqa: D102  the names of the tests say what they show
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from itertools import combinations
+from typing import Any
+
+import pytest
+
+from graphmem.models import EdgeQuery, EdgeType
+from graphmem.protocols import GraphBackend
+from graphmem.testing.base import StoreTests
+from graphmem.testing.rows import (
+    FUTURE,
+    HOME,
+    PROJECT,
+    day,
+    edge,
+    edge_id,
+    edge_numbers,
+    entity,
+    entity_id,
+    ids,
+    put_edges,
+    put_entities,
+    put_graph,
+)
+
+EVERY = EdgeQuery(versions="all")
+
+_GIVEN: list[tuple[tuple[int, int], dict[str, Any]]] = [
+    ((1, 2), {"fact": "Anna knows Berta", "confidence": 0.5}),
+    ((2, 1), {"relation": "likes", "fact": "100% sure", "recorded_at": day(2)}),
+    ((1, 3), {"relation": "works_at", "fact": "snake_case", "edge_type": EdgeType.ENTITY}),
+    ((1, 4), {"relation": "works_at", "valid_from": day(2), "valid_to": day(4), "expired_at": day(5)}),
+    ((3, 4), {"edge_type": EdgeType.CAUSAL, "fact": "back\\slash", "valid_from": day(3)}),
+    ((4, 2), {"valid_from": day(1), "valid_to": FUTURE, "fact": "*star* \"quote\" 'tick'"}),
+    ((2, 3), {"valid_from": day(2), "valid_to": day(2), "expired_at": day(3), "fact": "ÄRGER"}),
+]
+PEOPLE = tuple(edge(n, source, target, **given) for n, ((source, target), given) in enumerate(_GIVEN, start=1))
+
+ALONE: dict[str, tuple[EdgeQuery, list[int]]] = {
+    "ids": (EdgeQuery(ids=(edge_id(6), edge_id(1), edge_id(99)), versions="all"), [1, 6]),
+    "source_ids": (EdgeQuery(source_ids=(entity_id(1), entity_id(4)), versions="all"), [1, 3, 4, 6]),
+    "target_ids": (EdgeQuery(target_ids=(entity_id(4), entity_id(1)), versions="all"), [2, 4, 5]),
+    "touching": (EdgeQuery(touching=(entity_id(4),), versions="all"), [4, 5, 6]),
+    "relations": (EdgeQuery(relations=("works_at", "likes"), versions="all"), [2, 3, 4]),
+    "edge_types": (EdgeQuery(edge_types=(EdgeType.ENTITY, EdgeType.CAUSAL), versions="all"), [3, 5]),
+    "keys": (EdgeQuery(keys=(PEOPLE[0].key, PEOPLE[3].key), versions="all"), [1, 4]),
+    "slots": (
+        EdgeQuery(
+            slots=((entity_id(1), "works_at"), (entity_id(2), "likes"), (entity_id(2), "works_at")), versions="all"
+        ),
+        [2, 3, 4],
+    ),
+    "text": (EdgeQuery(text="know", versions="all"), [1, 5, 6, 7]),
+    "window": (EdgeQuery(window=("valid_from", day(1), day(2)), versions="all"), [4, 7]),
+    "visible": (EdgeQuery(), [1, 2, 3, 5, 6]),
+    "active": (EdgeQuery(versions="active"), [1, 2, 3, 5]),
+    "all": (EdgeQuery(versions="all"), [1, 2, 3, 4, 5, 6, 7]),
+}
+
+_FIELDS = ("ids", "source_ids", "target_ids", "touching", "relations", "edge_types", "keys", "slots", "text", "window")
+
+
+class EdgeQueryTests(StoreTests):
+    """Every field of `EdgeQuery` restricts, several are ANDed, pages go on where the last ended."""
+
+    @pytest.mark.parametrize("field", ALONE)
+    def test_a_field_alone_restricts(self, store: GraphBackend, field: str) -> None:
+        put_graph(store, *PEOPLE)
+        query, expected = ALONE[field]
+        assert edge_numbers(store.find_edges([HOME], query)) == expected
+
+    @pytest.mark.parametrize("field", _FIELDS)
+    def test_fields_together_are_anded(self, store: GraphBackend, field: str) -> None:
+        put_graph(store, *PEOPLE)
+        for other in (*_FIELDS, "visible", "active"):
+            (one, first), (two, second) = ALONE[field], ALONE[other]
+            both = replace(two, **{field: getattr(one, field)}, versions=two.versions)
+            expected = sorted(set(first) & set(second)) if other != field else first
+            assert edge_numbers(store.find_edges([HOME], both)) == expected, f"{field} and {other}"
+
+    def test_three_fields_together_are_anded(self, store: GraphBackend) -> None:
+        put_graph(store, *PEOPLE)
+        for names in combinations(_FIELDS, 3):
+            query = EdgeQuery(versions="all", **{name: getattr(ALONE[name][0], name) for name in names})
+            expected = sorted(set[int].intersection(*(set(ALONE[name][1]) for name in names)))
+            assert edge_numbers(store.find_edges([HOME], query)) == expected, names
+
+    @pytest.mark.parametrize("field", _FIELDS[:8])
+    def test_an_empty_list_of_values_matches_no_edge(self, store: GraphBackend, field: str) -> None:
+        put_graph(store, *PEOPLE)
+        assert store.find_edges([HOME], replace(EVERY, **{field: ()})) == []
+
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("%", [2]),
+            ("_", [3, 4]),
+            ("\\", [5]),
+            ("*", [6]),
+            ('"quote"', [6]),
+            ("'tick'", [6]),
+            ("ANNA", [1]),
+            ("b", [1, 5]),
+            ("LIKES", [2]),
+            ("0% S", [2]),
+            ("a%b", []),
+            ("ÄRGER", [7]),
+            ("ärger", []),
+            ("", [1, 2, 3, 4, 5, 6, 7]),
+        ],
+    )
+    def test_text_is_looked_for_as_it_stands_in_fact_or_relation(
+        self, store: GraphBackend, text: str, expected: list[int]
+    ) -> None:
+        put_graph(store, *PEOPLE)
+        assert edge_numbers(store.find_edges([HOME], EdgeQuery(text=text, versions="all"))) == expected
+
+    @pytest.mark.parametrize("axis", ["valid_from", "valid_to", "recorded_at", "expired_at"])
+    def test_a_window_is_open_at_its_beginning_and_closed_at_its_end(self, store: GraphBackend, axis: Any) -> None:
+        tick = timedelta(microseconds=1)
+        times = [day(5), day(5) + tick, day(6), day(7), day(7) + tick]
+        base: dict[str, Any] = {"valid_from": day(0), "valid_to": day(20), "recorded_at": day(0), "expired_at": day(20)}
+        put_graph(store, *(edge(n, 1, 2, **{**base, axis: t}) for n, t in enumerate(times)), edge(9, 2, 1))
+        query = EdgeQuery(window=(axis, day(5), day(7)), versions="all")
+        assert edge_numbers(store.find_edges([HOME], query)) == [1, 2, 3]
+
+    def test_thousands_of_edge_ids_and_keys_may_be_named(self, store: GraphBackend) -> None:
+        put_entities(store, *(entity(n) for n in range(1500)))
+        put_edges(store, *(edge(n, n, (n + 1) % 1500) for n in range(1500)))
+        asked = [edge_id(n) for n in range(3000)]
+        assert list(store.get_edges([HOME], asked)) == asked[:1500]
+        ends = tuple(entity_id(n) for n in range(3000))
+        assert len(store.find_edges([HOME], EdgeQuery(touching=ends), limit=5000)) == 1500
+        keys = tuple(edge(n, n, (n + 1) % 1500).key for n in range(1500))
+        assert len(store.find_edges([HOME], EdgeQuery(keys=keys), limit=5000)) == 1500
+
+    @pytest.mark.parametrize("chunk", [1, 2, 3, 7])
+    def test_paging_of_edges_neither_skips_nor_repeats(self, store: GraphBackend, chunk: int) -> None:
+        order = (9, 3, 12, 1, 7, 5, 14, 0, 2, 13, 4, 6, 8, 10, 11)
+        put_entities(store, *(entity(n) for n in range(16)))
+        put_edges(store, *(edge(n, n, n + 1, edge_type=EdgeType.CAUSAL if n % 3 else EdgeType.ENTITY) for n in order))
+        put_graph(store, *(edge(n, n, n + 1, PROJECT) for n in range(100, 105)))
+        everywhere = [*range(15), *range(100, 105)]
+        causal = EdgeQuery(edge_types=(EdgeType.CAUSAL,))
+        of_first = EdgeQuery(touching=tuple(entity_id(n) for n in range(0, 16, 2)))
+        assert edge_numbers(list(store.all_edges([HOME, PROJECT], EdgeQuery(), chunk=chunk))) == everywhere
+        assert edge_numbers(list(store.all_edges([HOME], causal, chunk=chunk))) == [n for n in range(15) if n % 3]
+        assert edge_numbers(list(store.all_edges([HOME], of_first, chunk=chunk))) == list(range(15))
+
+    def test_a_page_of_edges_holds_as_many_rows_as_the_limit(self, store: GraphBackend) -> None:
+        put_graph(store, *PEOPLE)
+        sizes = [len(store.find_edges([HOME], EVERY, limit=limit)) for limit in (1, 6, 7, 8)]
+        newest = [len(store.find_edges([HOME], EVERY, limit=limit, newest_first=True)) for limit in (1, 6, 7, 8)]
+        assert (sizes, newest) == ([1, 6, 7, 7], [1, 6, 7, 7])
+
+    def test_newest_first_is_by_valid_from_then_recorded_at_then_id(self, store: GraphBackend) -> None:
+        put_graph(
+            store,
+            edge(1, 1, 2, valid_from=day(3), recorded_at=day(1)),
+            edge(2, 2, 1, valid_from=day(1), recorded_at=day(9)),
+            edge(3, 2, 3, valid_from=day(3), recorded_at=day(2)),
+            edge(4, 3, 2, valid_from=day(3), recorded_at=day(2)),
+            edge(5, 3, 1, valid_from=day(4), recorded_at=day(0)),
+        )
+        rows = store.find_edges([HOME], EVERY, newest_first=True)
+        assert edge_numbers(rows) == [5, 4, 3, 1, 2]
+        assert store.find_edges([HOME], EVERY, newest_first=True, limit=2) == rows[:2]
+
+    def test_get_edges_returns_every_version_and_leaves_out_the_absent(self, store: GraphBackend) -> None:
+        put_graph(store, *PEOPLE)
+        found = store.get_edges([HOME], [edge_id(7), edge_id(99), edge_id(4)])
+        assert found == {edge_id(4): PEOPLE[3], edge_id(7): PEOPLE[6]}
+
+    def test_ids_of_a_row_come_in_ascending_order_whatever_the_order_asked(self, store: GraphBackend) -> None:
+        put_graph(store, *PEOPLE)
+        query = EdgeQuery(ids=tuple(reversed(ids(PEOPLE))), versions="all")
+        assert edge_numbers(store.find_edges([HOME], query)) == [1, 2, 3, 4, 5, 6, 7]

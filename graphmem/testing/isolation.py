@@ -1,0 +1,238 @@
+"""Scopes: nothing is read or written across them, whatever ids are given."""
+
+# ruff: noqa: D102  the names of the tests say what they show
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import cast
+
+import pytest
+
+from graphmem.errors import Conflict, InvalidInput
+from graphmem.models import (
+    Alias,
+    Changes,
+    Closing,
+    EdgeQuery,
+    EntityQuery,
+    EpisodeQuery,
+    Mention,
+    Outcome,
+    Scope,
+    StoreStats,
+    Support,
+)
+from graphmem.protocols import GraphBackend
+from graphmem.testing.base import StoreTests, everything
+from graphmem.testing.rows import (
+    FUTURE,
+    HOME,
+    PROJECT,
+    day,
+    edge,
+    edge_id,
+    entity,
+    entity_id,
+    episode,
+    episode_id,
+    put_edges,
+    put_entities,
+)
+
+LOOKALIKES = (Scope("home"), Scope("home", "project"), Scope("home/project"), Scope("home%2Fproject"), Scope("HOME"))
+
+_key = edge(1, 1, 2).key
+
+READS: dict[str, Callable[[GraphBackend, Sequence[Scope]], object]] = {
+    "find_entities": lambda s, scopes: s.find_entities(scopes, EntityQuery(archived=True)),
+    "find_entities by id": lambda s, scopes: s.find_entities(scopes, EntityQuery(ids=(entity_id(1), entity_id(3)))),
+    "find_entities by type": lambda s, scopes: s.find_entities(scopes, EntityQuery(entity_types=("person",))),
+    "get_entities": lambda s, scopes: s.get_entities(scopes, [entity_id(1), entity_id(2)]),
+    "resolve_names": lambda s, scopes: [s.resolve_names(scope, ["entity 1", "entity 3"]) for scope in scopes],
+    "find_aliases": lambda s, scopes: s.find_aliases(scopes, [entity_id(1), entity_id(2), entity_id(3)]),
+    "search_entities by word": lambda s, scopes: s.search_entities(scopes, words=["entity"], phrases=[], limit=9),
+    "search_entities by phrase": lambda s, scopes: s.search_entities(
+        scopes, words=[], phrases=["entity 1", "entity 2"], limit=9
+    ),
+    "find_edges": lambda s, scopes: s.find_edges(scopes, EdgeQuery(versions="all")),
+    "find_edges newest first": lambda s, scopes: s.find_edges(scopes, EdgeQuery(), newest_first=True),
+    "find_edges by id": lambda s, scopes: s.find_edges(scopes, EdgeQuery(ids=(edge_id(1),))),
+    "find_edges by source": lambda s, scopes: s.find_edges(scopes, EdgeQuery(source_ids=(entity_id(1),))),
+    "find_edges by target": lambda s, scopes: s.find_edges(scopes, EdgeQuery(target_ids=(entity_id(2),))),
+    "find_edges touching": lambda s, scopes: s.find_edges(scopes, EdgeQuery(touching=(entity_id(1), entity_id(2)))),
+    "find_edges by key": lambda s, scopes: s.find_edges(scopes, EdgeQuery(keys=(_key,))),
+    "find_edges by slot": lambda s, scopes: s.find_edges(scopes, EdgeQuery(slots=((entity_id(1), "knows"),))),
+    "find_edges by text": lambda s, scopes: s.find_edges(scopes, EdgeQuery(text="know")),
+    "find_edges by window": lambda s, scopes: s.find_edges(scopes, EdgeQuery(window=("valid_from", day(-1), day(1)))),
+    "get_edges": lambda s, scopes: s.get_edges(scopes, [edge_id(1)]),
+    "find_episodes": lambda s, scopes: s.find_episodes(scopes, EpisodeQuery()),
+    "find_episodes newest first": lambda s, scopes: s.find_episodes(scopes, EpisodeQuery(), newest_first=True),
+    "find_episodes by id": lambda s, scopes: s.find_episodes(scopes, EpisodeQuery(ids=(episode_id(1),))),
+    "find_episodes by external id": lambda s, scopes: s.find_episodes(scopes, EpisodeQuery(external_ids=("x",))),
+    "find_episodes by session": lambda s, scopes: s.find_episodes(scopes, EpisodeQuery(session_id="s")),
+    "find_episodes before": lambda s, scopes: s.find_episodes(scopes, EpisodeQuery(before=episode_id(2))),
+    "get_episodes": lambda s, scopes: s.get_episodes(scopes, [episode_id(1)]),
+    "claim_episodes": lambda s, scopes: s.claim_episodes("a", now=day(1), until=FUTURE, limit=9, scopes=scopes),
+    "find_mentions": lambda s, scopes: s.find_mentions(scopes),
+    "find_mentions by entity": lambda s, scopes: s.find_mentions(scopes, entity_ids=[entity_id(1)]),
+    "find_mentions by episode": lambda s, scopes: s.find_mentions(scopes, episode_ids=[episode_id(1)]),
+    "expand": lambda s, scopes: s.expand(scopes, [entity_id(1), entity_id(2)], hops=2).node_ids,
+}
+
+WRITES: dict[str, Changes] = {
+    "alias": Changes(aliases=(Alias(alias="other", entity_type="person", entity_id=entity_id(1)),)),
+    "closing": Changes(closings=(Closing(edge_id(1), day(2), day(2)),)),
+    "edge from": Changes(edges=(edge(101, 1, 101, PROJECT),)),
+    "edge to": Changes(edges=(edge(101, 101, 1, PROJECT),)),
+    "support": Changes(supports=(Support(edge_id(1), 1.0),)),
+    "mention of": Changes(
+        mentions=(Mention(entity_id=entity_id(1), episode_id=episode_id(101), surface="x", seen_at=day(1)),)
+    ),
+    "mention in": Changes(
+        mentions=(Mention(entity_id=entity_id(101), episode_id=episode_id(1), surface="x", seen_at=day(1)),)
+    ),
+    "edge told by": Changes(edges=(edge(101, 101, 102, PROJECT, relation="likes", episode_ids=(episode_id(1),)),)),
+    "support by": Changes(supports=(Support(edge_id(101), 1.0, (episode_id(1),)),)),
+    "outcome": Changes(outcomes=(Outcome(episode_id(1), processed_at=day(2)),)),
+    "entity of another scope": Changes(entities=(entity(5, HOME),)),
+    "edge of another scope": Changes(edges=(edge(5, 1, 2, HOME),)),
+}
+
+
+class IsolationTests(StoreTests):
+    """A read sees the scopes it names, a write changes the scope it names, nothing else."""
+
+    @pytest.mark.parametrize("read", READS)
+    def test_a_read_sees_its_own_scope(self, store: GraphBackend, read: str) -> None:
+        _fill(store, HOME, 0)
+        assert _holds_something(READS[read](store, [HOME]))
+
+    @pytest.mark.parametrize("read", READS)
+    def test_a_read_sees_nothing_of_another_scope(self, store: GraphBackend, read: str) -> None:
+        _fill(store, HOME, 0)
+        for other in (Scope("other"), *LOOKALIKES[1:]):
+            assert not _holds_something(READS[read](store, [other])), other
+
+    @pytest.mark.parametrize("read", READS)
+    def test_a_read_of_no_scope_sees_nothing(self, store: GraphBackend, read: str) -> None:
+        _fill(store, HOME, 0)
+        try:
+            found = READS[read](store, [])
+        except InvalidInput:
+            found = None  # saying that it is an error is as good
+        assert not _holds_something(found)
+
+    @pytest.mark.parametrize("read", READS)
+    def test_a_read_sees_the_same_whatever_other_scopes_hold(self, store: GraphBackend, read: str) -> None:
+        _fill(store, HOME, 0)
+        alone = READS[read](store, [HOME])
+        store.release_claims(["a"])
+        for n, scope in enumerate(LOOKALIKES[1:], start=1):
+            _fill(store, scope, 100 * n)
+        assert READS[read](store, [HOME]) == alone
+
+    def test_a_read_of_several_scopes_sees_those_and_no_other(self, store: GraphBackend) -> None:
+        for n, scope in enumerate(LOOKALIKES):
+            _fill(store, scope, 100 * n)
+        both = LOOKALIKES[1:3]
+        found = {
+            "entities": [row.scope for row in store.find_entities(both, EntityQuery())],
+            "edges": [row.scope for row in store.find_edges(both, EdgeQuery())],
+            "episodes": [row.scope for row in store.find_episodes(both, EpisodeQuery())],
+            "hits": sorted(
+                [hit.entity.scope for hit in store.search_entities(both, words=["entity"], phrases=[], limit=9)],
+                key=lambda scope: both.index(scope),
+            ),
+        }
+        twice = [both[0], both[0], both[1], both[1]]
+        assert found == {"entities": twice, "edges": list(both), "episodes": twice, "hits": twice}
+
+    @pytest.mark.parametrize("number", range(len(LOOKALIKES)), ids=[scope.key for scope in LOOKALIKES])
+    def test_scopes_with_similar_names_are_apart(self, store: GraphBackend, number: int) -> None:
+        for n, scope in enumerate(LOOKALIKES):
+            _fill(store, scope, 100 * n)
+        found = store.find_entities([LOOKALIKES[number]], EntityQuery())
+        assert [row.id for row in found] == [entity_id(100 * number + n) for n in (1, 2)]
+
+    @pytest.mark.parametrize("change", WRITES)
+    def test_a_write_refuses_ids_of_another_scope_and_changes_nothing(self, store: GraphBackend, change: str) -> None:
+        _fill(store, HOME, 0)
+        _fill(store, PROJECT, 100)
+        before = everything(store)
+        with pytest.raises(InvalidInput):
+            store.write(PROJECT, WRITES[change])
+        assert everything(store) == before
+
+    @pytest.mark.parametrize(
+        "change",
+        [Changes(entities=(entity(1, PROJECT, name="Other"),)), Changes(edges=(edge(1, 101, 102, PROJECT),))],
+        ids=["entity", "edge"],
+    )
+    def test_a_row_of_another_scope_is_not_replaced_by_its_id(self, store: GraphBackend, change: Changes) -> None:
+        _fill(store, HOME, 0)
+        _fill(store, PROJECT, 100)
+        before = everything(store)
+        with pytest.raises(Conflict):
+            store.write(PROJECT, change)
+        assert everything(store) == before
+
+    def test_an_episode_of_another_scope_is_refused(self, store: GraphBackend) -> None:
+        with pytest.raises(InvalidInput):
+            store.add_episodes(PROJECT, [episode(1, HOME)])
+        assert store.scopes() == []
+
+    def test_retrievals_of_another_scope_are_not_counted(self, store: GraphBackend) -> None:
+        _fill(store, HOME, 0)
+        _fill(store, PROJECT, 100)
+        before = everything(store)
+        store.record_retrievals([PROJECT], [edge_id(1)], day(3))
+        assert everything(store) == before
+
+    def test_a_claim_in_one_scope_takes_nothing_of_another(self, store: GraphBackend) -> None:
+        _fill(store, HOME, 0)
+        _fill(store, PROJECT, 100)
+        claimed = store.claim_episodes("a", now=day(1), until=FUTURE, limit=9, scopes=[PROJECT])
+        assert [e.scope for e in claimed] == [PROJECT, PROJECT]
+
+    def test_stats_count_one_scope(self, store: GraphBackend) -> None:
+        _fill(store, HOME, 0)
+        _fill(store, PROJECT, 100)
+        assert store.stats(Scope("other")) == StoreStats()
+        assert store.stats(HOME) == StoreStats(
+            entities=2,
+            aliases=2,
+            edges=1,
+            active_edges=1,
+            episodes=2,
+            pending_episodes=2,
+            mentions=1,
+            edges_by_type={"semantic": 1},
+            entities_by_type={"person": 2},
+        )
+
+    def test_scopes_are_those_that_hold_something_by_key(self, store: GraphBackend) -> None:
+        before = store.scopes()
+        store.add_episodes(PROJECT, [episode(1, PROJECT)])
+        put_entities(store, entity(1, Scope("a b/ü%")))
+        put_entities(store, entity(2, HOME))
+        assert (before, store.scopes()) == ([], sorted([PROJECT, Scope("a b/ü%"), HOME], key=lambda s: s.key))
+
+
+def _fill(store: GraphBackend, scope: Scope, start: int) -> None:
+    """Give a scope entities start + 1 and start + 2, and one row or two of everything else, by the same names."""
+    names = [{"name": f"Entity {n}"} for n in (1, 2)]
+    put_entities(store, *(entity(start + n, scope, **given) for n, given in enumerate(names, start=1)))
+    put_edges(store, edge(start + 1, start + 1, start + 2, scope))
+    rows = [episode(start + n, scope, session_id="s", external_id=name) for n, name in enumerate(("x", "y"), start=1)]
+    store.add_episodes(scope, rows)
+    mention = Mention(
+        entity_id=entity_id(start + 1), episode_id=episode_id(start + 1), surface="Entity", seen_at=day(1)
+    )
+    store.write(scope, Changes(mentions=(mention,)))
+
+
+def _holds_something(found: object) -> bool:
+    """Tell whether a read found a row; the answer about several scopes is a list of lists."""
+    rows = cast("list[object] | dict[str, object] | None", found)
+    return any(rows) if rows and isinstance(rows, list) and isinstance(rows[0], list) else bool(rows)

@@ -1,0 +1,149 @@
+"""Random rows for the state machine: small domains, so that rows meet, and short reports of what failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from hypothesis import strategies as st
+
+from graphmem.models import Edge, EdgeType, Scope
+from graphmem.protocols import GraphBackend
+from graphmem.testing.rows import SCOPES, day, edge, entity, put_entities
+
+# Small domains, so that random rows meet. The names have different lengths: which of two equally long
+# phrases is the alias of a hit is open.
+NAMES = ("Anna", "Berta", "Zürich", "Acme Labs")
+PHRASES = ("anna", "berta", "zürich", "bertram", "the firm", "acme labs")
+WORDS = ("an", "berta", "zür", "labs", "violin", "x")
+SUMMARIES = ("", "plays the violin", "Anna's firm in Zürich")
+FACTS = ("", "100% sure", "Anna likes a_b")
+RELATIONS = ("knows", "works_at")
+PER_SCOPE = 6
+EVER = 100_000  # days: a moment in the far future
+
+
+class EdgeSpec(NamedTuple):
+    """A fact in small numbers: entities and edges by number, times in days."""
+
+    n: int
+    source: int
+    target: int
+    relation: str
+    kind: EdgeType
+    fact: str
+    confidence: float
+    begins: int
+    lasts: int | None
+    recorded: int
+    expired: int | None
+
+
+class EntitySpec(NamedTuple):
+    """An entity in small numbers; its name and type follow from its number."""
+
+    n: int
+    upper: bool
+    summary: str
+    confidence: float
+    seen: int
+    recorded: int
+    archived: bool
+    begins: int | None
+    ends: int | None
+
+
+A_SCOPE = st.sampled_from(SCOPES)
+SOME_SCOPES = st.lists(A_SCOPE, min_size=1, max_size=3, unique=True)
+NUMBER = st.integers(0, PER_SCOPE - 1)
+ANYBODY = st.integers(0, PER_SCOPE * len(SCOPES) - 1)  # of any scope: ids that are not of the scope asked
+NUMBERS = st.lists(ANYBODY, max_size=4)
+TIME = st.integers(0, 8)
+BEGIN = TIME | st.just(EVER)
+CONFIDENCE = st.sampled_from((0.25, 0.5, 0.75, 1.0))
+KIND = st.sampled_from((EdgeType.SEMANTIC, EdgeType.CAUSAL))
+KINDS = st.lists(KIND, max_size=2, unique=True)
+LIMIT = st.sampled_from((1, 2, 3, 7, 100))
+AS_OF = st.none() | st.tuples(TIME, TIME)
+ENTITY_SPEC = st.builds(
+    EntitySpec,
+    NUMBER,
+    st.booleans(),
+    st.sampled_from(SUMMARIES),
+    CONFIDENCE,
+    TIME,
+    TIME,
+    st.sampled_from((False, False, True)),
+    st.none() | TIME,
+    st.none() | TIME,
+)
+
+
+@st.composite
+def _edge_specs(draw: st.DrawFn) -> EdgeSpec:
+    source = draw(NUMBER)
+    lasts = draw(st.none() | st.sampled_from((0, 1, 3, EVER)))
+    return EdgeSpec(
+        n=draw(NUMBER),
+        source=source,
+        target=(source + draw(st.integers(1, PER_SCOPE - 1))) % PER_SCOPE,
+        relation=draw(st.sampled_from(RELATIONS)),
+        kind=draw(KIND),
+        fact=draw(st.sampled_from(FACTS)),
+        confidence=draw(CONFIDENCE),
+        begins=draw(BEGIN),
+        lasts=lasts,
+        recorded=draw(TIME),
+        expired=None if lasts is None else draw(st.none() | TIME),
+    )
+
+
+EDGE_SPEC = _edge_specs()
+EDGE_LIST = st.lists(EDGE_SPEC, min_size=1, max_size=4, unique_by=lambda spec: spec.n)
+
+
+def local(scope: Scope, n: int) -> int:
+    """Return the number of a scope's n-th row: the scopes have different ids."""
+    return PER_SCOPE * SCOPES.index(scope) + n
+
+
+def put_entity_specs(store: GraphBackend, scope: Scope, specs: Iterable[EntitySpec]) -> None:
+    """Write entities of a scope."""
+    rows = [
+        entity(
+            local(scope, spec.n),
+            scope,
+            name=name.upper() if spec.upper else name,
+            canonical_name=name.lower(),
+            entity_type="tool" if spec.n == 5 else "person",
+            summary=spec.summary,
+            confidence=spec.confidence,
+            first_seen_at=day(spec.seen),
+            last_seen_at=day(spec.seen + 1),
+            recorded_at=day(spec.recorded),
+            archived_at=day(8) if spec.archived else None,
+            valid_from=None if spec.begins is None else day(spec.begins),
+            valid_to=None if spec.ends is None else day(spec.ends),
+        )
+        for spec in specs
+        for name in [NAMES[spec.n % len(NAMES)]]
+    ]
+    put_entities(store, *rows)
+
+
+def edge_of(scope: Scope, spec: EdgeSpec) -> Edge:
+    """Return an edge of a scope."""
+    return edge(
+        local(scope, spec.n),
+        local(scope, spec.source),
+        local(scope, spec.target),
+        scope,
+        relation=spec.relation,
+        edge_type=spec.kind,
+        fact=spec.fact,
+        confidence=spec.confidence,
+        valid_from=day(spec.begins),
+        valid_to=None if spec.lasts is None else day(spec.begins + spec.lasts),
+        recorded_at=day(spec.recorded),
+        expired_at=None if spec.expired is None else day(spec.expired),
+    )

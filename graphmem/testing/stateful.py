@@ -1,0 +1,430 @@
+"""Random operations on the store under test and on the memory backend: every read has to agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+
+from graphmem.errors import Conflict, InvalidInput
+from graphmem.models import (
+    Alias,
+    AsOf,
+    Changes,
+    Closing,
+    EdgeQuery,
+    EdgeType,
+    EntityQuery,
+    EpisodeQuery,
+    ExpandLimits,
+    Mention,
+    Outcome,
+    Scope,
+    Subgraph,
+    Support,
+)
+from graphmem.protocols import GraphBackend
+from graphmem.registry import open_backend
+from graphmem.testing.base import StoreTests, everything
+from graphmem.testing.random_rows import (
+    A_SCOPE,
+    ANYBODY,
+    AS_OF,
+    BEGIN,
+    CONFIDENCE,
+    EDGE_LIST,
+    EDGE_SPEC,
+    ENTITY_SPEC,
+    KIND,
+    KINDS,
+    LIMIT,
+    NUMBER,
+    NUMBERS,
+    PHRASES,
+    RELATIONS,
+    SOME_SCOPES,
+    TIME,
+    WORDS,
+    EdgeSpec,
+    EntitySpec,
+    edge_of,
+    local,
+    put_entity_specs,
+)
+from graphmem.testing.rows import (
+    FUTURE,
+    day,
+    edge_id,
+    entity_id,
+    episode,
+    episode_id,
+)
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """Does the same to two stores and compares what they say.
+
+    Parameters
+    ----------
+    store
+        A fresh, empty store to test; closed at the end.
+    """
+
+    def __init__(self, store: GraphBackend) -> None:
+        super().__init__()
+        self._store = store
+        self._oracle = open_backend("memory://")
+        self._episodes = 0
+
+    def teardown(self) -> None:
+        """Close both stores."""
+        self._store.close()
+        self._oracle.close()
+
+    # Writes ---------------------------------------------------------------------------------------
+
+    @rule(scope=A_SCOPE, specs=st.lists(ENTITY_SPEC, min_size=1, max_size=4, unique_by=lambda spec: spec.n))
+    def put_entities(self, scope: Scope, specs: list[EntitySpec]) -> None:
+        """Insert or replace entities; two numbers share a name and a type."""
+        self._both(lambda s: put_entity_specs(s, scope, specs))
+
+    @rule(scope=A_SCOPE, alias=st.sampled_from(PHRASES), n=ANYBODY)
+    def put_alias(self, scope: Scope, alias: str, n: int) -> None:
+        """Register an alias, or point it elsewhere."""
+        row = Alias(alias=alias, entity_type="person", entity_id=entity_id(n))
+        self._both(lambda s: s.write(scope, Changes(aliases=(row,))))
+
+    @rule(scope=A_SCOPE, specs=EDGE_LIST)
+    def put_edges(self, scope: Scope, specs: list[EdgeSpec]) -> None:
+        """Insert edges, or replace them by id, which may point them elsewhere."""
+        rows = tuple(edge_of(scope, spec) for spec in specs)
+        self._both(lambda s: s.write(scope, Changes(edges=rows)), same_error=len(rows) == 1)
+
+    @rule(scope=A_SCOPE, n=NUMBER, after=st.integers(0, 4), expired=TIME, successor=st.none() | EDGE_SPEC)
+    def close_edge(self, scope: Scope, n: int, after: int, expired: int, successor: EdgeSpec | None) -> None:
+        """End an edge (or retract it: 0 days after its beginning), with or without a successor."""
+        number = local(scope, n)
+        known = self._oracle.get_edges([scope], [edge_id(number)]).get(edge_id(number))
+        begun = day(0) if known is None else known.valid_from
+        ends = begun + (day(after) - day(0))
+        rows = () if successor is None else (edge_of(scope, successor),)
+        closing = Closing(edge_id(number), ends, day(expired), rows[0].id if rows else None)
+        self._both(lambda s: s.write(scope, Changes(closings=(closing,), edges=rows)), same_error=not rows)
+
+    @rule(scope=A_SCOPE, n=ANYBODY, confidence=CONFIDENCE, told_by=st.lists(st.integers(1, 5), max_size=3))
+    def support_edge(self, scope: Scope, n: int, confidence: float, told_by: list[int]) -> None:
+        """State an edge again."""
+        support = Support(edge_id(n), confidence, tuple(episode_id(number) for number in told_by))
+        self._both(lambda s: s.write(scope, Changes(supports=(support,))))
+
+    @rule(scopes=SOME_SCOPES, numbers=NUMBERS, at=TIME)
+    def record_retrievals(self, scopes: list[Scope], numbers: list[int], at: int) -> None:
+        """Count retrievals."""
+        self._both(lambda s: s.record_retrievals(scopes, [edge_id(n) for n in numbers], day(at)))
+
+    @rule(
+        scope=A_SCOPE,
+        external_id=st.sampled_from((None, "x", "y")),
+        session=st.sampled_from((None, "s", "t")),
+        occurred=TIME,
+        recorded=TIME,
+        processed=st.booleans(),
+    )
+    def add_episode(
+        self, scope: Scope, external_id: str | None, session: str | None, occurred: int, recorded: int, processed: bool
+    ) -> None:
+        """Store an episode, unless the scope holds its external id."""
+        self._episodes += 1
+        row = episode(
+            self._episodes,
+            scope,
+            external_id=external_id,
+            session_id=session,
+            occurred_at=day(occurred),
+            recorded_at=day(recorded),
+            processed_at=day(8) if processed else None,
+        )
+        self._both(lambda s: s.add_episodes(scope, [row]))
+
+    @rule(scope=A_SCOPE, n=st.integers(1, 5), what=st.sampled_from(("processed", "retry", "failed", "again")))
+    def settle(self, scope: Scope, n: int, what: str) -> None:
+        """Write what became of an episode."""
+        outcome = {
+            "processed": Outcome(episode_id(n), processed_at=day(8), attempts=1),
+            "retry": Outcome(episode_id(n), error="timed out", attempts=1, retry_at=FUTURE),
+            "failed": Outcome(episode_id(n), error="timed out", attempts=3),
+            "again": Outcome(episode_id(n)),
+        }[what]
+        self._both(lambda s: s.write(scope, Changes(outcomes=(outcome,))))
+
+    @rule(owner=st.sampled_from("ab"), scopes=st.none() | SOME_SCOPES, now=TIME, lease=st.integers(1, 4), limit=LIMIT)
+    def claim(self, owner: str, scopes: list[Scope] | None, now: int, lease: int, limit: int) -> None:
+        """Claim episodes; the leases end in the far future, one after the other."""
+        start, end = (FUTURE + (day(n) - day(0)) for n in (now, now + lease))
+        self._both(lambda s: s.claim_episodes(owner, now=start, until=end, limit=limit, scopes=scopes))
+
+    @rule(owners=st.lists(st.sampled_from("ab"), max_size=2, unique=True))
+    def release(self, owners: list[str]) -> None:
+        """Give episodes back."""
+        self._both(lambda s: s.release_claims(owners))
+
+    @rule(scope=A_SCOPE, n=ANYBODY, told_in=st.integers(1, 5), surface=st.sampled_from(("Anna", "she")))
+    def mention(self, scope: Scope, n: int, told_in: int, surface: str) -> None:
+        """Link an entity to an episode."""
+        row = Mention(entity_id=entity_id(n), episode_id=episode_id(told_in), surface=surface, seen_at=day(1))
+        self._both(lambda s: s.write(scope, Changes(mentions=(row,))))
+
+    @rule(scope=A_SCOPE, entities=st.lists(ENTITY_SPEC, min_size=1, max_size=2), edges=EDGE_LIST, undone=st.booleans())
+    def transaction(self, scope: Scope, entities: list[EntitySpec], edges: list[EdgeSpec], undone: bool) -> None:
+        """Write twice in a transaction, of which the second may be refused and all may be undone."""
+        rows = tuple(edge_of(scope, spec) for spec in edges)
+
+        def run(store: GraphBackend) -> str:
+            def work() -> str:
+                for spec in entities:
+                    _outcome(partial(put_entity_specs, store, scope, [spec]))
+                second = _outcome(lambda: store.write(scope, Changes(edges=rows)))
+                if undone:
+                    raise InvalidInput("undone on purpose")
+                return "refused" if second[0] == "raised" else "written"
+
+            return store.atomic(work)
+
+        self._both(run)
+
+    # Reads ----------------------------------------------------------------------------------------
+
+    @rule(
+        scopes=SOME_SCOPES,
+        numbers=st.none() | NUMBERS,
+        types=st.none() | st.lists(st.sampled_from(("person", "tool")), max_size=2),
+        as_of=AS_OF,
+        archived=st.booleans(),
+        chunk=LIMIT,
+    )
+    def read_entities(
+        self,
+        scopes: list[Scope],
+        numbers: list[int] | None,
+        types: list[str] | None,
+        as_of: tuple[int, int] | None,
+        archived: bool,
+        chunk: int,
+    ) -> None:
+        """Read all pages of a query for entities."""
+        query = EntityQuery(
+            ids=None if numbers is None else tuple(entity_id(n) for n in numbers),
+            entity_types=None if types is None else tuple(types),
+            as_of=_moment(as_of),
+            archived=archived,
+        )
+        self._both(lambda s: list(s.all_entities(scopes, query, chunk=chunk)))
+
+    @rule(
+        scopes=SOME_SCOPES,
+        fields=st.fixed_dictionaries(
+            {},
+            optional={
+                "ids": NUMBERS.map(lambda ns: tuple(edge_id(n) for n in ns)),
+                "source_ids": NUMBERS.map(lambda ns: tuple(entity_id(n) for n in ns)),
+                "target_ids": NUMBERS.map(lambda ns: tuple(entity_id(n) for n in ns)),
+                "touching": NUMBERS.map(lambda ns: tuple(entity_id(n) for n in ns)),
+                "relations": st.lists(st.sampled_from(RELATIONS), max_size=2).map(tuple),
+                "edge_types": KINDS.map(tuple),
+                "keys": st.lists(
+                    st.tuples(ANYBODY.map(entity_id), ANYBODY.map(entity_id), st.sampled_from(RELATIONS), KIND),
+                    max_size=3,
+                ).map(tuple),
+                "slots": st.lists(st.tuples(ANYBODY.map(entity_id), st.sampled_from(RELATIONS)), max_size=3).map(tuple),
+                "text": st.sampled_from(("%", "_", "ANNA", "works", "")),
+                "window": st.tuples(
+                    st.sampled_from(("valid_from", "valid_to", "recorded_at", "expired_at")),
+                    TIME.map(day),
+                    BEGIN.map(day),
+                ),
+            },
+        ),
+        versions=st.sampled_from(("visible", "visible", "active", "all")),
+        as_of=AS_OF,
+        chunk=LIMIT,
+        newest_first=st.booleans(),
+    )
+    def read_edges(
+        self,
+        scopes: list[Scope],
+        fields: dict[str, Any],
+        versions: Literal["visible", "active", "all"],
+        as_of: tuple[int, int] | None,
+        chunk: int,
+        newest_first: bool,
+    ) -> None:
+        """Read all pages of a query for edges, or the newest."""
+        query = EdgeQuery(versions=versions, as_of=_moment(as_of) if versions == "visible" else None, **fields)
+        if newest_first:
+            self._both(lambda s: s.find_edges(scopes, query, limit=chunk, newest_first=True))
+        else:
+            self._both(lambda s: list(s.all_edges(scopes, query, chunk=chunk)))
+
+    @rule(
+        scope=A_SCOPE,
+        fields=st.fixed_dictionaries(
+            {},
+            optional={
+                "ids": st.lists(st.integers(1, 5).map(episode_id), max_size=3).map(tuple),
+                "external_ids": st.lists(st.sampled_from(("x", "y")), max_size=2).map(tuple),
+                "session_id": st.sampled_from(("s", "t")),
+                "before": st.integers(1, 5).map(episode_id),
+                "state": st.sampled_from(("processed", "pending", "failed")),
+                "as_of": AS_OF.map(lambda moment: _moment(moment)),
+            },
+        ),
+        limit=LIMIT,
+        newest_first=st.booleans(),
+    )
+    def read_episodes(self, scope: Scope, fields: dict[str, Any], limit: int, newest_first: bool) -> None:
+        """Read a page of episodes."""
+        query = EpisodeQuery(**fields)
+        self._both(lambda s: s.find_episodes([scope], query, limit=limit, newest_first=newest_first))
+
+    @rule(
+        scopes=SOME_SCOPES, numbers=st.none() | NUMBERS, episodes=st.none() | st.lists(st.integers(1, 5)), limit=LIMIT
+    )
+    def read_mentions(
+        self, scopes: list[Scope], numbers: list[int] | None, episodes: list[int] | None, limit: int
+    ) -> None:
+        """Read mentions."""
+        of = None if numbers is None else [entity_id(n) for n in numbers]
+        told_in = None if episodes is None else [episode_id(n) for n in episodes]
+        self._both(lambda s: s.find_mentions(scopes, entity_ids=of, episode_ids=told_in, limit=limit))
+
+    @rule(scope=A_SCOPE, scopes=SOME_SCOPES, names=st.lists(st.sampled_from(PHRASES), unique=True), numbers=NUMBERS)
+    def read_names(self, scope: Scope, scopes: list[Scope], names: list[str], numbers: list[int]) -> None:
+        """Resolve names and list aliases."""
+        self._both(lambda s: sorted(s.resolve_names(scope, names), key=lambda found: (found[0], found[1].id)))
+        self._both(lambda s: s.find_aliases(scopes, [entity_id(n) for n in numbers]))
+
+    @rule(
+        scopes=SOME_SCOPES,
+        words=st.lists(st.sampled_from(WORDS), max_size=3),
+        phrases=st.lists(st.sampled_from(PHRASES), max_size=3),
+    )
+    def search(self, scopes: list[Scope], words: list[str], phrases: list[str]) -> None:
+        """Search with a limit that cuts nothing: which of many are the best is the store's own affair."""
+
+        def hits(store: GraphBackend) -> list[Any]:
+            found = store.search_entities(scopes, words=words, phrases=phrases, limit=1000)
+            return sorted(found, key=lambda hit: hit.entity.id)
+
+        self._both(hits)
+
+    @rule(
+        scopes=SOME_SCOPES,
+        seeds=st.lists(ANYBODY, min_size=1, max_size=3),
+        hops=st.integers(0, 3),
+        kinds=KINDS,
+        as_of=AS_OF,
+        limits=st.none()
+        | st.builds(
+            ExpandLimits,
+            max_frontier=st.integers(3, 6),
+            max_degree=st.integers(1, 8),
+            max_edges=st.integers(1, 12),
+        ),
+    )
+    def expand(
+        self,
+        scopes: list[Scope],
+        seeds: list[int],
+        hops: int,
+        kinds: list[EdgeType],
+        as_of: tuple[int, int] | None,
+        limits: ExpandLimits | None,
+    ) -> None:
+        """Walk from some seeds."""
+        ids = [entity_id(n) for n in seeds]
+        moment = _moment(as_of)
+        self._both(
+            lambda s: _comparable(s.expand(scopes, ids, hops=hops, edge_types=kinds, as_of=moment, limits=limits))
+        )
+
+    @invariant()
+    def everything_agrees(self) -> None:
+        """Compare all rows, counts, scopes and owners."""
+        ours, theirs = everything(self._store), everything(self._oracle)
+        for scope, expected in theirs.items():
+            for part in ("entities", "aliases", "edges", "episodes", "mentions", "stats"):
+                assert getattr(ours[scope], part) == getattr(expected, part), f"{part} of scope {scope}"
+        assert self._store.scopes() == self._oracle.scopes()
+        assert sorted(self._store.claim_owners()) == sorted(self._oracle.claim_owners())
+
+    def _both(self, act: Callable[[GraphBackend], object], *, same_error: bool = True) -> None:
+        """Do something to both stores and compare what they return or raise.
+
+        With `same_error` False any refusal equals any other: a write that is wrong in two ways may name either.
+        """
+        expected = _outcome(lambda: act(self._oracle))
+        found = _outcome(lambda: act(self._store))
+        if same_error or "raised" not in (expected[0], found[0]):
+            assert found == expected
+        else:
+            assert found[0] == expected[0], f"expected {expected}, found {found}"
+
+
+class StatefulTests(StoreTests):
+    """Random operations agree with the memory backend."""
+
+    stateful_settings: ClassVar[settings] = settings(
+        max_examples=40,
+        stateful_step_count=30,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
+    )
+    """How long to search; a subclass may set more examples."""
+
+    def test_random_operations_agree_with_the_memory_backend(self, tmp_path: Path) -> None:
+        """Run `StoreMachine`."""
+        numbers = count()
+        opened = self.open_store
+
+        class Machine(StoreMachine):
+            def __init__(self) -> None:
+                directory = tmp_path / f"run{next(numbers)}"
+                directory.mkdir()
+                super().__init__(opened(directory))
+
+        run_state_machine_as_test(Machine, settings=self.stateful_settings)
+
+
+def _moment(days: tuple[int, int] | None) -> AsOf | None:
+    return None if days is None else AsOf(day(days[0]), day(days[1]))
+
+
+def _outcome(work: Callable[[], object]) -> tuple[str, object]:
+    try:
+        return ("returned", work())
+    except (Conflict, InvalidInput) as error:
+        return ("raised", type(error).__name__)
+
+
+def _comparable(graph: Subgraph) -> dict[str, Sequence[object]]:
+    """Return a subgraph as plain lists, its edges by id: their order is open."""
+    nodes = [*zip(graph.node_ids, graph.names, graph.entity_types, graph.depth.tolist(), strict=True)]
+    edges = zip(
+        graph.edge_ids,
+        [graph.node_ids[i] for i in graph.source],
+        [graph.node_ids[i] for i in graph.target],
+        graph.relations,
+        graph.edge_types,
+        graph.facts,
+        graph.confidence.tolist(),
+        graph.retrieval_count.tolist(),
+        [round(seconds, 3) for seconds in graph.valid_from.tolist()],
+        strict=True,
+    )
+    return {"nodes": nodes, "edges": sorted(edges)}

@@ -1,0 +1,20 @@
+"""The store in memory passes the conformance kit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from graphmem.protocols import GraphBackend
+from graphmem.registry import open_backend
+from graphmem.testing import GraphBackendTests
+
+
+class TestMemory(GraphBackendTests):
+    url: str
+
+    def open_store(self, tmp_path: Path) -> GraphBackend:
+        self.url = f"memory://{'.'.join(tmp_path.parts[-3:])}"
+        return open_backend(self.url)
+
+    def reopen(self, store: GraphBackend) -> GraphBackend | None:
+        return open_backend(self.url)
