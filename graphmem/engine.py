@@ -13,13 +13,14 @@ from graphmem.errors import BackendUnavailable, StoreReadOnly
 from graphmem.ingest.gate import looks_like_injection
 from graphmem.ingest.load import Loader
 from graphmem.ingest.queue import ExtractionQueue
-from graphmem.models import EpisodeQuery, Scope, utc_now
+from graphmem.models import Scope, utc_now
 from graphmem.ontology import Ontology
 from graphmem.parts import choose_extractor, choose_ontology, contradiction_check
-from graphmem.protocols import Extractor, GraphBackend
+from graphmem.protocols import Extractor, GraphBackend, Redactor
 from graphmem.registry import open_backend
 from graphmem.results import Check
 from graphmem.settings import Settings
+from graphmem.text.redact import PatternRedactor
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _UNCOUNTED = 10_000  # recalls whose counts may wait to be written
-_IDLE_POLL = 5.0  # seconds between looks at the queue while something in it waits for its next try
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0  # seconds between looks at an empty queue
 
 
 class Engine:
@@ -41,6 +42,7 @@ class Engine:
         queue: ExtractionQueue | None,
         extractor: Extractor | None,
         *,
+        redactor: Redactor | None,
         background: bool,
     ) -> None:
         self.backend = backend
@@ -53,6 +55,7 @@ class Engine:
             backend,
             ontology,
             queue,
+            redactor=redactor,
             detector=looks_like_injection if settings.detect_injection else None,
             batch_size=settings.batch_size,
             extract_batch=self.extract_batch,
@@ -60,6 +63,7 @@ class Engine:
         self._extraction = BackgroundJob("graphmem-extract", self._extract) if queue and background else None
         self._counting = BackgroundJob("graphmem-count", self._count)
         self._uncounted: deque[tuple[tuple[Scope, ...], list[str]]] = deque(maxlen=_UNCOUNTED)
+        self._pause = _FIRST_PAUSE
         self._closed = False
         self._close_lock = threading.Lock()
 
@@ -71,6 +75,7 @@ class Engine:
         *,
         extractor: Extractor | str | None,
         llm: BaseChatModel | str | None,
+        redactor: Redactor | None,
         background: bool,
     ) -> Self:
         """Open the store and choose the parts; with `background`, go on with what waits in the queue."""
@@ -80,12 +85,14 @@ class Engine:
         if chosen is None or isinstance(chosen, str):
             chosen = choose_extractor(chosen or settings.extractor, llm, ontology, settings)
         contradictions = contradiction_check(llm, settings)
+        if redactor is None and settings.redact:
+            redactor = PatternRedactor()
         backend = open_backend(url)
         try:
             queue = None
             if chosen is not None:
-                queue = ExtractionQueue(backend, chosen, ontology, settings, contradictions)
-            engine = cls(backend, settings, ontology, queue, chosen, background=background)
+                queue = ExtractionQueue(backend, chosen, ontology, settings, contradictions, redactor)
+            engine = cls(backend, settings, ontology, queue, chosen, redactor=redactor, background=background)
             engine._resume()
         except BaseException:
             backend.close()
@@ -115,12 +122,11 @@ class Engine:
         assert self._queue is not None
         done = self._queue.process(self.extract_batch)
         if done.claimed:
+            self._pause = _FIRST_PAUSE
             return 0.0
-        waiting = any(
-            self.backend.find_episodes([scope], EpisodeQuery(state="pending"), limit=1)
-            for scope in self.backend.scopes()
-        )
-        return _IDLE_POLL if waiting else None
+        # retries, and what other processes leave, turn up without a wake
+        self._pause = min(self._pause * 2, _LONGEST_PAUSE)
+        return self._pause
 
     def count_retrievals(self, scopes: tuple[Scope, ...], edge_ids: list[str]) -> None:
         """Count returned facts, behind the caller's back."""

@@ -10,11 +10,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
 
 from graphmem.engine import Engine
+from graphmem.errors import InvalidInput
 from graphmem.ingest.load import OnProgress
 from graphmem.inputs import ItemLike, TripleLike, to_item, to_time
 from graphmem.models import AsOf, EdgeQuery, EdgeType, Entity, EntityQuery, Episode, EpisodeQuery, Scope, utc_now
 from graphmem.models import one_or_many as _one_or_many
-from graphmem.protocols import Extractor
+from graphmem.protocols import Extractor, Redactor
 from graphmem.rag.context import estimate_tokens, render_context
 from graphmem.recall.history import diff, history
 from graphmem.recall.recall import RecallOptions, find_seeds, recall, to_facts
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 Time = datetime | str
 Scopes = Scope | Iterable[Scope]
+
+_ERRORS_SEARCHED, _ERRORS_SHOWN = 100, 10
+_MAX_LIMIT = 2**31 - 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,7 @@ class GraphMemory:
         scope: Scope | str | None = None,
         extractor: Extractor | str | None = None,
         llm: BaseChatModel | str | None = None,
+        redactor: Redactor | None = None,
         settings: Settings | None = None,
         background: bool = True,
         **overrides: Any,
@@ -91,6 +96,8 @@ class GraphMemory:
             An `Extractor`, or the word for one (see the setting `extractor`).
         llm
             A LangChain chat model, or ``provider:model``, for extraction and the contradiction check.
+        redactor
+            Takes personal data out of facts and summaries; by default only if the setting `redact` is on.
         settings
             Ready-made settings; otherwise they are read from ``GRAPHMEM_…`` variables and ``graphmem.toml``.
         background
@@ -106,7 +113,9 @@ class GraphMemory:
             If a setting doesn't fit.
         """
         settings = settings or Settings.load(**overrides)
-        engine = Engine.open(url or settings.store, settings, extractor=extractor, llm=llm, background=background)
+        engine = Engine.open(
+            url or settings.store, settings, extractor=extractor, llm=llm, redactor=redactor, background=background
+        )
         return cls(engine, _to_scope(scope if scope is not None else settings.scope))
 
     def in_scope(self, scope: Scope | str) -> Self:
@@ -198,6 +207,7 @@ class GraphMemory:
 
     def backfill(self, limit: int | None = None, *, on_progress: OnProgress | None = None) -> LoadReport:
         """Extract what is stored but waiting, at most `limit` episodes of this scope."""
+        limit = None if limit is None else _to_limit(limit)
         return self._engine.loader.extract_waiting(self.scope, limit, on_progress)
 
     def flush(self, timeout: float | None = None, *, episode_id: str | None = None) -> int:
@@ -329,7 +339,7 @@ class GraphMemory:
         """
         where = self._scopes(scopes)
         types = None if entity_type is None else (entity_type,)
-        moment = _to_as_of(as_of)
+        moment, limit = _to_as_of(as_of), _to_limit(limit)
         if query is None:
             found = EntityQuery(entity_types=types, as_of=moment)
             return self._engine.backend.find_entities(where, found, limit=limit)
@@ -354,10 +364,11 @@ class GraphMemory:
     ) -> tuple[Fact, ...]:
         """Return the facts that an entity takes part in, newest first; `name` is one of its names."""
         where = self._scopes(scopes)
+        moment, limit = _to_as_of(as_of), _to_limit(limit)
         ids = self._ids(where, name)
         if not ids:
             return ()
-        query = EdgeQuery(touching=ids, as_of=_to_as_of(as_of))
+        query = EdgeQuery(touching=ids, as_of=moment)
         edges = self._engine.backend.find_edges(where, query, limit=limit, newest_first=True)
         return to_facts(self._engine.backend, where, edges)
 
@@ -389,6 +400,7 @@ class GraphMemory:
             As in `recall`.
         """
         where = self._scopes(scopes)
+        moment, limit = _to_as_of(as_of), _to_limit(limit)
         ids = self._ids(where, source)
         if not ids:
             return ()
@@ -398,13 +410,13 @@ class GraphMemory:
             ids,
             relation=None if relation is None else self._engine.ontology.relation(relation),
             text=text,
-            as_of=_to_as_of(as_of),
+            as_of=moment,
             limit=limit,
         )
 
     def diff(self, start: Time, end: Time, *, limit: int = 1000, scopes: Scopes | None = None) -> Diff:
         """Return what became true, what ended and what was learned after `start` and until `end`."""
-        return diff(self._engine.backend, self._scopes(scopes), to_time(start), to_time(end), limit=limit)
+        return diff(self._engine.backend, self._scopes(scopes), to_time(start), to_time(end), limit=_to_limit(limit))
 
     def episodes(self, ids: Sequence[str], *, scopes: Scopes | None = None) -> list[Episode]:
         """Return the episodes with these ids, in this order: where facts come from."""
@@ -416,10 +428,16 @@ class GraphMemory:
     def stats(self) -> Stats:
         """Count what the scope holds, and tell what its queue could not extract."""
         counts = self._engine.backend.stats(self.scope)
+        backend = self._engine.backend
+        troubled = [
+            episode
+            for state in ("failed", "pending")
+            for episode in backend.find_episodes([self.scope], EpisodeQuery(state=state), limit=_ERRORS_SEARCHED)
+            if episode.error is not None
+        ]
         errors = [
-            QueueError(episode_id=e.id, error=e.error, attempts=e.attempts, retry_at=e.retry_at)
-            for e in self._engine.backend.find_episodes([self.scope], EpisodeQuery(state="failed"), limit=10)
-            if e.error
+            QueueError(episode_id=e.id, error=e.error or "", attempts=e.attempts, retry_at=e.retry_at)
+            for e in troubled[:_ERRORS_SHOWN]
         ]
         return Stats(
             scope=self.scope.key,
@@ -502,3 +520,9 @@ def _to_scope(scope: Scope | str) -> Scope:
 
 def _to_as_of(moment: AsOf | Time | None) -> AsOf | None:
     return moment if moment is None or isinstance(moment, AsOf) else AsOf(valid=to_time(moment))
+
+
+def _to_limit(limit: int) -> int:
+    if not 0 <= limit <= _MAX_LIMIT:
+        raise InvalidInput(f"limit: expected a number in [0, {_MAX_LIMIT}], got {limit}")
+    return limit

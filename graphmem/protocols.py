@@ -18,7 +18,7 @@ derived from them once, here. Rules that hold for all of them:
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, TypeVar, runtime_checkable
@@ -314,6 +314,15 @@ class GraphBackend(EntityStore, EdgeStore, EpisodeStore, Traversal, Maintenance,
         while page := self.find_entities(scopes, query, after=after, limit=chunk):
             yield from page
             after = page[-1].id
+
+
+class Redactor(Protocol):
+    """Takes personal data out of what is stored of a fact or a summary."""
+
+    @abstractmethod
+    def redact(self, text: str, names: Collection[str]) -> str:
+        """Return the text without personal data; the canonical `names` it is about are exempt."""
+        ...
 
 
 # Extraction ---------------------------------------------------------------------------------------

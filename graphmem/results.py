@@ -127,7 +127,7 @@ class Stats(Model):
     pending_episodes, failed_episodes
         Waiting for extraction; out of tries.
     errors
-        Of the first episodes that failed, at most 10.
+        Of episodes that failed or wait for another try, at most 10.
     background
         Errors of background work of this process that still goes on failing.
     """

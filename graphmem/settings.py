@@ -37,6 +37,7 @@ class Settings(BaseSettings):
     llm: str | None = Field(None, description="LangChain model as provider:model, for extraction and contradictions")
     contradiction_check: bool = Field(False, description="ask the LLM which known facts a new one contradicts")
     detect_injection: bool = Field(False, description="store, but don't extract, text that looks like an injection")
+    redact: bool = Field(False, description="take personal data (e-mail, phone, card …) out of facts and summaries")
     context_turns: int = Field(4, ge=0, description="earlier user turns of the session that an extractor sees")
     extraction_timeout: Seconds = Field(15.0, description="seconds that an LLM may take for one episode")
     extraction_concurrency: Count = Field(4, description="LLM calls at once")

@@ -17,7 +17,7 @@ from graphmem.ingest.write import Reading, Statement, Writer, Written, statement
 from graphmem.inputs import Item, ItemLike, Triple, TripleLike, to_item
 from graphmem.models import MAX_FACT_BYTES, Episode, EpisodeQuery, Scope, utc_now
 from graphmem.ontology import Ontology
-from graphmem.protocols import ExtractedEdge, GraphBackend
+from graphmem.protocols import ExtractedEdge, GraphBackend, Redactor
 from graphmem.results import LoadReport, Rejected
 from graphmem.text.normalise import clean
 
@@ -81,6 +81,8 @@ class Loader:
         Types and relations.
     queue
         Extracts what is stored; None leaves it waiting.
+    redactor
+        The optional redaction of facts and summaries.
     detector
         Tells text that looks like a prompt injection; None trusts all.
     batch_size
@@ -95,6 +97,7 @@ class Loader:
         ontology: Ontology,
         queue: ExtractionQueue | None,
         *,
+        redactor: Redactor | None,
         detector: Detector | None,
         batch_size: int,
         extract_batch: int,
@@ -105,7 +108,7 @@ class Loader:
         self._detector = detector
         self._batch_size = batch_size
         self._extract_batch = extract_batch
-        self._writer = Writer(backend, ontology)
+        self._writer = Writer(backend, ontology, redactor)
 
     def to_episode(self, scope: Scope, item: Item) -> Episode:
         """Return the episode of an item, past the gate: what isn't to be extracted is marked as settled."""

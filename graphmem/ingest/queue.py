@@ -19,7 +19,7 @@ from graphmem.ingest.contradict import ContradictionCheck
 from graphmem.ingest.write import Reading, Writer, Written, read_extraction
 from graphmem.models import Changes, Episode, EpisodeQuery, Outcome, Scope, new_id, utc_now
 from graphmem.ontology import Ontology
-from graphmem.protocols import Extraction, ExtractionRequest, Extractor, GraphBackend
+from graphmem.protocols import Extraction, ExtractionRequest, Extractor, GraphBackend, Redactor
 from graphmem.settings import Settings
 
 _log = logging.getLogger(__name__)
@@ -53,6 +53,8 @@ class ExtractionQueue:
         Tries, delays, size of the context.
     contradictions
         The optional check of new facts against known ones.
+    redactor
+        The optional redaction of facts and summaries.
     """
 
     def __init__(
@@ -62,13 +64,14 @@ class ExtractionQueue:
         ontology: Ontology,
         settings: Settings,
         contradictions: ContradictionCheck | None = None,
+        redactor: Redactor | None = None,
     ) -> None:
         self._backend = backend
         self._extractor = extractor
         self._ontology = ontology
         self._settings = settings
         self._contradictions = contradictions
-        self._writer = Writer(backend, ontology)
+        self._writer = Writer(backend, ontology, redactor)
         self._owner = f"{socket.gethostname()}:{os.getpid()}:{new_id()}"
         _live_owners.add(self._owner)
 

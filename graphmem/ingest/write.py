@@ -25,7 +25,7 @@ from graphmem.models import (
     utc_now,
 )
 from graphmem.ontology import Ontology
-from graphmem.protocols import ExtractedEdge, ExtractedEntity, Extraction, GraphBackend
+from graphmem.protocols import ExtractedEdge, ExtractedEntity, Extraction, GraphBackend, Redactor
 from graphmem.text.normalise import canonical, fact_text
 
 
@@ -176,11 +176,14 @@ class Writer:
         The store.
     ontology
         Cardinality of relations.
+    redactor
+        Goes over facts and summaries before they are stored; None leaves them.
     """
 
-    def __init__(self, backend: GraphBackend, ontology: Ontology) -> None:
+    def __init__(self, backend: GraphBackend, ontology: Ontology, redactor: Redactor | None = None) -> None:
         self._backend = backend
         self._ontology = ontology
+        self._redactor = redactor
 
     def write(self, scope: Scope, readings: Sequence[Reading], *, new_episodes: Sequence[Episode] = ()) -> Written:
         """Store readings of episodes and settle those in the queue, in one transaction.
@@ -265,6 +268,8 @@ class Writer:
         seen_at = episode.occurred_at
 
         def mentioned(thing: NamedThing) -> Entity:
+            if thing.summary:
+                thing = replace(thing, summary=self._redacted(thing.summary, thing))
             entity = resolver.resolve(thing, seen_at)
             mentions.setdefault(
                 (entity.id, episode.id),
@@ -297,7 +302,7 @@ class Writer:
                 target_id=target.id,
                 relation=statement.relation,
                 edge_type=statement.edge_type,
-                fact=fact_text(stated.fact) or f"{source.name} {statement.relation.replace('_', ' ')} {target.name}",
+                fact=self._redacted(_sentence(statement, source, target), statement.source, statement.target),
                 confidence=_clamped(stated.confidence),
                 valid_from=begin,
                 valid_to=None if stated.ended else stated.valid_to,
@@ -307,6 +312,9 @@ class Writer:
             )
             facts.append(_Fact(edge, stated, seen_at, reading.contradicted.get(position, ())))
         return facts
+
+    def _redacted(self, text: str, *about: NamedThing) -> str:
+        return text if self._redactor is None else self._redactor.redact(text, {thing.canonical for thing in about})
 
     def _known(self, scope: Scope, facts: Sequence[_Fact], resolver: Resolver) -> Iterable[Edge]:
         """Read the versions that the facts may touch; those of new entities can't exist."""
@@ -351,6 +359,11 @@ class _Fact:
     stated: ExtractedEdge
     seen_at: datetime
     contradicted: tuple[str, ...]
+
+
+def _sentence(statement: Statement, source: Entity, target: Entity) -> str:
+    words = f"{source.name} {statement.relation.replace('_', ' ')} {target.name}"
+    return fact_text(statement.stated.fact) or fact_text(words)
 
 
 def _keys(edge: Edge) -> list[EdgeKey]:

@@ -13,6 +13,7 @@ from graphmem.models import EdgeQuery, EdgeType, EntityQuery, Episode, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.protocols import ExtractedEdge, ExtractedEntity, Extraction, GraphBackend
 from graphmem.registry import open_backend
+from graphmem.text.redact import PatternRedactor
 
 SCOPE = Scope("tests")
 SPRING, SUMMER = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 7, 1, tzinfo=UTC)
@@ -183,3 +184,14 @@ def test_nothing_is_stored_when_the_write_fails(backend: GraphBackend, monkeypat
     with pytest.raises(RuntimeError, match="power cut"):
         Writer(backend, DEFAULT_ONTOLOGY).write(SCOPE, [unsettled], new_episodes=[episode])
     assert backend.get_episodes([SCOPE], [episode.id]) == {}
+
+
+def test_personal_data_is_redacted_from_facts_but_not_from_names(backend: GraphBackend) -> None:
+    episode = Episode(scope=SCOPE, text="…", occurred_at=SPRING)
+    backend.add_episodes(SCOPE, [episode])
+    stated = ExtractedEdge(
+        "Maya", "reads", "team@globex.example", fact="Maya (maya@x.example) reads team@globex.example"
+    )
+    reading = read_extraction(episode, Extraction(edges=(stated,)), DEFAULT_ONTOLOGY, Counter())
+    Writer(backend, DEFAULT_ONTOLOGY, PatternRedactor()).write(SCOPE, [reading])
+    assert edges(backend) == [("Maya ([email]) reads team@globex.example", True)]

@@ -1,0 +1,43 @@
+"""Stores that the end-to-end tests run on, and memories that read toy texts."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # helpers lie beside the tests, and child processes import them too
+
+from toy import ToyExtractor
+
+from graphmem import GraphMemory
+
+OpenMemory = Callable[..., GraphMemory]
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Return the URL of a fresh store of each kind; opened twice, it is the same store."""
+    return f"memory://{tmp_path.name}" if request.param == "memory" else f"sqlite:///{tmp_path}/memory.db"
+
+
+@pytest.fixture
+def open_memory() -> Iterator[OpenMemory]:
+    """Return what opens a memory with the toy extractor, and close all of them in the end."""
+    with ExitStack() as opened:
+
+        def open_one(url: str, **options: Any) -> GraphMemory:
+            options = {"extractor": ToyExtractor(), "background": False, **options}
+            return opened.enter_context(GraphMemory.open(url, **options))
+
+        yield open_one
+
+
+@pytest.fixture
+def memory(store_url: str, open_memory: OpenMemory) -> GraphMemory:
+    """Return a memory that extracts when it is told to."""
+    return open_memory(store_url)

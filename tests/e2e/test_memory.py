@@ -1,0 +1,308 @@
+"""GraphMemory as its users call it, on every store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from graphmem import AsOf, Document, GraphMemory, InvalidInput, Scope, Triple, Turn
+from graphmem.protocols import ExtractedEdge, Extraction, ExtractionRequest
+
+Open = Callable[..., GraphMemory]
+
+
+class Scripted:
+    """Reads "source | relation | target" lines; anything else says nothing."""
+
+    name = "scripted"
+    batch_size = 16
+
+    def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
+        return [self._one(r.episode.text) for r in requests]
+
+    def _one(self, text: str) -> Extraction:
+        stated = [[part.strip() for part in line.split("|")] for line in text.splitlines()]
+        return Extraction(edges=tuple(ExtractedEdge(*parts) for parts in stated if len(parts) == 3))
+
+
+@pytest.fixture
+def open_memory(store_url: str) -> Iterator[Open]:
+    opened: list[GraphMemory] = []
+
+    def open_it(**options: Any) -> GraphMemory:
+        memory = GraphMemory.open(store_url, **{"extractor": Scripted(), **options})
+        opened.append(memory)
+        return memory
+
+    yield open_it
+    for memory in opened:
+        memory.close()
+
+
+def test_what_is_remembered_is_recalled_with_its_source(open_memory: Open) -> None:
+    memory = open_memory()
+    receipt = memory.remember("Maya | works at | Globex", speaker="Maya", occurred_at="2026-01-05T10:00:00Z")
+    assert receipt.wait(10)
+    [fact] = memory.recall("Where does Maya work?")
+    assert (fact.source, fact.relation, fact.target) == ("Maya", "works_at", "Globex")
+    assert fact.valid_from == datetime(2026, 1, 5, 10, tzinfo=UTC)
+    [episode] = memory.episodes(fact.episode_ids)
+    assert (episode.id, episode.speaker) == (receipt.episode_id, "Maya")
+
+
+def test_the_background_extracts_without_being_asked(open_memory: Open) -> None:
+    memory = open_memory()
+    memory.remember("Maya | knows | Jonas")
+    while memory.stats().pending_episodes:
+        pass
+    assert memory.stats().edges == 1
+
+
+def test_without_background_only_flush_extracts(open_memory: Open) -> None:
+    memory = open_memory(background=False)
+    memory.remember("Maya | knows | Jonas")
+    assert memory.stats().pending_episodes == 1
+    assert memory.flush() == 0
+    assert memory.stats().edges == 1
+
+
+def test_without_an_extractor_episodes_wait_and_flush_says_so(open_memory: Open) -> None:
+    memory = open_memory(extractor="none")
+    memory.remember("Maya | knows | Jonas")
+    assert memory.flush() == 1
+    assert memory.stats().pending_episodes == 1
+
+
+def test_the_next_start_goes_on_with_what_was_left(open_memory: Open) -> None:
+    first = open_memory(extractor="none")
+    first.remember("Maya | knows | Jonas")
+    second = open_memory()
+    assert second.flush() == 0
+    assert second.stats().edges == 1
+
+
+def test_a_receipt_can_be_awaited(open_memory: Open) -> None:
+    memory = open_memory()
+
+    async def use() -> tuple[bool, int]:
+        receipt = await memory.aremember("Maya | knows | Jonas")
+        done = await receipt
+        return done, len(await memory.arecall("Maya"))
+
+    assert asyncio.run(use()) == (True, 1)
+
+
+def test_an_external_id_is_taken_in_once(open_memory: Open) -> None:
+    memory = open_memory()
+    first = memory.remember("Maya | knows | Jonas", external_id="m1")
+    again = memory.remember("something else", external_id="m1")
+    assert (again.episode_id, again.created) == (first.episode_id, False)
+    assert memory.stats().episodes == 1
+
+
+def test_a_bulk_load_reports_what_it_did(open_memory: Open) -> None:
+    memory = open_memory()
+    items = [Turn(text=f"Maya | knows | Person {i}", external_id=str(i)) for i in range(50)]
+    report = memory.ingest(items)
+    assert (report.received, report.stored, report.extracted, report.edges) == (50, 50, 50, 50)
+    again = memory.ingest(items)
+    assert (again.stored, again.known, again.edges) == (0, 50, 0)
+
+
+def test_a_bad_item_ends_a_load_unless_it_may_be_skipped(open_memory: Open) -> None:
+    memory = open_memory()
+    items: list[Any] = ["Maya | knows | Jonas", {"text": ""}, "Maya | knows | Ann"]
+    with pytest.raises(InvalidInput, match=r"Turn\.text"):
+        memory.ingest(items)
+    report = memory.ingest(items, skip_invalid=True)
+    assert (report.stored, report.rejected_count) == (2, 1)
+
+
+def test_documents_are_taken_in_as_well(open_memory: Open) -> None:
+    memory = open_memory()
+    memory.ingest([Document(title="Globex", text="Globex | makes | rockets")])
+    [fact] = memory.recall("What does Globex make?")
+    assert memory.episodes(fact.episode_ids)[0].title == "Globex"
+
+
+@pytest.mark.parametrize(
+    "fields", [{"role": "tool"}, {"has_injection_flags": True}], ids=["tool output", "flagged as injection"]
+)
+def test_what_the_gate_holds_back_is_stored_but_says_nothing(open_memory: Open, fields: dict[str, Any]) -> None:
+    memory = open_memory()
+    memory.remember("Maya | knows | Jonas", **fields)
+    assert memory.flush() == 0
+    assert (memory.stats().episodes, memory.stats().edges) == (1, 0)
+
+
+def test_triples_need_no_extractor(open_memory: Open) -> None:
+    memory = open_memory(extractor="none")
+    report = memory.add_facts(
+        [("Maya", "works at", "Globex"), {"subject": "Maya", "relation": "knows", "object": "Ann"}]
+    )
+    assert (report.edges, report.entities, memory.stats().pending_episodes) == (2, 3, 0)
+
+
+def test_the_same_triples_again_change_nothing(open_memory: Open) -> None:
+    memory = open_memory()
+    triples = [("Maya", "works at", "Globex"), ("Maya", "knows", "Ann")]
+    memory.add_facts(triples)
+    before = memory.stats()
+    memory.add_facts(triples)
+    assert memory.stats() == before
+
+
+def test_triples_of_one_source_share_its_episode(open_memory: Open) -> None:
+    memory = open_memory()
+    memory.remember("the passage", external_id="p1")
+    memory.flush()
+    memory.add_facts([Triple(subject="Maya", relation="knows", object=n, source="p1") for n in ("Ann", "Bob")])
+    [episode] = memory.episodes(list({i for f in memory.facts("Maya") for i in f.episode_ids}))
+    assert episode.text == "the passage"
+
+
+def test_triples_of_a_waiting_episode_leave_it_waiting(open_memory: Open) -> None:
+    memory = open_memory(background=False)
+    memory.remember("Maya | knows | Jonas", external_id="p1")
+    memory.add_facts([Triple(subject="Maya", relation="knows", object="Ann", source="p1")])
+    assert memory.stats().pending_episodes == 1
+    memory.flush()
+    assert {f.target for f in memory.facts("Maya")} == {"Jonas", "Ann"}
+
+
+def test_a_bad_triple_stores_nothing_of_its_batch(open_memory: Open) -> None:
+    memory = open_memory()
+    with pytest.raises(InvalidInput, match="entity name"):
+        memory.add_facts([("Maya", "knows", "Ann"), ("Maya", "knows", "!")])
+    assert memory.stats().edges == 0
+
+
+def test_a_fact_that_changed_is_told_as_it_is_now_and_as_it_was(open_memory: Open) -> None:
+    memory = open_memory()
+    memory.add_facts([("Maya", "works at", "Initech")], occurred_at="2025-01-05")
+    memory.add_facts([("Maya", "works at", "Globex")], occurred_at="2026-02-01")
+    assert [f.target for f in memory.recall("Where does Maya work?")] == ["Globex"]
+    assert [f.target for f in memory.recall("Where does Maya work?", as_of="2025-06-01")] == ["Initech"]
+    assert [f.target for f in memory.history("Maya", "works at")] == ["Globex", "Initech"]
+
+
+def test_what_was_not_known_yet_is_not_told_of_then(open_memory: Open) -> None:
+    memory = open_memory()
+    memory.add_facts([("Maya", "works at", "Initech")], occurred_at="2025-01-05")
+    before = datetime.now(UTC)
+    memory.add_facts([("Maya", "works at", "Globex")], occurred_at="2025-02-01")
+    then = AsOf(valid=datetime(2025, 6, 1, tzinfo=UTC), known=before)
+    assert [f.target for f in memory.recall("Maya work", as_of=then)] == ["Initech"]
+    [version] = memory.history("Maya", "works at", as_of=then)
+    assert (version.target, version.valid_to) == ("Initech", None)
+
+
+def test_a_diff_tells_what_began_and_ended_between_two_times(open_memory: Open) -> None:
+    memory = open_memory()
+    memory.add_facts([("Maya", "works at", "Initech")], occurred_at="2025-01-05")
+    memory.add_facts([("Maya", "works at", "Globex")], occurred_at="2026-02-01")
+    changed = memory.diff("2026-01-01", "2026-12-31")
+    assert ([f.target for f in changed.began], [f.target for f in changed.ended]) == (["Globex"], ["Initech"])
+    assert len(changed.learned) == 2
+
+
+def test_history_finds_text_without_wildcards(open_memory: Open) -> None:
+    memory = open_memory()
+    memory.add_facts([("Maya", "said", "100% sure"), ("Maya", "said", "1000 things")])
+    assert [f.target for f in memory.history("Maya", text="100%")] == ["100% sure"]
+
+
+def test_every_returned_fact_is_counted_once_a_recall(open_memory: Open) -> None:
+    memory = open_memory()
+    memory.add_facts([("Maya", "knows", "Ann"), ("Bob", "knows", "Cid")])
+    for _ in range(3):
+        memory.recall("Maya")
+    while memory.facts("Maya")[0].retrieval_count < 3:
+        pass
+    assert memory.facts("Maya")[0].retrieval_count == 3
+    assert memory.facts("Bob")[0].retrieval_count == 0
+
+
+def test_parts_of_a_score_multiply_to_it(open_memory: Open) -> None:
+    memory = open_memory()
+    memory.add_facts([("Maya", "knows", "Ann"), ("Ann", "led to", "Bob"), ("Maya", "is a", "nurse")])
+    for fact in memory.recall("Who does Maya know?", temporal_decay_rate=0.5):
+        assert fact.parts is not None
+        product = 1.0
+        for value in fact.parts.model_dump().values():
+            product *= value
+        assert fact.score == pytest.approx(product)
+
+
+def test_facts_two_hops_away_come_with_their_path(open_memory: Open) -> None:
+    memory = open_memory()
+    memory.add_facts([("Maya", "knows", "Annika"), ("Annika", "owns", "Rex the dog")])
+    facts = {f.target: f for f in memory.recall("Maya")}
+    assert (facts["Rex the dog"].hop, facts["Rex the dog"].path) == (1, ("Maya", "Annika"))
+    assert {f.target for f in memory.recall("Maya", max_hops=1)} == {"Annika"}
+
+
+def test_edge_types_restrict_a_recall(open_memory: Open) -> None:
+    memory = open_memory()
+    memory.add_facts([("Maya", "knows", "Ann"), ("Maya", "is a", "nurse")])
+    assert [f.target for f in memory.recall("Maya", edge_types=["entity"])] == ["nurse"]
+    with pytest.raises(InvalidInput, match="Entity"):
+        memory.recall("Maya", edge_types=["Entity"])
+
+
+def test_context_is_a_block_within_its_budget(open_memory: Open) -> None:
+    memory = open_memory()
+    memory.add_facts([("User", "prefers", "neovim for Rust")], occurred_at="2026-01-05")
+    assert memory.context("What does the user prefer?", budget_tokens=50) == (
+        "## Known facts\n- User prefers neovim for Rust (since 2026-01) [confidence: 1.00]"
+    )
+    assert memory.context("something unknown") == ""
+
+
+def test_entities_are_found_by_alias_words_and_prefix(open_memory: Open) -> None:
+    memory = open_memory()
+    memory.add_facts([("Globex Corporation", "employs", "Maya Fernandez")])
+    assert [e.name for e in memory.entities("fern")] == ["Maya Fernandez"]
+    assert [e.name for e in memory.entities("globex corporation")] == ["Globex Corporation"]
+    assert len(memory.entities()) == 2
+
+
+def test_scopes_do_not_see_each_other_unless_both_are_named(open_memory: Open) -> None:
+    ours = open_memory(scope="a")
+    theirs = ours.in_scope("b")
+    ours.add_facts([("Maya", "knows", "Ann")])
+    theirs.add_facts([("Maya", "knows", "Bob")])
+    assert [f.target for f in ours.recall("Maya")] == ["Ann"]
+    both = ours.recall("Maya", scopes=[Scope("a"), Scope("b")])
+    assert {f.target for f in both} == {"Ann", "Bob"}
+    with pytest.raises(InvalidInput, match="at least one scope"):
+        ours.recall("Maya", scopes=[])
+
+
+def test_a_project_is_a_scope_of_its_own(open_memory: Open) -> None:
+    open_memory(scope="a/p").add_facts([("Maya", "knows", "Ann")])
+    assert open_memory(scope="a").stats().edges == 0
+
+
+def test_a_naive_time_is_refused_with_advice(open_memory: Open) -> None:
+    memory = open_memory()
+    with pytest.raises(InvalidInput, match="time zone"):
+        memory.remember("hello", occurred_at=datetime(2026, 1, 1))  # noqa: DTZ001
+    with pytest.raises(InvalidInput, match="time zone"):
+        memory.recall("hello", as_of="2026-01-01T10:00:00")
+
+
+def test_closing_twice_is_no_error(open_memory: Open) -> None:
+    memory = open_memory()
+    memory.close()
+    memory.close()
+
+
+def test_doctor_finds_a_sound_memory_sound(open_memory: Open) -> None:
+    memory = open_memory()
+    memory.add_facts([("Maya", "knows", "Ann")])
+    assert [check for check in memory.doctor() if not check.ok] == []
