@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from pydantic import Field
 
@@ -114,9 +114,9 @@ class Triple(Model):
     subject: Text
     relation: Text
     object: Text
-    subject_type: str | None = None
-    object_type: str | None = None
-    edge_type: str | None = None
+    subject_type: Text | None = None
+    object_type: Text | None = None
+    edge_type: Text | None = None
     fact: Text = ""
     confidence: Confidence = 1.0
     valid_from: UTCDateTime | None = None
@@ -136,8 +136,8 @@ class Triple(Model):
         if isinstance(value, Triple):
             return value
         if isinstance(value, Mapping):
-            return cls(**dict(value))
-        if isinstance(value, str) or len(value) != 3:
+            return cls(**_fields(value))
+        if isinstance(value, str) or not isinstance(value, Sequence) or len(value) != 3:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInput(f"triple {value!r:.120}: expected (subject, relation, object), a mapping or a Triple")
         subject, relation, target = value
         return cls(subject=subject, relation=relation, object=target)
@@ -154,8 +154,15 @@ def to_item(value: ItemLike, **fields: Any) -> Item:
         if fields:
             raise InvalidInput(f"fields {sorted(fields)} can't be added to a {type(value).__name__}")
         return value
-    data: dict[str, Any] = {"text": value, **fields} if isinstance(value, str) else {**value, **fields}
+    data: dict[str, Any] = {**({"text": value} if isinstance(value, str) else _fields(value)), **fields}
     return Document(**data) if "title" in data else Turn(**data)
+
+
+def _fields(value: object) -> dict[str, Any]:
+    """Return a mapping of fields as one that can be unpacked; what comes from a file may be anything."""
+    if not isinstance(value, Mapping):
+        raise InvalidInput(f"item {value!r:.120}: expected a text, a Turn, a Document or a mapping of their fields")
+    return {str(name): field for name, field in cast("Mapping[object, Any]", value).items()}
 
 
 def to_time(value: datetime | str) -> datetime:

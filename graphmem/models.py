@@ -47,7 +47,10 @@ def _to_utc(value: datetime) -> datetime:
             f"naive datetime {value.isoformat()}: give it a time zone, for example "
             "datetime(2026, 1, 31, tzinfo=timezone.utc) or '2026-01-31T00:00:00Z'"
         )
-    return value.astimezone(UTC)
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"{value.isoformat()} is in UTC before the year 1 or after the year 9999") from None
 
 
 def _no_numbers(value: Any) -> Any:
@@ -61,19 +64,19 @@ UTCDateTime = Annotated[datetime, BeforeValidator(_no_numbers), AfterValidator(_
 Confidence = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 
 
-def _encodable(text: str) -> str:
-    # lone surrogates can't be stored as UTF-8 anywhere
-    return text.encode("utf-8", "replace").decode("utf-8")
+def _encodable(value: Any) -> Any:
+    # lone surrogates can't be stored as UTF-8 anywhere; names lose them too (graphmem.text.normalise)
+    return value.encode("utf-8", "ignore").decode("utf-8") if isinstance(value, str) else value
 
 
-Text = Annotated[str, AfterValidator(_encodable)]
+Text = Annotated[str, BeforeValidator(_encodable)]
 
 
 def _scalars(value: Mapping[str, Any]) -> Mapping[str, Any]:
     for key, item in value.items():
         if isinstance(item, float) and not math.isfinite(item):
             raise ValueError(f"property {key!r} is {item}: only finite numbers can be stored")
-    return value
+    return {_encodable(key): _encodable(item) for key, item in value.items()}
 
 
 Properties = Annotated[dict[str, Scalar], AfterValidator(_scalars)]

@@ -9,6 +9,8 @@ from functools import lru_cache
 
 import Stemmer
 
+from graphmem.text.normalise import clean
+
 MAX_QUERY = 512
 """Characters of a question that are read."""
 
@@ -40,7 +42,7 @@ def query_words(query: str) -> list[str]:
 
     A question of stop words only gives those: better a weak hit than none.
     """
-    words = list(dict.fromkeys(split_words(query[:MAX_QUERY] + " ")))
+    words = list(dict.fromkeys(split_words(_read(query) + " ")))
     long = [word for word in words if len(word) >= 3 or not word.isascii()]
     return [word for word in long if word not in STOP_WORDS] or long
 
@@ -50,7 +52,7 @@ def query_phrases(query: str, longest: int = 6) -> list[str]:
 
     Punctuation at the ends of words is dropped, that inside stays: "c++" and "o'brien" are names.
     """
-    query = unicodedata.normalize("NFKC", query[:MAX_QUERY]).lower().replace("’", "'")
+    query = _read(query).lower().replace("’", "'")
     words = [w for raw in query.split() if (w := _bare(raw))]
     phrases = {
         " ".join(run): None
@@ -59,6 +61,11 @@ def query_phrases(query: str, longest: int = 6) -> list[str]:
         if (run := words[start:end]) and any(w not in STOP_WORDS for w in run)
     }
     return list(phrases)
+
+
+def _read(query: str) -> str:
+    """Return the part of a question that is read, cleaned as names are."""
+    return clean(query[:MAX_QUERY], 4 * MAX_QUERY)
 
 
 def _bare(word: str) -> str:
