@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from graphmem.models import Edge, EdgeType, Entity, Episode, Properties, Scope
 
@@ -14,6 +14,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TYPES = {kind.value: kind for kind in EdgeType}
 
 Row = tuple[Any, ...]
+M = TypeVar("M", Entity, Edge, Episode)
 
 
 def micros(moment: datetime) -> int:
@@ -27,14 +28,15 @@ def micros_or_none(moment: datetime | None) -> int | None:
     return None if moment is None else micros(moment)
 
 
+@lru_cache(maxsize=8192)
 def moment(stored: int) -> datetime:
-    """Return stored microseconds as a time in UTC."""
+    """Return stored microseconds as a time in UTC; rows that were written together share most of theirs."""
     return _EPOCH + timedelta(microseconds=stored)
 
 
 def moment_or_none(stored: int | None) -> datetime | None:
     """Return stored microseconds as a time in UTC, None as None."""
-    return None if stored is None else _EPOCH + timedelta(microseconds=stored)
+    return None if stored is None else moment(stored)
 
 
 def as_json(values: Iterable[str | int]) -> str:
@@ -51,6 +53,29 @@ def _unpacked(stored: str | None) -> Properties:
     return {} if stored is None else json.loads(stored)
 
 
+def _ids(stored: str) -> tuple[str, ...]:
+    """Read a JSON array of texts that json_group_array wrote; without escapes it needs no parser."""
+    if stored == "[]":
+        return ()
+    return tuple(json.loads(stored)) if "\\" in stored else tuple(stored[2:-2].split('","'))
+
+
+_set = object.__setattr__
+
+
+def _built(model: type[M], fields: set[str], values: dict[str, Any]) -> M:
+    """Do what `model_construct` does for a model whose fields are all given, in a fifth of the time.
+
+    Values that come from the store aren't validated again.
+    """
+    built = model.__new__(model)
+    _set(built, "__dict__", values)
+    _set(built, "__pydantic_fields_set__", fields)
+    _set(built, "__pydantic_extra__", None)
+    _set(built, "__pydantic_private__", None)
+    return built
+
+
 @lru_cache(maxsize=4096)
 def scope_of(key: str) -> Scope:
     """Return the scope with this text as key."""
@@ -65,24 +90,27 @@ _ENTITY_FIELDS = set(Entity.model_fields)
 
 
 def entity_of(row: Sequence[Any]) -> Entity:
-    """Build an entity from `ENTITY_COLUMNS`; values that come from the store aren't validated again."""
-    return Entity.model_construct(
+    """Build an entity from `ENTITY_COLUMNS`."""
+    return _built(
+        Entity,
         _ENTITY_FIELDS,
-        id=row[0],
-        scope=scope_of(row[1]),
-        name=row[2],
-        canonical_name=row[3],
-        entity_type=row[4],
-        summary=row[5],
-        properties=_unpacked(row[6]),
-        confidence=row[7],
-        first_seen_at=moment(row[8]),
-        last_seen_at=moment(row[9]),
-        recorded_at=moment(row[10]),
-        access_count=row[11],
-        archived_at=moment_or_none(row[12]),
-        valid_from=moment_or_none(row[13]),
-        valid_to=moment_or_none(row[14]),
+        {
+            "id": row[0],
+            "scope": scope_of(row[1]),
+            "name": row[2],
+            "canonical_name": row[3],
+            "entity_type": row[4],
+            "summary": row[5],
+            "properties": _unpacked(row[6]),
+            "confidence": row[7],
+            "first_seen_at": moment(row[8]),
+            "last_seen_at": moment(row[9]),
+            "recorded_at": moment(row[10]),
+            "access_count": row[11],
+            "archived_at": moment_or_none(row[12]),
+            "valid_from": moment_or_none(row[13]),
+            "valid_to": moment_or_none(row[14]),
+        },
     )
 
 
@@ -97,25 +125,28 @@ _EDGE_FIELDS = set(Edge.model_fields)
 
 def edge_of(row: Sequence[Any]) -> Edge:
     """Build an edge from `EDGE_COLUMNS`."""
-    return Edge.model_construct(
+    return _built(
+        Edge,
         _EDGE_FIELDS,
-        id=row[0],
-        scope=scope_of(row[1]),
-        source_id=row[2],
-        target_id=row[3],
-        relation=row[4],
-        edge_type=_TYPES[row[5]],
-        fact=row[6],
-        confidence=row[7],
-        valid_from=moment(row[8]),
-        valid_to=moment_or_none(row[9]),
-        recorded_at=moment(row[10]),
-        expired_at=moment_or_none(row[11]),
-        superseded_by=row[12],
-        retrieval_count=row[13],
-        last_retrieved_at=moment_or_none(row[14]),
-        properties=_unpacked(row[15]),
-        episode_ids=tuple(json.loads(row[16])),
+        {
+            "id": row[0],
+            "scope": scope_of(row[1]),
+            "source_id": row[2],
+            "target_id": row[3],
+            "relation": row[4],
+            "edge_type": _TYPES[row[5]],
+            "fact": row[6],
+            "confidence": row[7],
+            "valid_from": moment(row[8]),
+            "valid_to": moment_or_none(row[9]),
+            "recorded_at": moment(row[10]),
+            "expired_at": moment_or_none(row[11]),
+            "superseded_by": row[12],
+            "retrieval_count": row[13],
+            "last_retrieved_at": moment_or_none(row[14]),
+            "properties": _unpacked(row[15]),
+            "episode_ids": _ids(row[16]),
+        },
     )
 
 
@@ -128,24 +159,27 @@ _EPISODE_FIELDS = set(Episode.model_fields)
 
 def episode_of(row: Sequence[Any]) -> Episode:
     """Build an episode from `EPISODE_COLUMNS`."""
-    return Episode.model_construct(
+    return _built(
+        Episode,
         _EPISODE_FIELDS,
-        id=row[0],
-        scope=scope_of(row[1]),
-        source=row[2],
-        text=row[3],
-        session_id=row[4],
-        role=row[5],
-        speaker=row[6],
-        title=row[7],
-        occurred_at=moment(row[8]),
-        recorded_at=moment(row[9]),
-        metadata=_unpacked(row[10]),
-        external_id=row[11],
-        processed_at=moment_or_none(row[12]),
-        attempts=row[13],
-        error=row[14],
-        retry_at=moment_or_none(row[15]),
+        {
+            "id": row[0],
+            "scope": scope_of(row[1]),
+            "source": row[2],
+            "text": row[3],
+            "session_id": row[4],
+            "role": row[5],
+            "speaker": row[6],
+            "title": row[7],
+            "occurred_at": moment(row[8]),
+            "recorded_at": moment(row[9]),
+            "metadata": _unpacked(row[10]),
+            "external_id": row[11],
+            "processed_at": moment_or_none(row[12]),
+            "attempts": row[13],
+            "error": row[14],
+            "retry_at": moment_or_none(row[15]),
+        },
     )
 
 

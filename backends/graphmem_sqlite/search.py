@@ -28,10 +28,12 @@ from graphmem_sqlite.rows import ENTITY_COLUMNS, as_json, entity_of, micros
 from graphmem_sqlite.words import question_words
 
 _ROWS_PER_WORD = 1000
-_SCORED = 400
+_SCORED = 200
 _COLLECTION = 1e6
 _K1, _B = 1.2, 0.75
 _NAME_WEIGHT = 10
+_NAMED = 2.0
+"""What a match in the name is worth after saturation, against 1 for one in the summary."""
 
 BY_PHRASE = """
 SELECT e.key, wanted.value FROM json_each(:scopes) AS asked CROSS JOIN json_each(:phrases) AS wanted
@@ -119,13 +121,15 @@ def _by_words(connection: sqlite3.Connection, scopes: Sequence[int], words: Sequ
         weights[word] = _weight(len(names | summaries))
         if is_common:
             common.append(word)
-        for key in names | summaries:
-            partial[key] += weights[word] * _saturated((_NAME_WEIGHT if key in names else 0) + (key in summaries))
+        for key in names:
+            partial[key] += _NAMED * weights[word]
+        for key in summaries - names:
+            partial[key] += weights[word]
     if len(common) > 1:
         for key in _matching(connection, _all_of(scopes, common), _ROWS_PER_WORD):
             partial[key] = max(partial[key], sum(weights[word] for word in common))
-    best = sorted(partial, key=lambda key: (-partial[key], key))[: max(_SCORED, 2 * limit)]
-    return _ranked(connection, best, weights)[:limit]
+    best = sorted((-score, key) for key, score in partial.items())[: max(_SCORED, 2 * limit)]
+    return _ranked(connection, [key for _, key in best], weights)[:limit]
 
 
 def _rows_of(connection: sqlite3.Connection, scopes: Sequence[int], word: str) -> tuple[set[int], set[int], bool]:
@@ -155,7 +159,7 @@ def _weight(rows: int) -> float:
     return math.log1p((_COLLECTION - rows + 0.5) / (rows + 0.5))
 
 
-def _saturated(count: float, length: float = 1.0) -> float:
+def _saturated(count: float, length: float) -> float:
     return count * (_K1 + 1) / (count + _K1 * (1 - _B + _B * length))
 
 
