@@ -56,12 +56,18 @@ _NUMBERS = {
     for word in words.split("|")
 }
 
-_MONTH = r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+_MONTH = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|"
+    r"oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+)
 _WEEKDAY = (
     r"(?:mon(?:day)?|tue(?:s(?:day)?)?|wed(?:nesday)?|thu(?:r(?:s(?:day)?)?)?|fri(?:day)?|sat(?:urday)?|sun(?:day)?)"
 )
 _FULL_WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
-_COUNT = r"(?:\d{1,3}|an?(?:\s+(?:few|couple(?:\s+of)?))?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|few)"
+_COUNT = (
+    r"(?:\d{1,3}|an?(?:\s+(?:few|couple(?:\s+of)?))?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|"
+    r"twelve|few)"
+)
 _UNIT = r"(?:minute|hour|day|week(?:end)?|month|year|decade)s?"
 _YEAR = r"(?:1[0-9]|20)\d\d"
 _DECADE = r"(?:1[0-9]|20)\d0"
@@ -82,7 +88,8 @@ _PATTERN = re.compile(
   | (?P<two>(?:the\s+)?day\s+(?P<two_w>before\s+yesterday|after\s+tomorrow))
   | (?P<word>today|tonight|yesterday|tomorrow)
   | (?P<century>(?:in|since|until|till|during|from|by)\s+the\s+(?:(?:early|late|mid)[\s-]+)?(?P<century_y>{_DECADE})'?s)
-  | (?P<year>(?:in|since|until|till|by|during|from|to|before|after|around|of|circa|early|late|mid)\s+(?P<year_y>{_YEAR}))
+  | (?P<year>(?:in|since|until|till|by|during|from|to|before|after|around|of|circa|early|late|mid)\s+
+      (?P<year_y>{_YEAR}))
   | (?P<month>(?:in|since|until|till|by|during|from|before|after|of|early|late|mid)
       \s+(?P<month_m>{_MONTH})(?!,?\s+\d))
   | (?P<day>(?:on\s+)?(?P<day_w>{_FULL_WEEKDAY})|on\s+(?P<day_s>{_WEEKDAY}))

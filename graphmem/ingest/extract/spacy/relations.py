@@ -43,6 +43,8 @@ def verb_form(clause: Clause) -> str:
 def is_state(clause: Clause) -> bool:
     """Tell whether a clause says what is so, rather than what happened."""
     lemma = clause.verb.lemma_.lower()
-    return not clause.past or lemma in words.STRONG_STATES or (
-        clause.ongoing and (lemma in words.STATES or clause.verb.tag_ == "VBG")
+    return (
+        not clause.past
+        or lemma in words.STRONG_STATES
+        or (clause.ongoing and (lemma in words.STATES or clause.verb.tag_ == "VBG"))
     )

@@ -45,9 +45,13 @@ def sentence(clause: Clause, subject: End, names: Names, dates: Dates) -> str:
         inside -= {t.i for t in clause.chain[0].subtree}
         tokens = [t for t in tokens if t.tag_ not in ("WP", "WDT")]
     start = head.i if head else clause.chain[0].i
-    front = [t for t in tokens if t.i < start and t.i not in inside and (t.i in dates.at or t.i + 1 in dates.at)]
+    front = [
+        t
+        for t in tokens
+        if t.i < start and t.i not in inside and (t.i in dates.at or (t.i + 1 in dates.at and t.pos_ == "ADP"))
+    ]
     body = [t for t in tokens if t.i not in inside and t.i > start] if head else tokens
-    if head and head.i > clause.chain[0].i or clause.subjects and not any(t.i in inside for t in tokens):
+    if (head and head.i > clause.chain[0].i) or (clause.subjects and not any(t.i in inside for t in tokens)):
         body = [t for t in tokens if t.i not in inside]
         front = []
     while body and (body[0].pos_ in ("ADV", "PUNCT", "CCONJ", "INTJ") and body[0].lower_ not in words.NEGATORS):
@@ -64,9 +68,8 @@ def sentence(clause: Clause, subject: End, names: Names, dates: Dates) -> str:
             continue
         if token.text == "-" and token.whitespace_ and pieces[-1] != subject.name:
             break
-        if piece.startswith("n't") or piece.startswith("'") or piece in (",", ".", ";", ":") or (
-            token.i > 0 and not token.nbor(-1).whitespace_ and (token.text == "-" or token.nbor(-1).text == "-")
-        ):
+        hyphen = token.i > 0 and not token.nbor(-1).whitespace_ and "-" in (token.text, token.nbor(-1).text)
+        if hyphen or piece.startswith(("n't", "'")) or piece in (",", ".", ";", ":"):
             pieces[-1] += piece
         else:
             pieces.append(piece)
@@ -91,11 +94,11 @@ def _tokens(clause: Clause) -> list[Token]:
                 named = child.dep_ == "appos" and token.pos_ in ("NOUN", "PROPN")
                 if joins or named or (child.dep_ == "advcl" and token.lemma_ == "go" and child.i == token.i + 1):
                     add(child)
-            elif (child.dep_ == "conj" and is_verb(child) and is_verb(token)) or (
-                child.dep_ == "pcomp" and any(c.dep_ in ("nsubj", "nsubjpass") for c in child.children)
+            elif (
+                (child.dep_ == "conj" and is_verb(child) and is_verb(token))
+                or (child.dep_ == "pcomp" and any(c.dep_ in ("nsubj", "nsubjpass") for c in child.children))
+                or (child.dep_ == "npadvmod" and child.pos_ == "PROPN" and not child.ent_type_)
             ):
-                continue
-            elif child.dep_ == "npadvmod" and child.pos_ == "PROPN" and not child.ent_type_:
                 continue
             else:
                 add(child)
@@ -128,7 +131,12 @@ def _piece(token: Token, subject: End, names: Names, dates: Dates, *, finite: bo
         text = written(span.begin, span.grain)
         before = token.nbor(-1).lower_ if token.i > token.doc[0].i else ""
         return text.split(" ", 1)[1] if before in _KEEPING else text
-    if token.i + 1 < len(token.doc) and dates.at.get(token.i + 1) and dates.first(token.nbor()) and token.lower_ in ("in", "on", "at", "of"):
+    if (
+        token.i + 1 < len(token.doc)
+        and dates.at.get(token.i + 1)
+        and dates.first(token.nbor())
+        and token.lower_ in ("in", "on", "at", "of")
+    ):
         return None  # the date brings its own
     if finite:
         return _agreeing(token, subject)
@@ -158,7 +166,11 @@ def _agreeing(token: Token, subject: End) -> str:
     """Return a finite verb in the third person singular where it stood with "I" or "you"."""
     word, lemma = token.lower_, token.lemma_.lower()
     if not (subject.role or token.tag_ == "VBZ"):
-        return token.text if token.text not in ("'s", "'re", "'ve") else {"'s": "is", "'re": "are", "'ve": "have"}[token.text]
+        return (
+            token.text
+            if token.text not in ("'s", "'re", "'ve")
+            else {"'s": "is", "'re": "are", "'ve": "have"}[token.text]
+        )
     if word in ("'ll", "will"):
         return "will"
     if word in ("'d", "would") or token.tag_ == "MD":

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 _DURATION = re.compile(
     r"\bfor (?:the (?:last|past) )?(?:about |around |almost |over )?"
-    r"((?:\d{1,3}|an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve) (?:day|week|month|year|decade)s?)\b(?! old)"
+    r"((?:\d{1,3}|an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve) "
+    r"(?:day|week|month|year|decade)s?)\b(?! old)"
 )
 
 

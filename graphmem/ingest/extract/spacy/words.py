@@ -37,7 +37,9 @@ POSSESSIVES = _words("my our your his her their its whose mine ours yours hers t
 
 KIN: Mapping[str, str] = {
     **dict.fromkeys(
-        _words("father dad daddy brother son husband boyfriend uncle grandfather grandpa nephew stepfather fiancé stepson"),
+        _words(
+            "father dad daddy brother son husband boyfriend uncle grandfather grandpa nephew stepfather fiancé stepson"
+        ),
         "m",
     ),
     **dict.fromkeys(
@@ -66,35 +68,40 @@ SEVERAL = _words("friend kid child baby student teammate colleague coworker cous
 """Of these one has several: "my friend" of two messages need not be the same one, "my friends" are."""
 
 VAGUE = _words(
-    """thing things stuff something anything everything nothing someone somebody anyone anybody everyone everybody nobody
-    lot lots bit ton tons loads bunch couple kind sort type way ways time times one ones other others day days night
-    morning evening afternoon week month year hour minute moment today tomorrow yesterday tonight weekend while
-    part place sense difference luck chance look idea ideas fun point matter case reason fact deal world life lives
-    feeling feelings thought thoughts word words good best better worst more most much many all any some few each both
-    blast joy honor honour pleasure shame mess touch try go start end step steps note mind heart care care help love
-    problem problems issue issues question questions answer advice tip tips news info information example hand eye eyes
-    side top bottom middle rest whole half number amount level opportunity opportunities experience experiences
-    memory memories journey support strength courage hope faith trust effort progress impact power attention
-    favor favour plan plans goal goals stuff self people person guy guys folk folks man men woman women
-    choice option options decision decisions view perspective passion inspiration motivation energy vibe vibes spirit hello
-    change changes work job jobs result results success bond connection reminder challenge challenges struggle struggles
-    here there home outside inside this that these those who what which it they them him her he she we i you me us
-    mine yours hers ours theirs itself myself yourself himself herself ourselves themselves yay wow oh hey hi hello thanks
-    thank yeah yep yes no nope ok okay lol haha congrats congratulations sure please sorry cool great awesome amazing
-    totally absolutely definitely wish cheers bye welcome gosh omg btw tbh aww ah hmm mm first second last next same
-    smile smiles laugh peace happiness comfort comfortable room space sound shot edge key focus track break mistake
-    pressure stress excitement touchstone piece pieces bits set sides minutes hours weeks months years nights mornings
-    kick boost hit miss clue cup say meaning value role story stories detail details picture pic photo photos pics
-    opinion thumb thumbs beauty pride doubt doubts interest feedback comment insight insights lesson lessons
-    process situation circumstance area field aspect set-up setup stage phase balance sight scene
-    mon tue tues wed thu thur thurs fri sat sun monday tuesday wednesday thursday friday saturday sunday
-    back spot ambition ambitions trouble control dream dreams connections path paths leads lead color colors colour colours roots emotion emotions
-    freedom confidence growth creativity importance benefit benefits trick ability skills skill""",
+    """
+    thing things stuff something anything everything nothing someone somebody anyone anybody everyone everybody
+    nobody lot lots bit ton tons loads bunch couple kind sort type way ways time times one ones other others day
+    days night morning evening afternoon week month year hour minute moment today tomorrow yesterday tonight weekend
+    while part place sense difference luck chance look idea ideas fun point matter case reason fact deal world life
+    lives feeling feelings thought thoughts word words good best better worst more most much many all any some few
+    each both blast joy honor honour pleasure shame mess touch try go start end step steps note mind heart care help
+    love problem problems issue issues question questions answer advice tip tips news info information example hand
+    eye eyes side top bottom middle rest whole half number amount level opportunity opportunities experience
+    experiences memory memories journey support strength courage hope faith trust effort progress impact power
+    attention favor favour plan plans goal goals self people person guy guys folk folks man men woman women choice
+    option options decision decisions view perspective passion inspiration motivation energy vibe vibes spirit hello
+    change changes work job jobs result results success bond connection reminder challenge challenges struggle
+    struggles here there home outside inside this that these those who what which it they them him her he she we i
+    you me us mine yours hers ours theirs itself myself yourself himself herself ourselves themselves yay wow oh hey
+    hi thanks thank yeah yep yes no nope ok okay lol haha congrats congratulations sure please sorry cool great
+    awesome amazing totally absolutely definitely wish cheers bye welcome gosh omg btw tbh aww ah hmm mm first
+    second last next same smile smiles laugh peace happiness comfort comfortable room space sound shot edge key
+    focus track break mistake pressure stress excitement touchstone piece pieces bits set sides minutes hours weeks
+    months years nights mornings kick boost hit miss clue cup say meaning value role story stories detail details
+    picture pic photo photos pics opinion thumb thumbs beauty pride doubt doubts interest feedback comment insight
+    insights lesson lessons process situation circumstance area field aspect set-up setup stage phase balance sight
+    scene mon tue tues wed thu thur thurs fri sat sun monday tuesday wednesday thursday friday saturday sunday
+    finger fingers back spot ambition ambitions trouble control dream dreams connections path paths leads lead color
+    colors colour colours roots emotion emotions freedom confidence growth creativity importance benefit benefits
+    trick ability skills skill
+    """
 )
 """Nouns and fillers that are no entity by themselves; they still are with a noun before them ("dance floor plan")."""
 
 NEVER_HEADS = _words("one ones thing things stuff lot lots bit way ways time times day days self someone something")
-MEASURES = _words("kind kinds type types sort sorts couple bunch lot lots pair set series variety piece ton tons number")
+MEASURES = _words(
+    "kind kinds type types sort sorts couple bunch lot lots pair set series variety piece ton tons number"
+)
 """Nouns before "of" that only count what follows."""
 
 EVALUATIVE = _words(
@@ -112,7 +119,7 @@ EMPTY_VERBS = _words(
     """think feel seem sound hope guess bet agree thank mean wish wonder suppose let imagine wait matter happen
     appreciate admire tell ask understand realize realise notice forget hear know say look believe doubt mind fit
     deserve cheer congratulate inspire encourage remind motivate impress surprise bring become stay remain go_on
-    turn keep hold put set depend rock blow strike hit catch remember realise cause let's talk chat speak glad care cherish
+    turn keep hold put set depend rock blow strike hit catch remember cause let's talk chat speak glad care cherish
     treasure value face handle deal stand capture reflect express embrace support allow enable check""",
 )
 """Verbs that give a fact only with a named object."""
@@ -153,7 +160,9 @@ INTENTIONS: Mapping[str, str] = {
     "learn": "learns_to",
     "consider": "considers",
 }
-REPORTING = _words("think say tell know hear learn realize realise discover mention believe find remember notice announce")
+REPORTING = _words(
+    "think say tell know hear learn realize realise discover mention believe find remember notice announce"
+)
 UNREAL_MODALS = _words("would could might may should must can shall ought need cannot")
 UNREAL_MARKS = _words("if unless whether lest supposing provided wherever whenever whatever though")
 UNSURE = _words("maybe perhaps probably possibly hopefully supposedly allegedly apparently almost nearly hardly barely")
@@ -161,10 +170,14 @@ NEGATORS = _words("not n't never no neither nor hardly barely rarely seldom nobo
 
 CONCEPT_AFTER: Mapping[str, frozenset[str]] = {
     "for": _words("apply volunteer train vote search look prepare work fundraise campaign run play pay sign"),
-    "in": _words("participate enroll enrol specialize specialise major invest believe compete work join live result volunteer"),
+    "in": _words(
+        "participate enroll enrol specialize specialise major invest believe compete work join live result volunteer"
+    ),
     "with": _words("work volunteer struggle collaborate live start experiment"),
     "about": _words("learn write read dream worry care teach"),
-    "to": _words("go move travel listen return drive fly belong switch subscribe convert lead migrate sign commute come"),
+    "to": _words(
+        "go move travel listen return drive fly belong switch subscribe convert lead migrate sign commute come"
+    ),
     "on": _words("work rely focus decide settle depend live run go"),
     "at": _words("work volunteer study teach perform meet stay train eat intern speak compete camp"),
     "as": _words("work volunteer serve train"),
@@ -173,15 +186,21 @@ CONCEPT_AFTER: Mapping[str, frozenset[str]] = {
     "into": _words("move look get"),
 }
 """Preposition → verbs after which a common noun is worth naming; after others only a named thing is."""
-PREPOSITIONS = frozenset(CONCEPT_AFTER) | _words("by near against under over across via onto toward towards along around")
+PREPOSITIONS = frozenset(CONCEPT_AFTER) | _words(
+    "by near against under over across via onto toward towards along around"
+)
 
-ADJECTIVE_RELATIONS = frozenset(
-    """allergic_to interested_in passionate_about afraid_of scared_of keen_on fond_of addicted_to obsessed_with fluent_in
-    responsible_for engaged_to related_to famous_for known_for crazy_about good_at involved_in terrified_of similar_to
-    based_in located_in proficient_in skilled_in intolerant_to""".split()
+ADJECTIVE_RELATIONS = _words(
+    """
+    allergic_to interested_in passionate_about afraid_of scared_of keen_on fond_of addicted_to obsessed_with
+    fluent_in responsible_for engaged_to related_to famous_for known_for crazy_about good_at involved_in
+    terrified_of similar_to based_in located_in proficient_in skilled_in intolerant_to
+    """
 )
 STATUSES = _words("single married divorced engaged widowed separated")
-PROJECT_STATUSES = _words("done finished complete completed cancelled canceled blocked live deprecated delayed launched")
+PROJECT_STATUSES = _words(
+    "done finished complete completed cancelled canceled blocked live deprecated delayed launched"
+)
 PLAIN_ADJECTIVES = _words(
     """vegan vegetarian pregnant retired unemployed transgender trans gay lesbian bisexual deaf blind diabetic autistic
     dyslexic jewish christian muslim buddhist hindu catholic colourblind colorblind gluten-free lactose-intolerant
@@ -208,19 +227,19 @@ OCCASIONS = _words(
 )
 """What one has and it is over."""
 
-IRREGULAR_PAST: Mapping[str, str] = dict(
-    pair.split(":")
-    for pair in (
-        "be:was become:became begin:began break:broke bring:brought build:built buy:bought catch:caught choose:chose "
-        "come:came cut:cut do:did draw:drew drink:drank drive:drove eat:ate fall:fell feel:felt fight:fought "
-        "find:found fly:flew forget:forgot get:got give:gave go:went grow:grew have:had hear:heard hide:hid hit:hit "
-        "hold:held keep:kept know:knew lead:led learn:learned leave:left lend:lent let:let lose:lost make:made "
-        "meet:met pay:paid put:put quit:quit read:read ride:rode ring:rang rise:rose run:ran say:said see:saw "
-        "seek:sought sell:sold send:sent set:set shoot:shot show:showed sing:sang sit:sat sleep:slept speak:spoke "
-        "spend:spent stand:stood steal:stole swim:swam take:took teach:taught tell:told think:thought throw:threw "
-        "understand:understood wake:woke wear:wore win:won write:wrote"
-    ).split()
-)
+_PAST_FORMS = """
+    :be:was become:became begin:began break:broke bring:brought build:built buy:bought catch:caught choose:chose
+    come:came cut:cut do:did draw:drew drink:drank drive:drove eat:ate fall:fell feel:felt fight:fought find:found
+    fly:flew forget:forgot get:got give:gave go:went grow:grew have:had hear:heard hide:hid hit:hit hold:held
+    keep:kept know:knew lead:led learn:learned leave:left lend:lent let:let lose:lost make:made meet:met pay:paid
+    put:put quit:quit read:read ride:rode ring:rang rise:rose run:ran say:said see:saw seek:sought sell:sold
+    send:sent set:set shoot:shot show:showed sing:sang sit:sat sleep:slept speak:spoke spend:spent stand:stood
+    steal:stole swim:swam take:took teach:taught tell:told think:thought throw:threw understand:understood
+    wake:woke wear:wore win:won write:wrote
+"""
+IRREGULAR_PAST: Mapping[str, str] = {
+    lemma: form for lemma, _, form in (pair.partition(":") for pair in _PAST_FORMS.split())
+}
 
 
 def third_person(lemma: str) -> str:

@@ -1,0 +1,133 @@
+"""English dates, absolute and relative."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from graphmem.errors import InvalidInput
+from graphmem.text.dates import DateSpan, find_dates, written
+
+MONDAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
+
+
+def only(text: str, reference: datetime = MONDAY, *, future: bool = False) -> DateSpan:
+    found = find_dates(text, reference, future=future)
+    assert len(found) == 1, found
+    return found[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "begin", "grain"),
+    [
+        ("I saw it today", "2023-05-08", "day"),
+        ("I saw it yesterday", "2023-05-07", "day"),
+        ("we leave tomorrow", "2023-05-09", "day"),
+        ("the day before yesterday", "2023-05-06", "day"),
+        ("last night was loud", "2023-05-07", "day"),
+        ("this morning", "2023-05-08", "day"),
+        ("last Friday", "2023-05-05", "day"),
+        ("last Monday", "2023-05-01", "day"),
+        ("next Monday", "2023-05-15", "day"),
+        ("this past Tuesday", "2023-05-02", "day"),
+        ("last week", "2023-05-01", "week"),
+        ("next week", "2023-05-15", "week"),
+        ("last weekend", "2023-05-06", "weekend"),
+        ("this weekend", "2023-05-13", "weekend"),
+        ("last month", "2023-04-01", "month"),
+        ("next month", "2023-06-01", "month"),
+        ("last year", "2022-01-01", "year"),
+        ("last summer", "2022-06-01", "season"),
+        ("this summer", "2023-06-01", "season"),
+        ("3 days ago", "2023-05-05", "day"),
+        ("two weeks ago", "2023-04-24", "week"),
+        ("a couple of months ago", "2023-03-01", "month"),
+        ("ten years ago", "2013-01-01", "year"),
+        ("two weekends ago", "2023-04-29", "weekend"),
+        ("in two weeks", "2023-05-22", "week"),
+        ("five days from now", "2023-05-13", "day"),
+        ("on 5 May 2023", "2023-05-05", "day"),
+        ("on the 5th of May, 2021", "2021-05-05", "day"),
+        ("May 5th, 2021", "2021-05-05", "day"),
+        ("2023-05-05", "2023-05-05", "day"),
+        ("back in June 2019", "2019-06-01", "month"),
+        ("since 2016", "2016-01-01", "year"),
+        ("in the 1990s", "1990-01-01", "decade"),
+    ],
+)
+def test_a_date_is_read_against_the_reference(text: str, begin: str, grain: str) -> None:
+    span = only(text)
+    assert (span.begin.date().isoformat(), span.grain) == (begin, grain)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["May I come in?", "I march in a band", "he is 10 years old", "we sat down", "for 3 years", "3/4/2023", "31 February"],
+)
+def test_words_that_only_look_like_dates_give_none(text: str) -> None:
+    assert find_dates(text, MONDAY) == []
+
+
+def test_a_bare_month_is_the_latest_one_by_default() -> None:
+    assert only("in July").begin.year == 2022
+
+
+def test_a_bare_month_is_the_coming_one_when_the_future_is_meant() -> None:
+    assert only("in July", future=True).begin.year == 2023
+
+
+def test_a_bare_weekday_is_the_coming_one_when_the_future_is_meant() -> None:
+    assert only("on Friday", future=True).begin.date().isoformat() == "2023-05-12"
+
+
+def test_the_span_leaves_out_the_preposition() -> None:
+    text = "I have worked there since 2016."
+    span = only(text)
+    assert text[span.start : span.end] == span.text == "2016"
+
+
+def test_several_dates_come_in_the_order_of_the_text() -> None:
+    assert [s.begin.year for s in find_dates("from 2010 to 2015", MONDAY)] == [2010, 2015]
+
+
+def test_a_span_covers_its_whole_unit() -> None:
+    span = only("last month")
+    assert (span.begin.date().isoformat(), span.until.date().isoformat()) == ("2023-04-01", "2023-05-01")
+
+
+def test_the_time_zone_is_that_of_the_reference() -> None:
+    zone = timezone(timedelta(hours=-7))
+    assert only("yesterday", datetime(2023, 5, 8, 23, 0, tzinfo=zone)).begin == datetime(2023, 5, 7, tzinfo=zone)
+
+
+def test_the_end_of_a_long_month_counts_back_into_a_short_one() -> None:
+    assert only("three months ago", datetime(2023, 5, 31, tzinfo=UTC)).begin.month == 2
+
+
+def test_a_date_out_of_the_calendar_is_left_out() -> None:
+    assert find_dates("in 900 decades", MONDAY) == []
+
+
+def test_a_naive_reference_is_an_error() -> None:
+    with pytest.raises(InvalidInput, match="naive"):
+        find_dates("yesterday", datetime(2023, 5, 8))  # noqa: DTZ001 - what is tested
+
+
+def test_a_long_text_without_dates_is_read_in_linear_time() -> None:
+    assert find_dates("in " * 20_000 + " " * 50_000 + "12 " * 20_000, MONDAY) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("yesterday", "on 7 May 2023"),
+        ("last week", "in the week of 1 May 2023"),
+        ("last weekend", "on the weekend of 6 May 2023"),
+        ("in March", "in March 2023"),
+        ("last summer", "in summer 2022"),
+        ("in 2019", "in 2019"),
+        ("in the 1990s", "in the 1990s"),
+    ],
+)
+def test_a_date_is_written_so_that_it_needs_no_context(text: str, words: str) -> None:
+    span = only(text)
+    assert written(span.begin, span.grain) == words
