@@ -115,9 +115,10 @@ _MARKDOWN = re.compile(
     r"!?\[[^\]\n]*\](?:\([^)\n]*\)|\[[^\]\n]*\])|^\s*(?:[-*+=~^_|:#>]\s*)+(?=\s|\Z)|\*\*|``|<https?[^>\n]*>",
     re.MULTILINE,
 )
+_SMILEY = re.compile(r"[:;]['-]?[()\[\]|\\/](?=\s|\Z)|<3+|\(?\^[_.-]*\^\)?")
 _PUNCTUATION = re.compile(r"[{}\[\]();=<>|\\&^]")
 _MIN_KINDS = 3
-_BLOB = re.compile(r"[\w+/=-]{80,}")
+_BLOB = re.compile(r"[\w+/=-]{80,}", re.ASCII)
 # what belongs to code without being it, or to Markdown: it counts neither way
 _COMMENT = re.compile(
     r'"""(?:.*?)"""|\'\'\'(?:.*?)\'\'\'|/\*.*?\*/|'
@@ -209,6 +210,6 @@ def _is_table(rows: list[str]) -> bool:
 
 def _is_dense(text: str) -> bool:
     """Tell whether code punctuation is so frequent and so mixed as it never is in prose."""
-    bare = _INLINE.sub("", _URL.sub("", _MARKDOWN.sub("", text)))
+    bare = _INLINE.sub("", _SMILEY.sub("", _URL.sub("", _MARKDOWN.sub("", text))))
     size, marks = _weight(bare), _PUNCTUATION.findall(bare)
     return size >= 40 and len(marks) >= 0.12 * size and len(set(marks)) >= _MIN_KINDS

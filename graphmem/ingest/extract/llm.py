@@ -19,6 +19,7 @@ from graphmem.ingest.extract.llm_json import as_extraction, find_json
 from graphmem.ingest.extract.llm_prompt import Message, answer_schema, data_blocks, rules, with_schema
 from graphmem.ingest.extract.llm_select import Limits, select
 from graphmem.ingest.gate import skip_reason
+from graphmem.models import Episode
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import Extraction, ExtractionRequest
 
@@ -139,7 +140,7 @@ class LLMExtractor:
 
     def _read(self, model: BaseChatModel, request: ExtractionRequest) -> Extraction:
         # what the gate keeps from extraction doesn't get to the model as context either
-        request = replace(request, context=tuple(t for t in request.context if skip_reason(t) is None))
+        request = replace(request, context=tuple(filter(_may_be_read, request.context)))
         blocks = data_blocks(request, self._context_bytes)
         reply = self._ask(model, blocks)
         answer = find_json(reply) if isinstance(reply, str) else as_extraction(reply)
@@ -182,6 +183,11 @@ class LLMExtractor:
         parts = cast("Mapping[str, Any]", reply)
         # the raw message is read first: the model's own parser gives nothing for an answer that it can mend
         return _content(parts["raw"]) or _content(parts.get("parsed"))
+
+
+def _may_be_read(turn: Episode) -> bool:
+    # "skipped" is the mark of the gate, which may have asked a detector
+    return "skipped" not in turn.metadata and skip_reason(turn) is None
 
 
 def _content(reply: object) -> str | Mapping[str, Any]:

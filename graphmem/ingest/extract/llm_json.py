@@ -17,10 +17,11 @@ _THINKING = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL
 _THOUGHT_END = re.compile(r"\A.*</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
 _FENCE = re.compile(r"```[\w-]*\s*\n?(.*?)(?:```|\Z)", re.DOTALL)
 _OPENING = re.compile(r'[{\[](?=\s*[\[{"\'}\]])')
-_ANY_OPENING = re.compile(r"[{\[]")
+_KEYED_OPENING = re.compile(rf"[{{\[][\s\"'{{\[]{{0,16}}(?:{'|'.join(ENTITY_KEYS + EDGE_KEYS)})\b", re.IGNORECASE)
 
-# repairing is slow, and so much is many times what the limits let through
-_MAX_REPAIRED = 64_000
+# mending is slow, worse so for deep nesting; this much is more than the limits let through
+_MAX_MENDED = 32_000
+_MAX_NESTING = 16
 _MAX_STARTS = 64
 _MAX_DEPTH = 3
 
@@ -36,9 +37,14 @@ def find_json(text: str) -> dict[str, Any] | list[Any]:
     text = _THOUGHT_END.sub("", _THINKING.sub("", text)).strip()
     if not text:
         raise ExtractionFailed("the model's reply is empty")
+    items: list[Any] | None = None
     for value in _candidates(text):
-        if (found := as_extraction(value)) is not None:
+        found = as_extraction(value)
+        if isinstance(found, dict):
             return found
+        items = items or found  # a list may be a part of a broken object, which is better whole
+    if items is not None:
+        return items
     raise ExtractionFailed(f"no JSON with entities or edges in the model's reply ({len(text)} characters)")
 
 
@@ -68,7 +74,9 @@ def _fields(value: Mapping[object, Any]) -> dict[str, Any]:
 
 
 def _candidates(text: str) -> Iterator[object]:
-    yield from _strict(text)
+    if whole := list(_strict(text)):
+        yield from whole
+        return
     blocks = [block.strip() for block in _FENCE.findall(text)]
     for block in blocks:
         yield from _strict(block)
@@ -84,8 +92,8 @@ def _candidates(text: str) -> Iterator[object]:
         if value:  # an empty object within prose says nothing
             yield value
     for block in (*blocks, text):
-        if opening := _OPENING.search(block) or _ANY_OPENING.search(block):
-            yield _repaired(block[opening.start() : opening.start() + _MAX_REPAIRED])
+        if opening := _KEYED_OPENING.search(block) or _OPENING.search(block):
+            yield _mended(block[opening.start() : opening.start() + _MAX_MENDED])
 
 
 def _strict(text: str) -> Iterator[object]:
@@ -95,7 +103,12 @@ def _strict(text: str) -> Iterator[object]:
         return
 
 
-def _repaired(text: str) -> object:
+def _mended(text: str) -> object:
+    depth = 0
+    for mark in re.findall(r"[{}\[\]]", text):
+        depth += 1 if mark in "{[" else -1
+        if depth > _MAX_NESTING:
+            return None
     import json_repair
 
     try:

@@ -18,8 +18,10 @@ from graphmem.text.normalise import canonical, display_name, require_name
 
 T = TypeVar("T")
 
-_SPEAKER_WORDS = frozenset({"i", "me", "my", "myself", "mine", "speaker", "the speaker", "user", "the user"})
+_SPEAKER_WORDS = frozenset({"i", "me", "my", "myself", "mine", "speaker", "the speaker"})
 _ADDRESSEE_WORDS = frozenset({"you", "your", "yourself", "addressee", "the addressee"})
+_USER_WORDS = frozenset({"user", "the user"})
+_USER_ROLES = (None, "user", "human")
 # of an endless answer only the head is looked at; the rest counts as over the limit
 _LOOKED_AT_PER_PLACE = 50
 
@@ -46,10 +48,15 @@ def select(
 class _Selection:
     def __init__(self, request: ExtractionRequest, ontology: Ontology, limits: Limits) -> None:
         episode = request.episode
-        self._speaker = speaker_name(episode)
-        self._addressee = display_name(request.addressee) if request.addressee else None
+        speaker = speaker_name(episode)
+        addressee = display_name(request.addressee) if request.addressee else None
         others = (speaker_name(turn) for turn in request.context)
-        speakers = [name for name in (self._speaker, self._addressee, *others) if name]
+        speakers = [name for name in (speaker, addressee, *others) if name]
+        self._meant = {
+            **dict.fromkeys(_SPEAKER_WORDS, speaker),
+            **dict.fromkeys(_ADDRESSEE_WORDS, addressee),
+            **dict.fromkeys(_USER_WORDS, speaker if episode.role in _USER_ROLES else addressee),
+        }
         self._people = {canonical(name) for name in speakers}
         self._grounds = Grounds.of(request, speakers)
         self._short_names = ontology.short_names | self._people
@@ -98,10 +105,8 @@ class _Selection:
     def _named(self, raw: str) -> tuple[str | None, str]:
         """Return the name that is meant, or None and why not."""
         word = canonical(raw)
-        if self._speaker and word in _SPEAKER_WORDS and word not in self._people:
-            return self._speaker, ""
-        if self._addressee and word in _ADDRESSEE_WORDS:
-            return self._addressee, ""
+        if (person := self._meant.get(word)) and word not in self._people:
+            return person, ""
         try:
             shown, _ = require_name(raw, self._short_names)
         except InvalidEntityName:

@@ -1,0 +1,135 @@
+"""Lenient reading of entities and edges."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from graphmem.ingest.extract.llm_parse import edges_in, entities_in, read_confidence, read_time
+from graphmem.protocols import ExtractedEdge, ExtractedEntity
+
+
+def edge_of(item: Any) -> ExtractedEdge:
+    [edge] = edges_in({"edges": [item]}, Counter())
+    return edge
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"subject": "A", "predicate": "likes", "object": "B"},
+        {"from": "A", "relationship": "likes", "to": "B"},
+        {"head": "A", "type": "likes", "tail": "B"},
+        {"Source": {"name": "A"}, "Relation": "likes", "Target": {"name": "B", "type": "x"}},
+        ["A", "likes", "B"],
+    ],
+)
+def test_common_other_field_names_are_read(item: Any) -> None:
+    assert edge_of(item) == ExtractedEdge("A", "likes", "B")
+
+
+@pytest.mark.parametrize("key", ["relationships", "relations", "triples", "facts"])
+def test_common_other_names_of_the_list_are_read(key: str) -> None:
+    assert len(list(edges_in({key: [["A", "likes", "B"]]}, Counter()))) == 1
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"entities": [{"name": "Ann", "type": "person"}]},
+        {"nodes": [{"id": "Ann", "type": "person"}]},
+        {"entities": [["Ann", "person"]]},
+        {"entities": {"Ann": "person"}},
+        {"entities": {"person": ["Ann"]}},
+        {"entities": {"name": "Ann", "entity_type": "person"}},
+        [{"name": "Ann", "type": "person"}],
+    ],
+)
+def test_entities_are_read_in_many_forms(value: Any) -> None:
+    assert list(entities_in(value, Counter())) == [ExtractedEntity("Ann", "person")]
+
+
+def test_one_list_of_both_is_told_apart() -> None:
+    value = [{"name": "Ann"}, {"source": "Ann", "relation": "likes", "target": "Bo"}, ["Ann", "likes", "Bo"]]
+    assert len(list(entities_in(value, Counter()))) == 1
+    assert len(list(edges_in(value, Counter()))) == 2
+
+
+def test_a_bad_item_is_counted_and_costs_no_other() -> None:
+    dropped: Counter[str] = Counter()
+    items = [None, 3, {}, {"source": "A", "target": "B"}, {"source": None, "relation": "x", "target": "B"}, ["A", "B"]]
+    assert len(list(edges_in({"edges": [*items, ["A", "likes", "B"]]}, dropped))) == 1
+    assert dropped == {"malformed edge": 6}
+
+
+def test_null_in_place_of_the_lists_is_nothing() -> None:
+    assert list(entities_in({"entities": None, "edges": None}, Counter())) == []
+
+
+def test_an_unknown_edge_type_is_passed_on() -> None:
+    assert (
+        edge_of({"source": "A", "relation": "r", "target": "B", "edge_type": "Hierarchical"}).edge_type
+        == "hierarchical"
+    )
+
+
+@pytest.mark.parametrize("field", ["id", "scope", "source_id", "episode_ids", "properties"])
+def test_what_a_model_has_no_say_in_is_ignored(field: str) -> None:
+    item = {"source": "A", "relation": "likes", "target": "B"}
+    assert edge_of({**item, field: "evil"}) == edge_of(item)
+
+
+@pytest.mark.parametrize(
+    ("stated", "read"),
+    [
+        (0.9, 0.9),
+        ("0.9", 0.9),
+        ("90%", 0.9),
+        (90, 0.9),
+        ("high", 0.9),
+        ("LOW", 0.3),
+        (-1, 0.0),
+        (None, 1.0),
+        ("sure thing", 1.0),
+        (float("nan"), 1.0),
+        (True, 1.0),
+        ([], 1.0),
+        (10**400, 1.0),
+        (500, 1.0),
+    ],
+)
+def test_confidence(stated: object, read: float) -> None:
+    assert read_confidence(stated) == pytest.approx(read)
+
+
+@pytest.mark.parametrize(
+    ("stated", "read"),
+    [
+        ("2023-05-07", datetime(2023, 5, 7, tzinfo=UTC)),
+        ("2023-05", datetime(2023, 5, 1, tzinfo=UTC)),
+        (2023, datetime(2023, 1, 1, tzinfo=UTC)),
+        ("2023-05-07T10:00:00", datetime(2023, 5, 7, 10, tzinfo=UTC)),
+        ("2023-05-07T10:00:00+02:00", datetime(2023, 5, 7, 8, tzinfo=UTC)),
+        ("present", None),
+        (None, None),
+    ],
+)
+def test_times_are_read_and_naive_ones_are_utc(stated: object, read: datetime | None) -> None:
+    dropped: Counter[str] = Counter()
+    assert read_time(stated, dropped) == read
+    assert not dropped
+
+
+@pytest.mark.parametrize("stated", ["last Tuesday", "2023-13", "0000-01-01", "0001-01-01T00:00:00+14:00", "soon"])
+def test_a_time_that_cannot_be_read_is_dropped_and_counted(stated: str) -> None:
+    dropped: Counter[str] = Counter()
+    assert read_time(stated, dropped) is None
+    assert dropped == {"unreadable date": 1}
+
+
+def test_an_edge_outlives_its_unreadable_time() -> None:
+    edge = edge_of({"source": "A", "relation": "r", "target": "B", "valid_from": "once upon a time", "ended": "yes"})
+    assert (edge.valid_from, edge.ended) == (None, True)
