@@ -1,0 +1,76 @@
+"""Types, relations and files that add to them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from graphmem.errors import InvalidInput
+from graphmem.models import EdgeType
+from graphmem.ontology import DEFAULT_ONTOLOGY, FLOW_WEIGHT, Ontology
+
+
+def test_every_edge_type_has_a_flow_weight() -> None:
+    assert set(FLOW_WEIGHT) == set(EdgeType)
+
+
+@pytest.mark.parametrize(
+    ("stated", "stored"),
+    [("employed by", "works_at"), ("Lives in", "lives_in"), ("wife of", "married_to"), ("paints", "paints")],
+)
+def test_synonyms_become_one_relation(stated: str, stored: str) -> None:
+    assert DEFAULT_ONTOLOGY.relation(stated) == stored
+
+
+def test_only_the_listed_relations_are_single_valued() -> None:
+    assert DEFAULT_ONTOLOGY.is_single_valued("works_at")
+    assert not DEFAULT_ONTOLOGY.is_single_valued("uses")
+
+
+@pytest.mark.parametrize(("declared", "expected"), [("Person", ("person", None)), ("pet", ("concept", "pet"))])
+def test_an_unknown_type_is_a_concept_that_keeps_its_word(declared: str, expected: tuple[str, str | None]) -> None:
+    assert DEFAULT_ONTOLOGY.entity_type(declared) == expected
+
+
+def test_a_relation_gives_its_edge_type_where_none_is_stated() -> None:
+    assert DEFAULT_ONTOLOGY.edge_type(None, "is_a") is EdgeType.ENTITY
+    assert DEFAULT_ONTOLOGY.edge_type(None, "led_to") is EdgeType.CAUSAL
+    assert DEFAULT_ONTOLOGY.edge_type(None, "paints") is EdgeType.SEMANTIC
+
+
+@pytest.mark.parametrize("stated", ["Semantic", "SEMANTIC", "social", ""])
+def test_callers_state_edge_types_letter_by_letter(stated: str) -> None:
+    with pytest.raises(InvalidInput, match="one of semantic"):
+        DEFAULT_ONTOLOGY.require_edge_type(stated)
+
+
+def test_synonyms_are_words_to_ask_by() -> None:
+    assert "employed" in DEFAULT_ONTOLOGY.words("works_at").split()
+    assert DEFAULT_ONTOLOGY.words("paints") == ""
+
+
+def test_a_file_adds_to_the_defaults(tmp_path: Path) -> None:
+    path = tmp_path / "ontology.toml"
+    path.write_text(
+        'entity_types = ["Animal"]\nsingle_valued = ["reports to"]\nshort_names = ["Bo"]\n[synonyms]\nowns = "has pet"\n'
+    )
+    ontology = Ontology.load(path)
+    assert ontology.entity_type("animal") == ("animal", None)
+    assert ontology.is_single_valued("reports_to")
+    assert ontology.relation("owns") == "has_pet"
+    assert ontology.relation("employed by") == "works_at"
+    assert "bo" in ontology.short_names
+
+
+@pytest.mark.parametrize("text", ["not toml [", "colours = []"])
+def test_a_file_that_does_not_fit_is_refused_by_name(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "ontology.toml"
+    path.write_text(text)
+    with pytest.raises(InvalidInput, match=r"ontology\.toml"):
+        Ontology.load(path)
+
+
+def test_a_file_that_is_absent_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"nowhere\.toml"):
+        Ontology.load(tmp_path / "nowhere.toml")

@@ -1,0 +1,35 @@
+"""URLs and the backends that serve them."""
+
+from __future__ import annotations
+
+import pytest
+
+from graphmem.errors import InvalidInput, UnknownBackend
+from graphmem.protocols import GraphBackend
+from graphmem.registry import installed_backends, masked, open_backend
+
+
+def test_our_backends_are_found_by_their_entry_points() -> None:
+    assert {"memory", "sqlite"} <= installed_backends().keys()
+
+
+def test_a_url_opens_its_backend() -> None:
+    backend = open_backend("memory://")
+    assert isinstance(backend, GraphBackend)
+    backend.close()
+
+
+@pytest.mark.parametrize("url", ["", "memory.db", "/tmp/x.db", "://", "SQLITE:///x.db"])
+def test_what_is_no_url_is_refused_with_an_example(url: str) -> None:
+    with pytest.raises(InvalidInput, match="sqlite:///memory.db"):
+        open_backend(url)
+
+
+def test_an_unknown_scheme_names_what_is_there() -> None:
+    with pytest.raises(UnknownBackend, match="memory, sqlite"):
+        open_backend("cassandra://host")
+
+
+def test_a_password_is_masked_wherever_a_url_is_shown() -> None:
+    assert masked("neo4j+s://user:p:a@ss@host/db") == "neo4j+s://user:***@host/db"
+    assert masked("sqlite:///a:b@c.db") == "sqlite:///a:b@c.db"
