@@ -201,14 +201,15 @@ def open_source(
 def _source(source: Source, stream: IO[bytes], *, guess: bool) -> Source:
     lines = _read_lines(stream, source)
     head: list[tuple[int, bytes]] = []
+    found: Format | None = None
     for numbered in lines:
         head.append(numbered)
         if numbered[0] == 1:
             _check_text(source.name, numbered[1])
-        if not guess or len(head) >= _LOOKED_AT:
+        found = guess_format(source.name, numbered[1].decode("utf-8", "replace")) if guess else source.format
+        if found is not None or len(head) == _LOOKED_AT:
             break
-    if guess:
-        source.format = guess_format(source.name, [text.decode("utf-8", "replace") for _, text in head])
+    source.format = found or _SUFFIXES.get(Path(source.name).suffix.lower(), ("turns" if head else "text",))[0]
     source.lines = chain(head, lines)
     return source
 
@@ -232,8 +233,10 @@ def _check_text(name: str, line: bytes) -> None:
         raise InvalidInput(f"{name}: is not a text file")
 
 
-def guess_format(name: str, head: Sequence[str]) -> Format:
-    """Return what a file holds, by its suffix and, where that leaves a choice, by its first lines.
+def guess_format(name: str, line: str) -> Format | None:
+    """Return what a file holds, by its suffix and, where that leaves a choice, by a line of it.
+
+    None if the line tells nothing.
 
     Raises
     ------
@@ -243,26 +246,29 @@ def guess_format(name: str, head: Sequence[str]) -> Format:
     known = _SUFFIXES.get(Path(name).suffix.lower(), FORMATS)
     if len(known) == 1:
         return known[0]
-    if head and head[0].strip() in ("{", "["):
+    line = line.strip()
+    if not line:
+        return None
+    if line[0] not in "{[":
+        return None if known is not FORMATS else _guess_text(line)
+    if line in ("{", "["):
         raise InvalidInput(f"{name}: is JSON over several lines; one record a line is needed (jq -c '.[]' makes that)")
-    for line in filter(None, (text.strip() for text in head)):
-        if line[0] not in "{[":
-            if known is not FORMATS:
-                continue
-            if is_triple_header(next(csv.reader([line], delimiter=_delimiter(line)))):
-                return "csv"
-            return "markdown" if any(re.match(r"#{1,6} \S", text) for text in head) else "text"
-        try:
-            value = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(value, dict):
-            keys = {str(key).lower() for key in cast("dict[Any, Any]", value)}
-            return "triples" if keys.issuperset(("subject", "object")) else "turns"
-        if is_three_texts(value):
-            return "triples"
-        raise InvalidInput(f"{name}: is a JSON array; one record a line is needed (jq -c '.[]' makes that)")
-    return known[0] if known is not FORMATS or (head and head[0].lstrip().startswith("{")) else "text"
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(value, dict):
+        keys = {str(key).lower() for key in cast("dict[Any, Any]", value)}
+        return "triples" if is_triple_header(list(keys)) else "turns"
+    if is_three_texts(value):
+        return "triples"
+    raise InvalidInput(f"{name}: is a JSON array; one record a line is needed (jq -c '.[]' makes that)")
+
+
+def _guess_text(line: str) -> Format:
+    if is_triple_header(next(csv.reader([line], delimiter=_delimiter(line)))):
+        return "csv"
+    return "markdown" if re.match(r"#{1,6} \S", line) else "text"
 
 
 # Lines ---------------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ def recall(
     query: Annotated[str, typer.Argument(help="A question in plain words.", show_default=False)],
     limit: LimitOption = 10,
     edge_type: EdgeTypeOption = None,
-    hops: Annotated[int, typer.Option("--hops", min=0, max=6, help="Steps from what the question names.")] = 2,
+    hops: Annotated[int, typer.Option("--hops", min=1, max=6, help="Steps from what the question names.")] = 2,
     as_of: AsOfOption = None,
     known: KnownOption = None,
     sources: Annotated[bool, typer.Option("--sources", help="Quote the episodes that the facts come from.")] = False,

@@ -6,6 +6,7 @@ import inspect
 import os
 import re
 import sys
+import traceback
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -185,7 +186,7 @@ def failures_told(*, debug: bool) -> Generator[None]:
         raise typer.Exit(INTERRUPTED) from None
     except GraphMemError as error:
         if debug:
-            raise
+            traceback.print_exc()
         typer.echo(f"graphmem: {' '.join(str(error).split())}", err=True)
         raise typer.Exit(_code_of(error)) from None
 

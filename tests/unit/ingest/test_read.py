@@ -366,31 +366,46 @@ def test_documents_keep_their_ids_until_their_text_changes(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("name", "head", "expected"),
+    ("name", "line", "expected"),
     [
-        ("-", ['{"text": "a"}'], "turns"),
-        ("-", ['{"subject": "a", "predicate": "b", "object": "c"}'], "triples"),
-        ("-", ['["a", "b", "c"]'], "triples"),
-        ("-", ["subject,predicate,object"], "csv"),
-        ("-", ["# Title"], "markdown"),
-        ("-", ["Plain words, and more."], "text"),
-        ("-", ['He said, "well" and left.'], "text"),
-        ("-", ["{broken", '["a", "b", "c"]'], "triples"),
-        ("-", [], "text"),
-        ("x.jsonl", ["{broken"], "turns"),
-        ("x.jsonl", [], "turns"),
-        ("x.md", ['{"text": "a"}'], "markdown"),
-        ("x.CSV", [], "csv"),
+        ("-", '{"text": "a"}', "turns"),
+        ("-", '{"subject": "a", "predicate": "b", "object": "c"}', "triples"),
+        ("-", '["a", "b", "c"]', "triples"),
+        ("-", "subject,predicate,object", "csv"),
+        ("-", "# Title", "markdown"),
+        ("-", "Plain words, and more.", "text"),
+        ("-", 'He said, "well" and left.', "text"),
+        ("-", "{broken", None),
+        ("-", "", None),
+        ("x.jsonl", "broken", None),
+        ("x.md", '{"text": "a"}', "markdown"),
+        ("x.CSV", "", "csv"),
     ],
 )
-def test_the_format_is_told_by_suffix_and_first_lines(name: str, head: list[str], expected: Format) -> None:
-    assert guess_format(name, head) == expected
+def test_the_format_is_told_by_suffix_and_line(name: str, line: str, expected: Format | None) -> None:
+    assert guess_format(name, line) == expected
 
 
-@pytest.mark.parametrize("head", [['[{"text": "a"}]'], ["[", '  {"text": "a"},'], ["{", '  "text": "a"']])
-def test_json_that_is_not_one_record_a_line_is_an_error_with_the_way_out(head: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("x.jsonl", "{broken\n\n" + '["a", "b", "c"]', "triples"),
+        ("x.jsonl", "{broken\n", "turns"),
+        ("x.jsonl", "", "turns"),
+        ("x.log", "", "text"),
+    ],
+)
+def test_the_first_line_that_tells_the_format_counts(tmp_path: Path, name: str, content: str, expected: Format) -> None:
+    (tmp_path / name).write_text(content)
+
+    with open_source(tmp_path / name) as source:
+        assert source.format == expected
+
+
+@pytest.mark.parametrize("line", ['[{"text": "a"}]', "[", "{"])
+def test_json_that_is_not_one_record_a_line_is_an_error_with_the_way_out(line: str) -> None:
     with pytest.raises(InvalidInput, match="one record a line"):
-        guess_format("x.json", head)
+        guess_format("x.json", line)
 
 
 @pytest.mark.parametrize(("content", "reason"), [(b"\xff\xfea\x00", "UTF-16"), (b"\x7fELF\0\0", "not a text file")])

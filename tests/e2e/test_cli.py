@@ -1,0 +1,204 @@
+"""The command line as a user runs it: a process of its own, files, exit codes, what stands on which stream."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+GRAPHMEM = str(shutil.which("graphmem", path=Path(sys.executable).parent))
+TURNS = [
+    {"text": f"Turn number {n}.", "speaker": "Mara", "occurred_at": f"2025-03-{n:02d}T10:00:00Z"} for n in range(1, 11)
+]
+TRIPLES = """subject,relation,object,valid_from,valid_to,edge_type
+Maya Chen,works at,Initech,2024-01-01,,
+Maya Chen,works at,Globex,2025-06-01,,
+Maya Chen,knows,Ravi Menon,2024-02-01,,
+Outage,caused,Rollback,2024-03-01,,causal
+"""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        return json.loads(self.out)
+
+
+class Shell:
+    """Runs `graphmem` in one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def run(self, *arguments: str, stdin: str | bytes = b"", **variables: str) -> Ran:
+        done = subprocess.run(
+            [GRAPHMEM, *arguments],
+            cwd=self.folder,
+            env={**os.environ, "PYTHONUTF8": "1", **variables},
+            input=stdin.encode() if isinstance(stdin, str) else stdin,
+            capture_output=True,
+            check=False,
+            timeout=120,
+        )
+        return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    def write(self, name: str, text: str) -> str:
+        (self.folder / name).write_text(text, encoding="utf-8")
+        return name
+
+    def write_lines(self, name: str, *values: object) -> str:
+        lines = [value if isinstance(value, str) else json.dumps(value) for value in values]
+        return self.write(name, "".join(f"{line}\n" for line in lines))
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+    """A folder with a store of four triples; for tests that only read."""
+    shell = Shell(tmp_path_factory.mktemp("filled"))
+    shell.write("facts.csv", TRIPLES)
+    assert shell.run("ingest", "facts.csv", "--extractor", "none").code == 0
+    return shell
+
+
+def test_a_malformed_line_is_told_with_its_reason_and_the_others_are_kept(shell: Shell) -> None:
+    lines: list[object] = [*TURNS]
+    lines[6] = '{"text": "Turn number 7'
+    shell.write_lines("chat.jsonl", *lines)
+
+    ran = shell.run("ingest", "chat.jsonl", "--extractor", "none")
+
+    assert ran.code == 5
+    assert "refused: chat.jsonl, line 7: not JSON: " in ran.err
+    assert shell.run("stats", "--json").document["episodes"] == 9
+
+
+def test_ingesting_again_stores_nothing_twice(shell: Shell) -> None:
+    shell.write_lines("chat.jsonl", *TURNS)
+    shell.write("notes.md", "# Trip\n\nWe go.\n\n# Money\n\nWe pay.\n")
+    shell.write("facts.csv", TRIPLES)
+    command = ("ingest", "chat.jsonl", "notes.md", "facts.csv", "--extractor", "none", "--json")
+
+    first, second = shell.run(*command).document, shell.run(*command).document
+
+    assert (first["stored"], first["edges"]) == (13, 4)
+    assert (second["stored"], second["known"], second["edges"], second["entities"]) == (0, 12, 0, 0)
+
+
+def test_four_kinds_of_files_and_a_folder_go_in(shell: Shell) -> None:
+    shell.write_lines("chat.jsonl", *TURNS)
+    shell.write_lines(
+        "facts.jsonl", ["Rome", "capital of", "Italy"], {"subject": "A b", "predicate": "p", "object": "C d"}
+    )
+    shell.write("facts.csv", TRIPLES)
+    (shell.folder / "docs").mkdir()
+    shell.write("docs/guide.md", "# One\n\nText.\n\n# Two\n\nMore.\n")
+    shell.write("docs/note.txt", "Plain text.\n")
+
+    ran = shell.run("ingest", "chat.jsonl", "facts.jsonl", "facts.csv", "docs", "--extractor", "none", "--json")
+
+    assert ran.code == 0
+    report = ran.document
+    assert (report["files"], report["received"], report["edges"]) == (5, 19, 6)
+    assert shell.run("stats", "--json").document["pending_episodes"] == 13
+
+
+def test_recall_answers_with_scores_paths_and_sources(filled: Shell) -> None:
+    ran = filled.run("recall", "Where does Maya Chen work?", "--sources", "--json")
+
+    best = ran.document["facts"][0]
+    assert (best["source"], best["relation"], best["target"]) == ("Maya Chen", "works_at", "Globex")
+    assert best["score"] > 0
+    assert best["path"] == ["Maya Chen"]
+    assert ran.document["episodes"][0]["id"] in best["episode_ids"]
+
+
+def test_nothing_found_is_exit_code_4_and_names_what_is_like_it(filled: Shell) -> None:
+    ran = filled.run("facts", "Maya")
+
+    assert (ran.code, ran.out) == (4, "")
+    assert ran.err == "nothing found about 'Maya'; names like it: Maya Chen\n"
+
+
+def test_a_store_that_can_t_be_opened_is_exit_code_3_and_one_line(shell: Shell) -> None:
+    ran = shell.run("stats", "--store", "nosuch://user:hunter2@host")
+
+    assert (ran.code, ran.out) == (3, "")
+    assert ran.err.startswith("graphmem: no backend for nosuch:// is installed")
+    assert ran.err.count("\n") == 1
+
+
+def test_a_file_that_is_not_there_is_exit_code_2_and_makes_no_store(shell: Shell) -> None:
+    ran = shell.run("ingest", "nope.jsonl")
+
+    assert ran.code == 2
+    assert "nope.jsonl: there is no such file or folder" in ran.err
+    assert list(shell.folder.iterdir()) == []
+
+
+def test_standard_input_is_read(shell: Shell) -> None:
+    ran = shell.run("ingest", "-", "--extractor", "none", "--json", stdin='{"text": "Hello"}\n{"text": "World"}\n')
+
+    assert ran.code == 0
+    assert ran.document["stored"] == 2
+
+
+def test_help_and_version_are_exit_code_0_and_help_names_the_codes(shell: Shell) -> None:
+    helped, version = shell.run("--help"), shell.run("--version")
+
+    assert (helped.code, version.code) == (0, 0)
+    assert "Exit codes: 0 done" in helped.out
+    assert version.out.startswith("graphmem ")
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(filled: Shell) -> None:
+    program = f"{GRAPHMEM} entities --json | head -c 1"
+
+    done = subprocess.run(program, shell=True, cwd=filled.folder, capture_output=True, text=True, check=False)
+
+    assert done.stderr == ""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT to a process")
+def test_ctrl_c_keeps_what_was_stored_and_says_how_to_go_on(shell: Shell) -> None:
+    process = subprocess.Popen(
+        [GRAPHMEM, "ingest", "-", "--extractor", "none"],
+        cwd=shell.folder,
+        env={**os.environ, "GRAPHMEM_BATCH_SIZE": "2"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None
+    process.stdin.write("".join(f"{json.dumps(turn)}\n" for turn in TURNS))
+    process.stdin.flush()
+    while not (shell.folder / "graphmem.db").exists() or shell.run("stats", "--json").document["episodes"] < 8:
+        assert process.poll() is None
+
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+
+    assert process.returncode == 130
+    assert "what was stored is kept" in told
+    assert "run the same command again" in told
+    assert shell.run("stats", "--json").document["episodes"] >= 8

@@ -1,0 +1,70 @@
+"""`graphmem demo` as a newcomer runs it, with the real local parser."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from datetime import datetime, timedelta
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+GRAPHMEM = str(shutil.which("graphmem", path=Path(sys.executable).parent))
+needs_spacy = pytest.mark.skipif(importlib.util.find_spec("spacy") is None, reason="needs graphmem[spacy]")
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [GRAPHMEM, *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONUTF8": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def test_the_conversation_is_as_long_and_as_varied_as_a_real_one() -> None:
+    text = files("graphmem.adapters.demo").joinpath("conversation.jsonl").read_text("utf-8")
+    turns = [json.loads(line) for line in text.splitlines()]
+    times = [datetime.fromisoformat(turn["occurred_at"]) for turn in turns]
+
+    assert len(turns) >= 90
+    assert len({turn["session_id"] for turn in turns}) >= 6
+    assert len([name for name, said in Counter(turn["speaker"] for turn in turns).items() if said > 5]) >= 4
+    assert times == sorted(times)
+    assert times[-1] - times[0] > timedelta(days=500)
+    assert len({turn["external_id"] for turn in turns}) == len(turns)
+
+
+@needs_spacy
+def test_the_demo_answers_with_sources_shows_a_history_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    ran = run(tmp_path, "demo")
+
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stderr == ""
+    assert "Mara works at Orchard Energy." in ran.stdout
+    assert "Mara, 2026-04-03: “I live in Gothenburg" in ran.stdout
+    assert "2025-10-19  until 2026-04-03  Brightwater Labs" in ran.stdout
+    assert "## Known facts" in ran.stdout
+    assert "graphmem ingest chat.jsonl" in ran.stdout
+    assert max(map(len, ran.stdout.splitlines())) <= 80
+    assert list(tmp_path.iterdir()) == []
+
+
+@needs_spacy
+def test_a_kept_demo_is_a_store_to_look_around_in_and_is_not_filled_twice(tmp_path: Path) -> None:
+    assert run(tmp_path, "demo", "--keep").returncode == 0
+    again = run(tmp_path, "demo", "--keep")
+    facts = run(tmp_path, "facts", "Mara", "--store", "sqlite:///graphmem-demo.db", "--scope", "demo")
+
+    assert "nothing was taken in twice" in again.stdout
+    assert facts.returncode == 0
+    assert "Orchard Energy" in facts.stdout

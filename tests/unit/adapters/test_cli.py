@@ -1,0 +1,308 @@
+"""The command line in this process: options, output and exit codes; tests/e2e runs it as one of its own."""
+
+from __future__ import annotations
+
+import io
+import json
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphmem.adapters.cli import main
+
+TURNS = [
+    {"text": f"Turn number {n}.", "speaker": "Mara", "occurred_at": f"2025-03-{n:02d}T10:00:00Z"} for n in range(1, 11)
+]
+TRIPLES = """subject,relation,object,valid_from,valid_to,edge_type
+Maya Chen,works at,Initech,2024-01-01,,
+Maya Chen,works at,Globex,2025-06-01,,
+Maya Chen,knows,Ravi Menon,2024-02-01,,
+Outage,caused,Rollback,2024-03-01,,causal
+"""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        return json.loads(self.out)
+
+
+class Shell:
+    """Runs commands in one folder."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[], Any]) -> None:
+        self.folder = folder
+        self._monkeypatch = monkeypatch
+        self._read = read
+
+    def run(self, *arguments: str, stdin: str = "", **variables: str) -> Ran:
+        with self._monkeypatch.context() as patch:
+            patch.chdir(self.folder)
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+            for name, value in variables.items():
+                patch.setenv(name, value)
+            with pytest.raises(SystemExit) as ended:
+                main(arguments)
+        out, err = self._read()
+        return Ran(int(ended.value.code or 0), out, err)
+
+    def write(self, name: str, text: str) -> str:
+        (self.folder / name).write_text(text, encoding="utf-8")
+        return name
+
+    def write_lines(self, name: str, *values: object) -> str:
+        lines = [value if isinstance(value, str) else json.dumps(value) for value in values]
+        return self.write(name, "".join(f"{line}\n" for line in lines))
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(tmp_path, monkeypatch, capsys.readouterr)
+
+
+@pytest.fixture
+def filled(shell: Shell) -> Shell:
+    """A folder with a store of four triples."""
+    shell.write("facts.csv", TRIPLES)
+    assert shell.run("ingest", "facts.csv", "--extractor", "none").code == 0
+    return shell
+
+
+@pytest.mark.parametrize(
+    ("stdin", "options", "counted"),
+    [
+        ('{"text": "Hello"}\n', (), ("stored", 1)),
+        ('["Rome", "capital of", "Italy"]\n', (), ("edges", 1)),
+        ("subject,predicate,object\nRome,capital of,Italy\n", (), ("edges", 1)),
+        ("subject;predicate;object\nRome;capital of;Italy\n", ("--format", "csv"), ("edges", 1)),
+        ("# Title\n\nText.\n", (), ("stored", 1)),
+        ('{"text": "Hello"}\n', ("--format", "text"), ("stored", 1)),
+    ],
+)
+def test_standard_input_is_read(shell: Shell, stdin: str, options: tuple[str, ...], counted: tuple[str, int]) -> None:
+    ran = shell.run("ingest", "-", "--extractor", "none", "--json", *options, stdin=stdin)
+
+    assert ran.code == 0
+    assert ran.document[counted[0]] == counted[1]
+
+
+def test_naive_times_are_refused_unless_a_zone_is_given(shell: Shell) -> None:
+    shell.write_lines("chat.jsonl", {"text": "Hi", "occurred_at": "2025-03-14T18:00:00"})
+
+    refused = shell.run("ingest", "chat.jsonl", "--extractor", "none")
+    taken = shell.run("ingest", "chat.jsonl", "--extractor", "none", "--timezone", "Europe/Berlin")
+
+    assert refused.code == 1
+    assert "line 1: occurred_at: '2025-03-14T18:00:00' has no time zone" in refused.err
+    assert taken.code == 0
+
+
+def test_a_file_that_can_t_be_read_doesn_t_stop_the_others(shell: Shell) -> None:
+    shell.write("array.json", '[{"text": "a"}]')
+    shell.write_lines("chat.jsonl", *TURNS)
+
+    ran = shell.run("ingest", "array.json", "chat.jsonl", "--extractor", "none")
+
+    assert ran.code == 5
+    assert "array.json, line 1: is a JSON array; one record a line is needed" in ran.err
+    assert shell.run("stats", "--json").document["episodes"] == 10
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("recall", "Where does Maya Chen work?"),
+        ("recall", "Where does Maya Chen work?", "--sources"),
+        ("context", "Maya Chen"),
+        ("entities",),
+        ("entities", "maya"),
+        ("facts", "maya chen"),
+        ("history", "maya chen"),
+        ("diff", "2024", "2026"),
+        ("stats",),
+        ("doctor",),
+        ("config",),
+    ],
+)
+def test_json_is_one_document_and_all_that_is_printed(filled: Shell, command: tuple[str, ...]) -> None:
+    ran = filled.run(*command, "--json", GRAPHMEM_EXTRACTOR="none")
+
+    assert isinstance(ran.document, dict)
+    assert ran.err == ""
+
+
+def test_recall_as_of_an_earlier_date_sees_what_was_true_then(filled: Shell) -> None:
+    ran = filled.run("recall", "Where does Maya Chen work?", "--as-of", "2024-06", "--limit", "1")
+
+    assert "Initech" in ran.out
+    assert "Globex" not in ran.out
+
+
+def test_recall_as_known_before_anything_was_told_finds_nothing(filled: Shell) -> None:
+    ran = filled.run("recall", "Where does Maya Chen work?", "--known", "2020")
+
+    assert (ran.code, ran.out) == (4, "")
+
+
+def test_recall_follows_only_the_edge_types_that_are_named(filled: Shell) -> None:
+    ran = filled.run("recall", "outage", "--edge-type", "causal", "--hops", "1", "--json")
+
+    assert [fact["relation"] for fact in ran.document["facts"]] == ["caused"]
+
+
+def test_history_shows_the_version_that_ended_with_its_dates(filled: Shell) -> None:
+    ran = filled.run("history", "Maya Chen", "--relation", "works at")
+
+    rows = ran.out.splitlines()
+    assert rows[0].split() == ["fact", "relation", "from", "until", "learned"]
+    assert "Globex" in rows[1]
+    assert "2024-01-01  2025-06-01" in rows[2]
+
+
+def test_diff_tells_what_began_and_what_ended(filled: Shell) -> None:
+    found = filled.run("diff", "2025-01-01", "2025-12-31", "--json").document
+
+    assert [fact["target"] for fact in found["began"]] == ["Globex"]
+    assert [fact["target"] for fact in found["ended"]] == ["Initech"]
+
+
+def test_plain_output_has_neither_colours_nor_boxes_and_no_trailing_blanks(filled: Shell) -> None:
+    ran = filled.run("facts", "Maya Chen")
+
+    assert ran.out.isascii()
+    assert "\x1b" not in ran.out
+    assert all(line == line.rstrip() for line in ran.out.splitlines())
+
+
+def test_wide_text_folds_and_nothing_of_it_is_lost(shell: Shell) -> None:
+    sentence = " ".join(f"word{n}" for n in range(100))
+    shell.write_lines("f.jsonl", {"subject": "Maya Chen", "relation": "says", "object": "Things", "fact": sentence})
+    shell.run("ingest", "f.jsonl", "--extractor", "none")
+
+    ran = shell.run("facts", "Maya Chen", COLUMNS="60")
+
+    assert max(map(len, ran.out.splitlines())) <= 60
+    assert all(f"word{n}" in ran.out for n in range(100))
+
+
+def test_stored_text_can_t_drive_the_terminal(shell: Shell) -> None:
+    fact = "red \x1b[31m alert \x07 [bold]markup[/bold]"
+    shell.write_lines("f.jsonl", {"subject": "Maya Chen", "relation": "says", "object": "Things", "fact": fact})
+    shell.run("ingest", "f.jsonl", "--extractor", "none")
+
+    ran = shell.run("recall", "Maya Chen", "--sources")
+
+    assert "\x1b" not in ran.out
+    assert "[bold]markup[/bold]" in ran.out
+
+
+def test_shared_options_stand_before_or_behind_the_command(filled: Shell) -> None:
+    before = filled.run("--json", "--scope", "default", "--store", "sqlite:///graphmem.db", "stats")
+    behind = filled.run("stats", "--json", "--scope", "default", "--store", "sqlite:///graphmem.db")
+
+    assert before.code == behind.code == 0
+    assert before.document == behind.document
+
+
+def test_scopes_are_apart_and_an_empty_one_names_the_others(filled: Shell) -> None:
+    ran = filled.run("recall", "Maya Chen", "--scope", "other/project")
+
+    assert ran.code == 4
+    assert "the scope 'other/project' is empty; scopes with data: default" in ran.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        (),
+        ("frobnicate",),
+        ("recall",),
+        ("recall", "x", "--as-of", "yesterday"),
+        ("recall", "x", "--as-of", "2025-03-14T18:00:00"),
+        ("recall", "x", "--edge-type", "Semantic"),
+        ("recall", "x", "--limit", "0"),
+        ("diff", "2026", "2025"),
+        ("ingest", "nope.jsonl"),
+        ("ingest", "facts.csv", "--format", "xml"),
+        ("ingest", "facts.csv", "--timezone", "Mars/Base"),
+        ("ingest", "facts.csv", "--extractor", "magic"),
+        ("stats", "--config", "nope.toml"),
+        ("stats", "--store", "no-url"),
+    ],
+)
+def test_a_wrong_command_line_is_exit_code_2_without_a_traceback(filled: Shell, command: tuple[str, ...]) -> None:
+    ran = filled.run(*command)
+
+    assert ran.code == 2
+    assert "Traceback" not in ran.err
+    assert not (filled.folder / "no-url").exists()
+
+
+def test_debug_shows_the_traceback(shell: Shell) -> None:
+    assert "Traceback" in shell.run("stats", "--store", "nosuch://host", "--debug").err
+
+
+def test_a_password_in_a_url_is_never_printed(shell: Shell) -> None:
+    url = "nosuch://user:hunter2@host"
+
+    printed = [shell.run(*command, "--store", url) for command in (("config",), ("config", "--json"), ("stats",))]
+
+    assert [ran.code for ran in printed] == [0, 0, 3]
+    assert not any("hunter2" in ran.out + ran.err for ran in printed)
+
+
+def test_help_loads_no_heavy_library(shell: Shell) -> None:
+    heavy = "pydantic numpy spacy rich.table langchain_core sqlite3"
+    program = (
+        "import sys\nfrom graphmem.adapters.cli import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
+        f"print([m for m in {heavy!r}.split() if m in sys.modules], file=sys.stderr)"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stderr.strip() == "[]"
+
+
+def test_settings_come_from_variables_files_and_options_in_that_order_of_weakness(shell: Shell) -> None:
+    shell.write("graphmem.toml", 'store = "sqlite:///file.db"\nscope = "file"\nrecall_limit = 3\n')
+
+    found = shell.run("config", "--json", "--store", "sqlite:///option.db", GRAPHMEM_SCOPE="variable").document
+
+    assert (found["store"], found["scope"], found["recall_limit"]) == ("sqlite:///option.db", "variable", 3)
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("sqlite:///missing.db", "there is no store at missing.db"),
+        ("sqlite:///notes.txt", "notes.txt"),
+        ("sqlite:///other.db", "other.db"),
+        ("sqlite:///.", "folder"),
+    ],
+)
+def test_a_store_that_can_t_be_opened_is_left_untouched(shell: Shell, url: str, told: str) -> None:
+    shell.write("notes.txt", "not a database, but long enough to be looked at " * 30)
+    with sqlite3.connect(shell.folder / "other.db") as other:
+        other.execute("CREATE TABLE t (x)")
+    other.close()
+    before = {path.name: path.read_bytes() for path in shell.folder.iterdir()}
+
+    ran = shell.run("stats", "--store", url)
+
+    assert (ran.code, ran.out) == (3, "")
+    assert told in ran.err
+    assert {path.name: path.read_bytes() for path in shell.folder.iterdir()} == before
