@@ -75,7 +75,7 @@ class Server:
                 except ConnectionError:
                     pass  # the client gave up
 
-            def log_message(self, *_: Any) -> None:
+            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
                 pass
 
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
