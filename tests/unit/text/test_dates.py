@@ -61,7 +61,15 @@ def test_a_date_is_read_against_the_reference(text: str, begin: str, grain: str)
 
 @pytest.mark.parametrize(
     "text",
-    ["May I come in?", "I march in a band", "he is 10 years old", "we sat down", "for 3 years", "3/4/2023", "31 February"],
+    [
+        "May I come in?",
+        "I march in a band",
+        "he is 10 years old",
+        "we sat down",
+        "for 3 years",
+        "3/4/2023",
+        "31 February",
+    ],
 )
 def test_words_that_only_look_like_dates_give_none(text: str) -> None:
     assert find_dates(text, MONDAY) == []

@@ -63,7 +63,7 @@ def _objects(clause: Clause, names: Names) -> Iterator[Statement]:
                 )
     if lemma in words.LIKING or lemma in ("go", "try", "practice", "practise", "start", "stop", "quit"):
         for token in objects_of(verb, "xcomp", "advcl"):
-            if token.tag_ == "VBG" and (lemma != "go" or token.i == verb.i + 1):
+            if (token.tag_ == "VBG" or token.text.endswith("ing")) and (lemma != "go" or token.i == verb.i + 1):
                 yield from (Statement(relation, target) for target in _activity(token, names))
 
 

@@ -1,0 +1,472 @@
+"""Facts out of plain sentences, without a language model."""
+
+from __future__ import annotations
+
+import importlib.util
+import threading
+from datetime import UTC, datetime
+
+import pytest
+
+from graphmem.errors import InvalidInput, MissingExtra
+from graphmem.ingest.extract.spacy import SpacyExtractor, spacy_available
+from graphmem.models import Episode, EpisodeSource, Scope
+from graphmem.protocols import ExtractedEdge, Extraction, ExtractionRequest
+
+pytestmark = pytest.mark.skipif(not spacy_available(), reason="spaCy and an English model are not installed")
+
+MONDAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
+Triple = tuple[str, str, str]
+
+
+@pytest.fixture(scope="module")
+def extractor() -> SpacyExtractor:
+    return SpacyExtractor()
+
+
+@pytest.fixture
+def say(extractor: SpacyExtractor) -> Say:
+    return Say(extractor)
+
+
+class Say:
+    """What Nora says to Walter."""
+
+    def __init__(self, extractor: SpacyExtractor) -> None:
+        self._extractor = extractor
+
+    def __call__(self, text: str) -> Extraction:
+        episode = Episode(scope=Scope("t"), text=text, speaker="Nora", occurred_at=MONDAY)
+        return good(self._extractor.extract([ExtractionRequest(episode, addressee="Walter")]))
+
+    def facts(self, text: str) -> set[Triple]:
+        return triples(self(text))
+
+    def one(self, text: str, relation: str) -> ExtractedEdge:
+        found = [e for e in self(text).edges if e.relation == relation]
+        assert len(found) == 1, self(text).edges
+        return found[0]
+
+
+def good(results: list[Extraction | Exception]) -> Extraction:
+    (result,) = results
+    assert isinstance(result, Extraction), result
+    return result
+
+
+def triples(extraction: Extraction) -> set[Triple]:
+    return {(e.source, e.relation, e.target) for e in extraction.edges if not e.ended}
+
+
+def ended(extraction: Extraction) -> set[Triple]:
+    return {(e.source, e.relation, e.target) for e in extraction.edges if e.ended}
+
+
+def read(extractor: SpacyExtractor, title: str, text: str) -> Extraction:
+    source: EpisodeSource = "document"
+    episode = Episode(scope=Scope("t"), source=source, title=title, text=text, occurred_at=MONDAY)
+    return good(extractor.extract([ExtractionRequest(episode)]))
+
+
+# Who ----------------------------------------------------------------------------------------------
+
+
+def test_i_is_the_speaker(say: Say) -> None:
+    assert ("Nora", "works_at", "Siemens") in say.facts("I work at Siemens.")
+
+
+def test_you_is_the_addressee(say: Say) -> None:
+    assert ("Walter", "lives_in", "Chicago") in say.facts("You live in Chicago.")
+
+
+def test_we_is_the_speaker(say: Say) -> None:
+    assert ("Nora", "bought", "boat") in say.facts("We bought a boat.")
+
+
+def test_a_speaker_is_a_person(say: Say) -> None:
+    entities = {e.name: e.entity_type for e in say("I visited Norway.").entities}
+    assert entities == {"Nora": "person", "Norway": "location"}
+
+
+def test_you_without_an_addressee_is_nobody(extractor: SpacyExtractor) -> None:
+    episode = Episode(scope=Scope("t"), text="You live in Chicago.", speaker="Nora", occurred_at=MONDAY)
+    assert good(extractor.extract([ExtractionRequest(episode)])).edges == ()
+
+
+def test_he_is_the_only_man_named_before(say: Say) -> None:
+    assert ("Peter", "works_at", "Google") in say.facts("My brother Peter is a teacher. He works at Google.")
+
+
+def test_a_resolved_pronoun_is_not_trusted_much(say: Say) -> None:
+    assert say.one("My brother Peter is a teacher. He works at Google.", "works_at").confidence == 0.4
+
+
+def test_a_pronoun_that_may_mean_two_gives_no_fact(say: Say) -> None:
+    facts = say.facts("Peter and Paul are teachers. He works at Google.")
+    assert not any(relation == "works_at" for _, relation, _ in facts)
+
+
+def test_a_pronoun_is_not_a_relative_of_the_other_gender(say: Say) -> None:
+    assert not any(r == "works_at" for _, r, _ in say.facts("My sister is a teacher. He works at Google."))
+
+
+def test_a_short_form_of_the_addressee_is_the_addressee(say: Say) -> None:
+    assert not any(e.name == "Walt" for e in say("Thanks, Walt! I met Walt in Paris.").entities)
+
+
+# Relations ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("I moved to Berlin.", ("Nora", "lives_in", "Berlin")),
+        ("I work at Siemens as a nurse.", ("Nora", "works_as", "nurse")),
+        ("I started working at Siemens.", ("Nora", "works_at", "Siemens")),
+        ("I was hired by Netflix.", ("Nora", "works_at", "Netflix")),
+        ("I got a new job at Spotify!", ("Nora", "works_at", "Spotify")),
+        ("I was born in Chicago.", ("Nora", "born_in", "Chicago")),
+        ("I married Peter.", ("Nora", "married_to", "Peter")),
+        ("I manage the design team.", ("Nora", "manages", "design team")),
+        ("I'm single.", ("Nora", "has_status", "single")),
+        ("I prefer tea to coffee.", ("Nora", "prefers", "tea")),
+        ("My favorite food is pizza.", ("Nora", "prefers", "pizza")),
+        ("Pizza is my favorite food.", ("Nora", "prefers", "pizza")),
+        ("Our API runs on Kubernetes.", ("API", "deployed_on", "Kubernetes")),
+        ("Apollo's budget is $5000.", ("Apollo", "has_budget", "$5000")),
+        ("I use Python every day.", ("Nora", "uses", "Python")),
+        ("I'm allergic to peanuts.", ("Nora", "is_allergic_to", "peanuts")),
+        ("I love hiking.", ("Nora", "loves", "hiking")),
+        ("I went camping.", ("Nora", "went", "camping")),
+        ("I signed up for a pottery class.", ("Nora", "signed_up_for", "pottery class")),
+        ("I've been learning German.", ("Nora", "learns", "German")),
+        ("My brother Peter is a teacher.", ("Peter", "is_a", "teacher")),
+        ("Jane Smith, the CEO of Siemens, visited Berlin.", ("Jane Smith", "is_ceo_of", "Siemens")),
+        ("I took a trip to Rome.", ("Nora", "took_trip_to", "Rome")),
+    ],
+)
+def test_a_statement_gives_its_relation(say: Say, text: str, fact: Triple) -> None:
+    assert fact in {(s, r, t.replace("Pizza", "pizza")) for s, r, t in say.facts(text)}
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("My sister Anna lives in Boston.", ("Nora", "has_sister", "Anna")),
+        ("Anna is my sister.", ("Nora", "has_sister", "Anna")),
+        ("My mom's name is Ruth.", ("Nora", "has_mom", "Ruth")),
+        ("My husband Peter works for IBM.", ("Nora", "married_to", "Peter")),
+        ("My kids love dinosaurs.", ("Nora's kids", "loves", "dinosaurs")),
+        ("I adopted a dog named Max.", ("Nora", "has_dog", "Max")),
+        ("I grew up in my home country, Sweden.", ("Nora", "has_home_country", "Sweden")),
+    ],
+)
+def test_kinship_is_read_off_noun_phrases(say: Say, text: str, fact: Triple) -> None:
+    assert fact in say.facts(text)
+
+
+def test_a_job_at_night_is_no_workplace(say: Say) -> None:
+    assert say.facts("I work at night.") == set()
+
+
+def test_a_flat_is_not_where_one_lives_in_place_of_the_town(say: Say) -> None:
+    assert say.facts("I live in a small apartment.") == set()
+
+
+def test_joined_objects_give_a_fact_each(say: Say) -> None:
+    assert {("Nora", "bought", "car"), ("Nora", "bought", "bike")} <= say.facts("I bought a car and a bike.")
+
+
+def test_joined_subjects_give_a_fact_each(say: Say) -> None:
+    assert {("Anna", "visited", "London"), ("Peter", "visited", "London")} <= say.facts(
+        "Anna and Peter visited London."
+    )
+
+
+def test_joined_verbs_share_their_subject(say: Say) -> None:
+    assert ("Nora", "bought", "car") in say.facts("I went to Berlin and bought a car.")
+
+
+def test_an_activity_that_two_people_share_is_told_with_whom(say: Say) -> None:
+    assert ("Nora", "plays_tennis_with", "Anna") in say.facts("I play tennis with Anna every week.")
+
+
+# What is not stated as true -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Did you move to Berlin?",
+        "Are you working at Siemens",
+        "If I lived in Berlin, I would work at Siemens.",
+        "I might move to Madrid.",
+        "I could buy a boat.",
+        "I should learn German.",
+        "I wish I lived in Rome.",
+        "Maybe I'll move to Rome.",
+        "Please send me the report.",
+        "Let's visit Rome!",
+        "I have never visited Rome.",
+        "I haven't been to Rome.",
+        "I don't think Anna works at Siemens.",
+        "I'm not married.",
+        "Nobody works at Siemens.",
+        "I have no kids.",
+        "We all have our own paths.",
+        "Thanks so much, Walter!",
+        "Hey Walter! Good to see you! How have you been?",
+        "That sounds great, Walter.",
+        "You're doing an awesome job!",
+        "I had a great time.",
+        "It means a lot to me.",
+        "https://example.org/berlin and `I = work(at.Siemens)`",
+        "[shares photo: I work at Siemens]",
+        "🎉🎉🎉",
+    ],
+)
+def test_what_is_not_stated_gives_no_fact(say: Say, text: str) -> None:
+    assert {t for t in say.facts(text) if t[1] != "co_occurs_with"} == set()
+
+
+def test_a_dislike_is_never_a_liking(say: Say) -> None:
+    assert say.facts("I don't like mushrooms.") == {("Nora", "does_not_like", "mushrooms")}
+
+
+def test_a_wish_is_named_as_a_wish(say: Say) -> None:
+    assert say.facts("I want to adopt a dog.") == {("Nora", "wants_to_adopt", "dog")}
+
+
+def test_would_love_to_is_a_wish(say: Say) -> None:
+    assert say.facts("I'd love to visit Japan.") == {("Nora", "wants_to_visit", "Japan")}
+
+
+def test_a_plan_is_named_as_a_plan(say: Say) -> None:
+    assert say.facts("I'm going to adopt a dog.") == {("Nora", "plans_to_adopt", "dog")}
+
+
+def test_going_somewhere_in_the_future_is_a_plan(say: Say) -> None:
+    assert say.facts("I'm going to Paris next month.") == {("Nora", "plans_to_go_to", "Paris")}
+
+
+def test_a_reported_fact_is_half_trusted(say: Say) -> None:
+    assert say.one("I think Anna works at Siemens.", "works_at").confidence == 0.5
+
+
+# What ended ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "over"),
+    [
+        ("I no longer work at Siemens.", ("Nora", "works_at", "Siemens")),
+        ("I don't work at Siemens anymore.", ("Nora", "works_at", "Siemens")),
+        ("I left my job at Intel.", ("Nora", "works_at", "Intel")),
+        ("I was fired from Siemens.", ("Nora", "works_at", "Siemens")),
+        ("I used to live in Paris.", ("Nora", "lives_in", "Paris")),
+        ("I stopped using Docker.", ("Nora", "uses", "Docker")),
+        ("We switched from vim to neovim.", ("Nora", "uses", "vim")),
+        ("I moved from Rome to Berlin.", ("Nora", "lives_in", "Rome")),
+        ("I broke up with Daniel.", ("Nora", "has_partner", "Daniel")),
+        ("I divorced Daniel.", ("Nora", "married_to", "Daniel")),
+        ("I lost my job as a banker.", ("Nora", "works_as", "banker")),
+    ],
+)
+def test_the_fact_that_ended_is_named(say: Say, text: str, over: Triple) -> None:
+    assert over in ended(say(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "new"),
+    [
+        ("We switched from vim to neovim.", ("Nora", "uses", "neovim")),
+        ("I moved from Rome to Berlin.", ("Nora", "lives_in", "Berlin")),
+    ],
+)
+def test_its_successor_is_stated(say: Say, text: str, new: Triple) -> None:
+    assert new in say.facts(text)
+
+
+# When ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "relation", "begin"),
+    [
+        ("I visited Norway yesterday.", "visited", "2023-05-07"),
+        ("I moved to Berlin last month.", "lives_in", "2023-04-01"),
+        ("I've worked at Siemens since 2016.", "works_at", "2016-01-01"),
+        ("I've lived in Oslo for three years.", "lives_in", "2020-01-01"),
+        ("I will visit Rome on Friday.", "plans_to_visit", "2023-05-12"),
+        ("I'm hosting a dance competition next month.", "plans_to_host", "2023-06-01"),
+    ],
+)
+def test_a_date_says_from_when_a_fact_holds(say: Say, text: str, relation: str, begin: str) -> None:
+    edge = say.one(text, relation)
+    assert edge.valid_from is not None
+    assert edge.valid_from.date().isoformat() == begin
+
+
+def test_a_date_with_an_end_is_when_it_ended(say: Say) -> None:
+    edge = say.one("I quit my job at Intel last week.", "works_at")
+    assert (edge.ended, edge.valid_from, edge.valid_to) == (True, None, datetime(2023, 5, 1, tzinfo=UTC))
+
+
+def test_a_period_gives_both_bounds(say: Say) -> None:
+    edge = say.one("I worked at Siemens from 2010 to 2015.", "works_at")
+    assert (edge.valid_from, edge.valid_to) == (datetime(2010, 1, 1, tzinfo=UTC), datetime(2015, 1, 1, tzinfo=UTC))
+
+
+def test_a_date_belongs_to_its_own_verb(say: Say) -> None:
+    edge = say.one("I visited Norway yesterday and I love Berlin.", "loves")
+    assert edge.valid_from is None
+
+
+# The sentence of a fact ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "relation", "sentence"),
+    [
+        ("I'm learning German.", "learns", "Nora is learning German."),
+        ("I love Berlin.", "loves", "Nora loves Berlin."),
+        ("Yesterday I visited Norway.", "visited", "Nora visited Norway on 7 May 2023."),
+        ("I've worked at Siemens since last year.", "works_at", "Nora has worked at Siemens since 2022."),
+        ("Well, I took my dog to Rome.", "took_dog_to", "Nora took their dog to Rome."),
+        ("I don't like mushrooms.", "does_not_like", "Nora doesn't like mushrooms."),
+        ("Lost my job at Intel yesterday.", "works_at", "Nora lost their job at Intel on 7 May 2023."),
+    ],
+)
+def test_a_fact_can_be_read_by_itself(say: Say, text: str, relation: str, sentence: str) -> None:
+    assert say.one(text, relation).fact == sentence
+
+
+# Confidence and limits ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "relation", "confidence"),
+    [
+        ("I work at Siemens.", "works_at", 0.9),
+        ("I visited Norway.", "visited", 0.8),
+        ("I bought a boat.", "bought", 0.6),
+        ("Tickets for Berlin, Hamburg and Munich.", "co_occurs_with", 0.3),
+    ],
+)
+def test_confidence_follows_what_a_fact_rests_on(say: Say, text: str, relation: str, confidence: float) -> None:
+    assert {e.confidence for e in say(text).edges if e.relation == relation} == {confidence}
+
+
+def test_names_without_a_verb_between_them_co_occur(say: Say) -> None:
+    edges = [e for e in say("Tickets for Berlin and Hamburg.").edges if e.edge_type == "co_occurrence"]
+    assert [(e.source, e.target) for e in edges] == [("Berlin", "Hamburg")]
+
+
+def test_a_town_and_its_country_are_part_and_whole(say: Say) -> None:
+    assert ("Lyon", "part_of", "France") in say.facts("I went to Lyon, France.")
+
+
+CITIES = "Berlin, London, Paris, Madrid, Rome, Oslo, Vienna, Lisbon, Dublin, Prague, Athens, Warsaw and Moscow"
+
+
+def test_a_message_gives_ten_entities_at_most(say: Say) -> None:
+    assert len(say(f"I visited {CITIES}.").entities) == 10
+
+
+def test_what_the_limits_cut_is_counted(say: Say) -> None:
+    assert dict(say(f"I visited {CITIES}.").dropped).keys() == {"edge_limit", "entity_limit"}
+
+
+def test_every_end_of_a_fact_is_among_the_entities(say: Say) -> None:
+    result = say(f"I visited {CITIES}. My sister Anna works at Siemens. I love my dog and I use Python.")
+    names = {e.name for e in result.entities}
+    assert {name for e in result.edges for name in (e.source, e.target)} <= names
+
+
+# Documents ----------------------------------------------------------------------------------------
+
+
+def test_a_pronoun_in_a_document_is_the_person_it_is_about(extractor: SpacyExtractor) -> None:
+    text = "Ada Lovelace was an English mathematician. She visited London in 1841."
+    assert ("Ada Lovelace", "visited", "London") in triples(read(extractor, "Ada Lovelace", text))
+
+
+def test_it_in_a_document_is_the_thing_it_is_about(extractor: SpacyExtractor) -> None:
+    text = "Polar Notes is a quarterly journal. It is published by Oxford University Press."
+    assert ("Polar Notes", "published_by", "Oxford University Press") in triples(read(extractor, "Polar Notes", text))
+
+
+def test_the_noun_that_a_document_gives_its_subject_stands_for_it(extractor: SpacyExtractor) -> None:
+    text = "Polar Notes is a quarterly journal. The journal covers Antarctica."
+    assert ("Polar Notes", "covers", "Antarctica") in triples(read(extractor, "Polar Notes", text))
+
+
+def test_i_in_a_document_is_nobody(extractor: SpacyExtractor) -> None:
+    assert read(extractor, "Diary", "I moved to Berlin.").edges == ()
+
+
+def test_a_document_counts_only_with_dates_that_name_a_year(extractor: SpacyExtractor) -> None:
+    edges = read(extractor, "Ada Lovelace", "Ada Lovelace visited London in March.").edges
+    assert [e.valid_from for e in edges] == [None]
+
+
+# The extractor ------------------------------------------------------------------------------------
+
+
+def test_results_come_in_the_order_of_the_requests(extractor: SpacyExtractor) -> None:
+    texts = ["I visited Norway.", "", "I work at Siemens.", "```I live in Rome.```"]
+    requests = [ExtractionRequest(Episode(scope=Scope("t"), text=t, speaker="Nora", occurred_at=MONDAY)) for t in texts]
+    results = extractor.extract(requests)
+    assert [[e.relation for e in r.edges] for r in results if isinstance(r, Extraction)] == [
+        ["visited"],
+        [],
+        ["works_at"],
+        [],
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "!" * 50_000,
+        "a" * 100_000,
+        "and " * 20_000,
+        "[" * 50_000,
+        "[a:" * 20_000,
+        "I said " * 5_000,
+        "\u202e\x00\ud800 I go",
+    ],
+)
+def test_odd_text_gives_an_extraction_in_bounded_time(say: Say, text: str) -> None:
+    assert len(say(text).edges) <= 15
+
+
+def test_threads_share_an_extractor(extractor: SpacyExtractor) -> None:
+    request = ExtractionRequest(Episode(scope=Scope("t"), text="I visited Norway.", speaker="Nora", occurred_at=MONDAY))
+    found: list[set[Triple]] = []
+
+    def work() -> None:
+        found.extend(triples(good(extractor.extract([request]))) for _ in range(5))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [{("Nora", "visited", "Norway")}] * 20
+
+
+def test_a_model_that_is_absent_is_named() -> None:
+    with pytest.raises(InvalidInput, match="no_such_model"):
+        SpacyExtractor("no_such_model").extract([])
+
+
+def test_absent_spacy_is_an_error_that_names_the_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    with pytest.raises(MissingExtra, match=r"graphmem\[spacy\]"):
+        SpacyExtractor().extract([])
+
+
+def test_absent_spacy_is_not_available(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    assert not spacy_available()
