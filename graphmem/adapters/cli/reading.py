@@ -197,7 +197,7 @@ def _print_recalled(session: Session, found: Sequence[Fact]) -> None:
         Column("from"),
         Column("until"),
         Column("score", align="right"),
-        Column("reached from", 1),
+        Column("via", 1),
     ]
     rows = [
         [str(i), f.fact, day(f.valid_from), day(f.valid_to), f"{f.score or 0:.2f}", " > ".join(f.path)]
@@ -209,8 +209,8 @@ def _print_recalled(session: Session, found: Sequence[Fact]) -> None:
 def _print_versions(session: Session, found: Sequence[Fact], *, learned: bool = False) -> None:
     from graphmem.adapters.cli.show import Column, day
 
-    columns = [Column("fact", 4), Column("relation", 1), Column("from"), Column("until")]
-    rows = [[f.fact, f.relation, day(f.valid_from), day(f.valid_to)] for f in found]
+    columns = [Column("fact", 5), Column("relation", 2), Column("from"), Column("until")]
+    rows = [[f.fact, f.relation.replace("_", " "), day(f.valid_from), day(f.valid_to)] for f in found]
     if learned:
         columns.append(Column("learned"))
         rows = [[*row, day(f.recorded_at)] for row, f in zip(rows, found, strict=True)]
@@ -223,11 +223,14 @@ def _episodes(memory: GraphMemory, found: Sequence[Fact]) -> dict[str, Episode]:
 
 
 def _print_sources(session: Session, found: Sequence[Fact], quoted: dict[str, Episode]) -> None:
-    from rich.text import Text
-
+    numbers: dict[str, list[str]] = {}
     for number, fact in enumerate(found, 1):
-        for episode in (quoted[i] for i in fact.episode_ids if i in quoted):
-            session.out.line(Text(f"{number:>3}  {quote(episode)}"))
+        for episode_id in fact.episode_ids:
+            numbers.setdefault(episode_id, []).append(str(number))
+    known = ((", ".join(of), quoted[episode_id]) for episode_id, of in numbers.items() if episode_id in quoted)
+    if not session.out.is_terminal:
+        session.out.line()  # a table on a terminal ends with one
+    session.out.pairs((of, quote(episode)) for of, episode in known)
 
 
 def quote(episode: Episode) -> str:
