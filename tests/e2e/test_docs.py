@@ -2,7 +2,8 @@
 
 A page's ```python blocks run in order in one interpreter, its ```console blocks line by line (`$ command`, then what
 it prints) in one folder. A ```text block right after a ```python block is what that block prints.
-On the line before a block, `<!-- skip: reason -->` leaves it out; `<!-- file: NAME -->` puts it into the folder first.
+"…" in what is printed stands for anything within a line. On the line before a block, `<!-- skip: reason -->` leaves
+it out, and `<!-- file: NAME -->` puts it into the folder first.
 """
 
 from __future__ import annotations
@@ -75,8 +76,10 @@ def steps_of(console: str) -> list[tuple[str, str]]:
     return list(zip(parts[1::2], parts[2::2], strict=True))
 
 
-def lines_of(text: str) -> list[str]:
-    return [line.rstrip() for line in text.strip().splitlines()]
+def prints_as(shown: str, expected: str) -> bool:
+    """Say whether a text is what a page says; … stands for anything within a line."""
+    shown, expected = ("\n".join(line.rstrip() for line in text.strip().splitlines()) for text in (shown, expected))
+    return re.fullmatch(re.escape(expected).replace("…", ".*"), shown) is not None
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -94,12 +97,12 @@ def test_page_does_what_it_says(page: Path, tmp_path: Path) -> None:
     for block in pythons:
         shown = next(printed)
         if block.prints is not None:
-            assert lines_of(shown) == lines_of(block.prints), f"{page.name}, line {block.line}"
+            assert prints_as(shown, block.prints), f"{page.name}, line {block.line} prints:\n{shown}"
     for block in blocks:
         for command, shows in steps_of(block.body) if block.kind == "console" else []:
             shown = run(command, tmp_path)
             if shows.strip():
-                assert lines_of(shown) == lines_of(shows), f"{page.name}, line {block.line}: {command}"
+                assert prints_as(shown, shows), f"{page.name}, line {block.line}: {command} prints:\n{shown}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -118,6 +121,14 @@ def test_links_of_page_lead_to_files(page: Path) -> None:
 )
 def test_blocks_are_found(page: str, kinds: list[str]) -> None:
     assert [block.kind for block in blocks_of(page)] == kinds
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected", "same"),
+    [("a b  \n", "a b", True), ("a 1 b\n", "a … b", True), ("a\nb", "a…b", False), ("a b c", "a b", False)],
+)
+def test_ellipsis_stands_for_anything_within_a_line(shown: str, expected: str, same: bool) -> None:
+    assert prints_as(shown, expected) is same
 
 
 def test_text_after_a_python_block_is_what_it_prints() -> None:
