@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from graphmem.errors import BackendUnavailable, StoreReadOnly
 from graphmem_sqlite.failures import translated
-from graphmem_sqlite.place import Place, hold, release
+from graphmem_sqlite.place import Place, has_log, hold, release
 from graphmem_sqlite.schema import claim_file, migrate, require_known
 
 _PRAGMAS = (
@@ -76,13 +76,19 @@ class Database:
             check_same_thread=False,
             cached_statements=256,
         )
-        for pragma in _PRAGMAS:
-            connection.execute(pragma)
+        try:
+            for pragma in _PRAGMAS:
+                connection.execute(pragma)
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def _first_connection(self) -> sqlite3.Connection:
         if self._mode == "ro":
             return self._connect_read_only()
+        if self.place.exists and not self.place.in_use:
+            self._read_schema_untouched()
         connection = self._connect()
         try:
             if not self.place.exists:
@@ -96,19 +102,34 @@ class Database:
         self._mode = "rw"
         return connection
 
-    def _connect_read_only(self) -> sqlite3.Connection:
-        connection = self._connect()
+    def _read_schema_untouched(self) -> None:
+        """Let a damaged schema or a newer one be noticed before SQLite makes a log beside the file."""
+        mode, self._mode = self._mode, "ro&immutable=1"
         try:
-            require_known(connection, self.name, writable=False)
+            self._connect_to_known(writable=True).close()
+        except sqlite3.DatabaseError:
+            if not has_log(self.place.path):  # else another process came in between: it wrote while this one read
+                raise
+        finally:
+            self._mode = mode
+
+    def _connect_read_only(self) -> sqlite3.Connection:
+        try:
+            return self._connect_to_known(writable=False)
         except sqlite3.OperationalError:
-            connection.close()
-            log = self.place.path.with_name(self.place.path.name + "-wal")
-            if log.exists() and log.stat().st_size > 0:
+            if has_log(self.place.path):
                 raise  # what the log holds would be missing
             # the log can't be created in a folder that can't be written; nobody writes there, so none is needed
             self._mode = "ro&immutable=1"
-            connection = self._connect()
-            require_known(connection, self.name, writable=False)
+            return self._connect_to_known(writable=False)
+
+    def _connect_to_known(self, *, writable: bool) -> sqlite3.Connection:
+        connection = self._connect()
+        try:
+            require_known(connection, self.name, writable=writable)
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def _use_write_ahead_log(self, connection: sqlite3.Connection) -> None:

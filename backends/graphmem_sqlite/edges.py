@@ -50,23 +50,24 @@ _ACTIVE = "AND x.valid_to IS NULL AND x.expired_at IS NULL"
 _INACTIVE = "AND (x.valid_to IS NOT NULL OR x.expired_at IS NOT NULL)"
 _FROM_SOURCES = """
 SELECT x.key FROM json_each(:sources) AS wanted CROSS JOIN entities AS p ON p.id = wanted.value
-CROSS JOIN edges AS x INDEXED BY edges_history WHERE x.source = p.key
+CROSS JOIN edges AS x INDEXED BY edges_history_by_source WHERE x.source = p.key
 """
-# of each source the newest, of which the outer statement takes the first: a hub is read no further than needed
-_NEWEST_OF_SOURCES = """
+_TO_TARGETS = """
+SELECT x.key FROM json_each(:targets) AS wanted CROSS JOIN entities AS p ON p.id = wanted.value
+CROSS JOIN edges AS x INDEXED BY edges_history_by_target WHERE x.target = p.key
+"""
+# of each node the newest, of which the outer statement takes the first: a hub is read no further than needed
+_NEWEST_FROM_SOURCES = """
 SELECT k.key FROM json_each(:sources) AS wanted CROSS JOIN entities AS p ON p.id = wanted.value
 CROSS JOIN edges AS k ON k.key IN (
-    SELECT x.key FROM edges AS x INDEXED BY edges_history WHERE x.source = p.key
+    SELECT x.key FROM edges AS x INDEXED BY edges_history_by_source WHERE x.source = p.key
+"""
+_NEWEST_TO_TARGETS = """
+SELECT k.key FROM json_each(:targets) AS wanted CROSS JOIN entities AS p ON p.id = wanted.value
+CROSS JOIN edges AS k ON k.key IN (
+    SELECT x.key FROM edges AS x INDEXED BY edges_history_by_target WHERE x.target = p.key
 """
 _NEWEST_END = "ORDER BY x.valid_from DESC, x.recorded_at DESC, x.id DESC LIMIT :limit)"
-_TO_TARGETS_OPEN = """
-SELECT x.key FROM json_each(:targets) AS wanted CROSS JOIN entities AS p ON p.id = wanted.value
-CROSS JOIN edges AS x INDEXED BY edges_open_by_target WHERE x.target = p.key AND x.valid_to IS NULL
-"""
-_TO_TARGETS_ENDED = """
-SELECT x.key FROM json_each(:targets) AS wanted CROSS JOIN entities AS p ON p.id = wanted.value
-CROSS JOIN edges AS x INDEXED BY edges_ended_by_target WHERE x.target = p.key AND x.valid_to IS NOT NULL
-"""
 _WINDOWS = {
     "valid_from": "SELECT x.key FROM json_each(:scopes) AS wanted CROSS JOIN edges AS x "
     "INDEXED BY edges_by_valid_from WHERE x.scope = wanted.value AND x.valid_from > :begin AND x.valid_from <= :end",
@@ -158,16 +159,15 @@ def _ways_in(query: EdgeQuery, *, newest_first: bool) -> list[tuple[str, str, st
         return [("keys", " ".join((_ENDS, _OF_KEY, kind)), "") for kind in kinds]
     if query.slots is not None:
         return [("slots", " ".join((_SLOTS, _OF_SLOT, kind)), "") for kind in kinds]
-    sources = ("source_ids", _NEWEST_OF_SOURCES, _NEWEST_END) if newest_first else ("source_ids", _FROM_SOURCES, "")
+    end = _NEWEST_END if newest_first else ""
+    sources = _NEWEST_FROM_SOURCES if newest_first else _FROM_SOURCES
+    targets = _NEWEST_TO_TARGETS if newest_first else _TO_TARGETS
     if query.source_ids is not None:
-        return [sources]
-    targets = [("target_ids", _TO_TARGETS_OPEN, ""), ("target_ids", _TO_TARGETS_ENDED, "")]
-    if query.versions == "active":
-        targets.pop()
+        return [("source_ids", sources, end)]
     if query.target_ids is not None:
-        return targets
+        return [("target_ids", targets, end)]
     if query.touching is not None:
-        return [("touching", begin, end) for _, begin, end in (sources, *targets)]
+        return [("touching", sources, end), ("touching", targets, end)]
     if query.window is not None:
         return [("window", _WINDOWS[query.window[0]], "")]
     if newest_first:

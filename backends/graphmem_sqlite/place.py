@@ -26,12 +26,13 @@ class Place:
     """A file that a store may be opened in.
 
     `exists` False: nothing, an empty file or an empty database is there. `writable`: whether file and folder
-    can be written. `key` is what `hold` gave.
+    can be written. `in_use`: whether somebody seems to have it open. `key` is what `hold` gave.
     """
 
     path: Path
     exists: bool
     writable: bool
+    in_use: bool
     key: FileKey | None
 
 
@@ -71,7 +72,7 @@ def inspect(path: Path) -> Place:
         try:
             path.stat()
         except FileNotFoundError:
-            return Place(path, exists=False, writable=True, key=None)
+            return Place(path, exists=False, writable=True, in_use=False, key=None)
         return _inspect_file(path)
     except OSError as error:
         if isinstance(error, BackendUnavailable):
@@ -93,7 +94,8 @@ def _inspect_file(path: Path) -> Place:
     except BaseException:
         release(key)
         raise
-    return Place(path, exists=exists, writable=writable, key=key)
+    in_use = _log_of(path).exists() or _held[key][1] > 1
+    return Place(path, exists=exists, writable=writable, in_use=in_use, key=key)
 
 
 def _may_write(path: Path) -> bool:
@@ -107,13 +109,18 @@ def _is_empty_database(path: Path, head: bytes) -> bool:
         and head[68:72] == bytes(4)
         and head[100:101] == bytes([_LEAF_TABLE])
         and cells_on_first_page == 0
-        and not _has_log(path)
+        and not has_log(path)
     )
 
 
-def _has_log(path: Path) -> bool:
-    log = path.with_name(path.name + "-wal")
+def has_log(path: Path) -> bool:
+    """Tell whether a write-ahead log with something in it lies beside a file."""
+    log = _log_of(path)
     return log.exists() and log.stat().st_size > 0
+
+
+def _log_of(path: Path) -> Path:
+    return path.with_name(path.name + "-wal")
 
 
 def _require_ours(path: Path, head: bytes, size: int) -> None:
@@ -125,7 +132,7 @@ def _require_ours(path: Path, head: bytes, size: int) -> None:
     page_size = 65536 if page_size == 1 else page_size
     pages = int.from_bytes(head[28:32], "big")
     # while there is a log, the file may be behind what its header says
-    if size < pages * page_size and not _has_log(path):
+    if size < pages * page_size and not has_log(path):
         raise NotADatabase(
             f"{path}: is cut short ({size} bytes of {pages * page_size}); restore the file from a backup"
         )

@@ -127,7 +127,7 @@ def _by_words(connection: sqlite3.Connection, scopes: Sequence[int], words: Sequ
             partial[key] += weights[word]
     if len(common) > 1:
         for key in _matching(connection, _all_of(scopes, common), _ROWS_PER_WORD):
-            partial[key] = max(partial[key], sum(weights[word] for word in common))
+            partial[key] = max(partial[key], _NAMED * sum(weights[word] for word in common))
     best = sorted((-score, key) for key, score in partial.items())[: max(_SCORED, 2 * limit)]
     return _ranked(connection, [key for _, key in best], weights)[:limit]
 

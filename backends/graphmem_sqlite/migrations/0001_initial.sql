@@ -112,7 +112,8 @@ CREATE INDEX edges_open_by_target ON edges (target, confidence DESC, id, edge_ty
 CREATE INDEX edges_ended_by_source ON edges (source, valid_to) WHERE valid_to IS NOT NULL;
 CREATE INDEX edges_ended_by_target ON edges (target, valid_to) WHERE valid_to IS NOT NULL;
 -- histories, newest first; what one write recorded with one valid_from is sorted by id when it is read
-CREATE INDEX edges_history ON edges (source, valid_from DESC, recorded_at DESC);
+CREATE INDEX edges_history_by_source ON edges (source, valid_from DESC, recorded_at DESC);
+CREATE INDEX edges_history_by_target ON edges (target, valid_from DESC, recorded_at DESC);
 -- what began, was learned, ended, was learned to have ended in a window of time
 CREATE INDEX edges_by_valid_from ON edges (scope, valid_from);
 CREATE INDEX edges_by_recorded_at ON edges (scope, recorded_at);

@@ -1,0 +1,286 @@
+"""Opening what is no store, or a store in trouble: the named error, and nothing touched."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from graphmem.errors import (
+    BackendUnavailable,
+    Conflict,
+    InvalidInput,
+    NotADatabase,
+    SchemaTooNew,
+    StoreFull,
+    StoreReadOnly,
+)
+from graphmem.models import EntityQuery, Episode, Scope
+from graphmem.registry import open_backend
+from tests.integration.sqlite.support import SCOPE, entity, files_in, of, raw, store_at, unprivileged
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Return a folder that other users may enter and write."""
+    path = Path(tempfile.mkdtemp())
+    path.chmod(0o777)
+    yield path
+    path.chmod(0o777)
+    shutil.rmtree(path)
+
+
+def a_store(path: Path) -> Path:
+    store = store_at(path)
+    store.write(SCOPE, of(entity("Anna")))
+    store.close()
+    return path
+
+
+def names(path: Path) -> list[str]:
+    store = store_at(path)
+    try:
+        return [e.name for e in store.find_entities([SCOPE], EntityQuery())]
+    finally:
+        store.close()
+
+
+def refuses(path: Path, error: type[BackendUnavailable], says: str) -> None:
+    """Check that opening raises this error, naming the path, and that no byte of the folder changes."""
+    before = files_in(path.parent)
+    with pytest.raises(error, match=says) as caught:
+        store_at(path)
+    assert str(path) in str(caught.value)
+    assert files_in(path.parent) == before
+
+
+def test_a_store_is_found_by_its_url(tmp_path: Path) -> None:
+    store = open_backend(f"sqlite:///{tmp_path / 'memory.db'}")
+    store.close()
+    assert (tmp_path / "memory.db").exists()
+
+
+def test_a_relative_url_is_relative_to_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    open_backend("sqlite:///memory.db").close()
+    assert (tmp_path / "memory.db").exists()
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///", "sqlite:///:memory:", "sqlite:memory.db", "sqlite:///a?b"])
+def test_a_url_that_names_no_file_is_invalid(url: str) -> None:
+    with pytest.raises(InvalidInput, match="store URL"):
+        open_backend(url)
+
+
+def test_a_store_in_memory_is_asked_for_elsewhere() -> None:
+    with pytest.raises(InvalidInput, match="memory://"):
+        open_backend("sqlite:///:memory:")
+
+
+def test_a_text_file_is_no_database(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("not a database, but long enough to be taken for one\n" * 100)
+    refuses(path, NotADatabase, "is not an SQLite database")
+
+
+def test_a_database_of_another_program_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    with raw(path) as connection:
+        connection.execute("CREATE TABLE customers (id INTEGER PRIMARY KEY)")
+    refuses(path, NotADatabase, "of another program")
+
+
+def test_a_database_of_another_program_with_a_write_ahead_log_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    with raw(path) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("CREATE TABLE customers (id INTEGER PRIMARY KEY)")
+    refuses(path, NotADatabase, "of another program")
+
+
+def test_a_database_that_another_program_has_open_keeps_its_locks(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    with raw(path) as connection:
+        connection.execute("CREATE TABLE customers (id INTEGER PRIMARY KEY)")
+        connection.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(NotADatabase):
+            store_at(path)
+        with raw(path) as other:
+            other.execute("PRAGMA busy_timeout = 0")
+            with pytest.raises(sqlite3.OperationalError, match="locked"):
+                other.execute("BEGIN EXCLUSIVE")
+
+
+def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
+    path = tmp_path / "new.db"
+    path.touch()
+    assert names(a_store(path)) == ["Anna"]
+
+
+def test_an_empty_database_becomes_a_store(tmp_path: Path) -> None:
+    path = tmp_path / "new.db"
+    with raw(path) as connection:
+        connection.execute("VACUUM")
+    assert names(a_store(path)) == ["Anna"]
+
+
+def test_a_truncated_store_is_named_as_cut_short(tmp_path: Path) -> None:
+    path = a_store(tmp_path / "memory.db")
+    path.write_bytes(path.read_bytes()[:20000])
+    refuses(path, NotADatabase, "is cut short")
+
+
+def test_a_store_with_a_damaged_schema_is_refused(tmp_path: Path) -> None:
+    path = a_store(tmp_path / "memory.db")
+    content = bytearray(path.read_bytes())
+    content[100:4096] = b"\xff" * 3996
+    path.write_bytes(content)
+    refuses(path, NotADatabase, "damaged")
+
+
+def test_damage_that_is_met_later_is_named(tmp_path: Path) -> None:
+    path = a_store(tmp_path / "memory.db")
+    content = bytearray(path.read_bytes())
+    content[8192:] = b"\xff" * (len(content) - 8192)
+    path.write_bytes(content)
+    with pytest.raises(NotADatabase, match="damaged") as caught:
+        names(path)
+    assert str(path) in str(caught.value)
+
+
+def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
+    path = a_store(tmp_path / "memory.db")
+    with raw(path) as connection:
+        connection.execute("INSERT INTO schema_migrations VALUES (99, 'from the future', 0)")
+    refuses(path, SchemaTooNew, "has schema 99")
+
+
+def test_a_folder_is_no_store(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    refuses(tmp_path / "folder", BackendUnavailable, "is a folder")
+
+
+def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BackendUnavailable, match="doesn't exist") as caught:
+        store_at(tmp_path / "nowhere" / "memory.db")
+    assert str(tmp_path / "nowhere") in str(caught.value)
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_store_that_may_not_be_read_is_refused(folder: Path) -> None:
+    path = a_store(folder / "memory.db")
+    path.chmod(0)
+    with unprivileged(), pytest.raises(BackendUnavailable, match="check the rights") as caught:
+        store_at(path)
+    assert str(path) in str(caught.value)
+
+
+def test_a_store_cannot_be_made_in_a_folder_that_may_not_be_written(folder: Path) -> None:
+    folder.chmod(0o555)
+    with unprivileged(), pytest.raises(BackendUnavailable, match="rights"):
+        store_at(folder / "memory.db")
+    assert files_in(folder) == {}
+
+
+def test_a_read_only_file_can_be_read(folder: Path) -> None:
+    path = a_store(folder / "memory.db")
+    path.chmod(0o444)
+    with unprivileged():
+        assert names(path) == ["Anna"]
+
+
+def test_a_read_only_file_in_a_read_only_folder_can_be_read(folder: Path) -> None:
+    path = a_store(folder / "memory.db")
+    path.chmod(0o444)
+    folder.chmod(0o555)
+    before = files_in(folder)
+    with unprivileged():
+        assert names(path) == ["Anna"]
+    assert files_in(folder) == before
+
+
+def test_a_read_only_file_cannot_be_written(folder: Path) -> None:
+    path = a_store(folder / "memory.db")
+    path.chmod(0o444)
+    before = path.read_bytes()
+    with unprivileged():
+        store = store_at(path)
+        with pytest.raises(StoreReadOnly, match="check the rights"):
+            store.add_episodes(SCOPE, [Episode(scope=SCOPE, text="hello")])
+        store.close()
+    assert path.read_bytes() == before
+
+
+def test_a_full_disk_is_named(tmp_path: Path) -> None:
+    store = store_at(tmp_path / "memory.db")
+    fill_up(store.database.writer)
+    with pytest.raises(StoreFull, match="no space is left") as caught:
+        store.add_episodes(SCOPE, [Episode(scope=SCOPE, text="long " * 50_000)])
+    store.close()
+    assert "memory.db" in str(caught.value)
+
+
+def fill_up(writer: sqlite3.Connection) -> None:
+    """Leave eight pages in a store."""
+    pages: int = writer.execute("PRAGMA page_count").fetchone()[0]
+    writer.execute(f"PRAGMA max_page_count = {pages + 8}")
+
+
+def test_a_full_disk_leaves_nothing_half_written(tmp_path: Path) -> None:
+    store = store_at(tmp_path / "memory.db")
+    fill_up(store.database.writer)
+    others = [Episode(scope=SCOPE, text="short") for _ in range(3)]
+    with pytest.raises(StoreFull):
+        store.add_episodes(SCOPE, [*others, Episode(scope=SCOPE, text="long " * 50_000)])
+    assert store.stats(SCOPE).episodes == 0
+    store.close()
+
+
+def test_a_store_that_was_full_can_be_written_when_there_is_space(tmp_path: Path) -> None:
+    store = store_at(tmp_path / "memory.db")
+    fill_up(store.database.writer)
+    long = Episode(scope=SCOPE, text="long " * 50_000)
+    with pytest.raises(StoreFull):
+        store.add_episodes(SCOPE, [long])
+    store.database.writer.execute("PRAGMA max_page_count = 1000000")
+    assert store.add_episodes(SCOPE, [long]) == [(long.id, True)]
+    store.close()
+
+
+def test_a_file_that_stays_locked_is_named_after_the_timeout(tmp_path: Path) -> None:
+    path = a_store(tmp_path / "memory.db")
+    store = store_at(path, busy_timeout=0.1)
+    with raw(path) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(BackendUnavailable, match="another process"):
+            store.write(SCOPE, of(entity("Ben")))
+        other.execute("ROLLBACK")
+    store.close()
+
+
+def test_a_closed_store_says_so_to_readers(tmp_path: Path) -> None:
+    store = store_at(tmp_path / "memory.db")
+    store.close()
+    with pytest.raises(BackendUnavailable, match="was closed"):
+        store.stats(SCOPE)
+
+
+def test_a_closed_store_says_so_to_writers(tmp_path: Path) -> None:
+    store = store_at(tmp_path / "memory.db")
+    store.close()
+    with pytest.raises(BackendUnavailable, match="was closed"):
+        store.write(SCOPE, of(entity("Anna")))
+
+
+def test_the_message_of_a_taken_id_says_nothing_of_other_scopes(tmp_path: Path) -> None:
+    store = store_at(tmp_path / "memory.db")
+    mine, secret = Scope("mine"), Scope("secret")
+    store.write(secret, of(entity("Anna", scope=secret).changed(id="id-of-anna")))
+    with pytest.raises(Conflict, match="is taken") as caught:
+        store.write(mine, of(entity("Anna", scope=mine).changed(id="id-of-anna")))
+    store.close()
+    assert "secret" not in str(caught.value)

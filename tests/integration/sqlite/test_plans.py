@@ -1,0 +1,193 @@
+"""Every statement is served by indexes, and the work on a hub doesn't grow with it."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from graphmem.models import AsOf, Changes, EdgeQuery, EdgeType, Entity, EntityQuery, EpisodeQuery
+from graphmem_sqlite import SQLiteBackend, counts, edges, entities, episodes, keys, search, traversal, writing
+from graphmem_sqlite.edges import edge_statement
+from graphmem_sqlite.entities import entity_statement
+from graphmem_sqlite.episodes import episode_statement
+from tests.integration.sqlite.support import MOMENT, SCOPE, edge, entity, of, store_at
+
+AS_OF = AsOf(MOMENT, MOMENT)
+
+EDGE_PARTS = {
+    "ids": ("a",),
+    "source_ids": ("a",),
+    "target_ids": ("a",),
+    "touching": ("a",),
+    "relations": ("knows",),
+    "edge_types": (EdgeType.CAUSAL,),
+    "keys": (("a", "b", "knows", EdgeType.CAUSAL),),
+    "slots": (("a", "knows"),),
+    "text": "word",
+    "window": ("valid_from", MOMENT, MOMENT),
+}
+
+# Scans of these read no table: the unprocessed episodes are the queue itself, the scopes are listed as a whole.
+ALLOWED = (
+    re.compile(r"VIRTUAL TABLE"),
+    re.compile(r"SCAN \w+ USING (COVERING )?INDEX episodes_unprocessed"),
+    re.compile(r"SCAN (\(subquery-\d+\)|ends|wanted)$"),
+    re.compile(r"SCAN CONSTANT ROW"),
+    re.compile(r"SCAN episodes USING COVERING INDEX episodes_claimed"),
+)
+
+
+def edge_queries() -> Iterator[EdgeQuery]:
+    for count in (0, 1, 2):
+        for names in combinations(EDGE_PARTS, count):
+            parts = {name: EDGE_PARTS[name] for name in names}
+            yield EdgeQuery(**parts)  # pyright: ignore[reportArgumentType]
+            yield EdgeQuery(**parts, as_of=AS_OF)  # pyright: ignore[reportArgumentType]
+            yield EdgeQuery(**parts, versions="active")  # pyright: ignore[reportArgumentType]
+            yield EdgeQuery(**parts, versions="all")  # pyright: ignore[reportArgumentType]
+    for axis in ("valid_to", "recorded_at", "expired_at"):
+        yield EdgeQuery(window=(axis, MOMENT, MOMENT), versions="all")
+
+
+def constants() -> Iterator[str]:
+    """Yield every whole statement that the modules name."""
+    for module in (counts, edges, entities, episodes, keys, search, traversal, writing):
+        for name, value in vars(module).items():
+            if re.fullmatch(r"[A-Z][A-Z_]+", name) and isinstance(value, str) and not name.endswith("COLUMNS"):
+                yield value
+
+
+def statements() -> list[str]:
+    found = list(constants())
+    found.remove(counts.SCOPES)  # lists the scopes, one row each
+    for query in edge_queries():
+        found += [edge_statement(query), edge_statement(query, newest_first=True)]
+    for ids in (None, ("a",)):
+        for types in (None, ("person",)):
+            found += [entity_statement(EntityQuery(ids=ids, entity_types=types, as_of=a)) for a in (None, AS_OF)]
+    for query in (
+        EpisodeQuery(),
+        EpisodeQuery(ids=("a",)),
+        EpisodeQuery(external_ids=("a",)),
+        EpisodeQuery(session_id="s"),
+        EpisodeQuery(before="a"),
+        EpisodeQuery(session_id="s", before="a"),
+        EpisodeQuery(state="processed"),
+        EpisodeQuery(state="pending"),
+        EpisodeQuery(state="failed", as_of=AS_OF),
+    ):
+        found += [episode_statement(query), episode_statement(query, newest_first=True)]
+    return list(dict.fromkeys(found))
+
+
+def plan(connection: sqlite3.Connection, statement: str) -> list[str]:
+    named = dict.fromkeys(re.findall(r":(\w+)", statement))
+    values: dict[str, None] | list[None] = named
+    if not named:
+        numbered = {int(n) for n in re.findall(r"\?(\d+)", statement)}
+        values = [None] * (max(numbered) if numbered else statement.count("?"))
+    return [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
+
+
+def scans(lines: list[str]) -> list[str]:
+    inner = {f"SCAN {line.split()[1]}" for line in lines if line.startswith(("CO-ROUTINE", "MATERIALIZE"))}
+    return [
+        line
+        for line in lines
+        if line.startswith("SCAN") and line not in inner and not any(a.search(line) for a in ALLOWED)
+    ]
+
+
+def test_no_statement_scans_a_table(tmp_path: Path) -> None:
+    store = store_at(tmp_path / "memory.db")
+    connection = store.database.writer
+    scanning = {s: found for s in statements() if (found := scans(plan(connection, s)))}
+    store.close()
+    assert scanning == {}
+
+
+def test_a_scan_would_be_noticed(tmp_path: Path) -> None:
+    store = store_at(tmp_path / "memory.db")
+    lines = plan(store.database.writer, "SELECT * FROM edges WHERE fact = ?")
+    store.close()
+    assert scans(lines) == ["SCAN edges"]
+
+
+def hub_store(path: Path, size: int) -> tuple[SQLiteBackend, Entity]:
+    """Return a store in which one entity has `size` edges, half of them towards it."""
+    store = store_at(path)
+    hub = entity("Hub")
+    others = [entity(f"Other {n}") for n in range(size)]
+    facts = [
+        edge(*((hub, o) if n % 2 else (o, hub)), confidence=n % 97 / 97, valid_from=MOMENT + timedelta(hours=n))
+        for n, o in enumerate(others)
+    ]
+    store.write(SCOPE, of(hub, *others))
+    store.write(SCOPE, Changes(edges=tuple(facts)))
+    return store, hub
+
+
+def steps(store: SQLiteBackend, read: Callable[[], object]) -> int:
+    """Count the steps of SQLite's virtual machine, in tens, that a read takes."""
+    taken = [0]
+
+    def step() -> int:
+        taken[0] += 1
+        return 0
+
+    with store.database.reading() as connection:
+        pass  # goes back to the pool, from which the read takes it again
+    connection.set_progress_handler(step, 10)
+    read()
+    connection.set_progress_handler(None, 0)
+    return taken[0]
+
+
+READS: dict[str, Callable[[SQLiteBackend, Entity], object]] = {
+    "one hop": lambda store, hub: store.expand([SCOPE], [hub.id], hops=1),
+    "newest facts": lambda store, hub: store.find_edges(
+        [SCOPE], EdgeQuery(source_ids=(hub.id,)), newest_first=True, limit=20
+    ),
+    "newest facts of either end": lambda store, hub: store.find_edges(
+        [SCOPE], EdgeQuery(touching=(hub.id,)), newest_first=True, limit=20
+    ),
+    "one fact by its key": lambda store, hub: store.find_edges(
+        [SCOPE],
+        EdgeQuery(keys=((hub.id, entity("Other 1").id, "knows", EdgeType.SEMANTIC),), versions="all"),
+    ),
+    "an empty slot": lambda store, hub: store.find_edges(
+        [SCOPE], EdgeQuery(slots=((hub.id, "lives_in"),), versions="all")
+    ),
+    "a page of the scope": lambda store, hub: store.find_edges([SCOPE], EdgeQuery(), limit=20),
+    "search by a name": lambda store, hub: store.search_entities([SCOPE], words=["hub"], phrases=[], limit=20),
+    "search by a common word": lambda store, hub: store.search_entities([SCOPE], words=["other"], phrases=[], limit=20),
+}
+
+
+@pytest.fixture(scope="module")
+def hubs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[tuple[SQLiteBackend, Entity]]]:
+    folder = tmp_path_factory.mktemp("hubs")
+    found = [hub_store(folder / f"{size}.db", size) for size in (3000, 12000)]
+    yield found
+    for store, _ in found:
+        store.close()
+
+
+@pytest.mark.parametrize("name", READS)
+def test_the_work_of_a_read_does_not_grow_with_a_hub(hubs: list[tuple[SQLiteBackend, Entity]], name: str) -> None:
+    small, large = (steps(store, lambda s=store, h=hub: READS[name](s, h)) for store, hub in hubs)
+    assert large <= 1.3 * small + 50
+
+
+def test_the_newest_facts_of_a_hub_are_the_newest(hubs: list[tuple[SQLiteBackend, Entity]]) -> None:
+    store, hub = hubs[0]
+    everything = store.find_edges([SCOPE], EdgeQuery(source_ids=(hub.id,)), limit=100_000)
+    newest = store.find_edges([SCOPE], EdgeQuery(source_ids=(hub.id,)), newest_first=True, limit=20)
+    key = [(e.valid_from, e.recorded_at, e.id) for e in newest]
+    assert key == sorted(((e.valid_from, e.recorded_at, e.id) for e in everything), reverse=True)[:20]

@@ -1,0 +1,165 @@
+"""Several processes and threads on one file."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from graphmem.models import EdgeQuery, EntityQuery, Episode, EpisodeQuery
+from tests.integration.sqlite.support import SCOPE, entity, files_in, of, raw, run_at_once, start, store_at
+
+PROCESSES = 4
+NAMES = 30
+OPEN_FILES = Path("/proc/self/fd")
+
+# Each process resolves every name and writes those that nobody has written, then states a fact of its own.
+WRITE_SAME_NAMES = """
+import sys
+from datetime import UTC, datetime
+from graphmem.models import Alias, Changes, Edge, Entity, Scope
+from graphmem_sqlite import open_backend
+
+path, names, number = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+scope, moment = Scope("tests"), datetime(2026, 1, 1, tzinfo=UTC)
+store = open_backend(f"sqlite:///{path}")
+print("ready", flush=True)
+sys.stdin.readline()
+
+def resolve(name):
+    for _, found in store.resolve_names(scope, [name]):
+        return found
+    made = Entity(scope=scope, name=name, canonical_name=name, entity_type="person",
+                  first_seen_at=moment, last_seen_at=moment)
+    store.write(scope, Changes(entities=(made,), aliases=(Alias(alias=name, entity_type="person", entity_id=made.id),)))
+    return made
+
+def state(n):
+    ends = resolve(f"name {n}"), resolve(f"name {n + 1}")
+    edge = Edge(scope=scope, source_id=ends[0].id, target_id=ends[1].id, relation=f"stated_by_{number}",
+                valid_from=moment)
+    store.write(scope, Changes(edges=(edge,)))
+
+for n in range(names - 1):
+    store.atomic(lambda: state(n))
+store.close()
+"""
+
+OPEN_NEW = """
+import sys
+from graphmem_sqlite import open_backend
+
+print("ready", flush=True)
+sys.stdin.readline()
+store = open_backend(f"sqlite:///{sys.argv[1]}")
+print(dict((what, detail) for what, _, detail in store.diagnose())["schema"])
+store.close()
+"""
+
+ACKNOWLEDGE = """
+import sys
+from graphmem.models import Episode, Scope
+from graphmem_sqlite import open_backend
+
+store = open_backend(f"sqlite:///{sys.argv[1]}")
+while True:
+    episode = Episode(scope=Scope("tests"), text="said")
+    store.add_episodes(Scope("tests"), [episode])
+    print(episode.id, flush=True)
+"""
+
+
+def test_processes_that_write_the_same_names_make_one_entity_each(tmp_path: Path) -> None:
+    run_at_once(WRITE_SAME_NAMES, PROCESSES, tmp_path / "memory.db", NAMES)
+    store = store_at(tmp_path / "memory.db")
+    names = [e.name for e in store.find_entities([SCOPE], EntityQuery())]
+    store.close()
+    assert sorted(names) == sorted(f"name {n}" for n in range(NAMES))
+
+
+def test_processes_that_write_at_once_lose_no_write(tmp_path: Path) -> None:
+    run_at_once(WRITE_SAME_NAMES, PROCESSES, tmp_path / "memory.db", NAMES)
+    store = store_at(tmp_path / "memory.db")
+    edges = store.find_edges([SCOPE], EdgeQuery(), limit=10_000)
+    store.close()
+    assert len({(e.source_id, e.target_id, e.relation) for e in edges}) == PROCESSES * (NAMES - 1)
+
+
+def test_processes_that_open_a_new_file_at_once_all_get_the_whole_schema(tmp_path: Path) -> None:
+    for attempt in range(3):
+        newest = run_at_once(OPEN_NEW, PROCESSES, tmp_path / f"memory{attempt}.db")
+        assert len(set(newest)) == 1
+
+
+def test_a_migration_is_recorded_once_when_processes_race(tmp_path: Path) -> None:
+    run_at_once(OPEN_NEW, PROCESSES, tmp_path / "memory.db")
+    with raw(tmp_path / "memory.db") as connection:
+        numbers = [n for (n,) in connection.execute("SELECT number FROM schema_migrations ORDER BY number")]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_what_was_acknowledged_survives_a_killed_process(tmp_path: Path) -> None:
+    process = start(ACKNOWLEDGE, tmp_path / "memory.db")
+    assert process.stdout is not None
+    acknowledged = [process.stdout.readline().strip() for _ in range(20)]
+    os.kill(process.pid, signal.SIGKILL)
+    acknowledged += process.communicate(timeout=60)[0].split()
+    store = store_at(tmp_path / "memory.db")
+    stored = {e.id for e in store.find_episodes([SCOPE], EpisodeQuery(), limit=100_000)}
+    store.close()
+    assert {i for i in acknowledged if len(i) == 36} <= stored
+
+
+def test_another_process_sees_a_write_at_once(tmp_path: Path) -> None:
+    one, two = store_at(tmp_path / "memory.db"), store_at(tmp_path / "memory.db")
+    two.stats(SCOPE)
+    one.write(SCOPE, of(entity("Anna")))
+    assert two.stats(SCOPE).entities == 1
+    one.close()
+    two.close()
+
+
+def test_closing_one_of_two_stores_on_a_file_leaves_the_locks_of_the_other(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    one, two = store_at(path), store_at(path)
+    two.close()
+    one.write(SCOPE, of(entity("Anna")))
+    # were the lock of `one` gone, another process would take itself for the last user and drop the log
+    run_at_once(OPEN_NEW, 1, path)
+    assert path.with_name("memory.db-wal").exists()
+    one.close()
+
+
+@pytest.mark.skipif(not OPEN_FILES.exists(), reason="the open files of a process are read from /proc")
+def test_threads_that_end_leave_no_connections_behind(tmp_path: Path) -> None:
+    store = store_at(tmp_path / "memory.db")
+
+    def files_open_after_threads() -> int:
+        for _ in range(100):
+            thread = threading.Thread(target=store.stats, args=[SCOPE])
+            thread.start()
+            thread.join()
+        return len(list(OPEN_FILES.iterdir()))
+
+    assert files_open_after_threads() == files_open_after_threads()
+    store.close()
+
+
+def test_closing_leaves_one_file(tmp_path: Path) -> None:
+    store = store_at(tmp_path / "memory.db")
+    store.write(SCOPE, of(entity("Anna")))
+    store.stats(SCOPE)
+    store.close()
+    assert list(files_in(tmp_path)) == ["memory.db"]
+
+
+def test_the_log_does_not_grow_with_what_is_written(tmp_path: Path) -> None:
+    store = store_at(tmp_path / "memory.db")
+    for _ in range(60):
+        store.add_episodes(SCOPE, [Episode(scope=SCOPE, text="x" * 1_000_000)])
+    log = (tmp_path / "memory.db-wal").stat().st_size
+    store.close()
+    assert log < 40_000_000
