@@ -41,3 +41,9 @@ def open_memory() -> Iterator[OpenMemory]:
 def memory(store_url: str, open_memory: OpenMemory) -> GraphMemory:
     """Return a memory that extracts when it is told to."""
     return open_memory(store_url)
+
+
+@pytest.fixture
+def sqlite_file(tmp_path: Path) -> Path:
+    """Return the path of a store that isn't there yet."""
+    return tmp_path / "memory.db"

@@ -27,11 +27,8 @@ def read(text: str) -> Extraction:
     """Read a toy text."""
     lines = lines_of(text)
     return Extraction(
-        entities=tuple(ExtractedEntity(s, "person", summary=remark) for s, _, _, remark in lines),
-        edges=tuple(
-            ExtractedEdge(s, r, o, fact=f"{s} {r} {o} {remark}".strip(), target_type="concept")
-            for s, r, o, remark in lines
-        ),
+        entities=tuple(ExtractedEntity(s, summary=remark) for s, _, _, remark in lines),
+        edges=tuple(ExtractedEdge(s, r, o, fact=f"{s} {r} {o} {remark}".strip()) for s, r, o, remark in lines),
     )
 
 
