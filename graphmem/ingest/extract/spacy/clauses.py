@@ -139,6 +139,8 @@ def _unreal(verb: Token) -> bool:
             return True
         if child.dep_ == "mark" and child.lower_ in words.UNREAL_MARKS:
             return True
+        if child.lower_ == "when" and child.dep_ in ("advmod", "mark") and verb.tag_ in ("VBP", "VBZ"):
+            return True  # "when I need it": whenever that may be
         if child.dep_ == "advmod" and (child.lower_ in words.UNSURE or child.lower_ in words.UNREAL_MARKS):
             return True
     return False
@@ -271,7 +273,7 @@ def _descend(clause: Clause) -> Iterator[Clause]:
     """Follow "started working", "wants to adopt", "used to live" down to the verb that says what happens."""
     verb = clause.verb
     lemma = verb.lemma_.lower()
-    going = lemma == "go" and verb.tag_ == "VBG" and not _camping(verb)
+    going = lemma == "go" and verb.tag_ == "VBG" and bool(helpers(verb)) and not _camping(verb)
     complement = next(
         (c for c in verb.children if c.dep_ == "xcomp" and c.pos_ in ("VERB", "AUX") and c.i > verb.i), None
     )

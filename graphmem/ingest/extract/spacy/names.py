@@ -292,7 +292,9 @@ class Names:
         kept = [token]
         for child in token.lefts:
             if child.dep_ == "compound" or (child.dep_ == "nmod" and child.pos_ in ("NOUN", "PROPN")):
-                kept += [t for t in child.subtree if t.pos_ in ("NOUN", "PROPN", "ADJ", "VERB") or t.text == "-"]
+                inner = [t for t in child.subtree if t.pos_ in ("NOUN", "PROPN", "ADJ", "VERB") or t.text == "-"]
+                joints = ("of", "the", "and", "for")  # of "The Lord of the Rings trilogy"
+                kept += inner + [t for t in child.subtree if t.lower_ in joints and t.i > child.i and inner[-1].i > t.i]
             elif child.dep_ == "amod" and child.lower_ not in words.EVALUATIVE and child.tag_ not in ("JJR", "JJS"):
                 parts = list(child.subtree)  # "peer-reviewed" is three tokens
                 kept += parts if len(parts) < 5 and all(t.text.isalpha() or t.text == "-" for t in parts) else [child]

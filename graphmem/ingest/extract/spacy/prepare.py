@@ -18,7 +18,7 @@ _SPELLED = [
         ("gonna", "going to"),
         ("gotta", "have to"),
         ("kinda|sorta|like totally|actually|honestly|literally|basically|tbh|btw|lol|haha+|omg", ""),
-        ("'?cause|cuz|cos|bc", "because"),
+        ("'cause|cuz|cos|bc", "because"),
         ("u", "you"),
         ("ur", "your"),
         ("dunno", "don't know"),
