@@ -80,8 +80,8 @@ class Resolver:
 
     @property
     def entities(self) -> tuple[Entity, ...]:
-        """Rows to write: new ones, and known ones that changed."""
-        return tuple(self._touched.values())
+        """Rows to write: new ones, then known ones that changed (stores write runs of a kind at once)."""
+        return tuple(sorted(self._touched.values(), key=lambda entity: entity.id not in self._new))
 
     @property
     def aliases(self) -> tuple[Alias, ...]:
