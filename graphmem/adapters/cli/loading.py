@@ -247,7 +247,7 @@ def _summary(load: _Load) -> list[tuple[str, Any]]:
     received = load.total("received")
     rows: list[tuple[str, Any]] = [
         ("read", f"{received:,} from {len(load.paths):,} {'file' if len(load.paths) == 1 else 'files'}"),
-        ("stored", load.total("stored")),
+        ("new episodes", load.total("stored")),
         ("known already", load.total("known")),
         ("extracted", load.total("extracted")),
         ("not to be extracted", load.total("skipped")),
@@ -257,8 +257,10 @@ def _summary(load: _Load) -> list[tuple[str, Any]]:
         ("facts stated again", load.total("supported")),
         ("facts ended", load.total("ended")),
     ]
-    rows = [row for row in rows if row[1] or row[0] in ("stored", "new facts")]
+    rows = [row for row in rows if row[1] or row[0] in ("new episodes", "new facts")]
     if dropped := load.dropped():
         rows.append(("left out", ", ".join(f"{number:,} × {reason}" for reason, number in sorted(dropped.items()))))
-    rows.append(("time", f"{seconds:.1f} s" + (f", {received / seconds:,.0f} a second" if seconds else "")))
+    rows.append(
+        ("time", f"{seconds:.1f} s" + (f", {received / seconds:,.0f} a second" if seconds and received else ""))
+    )
     return rows

@@ -37,7 +37,8 @@ class Shared:
 
     def over(self, outer: Shared) -> Shared:
         """Return these, and where one was not given, that of `outer`."""
-        return Shared(**{f.name: getattr(self, f.name) or getattr(outer, f.name) for f in fields(Shared)})
+        pairs = ((f.name, getattr(self, f.name), getattr(outer, f.name)) for f in fields(Shared))
+        return Shared(**{name: outside if mine in (None, False) else mine for name, mine, outside in pairs})
 
 
 def shared_options(
@@ -75,7 +76,7 @@ class Session:
         from graphmem.settings import Settings
 
         given = {"store": self.shared.store, "scope": self.shared.scope}
-        return Settings.load(self.shared.config, **{name: value for name, value in given.items() if value})
+        return Settings.load(self.shared.config, **{name: value for name, value in given.items() if value is not None})
 
     @cached_property
     def scope(self) -> Scope:

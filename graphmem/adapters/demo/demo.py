@@ -65,16 +65,16 @@ def run_demo(out: Output, *, store: str | None, keep: bool, settings: Settings) 
     keep
         Make it in the working directory and leave it there.
     settings
-        Those in force; an extractor named there is used, else spaCy.
+        Those in force; but the extractor is spaCy and no LLM is asked, whatever they say.
 
     Raises
     ------
     MissingExtra
-        If spaCy is to be used and isn't installed.
+        If spaCy isn't installed.
     """
     with _place(store, keep=keep) as url:
-        extractor = "spacy" if settings.extractor == "auto" and settings.llm is None else None
-        memory = GraphMemory.open(url, scope=SCOPE, settings=settings, extractor=extractor, background=False)
+        local = settings.replaced(extractor="spacy", llm=None, contradiction_check=False)
+        memory = GraphMemory.open(url, scope=SCOPE, settings=local, background=False)
         with memory:
             tour = _Tour(out, memory)
             tour.take_in()
@@ -156,7 +156,7 @@ class _Tour:
             self._out.line()
         self._say(
             f"{right} of {len(questions)} found. What is missing was said in a way that the local parser doesn't "
-            "understand; an LLM as extractor reads more: --extractor llm:PROVIDER:MODEL."
+            "understand. An LLM can read instead: graphmem ingest --extractor llm:PROVIDER:MODEL."
             if right < len(questions)
             else f"All {right} found."
         )

@@ -241,6 +241,7 @@ def test_scopes_are_apart_and_an_empty_one_names_the_others(filled: Shell) -> No
         ("ingest", "facts.csv", "--extractor", "magic"),
         ("stats", "--config", "nope.toml"),
         ("stats", "--store", "no-url"),
+        ("stats", "--scope", ""),
     ],
 )
 def test_a_wrong_command_line_is_exit_code_2_without_a_traceback(filled: Shell, command: tuple[str, ...]) -> None:
