@@ -73,7 +73,7 @@ def run_demo(out: Output, *, store: str | None, keep: bool, settings: Settings) 
         If spaCy isn't installed.
     """
     with _place(store, keep=keep) as url:
-        local = settings.replaced(extractor="spacy", llm=None, contradiction_check=False)
+        local = settings.model_copy(update={"extractor": "spacy", "llm": None, "contradiction_check": False})
         memory = GraphMemory.open(url, scope=SCOPE, settings=local, background=False)
         with memory:
             tour = _Tour(out, memory)
