@@ -1,0 +1,97 @@
+"""What every model shares: field types, the frozen base, ids and the clock."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any, Self
+
+import uuid_utils
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from graphmem.errors import InvalidInput
+
+Scalar = str | int | float | bool | None
+
+MAX_NAME_BYTES = 512
+MAX_RELATION_BYTES = 256
+MAX_FACT_BYTES = 2048
+
+
+def new_id() -> str:
+    """Return a new UUIDv7 as text: unique, and ordered by the time it was made (RFC 9562)."""
+    return str(uuid_utils.uuid7())
+
+
+def utc_now() -> datetime:
+    """Return the present moment as an aware UTC datetime."""
+    return datetime.now(UTC)
+
+
+def _to_utc(value: datetime) -> datetime:
+    if value.tzinfo is None or value.utcoffset() is None:
+        raise ValueError(
+            f"naive datetime {value.isoformat()}: give it a time zone, for example "
+            "datetime(2026, 1, 31, tzinfo=timezone.utc) or '2026-01-31T00:00:00Z'"
+        )
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"{value.isoformat()} is in UTC before the year 1 or after the year 9999") from None
+
+
+def _no_numbers(value: Any) -> Any:
+    # pydantic would read a bare number as seconds since 1970: never what a caller meant
+    if isinstance(value, (int, float)):
+        raise ValueError("a time is a datetime or an ISO 8601 text with a time zone, not a number")
+    return value
+
+
+UTCDateTime = Annotated[datetime, BeforeValidator(_no_numbers), AfterValidator(_to_utc)]
+Confidence = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
+
+
+def _encodable(value: Any) -> Any:
+    # lone surrogates can't be stored as UTF-8 anywhere; names lose them too (graphmem.text.normalise)
+    return value.encode("utf-8", "ignore").decode("utf-8") if isinstance(value, str) else value
+
+
+Text = Annotated[str, BeforeValidator(_encodable)]
+
+
+def _scalars(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    for key, item in value.items():
+        if isinstance(item, float) and not math.isfinite(item):
+            raise ValueError(f"property {key!r} is {item}: only finite numbers can be stored")
+    return {_encodable(key): _encodable(item) for key, item in value.items()}
+
+
+Properties = Annotated[dict[str, Scalar], AfterValidator(_scalars)]
+
+
+class Model(BaseModel):
+    """Base of the models: frozen, no unknown fields, and errors of our own tree."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def __init__(self, **data: Any) -> None:
+        try:
+            super().__init__(**data)
+        except ValidationError as error:
+            raise InvalidInput(_explain(type(self).__name__, error)) from error
+
+    def changed(self, **updates: Any) -> Self:
+        """Return a copy with some fields replaced; the new values are taken as they are."""
+        return self.model_copy(update=updates)
+
+
+def _explain(model: str, error: ValidationError) -> str:
+    lines: list[str] = []
+    for problem in error.errors(include_url=False, include_context=False):
+        where = ".".join(str(part) for part in problem["loc"]) or "value"
+        shown = repr(problem.get("input"))
+        if len(shown) > 120:
+            shown = f"{shown[:117]}…"
+        lines.append(f"{model}.{where}: {problem['msg']} (got {shown})")
+    return "; ".join(lines)

@@ -1,0 +1,56 @@
+"""What writes carry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from graphmem.models.rows import Alias, Edge, Entity, Mention
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """An edge was stated again: its confidence rises to the higher of the two, the episodes are added."""
+
+    edge_id: str
+    confidence: float
+    episode_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """An edge ended: set once, in the transaction that brings the successor; nothing else of the row changes."""
+
+    edge_id: str
+    valid_to: datetime
+    expired_at: datetime
+    superseded_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of an episode in the queue: processed, or a failed try with the time of the next."""
+
+    episode_id: str
+    processed_at: datetime | None = None
+    error: str | None = None
+    attempts: int = 0
+    retry_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """Everything that one write brings into a scope; all of it is stored, or nothing.
+
+    Applied in this order: entities (inserted, or replaced by id), aliases (inserted, or pointed
+    elsewhere), closings, edges (inserted, or replaced by id), supports, mentions (the first of an entity
+    and an episode stays), outcomes.
+    """
+
+    entities: tuple[Entity, ...] = ()
+    aliases: tuple[Alias, ...] = ()
+    closings: tuple[Closing, ...] = ()
+    edges: tuple[Edge, ...] = ()
+    supports: tuple[Support, ...] = ()
+    mentions: tuple[Mention, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()

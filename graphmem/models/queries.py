@@ -1,0 +1,101 @@
+"""What reads ask for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from graphmem.models.rows import AsOf, EdgeKey, EdgeType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityQuery:
+    """Which entities to read; empty fields don't restrict.
+
+    `ids` and `entity_types` select; `as_of` leaves out what was not recorded by `known`, not seen by
+    `valid`, or outside of its own validity. Archived ones are left out unless `archived` is True or
+    they are named in `ids`.
+    """
+
+    ids: tuple[str, ...] | None = None
+    entity_types: tuple[str, ...] | None = None
+    as_of: AsOf | None = None
+    archived: bool = False
+
+
+Versions = Literal["visible", "active", "all"]
+TimeAxis = Literal["valid_from", "valid_to", "recorded_at", "expired_at"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EdgeQuery:
+    """Which edges to read; empty fields don't restrict, several are ANDed.
+
+    Attributes
+    ----------
+    ids, source_ids, target_ids, relations, edge_types
+        Allowed values of that column.
+    touching
+        Entity ids of which either end is one.
+    keys
+        (source, target, relation, edge type) tuples, matched whole.
+    slots
+        (source, relation) tuples, matched whole: the versions of a single-valued fact.
+    text
+        A piece of text that the fact or the relation contains, in any letter case of ASCII; no wildcards.
+    window
+        (axis, after, until): rows whose time on that axis is in ``(after, until]``.
+    versions
+        "visible" (the default: `is_visible` with `as_of`), "active", or "all" (`as_of` is ignored).
+    """
+
+    ids: tuple[str, ...] | None = None
+    source_ids: tuple[str, ...] | None = None
+    target_ids: tuple[str, ...] | None = None
+    touching: tuple[str, ...] | None = None
+    relations: tuple[str, ...] | None = None
+    edge_types: tuple[EdgeType, ...] | None = None
+    keys: tuple[EdgeKey, ...] | None = None
+    slots: tuple[tuple[str, str], ...] | None = None
+    text: str | None = None
+    window: tuple[TimeAxis, datetime, datetime] | None = None
+    versions: Versions = "visible"
+    as_of: AsOf | None = None
+
+
+EpisodeState = Literal["processed", "pending", "failed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeQuery:
+    """Which episodes to read; empty fields don't restrict, several are ANDed.
+
+    `before` is an episode id: those of its session that were stored before it (ids are in the order of storing).
+    `state`: processed; pending (not processed, tries left); failed (not processed, none left).
+    `as_of` leaves out what was recorded after `known` or occurred after `valid`.
+    """
+
+    ids: tuple[str, ...] | None = None
+    external_ids: tuple[str, ...] | None = None
+    session_id: str | None = None
+    before: str | None = None
+    state: EpisodeState | None = None
+    as_of: AsOf | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpandLimits:
+    """How much of the graph one `expand` may touch.
+
+    A hop starts from at most `max_frontier` nodes and reads of each the
+    ``max(5, min(max_degree, max_edges // nodes in the frontier))`` best edges.
+    """
+
+    max_frontier: int = 300
+    max_degree: int = 300
+    max_edges: int = 1500
+
+    def per_node(self, frontier: int) -> int:
+        """Edges that are read of each node of a frontier of this size."""
+        return max(5, min(self.max_degree, self.max_edges // max(1, frontier)))

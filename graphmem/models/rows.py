@@ -1,0 +1,238 @@
+"""The rows of a memory: scopes, entities, facts, episodes, mentions (spec: data model)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Literal, Self
+from urllib.parse import quote, unquote
+
+from pydantic import Field, model_validator
+
+from graphmem.errors import InvalidInput
+from graphmem.models.base import (
+    MAX_FACT_BYTES,
+    MAX_RELATION_BYTES,
+    Confidence,
+    Model,
+    Properties,
+    Text,
+    UTCDateTime,
+    new_id,
+    utc_now,
+)
+
+
+class EdgeType(StrEnum):
+    """The five typed subgraphs of a memory (MAGMA, arXiv 2601.03236); parsed case-sensitively."""
+
+    SEMANTIC = "semantic"
+    TEMPORAL = "temporal"
+    CAUSAL = "causal"
+    ENTITY = "entity"
+    CO_OCCURRENCE = "co_occurrence"
+
+
+class Scope(Model):
+    """Whose data a row is. Every row carries one, every read and write names one.
+
+    Parameters
+    ----------
+    domain
+        A tenant, a user, an application: whatever must not see the others.
+    project_id
+        An optional part of a domain. ``Scope("a")`` and ``Scope("a", "p")`` are two scopes:
+        an absent project is never "all projects".
+    """
+
+    domain: Annotated[str, Field(min_length=1, max_length=256)] = "default"
+    project_id: Annotated[str, Field(min_length=1, max_length=256)] | None = None
+
+    def __init__(self, domain: str = "default", project_id: str | None = None) -> None:
+        super().__init__(domain=domain, project_id=project_id)
+
+    @property
+    def key(self) -> str:
+        """The scope as one text, percent-encoded, so that two scopes never share one."""
+        domain = quote(self.domain, safe="")
+        return domain if self.project_id is None else f"{domain}/{quote(self.project_id, safe='')}"
+
+    @classmethod
+    def from_key(cls, key: str) -> Scope:
+        """Read back what `key` wrote."""
+        domain, slash, project = key.partition("/")
+        return cls(unquote(domain), unquote(project) if slash else None)
+
+    def __str__(self) -> str:
+        return self.key
+
+
+class AsOf(Model):
+    """A point on both time axes.
+
+    Parameters
+    ----------
+    valid
+        When the fact held in the world. Defaults to `known`, so that ``AsOf(known=k)`` is what was
+        believed at k about that moment.
+    known
+        What graphmem had been told by then. Defaults to now.
+    """
+
+    valid: UTCDateTime
+    known: UTCDateTime
+
+    def __init__(self, valid: datetime | str | None = None, known: datetime | str | None = None) -> None:
+        known = utc_now() if known is None else known
+        super().__init__(valid=known if valid is None else valid, known=known)
+
+
+class Entity(Model):
+    """A node of the graph: somebody or something that facts are about."""
+
+    id: str = Field(default_factory=new_id)
+    scope: Scope
+    name: Text
+    canonical_name: Text
+    entity_type: str
+    summary: Text = ""
+    properties: Properties = {}
+    confidence: Confidence = 1.0
+    first_seen_at: UTCDateTime
+    last_seen_at: UTCDateTime
+    recorded_at: UTCDateTime = Field(default_factory=utc_now)
+    access_count: int = 0
+    archived_at: UTCDateTime | None = None
+    valid_from: UTCDateTime | None = None
+    valid_to: UTCDateTime | None = None
+
+
+class Alias(Model):
+    """A normalised surface form that stands for one entity of its type in a scope."""
+
+    alias: Text
+    entity_type: str
+    entity_id: str
+
+
+class Edge(Model):
+    """A fact: one version of it, with both of its times.
+
+    Valid time is ``[valid_from, valid_to)``: when it held in the world. Transaction time is
+    ``[recorded_at, expired_at)``: from when graphmem knew it until it learned that it had ended.
+    """
+
+    id: str = Field(default_factory=new_id)
+    scope: Scope
+    source_id: str
+    target_id: str
+    relation: Text
+    edge_type: EdgeType = EdgeType.SEMANTIC
+    fact: Text = ""
+    confidence: Confidence = 1.0
+    valid_from: UTCDateTime
+    valid_to: UTCDateTime | None = None
+    recorded_at: UTCDateTime = Field(default_factory=utc_now)
+    expired_at: UTCDateTime | None = None
+    superseded_by: str | None = None
+    episode_ids: tuple[str, ...] = ()
+    retrieval_count: float = 0.0
+    last_retrieved_at: UTCDateTime | None = None
+    properties: Properties = {}
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.source_id == self.target_id:
+            raise ValueError(f"a fact needs two different ends, both are {self.source_id}")
+        if self.valid_to is not None and self.valid_to < self.valid_from:
+            raise ValueError(
+                f"valid_to {self.valid_to.isoformat()} lies before valid_from {self.valid_from.isoformat()}"
+            )
+        for name, value, limit in (
+            ("relation", self.relation, MAX_RELATION_BYTES),
+            ("fact", self.fact, MAX_FACT_BYTES),
+        ):
+            if len(value) * 4 > limit and len(value.encode()) > limit:
+                raise ValueError(f"{name} has {len(value.encode())} bytes, the limit is {limit}")
+        if not self.relation:
+            raise ValueError("relation is empty")
+        return self
+
+    @property
+    def key(self) -> EdgeKey:
+        """What is unique among active edges of a scope."""
+        return (self.source_id, self.target_id, self.relation, self.edge_type)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether nothing is known to have ended it."""
+        return self.valid_to is None and self.expired_at is None
+
+
+EdgeKey = tuple[str, str, str, EdgeType]
+
+
+def is_visible(
+    valid_from: datetime,
+    valid_to: datetime | None,
+    recorded_at: datetime,
+    expired_at: datetime | None,
+    as_of: AsOf | None,
+    now: datetime,
+) -> bool:
+    """Tell whether a version of a fact is seen by a read: the one definition, which every store follows.
+
+    With `as_of`: recorded by `known`, begun by `valid`, and not over at `valid` (or not known to be
+    over at `known`). Without: not over `now` and not retracted, so that facts that begin or end in
+    the future are seen.
+    """
+    if as_of is None:
+        return valid_to is None or (valid_to > now and valid_to > valid_from)
+    if recorded_at > as_of.known or valid_from > as_of.valid:
+        return False
+    if valid_to is None or as_of.valid < valid_to:
+        return True
+    return expired_at is not None and as_of.known < expired_at
+
+
+EpisodeSource = Literal["message", "document", "triple"]
+
+
+class Episode(Model):
+    """One ingested item: a message, a document or a set of triples."""
+
+    id: str = Field(default_factory=new_id)
+    scope: Scope
+    source: EpisodeSource = "message"
+    text: Text
+    session_id: Text | None = None
+    role: Text | None = None
+    speaker: Text | None = None
+    title: Text | None = None
+    occurred_at: UTCDateTime = Field(default_factory=utc_now)
+    recorded_at: UTCDateTime = Field(default_factory=utc_now)
+    metadata: Properties = {}
+    external_id: Text | None = None
+    processed_at: UTCDateTime | None = None
+    attempts: int = 0
+    error: Text | None = None
+    retry_at: UTCDateTime | None = None
+
+
+class Mention(Model):
+    """An entity was named in an episode; there is at most one row for the two (an episode counts once)."""
+
+    entity_id: str
+    episode_id: str
+    surface: Text
+    confidence: Confidence = 1.0
+    seen_at: UTCDateTime
+
+
+def one_or_many(scopes: Scope | Iterable[Scope]) -> tuple[Scope, ...]:
+    """Return the scopes of a read as a tuple; none is an error, there is no "unset means all"."""
+    found = (scopes,) if isinstance(scopes, Scope) else tuple(dict.fromkeys(scopes))
+    if not found:
+        raise InvalidInput("scopes: a read names at least one scope, got none")
+    return found
