@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from graphmem.memory import GraphMemory, Receipt
     from graphmem.models import AsOf, EdgeType, Entity, Episode, Scope
     from graphmem.ontology import Ontology
-    from graphmem.results import Diff, Fact, LoadReport, RecallResult, Stats
+    from graphmem.results import Check, Diff, Fact, LoadReport, RecallResult, Stats
     from graphmem.settings import Settings
 
 _HOME = {
@@ -57,7 +57,7 @@ _HOME = {
     "graphmem.memory": ("GraphMemory", "Receipt"),
     "graphmem.models": ("AsOf", "EdgeType", "Entity", "Episode", "Scope"),
     "graphmem.ontology": ("Ontology",),
-    "graphmem.results": ("Diff", "Fact", "LoadReport", "RecallResult", "Stats"),
+    "graphmem.results": ("Check", "Diff", "Fact", "LoadReport", "RecallResult", "Stats"),
     "graphmem.settings": ("Settings",),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
@@ -67,6 +67,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AsOf",
     "BackendUnavailable",
+    "Check",
     "Conflict",
     "Diff",
     "Document",
