@@ -60,7 +60,8 @@ def stats(connection: sqlite3.Connection, scope: Scope) -> StoreStats:
 
 def diagnose(connection: sqlite3.Connection) -> list[tuple[str, bool, str]]:
     """Return (what, whether it is well, detail) on schema, log, size and integrity; reads the whole file."""
-    pages, page_size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
+    pages = connection.execute("PRAGMA page_count").fetchone()[0]
+    page_size = connection.execute("PRAGMA page_size").fetchone()[0]
     mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
     integrity = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     return [
