@@ -111,10 +111,11 @@ class ExtractionQueue:
         readings: list[Reading] = []
         failures: list[tuple[Episode, Exception]] = []
         for episode, result in zip(episodes, self._extract(requests), strict=True):
-            if isinstance(result, Exception):
-                failures.append((episode, result))
+            read = result if isinstance(result, Exception) else self._read(episode, result, done)
+            if isinstance(read, Exception):
+                failures.append((episode, read))
             else:
-                readings.append(read_extraction(episode, result, self._ontology, done.written.dropped))
+                readings.append(read)
         if self._contradictions is not None:
             readings = [self._contradictions.check(self._backend, scope, r) for r in readings]
         failures += self._write(scope, readings, done.written)
@@ -125,10 +126,19 @@ class ExtractionQueue:
 
     def _extract(self, requests: Sequence[ExtractionRequest]) -> Sequence[Extraction | Exception]:
         try:
-            return self._extractor.extract(requests)
+            results = self._extractor.extract(requests)
+            if len(results) != len(requests):
+                raise ExtractionFailed(f"{len(results)} results for {len(requests)} episodes")
+            return results
         except Exception as error:  # noqa: BLE001 - extractors are plugins; a broken one must not end the queue
             _log.warning("extractor %s failed: %s", self._extractor.name, error)
             return [ExtractionFailed(f"{self._extractor.name}: {error}")] * len(requests)
+
+    def _read(self, episode: Episode, extraction: Extraction, done: Processed) -> Reading | Exception:
+        try:
+            return read_extraction(episode, extraction, self._ontology, done.written.dropped)
+        except Exception as error:  # noqa: BLE001 - extractors are plugins, and what they return isn't validated
+            return ExtractionFailed(f"{self._extractor.name} returned what can't be read: {error}")
 
     def _write(self, scope: Scope, readings: Sequence[Reading], written: Written) -> list[tuple[Episode, Exception]]:
         """Write all in one transaction; if one of them can't be written, each in its own."""

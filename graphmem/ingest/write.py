@@ -142,8 +142,11 @@ def statement_of(
     Raises
     ------
     InvalidInput
-        If a name or the relation is empty after cleaning, or both ends are the same.
+        If a name or the relation is empty after cleaning, both ends are the same, or a time has no zone.
     """
+    for field_name, moment in (("valid_from", edge.valid_from), ("valid_to", edge.valid_to)):
+        if moment is not None and moment.utcoffset() is None:
+            raise InvalidInput(f"naive {field_name}: {moment.isoformat()} has no time zone")
     relation = ontology.relation(edge.relation)
     source_type, target_type = ontology.signature(relation)
     confidence = _clamped(edge.confidence)

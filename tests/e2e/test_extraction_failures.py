@@ -1,0 +1,208 @@
+"""Episodes that can't be extracted, extractors that misbehave, and a store that is away for a while."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+import pytest
+from conftest import OpenMemory
+from toy import FAILS, ToyExtractor, read
+
+from graphmem import BackendUnavailable, GraphMemory
+from graphmem.protocols import ExtractedEdge, ExtractedEntity, Extraction, ExtractionRequest
+from graphmem.registry import open_backend
+
+GOOD = "Alice Stone | knows | Bob Miller"
+NAIVE = datetime(2026, 1, 31)  # noqa: DTZ001 - what an extractor should not return
+FAST = {"retry_delay": 0.001}
+
+
+class FailsAtFirst(ToyExtractor):
+    """Fails so many times for every text, then reads it."""
+
+    def __init__(self, failures: int) -> None:
+        super().__init__()
+        self._failures = failures
+
+    def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
+        """Count the tries of each text."""
+        for request in requests:
+            self.seen.append(request.episode.text)
+        return [
+            read(r.episode.text) if self.seen.count(r.episode.text) > self._failures else TimeoutError("no answer")
+            for r in requests
+        ]
+
+
+class Returns(ToyExtractor):
+    """Returns what it was told to for every episode that says so, and reads the others."""
+
+    def __init__(self, result: Any) -> None:
+        super().__init__()
+        self._result = result
+
+    def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
+        """Read the episodes."""
+        return [self._result if FAILS in r.episode.text else read(r.episode.text) for r in requests]
+
+
+class RaisesOrShort(ToyExtractor):
+    """Gives back fewer results than it was asked for."""
+
+    def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
+        """Lose one."""
+        return super().extract(requests)[1:]
+
+
+def wait_until(holds: Callable[[], bool], seconds: float = 30.0) -> None:
+    """Look again and again until something holds."""
+    ticking = threading.Event()
+    for _ in range(int(seconds / 0.01)):
+        if holds():
+            return
+        ticking.wait(0.01)
+    raise AssertionError(f"not within {seconds} s")
+
+
+def test_failing_episode_is_tried_three_times_and_told_in_stats_while_the_others_go_on(
+    store_url: str, open_memory: OpenMemory
+) -> None:
+    memory = open_memory(store_url, **FAST)
+    bad = memory.remember(f"this {FAILS}").episode_id
+    memory.remember(GOOD)
+    assert memory.flush(timeout=60) == 0
+    stats = memory.stats()
+    assert (stats.pending_episodes, stats.failed_episodes, stats.active_edges) == (0, 1, 1)
+    [told] = stats.errors
+    assert (told.episode_id, told.attempts, told.retry_at) == (bad, 3, None)
+    assert FAILS in told.error
+
+
+def test_failing_episode_succeeds_at_a_later_try(store_url: str, open_memory: OpenMemory) -> None:
+    memory = open_memory(store_url, extractor=FailsAtFirst(2), **FAST)
+    memory.remember(GOOD)
+    assert memory.flush(timeout=60) == 0
+    assert (memory.stats().failed_episodes, memory.stats().errors) == (0, ())
+    assert len(memory.facts("Alice Stone")) == 1
+
+
+def test_waiting_try_is_told_with_its_time(store_url: str, open_memory: OpenMemory) -> None:
+    memory = open_memory(store_url, retry_delay=3600.0)
+    memory.remember(f"this {FAILS}")
+    assert memory.flush(timeout=0.05) == 1
+    [told] = memory.stats().errors
+    assert told.attempts == 1
+    assert told.retry_at is not None
+
+
+def test_background_extraction_tries_again_by_itself(store_url: str, open_memory: OpenMemory) -> None:
+    memory = open_memory(store_url, extractor=FailsAtFirst(1), background=True, **FAST)
+    memory.remember(GOOD)
+    wait_until(lambda: memory.stats().active_edges == 1)
+
+
+HOSTILE = {
+    "a naive valid_to": Extraction(edges=(ExtractedEdge("Ann Lee", "knows", "Bob Miller", valid_to=NAIVE),)),
+    "a naive valid_from": Extraction(edges=(ExtractedEdge("Ann Lee", "knows", "Bob Miller", valid_from=NAIVE),)),
+    "NaN confidence": Extraction(edges=(ExtractedEdge("Ann Lee", "knows", "Bob Miller", confidence=float("nan")),)),
+    "no number as confidence": Extraction(
+        edges=(ExtractedEdge("Ann Lee", "knows", "Bob Miller", confidence="high"),)  # pyright: ignore[reportArgumentType]
+    ),
+    "None as name": Extraction(entities=(ExtractedEntity(None),)),  # pyright: ignore[reportArgumentType]
+    "None in place of an extraction": None,
+    "an unknown edge type": Extraction(edges=(ExtractedEdge("Ann Lee", "knows", "Bob Miller", edge_type="Semantic"),)),
+    "an end before the beginning": Extraction(
+        edges=(
+            ExtractedEdge(
+                "Ann Lee",
+                "knows",
+                "Bob Miller",
+                valid_from=datetime.fromisoformat("2026-02-01T00:00:00Z"),
+                valid_to=datetime.fromisoformat("2026-01-01T00:00:00Z"),
+            ),
+        )
+    ),
+    "names of a megabyte": Extraction(edges=(ExtractedEdge("a" * 10**6, "b" * 10**6, "c" * 10**6, fact="d" * 10**6),)),
+    "empty names": Extraction(entities=(ExtractedEntity(""),), edges=(ExtractedEdge("", "", ""),)),
+    "lone surrogates": Extraction(edges=(ExtractedEdge("Ann\ud800 Lee", "knows\ud800", "Bob\udfff", fact="\ud800 x"),)),
+}
+
+
+@pytest.mark.parametrize("result", HOSTILE.values(), ids=HOSTILE)
+def test_what_an_extractor_returns_never_stops_the_queue(
+    store_url: str, open_memory: OpenMemory, result: object
+) -> None:
+    memory = open_memory(store_url, extractor=Returns(result), **FAST)
+    memory.remember(f"this {FAILS}")
+    memory.remember(GOOD)
+    assert memory.flush(timeout=60) == 0
+    assert len(memory.history("Alice Stone")) == 1
+
+
+def test_extractor_that_loses_results_fails_its_episodes(store_url: str, open_memory: OpenMemory) -> None:
+    memory = open_memory(store_url, extractor=RaisesOrShort(), **FAST)
+    memory.remember(GOOD)
+    memory.remember("Carol Jones | knows | Dave Brown")
+    assert memory.flush(timeout=60) == 0
+    assert memory.stats().failed_episodes == 2
+
+
+class Away:
+    """A store that can be away: then everything that the queue needs of it fails."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self.is_away = threading.Event()
+        self.refused = threading.Semaphore(0)
+
+    def __getattr__(self, name: str) -> Any:
+        if self.is_away.is_set() and name in ("claim_episodes", "write", "atomic"):
+            self.refused.release()
+            raise BackendUnavailable("the store is away")
+        return getattr(self._store, name)
+
+
+@pytest.fixture
+def away(monkeypatch: pytest.MonkeyPatch) -> list[Away]:
+    """Let every store that is opened be one that can be away; return those that were."""
+    opened: list[Away] = []
+
+    def open_one(url: str, **options: object) -> Away:
+        opened.append(Away(open_backend(url, **options)))
+        return opened[-1]
+
+    monkeypatch.setattr("graphmem.engine.open_backend", open_one)
+    return opened
+
+
+def test_background_extraction_outlives_a_store_that_is_away(
+    store_url: str, open_memory: OpenMemory, away: list[Away]
+) -> None:
+    memory: GraphMemory = open_memory(store_url, background=True)
+    [store] = away
+    store.is_away.set()
+    memory.remember(GOOD)
+    assert store.refused.acquire(timeout=30)
+    wait_until(lambda: memory.stats().background != ())
+    assert "the store is away" in memory.stats().background[0]
+    store.is_away.clear()
+    wait_until(lambda: memory.stats().active_edges == 1)
+    wait_until(lambda: memory.stats().background == ())
+
+
+def test_store_that_goes_away_in_the_middle_of_a_load_is_an_error_and_the_load_can_be_repeated(
+    store_url: str, open_memory: OpenMemory, away: list[Away]
+) -> None:
+    memory = open_memory(store_url)
+    [store] = away
+    turns = [{"text": f"{GOOD} {i}", "external_id": str(i)} for i in range(20)]
+    with pytest.raises(BackendUnavailable, match="away"):
+        memory.ingest(turns, on_progress=lambda _: store.is_away.set())
+    store.is_away.clear()
+    report = memory.ingest(turns)
+    assert (report.known, report.stored) == (20, 0)
+    assert memory.stats().pending_episodes == 0
+    assert memory.stats().active_edges == 20
