@@ -9,8 +9,6 @@ from graphmem.errors import InvalidInput, UnknownBackend
 from graphmem.protocols import GraphBackend
 
 GROUP = "graphmem.backends"
-_ALIASES = {"bolt": "neo4j"}
-_EXTRAS = {"neo4j": "neo4j"}
 
 
 def installed_backends() -> dict[str, EntryPoint]:
@@ -34,18 +32,18 @@ def open_backend(url: str, **options: object) -> GraphBackend:
     InvalidInput
         If it isn't a URL.
     UnknownBackend
-        If no installed backend serves the scheme; the message names the extra to install.
+        If no installed backend serves the scheme; the message names those that are.
     BackendUnavailable
         If the store can't be opened.
     """
     match = re.match(r"([a-z][a-z0-9]*)(\+[a-z0-9]+)?:", url)
     if match is None:
         raise InvalidInput(f"store URL {masked(url)!r}: expected scheme:…, for example sqlite:///memory.db")
-    scheme = _ALIASES.get(match[1], match[1])
+    scheme = match[1]
     found = installed_backends()
     if scheme not in found:
-        hint = f"pip install 'graphmem[{_EXTRAS[scheme]}]'" if scheme in _EXTRAS else "install its plugin"
-        raise UnknownBackend(f"no backend for {scheme}:// is installed (found: {', '.join(sorted(found))}); {hint}")
+        names = ", ".join(sorted(found))
+        raise UnknownBackend(f"no backend for {scheme}:// is installed (found: {names}); install one that serves it")
     backend: GraphBackend = found[scheme].load()(url, **options)
     return backend
 
