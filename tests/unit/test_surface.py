@@ -39,10 +39,15 @@ print(json.dumps({"modules": brought, "read": read, "opened": files}))
 """
 
 
+def watched(program: str) -> dict[str, list[str]]:
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
 @pytest.fixture(scope="module")
 def fresh_import() -> dict[str, list[str]]:
-    done = subprocess.run([sys.executable, "-c", WATCH], capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)
+    return watched(WATCH)
 
 
 def test_import_brings_nothing_but_graphmem_and_the_standard_library(fresh_import: dict[str, list[str]]) -> None:
@@ -66,8 +71,7 @@ def test_no_module_reads_a_setting_when_imported() -> None:
     ]
     imports = "\n".join(f"import {name}" for name in sorted(names))
     program = WATCH.replace("import graphmem\n", imports + "\n")
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert [name for name in json.loads(done.stdout)["read"] if name.startswith("GRAPHMEM_")] == []
+    assert [name for name in watched(program)["read"] if name.startswith("GRAPHMEM_")] == []
 
 
 @pytest.mark.parametrize("name", graphmem.__all__)
