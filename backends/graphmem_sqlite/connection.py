@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections import deque
@@ -49,6 +50,7 @@ class Database:
         self._lock = RLock()
         self._owner: int | None = None
         self._closed = False
+        self._process = os.getpid()
         self._idle: deque[sqlite3.Connection] = deque()
         self._key = place.key
         try:
@@ -162,10 +164,11 @@ class Database:
             try:
                 connection.execute("BEGIN")
                 yield connection
-            finally:
-                if connection.in_transaction:
-                    connection.execute("COMMIT")
-                self._put_back(connection)
+                connection.execute("COMMIT")
+            except BaseException:
+                connection.close()
+                raise
+            self._put_back(connection)
 
     def _put_back(self, connection: sqlite3.Connection) -> None:
         self._idle.append(connection)
@@ -182,6 +185,7 @@ class Database:
             with self._bracket("SAVEPOINT inner", "RELEASE inner", ("ROLLBACK TO inner", "RELEASE inner")):
                 yield self._writer
             return
+        self._require_open()
         with self._lock:
             self._require_open()
             if self._mode.startswith("ro"):
@@ -218,6 +222,8 @@ class Database:
     def _require_open(self) -> None:
         if self._closed:
             raise BackendUnavailable(f"{self.name}: this backend was closed; open it again")
+        if self._process != os.getpid():
+            raise BackendUnavailable(f"{self.name}: was opened before this process was forked; open it again here")
 
     def close(self) -> None:
         """Close all connections; the last one writes the log back into the file."""

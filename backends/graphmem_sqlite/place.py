@@ -84,11 +84,11 @@ def _inspect_file(path: Path) -> Place:
     writable = _may_write(path) and _may_write(path.parent)
     key, descriptor = hold(path)
     try:
-        size = os.fstat(descriptor).st_size
-        head = os.pread(descriptor, 105, 0)
-        exists = size > 0 and not _is_empty_database(path, head)
+        head = _head(descriptor)
+        exists = bool(head) and not _is_empty_database(path, head)
         if exists:
-            _require_ours(path, head, size)
+            _require_ours(path, head)
+            _require_whole(path, descriptor)
     except NotADatabase:
         raise  # the descriptor stays: closing it could drop locks that others in this process hold on their file
     except BaseException:
@@ -123,19 +123,30 @@ def _log_of(path: Path) -> Path:
     return path.with_name(path.name + "-wal")
 
 
-def _require_ours(path: Path, head: bytes, size: int) -> None:
+def _head(descriptor: int) -> bytes:
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return os.read(descriptor, 105)
+
+
+def _require_ours(path: Path, head: bytes) -> None:
     if not head.startswith(_MAGIC):
         raise NotADatabase(f"{path}: is not an SQLite database; {_WORKING}")
     if int.from_bytes(head[68:72], "big") != APPLICATION_ID:
         raise NotADatabase(f"{path}: is an SQLite database of another program; {_WORKING}")
-    page_size = int.from_bytes(head[16:18], "big")
-    page_size = 65536 if page_size == 1 else page_size
-    pages = int.from_bytes(head[28:32], "big")
-    # while there is a log, the file may be behind what its header says
-    if size < pages * page_size and not has_log(path):
-        raise NotADatabase(
-            f"{path}: is cut short ({size} bytes of {pages * page_size}); restore the file from a backup"
-        )
+
+
+def _require_whole(path: Path, descriptor: int) -> None:
+    size = expected = 0
+    for _ in range(2):  # another process may bring the log into the file and drop it while this one looks
+        if has_log(path):
+            return  # with a log, the file may be behind what its header says
+        head = _head(descriptor)
+        page_size = int.from_bytes(head[16:18], "big")
+        expected = int.from_bytes(head[28:32], "big") * (65536 if page_size == 1 else page_size)
+        size = os.fstat(descriptor).st_size
+        if size >= expected or has_log(path):
+            return
+    raise NotADatabase(f"{path}: is cut short ({size} bytes of {expected}); restore the file from a backup")
 
 
 def hold(path: Path) -> tuple[FileKey, int]:

@@ -177,5 +177,6 @@ def _ranked(connection: sqlite3.Connection, keys: Sequence[int], weights: dict[s
             begin = f" {scope}_{word}"
             if count := _NAME_WEIGHT * name.count(begin) + summary.count(begin):
                 score += weight * _saturated(count, length / average)
-        scored.append((-score, entity_id, key))
+        if score > 0:
+            scored.append((-score, entity_id, key))
     return [key for _, _, key in sorted(scored)]

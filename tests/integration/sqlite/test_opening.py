@@ -142,10 +142,19 @@ def test_a_store_with_a_damaged_schema_is_refused(tmp_path: Path) -> None:
     refuses(path, NotADatabase, "damaged")
 
 
+def test_a_store_with_a_damaged_page_of_the_schema_is_refused(tmp_path: Path) -> None:
+    path = a_store(tmp_path / "memory.db")
+    content = bytearray(path.read_bytes())
+    last_schema_page = int.from_bytes(content[108:112], "big")  # right-most child of the root on page 1
+    content[(last_schema_page - 1) * 4096 : last_schema_page * 4096] = b"\xff" * 4096
+    path.write_bytes(content)
+    refuses(path, NotADatabase, "damaged")
+
+
 def test_damage_that_is_met_later_is_named(tmp_path: Path) -> None:
     path = a_store(tmp_path / "memory.db")
     content = bytearray(path.read_bytes())
-    content[8192:] = b"\xff" * (len(content) - 8192)
+    content[40960:] = b"\xff" * (len(content) - 40960)
     path.write_bytes(content)
     with pytest.raises(NotADatabase, match="damaged") as caught:
         names(path)

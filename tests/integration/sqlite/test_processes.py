@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from graphmem.errors import BackendUnavailable
 from graphmem.models import EdgeQuery, EntityQuery, Episode, EpisodeQuery
 from tests.integration.sqlite.support import SCOPE, entity, files_in, of, raw, run_at_once, start, store_at
 
@@ -57,6 +59,19 @@ sys.stdin.readline()
 store = open_backend(f"sqlite:///{sys.argv[1]}")
 print(dict((what, detail) for what, _, detail in store.diagnose())["schema"])
 store.close()
+"""
+
+OPEN_AND_CLOSE = """
+import sys
+from graphmem.models import Episode, Scope
+from graphmem_sqlite import open_backend
+
+print("ready", flush=True)
+sys.stdin.readline()
+for n in range(int(sys.argv[2])):
+    store = open_backend(f"sqlite:///{sys.argv[1]}")
+    store.add_episodes(Scope("tests"), [Episode(scope=Scope("tests"), text="said " * 5000)])
+    store.close()
 """
 
 ACKNOWLEDGE = """
@@ -145,6 +160,43 @@ def test_threads_that_end_leave_no_connections_behind(tmp_path: Path) -> None:
         return len(list(OPEN_FILES.iterdir()))
 
     assert files_open_after_threads() == files_open_after_threads()
+    store.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system doesn't fork")
+def test_a_forked_process_is_told_to_open_the_store_again(tmp_path: Path) -> None:
+    store = store_at(tmp_path / "memory.db")
+    child = os.fork()
+    if child == 0:
+        try:
+            store.stats(SCOPE)
+        except BackendUnavailable as error:
+            os._exit(7 if "forked" in str(error) else 1)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    store.close()
+    assert os.waitstatus_to_exitcode(status) == 7
+
+
+def test_processes_that_open_and_close_a_store_at_once_all_find_it_whole(tmp_path: Path) -> None:
+    rounds = 25
+    run_at_once(OPEN_AND_CLOSE, PROCESSES, tmp_path / "memory.db", rounds)
+    store = store_at(tmp_path / "memory.db")
+    assert store.stats(SCOPE).episodes == PROCESSES * rounds
+    store.close()
+
+
+def test_threads_that_open_and_close_a_store_at_once_lose_no_write(tmp_path: Path) -> None:
+    def write(_: int) -> None:
+        for _ in range(10):
+            store = store_at(tmp_path / "memory.db")
+            store.add_episodes(SCOPE, [Episode(scope=SCOPE, text="said")])
+            store.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(4)))
+    store = store_at(tmp_path / "memory.db")
+    assert store.stats(SCOPE).episodes == 40
     store.close()
 
 
