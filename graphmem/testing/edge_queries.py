@@ -127,7 +127,8 @@ class EdgeQueryTests(StoreTests):
         tick = timedelta(microseconds=1)
         times = [day(5), day(5) + tick, day(6), day(7), day(7) + tick]
         base: dict[str, Any] = {"valid_from": day(0), "valid_to": day(20), "recorded_at": day(0), "expired_at": day(20)}
-        put_graph(store, *(edge(n, 1, 2, **{**base, axis: t}) for n, t in enumerate(times)), edge(9, 2, 1))
+        given: list[dict[str, Any]] = [{**base, axis: moment} for moment in times]
+        put_graph(store, *(edge(n, 1, 2, **times_of) for n, times_of in enumerate(given)), edge(9, 2, 1))
         query = EdgeQuery(window=(axis, day(5), day(7)), versions="all")
         assert edge_numbers(store.find_edges([HOME], query)) == [1, 2, 3]
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
 from graphmem.models import Edge, EdgeType, Scope
 from graphmem.protocols import GraphBackend
-from graphmem.testing.rows import SCOPES, day, edge, entity, put_entities
+from graphmem.testing.rows import SCOPES, day, edge, edge_id, entity, entity_id, episode_id, put_entities
 
 # Small domains, so that random rows meet. The names have different lengths: which of two equally long
 # phrases is the alias of a hit is open.
@@ -57,6 +57,8 @@ A_SCOPE = st.sampled_from(SCOPES)
 SOME_SCOPES = st.lists(A_SCOPE, min_size=1, max_size=3, unique=True)
 NUMBER = st.integers(0, PER_SCOPE - 1)
 ANYBODY = st.integers(0, PER_SCOPE * len(SCOPES) - 1)  # of any scope: ids that are not of the scope asked
+OWN_OR_STRANGE = st.integers(0, PER_SCOPE + 1)  # see `reach`
+EPISODE = st.integers(1, 2 * len(SCOPES))
 NUMBERS = st.lists(ANYBODY, max_size=4)
 TIME = st.integers(0, 8)
 BEGIN = TIME | st.just(EVER)
@@ -100,6 +102,49 @@ def _edge_specs(draw: st.DrawFn) -> EdgeSpec:
 
 EDGE_SPEC = _edge_specs()
 EDGE_LIST = st.lists(EDGE_SPEC, min_size=1, max_size=4, unique_by=lambda spec: spec.n)
+
+
+def _some_of(values: dict[str, st.SearchStrategy[Any]]) -> st.SearchStrategy[dict[str, Any]]:
+    """Draw at most two fields of a query: of more, nearly nothing would match."""
+    pairs = st.one_of([st.tuples(st.just(name), strategy) for name, strategy in values.items()])
+    return st.lists(pairs, max_size=2, unique_by=lambda pair: pair[0]).map(dict)
+
+
+_ids = NUMBERS.map(lambda numbers: tuple(entity_id(n) for n in numbers))
+_id = ANYBODY.map(entity_id)
+EDGE_FIELDS = _some_of(
+    {
+        "ids": NUMBERS.map(lambda numbers: tuple(edge_id(n) for n in numbers)),
+        "source_ids": _ids,
+        "target_ids": _ids,
+        "touching": _ids,
+        "relations": st.lists(st.sampled_from(RELATIONS), max_size=2).map(tuple),
+        "edge_types": KINDS.map(tuple),
+        "keys": st.lists(st.tuples(_id, _id, st.sampled_from(RELATIONS), KIND), max_size=3).map(tuple),
+        "slots": st.lists(st.tuples(_id, st.sampled_from(RELATIONS)), max_size=3).map(tuple),
+        "text": st.sampled_from(("%", "_", "ANNA", "works", "")),
+        "window": st.tuples(
+            st.sampled_from(("valid_from", "valid_to", "recorded_at", "expired_at")), TIME.map(day), BEGIN.map(day)
+        ),
+    }
+)
+EPISODE_FIELDS = _some_of(
+    {
+        "ids": st.lists(EPISODE.map(episode_id), max_size=3).map(tuple),
+        "external_ids": st.lists(st.sampled_from(("x", "y")), max_size=2).map(tuple),
+        "session_id": st.sampled_from(("s", "t")),
+        "before": EPISODE.map(episode_id),
+        "state": st.sampled_from(("processed", "pending", "failed")),
+    }
+)
+
+CHAIN = (0, 1, 2, 3, 5)  # entities of five names
+PLAIN = EntitySpec(0, False, "", 1.0, 0, 0, False, None, None)
+
+
+def reach(scope: Scope, n: int) -> int:
+    """Return the number of a scope's n-th row, or with n beyond them that of a row of another scope."""
+    return local(scope, n) if n < PER_SCOPE else (local(scope, n) + 1) % (PER_SCOPE * len(SCOPES))
 
 
 def local(scope: Scope, n: int) -> int:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from graphmem.errors import Conflict, InvalidInput
 from graphmem.models import (
@@ -18,9 +18,11 @@ from graphmem.models import (
     AsOf,
     Changes,
     Closing,
+    Edge,
     EdgeQuery,
     EdgeType,
     EntityQuery,
+    Episode,
     EpisodeQuery,
     ExpandLimits,
     Mention,
@@ -36,18 +38,21 @@ from graphmem.testing.random_rows import (
     A_SCOPE,
     ANYBODY,
     AS_OF,
-    BEGIN,
+    CHAIN,
     CONFIDENCE,
+    EDGE_FIELDS,
     EDGE_LIST,
     EDGE_SPEC,
     ENTITY_SPEC,
-    KIND,
+    EPISODE,
+    EPISODE_FIELDS,
     KINDS,
     LIMIT,
     NUMBER,
     NUMBERS,
+    OWN_OR_STRANGE,
     PHRASES,
-    RELATIONS,
+    PLAIN,
     SOME_SCOPES,
     TIME,
     WORDS,
@@ -56,15 +61,9 @@ from graphmem.testing.random_rows import (
     edge_of,
     local,
     put_entity_specs,
+    reach,
 )
-from graphmem.testing.rows import (
-    FUTURE,
-    day,
-    edge_id,
-    entity_id,
-    episode,
-    episode_id,
-)
+from graphmem.testing.rows import FUTURE, SCOPES, day, edge, edge_id, entity_id, episode, episode_id
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -81,30 +80,42 @@ class StoreMachine(RuleBasedStateMachine):
         self._store = store
         self._oracle = open_backend("memory://")
         self._episodes = 0
+        self._written = True
 
     def teardown(self) -> None:
         """Close both stores."""
         self._store.close()
         self._oracle.close()
 
+    @initialize(filled=st.booleans())
+    def fill(self, filled: bool) -> None:
+        """Begin with nothing, or with entities, a chain of facts and two episodes in each scope."""
+        for scope in SCOPES if filled else ():
+            people = [PLAIN._replace(n=n) for n in CHAIN]
+            pairs = enumerate(pairwise(local(scope, n) for n in CHAIN))
+            chain = tuple(edge(local(scope, n), source, target, scope) for n, (source, target) in pairs)
+            told = [episode(self._episodes + n, scope, session_id="s") for n in (1, 2)]
+            self._episodes += 2
+            self._write(partial(_fill, scope=scope, people=people, edges=chain, told=told))
+
     # Writes ---------------------------------------------------------------------------------------
 
     @rule(scope=A_SCOPE, specs=st.lists(ENTITY_SPEC, min_size=1, max_size=4, unique_by=lambda spec: spec.n))
     def put_entities(self, scope: Scope, specs: list[EntitySpec]) -> None:
         """Insert or replace entities; two numbers share a name and a type."""
-        self._both(lambda s: put_entity_specs(s, scope, specs))
+        self._write(lambda s: put_entity_specs(s, scope, specs))
 
-    @rule(scope=A_SCOPE, alias=st.sampled_from(PHRASES), n=ANYBODY)
+    @rule(scope=A_SCOPE, alias=st.sampled_from(PHRASES), n=OWN_OR_STRANGE)
     def put_alias(self, scope: Scope, alias: str, n: int) -> None:
         """Register an alias, or point it elsewhere."""
-        row = Alias(alias=alias, entity_type="person", entity_id=entity_id(n))
-        self._both(lambda s: s.write(scope, Changes(aliases=(row,))))
+        row = Alias(alias=alias, entity_type="person", entity_id=entity_id(reach(scope, n)))
+        self._write(lambda s: s.write(scope, Changes(aliases=(row,))))
 
     @rule(scope=A_SCOPE, specs=EDGE_LIST)
     def put_edges(self, scope: Scope, specs: list[EdgeSpec]) -> None:
         """Insert edges, or replace them by id, which may point them elsewhere."""
         rows = tuple(edge_of(scope, spec) for spec in specs)
-        self._both(lambda s: s.write(scope, Changes(edges=rows)), same_error=len(rows) == 1)
+        self._write(lambda s: s.write(scope, Changes(edges=rows)), same_error=len(rows) == 1)
 
     @rule(scope=A_SCOPE, n=NUMBER, after=st.integers(0, 4), expired=TIME, successor=st.none() | EDGE_SPEC)
     def close_edge(self, scope: Scope, n: int, after: int, expired: int, successor: EdgeSpec | None) -> None:
@@ -115,18 +126,18 @@ class StoreMachine(RuleBasedStateMachine):
         ends = begun + (day(after) - day(0))
         rows = () if successor is None else (edge_of(scope, successor),)
         closing = Closing(edge_id(number), ends, day(expired), rows[0].id if rows else None)
-        self._both(lambda s: s.write(scope, Changes(closings=(closing,), edges=rows)), same_error=not rows)
+        self._write(lambda s: s.write(scope, Changes(closings=(closing,), edges=rows)), same_error=not rows)
 
-    @rule(scope=A_SCOPE, n=ANYBODY, confidence=CONFIDENCE, told_by=st.lists(st.integers(1, 5), max_size=3))
+    @rule(scope=A_SCOPE, n=OWN_OR_STRANGE, confidence=CONFIDENCE, told_by=st.lists(EPISODE, max_size=3))
     def support_edge(self, scope: Scope, n: int, confidence: float, told_by: list[int]) -> None:
         """State an edge again."""
-        support = Support(edge_id(n), confidence, tuple(episode_id(number) for number in told_by))
-        self._both(lambda s: s.write(scope, Changes(supports=(support,))))
+        support = Support(edge_id(reach(scope, n)), confidence, tuple(episode_id(number) for number in told_by))
+        self._write(lambda s: s.write(scope, Changes(supports=(support,))))
 
     @rule(scopes=SOME_SCOPES, numbers=NUMBERS, at=TIME)
     def record_retrievals(self, scopes: list[Scope], numbers: list[int], at: int) -> None:
         """Count retrievals."""
-        self._both(lambda s: s.record_retrievals(scopes, [edge_id(n) for n in numbers], day(at)))
+        self._write(lambda s: s.record_retrievals(scopes, [edge_id(n) for n in numbers], day(at)))
 
     @rule(
         scope=A_SCOPE,
@@ -150,9 +161,9 @@ class StoreMachine(RuleBasedStateMachine):
             recorded_at=day(recorded),
             processed_at=day(8) if processed else None,
         )
-        self._both(lambda s: s.add_episodes(scope, [row]))
+        self._write(lambda s: s.add_episodes(scope, [row]))
 
-    @rule(scope=A_SCOPE, n=st.integers(1, 5), what=st.sampled_from(("processed", "retry", "failed", "again")))
+    @rule(scope=A_SCOPE, n=EPISODE, what=st.sampled_from(("processed", "retry", "failed", "again")))
     def settle(self, scope: Scope, n: int, what: str) -> None:
         """Write what became of an episode."""
         outcome = {
@@ -161,24 +172,26 @@ class StoreMachine(RuleBasedStateMachine):
             "failed": Outcome(episode_id(n), error="timed out", attempts=3),
             "again": Outcome(episode_id(n)),
         }[what]
-        self._both(lambda s: s.write(scope, Changes(outcomes=(outcome,))))
+        self._write(lambda s: s.write(scope, Changes(outcomes=(outcome,))))
 
     @rule(owner=st.sampled_from("ab"), scopes=st.none() | SOME_SCOPES, now=TIME, lease=st.integers(1, 4), limit=LIMIT)
     def claim(self, owner: str, scopes: list[Scope] | None, now: int, lease: int, limit: int) -> None:
         """Claim episodes; the leases end in the far future, one after the other."""
         start, end = (FUTURE + (day(n) - day(0)) for n in (now, now + lease))
-        self._both(lambda s: s.claim_episodes(owner, now=start, until=end, limit=limit, scopes=scopes))
+        self._write(lambda s: s.claim_episodes(owner, now=start, until=end, limit=limit, scopes=scopes))
 
     @rule(owners=st.lists(st.sampled_from("ab"), max_size=2, unique=True))
     def release(self, owners: list[str]) -> None:
         """Give episodes back."""
-        self._both(lambda s: s.release_claims(owners))
+        self._write(lambda s: s.release_claims(owners))
 
-    @rule(scope=A_SCOPE, n=ANYBODY, told_in=st.integers(1, 5), surface=st.sampled_from(("Anna", "she")))
+    @rule(scope=A_SCOPE, n=OWN_OR_STRANGE, told_in=EPISODE, surface=st.sampled_from(("Anna", "she")))
     def mention(self, scope: Scope, n: int, told_in: int, surface: str) -> None:
         """Link an entity to an episode."""
-        row = Mention(entity_id=entity_id(n), episode_id=episode_id(told_in), surface=surface, seen_at=day(1))
-        self._both(lambda s: s.write(scope, Changes(mentions=(row,))))
+        row = Mention(
+            entity_id=entity_id(reach(scope, n)), episode_id=episode_id(told_in), surface=surface, seen_at=day(1)
+        )
+        self._write(lambda s: s.write(scope, Changes(mentions=(row,))))
 
     @rule(scope=A_SCOPE, entities=st.lists(ENTITY_SPEC, min_size=1, max_size=2), edges=EDGE_LIST, undone=st.booleans())
     def transaction(self, scope: Scope, entities: list[EntitySpec], edges: list[EdgeSpec], undone: bool) -> None:
@@ -196,7 +209,7 @@ class StoreMachine(RuleBasedStateMachine):
 
             return store.atomic(work)
 
-        self._both(run)
+        self._write(run)
 
     # Reads ----------------------------------------------------------------------------------------
 
@@ -224,32 +237,11 @@ class StoreMachine(RuleBasedStateMachine):
             as_of=_moment(as_of),
             archived=archived,
         )
-        self._both(lambda s: list(s.all_entities(scopes, query, chunk=chunk)))
+        self._read(lambda s: list(s.all_entities(scopes, query, chunk=chunk)))
 
     @rule(
         scopes=SOME_SCOPES,
-        fields=st.fixed_dictionaries(
-            {},
-            optional={
-                "ids": NUMBERS.map(lambda ns: tuple(edge_id(n) for n in ns)),
-                "source_ids": NUMBERS.map(lambda ns: tuple(entity_id(n) for n in ns)),
-                "target_ids": NUMBERS.map(lambda ns: tuple(entity_id(n) for n in ns)),
-                "touching": NUMBERS.map(lambda ns: tuple(entity_id(n) for n in ns)),
-                "relations": st.lists(st.sampled_from(RELATIONS), max_size=2).map(tuple),
-                "edge_types": KINDS.map(tuple),
-                "keys": st.lists(
-                    st.tuples(ANYBODY.map(entity_id), ANYBODY.map(entity_id), st.sampled_from(RELATIONS), KIND),
-                    max_size=3,
-                ).map(tuple),
-                "slots": st.lists(st.tuples(ANYBODY.map(entity_id), st.sampled_from(RELATIONS)), max_size=3).map(tuple),
-                "text": st.sampled_from(("%", "_", "ANNA", "works", "")),
-                "window": st.tuples(
-                    st.sampled_from(("valid_from", "valid_to", "recorded_at", "expired_at")),
-                    TIME.map(day),
-                    BEGIN.map(day),
-                ),
-            },
-        ),
+        fields=EDGE_FIELDS,
         versions=st.sampled_from(("visible", "visible", "active", "all")),
         as_of=AS_OF,
         chunk=LIMIT,
@@ -267,47 +259,38 @@ class StoreMachine(RuleBasedStateMachine):
         """Read all pages of a query for edges, or the newest."""
         query = EdgeQuery(versions=versions, as_of=_moment(as_of) if versions == "visible" else None, **fields)
         if newest_first:
-            self._both(lambda s: s.find_edges(scopes, query, limit=chunk, newest_first=True))
+            self._read(lambda s: s.find_edges(scopes, query, limit=chunk, newest_first=True))
         else:
-            self._both(lambda s: list(s.all_edges(scopes, query, chunk=chunk)))
+            self._read(lambda s: list(s.all_edges(scopes, query, chunk=chunk)))
 
     @rule(
         scope=A_SCOPE,
-        fields=st.fixed_dictionaries(
-            {},
-            optional={
-                "ids": st.lists(st.integers(1, 5).map(episode_id), max_size=3).map(tuple),
-                "external_ids": st.lists(st.sampled_from(("x", "y")), max_size=2).map(tuple),
-                "session_id": st.sampled_from(("s", "t")),
-                "before": st.integers(1, 5).map(episode_id),
-                "state": st.sampled_from(("processed", "pending", "failed")),
-                "as_of": AS_OF.map(lambda moment: _moment(moment)),
-            },
-        ),
+        fields=EPISODE_FIELDS,
+        as_of=AS_OF,
         limit=LIMIT,
         newest_first=st.booleans(),
     )
-    def read_episodes(self, scope: Scope, fields: dict[str, Any], limit: int, newest_first: bool) -> None:
+    def read_episodes(
+        self, scope: Scope, fields: dict[str, Any], as_of: tuple[int, int] | None, limit: int, newest_first: bool
+    ) -> None:
         """Read a page of episodes."""
-        query = EpisodeQuery(**fields)
-        self._both(lambda s: s.find_episodes([scope], query, limit=limit, newest_first=newest_first))
+        query = EpisodeQuery(as_of=_moment(as_of), **fields)
+        self._read(lambda s: s.find_episodes([scope], query, limit=limit, newest_first=newest_first))
 
-    @rule(
-        scopes=SOME_SCOPES, numbers=st.none() | NUMBERS, episodes=st.none() | st.lists(st.integers(1, 5)), limit=LIMIT
-    )
+    @rule(scopes=SOME_SCOPES, numbers=st.none() | NUMBERS, episodes=st.none() | st.lists(EPISODE), limit=LIMIT)
     def read_mentions(
         self, scopes: list[Scope], numbers: list[int] | None, episodes: list[int] | None, limit: int
     ) -> None:
         """Read mentions."""
         of = None if numbers is None else [entity_id(n) for n in numbers]
         told_in = None if episodes is None else [episode_id(n) for n in episodes]
-        self._both(lambda s: s.find_mentions(scopes, entity_ids=of, episode_ids=told_in, limit=limit))
+        self._read(lambda s: s.find_mentions(scopes, entity_ids=of, episode_ids=told_in, limit=limit))
 
     @rule(scope=A_SCOPE, scopes=SOME_SCOPES, names=st.lists(st.sampled_from(PHRASES), unique=True), numbers=NUMBERS)
     def read_names(self, scope: Scope, scopes: list[Scope], names: list[str], numbers: list[int]) -> None:
         """Resolve names and list aliases."""
-        self._both(lambda s: sorted(s.resolve_names(scope, names), key=lambda found: (found[0], found[1].id)))
-        self._both(lambda s: s.find_aliases(scopes, [entity_id(n) for n in numbers]))
+        self._read(lambda s: sorted(s.resolve_names(scope, names), key=lambda found: (found[0], found[1].id)))
+        self._read(lambda s: s.find_aliases(scopes, [entity_id(n) for n in numbers]))
 
     @rule(
         scopes=SOME_SCOPES,
@@ -321,7 +304,7 @@ class StoreMachine(RuleBasedStateMachine):
             found = store.search_entities(scopes, words=words, phrases=phrases, limit=1000)
             return sorted(found, key=lambda hit: hit.entity.id)
 
-        self._both(hits)
+        self._read(hits)
 
     @rule(
         scopes=SOME_SCOPES,
@@ -332,7 +315,7 @@ class StoreMachine(RuleBasedStateMachine):
         limits=st.none()
         | st.builds(
             ExpandLimits,
-            max_frontier=st.integers(3, 6),
+            max_frontier=st.integers(1, 4),
             max_degree=st.integers(1, 8),
             max_edges=st.integers(1, 12),
         ),
@@ -346,16 +329,19 @@ class StoreMachine(RuleBasedStateMachine):
         as_of: tuple[int, int] | None,
         limits: ExpandLimits | None,
     ) -> None:
-        """Walk from some seeds."""
-        ids = [entity_id(n) for n in seeds]
+        """Walk from some seeds, not more than a hop may start from."""
+        ids = [entity_id(n) for n in seeds[: 3 if limits is None else limits.max_frontier]]
         moment = _moment(as_of)
-        self._both(
+        self._read(
             lambda s: _comparable(s.expand(scopes, ids, hops=hops, edge_types=kinds, as_of=moment, limits=limits))
         )
 
     @invariant()
     def everything_agrees(self) -> None:
-        """Compare all rows, counts, scopes and owners."""
+        """Compare all rows, counts, scopes and owners after a write."""
+        if not self._written:
+            return
+        self._written = False
         ours, theirs = everything(self._store), everything(self._oracle)
         for scope, expected in theirs.items():
             for part in ("entities", "aliases", "edges", "episodes", "mentions", "stats"):
@@ -363,13 +349,18 @@ class StoreMachine(RuleBasedStateMachine):
         assert self._store.scopes() == self._oracle.scopes()
         assert sorted(self._store.claim_owners()) == sorted(self._oracle.claim_owners())
 
-    def _both(self, act: Callable[[GraphBackend], object], *, same_error: bool = True) -> None:
+    def _read(self, act: Callable[[GraphBackend], object]) -> None:
+        """Ask both stores and compare what they say."""
+        expected, found = (_outcome(partial(act, store)) for store in (self._oracle, self._store))
+        assert found == expected
+
+    def _write(self, act: Callable[[GraphBackend], object], *, same_error: bool = True) -> None:
         """Do something to both stores and compare what they return or raise.
 
         With `same_error` False any refusal equals any other: a write that is wrong in two ways may name either.
         """
-        expected = _outcome(lambda: act(self._oracle))
-        found = _outcome(lambda: act(self._store))
+        self._written = True
+        expected, found = (_outcome(partial(act, store)) for store in (self._oracle, self._store))
         if same_error or "raised" not in (expected[0], found[0]):
             assert found == expected
         else:
@@ -399,6 +390,14 @@ class StatefulTests(StoreTests):
                 super().__init__(opened(directory))
 
         run_state_machine_as_test(Machine, settings=self.stateful_settings)
+
+
+def _fill(
+    store: GraphBackend, scope: Scope, people: list[EntitySpec], edges: tuple[Edge, ...], told: list[Episode]
+) -> None:
+    put_entity_specs(store, scope, people)
+    store.write(scope, Changes(edges=edges))
+    store.add_episodes(scope, told)
 
 
 def _moment(days: tuple[int, int] | None) -> AsOf | None:

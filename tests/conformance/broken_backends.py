@@ -1,0 +1,226 @@
+"""Stores with one bug each, to try the conformance kit on. All are the store in memory, spoilt."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
+from datetime import datetime
+from typing import Any, TypeVar
+
+from graphmem.errors import Conflict
+from graphmem.models import AsOf, Changes, Edge, EdgeQuery, Entity, EntityQuery, Episode, Scope, Subgraph, utc_now
+from graphmem_memory import MemoryBackend
+from graphmem_memory.tables import Store
+
+T = TypeVar("T")
+
+
+class Sound(MemoryBackend):
+    """No bug: what the others inherit."""
+
+    def __init__(self) -> None:
+        super().__init__(Store(), "memory://")
+
+
+def round_trip() -> None:
+    """Let other threads run for a moment, as a request to a server does."""
+    threading.Event().wait(0.001)
+
+
+class LeaksAcrossScopes(Sound):
+    """Believes that an id is enough to find a row."""
+
+    def find_edges(self, scopes: Sequence[Scope], query: EdgeQuery, **paging: Any) -> list[Edge]:
+        return super().find_edges(scopes if query.ids is None else self.scopes(), query, **paging)
+
+
+class LeaksThroughTheQueue(Sound):
+    """Takes "no scope" for "every scope"."""
+
+    def claim_episodes(self, owner: str, *, scopes: Sequence[Scope] | None = None, **lease: Any) -> list[Episode]:
+        return super().claim_episodes(owner, scopes=scopes or None, **lease)
+
+
+class LosesSupersession(Sound):
+    """Never ends a fact."""
+
+    def write(self, scope: Scope, changes: Changes) -> None:
+        super().write(scope, replace(changes, closings=()))
+
+
+class ClosesTwice(Sound):
+    """Lets a second closing overwrite the first."""
+
+    def write(self, scope: Scope, changes: Changes) -> None:
+        with self._store.all_or_nothing():
+            for closing in changes.closings:
+                if (edge := self._store.edges.get(closing.edge_id)) is not None and edge.scope == scope:
+                    self._store.edges.put(edge.id, edge.changed(valid_to=None, expired_at=None))
+            super().write(scope, changes)
+
+
+class ClosingRewritesHistory(Sound):
+    """Sets the beginning of a fact that ends, too."""
+
+    def write(self, scope: Scope, changes: Changes) -> None:
+        super().write(scope, changes)
+        for closing in changes.closings:
+            if (edge := self._store.edges.get(closing.edge_id)) is not None:
+                self._store.edges.put(edge.id, edge.changed(valid_from=closing.valid_to))
+
+
+class SupportRewritesHistory(Sound):
+    """Takes a fact that is stated again as recorded only now."""
+
+    def write(self, scope: Scope, changes: Changes) -> None:
+        super().write(scope, changes)
+        for support in changes.supports:
+            if (edge := self._store.edges.get(support.edge_id)) is not None:
+                self._store.edges.put(edge.id, edge.changed(recorded_at=utc_now()))
+
+
+class ForgetsAHop(Sound):
+    """Walks one hop less than it is asked, but at least one."""
+
+    def expand(self, scopes: Sequence[Scope], seed_ids: Sequence[str], *, hops: int, **options: Any) -> Subgraph:
+        return super().expand(scopes, seed_ids, hops=hops - 1 if hops > 1 else hops, **options)
+
+
+class IgnoresLimits(Sound):
+    """Returns all that matches where the newest are asked for."""
+
+    def find_edges(self, scopes: Sequence[Scope], query: EdgeQuery, *, limit: int = 1000, **paging: Any) -> list[Edge]:
+        return super().find_edges(scopes, query, limit=10**9 if paging.get("newest_first") else limit, **paging)
+
+
+class IgnoresTheFrontierLimit(Sound):
+    """Enters every node that it reaches."""
+
+    def expand(
+        self, scopes: Sequence[Scope], seed_ids: Sequence[str], *, limits: Any = None, **options: Any
+    ) -> Subgraph:
+        unlimited = None if limits is None else replace(limits, max_frontier=10**9)
+        return super().expand(scopes, seed_ids, limits=unlimited, **options)
+
+
+class AliasInDisplayCase(Sound):
+    """Files an entity under the name that people see instead of the normalised one."""
+
+    def write(self, scope: Scope, changes: Changes) -> None:
+        shown = {e.canonical_name: e.name for e in changes.entities}
+        aliases = tuple(a.model_copy(update={"alias": shown.get(a.alias, a.alias)}) for a in changes.aliases)
+        super().write(scope, replace(changes, aliases=aliases))
+
+
+class LosesWritesOfThreads(Sound):
+    """Keeps nobody out of a transaction."""
+
+    def atomic(self, work: Callable[[], T]) -> T:
+        return work()
+
+    def find_entities(self, scopes: Sequence[Scope], query: EntityQuery, **paging: Any) -> list[Entity]:
+        found = super().find_entities(scopes, query, **paging)
+        round_trip()
+        return found
+
+
+class SkipsAtPageBoundaries(Sound):
+    """Drops the first row behind each page."""
+
+    def find_edges(
+        self, scopes: Sequence[Scope], query: EdgeQuery, *, after: str = "", limit: int = 1000, **order: Any
+    ) -> list[Edge]:
+        rows = super().find_edges(scopes, query, after=after, limit=limit + 1, **order)
+        return rows[1:] if after else rows[:limit]
+
+
+class IgnoresWhatWasKnown(Sound):
+    """Answers about a moment with all that was learned since."""
+
+    def find_edges(self, scopes: Sequence[Scope], query: EdgeQuery, **paging: Any) -> list[Edge]:
+        if query.as_of is not None:
+            query = replace(query, as_of=AsOf(valid=query.as_of.valid))
+        return super().find_edges(scopes, query, **paging)
+
+
+class CountsInTwoSteps(Sound):
+    """Reads a count, and writes it back when others may have counted."""
+
+    def record_retrievals(self, scopes: Sequence[Scope], edge_ids: Sequence[str], at: datetime) -> None:
+        edges = list(self.get_edges(scopes, edge_ids).values())
+        round_trip()
+        for edge in edges:
+            count = edge.retrieval_count + 1
+            super().record_retrievals(scopes, [edge.id], at)
+            with self._store.lock:
+                self._store.edges.put(edge.id, edge.changed(retrieval_count=count, last_retrieved_at=at))
+
+
+class WritesInParts(Sound):
+    """Stores what it can of a write that is refused."""
+
+    def write(self, scope: Scope, changes: Changes) -> None:
+        for part in fields(changes):
+            super().write(scope, Changes(**{part.name: getattr(changes, part.name)}))
+
+
+class UndoesNothing(Sound):
+    """Keeps what a failed transaction wrote."""
+
+    def atomic(self, work: Callable[[], T]) -> T:
+        with self._store.lock:
+            return work()
+
+
+class GivesAnEpisodeToTwo(Sound):
+    """Looks for free episodes and takes them in two steps."""
+
+    def claim_episodes(
+        self, owner: str, *, now: datetime, until: datetime, limit: int, scopes: Sequence[Scope] | None = None
+    ) -> list[Episode]:
+        with self._store.lock:
+            taken = super().claim_episodes(owner, now=now, until=until, limit=limit, scopes=scopes)
+            for episode in taken:
+                self._store.claims.put(episode.id, None)
+        round_trip()
+        with self._store.lock:
+            super().claim_episodes(owner, now=now, until=until, limit=limit, scopes=scopes)
+        return taken
+
+
+class SwallowsConflicts(Sound):
+    """Says nothing when a unique key is taken."""
+
+    def write(self, scope: Scope, changes: Changes) -> None:
+        try:
+            super().write(scope, changes)
+        except Conflict:
+            return
+
+
+class TakesTextForAPattern(Sound):
+    """Hands the text to a LIKE without escaping it."""
+
+    def find_edges(self, scopes: Sequence[Scope], query: EdgeQuery, **paging: Any) -> list[Edge]:
+        if query.text == "%":
+            query = replace(query, text="")
+        return super().find_edges(scopes, query, **paging)
+
+
+class RoundsTimes(Sound):
+    """Keeps times to the millisecond."""
+
+    def write(self, scope: Scope, changes: Changes) -> None:
+        def rounded(edge: Edge) -> Edge:
+            moment = edge.valid_from
+            return edge.changed(valid_from=moment.replace(microsecond=moment.microsecond // 1000 * 1000))
+
+        super().write(scope, replace(changes, edges=tuple(rounded(e) for e in changes.edges)))
+
+
+class StoresEpisodesAgain(Sound):
+    """Doesn't know an external id again."""
+
+    def add_episodes(self, scope: Scope, episodes: Sequence[Episode]) -> list[tuple[str, bool]]:
+        return super().add_episodes(scope, [e.changed(external_id=None) for e in episodes])

@@ -1,0 +1,126 @@
+"""The conformance kit fails stores that have a bug, by a test that names it, and passes one that has none."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import Phase, settings
+
+import graphmem.testing
+from graphmem.testing import GraphBackendTests, StoreTests
+from tests.conformance import broken_backends
+
+pytest_plugins = ["pytester"]
+
+# numpy can't be loaded twice, and a run inside of a run forgets the modules that it loaded: so it is loaded here
+_LOADED_HERE = (np,)
+
+MODULE = """
+from graphmem.testing import {kit}
+from tests.conformance.broken_backends import {store}
+from tests.conformance.test_kit_catches_bugs import QUICK
+
+class Test({kit}):
+    stateful_settings = QUICK
+
+    def open_store(self, tmp_path):
+        return {store}()
+"""
+
+QUICK = settings(
+    max_examples=300,
+    stateful_step_count=40,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[Phase.generate],
+    report_multiple_bugs=False,
+)
+
+# store, the part of the kit that is run, the tests of which each has to fail
+CAUGHT = [
+    ("LeaksAcrossScopes", "IsolationTests", {"test_a_read_sees_nothing_of_another_scope[get_edges]"}),
+    ("LeaksThroughTheQueue", "IsolationTests", {"test_a_read_of_no_scope_sees_nothing[claim_episodes]"}),
+    ("LosesSupersession", "ClosingTests", {"test_a_closing_sets_the_end_and_nothing_else"}),
+    ("ClosesTwice", "ClosingTests", {"test_a_second_closing_changes_nothing"}),
+    ("ClosingRewritesHistory", "ClosingTests", {"test_a_closing_sets_the_end_and_nothing_else"}),
+    ("SupportRewritesHistory", "ClosingTests", {"test_a_support_touches_nothing_else"}),
+    ("ForgetsAHop", "TraversalTests", {"test_each_hop_goes_one_edge_further_both_ways[2-nodes2-edges2]"}),
+    ("IgnoresLimits", "EdgeQueryTests", {"test_a_page_of_edges_holds_as_many_rows_as_the_limit"}),
+    ("IgnoresTheFrontierLimit", "TraversalLimitTests", {"test_the_frontier_limits_every_hop"}),
+    ("AliasInDisplayCase", "AliasTests", {"test_an_alias_is_kept_as_it_was_given_whatever_the_display_name"}),
+    (
+        "LosesWritesOfThreads",
+        "ThreadTests",
+        {"test_in_threads_a_transaction_reads_and_writes_with_no_other_writer_between"},
+    ),
+    ("SkipsAtPageBoundaries", "EdgeQueryTests", {"test_paging_of_edges_neither_skips_nor_repeats[2]"}),
+    ("IgnoresWhatWasKnown", "TimeTests", {"test_the_versions_of_a_fact_each_show_at_their_time"}),
+    ("CountsInTwoSteps", "ThreadTests", {"test_retrievals_of_many_threads_are_all_counted"}),
+    ("WritesInParts", "AtomicityTests", {"test_a_write_that_fails_in_one_part_leaves_no_trace_of_the_others[edges]"}),
+    ("UndoesNothing", "AtomicityTests", {"test_a_nested_transaction_ends_with_the_outer_one"}),
+    ("GivesAnEpisodeToTwo", "ThreadTests", {"test_in_threads_claimers_never_share_an_episode"}),
+    ("SwallowsConflicts", "EntityTests", {"test_a_name_and_type_that_another_entity_holds_is_a_conflict"}),
+    (
+        "TakesTextForAPattern",
+        "EdgeQueryTests",
+        {"test_text_is_looked_for_as_it_stands_in_fact_or_relation[%-expected0]"},
+    ),
+    ("RoundsTimes", "EdgeTests", {"test_every_field_of_an_edge_comes_back_as_it_was_written"}),
+    ("StoresEpisodesAgain", "EpisodeTests", {"test_an_external_id_is_stored_once"}),
+]
+
+# bugs that need threads, a failing transaction of a kind, or texts that the random operations don't have
+NOT_RANDOM = {"LosesWritesOfThreads", "CountsInTwoSteps", "GivesAnEpisodeToTwo", "LeaksThroughTheQueue"}
+
+
+def failing(pytester: pytest.Pytester, kit: str, store: str) -> tuple[set[str], int]:
+    """Run a part of the kit on a store; return (names of the tests that failed, how many passed)."""
+    pytester.makepyfile(MODULE.format(kit=kit, store=store))
+    run = pytester.inline_run("-p", "no:cacheprovider", "-q")  # pyright: ignore[reportUnknownMemberType]
+    passed, _, failed = run.listoutcomes()
+    assert all(report.when == "call" for report in failed), [report.longrepr for report in failed]
+    return {report.nodeid.split("::")[-1] for report in failed}, len(passed)
+
+
+@pytest.mark.parametrize(("store", "kit", "tests"), CAUGHT, ids=[store for store, _, _ in CAUGHT])
+def test_a_bug_fails_the_test_that_is_about_it(
+    pytester: pytest.Pytester, store: str, kit: str, tests: set[str]
+) -> None:
+    failed, passed = failing(pytester, kit, store)
+    assert tests <= failed
+    assert passed > 0
+
+
+@pytest.mark.parametrize("store", [store for store, _, _ in CAUGHT if store not in NOT_RANDOM])
+def test_a_bug_is_found_by_random_operations(pytester: pytest.Pytester, store: str) -> None:
+    failed, _ = failing(pytester, "StatefulTests", store)
+    assert failed == {"test_random_operations_agree_with_the_memory_backend"}
+
+
+def test_a_sound_store_passes_the_whole_kit(pytester: pytest.Pytester) -> None:
+    failed, passed = failing(pytester, "GraphBackendTests", "Sound")
+    assert failed == set()
+    assert passed > 400
+
+
+def test_every_broken_store_is_tried() -> None:
+    stores = {
+        name
+        for name, item in vars(broken_backends).items()
+        if isinstance(item, type) and item.__module__ == broken_backends.__name__
+    }
+    assert stores - {"Sound"} == {store for store, _, _ in CAUGHT}
+
+
+def test_no_test_of_the_kit_hides_another_of_the_same_name() -> None:
+    parts = [part for part in GraphBackendTests.__mro__ if issubclass(part, StoreTests)]
+    names = Counter(name for part in parts for name in vars(part) if name.startswith("test_"))
+    assert [name for name, times in names.items() if times > 1] == []
+
+
+def test_the_kit_has_every_part_that_it_publishes() -> None:
+    published = {name for name in graphmem.testing.__all__ if name.endswith("Tests")}
+    assert published == {part.__name__ for part in GraphBackendTests.__mro__ if issubclass(part, StoreTests)}
