@@ -137,14 +137,15 @@ class Resolver:
         latest = seen_at >= entity.last_seen_at
         # the display form follows the latest casing of the entity's own name, not of its other aliases
         rename = latest and thing.canonical == entity.canonical_name
-        changed = entity.changed(
-            name=thing.display if rename else entity.name,
-            summary=thing.summary or entity.summary,
-            confidence=max(entity.confidence, thing.confidence),
-            first_seen_at=min(entity.first_seen_at, seen_at),
-            last_seen_at=max(entity.last_seen_at, seen_at),
-            archived_at=None,
-        )
-        if changed != entity:
-            self._touched[entity.id] = changed
+        seen = {
+            "name": thing.display if rename else entity.name,
+            "summary": thing.summary or entity.summary,
+            "confidence": max(entity.confidence, thing.confidence),
+            "first_seen_at": min(entity.first_seen_at, seen_at),
+            "last_seen_at": max(entity.last_seen_at, seen_at),
+            "archived_at": None,
+        }
+        if all(getattr(entity, field) == value for field, value in seen.items()):
+            return entity
+        changed = self._touched[entity.id] = entity.changed(**seen)
         return changed

@@ -274,16 +274,14 @@ class Writer:
             if thing.summary:
                 thing = replace(thing, summary=self._redacted(thing.summary, thing))
             entity = resolver.resolve(thing, seen_at)
-            mentions.setdefault(
-                (entity.id, episode.id),
-                Mention(
+            if (pair := (entity.id, episode.id)) not in mentions:
+                mentions[pair] = Mention(
                     entity_id=entity.id,
                     episode_id=episode.id,
                     surface=thing.display,
                     confidence=thing.confidence,
                     seen_at=seen_at,
-                ),
-            )
+                )
             return entity
 
         for thing in reading.things:
