@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from graphmem.models import Edge, EdgeType, Scope
+from graphmem.models import Edge, EdgeType, ExpandLimits, Scope, Versions
 from graphmem.protocols import GraphBackend
 from graphmem.testing.rows import SCOPES, day, edge, edge_id, entity, entity_id, episode_id, put_entities
 
@@ -53,13 +53,35 @@ class EntitySpec(NamedTuple):
     ends: int | None
 
 
+class EdgeRead(NamedTuple):
+    """A query for edges and how it is paged."""
+
+    scopes: list[Scope]
+    fields: dict[str, Any]
+    versions: Versions
+    as_of: tuple[int, int] | None
+    chunk: int
+    newest_first: bool
+
+
+class Walk(NamedTuple):
+    """What `expand` is asked."""
+
+    scopes: list[Scope]
+    seeds: list[int]
+    hops: int
+    kinds: list[EdgeType]
+    as_of: tuple[int, int] | None
+    limits: ExpandLimits | None
+
+
 A_SCOPE = st.sampled_from(SCOPES)
 SOME_SCOPES = st.lists(A_SCOPE, min_size=1, max_size=3, unique=True)
 NUMBER = st.integers(0, PER_SCOPE - 1)
 ANYBODY = st.integers(0, PER_SCOPE * len(SCOPES) - 1)  # of any scope: ids that are not of the scope asked
 OWN_OR_STRANGE = st.integers(0, PER_SCOPE + 1)  # see `reach`
 EPISODE = st.integers(1, 2 * len(SCOPES))
-NUMBERS = st.lists(ANYBODY, max_size=4)
+NUMBERS = st.lists(ANYBODY, min_size=1, max_size=4)
 TIME = st.integers(0, 8)
 BEGIN = TIME | st.just(EVER)
 CONFIDENCE = st.sampled_from((0.25, 0.5, 0.75, 1.0))
@@ -118,20 +140,46 @@ EDGE_FIELDS = _some_of(
         "source_ids": _ids,
         "target_ids": _ids,
         "touching": _ids,
-        "relations": st.lists(st.sampled_from(RELATIONS), max_size=2).map(tuple),
-        "edge_types": KINDS.map(tuple),
-        "keys": st.lists(st.tuples(_id, _id, st.sampled_from(RELATIONS), KIND), max_size=3).map(tuple),
-        "slots": st.lists(st.tuples(_id, st.sampled_from(RELATIONS)), max_size=3).map(tuple),
+        "relations": st.lists(st.sampled_from(RELATIONS), min_size=1, max_size=2).map(tuple),
+        "edge_types": st.lists(KIND, min_size=1, max_size=2).map(tuple),
+        "keys": st.lists(st.tuples(_id, _id, st.sampled_from(RELATIONS), KIND), min_size=1, max_size=3).map(tuple),
+        "slots": st.lists(st.tuples(_id, st.sampled_from(RELATIONS)), min_size=1, max_size=3).map(tuple),
         "text": st.sampled_from(("%", "_", "ANNA", "works", "")),
         "window": st.tuples(
-            st.sampled_from(("valid_from", "valid_to", "recorded_at", "expired_at")), TIME.map(day), BEGIN.map(day)
+            st.sampled_from(("valid_from", "valid_to", "recorded_at", "expired_at")),
+            TIME.map(day),
+            st.sampled_from((8, EVER)).map(day),
         ),
     }
 )
+EDGE_READ = st.builds(
+    EdgeRead,
+    SOME_SCOPES,
+    EDGE_FIELDS,
+    st.sampled_from(("visible", "visible", "active", "all")),
+    AS_OF,
+    LIMIT,
+    st.booleans(),
+)
+WALK = st.builds(
+    Walk,
+    SOME_SCOPES,
+    st.lists(ANYBODY, min_size=1, max_size=3),
+    st.integers(0, 3),
+    KINDS,
+    AS_OF,
+    st.none()
+    | st.builds(
+        ExpandLimits,
+        max_frontier=st.integers(1, 4),
+        max_degree=st.integers(1, 8),
+        max_edges=st.integers(1, 12),
+    ),
+)
 EPISODE_FIELDS = _some_of(
     {
-        "ids": st.lists(EPISODE.map(episode_id), max_size=3).map(tuple),
-        "external_ids": st.lists(st.sampled_from(("x", "y")), max_size=2).map(tuple),
+        "ids": st.lists(EPISODE.map(episode_id), min_size=1, max_size=3).map(tuple),
+        "external_ids": st.lists(st.sampled_from(("x", "y")), min_size=1, max_size=2).map(tuple),
         "session_id": st.sampled_from(("s", "t")),
         "before": EPISODE.map(episode_id),
         "state": st.sampled_from(("processed", "pending", "failed")),

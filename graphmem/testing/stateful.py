@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count, pairwise
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from graphmem.errors import Conflict, InvalidInput
 from graphmem.models import (
@@ -20,11 +20,9 @@ from graphmem.models import (
     Closing,
     Edge,
     EdgeQuery,
-    EdgeType,
     EntityQuery,
     Episode,
     EpisodeQuery,
-    ExpandLimits,
     Mention,
     Outcome,
     Scope,
@@ -36,17 +34,15 @@ from graphmem.registry import open_backend
 from graphmem.testing.base import StoreTests, everything
 from graphmem.testing.random_rows import (
     A_SCOPE,
-    ANYBODY,
     AS_OF,
     CHAIN,
     CONFIDENCE,
-    EDGE_FIELDS,
     EDGE_LIST,
+    EDGE_READ,
     EDGE_SPEC,
     ENTITY_SPEC,
     EPISODE,
     EPISODE_FIELDS,
-    KINDS,
     LIMIT,
     NUMBER,
     NUMBERS,
@@ -55,9 +51,12 @@ from graphmem.testing.random_rows import (
     PLAIN,
     SOME_SCOPES,
     TIME,
+    WALK,
     WORDS,
+    EdgeRead,
     EdgeSpec,
     EntitySpec,
+    Walk,
     edge_of,
     local,
     put_entity_specs,
@@ -80,7 +79,6 @@ class StoreMachine(RuleBasedStateMachine):
         self._store = store
         self._oracle = open_backend("memory://")
         self._episodes = 0
-        self._written = True
 
     def teardown(self) -> None:
         """Close both stores."""
@@ -239,29 +237,15 @@ class StoreMachine(RuleBasedStateMachine):
         )
         self._read(lambda s: list(s.all_entities(scopes, query, chunk=chunk)))
 
-    @rule(
-        scopes=SOME_SCOPES,
-        fields=EDGE_FIELDS,
-        versions=st.sampled_from(("visible", "visible", "active", "all")),
-        as_of=AS_OF,
-        chunk=LIMIT,
-        newest_first=st.booleans(),
-    )
-    def read_edges(
-        self,
-        scopes: list[Scope],
-        fields: dict[str, Any],
-        versions: Literal["visible", "active", "all"],
-        as_of: tuple[int, int] | None,
-        chunk: int,
-        newest_first: bool,
-    ) -> None:
-        """Read all pages of a query for edges, or the newest."""
-        query = EdgeQuery(versions=versions, as_of=_moment(as_of) if versions == "visible" else None, **fields)
-        if newest_first:
-            self._read(lambda s: s.find_edges(scopes, query, limit=chunk, newest_first=True))
-        else:
-            self._read(lambda s: list(s.all_edges(scopes, query, chunk=chunk)))
+    @rule(reads=st.lists(EDGE_READ, min_size=1, max_size=8))
+    def read_edges(self, reads: list[EdgeRead]) -> None:
+        """Read all pages of queries for edges, or the newest."""
+        for scopes, fields, versions, as_of, chunk, newest_first in reads:
+            query = EdgeQuery(versions=versions, as_of=_moment(as_of) if versions == "visible" else None, **fields)
+            if newest_first:
+                self._read(partial(_newest_edges, scopes=scopes, query=query, limit=chunk))
+            else:
+                self._read(partial(_all_edges, scopes=scopes, query=query, chunk=chunk))
 
     @rule(
         scope=A_SCOPE,
@@ -306,42 +290,13 @@ class StoreMachine(RuleBasedStateMachine):
 
         self._read(hits)
 
-    @rule(
-        scopes=SOME_SCOPES,
-        seeds=st.lists(ANYBODY, min_size=1, max_size=3),
-        hops=st.integers(0, 3),
-        kinds=KINDS,
-        as_of=AS_OF,
-        limits=st.none()
-        | st.builds(
-            ExpandLimits,
-            max_frontier=st.integers(1, 4),
-            max_degree=st.integers(1, 8),
-            max_edges=st.integers(1, 12),
-        ),
-    )
-    def expand(
-        self,
-        scopes: list[Scope],
-        seeds: list[int],
-        hops: int,
-        kinds: list[EdgeType],
-        as_of: tuple[int, int] | None,
-        limits: ExpandLimits | None,
-    ) -> None:
+    @rule(walks=st.lists(WALK, min_size=1, max_size=4))
+    def expand(self, walks: list[Walk]) -> None:
         """Walk from some seeds, not more than a hop may start from."""
-        ids = [entity_id(n) for n in seeds[: 3 if limits is None else limits.max_frontier]]
-        moment = _moment(as_of)
-        self._read(
-            lambda s: _comparable(s.expand(scopes, ids, hops=hops, edge_types=kinds, as_of=moment, limits=limits))
-        )
+        for walk in walks:
+            self._read(partial(_walked, walk=walk))
 
-    @invariant()
-    def everything_agrees(self) -> None:
-        """Compare all rows, counts, scopes and owners after a write."""
-        if not self._written:
-            return
-        self._written = False
+    def _compare_everything(self) -> None:
         ours, theirs = everything(self._store), everything(self._oracle)
         for scope, expected in theirs.items():
             for part in ("entities", "aliases", "edges", "episodes", "mentions", "stats"):
@@ -355,16 +310,16 @@ class StoreMachine(RuleBasedStateMachine):
         assert found == expected
 
     def _write(self, act: Callable[[GraphBackend], object], *, same_error: bool = True) -> None:
-        """Do something to both stores and compare what they return or raise.
+        """Do something to both stores and compare what they return or raise, and then all they hold.
 
         With `same_error` False any refusal equals any other: a write that is wrong in two ways may name either.
         """
-        self._written = True
         expected, found = (_outcome(partial(act, store)) for store in (self._oracle, self._store))
         if same_error or "raised" not in (expected[0], found[0]):
             assert found == expected
         else:
             assert found[0] == expected[0], f"expected {expected}, found {found}"
+        self._compare_everything()
 
 
 class StatefulTests(StoreTests):
@@ -398,6 +353,22 @@ def _fill(
     put_entity_specs(store, scope, people)
     store.write(scope, Changes(edges=edges))
     store.add_episodes(scope, told)
+
+
+def _newest_edges(store: GraphBackend, scopes: list[Scope], query: EdgeQuery, limit: int) -> list[Edge]:
+    return store.find_edges(scopes, query, limit=limit, newest_first=True)
+
+
+def _all_edges(store: GraphBackend, scopes: list[Scope], query: EdgeQuery, chunk: int) -> list[Edge]:
+    return list(store.all_edges(scopes, query, chunk=chunk))
+
+
+def _walked(store: GraphBackend, walk: Walk) -> dict[str, Sequence[object]]:
+    seeds = [entity_id(n) for n in walk.seeds[: 3 if walk.limits is None else walk.limits.max_frontier]]
+    graph = store.expand(
+        walk.scopes, seeds, hops=walk.hops, edge_types=walk.kinds, as_of=_moment(walk.as_of), limits=walk.limits
+    )
+    return _comparable(graph)
 
 
 def _moment(days: tuple[int, int] | None) -> AsOf | None:
