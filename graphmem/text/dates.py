@@ -72,11 +72,13 @@ _UNIT = r"(?:minute|hour|day|week(?:end)?|month|year|decade)s?"
 _YEAR = r"(?:1[0-9]|20)\d\d"
 _DECADE = r"(?:1[0-9]|20)\d0"
 _DAY = r"(?:0?[1-9]|[12]\d|3[01])"
+_ORDINALS: list[str] = list("first second third fourth fifth sixth seventh eighth ninth tenth".split())
+_NTH = rf"(?:{_DAY}(?!\d)|(?:{'|'.join(_ORDINALS)})(?=\s+of\b))"
 
 _PATTERN = re.compile(
     rf"""(?<![\w/-])(?:
     (?P<iso>(?P<iso_y>{_YEAR})-(?P<iso_m>0[1-9]|1[0-2])(?:-(?P<iso_d>0[1-9]|[12]\d|3[01]))?(?![\w-]))
-  | (?P<dmy>(?:the\s+)?(?P<dmy_d>{_DAY})(?:st|nd|rd|th)?(?:\s+of)?\s+(?P<dmy_m>{_MONTH})(?:,?\s+(?P<dmy_y>{_YEAR}))?)
+  | (?P<dmy>(?:the\s+)?(?P<dmy_d>{_NTH})(?:st|nd|rd|th)?(?:\s+of)?\s+(?P<dmy_m>{_MONTH})(?:,?\s+(?P<dmy_y>{_YEAR}))?)
   | (?P<mdy>(?P<mdy_m>{_MONTH})\s+(?P<mdy_d>{_DAY})(?:st|nd|rd|th)?(?![\w:])(?:,?\s+(?P<mdy_y>{_YEAR}))?)
   | (?P<my>(?P<my_m>{_MONTH}),?\s+(?P<my_y>{_YEAR}))
   | (?P<ago>(?:(?:about|around|almost|over)\s+)?(?P<ago_n>{_COUNT})\s+(?P<ago_u>{_UNIT})\s+(?:ago|back)\b)
@@ -212,6 +214,7 @@ def _shifted(reference: datetime, count: int, unit: str) -> Interval:
 def _absolute(match: re.Match[str], reference: datetime, future: bool, kind: str) -> Interval:
     month, day, year = (match[f"{kind}_{part}"] for part in "mdy")
     number = int(month) if month.isdigit() else _month_number(month)
+    day = str(_ORDINALS.index(day.lower()) + 1) if day.lower() in _ORDINALS else day
     if year is None:
         year = _bare_year(reference, number, int(day), future)
     return _day(_midnight(reference).replace(year=int(year), month=number, day=int(day)))

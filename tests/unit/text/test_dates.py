@@ -22,6 +22,8 @@ def only(text: str, reference: datetime = MONDAY, *, future: bool = False) -> Da
         ("I saw it today", "2023-05-08", "day"),
         ("I saw it yesterday", "2023-05-07", "day"),
         ("we leave tomorrow", "2023-05-09", "day"),
+        ("on the first of May", "2023-05-01", "day"),
+        ("the third of March 2021", "2021-03-03", "day"),
         ("the day before yesterday", "2023-05-06", "day"),
         ("last night was loud", "2023-05-07", "day"),
         ("this morning", "2023-05-08", "day"),

@@ -125,6 +125,7 @@ class SpacyExtractor(Extractor):
                 continue
             before = len(edges)
             edges += relatives(sentence, names)
+            edges += facts.of_last_days(sentence)
             for clause in clauses(sentence):
                 edges += facts.of(clause)
             edges += _together(sentence, names, edges[before:])

@@ -19,8 +19,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy.clauses import Clause
+from graphmem.ingest.extract.spacy.jobs import last_days, owned_jobs
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.patterns import statements
 from graphmem.ingest.extract.spacy.relations import Statement
@@ -28,6 +30,9 @@ from graphmem.ingest.extract.spacy.render import Dates, sentence
 from graphmem.ingest.extract.spacy.when import Period
 from graphmem.ontology import Ontology
 from graphmem.protocols import ExtractedEdge
+
+if TYPE_CHECKING:
+    from spacy.tokens import Span
 
 EXPLICIT, PLAIN, COMMON, INDIRECT = 0.9, 0.8, 0.6, 0.5
 
@@ -79,11 +84,23 @@ class Facts:
             clause = replace(clause, stance="plans_to")
         if period.over and not clause.ended:
             clause = replace(clause, ended=True)
+        for statement in () if clause.ended else owned_jobs(clause, self._names, period):
+            edge = self._edge(clause, statement.source or statement.target, statement, period)
+            if edge is not None:
+                yield edge
         for subject in {s.name: s for s in subjects}.values():
-            for statement in statements(clause, subject, self._names):
+            for statement in statements(clause, subject, self._names, period):
                 edge = self._edge(clause, subject, statement, period)
                 if edge is not None:
                     yield edge
+
+    def of_last_days(self, sentence: Span) -> Iterator[ExtractedEdge]:
+        """Yield the jobs that end with a "last day"."""
+        for clause, said in last_days(sentence, self._names):
+            period = Period.of(clause, self._dates, self._reference)
+            edge = self._edge(clause, said.source or said.target, said, period)
+            if edge is not None:
+                yield edge
 
     def _edge(self, clause: Clause, subject: End, said: Statement, period: Period) -> ExtractedEdge | None:
         source, target = said.source or subject, said.target
@@ -112,7 +129,7 @@ class Facts:
             relation=relation,
             target=target.name,
             fact=said.fact or sentence(clause, subject, self._names, self._dates),
-            confidence=min(ceiling, clause.certainty, source.certainty, target.certainty),
+            confidence=min(ceiling, clause.certainty, source.certainty, target.certainty, said.certainty),
             valid_from=None if said.timeless else start,
             valid_to=None if said.timeless else end,
             ended=ended,

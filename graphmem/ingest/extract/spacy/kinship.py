@@ -88,8 +88,10 @@ def _relative(token: Token, owner: End, named: End | None, names: Names) -> Iter
     if token.dep_ == "attr" or (token.dep_ == "poss" and token.head.lower_ == "name"):
         return  # "Anna is my sister" and "my sister's name is Anna" name her
     for end in names.end(token):
-        if end.named and end.name.startswith(f"{owner.name}'s ") and noun not in ("family", "baby"):
+        if end.named and end.name.startswith(f"{owner.name}'s ") and noun != "baby":
             phrase = end.name[len(owner.name) + 3 :]
+            if noun in words.UNTELLING_KIN and phrase == token.lower_:
+                continue
             article = "" if token.tag_ == "NNS" else f"{_article(phrase)} "
             certainty = min(PLAIN, owner.certainty) if owner.role != "addressee" else 0.5
             yield _edge(owner, f"has_{noun}", end, f"{owner.name} has {article}{phrase}.", certainty)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from graphmem.errors import InvalidEntityName
 from graphmem.ingest.extract.spacy import words
+from graphmem.ingest.extract.spacy.tree import joins_verb
 from graphmem.ontology import Ontology
 from graphmem.text.normalise import canonical, require_name
 
@@ -191,6 +192,8 @@ class Names:
         yield from self.end(token)
         if any(c.lower_ in ("or", "nor") and c.dep_ == "cc" for t in (token, *token.conjuncts) for c in t.children):
             return  # one of the two: nobody knows which
+        if joins_verb(token):
+            return
         for joined in token.conjuncts:
             if joined.i > token.i and joined.pos_ in ("NOUN", "PROPN", "PRON"):
                 yield from self.end(joined)
@@ -292,7 +295,11 @@ class Names:
         kept = [token]
         for child in token.lefts:
             if child.dep_ == "compound" or (child.dep_ == "nmod" and child.pos_ in ("NOUN", "PROPN")):
-                inner = [t for t in child.subtree if t.pos_ in ("NOUN", "PROPN", "ADJ", "VERB") or t.text == "-"]
+                inner = [
+                    t
+                    for t in child.subtree
+                    if t.pos_ in ("NOUN", "PROPN", "ADJ", "VERB") or "-" in (t.text, self.doc[t.i + 1].text)
+                ]
                 joints = ("of", "the", "and", "for")  # of "The Lord of the Rings trilogy"
                 kept += inner + [t for t in child.subtree if t.lower_ in joints and t.i > child.i and inner[-1].i > t.i]
             elif child.dep_ == "amod" and child.lower_ not in words.EVALUATIVE and child.tag_ not in ("JJR", "JJS"):
@@ -312,8 +319,11 @@ class Names:
         if inside is not None and token.lower_ in words.MEASURES:
             return next(self.end(inside), None)
         before = {t.pos_ for t in kept[:-1] if t.lower_ not in words.VAGUE}
-        if token.lower_ in words.NEVER_HEADS or (token.lower_ in words.VAGUE and not before & {"NOUN", "PROPN"}):
+        vague = token.lower_ in words.VAGUE or token.lemma_.lower() in words.VAGUE
+        if token.lower_ in words.NEVER_HEADS or (vague and not before & {"NOUN", "PROPN"}):
             return None
+        if any(c.dep_ == "poss" and c.lower_ in ("other", "another") for c in token.children):
+            return None  # "each other's backs"
         determiners = {c.lower_ for c in token.children if c.dep_ in ("det", "amod")}
         if determiners & {"such", "no", "any"}:
             return None

@@ -1,20 +1,25 @@
-"""What each kind of clause states: verbs with objects, copulas, jobs and homes."""
+"""What each kind of clause states: verbs with objects and prepositions, copulas."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.clauses import Clause, is_bare
+from graphmem.ingest.extract.spacy.clauses import Clause
+from graphmem.ingest.extract.spacy.homes import places
+from graphmem.ingest.extract.spacy.known import well_known
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.relations import Statement, is_state, verb_form
+from graphmem.ingest.extract.spacy.tree import objects_of, prepositions
+from graphmem.ingest.extract.spacy.when import Period
 
 if TYPE_CHECKING:
     from spacy.tokens import Token
 
 
-def statements(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
+def statements(clause: Clause, subject: End, names: Names, period: Period) -> Iterator[Statement]:
     """Yield what a clause states of one of its subjects."""
     lemma = clause.verb.lemma_.lower()
     if lemma in words.NEVER_VERBS and not clause.passive:
@@ -23,32 +28,30 @@ def statements(clause: Clause, subject: End, names: Names) -> Iterator[Statement
         if lemma in words.NEGATABLE and not clause.past and not clause.stance:
             yield from _objects(clause, names)
         return
-    known = list(_well_known(clause, subject, names))
+    known = list(well_known(clause, subject, names, period))
     yield from known
     if lemma == "be" and not clause.passive:
         yield from _copula(clause, subject, names)
         return
-    done = {s.target.name for s in known}
-    for statement in (*_objects(clause, names), *_prepositions(clause, names)):
-        if statement.target.name not in done:
-            yield statement
+    yield from (past for s in known if (past := _as_past(clause, s, period)) is not None)
+    # what ended is worth its event too: who never heard of the job learns of it by "lost_job_at"
+    successor = any(not s.ended for s in known)
+    done = {s.target.name for s in known if successor or s.relation == verb_form(clause)}
+    to = [s for s in _prepositions(clause, names) if s.target.name not in done]
+    told = any(s.relation.count("_") > verb_form(clause).count("_") + 1 for s in to)  # the object is in "took_trip_to"
+    yield from (s for s in _objects(clause, names) if s.target.name not in done and (s.target.named or not told))
+    yield from to
 
 
-def objects_of(verb: Token, *deps: str) -> list[Token]:
-    """Return the children of a verb with these dependencies."""
-    return [c for c in verb.children if c.dep_ in deps]
-
-
-def prepositions(token: Token) -> Iterator[tuple[str, Token]]:
-    """Yield (preposition, head of its noun phrase) of a verb or noun, also of "out of", "over to"."""
-    for child in token.children:
-        if child.dep_ in ("prep", "agent", "dative") and child.pos_ in ("ADP", "SCONJ", "PART"):
-            for noun in child.children:
-                if noun.dep_ == "pobj":
-                    yield child.lower_, noun
-            for inner in child.children:
-                if inner.dep_ == "prep":
-                    yield from ((inner.lower_, n) for n in inner.children if n.dep_ == "pobj")
+def _as_past(clause: Clause, said: Statement, period: Period) -> Statement | None:
+    """Return "worked_at" of "used to work at": who never heard of the job before learns of it by this."""
+    if not (said.ended or clause.ended) or period.begin is not None or said.source is not None:
+        return None
+    lemma = clause.verb.lemma_.lower()
+    if words.third_person(lemma) != said.relation.partition("_")[0]:
+        return None
+    relation = said.relation.replace(words.third_person(lemma), words.past(lemma, lemma, "VB"), 1)
+    return replace(said, relation=relation, ended=False, explicit=False, timeless=True)
 
 
 def _objects(clause: Clause, names: Names) -> Iterator[Statement]:
@@ -72,6 +75,8 @@ def _telling(clause: Clause, token: Token) -> bool:
     lemma = clause.verb.lemma_.lower()
     if lemma in words.EMPTY_VERBS or token.lemma_.lower() in words.SEVERAL:
         return False
+    if clause.past and not clause.stance and not is_state(clause) and token.lemma_.lower() in words.GENERIC:
+        return any(c.dep_ in ("compound", "nmod") for c in token.children)
     if lemma == "make" and clause.verb.tag_ in ("VBP", "VBZ"):
         return False  # "we make a great team"
     shown = {c.lower_ for c in token.children if c.dep_ == "det"}
@@ -131,149 +136,6 @@ def _prepositions(clause: Clause, names: Names) -> Iterator[Statement]:
             yield from (Statement(f"{relation}{middle}_to", t) for t in names.ends(token) if t.named)
 
 
-# Well-known relations -----------------------------------------------------------------------------
-
-
-def _well_known(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
-    if clause.stance:
-        return
-    if subject.kind == "person":
-        yield from _job(clause, names)
-        yield from _home(clause, names)
-        yield from _partner(clause, names)
-        yield from _birth(clause, names)
-        yield from _management(clause, names)
-    else:
-        yield from _deployment(clause, names)
-    yield from _choice(clause, names)
-    if clause.verb.lemma_ in words.CREATING and clause.past and not clause.passive:
-        for token in objects_of(clause.verb, "dobj"):
-            if token.lower_ in words.CREATED or token.ent_type_ in ("WORK_OF_ART", "PRODUCT"):
-                yield from (Statement("created", t, explicit=t.named) for t in names.ends(token))
-
-
-def _workplace(noun: Token, names: Names) -> Iterator[End]:
-    for end in names.end(noun):
-        unknown = end.named and end.label != "PERSON" and noun.pos_ == "PROPN"  # small models take firms for places
-        if end.label == "ORG" or (not end.role and (unknown or noun.lower_ in words.WORKPLACES)):
-            yield End(end.name, "organization", end.named, end.certainty, end.label)
-
-
-def _job(clause: Clause, names: Names) -> Iterator[Statement]:
-    """Yield works_at: "works at Acme", "started a job at", "was hired by", and its end: "quit", "was fired from"."""
-    verb, lemma = clause.verb, clause.verb.lemma_.lower()
-    found = list(prepositions(verb))
-    job = next((t for t in objects_of(verb, "dobj") if t.lower_ in ("job", "position", "role", "internship")), None)
-    if job is not None:
-        found += prepositions(job)
-    begins = (lemma == "work" and (is_state(clause) or clause.began or clause.ended)) or (
-        job is not None
-        and (lemma in ("get", "land", "start", "take", "accept", "have") and (clause.past or is_state(clause)))
-    )
-    hired = clause.passive and lemma in ("hire", "employ", "recruit")
-    ends = (job is not None and lemma in ("lose", "quit", "leave")) or (lemma in ("resign", "retire") and clause.past)
-    fired = (clause.passive or clause.past) and lemma in ("fire", "lay", "dismiss")
-    over = ends or fired
-    for word, noun in found:
-        if (
-            (begins and word in ("at", "for"))
-            or (hired and word in ("by", "at"))
-            or (over and word in ("at", "from", "with"))
-        ):
-            yield from (Statement("works_at", t, ended=over, explicit=True) for t in _workplace(noun, names))
-        elif (begins or hired or over) and word == "as":
-            yield from (Statement("works_as", t, ended=over) for t in names.end(noun))
-    if lemma in ("quit", "leave") and clause.past:
-        for token in objects_of(verb, "dobj"):
-            for end in names.end(token):
-                if end.label == "ORG" and not end.role:
-                    yield Statement("works_at", end, ended=True, explicit=True)
-
-
-def _place(noun: Token, names: Names) -> Iterator[End]:
-    yield from (e for e in names.end(noun) if e.label in ("GPE", "LOC"))
-
-
-def _home(clause: Clause, names: Names) -> Iterator[Statement]:
-    """Yield lives_in: "lives in Berlin", "moved from Rome to Berlin" (which ends Rome)."""
-    lemma = clause.verb.lemma_.lower()
-    if clause.verb.lemma_ == "base" and clause.passive:
-        lemma = "live"
-    lives = lemma in ("live", "reside") and (is_state(clause) or clause.ended or clause.began)
-    moved = lemma in ("move", "relocate", "emigrate", "immigrate") and clause.past
-    if not (lives or moved):
-        return
-    for word, noun in prepositions(clause.verb):
-        if (lives and word in ("in", "at")) or (moved and word == "to"):
-            yield from (Statement("lives_in", t, explicit=True) for t in _place(noun, names))
-        elif moved and word == "from":
-            yield from (Statement("lives_in", t, ended=True, explicit=True) for t in _place(noun, names))
-
-
-def _partner(clause: Clause, names: Names) -> Iterator[Statement]:
-    """Yield married_to, engaged_to, has_partner and their ends."""
-    verb, lemma = clause.verb, clause.verb.lemma_.lower()
-    people = [e for t in objects_of(verb, "dobj") for e in names.end(t) if e.kind == "person"]
-    to = [e for w, n in prepositions(verb) if w in ("to", "with") for e in names.end(n) if e.kind == "person"]
-    participles = {t.lower_ for t in (verb, *objects_of(verb, "acomp", "oprd", "xcomp"))}
-    if lemma == "marry" and clause.past and not clause.passive:
-        yield from (Statement("married_to", e, explicit=True) for e in people)
-    if "married" in participles and (lemma in ("be", "get", "marry")) and (clause.passive or lemma != "marry"):
-        nested = [e for t in objects_of(verb, "acomp") for w, n in prepositions(t) if w == "to" for e in names.end(n)]
-        yield from (Statement("married_to", e, explicit=True) for e in (*to, *nested) if e.kind == "person")
-    if lemma == "divorce" and clause.past:
-        yield from (Statement("married_to", e, ended=True, explicit=True) for e in people)
-    if lemma in ("break", "split") and clause.past and any(c.lower_ == "up" for c in verb.children):
-        for end in to:
-            yield Statement("broke_up_with", end, timeless=False)
-            yield Statement("has_partner", end, ended=True, explicit=True)
-    if lemma == "date" and not clause.passive and is_state(clause):
-        yield from (Statement("has_partner", e, explicit=True) for e in people)
-
-
-def _birth(clause: Clause, names: Names) -> Iterator[Statement]:
-    if clause.verb.lower_ == "born":
-        raised = [v for v in clause.verb.conjuncts if v.lower_ in ("raised", "educated")]  # "born and raised in"
-        for word, noun in (pair for v in (clause.verb, *raised) for pair in prepositions(v)):
-            if word in ("in", "at", "near"):
-                yield from (Statement("born_in", t, explicit=True, timeless=True) for t in _place(noun, names))
-
-
-def _management(clause: Clause, names: Names) -> Iterator[Statement]:
-    if clause.verb.lemma_ == "manage" and not clause.past and not clause.passive:
-        for token in objects_of(clause.verb, "dobj"):
-            for end in names.end(token):
-                if end.label in ("ORG", "PRODUCT") or token.lower_ in words.MANAGEABLE:
-                    yield Statement("manages", end, explicit=True)
-
-
-def _deployment(clause: Clause, names: Names) -> Iterator[Statement]:
-    lemma = clause.verb.lemma_.lower()
-    if (clause.passive and lemma in ("deploy", "host")) or (lemma == "run" and is_state(clause)):
-        for word, noun in prepositions(clause.verb):
-            if word in ("on", "to", "in"):
-                yield from (Statement("deployed_on", e, explicit=True) for e in names.end(noun) if e.named)
-
-
-def _choice(clause: Clause, names: Names) -> Iterator[Statement]:
-    """Yield what is used or preferred: "switched from vim to neovim", "replaced A with B", "prefers A to B"."""
-    verb, lemma = clause.verb, clause.verb.lemma_.lower()
-    objects = [e for t in objects_of(verb, "dobj") for e in names.ends(t)]
-    after = [(w, e) for head in (verb, *objects_of(verb, "dobj")) for w, n in prepositions(head) for e in names.end(n)]
-    if lemma in ("switch", "migrate", "convert") and clause.past:
-        after += [("to", end) for t in objects_of(verb, "xcomp") if is_bare(t) for end in names.word(t)]
-        for word, end in after:
-            if word in ("from", "to") and end.kind not in ("person", "location"):
-                yield Statement("uses", end, ended=word == "from", explicit=True)
-    if lemma == "replace" and clause.past and not clause.passive and any(w in ("with", "by") for w, _ in after):
-        yield from (Statement("uses", e, ended=True, explicit=True) for e in objects)
-        yield from (Statement("uses", e, explicit=True) for w, e in after if w == "with")
-    if lemma == "prefer" and not clause.past:
-        yield from (Statement("prefers", e, explicit=True) for e in objects)
-    if lemma == "decide" and clause.past:
-        yield from (Statement("decided", e, explicit=e.named) for w, e in after if w == "on")
-
-
 # Copulas ------------------------------------------------------------------------------------------
 
 
@@ -285,6 +147,8 @@ def _copula(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
     for token in objects_of(clause.verb, "acomp", "oprd"):
         yield from _is_so(subject, token, names)
     for word, noun in prepositions(clause.verb):
+        if word == "from" and subject.kind == "person":
+            yield from (Statement("is_from", t, explicit=True, timeless=True) for t in places(noun, names))
         if word == "into" and subject.kind == "person":
             yield from (Statement("is_into", t) for t in names.ends(noun) if not t.role)
 
@@ -339,7 +203,7 @@ def _is_a(clause: Clause, subject: End, token: Token, names: Names) -> Iterator[
 
 
 def _of_whose(head: Token, token: Token, names: Names, *, favourite: bool) -> Iterator[Statement]:
-    """Yield what "my favourite food is …", "my sister's name is …", "Apollo's budget is …" say of the owner."""
+    """Yield what "my favourite food is …" and "my sister's name is …" say of the owner."""
     owner = names.owner(head)
     if favourite and owner is not None:
         for target in names.ends(token):
@@ -353,15 +217,6 @@ def _of_whose(head: Token, token: Token, names: Names, *, favourite: bool) -> It
                 noun = relative.lemma_.lower()
                 fact = f"{whose.name}'s {noun} is called {target.name}."
                 yield Statement(f"has_{noun}", target, explicit=True, source=whose, fact=fact)
-    elif owner is not None and owner.named and token.ent_type_ in words.AMOUNTS:
-        amount = token.doc[token.left_edge.i : token.i + 1].text
-        yield Statement(
-            "has_budget",
-            End(amount, "concept", named=True),
-            explicit=True,
-            source=owner,
-            fact=f"{owner.name}'s budget is {amount}.",
-        )
 
 
 def _office(token: Token) -> bool:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.clauses import helpers
+from graphmem.ingest.extract.spacy.clauses import SUBJECTS, helpers
+from graphmem.ingest.extract.spacy.tree import joins_verb
 from graphmem.text.dates import DateSpan, written
 
 if TYPE_CHECKING:
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 _LEFT_OUT = frozenset("intj cc advcl parataxis relcl punct dep ccomp csubj mark meta discourse appos".split())
 _MAX_TOKENS = 40
 _FIRST_OR_SECOND = words.FIRST_PERSON | words.SECOND_PERSON
-_KEEPING = frozenset("since until till by before after from to around".split())
+_KEEPING = frozenset("since until till by before after from to around of".split())
 _STANDING = frozenset("located based headquartered known called named situated".split())
+_NOMINATIVE = frozenset("i we he she they".split())
 _DANGLING = re.compile(r"(?:\s+(?:for|of|with|in|to|and|or|by|about|at|from|but|as|like))+$")
 
 
@@ -54,6 +56,9 @@ def sentence(clause: Clause, subject: End, names: Names, dates: Dates) -> str:
     if (head and head.i > clause.chain[0].i) or (clause.subjects and not any(t.i in inside for t in tokens)):
         body = [t for t in tokens if t.i not in inside]
         front = []
+    body = [
+        t for t in body if t.lower_ != "i" or (t.head in clause.chain and t.dep_ not in SUBJECTS)
+    ]  # a joined subject
     while body and (body[0].pos_ in ("ADV", "PUNCT", "CCONJ", "INTJ") and body[0].lower_ not in words.NEGATORS):
         body.pop(0)  # "So," and "Well,"
     finite = _finite(body, clause)
@@ -97,6 +102,7 @@ def _tokens(clause: Clause) -> list[Token]:
             elif (
                 (child.dep_ == "conj" and is_verb(child) and is_verb(token))
                 or (child.dep_ == "pcomp" and any(c.dep_ in ("nsubj", "nsubjpass") for c in child.children))
+                or (child.dep_ == "conj" and not is_verb(token) and (joins_verb(token) or child.lower_ in _NOMINATIVE))
                 or (child.dep_ == "npadvmod" and child.pos_ == "PROPN" and not child.ent_type_)
             ):
                 continue
@@ -115,7 +121,8 @@ def is_verb(token: Token) -> bool:
 
 def _finite(body: Collection[Token], clause: Clause) -> Token | None:
     for token in body:
-        if token.head in (clause.chain[0], clause.verb) and token.dep_ in ("aux", "auxpass") and token.lower_ != "to":
+        head = token.head.head if token.head.dep_ == "auxpass" else token.head
+        if head in (clause.chain[0], clause.verb) and token.dep_ in ("aux", "auxpass") and token.lower_ != "to":
             return token
         if token is clause.chain[0] or token is clause.verb:
             return token
@@ -135,12 +142,14 @@ def _piece(token: Token, subject: End, names: Names, dates: Dates, *, finite: bo
         token.i + 1 < len(token.doc)
         and dates.at.get(token.i + 1)
         and dates.first(token.nbor())
-        and token.lower_ in ("in", "on", "at", "of")
+        and token.lower_ in ("in", "on", "at")
     ):
         return None  # the date brings its own
     if finite:
         return _agreeing(token, subject)
     word = token.lower_
+    if token.i + 1 < len(token.doc) and not token.whitespace_ and token.nbor().text == "-":
+        return token.text  # of "me-time"
     if word in _FIRST_OR_SECOND or word in words.THIRD_PERSON:
         return _person(token, subject, names)
     if token.text == "'s" and token.dep_ == "case":

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy.clauses import Clause
 from graphmem.ingest.extract.spacy.render import Dates
+from graphmem.ingest.extract.spacy.tree import governor
 from graphmem.text.dates import DateSpan, find_dates
 
 if TYPE_CHECKING:
@@ -40,19 +41,17 @@ def dates_of(doc: Doc, reference: datetime, *, message: bool) -> Dates:
     return Dates(at)
 
 
-def _governor(token: Token) -> Token:
-    """Return the verb that a date belongs to."""
-    while token.dep_ != "ROOT" and token.pos_ not in ("VERB", "AUX"):
-        token = token.head
-    return token
-
-
 def _is_ahead(token: Token) -> bool:
-    verb = _governor(token)
+    verb = governor(token)
     chain = [verb, *verb.ancestors]
     if any(c.dep_ in ("aux", "auxpass") and (c.tag_ == "VBD" or c.lemma_ == "have") for c in verb.children):
         return False
     if any(c.lower_ in ("will", "'ll", "wo") for v in chain[:2] for c in v.children):
+        return True
+    before = token.nbor(-1).lower_ if token.i > token.sent.start else ""
+    if verb.tag_ in ("VBP", "VBZ") and before != "since" and not any(v.tag_ == "VBD" for v in chain):
+        return True  # "I start on Friday", "the wedding is in May", "I work there until June"
+    if any(c.lower_ == "getting" and c.dep_ == "auxpass" for c in verb.children):
         return True
     return verb.tag_ in ("VB", "VBG") and not any(v.tag_ == "VBD" for v in chain)
 
@@ -73,6 +72,8 @@ class Period:
         Whether it ended before the message.
     running
         Whether the message lies in it ("this month").
+    days_so_far
+        How long before the message it began.
     """
 
     begin: datetime | None = None
@@ -80,6 +81,7 @@ class Period:
     ahead: bool = False
     over: bool = False
     running: bool = False
+    days_so_far: int | None = None
 
     @classmethod
     def of(cls, clause: Clause, dates: Dates, reference: datetime) -> Period:
@@ -90,26 +92,38 @@ class Period:
         chain = {t.i for t in clause.chain}
         for token in clause.verb.sent:
             span = dates.at.get(token.i)
-            if span is None or not dates.first(token) or _governor(token).i not in chain:
+            if span is None or not dates.first(token) or governor(token).i not in chain:
                 continue
-            word = token.nbor(-1).lower_ if token.i > clause.verb.sent.start else ""
+            word, late = _lead(token)
+            moment = span.until if late else span.begin
             if word in ("until", "till") or (word in ("to", "-", "–") and begin):
-                until = until or span.begin
+                until = until or moment
             elif word not in ("before", "after", "by", "than", "of") and begin is None:
-                begin = span.begin
-                running = word != "since" and span.grain not in ("hour", "day") and span.until > reference
+                begin = moment
+                running = word != "since" and not late and span.grain not in ("hour", "day") and span.until > reference
         if begin is None and clause.ongoing:
             begin = _duration(clause, reference)
         over = until is not None and until <= reference
-        return cls(begin, until, ahead=begin is not None and begin > reference, over=over, running=running)
+        ahead = begin is not None and begin > reference
+        so_far = (reference - begin).days if begin is not None and not ahead else None
+        return cls(begin, until, ahead=ahead, over=over, running=running, days_so_far=so_far)
 
     def bounds(self, *, ended: bool) -> tuple[datetime | None, datetime | None]:
         """Return (valid_from, valid_to) of a fact; a date with a fact that ended is when it ended."""
         if ended and self.until is None:
-            return None, None if self.ahead else self.begin
+            return None, self.begin
         if self.begin and self.until and self.until <= self.begin:
             return self.begin, None
         return self.begin, self.until
+
+
+def _lead(token: Token) -> tuple[str, bool]:
+    """Return (the preposition before a date, whether its end is meant) of "until the end of 2022"."""
+    before = [t.lower_ for t in token.doc[max(token.sent.start, token.i - 4) : token.i]][::-1]
+    if before[:1] == ["of"] and len(before) > 1 and before[1] in ("end", "beginning", "start", "middle"):
+        rest = before[2:]
+        return next((word for word in rest if word != "the"), ""), before[1] == "end"
+    return (before[0] if before else ""), False
 
 
 def _duration(clause: Clause, reference: datetime) -> datetime | None:

@@ -93,14 +93,14 @@ VAGUE = _words(
     scene mon tue tues wed thu thur thurs fri sat sun monday tuesday wednesday thursday friday saturday sunday
     finger fingers back spot ambition ambitions trouble control dream dreams connections path paths leads lead color
     colors colour colours roots emotion emotions freedom confidence growth creativity importance benefit benefits
-    trick ability skills skill
+    trick ability skills skill attitude mindset share
     """
 )
 """Nouns and fillers that are no entity by themselves; they still are with a noun before them ("dance floor plan")."""
 
 NEVER_HEADS = _words("one ones thing things stuff lot lots bit way ways time times day days self someone something")
 MEASURES = _words(
-    "kind kinds type types sort sorts couple bunch lot lots pair set series variety piece ton tons number"
+    "share kind kinds type types sort sorts couple bunch lot lots pair set series variety piece ton tons number"
 )
 """Nouns before "of" that only count what follows."""
 
@@ -112,6 +112,14 @@ EVALUATIVE = _words(
     recent current entire total bit very really local fresh yummy delicious gorgeous stunning cozy lucky proud""",
 )
 """Adjectives that say how somebody likes a thing, not which thing it is; left out of names."""
+
+UNTELLING_KIN = _words(
+    "friend mom mum mama mother dad daddy father parent grandparent family colleague coworker teacher student boss "
+    "neighbour neighbor teammate doctor cousin"
+)
+"""Everybody has them: that somebody does is no news, only which one or what they do."""
+GENERIC = _words("food meal drink snack game photo picture clothes breakfast lunch dinner music water coffee tea")
+"""Things that everybody eats, plays or takes: an event with one tells nothing, a liking does."""
 
 # Verbs --------------------------------------------------------------------------------------------
 
@@ -196,6 +204,39 @@ ADJECTIVE_RELATIONS = _words(
     fluent_in responsible_for engaged_to related_to famous_for known_for crazy_about good_at involved_in
     terrified_of similar_to based_in located_in proficient_in skilled_in intolerant_to
     """
+)
+PERSONAL = _words("live reside work quit resign retire marry divorce")
+"""What only people do, more or less."""
+JOBS = _words("job position role internship gig post")
+JOBLESS_VERBS = _words("quit leave lose resign want need apply get look hope seek hate_to decline refuse reject")
+"""Verbs that say of "my job" that it isn't, or no longer, held; "get" has a rule of its own."""
+GETS = _words("get gets getting got gotten")
+GETTING = _words("get land start take accept find begin")
+HIRING = _words("hire employ recruit")
+MOVING = _words("move relocate emigrate immigrate")
+SWITCHING = _words("switch migrate convert")
+DROPPING = _words("drop ditch abandon swap")
+CHANGING = _words("raise increase cut reduce lower set double bring extend")
+CURRENCIES = _words("euros euro dollars dollar pounds pound francs yen rupees kronor crowns zloty eur usd gbp chf")
+GROUPS = _words(
+    """club class gym church group team choir league band society association community program programme course
+    university school college academy army navy party chat app discord facebook instagram twitter tiktok linkedin
+    reddit slack zoom netflix spotify whatsapp telegram youtube union forum network challenge movement campaign""",
+)
+"""What one joins without working there."""
+OCCUPATIONS = _words(
+    """nurse chef cook lead head intern assistant analyst clerk pilot scientist architect mechanic electrician
+    consultant accountant nanny waitress janitor secretary receptionist surgeon vet librarian barista journalist
+    doctor tutor guard guide host paramedic cto ceo cfo coo dean tailor butcher baker maid temp actuary""",
+)
+OCCUPATION_ENDINGS = ("er", "or", "ist", "ian")
+NO_OCCUPATIONS = _words(
+    """member volunteer customer speaker visitor newcomer beginner stranger star winner teenager subscriber supporter
+    partner player user passenger participant contributor organizer organiser believer father mother brother sister
+    daughter helper donor loser lover survivor dinner summer winter number newsletter order character corner letter
+    monster computer master disaster matter outsider insider regular sponsor neighbor neighbour reminder breather
+    hater fighter follower prisoner owner founder buyer voter commuter minor senior junior sophomore competitor
+    finisher gamer reader viewer listener foreigner""",
 )
 STATUSES = _words("single married divorced engaged widowed separated")
 PROJECT_STATUSES = _words(

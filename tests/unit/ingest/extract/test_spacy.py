@@ -191,6 +191,188 @@ def test_an_activity_that_two_people_share_is_told_with_whom(say: Say) -> None:
     assert ("Nora", "plays_tennis_with", "Anna") in say.facts("I play tennis with Anna every week.")
 
 
+# Well-known relations -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "relation", "target", "begin"),
+    [
+        ("I'm joining Vellum Robotics as a designer.", "works_at", "Vellum Robotics", None),
+        ("I joined Vellum Robotics last month.", "works_at", "Vellum Robotics", "2023-04-01"),
+        ("I started at Hexagon Foods last month.", "works_at", "Hexagon Foods", "2023-04-01"),
+        ("I start at Hexagon Foods on Friday.", "works_at", "Hexagon Foods", "2023-05-12"),
+        ("I'm starting a new job at Quillpost next month.", "works_at", "Quillpost", "2023-06-01"),
+        ("I'm joining Quillpost on the first of July.", "works_at", "Quillpost", "2023-07-01"),
+        ("I've been working at Vellum Robotics for two years.", "works_at", "Vellum Robotics", "2021-01-01"),
+        ("I've been at Quillpost since 2019.", "works_at", "Quillpost", "2019-01-01"),
+        ("I landed a job with Quillpost.", "works_at", "Quillpost", None),
+        ("I got an offer from Quillpost and accepted it.", "works_at", "Quillpost", None),
+        ("My new job at Quillpost is great.", "works_at", "Quillpost", None),
+        ("I'm excited about my new job at Siemens.", "works_at", "Siemens", None),
+        ("I'm a nurse at Mercy Hospital.", "works_at", "Mercy Hospital", None),
+        ("Vellum Robotics hired me last week.", "works_at", "Vellum Robotics", "2023-05-01"),
+        ("We're moving to Porto next month.", "lives_in", "Porto", "2023-06-01"),
+        ("I moved back to Porto.", "lives_in", "Porto", None),
+        ("I'm based out of Porto.", "lives_in", "Porto", None),
+        ("We settled in Denver.", "lives_in", "Denver", None),
+        ("i live in porto", "lives_in", "Porto", None),
+        ("I'm from Porto.", "is_from", "Porto", None),
+        ("I got married last year.", "has_status", "married", "2022-01-01"),
+        ("I'm getting married in August.", "has_status", "married", "2023-08-01"),
+        ("We've been married for five years.", "has_status", "married", "2018-01-01"),
+        ("I got engaged to Daniel.", "is_engaged_to", "Daniel", None),
+        ("I'm marrying Daniel in August.", "married_to", "Daniel", "2023-08-01"),
+        ("I lead the data team.", "manages", "data team", None),
+    ],
+)
+def test_a_known_relation_is_stated_with_its_beginning(
+    say: Say, text: str, relation: str, target: str, begin: str | None
+) -> None:
+    edge = say.one(text, relation)
+    when = edge.valid_from.date().isoformat() if edge.valid_from else None
+    assert (edge.source, edge.target, edge.ended, when) == ("Nora", target, False, begin)
+
+
+@pytest.mark.parametrize(
+    ("text", "relation", "target", "end"),
+    [
+        ("I worked at Quillpost until 2022.", "works_at", "Quillpost", "2022-01-01"),
+        ("I worked at Quillpost until the end of 2022.", "works_at", "Quillpost", "2023-01-01"),
+        ("I was laid off from Quillpost.", "works_at", "Quillpost", None),
+        ("I was let go from Vellum Robotics.", "works_at", "Vellum Robotics", None),
+        ("Vellum Robotics laid me off in April.", "works_at", "Vellum Robotics", "2023-04-01"),
+        ("I left Siemens in March.", "works_at", "Siemens", "2023-03-01"),
+        ("I'm leaving Siemens at the end of June.", "works_at", "Siemens", "2023-07-01"),
+        ("Yesterday was my last day at Quillpost.", "works_at", "Quillpost", "2023-05-07"),
+        ("My last day at Siemens is Friday.", "works_at", "Siemens", "2023-05-12"),
+        ("I miss my old job at Siemens.", "works_at", "Siemens", None),
+        ("I lived in Porto until 2021.", "lives_in", "Porto", "2021-01-01"),
+        ("I gave up on Notion.", "uses", "Notion", None),
+    ],
+)
+def test_a_known_relation_ends_when_it_is_said_to(
+    say: Say, text: str, relation: str, target: str, end: str | None
+) -> None:
+    (edge,) = [e for e in say(text).edges if e.ended]
+    when = edge.valid_to.date().isoformat() if edge.valid_to else None
+    assert (edge.source, edge.relation, edge.target, when) == ("Nora", relation, target, end)
+
+
+def test_a_job_with_an_end_ahead_still_holds(say: Say) -> None:
+    edge = say.one("I still work at Siemens until June.", "works_at")
+    assert (edge.ended, edge.valid_to) == (False, datetime(2023, 6, 1, tzinfo=UTC))
+
+
+def test_a_past_job_of_which_nobody_heard_is_told_as_an_event(say: Say) -> None:
+    assert ("Nora", "worked_at", "Siemens") in say.facts("I used to work at Siemens.")
+
+
+def test_whoever_quits_a_job_is_a_person(say: Say) -> None:
+    assert ("Anna", "works_at", "Quillpost") in ended(say("Anna quit her job at Quillpost."))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I might join Vellum Robotics.",
+        "I hope to join Vellum Robotics.",
+        "I applied to Vellum Robotics.",
+        "I had an interview at Vellum Robotics.",
+        "If I got the job at Vellum Robotics, I'd move to Rome.",
+        "I didn't get the job at Vellum Robotics.",
+        "I turned down an offer from Vellum Robotics.",
+        "Did you join Vellum Robotics?",
+        "I joined the Rotary Club.",
+        "I joined Anna for lunch.",
+        "I joined Stanford University in 2019.",
+        "I'm a student at Stanford.",
+        "I'm a volunteer at Mercy Hospital.",
+        "I was a nurse at Mercy Hospital.",
+        "I left Anna.",
+        "I work for Peter.",
+        "I want to move to Porto.",
+        "I'm planning to move to Porto next year.",
+        "I'm going to move to Porto.",
+        "We thought about moving to Porto.",
+        "I moved the plants to Porto.",
+        "I moved to Google.",
+        "I'm staying in Denver for a week.",
+        "i live in peace",
+        "I grew up in Porto.",
+        "I'm from Porto.",
+        "I'm getting married.",
+        "I was married.",
+        "I'm not engaged.",
+        "The budget is tight.",
+    ],
+)
+def test_what_only_resembles_a_known_relation_states_none(say: Say, text: str) -> None:
+    known = {"works_at", "lives_in", "has_status", "married_to", "has_budget"}
+    assert [e for e in say(text).edges if e.relation in known] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("The budget for Apollo is 12,000 euros.", ("Apollo", "has_budget", "12,000 euros")),
+        ("The Apollo budget is 12,000 euros.", ("Apollo", "has_budget", "12,000 euros")),
+        ("We increased the Apollo budget to $12,000.", ("Apollo", "has_budget", "$12,000")),
+        ("Apollo has a budget of $5,000.", ("Apollo", "has_budget", "$5,000")),
+        ("The budget is now 12,000 euros.", ("Nora", "has_budget", "12,000 euros")),
+        ("We deployed Apollo to Kubernetes.", ("Apollo", "deployed_on", "Kubernetes")),
+        ("We host Apollo on AWS.", ("Apollo", "deployed_on", "AWS")),
+        ("We moved it from SQLite to Postgres.", ("Nora", "uses", "Postgres")),
+        ("I moved Apollo from SQLite to Postgres.", ("Apollo", "uses", "Postgres")),
+        ("I dropped Notion for Obsidian.", ("Nora", "uses", "Obsidian")),
+    ],
+)
+def test_projects_have_budgets_hosts_and_tools(say: Say, text: str, fact: Triple) -> None:
+    assert fact in say.facts(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "over"),
+    [
+        ("We moved it from SQLite to Postgres.", ("Nora", "uses", "SQLite")),
+        ("I moved Apollo from SQLite to Postgres.", ("Apollo", "uses", "SQLite")),
+        ("I dropped Notion for Obsidian.", ("Nora", "uses", "Notion")),
+    ],
+)
+def test_what_was_used_before_ends(say: Say, text: str, over: Triple) -> None:
+    assert over in ended(say(text))
+
+
+def test_a_budget_without_an_owner_is_a_guess(say: Say) -> None:
+    assert say.one("The budget is now 12,000 euros.", "has_budget").confidence == 0.4
+
+
+# Objects ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("We watch movies, hike, and play chess.", {("Nora", "watches", "movies")}),
+        ("I'm planning a trip to Peru next month.", {("Nora", "plans_trip_to", "Peru")}),
+        ("We explored the coast up in Maine.", {("Nora", "explored_coast_in", "Maine")}),
+        ('I take regular "me-time" walks.', {("Nora", "takes", "regular me-time walks")}),
+        ("I've been doing my fair share of cleaning.", {("Nora", "does", "cleaning")}),
+        ("We've got each other's backs.", set[Triple]()),
+        ("I've got the right attitude.", set[Triple]()),
+        ("I ate yummy food.", set[Triple]()),
+        ("I'm grateful to my friends.", set[Triple]()),
+        ("I ate Thai food.", {("Nora", "ate", "Thai food")}),
+    ],
+)
+def test_a_clause_gives_just_what_it_tells(say: Say, text: str, facts: set[Triple]) -> None:
+    assert say.facts(text) == facts
+
+
+def test_the_speaker_among_joined_subjects_is_no_object(say: Say) -> None:
+    edge = say.one("Some friends from church and I went camping.", "went")
+    assert edge.fact == "Nora went camping."
+
+
 # What is not stated as true -----------------------------------------------------------------------
 
 

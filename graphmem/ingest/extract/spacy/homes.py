@@ -1,0 +1,70 @@
+"""Where people live, lived and will live: `lives_in`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from graphmem.ingest.extract.spacy import words
+from graphmem.ingest.extract.spacy.clauses import Clause
+from graphmem.ingest.extract.spacy.names import End, Names
+from graphmem.ingest.extract.spacy.relations import Statement, is_state
+from graphmem.ingest.extract.spacy.tree import objects_of, prepositions
+from graphmem.ingest.extract.spacy.when import Period
+
+if TYPE_CHECKING:
+    from spacy.tokens import Token
+
+_PLACES = ("GPE", "LOC")
+
+
+def places(noun: Token, names: Names) -> Iterator[End]:
+    """Yield a noun phrase as a place, if the recogniser says that it is one."""
+    yield from (e for e in names.end(noun) if e.label in _PLACES)
+
+
+def homes(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
+    """Yield "lives in Berlin", "moved from Rome to Berlin" (which ends Rome), "is moving to Berlin in May"."""
+    verb, lemma = clause.verb, clause.verb.lemma_.lower()
+    if lemma == "base" and clause.passive:
+        lemma = "live"
+    lives = lemma in ("live", "reside") and (is_state(clause) or clause.ended or clause.began) and not clause.stance
+    moves = lemma in words.MOVING and (clause.past or period.ahead) and not objects_of(verb, "dobj")
+    settles = lemma == "settle" and clause.past
+    for word, noun in _ways(verb):
+        if (lives and word in ("in", "at", "of")) or (settles and word == "in"):
+            yield from (Statement("lives_in", t, explicit=True) for t in _towns(noun, names, sure=not settles))
+        elif moves and word == "to":
+            yield from (Statement("lives_in", t, explicit=True) for t in _towns(noun, names, sure=False))
+        elif moves and word in ("from", "of"):
+            yield from (Statement("lives_in", t, ended=True, explicit=True) for t in places(noun, names))
+
+
+def _ways(verb: Token) -> Iterator[tuple[str, Token]]:
+    """Yield the prepositions of a verb, also those of "back to", "over to", "away from"."""
+    yield from prepositions(verb)
+    for child in verb.children:
+        if child.dep_ in ("advmod", "prt") and child.lower_ in ("back", "over", "down", "up", "out", "away", "here"):
+            yield from prepositions(child)
+
+
+def _towns(noun: Token, names: Names, *, sure: bool) -> Iterator[End]:
+    """Yield a place to live in; a name of any kind where the verb leaves no doubt that it is a place."""
+    for end in names.end(noun):
+        if end.role:
+            continue
+        capital = noun.pos_ == "PROPN" and noun.text[:1].isupper() and end.named
+        if end.label in _PLACES:
+            yield end
+        elif capital and end.label == "PERSON" and not any(c.dep_ == "case" for c in noun.children):
+            yield End(end.name, "location", named=True, certainty=min(end.certainty, 0.7), label="GPE")
+        elif sure and capital and end.label in ("", "ORG", "FAC", "NORP"):
+            yield End(end.name, "location", named=True, certainty=end.certainty, label="GPE")
+        elif noun.tag_ == "NNP" and _written_small(noun) and not any(noun.children):
+            name = end.name.title()
+            yield End(name, "location", named=True, certainty=min(end.certainty, 0.7), label="GPE")
+
+
+def _written_small(noun: Token) -> bool:
+    """Tell whether a whole message is written without capitals, so that a small town is still a town."""
+    return noun.doc.text.islower() or not any(t.text[:1].isupper() for t in noun.doc if t.text != "I")

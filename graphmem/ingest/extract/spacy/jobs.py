@@ -1,0 +1,219 @@
+"""Where people work, worked and will work: `works_at`, `works_as`.
+
+A wrong `works_at` ends a right one, so the kind of target is checked: the recogniser's organisations, names of
+its that stand after "at" (small models take firms for places and people), and common workplaces ("a hospital").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Literal
+
+from graphmem.ingest.extract.spacy import words
+from graphmem.ingest.extract.spacy.clauses import Clause, helpers, negation
+from graphmem.ingest.extract.spacy.names import End, Names
+from graphmem.ingest.extract.spacy.relations import Statement, is_state
+from graphmem.ingest.extract.spacy.tree import governor, objects_of, prepositions
+from graphmem.ingest.extract.spacy.when import Period
+
+if TYPE_CHECKING:
+    from spacy.tokens import Span, Token
+
+LIKELY = 0.7
+_LONG = 31
+_PAST_JOB = frozenset("old former previous last".split())
+
+
+def jobs(clause: Clause, subject: End, names: Names, period: Period) -> Iterator[Statement]:
+    """Yield where the subject of a clause works, and what of that ended."""
+    yield from _working(clause, names)
+    yield from _beginning(clause, subject, names, period)
+    yield from _being(clause, names, period)
+    yield from _ending(clause, names, period)
+
+
+def hirings(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
+    """Yield works_at of whom the subject hired or laid off: "Acme hired me"."""
+    lemma = clause.verb.lemma_.lower()
+    if subject.kind in ("person", "location") or not subject.named or not clause.past or clause.passive:
+        return
+    over = lemma in ("fire", "dismiss") or (lemma == "lay" and any(c.lower_ == "off" for c in clause.verb.children))
+    if lemma in words.HIRING or over:
+        employer = End(subject.name, "organization", named=True, certainty=subject.certainty)
+        for person in (e for t in objects_of(clause.verb, "dobj") for e in names.ends(t) if e.kind == "person"):
+            yield Statement("works_at", employer, ended=over, explicit=True, source=person)
+
+
+def _workplaces(noun: Token, names: Names, after: Literal["at", "for", "join"]) -> Iterator[End]:
+    """Yield a noun phrase as a place of work; after "at" nearly every name is one, after "join" few are."""
+    capital = noun.pos_ == "PROPN" and noun.text[:1].isupper()
+    group = noun.lower_ in words.GROUPS
+    for end in names.end(noun):
+        if end.role:
+            continue
+        if end.label == "ORG":
+            fits = after != "join" or not group
+        elif after == "join":
+            fits = capital and end.named and end.label in ("", "PRODUCT", "NORP", "WORK_OF_ART") and not group
+            fits = fits and not any(c.lower_ == "the" for c in noun.children)
+        else:
+            fits = (capital and end.named and (after == "at" or end.label != "PERSON")) or (
+                noun.lower_ in words.WORKPLACES
+            )
+        if fits:
+            yield End(end.name, "organization", end.named, end.certainty, end.label)
+
+
+def _job_noun(verb: Token) -> Token | None:
+    return next((t for t in objects_of(verb, "dobj") if t.lower_ in words.JOBS), None)
+
+
+def _working(clause: Clause, names: Names) -> Iterator[Statement]:
+    """Yield "works at Acme", "used to work for Acme", "was hired by Acme", and as what."""
+    verb, lemma = clause.verb, clause.verb.lemma_.lower()
+    works = lemma == "work" and (is_state(clause) or clause.began or clause.ended)
+    works = works and (not clause.stance or clause.began)
+    hired = clause.passive and lemma in words.HIRING
+    if not (works or hired):
+        return
+    for word, noun in prepositions(verb):
+        if word in (("at", "for") if works else ("by", "at")):
+            after = "at" if word == "at" else "for"
+            yield from (Statement("works_at", t, explicit=True) for t in _workplaces(noun, names, after))
+        elif word == "as" and not clause.stance:
+            yield from (Statement("works_as", t) for t in names.end(noun))
+
+
+def _beginning(clause: Clause, subject: End, names: Names, period: Period) -> Iterator[Statement]:
+    """Yield "got a job at", "accepted an offer from", "joined", "started at": past, under way, or with a date ahead."""
+    verb, lemma = clause.verb, clause.verb.lemma_.lower()
+    if clause.passive or clause.ended or not (clause.past or period.begin or _under_way(clause)):
+        return
+    job, offer = _job_noun(verb), _offer(verb)
+    found: list[tuple[str, Token]] = []
+    if job is not None and (lemma in words.GETTING or (lemma == "have" and is_state(clause))):
+        if lemma in ("get", "have") and not (clause.past or period.ahead):
+            return
+        found = [(w, n) for w, n in (*prepositions(verb), *prepositions(job)) if w in ("at", "with", "for")]
+    elif offer is not None and lemma in ("accept", "take"):
+        found = [(w, n) for w, n in prepositions(offer) if w in ("from", "at")]
+    for word, noun in found:
+        for end in _workplaces(noun, names, "at" if word == "at" else "for"):
+            fact = "" if job is not None or offer in objects_of(verb, "dobj") else _accepted(subject, end)
+            yield Statement("works_at", end, explicit=True, fact=fact)
+    if found:
+        return
+    role = any(w == "as" for w, _ in prepositions(verb))
+    sure = 1.0 if role else LIKELY
+    if lemma == "join" and not any(w in ("for", "on") and not n.ent_type_ for w, n in prepositions(verb)):
+        for token in objects_of(verb, "dobj"):
+            for end in _workplaces(token, names, "at" if role else "join"):
+                yield Statement("works_at", end, explicit=True, certainty=sure)
+    if lemma in ("start", "begin") and not objects_of(verb, "dobj", "xcomp"):
+        for word, noun in prepositions(verb):
+            if word in ("at", "with") and noun.lower_ not in words.GROUPS | words.WORKPLACES:
+                for end in _workplaces(noun, names, "at" if word == "at" else "join"):
+                    yield Statement("works_at", end, explicit=True, certainty=sure)
+
+
+def _accepted(subject: End, employer: End) -> str:
+    return f"{subject.name} accepted an offer from {employer.name}."
+
+
+def _under_way(clause: Clause) -> bool:
+    return clause.verb.tag_ == "VBG" and not clause.stance and bool(helpers(clause.verb))
+
+
+def _offer(verb: Token) -> Token | None:
+    """Return the offer that is accepted, also that of "got an offer from Acme and accepted it"."""
+    objects = objects_of(verb, "dobj")
+    if any(t.lower_ == "it" for t in objects) and verb.dep_ == "conj":
+        objects = objects_of(verb.head, "dobj")
+    return next((t for t in objects if t.lower_ == "offer"), None)
+
+
+def _being(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
+    """Yield works_at of "is a nurse at Acme", "has been at Acme since 2019", and its end: "my last day at Acme"."""
+    verb = clause.verb
+    if verb.lemma_ != "be" or clause.stance:
+        return
+    if clause.past and not clause.ongoing:
+        return
+    for token in objects_of(verb, "attr"):
+        if _is_occupation(token):
+            for word, noun in (*prepositions(token), *prepositions(verb)):
+                if word in ("at", "for"):
+                    after = "at" if word == "at" else "for"
+                    yield from (Statement("works_at", t, explicit=True) for t in _workplaces(noun, names, after))
+    if clause.ongoing and period.days_so_far is not None and period.days_so_far > _LONG:
+        for word, noun in prepositions(verb):
+            if word in ("at", "with"):
+                for end in _workplaces(noun, names, "join"):
+                    yield Statement("works_at", end, explicit=True, certainty=LIKELY)
+
+
+def _is_occupation(noun: Token) -> bool:
+    word = noun.lower_
+    if noun.tag_ != "NN" or word in words.NO_OCCUPATIONS:
+        return False
+    return word in words.OCCUPATIONS or (len(word) > 5 and word.endswith(words.OCCUPATION_ENDINGS))
+
+
+def _ending(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
+    """Yield what ended: "lost my job at", "was laid off from", "resigned from", "left Acme"."""
+    verb, lemma = clause.verb, clause.verb.lemma_.lower()
+    if not (clause.past or period.ahead):
+        return
+    job = _job_noun(verb)
+    found = list(prepositions(verb))
+    if job is not None:
+        found += prepositions(job)
+    ends = (job is not None and lemma in ("lose", "quit", "leave")) or lemma in ("resign", "retire")
+    fired = clause.passive and lemma in ("fire", "lay", "dismiss", "let")
+    if lemma == "let":
+        found += [pair for c in verb.children if c.lower_ == "go" for pair in prepositions(c)]
+    if ends or fired:
+        for word, noun in found:
+            if word in ("at", "from", "with", "by"):
+                for end in _workplaces(noun, names, "at"):
+                    yield Statement("works_at", end, ended=True, explicit=True)
+            elif word == "as":
+                yield from (Statement("works_as", t, ended=True) for t in names.end(noun))
+    if lemma in ("quit", "leave"):
+        for token in objects_of(verb, "dobj"):
+            for end in _workplaces(token, names, "join"):
+                yield Statement("works_at", end, ended=True, explicit=True)
+
+
+def owned_jobs(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
+    """Yield works_at of "I love my new job at Acme", and its end of "my old job at Acme"."""
+    if clause.negated:
+        return
+    if clause.stance or clause.ended or period.over or clause.verb.lemma_.lower() in words.JOBLESS_VERBS:
+        return
+    for noun in clause.verb.subtree:
+        if noun.lower_ not in words.JOBS or governor(noun) != clause.verb or (owner := names.owner(noun)) is None:
+            continue
+        said = {c.lower_ for c in noun.children if c.dep_ in ("amod", "compound")}
+        over = bool(said & _PAST_JOB)
+        if said & {"dream", "next", "first"} or (clause.past and not over and not said & {"new", "current"}):
+            continue
+        for word, place in (*prepositions(noun), *(prepositions(clause.verb) if noun.dep_ == "dobj" else ())):
+            if word in ("at", "with"):
+                for end in _workplaces(place, names, "at"):
+                    fact = f"{owner.name} {'had' if over else 'has'} a job at {end.name}."
+                    yield Statement("works_at", end, over, explicit=True, source=owner, fact=fact, timeless=clause.past)
+
+
+def last_days(sentence: Span, names: Names) -> Iterator[tuple[Clause, Statement]]:
+    """Yield what ended with "Friday is my last day at Acme", with the clause that tells when."""
+    for day in sentence:
+        verb = governor(day)
+        if day.lower_ != "day" or verb.lemma_ != "be" or negation(verb) or (owner := names.owner(day)) is None:
+            continue
+        clause = Clause(verb, (verb,), (), past=verb.tag_ == "VBD")
+        if any(c.lower_ == "last" for c in day.children):
+            for word, noun in (*prepositions(day), *prepositions(verb)):
+                for end in _workplaces(noun, names, "at") if word in ("at", "with") else ():
+                    fact = f"{owner.name} {'stopped' if clause.past else 'stops'} working at {end.name}."
+                    yield clause, Statement("works_at", end, ended=True, explicit=True, source=owner, fact=fact)

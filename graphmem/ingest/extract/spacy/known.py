@@ -1,0 +1,217 @@
+"""What clauses state in the well-known relations: people, budgets, deployments, choices; jobs and homes elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from graphmem.ingest.extract.spacy import words
+from graphmem.ingest.extract.spacy.clauses import Clause, helpers, is_bare
+from graphmem.ingest.extract.spacy.homes import homes, places
+from graphmem.ingest.extract.spacy.jobs import hirings, jobs
+from graphmem.ingest.extract.spacy.names import End, Names
+from graphmem.ingest.extract.spacy.relations import Statement, is_state
+from graphmem.ingest.extract.spacy.tree import objects_of, prepositions
+from graphmem.ingest.extract.spacy.when import Period
+
+if TYPE_CHECKING:
+    from spacy.tokens import Token
+
+_GUESSED_OWNER = 0.4
+
+
+def well_known(clause: Clause, subject: End, names: Names, period: Period) -> Iterator[Statement]:
+    """Yield what a clause states in the relations that the ontology knows; of plans only those with a date."""
+    if clause.stance and not _settled(clause, period):
+        return
+    if subject.kind == "person" or _acts_as_person(clause, subject):
+        whom = None if subject.kind == "person" else replace(subject, kind="person", named=True)
+        for said in (*jobs(clause, subject, names, period), *homes(clause, names, period)):
+            yield replace(said, source=whom)
+        yield from _partner(clause, names, period)
+    if clause.stance:
+        return
+    if subject.kind == "person":
+        yield from _birth(clause, names)
+        yield from _management(clause, names)
+    else:
+        yield from hirings(clause, subject, names)
+        yield from _deployment(clause, names)
+    yield from _choice(clause, names)
+    yield from _budget(clause, subject, names)
+    if clause.verb.lemma_ in words.CREATING and clause.past and not clause.passive:
+        for token in objects_of(clause.verb, "dobj"):
+            if token.lower_ in words.CREATED or token.ent_type_ in ("WORK_OF_ART", "PRODUCT"):
+                yield from (Statement("created", t, explicit=t.named) for t in names.ends(token))
+
+
+def _acts_as_person(clause: Clause, subject: End) -> bool:
+    """Tell whether a name that the recogniser doesn't know is a person's by what is said: "Anna quit her job"."""
+    head = clause.subjects[0] if clause.subjects else None
+    if head is None or head.pos_ != "PROPN" or subject.label or any(head.children):
+        return False
+    own = any(c.lower_ in words.THIRD_PERSON for t in objects_of(clause.verb, "dobj") for c in t.children)
+    return own or clause.verb.lemma_.lower() in words.PERSONAL
+
+
+def _settled(clause: Clause, period: Period) -> bool:
+    """Tell whether a plan is as good as done: "I'm moving", "I'll move", with a date; not "I plan to move"."""
+    return clause.stance == "plans_to" and period.ahead and not any(t.lemma_ in words.INTENTIONS for t in clause.chain)
+
+
+def _partner(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
+    """Yield married_to, is_engaged_to, has_partner and their ends, and has_status where nobody is named."""
+    verb, lemma = clause.verb, clause.verb.lemma_.lower()
+    happens = clause.past or period.ahead
+    people = [e for t in objects_of(verb, "dobj") for e in names.end(t) if e.kind == "person"]
+    if lemma == "marry" and happens and not clause.passive:
+        yield from (Statement("married_to", e, explicit=True) for e in people)
+    yield from _status(clause, names, happens=happens)
+    if lemma == "divorce" and clause.past and not clause.passive:
+        yield from (Statement("married_to", e, ended=True, explicit=True) for e in people)
+    if lemma in ("break", "split") and clause.past and any(c.lower_ == "up" for c in verb.children):
+        for end in _whom(verb, names):
+            yield Statement("broke_up_with", end)
+            yield Statement("has_partner", end, ended=True, explicit=True)
+    if lemma == "date" and not clause.passive and is_state(clause) and not clause.stance:
+        yield from (Statement("has_partner", e, explicit=True) for e in people)
+
+
+def _whom(token: Token, names: Names) -> list[End]:
+    found = (e for w, n in prepositions(token) if w in ("to", "with") for e in names.end(n))
+    return [e for e in found if e.kind == "person"]
+
+
+def _status(clause: Clause, names: Names, *, happens: bool) -> Iterator[Statement]:
+    """Yield what "got married", "is engaged to Daniel", "have been married since 2019" say."""
+    verb, lemma = clause.verb, clause.verb.lemma_.lower()
+    getting = (lemma == "get" and happens) or any(h.lower_ in words.GETS for h in helpers(verb))
+    if not (happens if getting else (not clause.past or clause.ongoing)):
+        return  # "was married" is over, "is getting married" may be years off
+    said = [t for t in objects_of(verb, "acomp", "oprd", "xcomp") if lemma in ("be", "get")]
+    for word in [*said, *([verb] if clause.passive else [])]:
+        status = word.lower_
+        if status not in words.STATUSES:
+            continue
+        whom = [*_whom(word, names), *(_whom(verb, names) if word is not verb else [])]
+        if status == "married":
+            yield from (Statement("married_to", e, explicit=True) for e in whom)
+        elif status == "engaged":
+            yield from (Statement("is_engaged_to", e, explicit=True) for e in whom)
+        free = all(n.ent_type_ in words.QUANTITIES for _, n in prepositions(word))
+        if (whom and status == "engaged") or (not whom and free and (getting or word is verb)):
+            yield Statement("has_status", End(status, "concept", named=False), explicit=True)
+
+
+def _birth(clause: Clause, names: Names) -> Iterator[Statement]:
+    if clause.verb.lower_ == "born":
+        raised = [v for v in clause.verb.conjuncts if v.lower_ in ("raised", "educated")]  # "born and raised in"
+        for word, noun in (pair for v in (clause.verb, *raised) for pair in prepositions(v)):
+            if word in ("in", "at", "near"):
+                yield from (Statement("born_in", t, explicit=True, timeless=True) for t in places(noun, names))
+
+
+def _management(clause: Clause, names: Names) -> Iterator[Statement]:
+    lemma = clause.verb.lemma_
+    if lemma in ("manage", "lead", "head") and (not clause.past or clause.ended) and not clause.passive:
+        for token in objects_of(clause.verb, "dobj"):
+            for end in names.end(token):
+                if (end.label in ("ORG", "PRODUCT") and lemma == "manage") or token.lower_ in words.MANAGEABLE:
+                    yield Statement("manages", end, explicit=True)
+
+
+def _deployment(clause: Clause, names: Names) -> Iterator[Statement]:
+    lemma = clause.verb.lemma_.lower()
+    if (clause.passive and lemma in ("deploy", "host")) or (lemma == "run" and is_state(clause)):
+        for word, noun in prepositions(clause.verb):
+            if word in ("on", "to", "in"):
+                yield from (Statement("deployed_on", e, explicit=True) for e in names.end(noun) if e.named)
+
+
+def _tools(ends: list[End]) -> list[End]:
+    return [e for e in ends if e.named and e.kind not in ("person", "location") and not e.role]
+
+
+def _choice(clause: Clause, names: Names) -> Iterator[Statement]:
+    """Yield what is used or preferred: "switched from vim to neovim", "dropped A for B", "prefers A to B"."""
+    verb, lemma = clause.verb, clause.verb.lemma_.lower()
+    objects = [e for t in objects_of(verb, "dobj") for e in names.ends(t)]
+    after = [(w, e) for head in (verb, *objects_of(verb, "dobj")) for w, n in prepositions(head) for e in names.end(n)]
+    if lemma in words.SWITCHING and clause.past and not clause.passive:
+        after += [("to", end) for t in objects_of(verb, "xcomp") if is_bare(t) for end in names.word(t)]
+        for word, end in after:
+            if word in ("from", "to") and end.kind not in ("person", "location"):
+                yield Statement("uses", end, ended=word == "from", explicit=True)
+    if lemma == "replace" and clause.past and not clause.passive and any(w in ("with", "by") for w, _ in after):
+        yield from (Statement("uses", e, ended=True, explicit=True) for e in objects)
+        yield from (Statement("uses", e, explicit=True) for w, e in after if w == "with")
+    yield from _dropped(clause, _tools(objects), after)
+    yield from _moved(clause, names, after)
+    if lemma == "prefer" and not clause.past:
+        yield from (Statement("prefers", e, explicit=True) for e in objects)
+    if lemma == "decide" and clause.past:
+        yield from (Statement("decided", e, explicit=e.named) for w, e in after if w == "on")
+
+
+def _dropped(clause: Clause, objects: list[End], after: list[tuple[str, End]]) -> Iterator[Statement]:
+    """Yield "dropped A for B", "gave up on A"."""
+    lemma = clause.verb.lemma_.lower()
+    if not clause.past or clause.passive:
+        return
+    if lemma in words.DROPPING:
+        yield from (Statement("uses", e, ended=True, explicit=True) for e in objects)
+        yield from (Statement("uses", e, explicit=True) for e in _tools([e for w, e in after if w == "for"]) if objects)
+    if lemma == "give" and any(c.lower_ == "up" for c in clause.verb.children):
+        yield from (Statement("uses", e, ended=True, explicit=True) for e in _tools([e for w, e in after if w == "on"]))
+
+
+def _moved(clause: Clause, names: Names, after: list[tuple[str, End]]) -> Iterator[Statement]:
+    """Yield what "moved Apollo from MySQL to Postgres" and "deployed Apollo on AWS" say of the thing or its owner."""
+    lemma = clause.verb.lemma_.lower()
+    things = objects_of(clause.verb, "dobj")
+    if not things or clause.passive:
+        return
+    owner = next((e for t in things for e in names.end(t) if e.named and not e.role), None)
+    old, new = (_tools([e for w, e in after if w == word]) for word in ("from", "to"))
+    if lemma in ("move", "port") and clause.past and old and new:
+        yield from (Statement("uses", e, ended=True, explicit=True, source=owner) for e in old)
+        yield from (Statement("uses", e, explicit=True, source=owner) for e in new)
+    if lemma in ("deploy", "host") and owner is not None and owner.kind != "person":
+        for word, end in after:
+            if word in ("on", "to") and end.named and end.kind != "person":
+                yield Statement("deployed_on", end, explicit=True, source=owner)
+
+
+def _budget(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
+    """Yield "Apollo's budget is $5,000", "Apollo has a budget of …", "we raised the budget to …"."""
+    verb, lemma = clause.verb, clause.verb.lemma_.lower()
+    if clause.passive or (lemma == "be" and clause.past):
+        return
+    if lemma == "be":
+        nouns, amounts = list(clause.subjects), objects_of(verb, "attr")
+    else:
+        nouns = objects_of(verb, "dobj")
+        linked = {"have": "of"}.get(lemma, "to" if clause.past and lemma in words.CHANGING else "")
+        amounts = [n for head in (verb, *nouns) for w, n in prepositions(head) if w == linked]
+    for noun in (t for t in nouns if t.lower_ == "budget"):
+        owner = subject if lemma == "have" else _budget_owner(noun, names)
+        for token in (t for t in amounts if t.ent_type_ == "MONEY" or t.lower_ in words.CURRENCIES):
+            amount = token.doc[token.left_edge.i : token.i + 1].text
+            if owner is not None and owner.named and any(c.isdigit() for c in amount):
+                target = End(amount, "concept", named=True, certainty=owner.certainty)
+                fact = f"{owner.name}'s budget is {amount}." if lemma == "be" else ""
+                yield Statement("has_budget", target, explicit=True, source=owner, fact=fact)
+
+
+def _budget_owner(noun: Token, names: Names) -> End | None:
+    """Return whose budget it is; of a mere "the budget" it is, as a guess, the speaker's."""
+    if (owner := names.owner(noun)) is not None:
+        return owner
+    inside = [n for w, n in prepositions(noun) if w in ("of", "for") and n.ent_type_ not in words.QUANTITIES]
+    inside += [c for c in noun.children if c.dep_ == "compound"]
+    if inside:
+        return next((e for t in inside for e in names.end(t) if e.named), None)
+    if names.speaker is None or any(c.dep_ in ("poss", "amod") for c in noun.children):
+        return None
+    return End(names.speaker.name, "person", named=True, certainty=_GUESSED_OWNER)
