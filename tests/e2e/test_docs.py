@@ -113,6 +113,12 @@ def test_links_of_page_lead_to_files(page: Path) -> None:
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
+def test_every_page_of_the_docs_is_in_their_index() -> None:
+    index = (ROOT / "docs/README.md").read_text("utf-8")
+    pages = [page.relative_to(ROOT / "docs").as_posix() for page in PAGES if page.is_relative_to(ROOT / "docs")]
+    assert [page for page in pages if page != "README.md" and f"]({page})" not in index] == []
+
+
 @pytest.mark.parametrize(
     ("page", "kinds"),
     [
