@@ -13,6 +13,7 @@ derived from them once, here. Rules that hold for all of them:
 - **Threads**: any method may be called from any thread at any time.
 - **Errors**: a store that is away, damaged or full raises a `BackendUnavailable`; a unique key that is
   taken raises `Conflict`; values were validated by the models before.
+- **Empty**: in a query None doesn't restrict; an empty tuple allows nothing, so nothing is found.
 """
 
 from __future__ import annotations
@@ -120,7 +121,8 @@ class EdgeStore(Protocol):
     def record_retrievals(self, scopes: Sequence[Scope], edge_ids: Sequence[str], at: datetime) -> None:
         """Count one retrieval of each edge and one access of each of its ends, atomically.
 
-        Sets `last_retrieved_at` to `at`. Ids that are absent are ignored; an id given twice counts once.
+        Sets `last_retrieved_at` to `at`. Ids that are absent are ignored; an id given twice counts once; an entity
+        at the end of two of the edges counts two accesses.
         """
         ...
 
@@ -246,9 +248,11 @@ class Maintenance(Protocol):
         Raises
         ------
         Conflict
-            If an entity's (canonical name, type) or an active edge's key is held by a row with another id.
+            If an entity's (canonical name, type) or an active edge's key is held by a row with another id,
+            or a row's id is taken in another scope.
         InvalidInput
-            If a row names an entity, edge or episode that isn't in the scope, or carries another scope.
+            If a row names an entity, edge or episode that isn't in the scope (`superseded_by` is not looked up),
+            carries another scope, or closes an edge before it began.
         """
         ...
 
@@ -259,7 +263,8 @@ class Maintenance(Protocol):
         Reads and writes that this thread makes on the backend inside belong to the transaction and see
         it; an exception undoes it. No other writer, of this process or another, comes between what
         `work` reads and what it writes: a store that can't wait for that runs `work` again when another
-        came first, so `work` must have no effects elsewhere. Nested calls join the outer one.
+        came first, so `work` must have no effects elsewhere. Nested calls join the outer one; one that raises
+        undoes what it did itself, and the outer one goes on if it catches that.
         """
         ...
 

@@ -19,7 +19,10 @@ class Support:
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """An edge ended: set once, in the transaction that brings the successor; nothing else of the row changes."""
+    """An edge ended: set once, in the transaction that brings the successor; nothing else of the row changes.
+
+    Closing an edge that isn't active changes nothing.
+    """
 
     edge_id: str
     valid_to: datetime

@@ -74,7 +74,7 @@ class Subgraph:
 
 @dataclass(frozen=True, slots=True)
 class StoreStats:
-    """How much a scope holds."""
+    """How much a scope holds; `entities` and `edges` count all rows, archived and ended ones included."""
 
     entities: int = 0
     archived_entities: int = 0

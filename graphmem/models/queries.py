@@ -11,7 +11,7 @@ from graphmem.models.rows import AsOf, EdgeKey, EdgeType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityQuery:
-    """Which entities to read; empty fields don't restrict.
+    """Which entities to read; None doesn't restrict.
 
     `ids` and `entity_types` select; `as_of` leaves out what was not recorded by `known`, not seen by
     `valid`, or outside of its own validity. Archived ones are left out unless `archived` is True or
@@ -30,7 +30,7 @@ TimeAxis = Literal["valid_from", "valid_to", "recorded_at", "expired_at"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeQuery:
-    """Which edges to read; empty fields don't restrict, several are ANDed.
+    """Which edges to read; None doesn't restrict, several are ANDed.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ EpisodeState = Literal["processed", "pending", "failed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeQuery:
-    """Which episodes to read; empty fields don't restrict, several are ANDed.
+    """Which episodes to read; None doesn't restrict, several are ANDed.
 
     `before` is an episode id: those of its session that were stored before it (ids are in the order of storing).
     `state`: processed; pending (not processed, tries left); failed (not processed, none left).
