@@ -211,6 +211,32 @@ def _shifted(reference: datetime, count: int, unit: str) -> Interval:
     return _year(reference, reference.year + count * (10 if unit == "decade" else 1))
 
 
+def day_ago(count: str, unit: str, reference: datetime) -> datetime | None:
+    """Return the midnight of the day that lies so many units back: of "two", "year" the same day two years ago.
+
+    Parameters
+    ----------
+    count, unit
+        A number as digits or as a word up to twelve; "day", "week", "month", "year" or "decade".
+    reference
+        The moment that is counted from.
+
+    Returns
+    -------
+    datetime or None
+        None before the year 1. On a day that its month lacks, the last one of the month.
+    """
+    number = _count(count)
+    if unit in ("day", "week"):
+        return _midnight(reference) - timedelta(days=number * (7 if unit == "week" else 1))
+    try:
+        back = number * {"month": 1, "year": 12, "decade": 120}[unit]
+        begin, after, _ = _month(reference, reference.year, reference.month - back)
+    except ValueError:
+        return None
+    return min(begin + timedelta(days=reference.day - 1), after - timedelta(days=1))
+
+
 def _absolute(match: re.Match[str], reference: datetime, future: bool, kind: str) -> Interval:
     month, day, year = (match[f"{kind}_{part}"] for part in "mdy")
     number = int(month) if month.isdigit() else _month_number(month)

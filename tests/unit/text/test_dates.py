@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from graphmem.errors import InvalidInput
-from graphmem.text.dates import DateSpan, find_dates, written
+from graphmem.text.dates import DateSpan, day_ago, find_dates, written
 
 MONDAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 
@@ -141,3 +141,28 @@ def test_a_long_text_without_dates_is_read_in_linear_time() -> None:
 def test_a_date_is_written_so_that_it_needs_no_context(text: str, words: str) -> None:
     span = only(text)
     assert written(span.begin, span.grain) == words
+
+
+@pytest.mark.parametrize(
+    ("count", "unit", "day"),
+    [
+        ("two", "year", "2021-05-08"),
+        ("6", "month", "2022-11-08"),
+        ("a", "decade", "2013-05-08"),
+        ("three", "week", "2023-04-17"),
+        ("ten", "day", "2023-04-28"),
+    ],
+)
+def test_a_duration_is_counted_back_to_the_day(count: str, unit: str, day: str) -> None:
+    begin = day_ago(count, unit, MONDAY)
+    assert begin is not None
+    assert begin.date().isoformat() == day
+
+
+def test_a_day_that_its_month_lacks_is_the_last_of_the_month() -> None:
+    begin = day_ago("one", "month", datetime(2023, 3, 31, tzinfo=UTC))
+    assert begin == datetime(2023, 2, 28, tzinfo=UTC)
+
+
+def test_before_the_year_one_there_is_no_day() -> None:
+    assert day_ago("999", "decade", MONDAY) is None

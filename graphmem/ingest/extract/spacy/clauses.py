@@ -222,6 +222,9 @@ def _standing(verb: Token) -> float | None:
         ):
             return None
         if token.dep_ == "ccomp" and token.i > head.i:
+            if any(c.lower_ == "so" for c in head.children):
+                token = head
+                continue  # "so slow that we moved": told as a result
             if head.lemma_ not in words.REPORTING or negation(head) or _unreal(head):
                 return None
             limit = min(limit, 0.5)

@@ -31,7 +31,10 @@ def homes(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
     lives = lemma in ("live", "reside") and (is_state(clause) or clause.ended or clause.began) and not clause.stance
     moves = lemma in words.MOVING and (clause.past or period.ahead) and not objects_of(verb, "dobj")
     settles = lemma == "settle" and clause.past
-    for word, noun in _ways(verb):
+    ways = list(_ways(verb))
+    if lives:  # "in a small house in Denver", "with Ida in Denver"
+        ways += [(w, inner) for _, noun in ways for w, inner in prepositions(noun) if w == "in"]
+    for word, noun in ways:
         if (lives and word in ("in", "at", "of")) or (settles and word == "in"):
             yield from (Statement("lives_in", t, explicit=True) for t in _towns(noun, names, sure=not settles))
         elif moves and word == "to":

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from spacy.tokens import Token
 
 _GUESSED_OWNER = 0.4
+_GUESSED_TOOL = 0.6
 
 
 def well_known(clause: Clause, subject: End, names: Names, period: Period) -> Iterator[Statement]:
@@ -141,7 +142,12 @@ def _choice(clause: Clause, names: Names) -> Iterator[Statement]:
     if lemma in words.SWITCHING and clause.past and not clause.passive:
         after += [("to", end) for t in objects_of(verb, "xcomp") if is_bare(t) for end in names.word(t)]
         for word, end in after:
-            if word in ("from", "to") and end.kind not in ("person", "location"):
+            if word in ("from", "to") and end.label == "PERSON" and lemma == "switch":
+                tool = End(end.name, "technology", named=True, certainty=min(end.certainty, _GUESSED_TOOL))
+                yield Statement(
+                    "uses", tool, ended=word == "from", explicit=True
+                )  # an unknown name: nobody switches to Ida
+            elif word in ("from", "to") and end.kind not in ("person", "location"):
                 yield Statement("uses", end, ended=word == "from", explicit=True)
     if lemma == "replace" and clause.past and not clause.passive and any(w in ("with", "by") for w, _ in after):
         yield from (Statement("uses", e, ended=True, explicit=True) for e in objects)

@@ -34,6 +34,7 @@ _GREETING = (
     r"sounds (?:great|good)|sweet|amazing|absolutely|definitely|exactly|totally|no worries|no problem|good (?:morning|"
     r"evening|to (?:see|hear from) you)|bye|man|dude|totally agree|i (?:totally |completely )?agree"
 )
+_TAG = re.compile(r",? (?:can|would) you believe (?:it|that|this)\s*\?", re.IGNORECASE)  # asks nothing
 _DASH = re.compile(r"\s+[-–—]+\s+|—|\s*\.{3,}\s*|…")
 # "Lost my job": the parser takes these for nouns or orders
 _NO_SUBJECT = re.compile(
@@ -86,7 +87,7 @@ def prose(text: str, participants: Iterable[str] = (), *, message: bool = True) 
     opening = re.compile(rf"(?:(?:{_GREETING}|{called})(?!\w)[,!.;\s]*)+", re.IGNORECASE)
     closing = re.compile(rf",\s*(?i:{called})(?=\s*[.!?]*$)")
     kept: list[str] = []
-    for part in _BETWEEN.split(_JOINED.sub(_begin, _DASH.sub(" - ", text))):
+    for part in _BETWEEN.split(_JOINED.sub(_begin, _DASH.sub(" - ", _TAG.sub(".", text)))):
         body = re.sub(r"\s+", " ", part).strip()
         body = closing.sub("", _without_opening(opening, body))
         if body.endswith("?") and not _NAMED.search(body):

@@ -56,9 +56,7 @@ def sentence(clause: Clause, subject: End, names: Names, dates: Dates) -> str:
     if (head and head.i > clause.chain[0].i) or (clause.subjects and not any(t.i in inside for t in tokens)):
         body = [t for t in tokens if t.i not in inside]
         front = []
-    body = [
-        t for t in body if t.lower_ != "i" or (t.head in clause.chain and t.dep_ not in SUBJECTS)
-    ]  # a joined subject
+    body = [t for t in body if t.lower_ != "i" or (t.head in clause.chain and t.dep_ not in SUBJECTS)]
     while body and (body[0].pos_ in ("ADV", "PUNCT", "CCONJ", "INTJ") and body[0].lower_ not in words.NEGATORS):
         body.pop(0)  # "So," and "Well,"
     finite = _finite(body, clause)
@@ -180,6 +178,8 @@ def _agreeing(token: Token, subject: End) -> str:
             if token.text not in ("'s", "'re", "'ve")
             else {"'s": "is", "'re": "are", "'ve": "have"}[token.text]
         )
+    if word == "'s" and token.i + 1 < len(token.doc) and token.nbor().lower_ == "been":
+        return "has"
     if word in ("'ll", "will"):
         return "will"
     if word in ("'d", "would") or token.tag_ == "MD":

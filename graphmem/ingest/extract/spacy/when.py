@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 from graphmem.ingest.extract.spacy.clauses import Clause
 from graphmem.ingest.extract.spacy.render import Dates
 from graphmem.ingest.extract.spacy.tree import governor
-from graphmem.text.dates import DateSpan, find_dates
+from graphmem.text.dates import DateSpan, day_ago, find_dates
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
 
 _DURATION = re.compile(
     r"\bfor (?:the (?:last|past) )?(?:about |around |almost |over )?"
-    r"((?:\d{1,3}|an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve) "
-    r"(?:day|week|month|year|decade)s?)\b(?! old)"
+    r"(\d{1,3}|an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve) "
+    r"(day|week|month|year|decade)s?\b(?! old)"
 )
 
 
@@ -129,5 +129,4 @@ def _lead(token: Token) -> tuple[str, bool]:
 def _duration(clause: Clause, reference: datetime) -> datetime | None:
     """Return when a state began that has lasted "for three years"."""
     match = _DURATION.search(clause.verb.sent.text.lower())
-    spans = find_dates(f"{match[1]} ago", reference) if match else []
-    return spans[0].begin if spans else None
+    return day_ago(match[1], match[2], reference) if match else None
