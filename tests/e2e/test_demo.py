@@ -50,9 +50,9 @@ def test_the_demo_answers_with_sources_shows_a_history_and_leaves_nothing_behind
 
     assert ran.returncode == 0, ran.stderr
     assert ran.stderr == ""
-    assert "Mara works at Orchard Energy." in ran.stdout
-    assert "Mara, 2026-04-03: “I live in Gothenburg" in ran.stdout
-    assert "2025-10-19  until 2026-04-03  Brightwater Labs" in ran.stdout
+    assert "Mara started at Orchard Energy on 16 February 2026." in ran.stdout
+    assert "Mara, 2026-02-20: “So... I've got a job!" in ran.stdout
+    assert "2025-07-01  until 2026-02-16  Brightwater Labs" in ran.stdout
     assert "## Known facts" in ran.stdout
     assert "graphmem ingest chat.jsonl" in ran.stdout
     assert max(map(len, ran.stdout.splitlines())) <= 80

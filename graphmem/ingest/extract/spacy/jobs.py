@@ -113,6 +113,8 @@ def _beginning(clause: Clause, subject: End, names: Names, period: Period) -> It
         for word, noun in prepositions(verb):
             if word in ("at", "with") and noun.lower_ not in words.GROUPS | words.WORKPLACES:
                 for end in _workplaces(noun, names, "at" if word == "at" else "join"):
+                    if not role and end.label in ("GPE", "LOC", "FAC"):
+                        continue  # "we started at Paris"
                     yield Statement("works_at", end, explicit=True, certainty=sure)
 
 
