@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _UNCOUNTED = 10_000  # recalls whose counts may wait to be written
+_COUNTED_TOGETHER = 0.2  # seconds that a count waits for others, so that they share a transaction
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0  # seconds between looks at an empty queue
 
 
@@ -64,6 +66,7 @@ class Engine:
         self._counting = BackgroundJob("graphmem-count", self._count)
         self._uncounted: deque[tuple[tuple[Scope, ...], list[str]]] = deque(maxlen=_UNCOUNTED)
         self._pause = _FIRST_PAUSE
+        self._count_at = 0.0
         self._closed = False
         self._close_lock = threading.Lock()
 
@@ -129,20 +132,34 @@ class Engine:
         return self._pause
 
     def count_retrievals(self, scopes: tuple[Scope, ...], edge_ids: list[str]) -> None:
-        """Count returned facts, behind the caller's back."""
+        """Count returned facts, behind the caller's back; those of a moment are written together."""
         if edge_ids:
+            if not self._uncounted:
+                self._count_at = time.monotonic() + _COUNTED_TOGETHER
             self._uncounted.append((scopes, edge_ids))
             self._counting.wake()
 
     def _count(self) -> float | None:
-        while self._uncounted:
-            scopes, edge_ids = self._uncounted[0]
-            try:
-                self.backend.record_retrievals(scopes, edge_ids, utc_now())
-            except StoreReadOnly:
-                _log.debug("retrievals are not counted: the store is read-only")
-            self._uncounted.popleft()
+        if self._uncounted and (early := self._count_at - time.monotonic()) > 0:
+            return early
+        self._write_counts()
         return None
+
+    def _write_counts(self) -> None:
+        batch = [self._uncounted.popleft() for _ in range(len(self._uncounted))]
+
+        def write() -> None:
+            for scopes, edge_ids in batch:
+                self.backend.record_retrievals(scopes, edge_ids, utc_now())
+
+        try:
+            if batch:
+                self.backend.atomic(write)
+        except StoreReadOnly:
+            _log.debug("retrievals are not counted: the store is read-only")
+        except BaseException:
+            self._uncounted.extendleft(reversed(batch))
+            raise
 
     def background_errors(self) -> Sequence[str]:
         """Return the errors of background work that still goes on failing."""
@@ -173,7 +190,7 @@ class Engine:
             self._extraction.stop(timeout=self.settings.extraction_timeout * 2)
         self._counting.stop()
         try:
-            self._count()
+            self._write_counts()
             if self._queue is not None:
                 self._queue.close()
         except BackendUnavailable as error:

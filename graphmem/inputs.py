@@ -9,7 +9,7 @@ from typing import Any, cast
 from pydantic import Field
 
 from graphmem.errors import InvalidInput
-from graphmem.models import Confidence, Episode, Model, Properties, Scope, Text, UTCDateTime, utc_now
+from graphmem.models import Confidence, Episode, Model, Properties, Scalar, Scope, Text, UTCDateTime, utc_now
 
 INJECTION_FLAG = "has_injection_flags"
 
@@ -122,7 +122,7 @@ class Triple(Model):
     valid_from: UTCDateTime | None = None
     valid_to: UTCDateTime | None = None
     source: Text | None = None
-    metadata: Properties = {}
+    metadata: Properties = Field(default_factory=dict[str, Scalar])  # pydantic copies a default value, slowly
 
     @classmethod
     def of(cls, value: TripleLike) -> Triple:
