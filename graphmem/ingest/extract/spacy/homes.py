@@ -63,11 +63,16 @@ def _towns(noun: Token, names: Names, *, sure: bool) -> Iterator[End]:
             yield End(end.name, "location", named=True, certainty=min(end.certainty, 0.7), label="GPE")
         elif sure and capital and end.label in ("", "ORG", "FAC", "NORP"):
             yield End(end.name, "location", named=True, certainty=end.certainty, label="GPE")
-        elif noun.tag_ == "NNP" and _written_small(noun) and not any(noun.children):
-            name = end.name.title()
-            yield End(name, "location", named=True, certainty=min(end.certainty, 0.7), label="GPE")
+        elif _is_small_name(noun, sure=sure):
+            yield End(end.name.title(), "location", named=True, certainty=min(end.certainty, 0.6), label="GPE")
 
 
-def _written_small(noun: Token) -> bool:
-    """Tell whether a whole message is written without capitals, so that a small town is still a town."""
+def _is_small_name(noun: Token, *, sure: bool) -> bool:
+    """Tell whether a word of a message without any capitals can be a town.
+
+    A thing to live in has an article ("in a flat"), a state of mind none: those are known by name.
+    """
+    tagged = noun.tag_ == "NNP" or (sure and noun.tag_ == "NN" and noun.lower_ not in words.LIVED_IN)
+    if not tagged or any(noun.children):
+        return False
     return noun.doc.text.islower() or not any(t.text[:1].isupper() for t in noun.doc if t.text != "I")

@@ -142,7 +142,7 @@ def _choice(clause: Clause, names: Names) -> Iterator[Statement]:
     if lemma in words.SWITCHING and clause.past and not clause.passive:
         after += [("to", end) for t in objects_of(verb, "xcomp") if is_bare(t) for end in names.word(t)]
         for word, end in after:
-            if word in ("from", "to") and end.label == "PERSON" and lemma == "switch":
+            if word in ("from", "to") and end.label in ("PERSON", "GPE") and lemma == "switch":
                 tool = End(end.name, "technology", named=True, certainty=min(end.certainty, _GUESSED_TOOL))
                 yield Statement(
                     "uses", tool, ended=word == "from", explicit=True

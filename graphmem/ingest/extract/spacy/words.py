@@ -213,6 +213,12 @@ JOBLESS_VERBS = _words("quit leave lose resign want need apply get look hope see
 GETS = _words("get gets getting got gotten")
 GETTING = _words("get land start take accept find begin")
 HIRING = _words("hire employ recruit")
+LIVED_IN = _words(
+    "peace fear poverty hope harmony sin luxury exile town college university denial pain isolation darkness silence "
+    "solitude comfort captivity squalor misery style freedom chaos doubt terror shame school suburbia campus nature "
+    "uncertainty danger gratitude housing accommodation bed heaven hell paradise city downtown there here"
+)
+"""Bare nouns that one lives in and that are no towns."""
 MOVING = _words("move relocate emigrate immigrate")
 SWITCHING = _words("switch migrate convert")
 DROPPING = _words("drop ditch abandon swap")
