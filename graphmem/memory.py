@@ -511,7 +511,8 @@ class GraphMemory:
 
     def _ids(self, scopes: Sequence[Scope], name: str) -> tuple[str, ...]:
         key = canonical(name)
-        return tuple(e.id for s in scopes for _, e in self._engine.backend.resolve_names(s, [key]))
+        found = (e.id for s in scopes for _, e in self._engine.backend.resolve_names(s, [key]))
+        return tuple(dict.fromkeys(found))
 
 
 def _to_scope(scope: Scope | str) -> Scope:

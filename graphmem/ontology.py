@@ -95,7 +95,9 @@ _TYPED = {
     EdgeType.CO_OCCURRENCE: "co_occurs_with",
 }
 
-SHORT_NAMES = frozenset("c r d c# f# go js ts vi ai ml ui ux os qa hr us uk eu un la ny sf dc nz 3m hp lg gm bp".split())
+SHORT_NAMES = frozenset(
+    "c r d c# f# go js ts vi ai ml ui ux os qa hr us uk eu un la ny sf dc nz 3m hp lg gm bp".split()
+)
 """Names of one or two characters that are names."""
 
 

@@ -72,8 +72,8 @@ class Fact(Model):
     properties: Properties = {}
     score: float | None = None
     hop: int | None = None
-    seed: str | None = Field(None, description="name of the seed that it was reached from")
-    path: tuple[str, ...] = Field((), description="names from the seed to the nearer end, the seed first")
+    seed: str | None = Field(default=None, description="name of the seed that it was reached from")
+    path: tuple[str, ...] = Field(default=(), description="names from the seed to the nearer end, the seed first")
     parts: ScoreParts | None = None
 
     def __str__(self) -> str:

@@ -15,6 +15,9 @@ from graphmem.ontology import Ontology
 from graphmem.protocols import EntityStore
 from graphmem.text.normalise import require_name
 
+TYPE_STATED = "type_stated"
+"""Property that is False on entities of which nobody has told the type: the first who does gives it."""
+
 
 @dataclass(frozen=True, slots=True)
 class NamedThing:
@@ -106,7 +109,7 @@ class Resolver:
             others = (e for kind, e in sorted(by_type.items()) if kind != "concept")
             found = by_type.get(usual) or next(others, None) or by_type.get("concept")
         else:
-            found = by_type.get(thing.entity_type)
+            found = by_type.get(thing.entity_type) or self._typed(by_type, thing.entity_type)
         if found is None:
             entity = self._create(thing, seen_at)
         else:
@@ -114,13 +117,28 @@ class Resolver:
         by_type[entity.entity_type] = entity
         return entity
 
+    def _typed(self, by_type: dict[str, Entity], entity_type: str) -> Entity | None:
+        """Give its type to an entity that only triples without types have named so far, if there is one."""
+        untyped = by_type.get("concept")
+        if untyped is None or untyped.properties.get(TYPE_STATED, True):
+            return None
+        del by_type["concept"]
+        properties = {key: value for key, value in untyped.properties.items() if key != TYPE_STATED}
+        entity = self._touched.get(untyped.id, untyped).changed(entity_type=entity_type, properties=properties)
+        self._touched[entity.id] = entity
+        self._aliases.append(Alias(alias=entity.canonical_name, entity_type=entity_type, entity_id=entity.id))
+        return entity
+
     def _create(self, thing: NamedThing, seen_at: datetime) -> Entity:
+        kind = thing.entity_type or self._usual.get(thing.canonical)
         properties: Properties = {"declared_type": thing.declared_type} if thing.declared_type else {}
+        if kind is None:
+            properties = {TYPE_STATED: False}
         entity = Entity(
             scope=self._scope,
             name=thing.display,
             canonical_name=thing.canonical,
-            entity_type=thing.entity_type or self._usual.get(thing.canonical, "concept"),
+            entity_type=kind or "concept",
             summary=thing.summary,
             properties=properties,
             confidence=thing.confidence,

@@ -26,7 +26,7 @@ class Scripted:
 
     def _one(self, text: str) -> Extraction:
         stated = [[part.strip() for part in line.split("|")] for line in text.splitlines()]
-        return Extraction(edges=tuple(ExtractedEdge(*parts) for parts in stated if len(parts) == 3))
+        return Extraction(edges=tuple(ExtractedEdge(p[0], p[1], p[2]) for p in stated if len(p) == 3))
 
 
 @pytest.fixture
@@ -34,7 +34,8 @@ def open_memory(store_url: str) -> Iterator[Open]:
     opened: list[GraphMemory] = []
 
     def open_it(**options: Any) -> GraphMemory:
-        memory = GraphMemory.open(store_url, **{"extractor": Scripted(), **options})
+        options.setdefault("extractor", Scripted())
+        memory = GraphMemory.open(store_url, **options)
         opened.append(memory)
         return memory
 
@@ -179,6 +180,17 @@ def test_a_bad_triple_stores_nothing_of_its_batch(open_memory: Open) -> None:
     with pytest.raises(InvalidInput, match="entity name"):
         memory.add_facts([("Maya", "knows", "Ann"), ("Maya", "knows", "!")])
     assert memory.stats().edges == 0
+
+
+def test_a_name_of_untyped_triples_gets_its_type_from_the_first_who_states_one(open_memory: Open) -> None:
+    memory = open_memory()
+    memory.add_facts([("Maya", "enjoys", "chess")])
+    memory.add_facts([Triple(subject="maya", relation="knows", object="Ann", subject_type="person")])
+    assert [(e.entity_type, e.properties) for e in memory.entities("maya")] == [("person", {})]
+    memory.add_facts([Triple(subject="Maya", relation="is in", object="Asia", subject_type="concept")])
+    assert {e.entity_type for e in memory.entities("maya")} == {"person", "concept"}
+    memory.add_facts([("Maya", "likes", "tea")])
+    assert {f.target for f in memory.facts("Maya")} == {"chess", "Ann", "Asia", "tea"}
 
 
 def test_a_fact_that_changed_is_told_as_it_is_now_and_as_it_was(open_memory: Open) -> None:

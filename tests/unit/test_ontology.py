@@ -53,7 +53,8 @@ def test_synonyms_are_words_to_ask_by() -> None:
 def test_a_file_adds_to_the_defaults(tmp_path: Path) -> None:
     path = tmp_path / "ontology.toml"
     path.write_text(
-        'entity_types = ["Animal"]\nsingle_valued = ["reports to"]\nshort_names = ["Bo"]\n[synonyms]\nowns = "has pet"\n'
+        'entity_types = ["Animal"]\nsingle_valued = ["reports to"]\nshort_names = ["Bo"]\n'
+        '[synonyms]\nowns = "has pet"\n'
     )
     ontology = Ontology.load(path)
     assert ontology.entity_type("animal") == ("animal", None)

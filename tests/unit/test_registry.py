@@ -21,7 +21,7 @@ def test_a_url_opens_its_backend() -> None:
 
 @pytest.mark.parametrize("url", ["", "memory.db", "/tmp/x.db", "://", "SQLITE:///x.db"])
 def test_what_is_no_url_is_refused_with_an_example(url: str) -> None:
-    with pytest.raises(InvalidInput, match="sqlite:///memory.db"):
+    with pytest.raises(InvalidInput, match=r"sqlite:///memory\.db"):
         open_backend(url)
 
 

@@ -6,6 +6,7 @@ import os
 import socket
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -48,7 +49,7 @@ def backend() -> Iterator[GraphBackend]:
     store.close()
 
 
-def store(backend: GraphBackend, *texts: str, **fields: object) -> list[str]:
+def store(backend: GraphBackend, *texts: str, **fields: Any) -> list[str]:
     episodes = [Episode(scope=SCOPE, text=text, **fields) for text in texts]
     return [i for i, _ in backend.add_episodes(SCOPE, episodes)]
 

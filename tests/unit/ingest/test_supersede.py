@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 from graphmem.ingest.supersede import FactLedger
 from graphmem.models import Edge, EdgeType, Scope
@@ -15,7 +16,7 @@ def year(y: int) -> datetime:
     return datetime(y, 1, 1, tzinfo=UTC)
 
 
-def fact(target: str, since: int, until: int | None = None, *, relation: str = "works_at", **fields: object) -> Edge:
+def fact(target: str, since: int, until: int | None = None, *, relation: str = "works_at", **fields: Any) -> Edge:
     return Edge(
         scope=Scope(),
         source_id="maya",
