@@ -7,6 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 from graphmem.background import BackgroundJob
@@ -110,10 +111,8 @@ class Engine:
     def _resume(self) -> None:
         if self._queue is None:
             return
-        try:
+        with suppress(StoreReadOnly):
             self._queue.release_dead()
-        except StoreReadOnly:
-            return
         self.wake()
 
     def wake(self) -> None:
@@ -123,7 +122,10 @@ class Engine:
 
     def _extract(self) -> float | None:
         assert self._queue is not None
-        done = self._queue.process(self.extract_batch)
+        try:
+            done = self._queue.process(self.extract_batch)
+        except StoreReadOnly:
+            return None  # whoever may write to it will extract
         if done.claimed:
             self._pause = _FIRST_PAUSE
             return 0.0
@@ -193,6 +195,8 @@ class Engine:
             self._write_counts()
             if self._queue is not None:
                 self._queue.close()
+        except StoreReadOnly:
+            pass  # then there is nothing to count or to give back
         except BackendUnavailable as error:
             _log.warning("closing: %s", error)
         finally:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from graphmem import AsOf, Document, GraphMemory, InvalidInput, Scope, Triple, Turn
+from graphmem import AsOf, Document, GraphMemory, InvalidInput, Scope, StoreReadOnly, Triple, Turn
 from graphmem.protocols import ExtractedEdge, Extraction, ExtractionRequest
+from graphmem.registry import open_backend
 
 Open = Callable[..., GraphMemory]
 
@@ -306,6 +308,28 @@ def test_a_naive_time_is_refused_with_advice(open_memory: Open) -> None:
         memory.remember("hello", occurred_at=datetime(2026, 1, 1))  # noqa: DTZ001
     with pytest.raises(InvalidInput, match="time zone"):
         memory.recall("hello", as_of="2026-01-01T10:00:00")
+
+
+def test_a_store_that_can_only_be_read_answers_without_trouble_behind(
+    open_memory: Open, store_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    open_memory().add_facts([("Maya", "knows", "Ann")])
+    backend = open_backend(store_url)
+    refused = threading.Event()
+
+    def refuse(*_: object, **__: object) -> None:
+        refused.set()
+        raise StoreReadOnly("can be read but not written")
+
+    for write in ("claim_episodes", "release_claims", "record_retrievals"):
+        monkeypatch.setattr(type(backend), write, refuse)
+    backend.close()
+    reader = open_memory()
+    assert refused.wait(5)
+    assert len(reader.recall("Maya")) == 1
+    assert reader.stats().background == ()
+    reader.close()
+    assert caplog.records == []
 
 
 def test_closing_twice_is_no_error(open_memory: Open) -> None:
