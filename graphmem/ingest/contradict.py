@@ -68,7 +68,7 @@ class ContradictionCheck:
 
 def _sentence(statement: Statement) -> str:
     words = (statement.source.display, statement.relation.replace("_", " "), statement.target.display)
-    return statement.stated.fact or " ".join(words)
+    return statement.fact or " ".join(words)
 
 
 def _nearest(fact: str, known: Sequence[Edge]) -> list[Edge]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from graphmem.models import Alias, Entity, Properties, Scope
+from graphmem.models import Alias, Entity, Properties, Scope, new_id
 from graphmem.ontology import Ontology
 from graphmem.protocols import EntityStore
 from graphmem.text.normalise import require_name
@@ -134,7 +134,8 @@ class Resolver:
         properties: Properties = {"declared_type": thing.declared_type} if thing.declared_type else {}
         if kind is None:
             properties = {TYPE_STATED: False}
-        entity = Entity(
+        entity = Entity.trusted(  # all of it is cleaned: `NamedThing.of`
+            id=new_id(),
             scope=self._scope,
             name=thing.display,
             canonical_name=thing.canonical,
@@ -148,7 +149,9 @@ class Resolver:
         )
         self._touched[entity.id] = entity
         self._new.add(entity.id)
-        self._aliases.append(Alias(alias=entity.canonical_name, entity_type=entity.entity_type, entity_id=entity.id))
+        self._aliases.append(
+            Alias.trusted(alias=entity.canonical_name, entity_type=entity.entity_type, entity_id=entity.id)
+        )
         return entity
 
     def _see_again(self, entity: Entity, thing: NamedThing, seen_at: datetime) -> Entity:

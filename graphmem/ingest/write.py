@@ -22,6 +22,7 @@ from graphmem.models import (
     Outcome,
     Properties,
     Scope,
+    new_id,
     utc_now,
 )
 from graphmem.ontology import Ontology
@@ -37,6 +38,7 @@ class Statement:
     target: NamedThing
     relation: str
     edge_type: EdgeType
+    fact: str
     stated: ExtractedEdge
     properties: Properties = field(default_factory=dict[str, "str | int | float | bool | None"])
 
@@ -159,7 +161,8 @@ def statement_of(
     target = end(edge.target, edge.target_type, target_type)
     if (source.canonical, source.entity_type) == (target.canonical, target.entity_type):
         raise InvalidInput(f"self-loop: {edge.source!r} {relation} itself")
-    return Statement(source, target, relation, ontology.edge_type(edge.edge_type, relation), edge, properties or {})
+    kind, fact = ontology.edge_type(edge.edge_type, relation), fact_text(edge.fact)
+    return Statement(source, target, relation, kind, fact, edge, properties or {})
 
 
 def _clamped(confidence: float) -> float:
@@ -275,7 +278,7 @@ class Writer:
                 thing = replace(thing, summary=self._redacted(thing.summary, thing))
             entity = resolver.resolve(thing, seen_at)
             if (pair := (entity.id, episode.id)) not in mentions:
-                mentions[pair] = Mention(
+                mentions[pair] = Mention.trusted(
                     entity_id=entity.id,
                     episode_id=episode.id,
                     surface=thing.display,
@@ -297,7 +300,8 @@ class Writer:
             if stated.valid_to is not None and stated.valid_to < begin and not stated.ended:
                 written.dropped["valid_to before valid_from"] += 1
                 continue
-            edge = Edge(
+            edge = Edge.trusted(  # all of it is cleaned: `statement_of`
+                id=new_id(),
                 scope=scope,
                 source_id=source.id,
                 target_id=target.id,
@@ -315,7 +319,9 @@ class Writer:
         return facts
 
     def _redacted(self, text: str, *about: NamedThing) -> str:
-        return text if self._redactor is None else self._redactor.redact(text, {thing.canonical for thing in about})
+        if self._redactor is None:
+            return text
+        return fact_text(self._redactor.redact(text, {thing.canonical for thing in about}))
 
     def _known(self, scope: Scope, facts: Sequence[_Fact], resolver: Resolver) -> Iterable[Edge]:
         """Read the versions that the facts may touch; those of new entities can't exist."""
@@ -364,7 +370,7 @@ class _Fact:
 
 def _sentence(statement: Statement, source: Entity, target: Entity) -> str:
     words = f"{source.name} {statement.relation.replace('_', ' ')} {target.name}"
-    return fact_text(statement.stated.fact) or fact_text(words)
+    return statement.fact or fact_text(words)
 
 
 def _keys(edge: Edge) -> list[EdgeKey]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import cache
 from typing import Annotated, Any, Self
 
 import uuid_utils
@@ -84,6 +85,30 @@ class Model(BaseModel):
     def changed(self, **updates: Any) -> Self:
         """Return a copy with some fields replaced; the new values are taken as they are."""
         return self.model_copy(update=updates)
+
+    @classmethod
+    def trusted(cls, **values: Any) -> Self:
+        """Return a model of values that were validated before: ten times as fast, for hot paths.
+
+        Every field has to be given but those whose default is a constant.
+        """
+        made = cls.__new__(cls)
+        fill = object.__setattr__  # the model is frozen
+        fill(made, "__dict__", {**_constants(cls), **values})
+        fill(made, "__pydantic_fields_set__", set(values))
+        fill(made, "__pydantic_extra__", None)
+        fill(made, "__pydantic_private__", None)
+        return made
+
+
+@cache
+def _constants(model: type[BaseModel]) -> Mapping[str, Any]:
+    fields = model.model_fields.items()
+    return {
+        name: field.default
+        for name, field in fields
+        if not field.is_required() and field.default_factory is None and not isinstance(field.default, dict)
+    }
 
 
 def _explain(model: str, error: ValidationError) -> str:

@@ -33,8 +33,7 @@ def render_context(
     """
     lines = [HEADER]
     used = count_tokens(HEADER)
-    for fact in facts:
-        line = render_fact(fact)
+    for line in dict.fromkeys(render_fact(fact) for fact in facts):  # one clause may state several facts
         cost = count_tokens("\n" + line)
         if used + cost > budget_tokens:
             break

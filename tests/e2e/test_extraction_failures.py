@@ -111,6 +111,15 @@ HOSTILE = {
     "no number as confidence": Extraction(
         edges=(ExtractedEdge("Ann Lee", "knows", "Bob Miller", confidence="high"),)  # pyright: ignore[reportArgumentType]
     ),
+    "None as fact": Extraction(
+        edges=(ExtractedEdge("Ann Lee", "knows", "Bob Miller", fact=None),)  # pyright: ignore[reportArgumentType]
+    ),
+    "text as valid_from": Extraction(
+        edges=(ExtractedEdge("Ann Lee", "knows", "Bob Miller", valid_from="2026"),)  # pyright: ignore[reportArgumentType]
+    ),
+    "text as summary and confidence": Extraction(
+        entities=(ExtractedEntity("Ann Lee", summary=None, confidence="1"),)  # pyright: ignore[reportArgumentType]
+    ),
     "None as name": Extraction(entities=(ExtractedEntity(None),)),  # pyright: ignore[reportArgumentType]
     "None in place of an extraction": None,
     "an unknown edge type": Extraction(edges=(ExtractedEdge("Ann Lee", "knows", "Bob Miller", edge_type="Semantic"),)),

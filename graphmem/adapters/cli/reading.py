@@ -183,8 +183,13 @@ def _show_versions(
         if len(found) == limit:
             session.out.note(f"the first {limit}; --limit shows more")
     if not found:
+        from graphmem.text.normalise import canonical
+
         near = [entity.name for entity in memory.entities(name, limit=5)]
-        hint = f"; names like it: {', '.join(near)}" if near else ""
+        known = any(canonical(entity) == canonical(name) for entity in near)
+        hint = (
+            " that fits; it is known by other facts" if known else f"; names like it: {', '.join(near)}" if near else ""
+        )
         session.nothing(_why_nothing(memory, f"nothing found about {name!r}{hint}"))
 
 

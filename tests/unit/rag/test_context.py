@@ -54,6 +54,10 @@ def test_the_best_facts_come_first() -> None:
     assert "first" in block
 
 
+def test_facts_of_one_sentence_are_one_line() -> None:
+    assert render_context([fact("A and B"), fact("A and B")], 1000).count("A and B") == 1
+
+
 def test_the_block_is_empty_when_there_is_nothing() -> None:
     assert render_context([], 1000) == ""
 
