@@ -4,17 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from pydantic import Field
 
 from graphmem.errors import InvalidInput
-from graphmem.models import Confidence, Episode, Model, Properties, Scalar, Scope, Text, UTCDateTime, utc_now
+from graphmem.models import (
+    Confidence,
+    Episode,
+    EpisodeSource,
+    Model,
+    Properties,
+    Scalar,
+    Scope,
+    Text,
+    UTCDateTime,
+    utc_now,
+)
 
 INJECTION_FLAG = "has_injection_flags"
 
 
-class Turn(Model):
+class _Item(Model):
+    """What turns and documents share."""
+
+    episode_source: ClassVar[EpisodeSource]
+
+    text: Text = Field(min_length=1)
+    occurred_at: UTCDateTime | None = None
+    external_id: Text | None = None
+    metadata: Properties = {}
+    has_injection_flags: bool = False
+
+    def to_episode(self, scope: Scope) -> Episode:
+        """Return the episode that is stored for this item."""
+        now = utc_now()
+        fields = {name: getattr(self, name) for name in type(self).model_fields if name != INJECTION_FLAG}
+        fields["occurred_at"] = self.occurred_at or now
+        if self.has_injection_flags:
+            fields["metadata"] = {**self.metadata, INJECTION_FLAG: True}
+        return Episode(scope=scope, source=self.episode_source, recorded_at=now, **fields)
+
+
+class Turn(_Item):
     """One message of a conversation.
 
     Parameters
@@ -37,55 +69,27 @@ class Turn(Model):
         True if the caller's own detector distrusts it: it is stored but not extracted.
     """
 
-    text: Text = Field(min_length=1)
+    episode_source = "message"
+
     speaker: Text | None = None
     role: Text | None = None
     session_id: Text | None = None
-    occurred_at: UTCDateTime | None = None
-    external_id: Text | None = None
-    metadata: Properties = {}
-    has_injection_flags: bool = False
-
-    def to_episode(self, scope: Scope) -> Episode:
-        """Return the episode that is stored for this turn."""
-        now = utc_now()
-        return Episode(
-            scope=scope,
-            source="message",
-            text=self.text,
-            session_id=self.session_id,
-            role=self.role,
-            speaker=self.speaker,
-            occurred_at=self.occurred_at or now,
-            recorded_at=now,
-            metadata={**self.metadata, INJECTION_FLAG: True} if self.has_injection_flags else self.metadata,
-            external_id=self.external_id,
-        )
 
 
-class Document(Model):
-    """A passage of text: a file, a page, a note. Split long ones before: `graphmem ingest` does."""
+class Document(_Item):
+    """A passage of text: a file, a page, a note. Split long ones before: `graphmem ingest` does.
 
-    text: Text = Field(min_length=1)
+    Parameters
+    ----------
+    text, occurred_at, external_id, metadata, has_injection_flags
+        As in `Turn`.
+    title
+        What it is called; "he", "she" or "it" at its beginning may mean that.
+    """
+
+    episode_source = "document"
+
     title: Text | None = None
-    occurred_at: UTCDateTime | None = None
-    external_id: Text | None = None
-    metadata: Properties = {}
-    has_injection_flags: bool = False
-
-    def to_episode(self, scope: Scope) -> Episode:
-        """Return the episode that is stored for this document."""
-        now = utc_now()
-        return Episode(
-            scope=scope,
-            source="document",
-            text=self.text,
-            title=self.title,
-            occurred_at=self.occurred_at or now,
-            recorded_at=now,
-            metadata={**self.metadata, INJECTION_FLAG: True} if self.has_injection_flags else self.metadata,
-            external_id=self.external_id,
-        )
 
 
 class Triple(Model):
