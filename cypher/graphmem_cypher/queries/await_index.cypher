@@ -1,0 +1,2 @@
+// Wait until an index is online.
+CALL db.awaitIndex($name, $seconds)
