@@ -9,6 +9,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.neo4j_server import empty_neo4j_url, neo4j_url, start_neo4j
+
+__all__ = ["empty_neo4j_url", "neo4j_url", "start_neo4j"]
+
 ROOT = Path(__file__).parents[1]
 SOAK = os.environ.get("GRAPHMEM_SOAK") == "1"
 TEST_VARIABLES = {"GRAPHMEM_DATA", "GRAPHMEM_SOAK"}
