@@ -37,15 +37,15 @@ class Transaction:
 
     def lock(self, scopes: Iterable[Scope]) -> None:
         """Lock scopes that this transaction hasn't locked; in order, so that two transactions seldom cross."""
-        fresh = sorted({s for s in scopes if s.key not in self._locked}, key=lambda s: s.key)
+        fresh = {s.key: s for s in scopes if s.key not in self._locked}
         if fresh:
-            rows = [{"key": s.key, "domain": s.domain, "project": s.project_id} for s in fresh]
+            rows = [{"key": key, "domain": s.domain, "project": s.project_id} for key, s in sorted(fresh.items())]
             self.run("lock_scopes", scopes=rows)
-            self._locked.update(s.key for s in fresh)
+            self._locked.update(fresh)
 
     def run(self, name: str, /, **values: Any) -> Rows:
         """Return the rows of a query."""
-        return [record[0] for record in self._transaction.run(query(name), values)]
+        return [record[0] for record in self._transaction.run(query(name), q=values)]
 
 
 class _Current(local):
@@ -79,7 +79,7 @@ class Database:
     def session(self, access: str = WRITE_ACCESS) -> Session:
         """Return a session of the driver, for one thread; it sees what this process wrote before."""
         self._require_open()
-        return self._driver.session(
+        return self._driver.session(  # pyright: ignore[reportUnknownMemberType]  options of any type
             database=self.place.database, default_access_mode=access, bookmark_manager=self._bookmarks
         )
 
@@ -101,7 +101,7 @@ class Database:
             return transaction.run(name, **values)
         with translated(self.place.name), self.session(READ_ACCESS) as session:
             try:
-                return [record[0] for record in session.run(Query(query(name), timeout=self._timeout), values)]
+                return [record[0] for record in session.run(Query(query(name), timeout=self._timeout), q=values)]
             except (Neo4jError, DriverError) as error:
                 if not error.is_retryable():
                     raise
@@ -112,7 +112,7 @@ class Database:
 
         @unit_of_work(timeout=self._timeout)
         def work(transaction: ManagedTransaction) -> Rows:
-            return [record[0] for record in transaction.run(query(name), values)]
+            return [record[0] for record in transaction.run(query(name), q=values)]
 
         with translated(self.place.name), self.session(READ_ACCESS) as session:
             return session.execute_read(work)

@@ -36,7 +36,7 @@ def connect(place: Place, wait: float) -> Driver:
         If nobody answers, the login or the database are wrong, or the server is older than 5.26.
     """
     with translated(place.name):
-        driver = GraphDatabase.driver(
+        driver = GraphDatabase.driver(  # pyright: ignore[reportUnknownMemberType]  options of any type
             place.uri,
             auth=place.login,
             user_agent="graphmem",
@@ -59,7 +59,7 @@ def _first_answer(driver: Driver, place: Place, wait: float) -> str:
     told = False
     while True:
         try:
-            with driver.session(database=place.database) as session:
+            with driver.session(database=place.database) as session:  # pyright: ignore[reportUnknownMemberType]
                 return session.run("RETURN 1").consume().server.agent
         except (ServiceUnavailable, SessionExpired, TransientError) as error:
             if time.monotonic() >= deadline:

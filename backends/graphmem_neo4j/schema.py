@@ -65,12 +65,12 @@ def _apply(session: Session, statement: Query | str) -> None:
 
 
 def _record(transaction: ManagedTransaction, number: int, name: str) -> None:
-    transaction.run(query("record_migration"), number=number, name=name).consume()
+    transaction.run(query("record_migration"), q={"number": number, "name": name}).consume()
 
 
 def _await_indexes(session: Session, place: str) -> None:
     for name, state in [record[0] for record in session.run(query("indexes"))]:
         if state == "POPULATING":
-            session.run(query("await_index"), name=name, seconds=_POPULATED_WITHIN).consume()
+            session.run(query("await_index"), q={"name": name, "seconds": _POPULATED_WITHIN}).consume()
         elif state == "FAILED":
             raise BackendUnavailable(f"{place}: the index {name} could not be built; drop it and open the store again")

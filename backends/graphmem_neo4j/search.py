@@ -45,9 +45,7 @@ def search_entities(
     if not found:
         return []
     rows = database.read("hits", scopes, ids=list(found), scopes=keys_of(scopes), now=now)
-    return [
-        EntityHit(entity_of(row[2]), aliases.get(row[2][0]), degree=row[0], edge_types=row[1]) for row in rows
-    ]
+    return [EntityHit(entity_of(row[2]), aliases.get(row[2][0]), degree=row[0], edge_types=row[1]) for row in rows]
 
 
 def _by_phrase(database: Database, scopes: Sequence[Scope], phrases: Sequence[str]) -> dict[str, str]:
@@ -65,7 +63,7 @@ def _by_words(database: Database, scopes: Sequence[Scope], words: Sequence[str],
     """Return the ids of the best entities by words."""
     if not words or limit < 1:
         return []
-    marks = list(dict.fromkeys(scope_mark(scope) for scope in scopes))
+    marks = [scope_mark(key) for key in keys_of(scopes)]
     rows = database.read(
         "entities_by_words",
         scopes,

@@ -21,9 +21,9 @@ _LONGEST = 64
 
 
 @lru_cache(maxsize=4096)
-def scope_mark(scope: Scope) -> str:
+def scope_mark(scope_key: str) -> str:
     """Return what stands before the words of a scope."""
-    return blake2b(scope.key.encode(), digest_size=8).hexdigest()
+    return blake2b(scope_key.encode(), digest_size=8).hexdigest()
 
 
 def split_words(text: str) -> list[str]:
@@ -38,7 +38,7 @@ def split_words(text: str) -> list[str]:
 
 def scoped_words(scope: Scope, text: str) -> str:
     """Return the words of a text as they are indexed for a scope."""
-    mark = scope_mark(scope)
+    mark = scope_mark(scope.key)
     return " ".join([f"{mark}_{word}" for word in split_words(text)])
 
 

@@ -2,6 +2,10 @@
 
 A query may hold ``/* include NAME */``: the text of ``fragments/NAME.cypher`` stands there. Both are constants
 of the package; nothing that comes from outside ever becomes part of a query.
+
+All parameters of a query are in one map, ``$q``. The server makes a plan for each combination of types of the
+parameters, and an absent filter is null: with parameters of their own a query for facts would be planned anew, at a
+tenth of a second or more, for each combination of filters that anybody asks for.
 """
 
 from __future__ import annotations

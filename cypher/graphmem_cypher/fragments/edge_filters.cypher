@@ -1,14 +1,14 @@
-r.scope IN $scopes AND r.graphmem_id > $after
-AND ($ids IS NULL OR r.graphmem_id IN $ids)
-AND ($sources IS NULL OR s.id IN $sources)
-AND ($targets IS NULL OR t.id IN $targets)
-AND ($touching IS NULL OR s.id IN $touching OR t.id IN $touching)
-AND ($relations IS NULL OR r.relation IN $relations)
-AND ($types IS NULL OR type(r) IN $types)
-AND ($keys IS NULL OR [s.id, t.id, r.relation, type(r)] IN $keys)
-AND ($slots IS NULL OR [s.id, r.relation] IN $slots)
-AND ($text IS NULL OR r.fact =~ $text OR r.relation =~ $text)
-AND ($axis IS NULL OR (r[$axis] > $begin AND r[$axis] <= $end))
-AND ($versions = 'all'
-    OR ($versions = 'active' AND r.valid_to IS NULL AND r.expired_at IS NULL)
-    OR ($versions = 'visible' AND /* include edge_is_visible */))
+r.scope IN $q.scopes AND r.graphmem_id > $q.after
+AND ($q.ids IS NULL OR r.graphmem_id IN $q.ids)
+AND ($q.sources IS NULL OR s.id IN $q.sources)
+AND ($q.targets IS NULL OR t.id IN $q.targets)
+AND ($q.touching IS NULL OR s.id IN $q.touching OR t.id IN $q.touching)
+AND ($q.relations IS NULL OR r.relation IN $q.relations)
+AND ($q.types IS NULL OR type(r) IN $q.types)
+AND ($q.keys IS NULL OR [s.id, t.id, r.relation, type(r)] IN $q.keys)
+AND ($q.slots IS NULL OR [s.id, r.relation] IN $q.slots)
+AND ($q.text IS NULL OR r.fact =~ $q.text OR r.relation =~ $q.text)
+AND ($q.axis IS NULL OR (r[$q.axis] > $q.begin AND r[$q.axis] <= $q.end))
+AND ($q.versions = 'all'
+    OR ($q.versions = 'active' AND r.valid_to IS NULL AND r.expired_at IS NULL)
+    OR ($q.versions = 'visible' AND /* include edge_is_visible */))

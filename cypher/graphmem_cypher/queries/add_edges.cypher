@@ -1,5 +1,5 @@
 // Store facts.
-UNWIND $rows AS row
+UNWIND $q.rows AS row
 MATCH (s:Graphmem {id: row.source})
 MATCH (t:Graphmem {id: row.target})
 CREATE (s)-[r:$(row.type)]->(t)

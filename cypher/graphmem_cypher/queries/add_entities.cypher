@@ -1,5 +1,5 @@
 // Store entities that are new.
-UNWIND $rows AS row
+UNWIND $q.rows AS row
 CREATE (e:Graphmem:Entity)
 SET e = row.values,
     e.first_seen_at = datetime(row.first_seen_at),

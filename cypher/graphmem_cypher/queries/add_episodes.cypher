@@ -1,5 +1,5 @@
 // Store episodes that are new.
-UNWIND $rows AS row
+UNWIND $q.rows AS row
 CREATE (e:Graphmem:Episode)
 SET e = row.values,
     e.occurred_at = datetime(row.occurred_at),

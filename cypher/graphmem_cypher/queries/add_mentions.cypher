@@ -1,5 +1,5 @@
 // Link entities to episodes; the first mention of an entity in an episode stays.
-UNWIND $rows AS row
+UNWIND $q.rows AS row
 MATCH (p:Graphmem {id: row.episode})
 MATCH (e:Graphmem {id: row.entity})
 MERGE (p)-[m:MENTIONS]->(e)

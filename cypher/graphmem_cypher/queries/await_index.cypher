@@ -1,2 +1,2 @@
 // Wait until an index is online.
-CALL db.awaitIndex($name, $seconds)
+CALL db.awaitIndex($q.name, $q.seconds)

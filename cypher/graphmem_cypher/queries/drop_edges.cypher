@@ -1,5 +1,5 @@
 // Take out facts that a write replaces.
-UNWIND $ids AS id
+UNWIND $q.ids AS id
 WITH {id: id} AS row
 /* include find_edge */
 DELETE r

@@ -1,5 +1,5 @@
 // A page of the facts from one end to another.
-UNWIND $pairs AS pair
+UNWIND $q.pairs AS pair
 MATCH (s:Graphmem {id: pair[0]})
 MATCH (t:Graphmem {id: pair[1]})
 MATCH (s)-[r:/* include types */]->(t)

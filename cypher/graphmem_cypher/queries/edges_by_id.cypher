@@ -1,5 +1,5 @@
 // A page of named facts.
-UNWIND $ids AS id
+UNWIND $q.ids AS id
 CALL (id) {
     MATCH (s:Graphmem)-[r:SEMANTIC {graphmem_id: id}]->(t:Graphmem) RETURN s, r, t
     UNION ALL

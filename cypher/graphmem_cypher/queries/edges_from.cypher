@@ -1,5 +1,5 @@
 // A page of the facts that begin at some entities.
-UNWIND $anchors AS anchor
+UNWIND $q.anchors AS anchor
 MATCH (s:Graphmem {id: anchor})
 MATCH (s)-[r:/* include types */]->(t:Graphmem)
 WHERE /* include edge_filters */

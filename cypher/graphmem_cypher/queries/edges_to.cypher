@@ -1,5 +1,5 @@
 // A page of the facts that end at some entities.
-UNWIND $anchors AS anchor
+UNWIND $q.anchors AS anchor
 MATCH (t:Graphmem {id: anchor})
 MATCH (s:Graphmem)-[r:/* include types */]->(t)
 WHERE /* include edge_filters */

@@ -1,5 +1,5 @@
 // A page of the facts that begin or end at some entities.
-UNWIND $anchors AS anchor
+UNWIND $q.anchors AS anchor
 MATCH (n:Graphmem {id: anchor})
 MATCH (n)-[r:/* include types */]-(:Graphmem)
 WITH DISTINCT r, startNode(r) AS s, endNode(r) AS t

@@ -1,6 +1,6 @@
 // Entities of which a phrase is an alias, the longest first.
-UNWIND $scopes AS scope
-UNWIND $phrases AS phrase
+UNWIND $q.scopes AS scope
+UNWIND $q.phrases AS phrase
 MATCH (a:Graphmem {scope: scope, alias: phrase})
 WHERE a.entity_type IS NOT NULL
 MATCH (e:Graphmem {id: a.entity_id})

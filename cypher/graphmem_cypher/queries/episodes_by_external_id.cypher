@@ -1,7 +1,7 @@
 // A page of the episodes with some external ids.
-UNWIND $scopes AS scope
-UNWIND $external_keys AS key
+UNWIND $q.scopes AS scope
+UNWIND $q.external_keys AS key
 MATCH (e:Graphmem {scope: scope, external_key: key})
-WHERE ($before_session IS NULL
-    OR (e.scope = $before_scope AND e.session_id = $before_session)) AND /* include episode_filters */
+WHERE ($q.before_session IS NULL
+    OR (e.scope = $q.before_scope AND e.session_id = $q.before_session)) AND /* include episode_filters */
 /* include episode_page */

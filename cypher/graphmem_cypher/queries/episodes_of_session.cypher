@@ -1,5 +1,5 @@
 // A page of the episodes of a session.
-UNWIND $scopes AS scope
-MATCH (e:Graphmem {scope: scope, session_key: $session_key})
+UNWIND $q.scopes AS scope
+MATCH (e:Graphmem {scope: scope, session_key: $q.session_key})
 WHERE /* include episode_filters */
 /* include episode_page */

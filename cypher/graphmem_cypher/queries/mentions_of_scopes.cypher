@@ -1,5 +1,5 @@
 // Mentions of some scopes.
-UNWIND $scopes AS scope
+UNWIND $q.scopes AS scope
 MATCH (p:Episode {scope: scope})
 WHERE p.id > '' AND p:Graphmem
 MATCH (p)-[m:MENTIONS]->(e:Graphmem)

@@ -1,5 +1,5 @@
 // The newest facts of some scopes, or those in a window of time.
-UNWIND $scopes AS scope
+UNWIND $q.scopes AS scope
 CALL (scope) {
     MATCH (s:Graphmem)-[r:SEMANTIC]->(t:Graphmem)
     USING INDEX r:SEMANTIC(scope, graphmem_id)

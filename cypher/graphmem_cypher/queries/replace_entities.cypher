@@ -1,5 +1,5 @@
 // Replace entities that are known, their labels too.
-UNWIND $rows AS row
+UNWIND $q.rows AS row
 MATCH (e:Graphmem {id: row.values.id})
 REMOVE e:$(row.old_labels)
 SET e:$(row.labels)
