@@ -122,7 +122,7 @@ def test_a_newer_schema_is_left_alone(store: Neo4jBackend, neo4j_url: str) -> No
 def test_programs_that_open_a_new_database_at_once_all_find_it_ready(store: Neo4jBackend, neo4j_url: str) -> None:
     _drop_schema(store)
     with ThreadPoolExecutor(4) as pool:
-        stores = list(pool.map(lambda _: open_backend(neo4j_url), range(4)))
+        stores = list(pool.map(open_backend, [neo4j_url] * 4))
     try:
         stores[0].write(SCOPE, of(entity("Anna")))
         assert [what for what, well, _ in stores[1].diagnose() if not well] == []
