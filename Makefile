@@ -2,16 +2,18 @@
 # else by Python's own venv and pip. Nothing else is needed but Python 3.11 or later and a package index.
 #
 #   make demo    a conversation of many sessions goes in, dated facts come out
-#   make test    the whole test suite
+#   make test    the whole test suite; Neo4j's part needs Docker, or GRAPHMEM_TEST_NEO4J_URL, else it is skipped
 #   make lint    ruff, check and format
 #   make types   basedpyright, strict
 #   make soak    the long forms of the crash and isolation tests
 #   make bench   speed against plain sqlite3
+#   make neo4j-up    Neo4j with GDS and Browser in a container, on ports of this machine only
+#   make neo4j-down  remove the container, keep its data
 #   make lock    resolve requirements.lock anew (needs uv)
 #   make clean   remove what the others made, .venv too
 
 .POSIX:
-.PHONY: demo test lint types soak bench lock clean
+.PHONY: demo test lint types soak bench neo4j-up neo4j-down neo4j-image lock clean
 .DEFAULT_GOAL := test
 
 BIN = .venv/bin
@@ -20,10 +22,10 @@ READY = .venv/.ready
 demo: $(READY)
 	@$(BIN)/graphmem demo
 
-test: $(READY)
+test: $(READY) neo4j-image
 	$(BIN)/python -m pytest $(ARGS)
 
-soak: $(READY)
+soak: $(READY) neo4j-image
 	GRAPHMEM_SOAK=1 $(BIN)/python -m pytest -m soak -o timeout=3600 $(ARGS)
 
 lint: $(READY)
@@ -32,6 +34,18 @@ lint: $(READY)
 
 types: $(READY)
 	$(BIN)/basedpyright
+
+# Before the tests, whose time limits are not for building it. Where there can't be one, the tests say why.
+neo4j-image: $(READY)
+	-@[ -n "$$GRAPHMEM_TEST_NEO4J_URL" ] || sh .ci/docker-engine
+	-@$(BIN)/python -m tests.neo4j_server
+
+neo4j-up:
+	@sh .ci/docker-engine
+	@sh docker/neo4j-up
+
+neo4j-down:
+	@sh docker/neo4j-up --down
 
 bench: $(READY)
 	$(BIN)/python tests/bench/speed.py --json $(ARGS)

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # helpers are tests.…, also beside an installed wheel
+
+from tests.neo4j_server import empty_neo4j_url, neo4j_url, start_neo4j
+
+__all__ = ["empty_neo4j_url", "neo4j_url", "start_neo4j"]
 
 ROOT = Path(__file__).parents[1]
 SOAK = os.environ.get("GRAPHMEM_SOAK") == "1"

@@ -1,0 +1,66 @@
+"""The store in a Neo4j database: one server for many programs, and a graph to look at in Neo4j Browser."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from graphmem.errors import MissingExtra
+
+try:
+    import neo4j as _driver
+except ImportError as error:
+    raise MissingExtra("the neo4j backend", "neo4j") from error
+
+del _driver  # imported to say what is missing before a module below fails to load
+
+from graphmem_neo4j.backend import Neo4jBackend  # noqa: E402
+from graphmem_neo4j.connection import Database  # noqa: E402
+from graphmem_neo4j.opening import connect  # noqa: E402
+from graphmem_neo4j.place import place_of  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Neo4jBackend", "open_backend"]
+
+
+def open_backend(
+    url: str,
+    *,
+    username: str | None = None,
+    password: str | None = None,
+    wait: float = 10.0,
+    timeout: float = 120.0,
+    environment: Mapping[str, str] | None = None,
+) -> Neo4jBackend:
+    """Open a store, and bring its database to the newest schema.
+
+    Parameters
+    ----------
+    url
+        ``neo4j://[user[:password]@]host[:port][/database]``, or ``bolt://`` for one server without routing; both
+        with ``+s`` for TLS and ``+ssc`` for TLS with any certificate.
+    username, password
+        Who logs in where the URL doesn't say; else ``NEO4J_USERNAME`` and ``NEO4J_PASSWORD`` do.
+    wait
+        Seconds to wait for a server that doesn't answer yet: it may be starting.
+    timeout
+        Seconds after which the server cancels a query or a transaction.
+    environment
+        Where the variables are looked up; the process's own by default.
+
+    Raises
+    ------
+    InvalidInput
+        If the URL names no server.
+    BackendUnavailable
+        If the database can't be opened: nobody answers, user, password or database are wrong, the server is too
+        old, a right is missing, or a newer graphmem wrote it (`SchemaTooNew`). Nothing is touched then.
+    """
+    place = place_of(url, username, password, environment)
+    driver = connect(place, wait)
+    try:
+        return Neo4jBackend(Database(place, driver, timeout))
+    except BaseException:
+        driver.close()
+        raise

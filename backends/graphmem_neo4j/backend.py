@@ -1,0 +1,194 @@
+"""`Neo4jBackend`: every member of `GraphBackend` on a Neo4j database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import TypeVar
+
+from graphmem.errors import InvalidInput
+from graphmem.models import (
+    Alias,
+    AsOf,
+    Changes,
+    Edge,
+    EdgeQuery,
+    EdgeType,
+    Entity,
+    EntityHit,
+    EntityQuery,
+    Episode,
+    EpisodeQuery,
+    ExpandLimits,
+    Mention,
+    Scope,
+    StoreStats,
+    Subgraph,
+    utc_now,
+)
+from graphmem.protocols import GraphBackend
+from graphmem_neo4j import counts, edges, entities, search, traversal
+from graphmem_neo4j import episodes as queue
+from graphmem_neo4j.connection import Database
+from graphmem_neo4j.writing import apply_changes
+
+T = TypeVar("T")
+
+
+class Neo4jBackend(GraphBackend):
+    """A store in a Neo4j database, for several threads and processes at once.
+
+    Parameters
+    ----------
+    database
+        The open database.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @property
+    def database(self) -> Database:
+        """The connections to the server."""
+        return self._database
+
+    # Entities -------------------------------------------------------------------------------------
+
+    def resolve_names(self, scope: Scope, names: Sequence[str]) -> list[tuple[str, Entity]]:
+        """Return (name, entity) for each entity of which a name is an alias."""
+        return entities.resolve_names(self._database, scope, names)
+
+    def find_entities(
+        self, scopes: Sequence[Scope], query: EntityQuery, *, after: str = "", limit: int = 1000
+    ) -> list[Entity]:
+        """Return a page of the entities that match, in ascending order of id."""
+        return entities.find_entities(self._database, scopes, query, after, limit)
+
+    def find_aliases(self, scopes: Sequence[Scope], entity_ids: Sequence[str]) -> list[Alias]:
+        """Return all aliases of these entities, ordered by entity id, then alias."""
+        return entities.find_aliases(self._database, scopes, entity_ids)
+
+    def search_entities(
+        self, scopes: Sequence[Scope], *, words: Sequence[str], phrases: Sequence[str], limit: int
+    ) -> list[EntityHit]:
+        """Find entities for a question: by alias and by full text (`graphmem_neo4j.search`)."""
+        return search.search_entities(self._database, scopes, words=words, phrases=phrases, limit=limit, now=utc_now())
+
+    # Edges ----------------------------------------------------------------------------------------
+
+    def find_edges(
+        self,
+        scopes: Sequence[Scope],
+        query: EdgeQuery,
+        *,
+        after: str = "",
+        limit: int = 1000,
+        newest_first: bool = False,
+    ) -> list[Edge]:
+        """Return a page of the edges that match."""
+        _no_cursor_backwards(after, newest_first=newest_first)
+        return edges.find_edges(self._database, scopes, query, after=after, limit=limit, newest_first=newest_first)
+
+    def record_retrievals(self, scopes: Sequence[Scope], edge_ids: Sequence[str], at: datetime) -> None:
+        """Count one retrieval of each edge and one access of each of its ends, atomically."""
+        edges.record_retrievals(self._database, scopes, edge_ids, at)
+
+    # Episodes -------------------------------------------------------------------------------------
+
+    def add_episodes(self, scope: Scope, episodes: Sequence[Episode]) -> list[tuple[str, bool]]:
+        """Store episodes durably; an external id that is known stores nothing."""
+        return queue.add_episodes(self._database, scope, episodes)
+
+    def find_episodes(
+        self,
+        scopes: Sequence[Scope],
+        query: EpisodeQuery,
+        *,
+        after: str = "",
+        limit: int = 1000,
+        newest_first: bool = False,
+    ) -> list[Episode]:
+        """Return a page of the episodes that match."""
+        _no_cursor_backwards(after, newest_first=newest_first)
+        return queue.find_episodes(self._database, scopes, query, after=after, limit=limit, newest_first=newest_first)
+
+    def claim_episodes(
+        self, owner: str, *, now: datetime, until: datetime, limit: int, scopes: Sequence[Scope] | None = None
+    ) -> list[Episode]:
+        """Take pending episodes that are due and that nobody holds, oldest id first."""
+        return queue.claim_episodes(self._database, owner, now=now, until=until, limit=limit, scopes=scopes)
+
+    def claim_owners(self) -> list[str]:
+        """Return the owners that hold episodes now."""
+        return queue.claim_owners(self._database, utc_now())
+
+    def release_claims(self, owners: Sequence[str]) -> int:
+        """Give back what these owners hold; return how many episodes that were."""
+        return queue.release_claims(self._database, owners)
+
+    def find_mentions(
+        self,
+        scopes: Sequence[Scope],
+        *,
+        entity_ids: Sequence[str] | None = None,
+        episode_ids: Sequence[str] | None = None,
+        limit: int = 1000,
+    ) -> list[Mention]:
+        """Return mentions, ordered by (episode, entity) id."""
+        return queue.find_mentions(self._database, scopes, entity_ids=entity_ids, episode_ids=episode_ids, limit=limit)
+
+    # Traversal and maintenance --------------------------------------------------------------------
+
+    def expand(
+        self,
+        scopes: Sequence[Scope],
+        seed_ids: Sequence[str],
+        *,
+        hops: int,
+        edge_types: Sequence[EdgeType] = (),
+        as_of: AsOf | None = None,
+        limits: ExpandLimits | None = None,
+    ) -> Subgraph:
+        """Collect the neighbourhood of the seeds, edges taken both ways, one statement a hop."""
+        return traversal.expand(
+            self._database,
+            scopes,
+            seed_ids,
+            hops=hops,
+            edge_types=edge_types,
+            as_of=as_of,
+            limits=limits or ExpandLimits(),
+        )
+
+    def write(self, scope: Scope, changes: Changes) -> None:
+        """Apply `changes`, all or nothing."""
+        apply_changes(self._database, scope, changes)
+
+    def atomic(self, work: Callable[[], T]) -> T:
+        """Run `work` in one write transaction; each scope that it touches is locked from the first touch to the end.
+
+        Writers of one scope take turns; `work` is run again after a deadlock, a change of leader, or where another
+        program than graphmem took a unique key.
+        """
+        return self._database.write(lambda _: work())
+
+    def scopes(self) -> list[Scope]:
+        """Return the scopes that hold anything, ordered by key."""
+        return counts.scopes(self._database)
+
+    def stats(self, scope: Scope) -> StoreStats:
+        """Count what a scope holds."""
+        return counts.stats(self._database, scope)
+
+    def diagnose(self) -> list[tuple[str, bool, str]]:
+        """Return (what, whether it is well, detail) on server, schema, indexes, clock and GDS."""
+        return counts.diagnose(self._database)
+
+    def close(self) -> None:
+        """Close all connections; a second call does nothing."""
+        self._database.close()
+
+
+def _no_cursor_backwards(after: str, *, newest_first: bool) -> None:
+    if after and newest_first:
+        raise InvalidInput(f"after={after!r}: a read with newest_first has one page")

@@ -1,0 +1,165 @@
+"""Transactions on a database: one per thread, retried as a whole, locked by scope."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from threading import local
+from typing import Any, TypeVar
+
+from neo4j import READ_ACCESS, WRITE_ACCESS, Driver, GraphDatabase, ManagedTransaction, Query, Session, unit_of_work
+from neo4j.exceptions import ConstraintError, DriverError, Neo4jError
+
+from graphmem.errors import BackendUnavailable
+from graphmem.models import Scope
+from graphmem_cypher import query
+from graphmem_neo4j.failures import translated
+from graphmem_neo4j.place import Place
+from graphmem_neo4j.schema import migrate
+
+T = TypeVar("T")
+Rows = list[Any]
+
+_CONSTRAINT_RETRIES = 3
+
+
+class Transaction:
+    """A write transaction of a thread, and the scopes that it has locked.
+
+    A lock is a write to the node of a scope: the server makes every other transaction that writes to it wait
+    until this one has ended. So no writer comes between what this one reads of a scope and what it writes there.
+    The price: the writers of one scope take turns, those of different scopes don't.
+    """
+
+    def __init__(self, transaction: ManagedTransaction) -> None:
+        self._transaction = transaction
+        self._locked: set[str] = set()
+
+    def lock(self, scopes: Iterable[Scope]) -> None:
+        """Lock scopes that this transaction hasn't locked; in order, so that two transactions seldom cross."""
+        fresh = {s.key: s for s in scopes if s.key not in self._locked}
+        if fresh:
+            rows = [{"key": key, "domain": s.domain, "project": s.project_id} for key, s in sorted(fresh.items())]
+            self.run("lock_scopes", scopes=rows)
+            self._locked.update(fresh)
+
+    def run(self, name: str, /, **values: Any) -> Rows:
+        """Return the rows of a query."""
+        return [record[0] for record in self._transaction.run(query(name), q=values)]
+
+
+class _Current(local):
+    transaction: Transaction | None = None
+
+
+class Database:
+    """A database on a server, for several threads at once.
+
+    Parameters
+    ----------
+    place
+        Where it is.
+    driver
+        Connected to it; closed with this.
+    timeout
+        Seconds after which the server cancels a query or a transaction.
+    """
+
+    def __init__(self, place: Place, driver: Driver, timeout: float) -> None:
+        self.place = place
+        self._driver = driver
+        self._timeout = timeout
+        self._bookmarks = GraphDatabase.bookmark_manager()
+        self._current = _Current()
+        self._closed = False
+        self._process = os.getpid()
+        with translated(place.name):
+            migrate(self.session, place.name)
+
+    def session(self, access: str = WRITE_ACCESS) -> Session:
+        """Return a session of the driver, for one thread; it sees what this process wrote before."""
+        self._require_open()
+        return self._driver.session(  # pyright: ignore[reportUnknownMemberType]  options of any type
+            database=self.place.database, default_access_mode=access, bookmark_manager=self._bookmarks
+        )
+
+    def read(self, name: str, scopes: Iterable[Scope] = (), /, **values: Any) -> Rows:
+        """Return the rows of a reading query.
+
+        Parameters
+        ----------
+        name
+            Of the query.
+        scopes
+            What it reads; locked first where the thread is in a transaction.
+        **values
+            Parameters of the query.
+        """
+        transaction = self._current.transaction
+        if transaction is not None:
+            transaction.lock(scopes)
+            return transaction.run(name, **values)
+        with translated(self.place.name), self.session(READ_ACCESS) as session:
+            try:
+                return [record[0] for record in session.run(Query(query(name), timeout=self._timeout), q=values)]
+            except (Neo4jError, DriverError) as error:
+                if not error.is_retryable():
+                    raise
+        return self._read_again(name, values)
+
+    def _read_again(self, name: str, values: dict[str, Any]) -> Rows:
+        """Read in a transaction, which the driver retries: a plain read, one round trip shorter, had bad luck."""
+
+        @unit_of_work(timeout=self._timeout)
+        def work(transaction: ManagedTransaction) -> Rows:
+            return [record[0] for record in transaction.run(query(name), q=values)]
+
+        with translated(self.place.name), self.session(READ_ACCESS) as session:
+            return session.execute_read(work)
+
+    def write(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` in the thread's transaction, or in one of its own.
+
+        It is run again where the server asks for it (deadlocks, a change of leader), and a few times where another
+        writer took a unique key first: then its reads see what that one wrote.
+        """
+        if (joined := self._current.transaction) is not None:
+            return work(joined)
+        with translated(self.place.name):
+            for _ in range(_CONSTRAINT_RETRIES):
+                try:
+                    return self._write_once(work)
+                except ConstraintError:
+                    continue
+            return self._write_once(work)
+
+    def _write_once(self, work: Callable[[Transaction], T]) -> T:
+        @unit_of_work(timeout=self._timeout)
+        def run(transaction: ManagedTransaction) -> T:
+            self._current.transaction = Transaction(transaction)
+            try:
+                return work(self._current.transaction)
+            finally:
+                self._current.transaction = None
+
+        with self.session() as session:
+            return session.execute_write(run)
+
+    def server(self) -> tuple[str, str]:
+        """Return version and edition of the server."""
+        (row, *_) = self.read("server")
+        return row[1], row[2]
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise BackendUnavailable(f"{self.place.name}: this backend was closed; open it again")
+        if self._process != os.getpid():
+            raise BackendUnavailable(
+                f"{self.place.name}: was opened before this process was forked; open it again here"
+            )
+
+    def close(self) -> None:
+        """Close all connections; a second call does nothing."""
+        if not self._closed:
+            self._closed = True
+            self._driver.close()

@@ -1,0 +1,202 @@
+"""Episodes, the queue that they are, and their mentions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from graphmem.errors import Conflict, InvalidInput
+from graphmem.models import Episode, EpisodeQuery, Mention, Scope
+from graphmem_neo4j.connection import Database, Transaction
+from graphmem_neo4j.entities import keys_of
+from graphmem_neo4j.rows import episode_of, index_key, iso, iso_or_none, moment, packed, scope_of
+
+
+def add_episodes(database: Database, scope: Scope, episodes: Sequence[Episode]) -> list[tuple[str, bool]]:
+    """Store episodes; an external id that is known stores nothing."""
+    for episode in episodes:
+        if episode.scope is not scope and episode.scope != scope:
+            raise InvalidInput(f"episode {episode.id}: its scope is {episode.scope}, the call's is {scope}")
+    if not episodes:
+        return []
+    return database.write(lambda transaction: _add(transaction, scope, episodes))
+
+
+def _add(transaction: Transaction, scope: Scope, episodes: Sequence[Episode]) -> list[tuple[str, bool]]:
+    transaction.lock([scope])
+    found = transaction.run(
+        "known_episodes",
+        scope=scope.key,
+        external=list(dict.fromkeys(index_key(e.external_id) for e in episodes if e.external_id is not None)),
+        ids=list(dict.fromkeys(e.id for e in episodes)),
+    )
+    known = {text: episode_id for kind, text, episode_id in found if kind == "external"}
+    taken = {episode_id for kind, _, episode_id in found if kind == "id"}
+    results: list[tuple[str, bool]] = []
+    fresh: dict[str, Episode] = {}
+    for episode in episodes:
+        if episode.external_id is not None:
+            if (holder := known.get(episode.external_id)) is not None:
+                results.append((holder, False))
+                continue
+            known[episode.external_id] = episode.id
+        if episode.id in fresh:
+            raise Conflict(f"episode {episode.id} stands twice in the call")
+        if episode.id in taken:
+            raise Conflict(f"episode {episode.id} is already stored")
+        fresh[episode.id] = episode
+        results.append((episode.id, True))
+    if fresh:
+        transaction.run("add_episodes", rows=[_row(e) for e in fresh.values()])
+    return results
+
+
+def _row(episode: Episode) -> dict[str, Any]:
+    scope = episode.scope
+    return {
+        "values": {
+            "id": episode.id,
+            "scope": scope.key,
+            "domain": scope.domain,
+            "project": scope.project_id,
+            "source": episode.source,
+            "text": episode.text,
+            "session_id": episode.session_id,
+            "session_key": index_key(episode.session_id),
+            "role": episode.role,
+            "speaker": episode.speaker,
+            "title": episode.title,
+            "metadata": packed(episode.metadata),
+            "external_id": episode.external_id,
+            "external_key": index_key(episode.external_id),
+            "attempts": episode.attempts,
+            "error": episode.error,
+            "queue": scope.key if episode.processed_at is None else None,
+        },
+        "occurred_at": iso(episode.occurred_at),
+        "recorded_at": iso(episode.recorded_at),
+        "processed_at": iso_or_none(episode.processed_at),
+        "retry_at": iso_or_none(episode.retry_at),
+    }
+
+
+def find_episodes(
+    database: Database,
+    scopes: Sequence[Scope],
+    query: EpisodeQuery,
+    *,
+    after: str,
+    limit: int,
+    newest_first: bool,
+) -> list[Episode]:
+    """Return a page of the episodes that match."""
+    values: dict[str, Any] = {
+        "scopes": keys_of(scopes),
+        "after": after,
+        "limit": limit,
+        "newest": newest_first,
+        "ids": None if query.ids is None else list(dict.fromkeys(query.ids)),
+        "external_ids": query.external_ids,
+        "session": query.session_id,
+        "before": query.before,
+        "before_scope": None,
+        "before_session": None,
+        "state": query.state,
+        "valid": None if query.as_of is None else query.as_of.valid,
+        "known": None if query.as_of is None else query.as_of.known,
+    }
+    if query.before is not None:
+        last = database.read("session_of_episode", scopes, id=query.before, scopes=values["scopes"])
+        if not last or query.session_id not in (None, last[0][1]):
+            return []
+        values["before_scope"], values["before_session"], _ = last[0]
+    return [episode_of(row) for row in _page(database, scopes, query, values, newest_first=newest_first)]
+
+
+def _page(
+    database: Database, scopes: Sequence[Scope], query: EpisodeQuery, values: dict[str, Any], *, newest_first: bool
+) -> list[Any]:
+    if query.ids is not None:
+        return database.read("episodes_by_id", scopes, **values)
+    if query.external_ids is not None:
+        keys = list(dict.fromkeys(index_key(external_id) for external_id in query.external_ids))
+        return database.read("episodes_by_external_id", scopes, external_keys=keys, **values)
+    if query.before is not None:
+        values["scopes"], values["session"] = [values["before_scope"]], values["before_session"]
+    if values["session"] is not None:
+        return database.read("episodes_of_session", scopes, session_key=index_key(values["session"]), **values)
+    if query.state in ("pending", "failed"):
+        return database.read("unprocessed_episodes", scopes, **values)
+    return database.read("newest_episodes_of_scopes" if newest_first else "episodes_of_scopes", scopes, **values)
+
+
+def claim_episodes(
+    database: Database,
+    owner: str,
+    *,
+    now: datetime,
+    until: datetime,
+    limit: int,
+    scopes: Sequence[Scope] | None,
+) -> list[Episode]:
+    """Take pending episodes: their scopes are locked before they are looked for."""
+
+    def work(transaction: Transaction) -> list[Episode]:
+        due = transaction.run("scopes_due", scopes=None if scopes is None else keys_of(scopes))
+        if not due:
+            return []
+        transaction.lock(scope_of(key) for key in due)
+        values = {"scopes": due, "owner": owner, "now": now, "until": until, "limit": limit}
+        return [episode_of(row) for row in transaction.run("claim_episodes", **values)]
+
+    return database.write(work)
+
+
+def release_claims(database: Database, owners: Sequence[str]) -> int:
+    """Give back what these owners hold."""
+    wanted = list(dict.fromkeys(owners))
+
+    def work(transaction: Transaction) -> int:
+        held = transaction.run("scopes_claimed", owners=wanted)
+        if not held:
+            return 0
+        transaction.lock(scope_of(key) for key in held)
+        return transaction.run("release_claims", owners=wanted, scopes=held)[0]
+
+    return database.write(work)
+
+
+def find_mentions(
+    database: Database,
+    scopes: Sequence[Scope],
+    *,
+    entity_ids: Sequence[str] | None,
+    episode_ids: Sequence[str] | None,
+    limit: int,
+) -> list[Mention]:
+    """Return mentions, ordered by (episode, entity) id."""
+    name = "mentions_of_scopes"
+    if episode_ids is not None:
+        name = "mentions_in_episodes"
+    elif entity_ids is not None:
+        name = "mentions_of_entities"
+    rows = database.read(
+        name,
+        scopes,
+        scopes=keys_of(scopes),
+        entities=None if entity_ids is None else list(dict.fromkeys(entity_ids)),
+        episodes=None if episode_ids is None else list(dict.fromkeys(episode_ids)),
+        limit=limit,
+    )
+    return [
+        Mention.model_construct(
+            None, entity_id=row[0], episode_id=row[1], surface=row[2], confidence=row[3], seen_at=moment(row[4])
+        )
+        for row in rows
+    ]
+
+
+def claim_owners(database: Database, now: datetime) -> list[str]:
+    """Return the owners that hold episodes now."""
+    return database.read("claim_owners", now=now)

@@ -1,0 +1,76 @@
+"""The one place where errors of the driver become errors of graphmem; none shows a password."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from neo4j.exceptions import (
+    AuthError,
+    ClientError,
+    ConstraintError,
+    DriverError,
+    Neo4jError,
+    ServiceUnavailable,
+    SessionExpired,
+    TransientError,
+)
+
+from graphmem.errors import BackendUnavailable, Conflict, GraphMemError, InvalidInput, StoreFull, StoreReadOnly
+
+_FORBIDDEN = "Neo.ClientError.Security.Forbidden"
+_NO_DATABASE = "Neo.ClientError.Database.DatabaseNotFound"
+_TIMED_OUT = (
+    "Neo.ClientError.Transaction.TransactionTimedOut",
+    "Neo.ClientError.Transaction.TransactionTimedOutClientConfiguration",
+)
+_READ_ONLY = "Neo.ClientError.General.ForbiddenOnReadOnlyDatabase", "Neo.ClientError.Statement.AccessMode"
+_TOO_LONG = "Property value is too large to index"
+
+
+@contextmanager
+def translated(place: str) -> Generator[None, None, None]:
+    """Raise what the driver raises inside as an error of `graphmem.errors` that names the place of the store."""
+    try:
+        yield
+    except (Neo4jError, DriverError) as error:
+        raise translate(error, place) from error
+    except (OverflowError, UnicodeEncodeError) as error:
+        raise InvalidInput(f"{place}: a value can't be stored: {error}") from error
+
+
+def translate(error: Neo4jError | DriverError, place: str) -> GraphMemError:
+    """Return the error of graphmem for one of the driver."""
+    if isinstance(error, Neo4jError):
+        return _of_server(error, place)
+    if isinstance(error, (ServiceUnavailable, SessionExpired)):
+        return BackendUnavailable(f"{place}: the server doesn't answer ({error}); check that it runs and the address")
+    return BackendUnavailable(f"{place}: {error}")
+
+
+def _of_server(error: Neo4jError, place: str) -> GraphMemError:
+    code, message = error.code or "", error.message or ""
+    if isinstance(error, ConstraintError):
+        return Conflict(f"{place}: another row holds this key ({message}); nothing was written")
+    if code == _FORBIDDEN:
+        return StoreReadOnly(f"{place}: this user lacks a right ({message}); grant it, or log in as another user")
+    if code in _READ_ONLY:
+        return StoreReadOnly(f"{place}: can be read but not written ({message})")
+    if isinstance(error, AuthError):
+        return BackendUnavailable(
+            f"{place}: user name or password are wrong ({code}); give them in the URL, "
+            "or in NEO4J_USERNAME and NEO4J_PASSWORD"
+        )
+    if code == _NO_DATABASE:
+        return BackendUnavailable(f"{place}: the server has no such database; check the path of the URL")
+    if code in _TIMED_OUT:
+        return BackendUnavailable(f"{place}: the server cancelled a query at its time limit ({message})")
+    if "OutOfDisk" in code or "DiskFull" in code:
+        return StoreFull(f"{place}: no space is left ({message}); nothing was written")
+    if _TOO_LONG in message:
+        return InvalidInput(f"{place}: a value is too long for an index ({message}); nothing was written")
+    if isinstance(error, TransientError):
+        return BackendUnavailable(f"{place}: the server asks to try again later ({message})")
+    if isinstance(error, ClientError) and code.startswith("Neo.ClientError.Statement.ArithmeticError"):
+        return InvalidInput(f"{place}: a value can't be stored: {message}")
+    return BackendUnavailable(f"{place}: {message} ({code})")

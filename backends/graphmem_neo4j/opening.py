@@ -1,0 +1,86 @@
+"""Reaching a server: who answers, since when, and whether this program can work with it."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+
+import neo4j
+from neo4j import Driver, GraphDatabase
+from neo4j.exceptions import DriverError, Neo4jError, ServiceUnavailable, SessionExpired, TransientError
+
+from graphmem.errors import BackendUnavailable
+from graphmem_neo4j.failures import translate, translated
+from graphmem_neo4j.place import Place
+
+_OLDEST = (5, 26)
+_PAUSE = 0.25
+_RETRIED_FOR = 30.0
+_log = logging.getLogger(__name__)
+
+
+def connect(place: Place, wait: float) -> Driver:
+    """Return a driver that has spoken with its server.
+
+    Parameters
+    ----------
+    place
+        The database.
+    wait
+        Seconds to wait for a server that doesn't answer: it may be starting.
+
+    Raises
+    ------
+    BackendUnavailable
+        If nobody answers, the login or the database are wrong, or the server is older than 5.26.
+    """
+    with translated(place.name):
+        driver = GraphDatabase.driver(  # pyright: ignore[reportUnknownMemberType]  options of any type
+            place.uri,
+            auth=place.login,
+            user_agent="graphmem",
+            connection_timeout=max(1.0, min(wait, 15.0)),
+            max_transaction_retry_time=_RETRIED_FOR,
+            notifications_min_severity=neo4j.NotificationMinimumSeverity.OFF,
+            telemetry_disabled=True,
+        )
+    try:
+        _require_new_enough(_first_answer(driver, place, wait), place)
+    except BaseException:
+        driver.close()
+        raise
+    return driver
+
+
+def _first_answer(driver: Driver, place: Place, wait: float) -> str:
+    """Return what the server calls itself."""
+    deadline = time.monotonic() + wait
+    told = False
+    while True:
+        try:
+            with driver.session(database=place.database) as session:  # pyright: ignore[reportUnknownMemberType]
+                return session.run("RETURN 1").consume().server.agent
+        except (ServiceUnavailable, SessionExpired, TransientError) as error:
+            if time.monotonic() >= deadline:
+                raise BackendUnavailable(
+                    f"{place.name}: nobody answers after {wait:g} s ({_first_line(error)}); check that the server "
+                    "runs, the address, and whether it takes longer to start"
+                ) from error
+            if not told:
+                _log.warning("%s doesn't answer yet; waiting up to %g s", place.name, wait)
+                told = True
+            time.sleep(_PAUSE)
+        except (Neo4jError, DriverError) as error:
+            raise translate(error, place.name) from error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
+
+
+def _require_new_enough(agent: str, place: Place) -> None:
+    """Refuse servers before 5.26; numbers like 2025.01 come after all of those."""
+    match = re.match(r"Neo4j/(\d+)\.(\d+)", agent)
+    if match is not None and (int(match[1]), int(match[2])) < _OLDEST:
+        raise BackendUnavailable(f"{place.name}: the server is {agent}, graphmem needs Neo4j 5.26 or later")

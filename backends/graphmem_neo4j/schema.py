@@ -1,0 +1,76 @@
+"""The numbered migrations. Each statement does nothing where it was done, so that two programs may run them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from neo4j import ManagedTransaction, Query, Session
+from neo4j.exceptions import ClientError
+
+from graphmem.errors import BackendUnavailable, SchemaTooNew
+from graphmem_cypher import migrations, query
+
+_DONE_BY_ANOTHER = (
+    "Neo.ClientError.Schema.EquivalentSchemaRuleAlreadyExists",
+    "Neo.ClientError.Schema.IndexAlreadyExists",
+    "Neo.ClientError.Schema.ConstraintAlreadyExists",
+)
+_POPULATED_WITHIN = 300
+
+
+def schema_number(session: Session) -> int:
+    """Return the number of the last migration that a database has; 0 is none."""
+    return session.execute_read(_read_number)
+
+
+def _read_number(transaction: ManagedTransaction) -> int:
+    record = transaction.run(query("schema_number")).single(strict=True)
+    return record[0] or 0
+
+
+def migrate(open_session: Callable[[], Session], place: str) -> None:
+    """Bring a database to the newest schema and wait until its indexes serve.
+
+    Raises
+    ------
+    SchemaTooNew
+        If a newer program wrote it; nothing is touched.
+    BackendUnavailable
+        If an index could not be built.
+    """
+    with open_session() as session:
+        number, newest = schema_number(session), max(migrations())
+        if number > newest:
+            raise SchemaTooNew(
+                f"{place}: has schema {number}, this graphmem knows up to {newest}; "
+                "upgrade with pip install -U graphmem"
+            )
+        for step, (name, statements) in migrations().items():
+            if step > number:
+                for statement in statements:
+                    _apply(session, statement)
+                session.execute_write(_record, step, name)
+        _await_indexes(session, place)
+
+
+def _apply(session: Session, statement: Query | str) -> None:
+    def work(transaction: ManagedTransaction) -> None:
+        transaction.run(statement).consume()  # type: ignore[arg-type]
+
+    try:
+        session.execute_write(work)
+    except ClientError as error:
+        if error.code not in _DONE_BY_ANOTHER:
+            raise
+
+
+def _record(transaction: ManagedTransaction, number: int, name: str) -> None:
+    transaction.run(query("record_migration"), q={"number": number, "name": name}).consume()
+
+
+def _await_indexes(session: Session, place: str) -> None:
+    for name, state in [record[0] for record in session.run(query("indexes"))]:
+        if state == "POPULATING":
+            session.run(query("await_index"), q={"name": name, "seconds": _POPULATED_WITHIN}).consume()
+        elif state == "FAILED":
+            raise BackendUnavailable(f"{place}: the index {name} could not be built; drop it and open the store again")

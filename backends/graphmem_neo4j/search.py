@@ -1,0 +1,108 @@
+"""Finding entities for a question: by alias, and by full text with work that is bounded.
+
+Full text finds the rows, the score is computed here: Lucene's own would weigh words by how many rows of *all*
+scopes there are. For each word at most `_PER_WORD` rows are read, in the engine; the `_SCORED` best by the
+weights of the words that found them are scored exactly: BM25 over name and summary with the name counted ten
+times (BM25F with one saturation; Robertson and Zaragoza 2009, section 3.5). The number of rows in the formula is a
+constant and the average length is that of the rows scored, so that nothing outside of the scopes asked has an
+influence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+from graphmem.models import EntityHit, Scope
+from graphmem_neo4j.connection import Database
+from graphmem_neo4j.entities import keys_of
+from graphmem_neo4j.rows import Row, entity_of
+from graphmem_neo4j.words import question_words, scope_mark
+
+_PER_WORD = 1000
+_SCORED = 200
+_COLLECTION = 1e6
+_K1, _B = 1.2, 0.75
+_NAME_WEIGHT = 10
+_CLAUSES = 200
+"""Terms in one expression: Lucene takes at most 1,024."""
+
+
+def search_entities(
+    database: Database,
+    scopes: Sequence[Scope],
+    *,
+    words: Sequence[str],
+    phrases: Sequence[str],
+    limit: int,
+    now: datetime,
+) -> list[EntityHit]:
+    """Find entities by alias and by words; see `graphmem.protocols.EntityStore.search_entities`."""
+    aliases = _by_phrase(database, scopes, phrases)
+    found = dict.fromkeys(list(aliases)[:limit])
+    found.update(dict.fromkeys(_by_words(database, scopes, question_words(words), limit)))
+    if not found:
+        return []
+    rows = database.read("hits", scopes, ids=list(found), scopes=keys_of(scopes), now=now)
+    return [EntityHit(entity_of(row[2]), aliases.get(row[2][0]), degree=row[0], edge_types=row[1]) for row in rows]
+
+
+def _by_phrase(database: Database, scopes: Sequence[Scope], phrases: Sequence[str]) -> dict[str, str]:
+    """Return entity id → its longest alias among the phrases; longest alias first, then by entity id."""
+    if not phrases:
+        return {}
+    aliases: dict[str, str] = {}
+    distinct = list(dict.fromkeys(phrases))
+    for entity_id, phrase in database.read("entities_by_phrase", scopes, scopes=keys_of(scopes), phrases=distinct):
+        aliases.setdefault(entity_id, phrase)
+    return aliases
+
+
+def _by_words(database: Database, scopes: Sequence[Scope], words: Sequence[str], limit: int) -> list[str]:
+    """Return the ids of the best entities by words."""
+    if not words or limit < 1:
+        return []
+    marks = [scope_mark(key) for key in keys_of(scopes)]
+    rows = database.read(
+        "entities_by_words",
+        scopes,
+        words=list(_expressions(words, marks)),
+        per_word=_PER_WORD,
+        collection=_COLLECTION,
+        limit=max(_SCORED, 2 * limit),
+    )
+    return _ranked(rows)[:limit]
+
+
+def _expressions(words: Sequence[str], marks: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield what the engine is asked for each word; letters, digits and an underscore are all that reaches it."""
+    for word in words:
+        for start in range(0, len(marks), _CLAUSES):
+            terms = [f"{mark}_{word}" for mark in marks[start : start + _CLAUSES]]
+            names = " ".join(f"name_words:{term}*^2" for term in terms)
+            summaries = " ".join(f"summary_words:{term}*" for term in terms)
+            yield {"text": word, "expression": f"{names} {summaries}", "begins": [f" {term}" for term in terms]}
+
+
+def _saturated(count: float, length: float) -> float:
+    return count * (_K1 + 1) / (count + _K1 * (1 - _B + _B * length))
+
+
+def _ranked(rows: Sequence[Row]) -> list[str]:
+    """Return ids of entities by their exact score, best first, then by id."""
+    weights: dict[str, float] = {word: weight for row in rows for word, weight in row[3]}
+    lengths = [name.count(" ") + summary.count(" ") + 2 for _, name, summary, _ in rows]
+    average = sum(lengths) / max(1, len(lengths))
+    scored: list[tuple[float, str]] = []
+    for (entity_id, name, summary, _), length in zip(rows, lengths, strict=True):
+        mark, _, _ = (name or summary).partition("_")
+        name, summary = f" {name}", f" {summary}"
+        score = 0.0
+        for word, weight in weights.items():
+            begin = f" {mark}_{word}"
+            if count := _NAME_WEIGHT * name.count(begin) + summary.count(begin):
+                score += weight * _saturated(count, length / average)
+        if score > 0:
+            scored.append((-score, entity_id))
+    return [entity_id for _, entity_id in sorted(scored)]

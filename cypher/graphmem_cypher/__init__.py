@@ -1,0 +1,55 @@
+"""The Cypher of graphmem: migrations and queries, each in a file of its own, parameters only.
+
+A query may hold ``/* include NAME */``: the text of ``fragments/NAME.cypher`` stands there. Both are constants
+of the package; nothing that comes from outside ever becomes part of a query.
+
+All parameters of a query are in one map, ``$q``. The server makes a plan for each combination of types of the
+parameters, and an absent filter is null: with parameters of their own a query for facts would be planned anew, at a
+tenth of a second or more, for each combination of filters that anybody asks for.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+from typing import LiteralString, cast
+
+__all__ = ["migrations", "queries", "query"]
+
+_INCLUDE = re.compile(r"/\* include (\w+) \*/")
+_COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
+
+
+@cache
+def query(name: str) -> LiteralString:
+    """Return the text of ``queries/NAME.cypher``, its fragments put in and its comments left out."""
+    return cast("LiteralString", _included(_text("queries", name)))
+
+
+def queries() -> list[str]:
+    """Return the names of all queries."""
+    folder = files(__name__).joinpath("queries")
+    return sorted(file.name.removesuffix(".cypher") for file in folder.iterdir() if file.name.endswith(".cypher"))
+
+
+@cache
+def migrations() -> dict[int, tuple[str, tuple[LiteralString, ...]]]:
+    """Return number → (name, statements) of the migrations that this program knows."""
+    found: dict[int, tuple[str, tuple[LiteralString, ...]]] = {}
+    for file in files(__name__).joinpath("migrations").iterdir():
+        if file.name.endswith(".cypher"):
+            whole = file.name.removesuffix(".cypher")
+            number, _, name = whole.partition("_")
+            statements = (part.strip() for part in _text("migrations", whole).split(";"))
+            found[int(number)] = (name, tuple(cast("LiteralString", text) for text in statements if text))
+    return dict(sorted(found.items()))
+
+
+def _included(text: str) -> str:
+    return _INCLUDE.sub(lambda found: _included(_text("fragments", found[1])), text)
+
+
+def _text(folder: str, name: str) -> str:
+    text = files(__name__).joinpath(folder, f"{name}.cypher").read_text(encoding="utf-8")
+    return _COMMENT.sub("", text).strip()

@@ -1,0 +1,10 @@
+e.id > $q.after
+AND ($q.ids IS NULL OR e.id IN $q.ids)
+AND ($q.external_ids IS NULL OR e.external_id IN $q.external_ids)
+AND ($q.session IS NULL OR e.session_id = $q.session)
+AND ($q.before IS NULL OR e.id < $q.before)
+AND ($q.known IS NULL OR (e.recorded_at <= $q.known AND e.occurred_at <= $q.valid))
+AND ($q.state IS NULL
+    OR ($q.state = 'processed' AND e.processed_at IS NOT NULL)
+    OR ($q.state = 'pending' AND e.processed_at IS NULL AND (e.error IS NULL OR e.retry_at IS NOT NULL))
+    OR ($q.state = 'failed' AND e.processed_at IS NULL AND e.error IS NOT NULL AND e.retry_at IS NULL))

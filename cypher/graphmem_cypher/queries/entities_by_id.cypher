@@ -1,0 +1,6 @@
+// A page of named entities, in order of id.
+UNWIND $q.ids AS id
+MATCH (e:Graphmem {id: id})
+WHERE e:Entity AND e.scope IN $q.scopes AND e.id > $q.after AND /* include entity_filters */
+WITH e ORDER BY e.id LIMIT $q.limit
+RETURN /* include entity_row */ AS row

@@ -1,0 +1,3 @@
+// Whether Graph Data Science is there.
+SHOW FUNCTIONS YIELD name WHERE name = 'gds.version'
+RETURN name AS row

@@ -1,0 +1,4 @@
+// Our indexes and their states.
+SHOW INDEXES YIELD name, state
+WHERE name STARTS WITH 'graphmem_'
+RETURN [name, state] AS row

@@ -1,0 +1,6 @@
+// Give back what some owners hold.
+UNWIND $q.owners AS owner
+MATCH (e:Graphmem {claimed_by: owner})
+WHERE e.scope IN $q.scopes
+SET e.claimed_by = null, e.claimed_until = null
+RETURN count(e) AS row

@@ -1,0 +1,13 @@
+// Replace entities that are known, their labels too.
+UNWIND $q.rows AS row
+MATCH (e:Graphmem {id: row.values.id})
+REMOVE e:$(row.old_labels)
+SET e:$(row.labels)
+SET e += row.values,
+    e.first_seen_at = datetime(row.first_seen_at),
+    e.last_seen_at = datetime(row.last_seen_at),
+    e.recorded_at = datetime(row.recorded_at),
+    e.archived_at = datetime(row.archived_at),
+    e.valid_from = datetime(row.valid_from),
+    e.valid_to = datetime(row.valid_to)
+RETURN count(e) AS row

@@ -1,0 +1,2 @@
+// The time of the server.
+RETURN toString(datetime()) AS row

@@ -1,0 +1,49 @@
+"""Rows and helpers that the tests of the Neo4j store share."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, LiteralString
+from urllib.parse import urlsplit
+
+from graphmem.models import Alias, Changes, Edge, Entity, Scope
+from graphmem_neo4j import Neo4jBackend, open_backend
+
+SCOPE = Scope("neo4j-tests")
+MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
+WIPE = "MATCH (n:Graphmem) WHERE n.migration IS NULL CALL (n) { DETACH DELETE n } IN TRANSACTIONS OF 5000 ROWS"
+
+
+def emptied(url: str) -> Neo4jBackend:
+    """Open a store and delete what graphmem has in it."""
+    store = open_backend(url)
+    ask(store, WIPE)
+    return store
+
+
+def ask(store: Neo4jBackend, query: LiteralString, **values: Any) -> list[Any]:
+    """Return the first column of a query of the test's own."""
+    with store.database.session() as session:
+        return [record[0] for record in session.run(query, values)]
+
+
+def without_login(url: str) -> str:
+    """Return a URL without user and password."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.hostname}:{parts.port}"
+
+
+def entity(name: str, scope: Scope = SCOPE, **fields: Any) -> Entity:
+    given: dict[str, Any] = {"entity_type": "person", "first_seen_at": MOMENT, "last_seen_at": MOMENT, **fields}
+    return Entity(scope=scope, name=name, canonical_name=name.lower(), **given)
+
+
+def of(*entities: Entity) -> Changes:
+    """Return the changes that bring entities by their canonical names."""
+    aliases = (Alias(alias=e.canonical_name, entity_type=e.entity_type, entity_id=e.id) for e in entities)
+    return Changes(entities=entities, aliases=tuple(aliases))
+
+
+def edge(source: Entity, target: Entity, relation: str = "knows", **fields: Any) -> Edge:
+    given: dict[str, Any] = {"valid_from": MOMENT, **fields}
+    return Edge(scope=source.scope, source_id=source.id, target_id=target.id, relation=relation, **given)

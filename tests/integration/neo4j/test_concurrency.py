@@ -1,0 +1,77 @@
+"""Many writers at once: each name becomes one entity, each fact one edge, and nobody is told of a deadlock."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Generator
+
+import pytest
+
+from graphmem.models import Changes, Edge, EdgeQuery, EntityQuery, Scope
+from graphmem.testing.base import in_threads
+from graphmem_neo4j import Neo4jBackend, open_backend
+from tests.integration.neo4j.support import SCOPE, edge, emptied, entity, of
+
+WRITERS = 8
+NAMES = [f"Name {n}" for n in range(100)]
+
+
+@pytest.fixture
+def stores(neo4j_url: str) -> Generator[list[Neo4jBackend], None, None]:
+    stores = [emptied(neo4j_url), *(open_backend(neo4j_url) for _ in range(WRITERS - 1))]
+    yield stores
+    for store in stores:
+        store.close()
+
+
+def test_eight_writers_that_resolve_the_same_hundred_names_make_a_hundred_entities(stores: list[Neo4jBackend]) -> None:
+    def resolve(number: int, store: Neo4jBackend) -> None:
+        names = random.Random(number).sample(NAMES, len(NAMES))
+        for start in range(0, len(names), 10):
+            part = names[start : start + 10]
+            store.atomic(lambda part=part: _resolve(store, part))
+
+    in_threads([lambda n=n, s=s: resolve(n, s) for n, s in enumerate(stores)])
+    found = stores[0].find_entities([SCOPE], EntityQuery())
+    assert sorted(e.name for e in found) == sorted(NAMES)
+    assert stores[0].stats(SCOPE).aliases == len(NAMES)
+
+
+def test_transactions_that_lock_two_scopes_in_either_order_all_come_through(stores: list[Neo4jBackend]) -> None:
+    one, two = Scope("neo4j-tests", "one"), Scope("neo4j-tests", "two")
+
+    def cross(number: int, store: Neo4jBackend) -> None:
+        first, second = (one, two) if number % 2 else (two, one)
+
+        def work() -> None:
+            store.write(first, of(entity(f"Name {number}", first)))
+            store.write(second, of(entity(f"Name {number}", second)))
+
+        store.atomic(work)
+
+    in_threads([lambda n=n, s=s: cross(n, s) for n, s in enumerate(stores[:4])])
+    assert [stores[0].stats(scope).entities for scope in (one, two)] == [4, 4]
+
+
+def test_a_fact_that_all_bring_at_once_is_stored_once(stores: list[Neo4jBackend]) -> None:
+    anna, berta = entity("Anna"), entity("Berta")
+    stores[0].write(SCOPE, of(anna, berta))
+
+    def bring(store: Neo4jBackend) -> bool:
+        return store.atomic(lambda: _bring(store, edge(anna, berta)))
+
+    brought = in_threads([lambda s=s: bring(s) for s in stores])
+    assert (sum(brought), stores[0].stats(SCOPE).edges) == (1, 1)
+
+
+def _resolve(store: Neo4jBackend, names: list[str]) -> None:
+    known = {name for name, _ in store.resolve_names(SCOPE, [name.lower() for name in names])}
+    fresh = [entity(name) for name in names if name.lower() not in known]
+    store.write(SCOPE, of(*fresh))
+
+
+def _bring(store: Neo4jBackend, fact: Edge) -> bool:
+    if store.find_edges([SCOPE], EdgeQuery(keys=(fact.key,), versions="active")):
+        return False
+    store.write(SCOPE, Changes(edges=(fact,)))
+    return True

@@ -1,0 +1,226 @@
+"""Opening a Neo4j store: who logs in, what is said when it can't be opened, and what it leaves alone."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlsplit
+
+import pytest
+from neo4j.exceptions import Neo4jError
+
+from graphmem.errors import BackendUnavailable, Conflict, InvalidInput, SchemaTooNew, StoreReadOnly
+from graphmem.models import Changes, EntityQuery
+from graphmem.registry import open_backend as open_by_url
+from graphmem_neo4j import Neo4jBackend, open_backend
+from graphmem_neo4j.failures import translate
+from graphmem_neo4j.place import place_of
+from tests.integration.neo4j.support import SCOPE, ask, edge, emptied, entity, of, without_login
+
+SECRET = "s3cr3t-w0rd"
+DROP_OURS = (
+    "SHOW INDEXES YIELD name, owningConstraint WHERE name STARTS WITH 'graphmem_' RETURN [name, owningConstraint]"
+)
+
+
+@pytest.fixture
+def store(neo4j_url: str) -> Generator[Neo4jBackend, None, None]:
+    store = emptied(neo4j_url)
+    yield store
+    store.close()
+
+
+def test_the_registry_opens_bolt_and_neo4j_urls(neo4j_url: str) -> None:
+    for scheme in ("bolt", "neo4j"):
+        store = open_by_url(neo4j_url.replace("bolt:", f"{scheme}:", 1))
+        assert isinstance(store, Neo4jBackend)
+        store.close()
+
+
+def test_the_path_of_the_url_is_the_database(neo4j_url: str) -> None:
+    store = open_backend(f"{neo4j_url}/neo4j")
+    assert store.database.place.database == "neo4j"
+    store.close()
+
+
+def test_user_and_password_may_come_from_the_environment(neo4j_url: str) -> None:
+    parts = urlsplit(neo4j_url)
+    environment = {"NEO4J_USERNAME": parts.username or "", "NEO4J_PASSWORD": parts.password or ""}
+    open_backend(without_login(neo4j_url), environment=environment).close()
+
+
+def test_the_url_goes_before_arguments_and_those_before_the_environment() -> None:
+    environment = {"NEO4J_USERNAME": "env", "NEO4J_PASSWORD": "env-secret"}
+    logins = [
+        place_of("neo4j://a:b%2F%40c@host", "user", "word", environment).login,
+        place_of("neo4j://a@host", None, None, environment).login,
+        place_of("neo4j://host", "user", "word", environment).login,
+        place_of("neo4j://host", None, None, environment).login,
+        place_of("neo4j://host", None, None, {}).login,
+    ]
+    assert logins == [("a", "b/@c"), ("a", "env-secret"), ("user", "word"), ("env", "env-secret"), None]
+
+
+@pytest.mark.parametrize(
+    ("url", "uri", "database"),
+    [
+        ("neo4j://host", "neo4j://host:7687", None),
+        ("neo4j+s://u:p@host:1/data", "neo4j+s://host:1", "data"),
+        ("bolt+ssc://[::1]/my%20data/", "bolt+ssc://[::1]:7687", "my data"),
+        ("neo4j://host/?region=eu", "neo4j://host:7687?region=eu", None),
+    ],
+)
+def test_a_url_names_server_and_database(url: str, uri: str, database: str | None) -> None:
+    place = place_of(url, environment={})
+    assert (place.uri, place.database) == (uri, database)
+
+
+@pytest.mark.parametrize(
+    "url", ["neo4j://", "neo4j:host", "neo4j://u:s3cr3t-w0rd@host:port", "neo4j://h/a/b", "neo4j+x://h"]
+)
+def test_a_url_that_names_no_server_is_refused_without_its_password(url: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        place_of(url)
+    assert SECRET not in str(caught.value)
+
+
+def test_a_wrong_password_is_named_as_that_and_not_shown(neo4j_url: str) -> None:
+    with pytest.raises(BackendUnavailable, match="user name or password are wrong") as caught:
+        open_backend(without_login(neo4j_url), username="neo4j", password=SECRET, environment={})
+    assert SECRET not in _told(caught.value)
+
+
+def test_a_database_that_does_not_exist_is_named(neo4j_url: str) -> None:
+    with pytest.raises(BackendUnavailable, match=r"/nowhere: the server has no such database"):
+        open_backend(f"{neo4j_url}/nowhere")
+
+
+def test_a_server_that_is_not_there_is_waited_for_and_then_named_without_the_password() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    begun = time.monotonic()
+    with pytest.raises(BackendUnavailable, match=rf"bolt://localhost:{port}: nobody answers after 0.5 s") as caught:
+        open_backend(f"bolt://neo4j:{SECRET}@localhost:{port}", wait=0.5)
+    assert 0.5 <= time.monotonic() - begun < 30
+    assert SECRET not in _told(caught.value)
+
+
+def test_a_newer_schema_is_left_alone(store: Neo4jBackend, neo4j_url: str) -> None:
+    store.write(SCOPE, of(entity("Anna")))
+    ask(store, "CREATE (:Graphmem:Migration {migration: 9999})")
+    try:
+        with pytest.raises(SchemaTooNew, match="has schema 9999"):
+            open_backend(neo4j_url)
+    finally:
+        ask(store, "MATCH (m:Graphmem {migration: 9999}) DELETE m")
+    assert len(store.find_entities([SCOPE], EntityQuery())) == 1
+
+
+def test_programs_that_open_a_new_database_at_once_all_find_it_ready(store: Neo4jBackend, neo4j_url: str) -> None:
+    _drop_schema(store)
+    with ThreadPoolExecutor(4) as pool:
+        stores = list(pool.map(open_backend, [neo4j_url] * 4))
+    try:
+        stores[0].write(SCOPE, of(entity("Anna")))
+        assert [what for what, well, _ in stores[1].diagnose() if not well] == []
+        with pytest.raises(Conflict):
+            stores[2].write(SCOPE, of(entity("Anna")))
+    finally:
+        for opened in stores:
+            opened.close()
+
+
+def test_data_of_others_in_the_database_is_neither_seen_nor_bound(store: Neo4jBackend) -> None:
+    theirs = "CREATE (a:Entity {scope: $s, id: '0', name: 'Anna'})-[:SEMANTIC {scope: $s, id: 'x'}]->(a)"
+    ask(store, theirs, s=SCOPE.key)
+    ask(store, theirs, s=SCOPE.key)
+    try:
+        anna, berta = entity("Anna"), entity("Berta")
+        store.write(SCOPE, of(anna, berta))
+        assert [e.id for e in store.find_entities([SCOPE], EntityQuery())] == [anna.id, berta.id]
+        assert store.stats(SCOPE).entities == 2
+        assert store.stats(SCOPE).edges == 0
+        assert ask(store, "MATCH (n:Entity {id: '0'}) RETURN count(n)") == [2]
+    finally:
+        ask(store, "MATCH (n:Entity {id: '0'}) WHERE NOT n:Graphmem DETACH DELETE n")
+
+
+def test_what_browser_shows_reads_well(store: Neo4jBackend) -> None:
+    anna, acme = entity("Anna"), entity("Acme", entity_type="organization")
+    store.write(SCOPE, of(anna, acme))
+    store.write(SCOPE, Changes(edges=(edge(anna, acme, "works_at", fact="Anna works at Acme"),)))
+    shown = ask(
+        store,
+        "MATCH (a:Entity:Person {name: 'Anna'})-[r:SEMANTIC]->(o:Entity:Organization) "
+        "RETURN [a.domain, r.relation, r.fact, toString(r.valid_from), o.name]",
+    )
+    assert shown == [["neo4j-tests", "works_at", "Anna works at Acme", "2026-01-01T00:00:00Z", "Acme"]]
+
+
+@pytest.mark.parametrize("word", ["Entity", "episode", "graphmem", "`}) DETACH DELETE n //", " ", "北京"])
+def test_a_type_of_any_text_is_data_and_never_a_label_of_ours(store: Neo4jBackend, word: str) -> None:
+    row = entity("Anna", entity_type=word)
+    store.write(SCOPE, of(row))
+    labels = ask(store, "MATCH (n:Graphmem {id: $id}) RETURN labels(n)", id=row.id)[0]
+    assert {"Graphmem", "Entity"} <= set(labels)
+    assert "Episode" not in labels
+    assert store.find_entities([SCOPE], EntityQuery(entity_types=(word,))) == [row]
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "words"),
+    [
+        ("Neo.ClientError.Security.Forbidden", StoreReadOnly, "lacks a right"),
+        ("Neo.ClientError.Transaction.TransactionTimedOut", BackendUnavailable, "time limit"),
+        ("Neo.TransientError.General.DatabaseUnavailable", BackendUnavailable, "try again later"),
+        ("Neo.ClientError.Database.DatabaseNotFound", BackendUnavailable, "no such database"),
+    ],
+)
+def test_errors_of_the_server_say_what_to_do(code: str, kind: type[Exception], words: str) -> None:
+    error = Neo4jError._hydrate_neo4j(code=code, message="told by the server")  # pyright: ignore[reportPrivateUsage]
+    found = translate(error, "neo4j://host")
+    assert type(found) is kind
+    assert words in str(found)
+
+
+def test_a_closed_backend_says_so(store: Neo4jBackend) -> None:
+    store.close()
+    with pytest.raises(BackendUnavailable, match="was closed"):
+        store.scopes()
+
+
+def test_a_slow_query_is_cancelled_at_its_time_limit(neo4j_url: str, store: Neo4jBackend) -> None:
+    impatient = open_backend(neo4j_url, timeout=1.0)
+    try:
+        with pytest.raises(BackendUnavailable, match="time limit"):
+            impatient.atomic(lambda: _wait_in(impatient))
+    finally:
+        impatient.close()
+
+
+def _wait_in(store: Neo4jBackend) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        store.find_entities([SCOPE], EntityQuery())
+
+
+def _told(error: BaseException) -> str:
+    """Return everything that an error and its causes say."""
+    told: list[str] = []
+    found: BaseException | None = error
+    while found is not None:
+        told.append(f"{found!r} {found}")
+        found = found.__cause__
+    return "\n".join(told)
+
+
+def _drop_schema(store: Neo4jBackend) -> None:
+    for name, constraint in ask(store, DROP_OURS):
+        if constraint is None:
+            ask(store, "DROP INDEX $name IF EXISTS", name=name)
+        else:
+            ask(store, "DROP CONSTRAINT $name IF EXISTS", name=constraint)
+    ask(store, "MATCH (m:Graphmem) WHERE m.migration IS NOT NULL DELETE m")

@@ -1,0 +1,49 @@
+"""Each query of the package is planned without a scan of everything where an index serves."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import Any
+
+import pytest
+
+from graphmem_cypher import queries, query
+from graphmem_neo4j import Neo4jBackend, open_backend
+
+# reading everything of a kind, in the names that Neo4j 5 gives it
+SCANS = "AllNodesScan", "NodeByLabelScan", "UnionNodeByLabelsScan", "IntersectionNodeByLabelsScan"
+SCANS_OF_EDGES = "DirectedAllRelationshipsScan", "UndirectedAllRelationshipsScan"
+SCANS_OF_TYPES = "DirectedRelationshipTypeScan", "UndirectedRelationshipTypeScan", "UnionRelationshipTypesScan"
+NOT_EXPLAINED = {"await_index", "gds_version", "indexes", "server"}  # they read the server, not the graph
+
+
+@pytest.fixture(scope="module")
+def store(neo4j_url: str) -> Generator[Neo4jBackend, None, None]:
+    store = open_backend(neo4j_url)
+    yield store
+    store.close()
+
+
+@pytest.mark.parametrize("name", sorted(set(queries()) - NOT_EXPLAINED))
+def test_a_query_scans_no_label_and_no_type(store: Neo4jBackend, name: str) -> None:
+    with store.database.session() as session:
+        summary: Any = session.run("EXPLAIN " + query(name), q={"limit": 1, "per_node": 1}).consume()
+    operators = list(_operators(summary.plan))
+    assert operators
+    scans = {*SCANS, *SCANS_OF_EDGES, *SCANS_OF_TYPES}
+    assert [operator for operator in operators if operator in scans] == []
+
+
+@pytest.mark.parametrize("name", queries())
+def test_a_query_begins_with_what_it_is_for(name: str) -> None:
+    from importlib.resources import files
+
+    first = files("graphmem_cypher").joinpath("queries", f"{name}.cypher").read_text(encoding="utf-8").split("\n")[0]
+    assert first.startswith("// ")
+    assert first.endswith(".")
+
+
+def _operators(plan: Any) -> Iterator[str]:
+    yield plan["operatorType"].partition("@")[0]
+    for child in plan.get("children", []):
+        yield from _operators(child)
