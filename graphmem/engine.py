@@ -7,7 +7,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 from graphmem.background import BackgroundJob
@@ -97,7 +96,7 @@ class Engine:
             if chosen is not None:
                 queue = ExtractionQueue(backend, chosen, ontology, settings, contradictions, redactor)
             engine = cls(backend, settings, ontology, queue, chosen, redactor=redactor, background=background)
-            engine._resume()
+            engine.wake()
         except BaseException:
             backend.close()
             raise
@@ -107,13 +106,6 @@ class Engine:
     def can_extract(self) -> bool:
         """Whether there is an extractor."""
         return self._queue is not None
-
-    def _resume(self) -> None:
-        if self._queue is None:
-            return
-        with suppress(StoreReadOnly):
-            self._queue.release_dead()
-        self.wake()
 
     def wake(self) -> None:
         """Let the background extraction look at the queue."""

@@ -93,8 +93,7 @@ class Database:
             self._read_schema_untouched()
         connection = self._connect()
         try:
-            if not self.place.exists:
-                claim_file(connection)
+            claim_file(connection)
             self._use_write_ahead_log(connection)
             require_known(connection, self.name, writable=True)
             migrate(connection)

@@ -19,6 +19,8 @@ CREATE TABLE IF NOT EXISTS schema_migrations (
 _HAS_RECORDS = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'schema_migrations'"
 _NUMBER = "SELECT coalesce(max(number), 0) FROM schema_migrations"
 _RECORD = "INSERT INTO schema_migrations (number, name, applied_at) VALUES (?, ?, ?)"
+_TABLES = "SELECT count(*) FROM sqlite_master"
+_MARKED = "PRAGMA application_id"
 _MARK = f"PRAGMA application_id = {APPLICATION_ID}"
 
 
@@ -50,10 +52,22 @@ def schema_number(connection: sqlite3.Connection) -> int:
 
 
 def claim_file(connection: sqlite3.Connection) -> None:
-    """Mark a new file as ours; the mark is in its first page before anything else is."""
+    """Mark a file without a schema as ours; the mark is in its first page before anything else is.
+
+    Whether it is new is asked here and not of its bytes: where a process was killed while it made the mark,
+    SQLite takes it back when the file is opened again.
+    """
+    if connection.execute(_MARKED).fetchone()[0] == APPLICATION_ID:
+        return
     connection.execute("BEGIN IMMEDIATE")
-    connection.execute(_MARK)
-    connection.execute("COMMIT")
+    try:
+        if not connection.execute(_TABLES).fetchone()[0]:
+            connection.execute(_MARK)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
 
 def require_known(connection: sqlite3.Connection, place: str, *, writable: bool) -> None:

@@ -75,7 +75,7 @@ class ExtractionQueue:
         self._owner = f"{socket.gethostname()}:{os.getpid()}:{new_id()}"
         _live_owners.add(self._owner)
 
-    def release_dead(self) -> int:
+    def _release_dead(self) -> int:
         """Give back the claims of processes of this machine that are gone; return how many episodes that were."""
         dead = [owner for owner in self._backend.claim_owners() if _is_gone(owner)]
         return self._backend.release_claims(dead) if dead else 0
@@ -83,6 +83,7 @@ class ExtractionQueue:
     def process(self, limit: int, scopes: Sequence[Scope] | None = None) -> Processed:
         """Claim up to `limit` waiting episodes, extract and write them.
 
+        Where nothing else waits, what processes of this machine held that are gone is taken as well.
         One that can't be extracted or written stays in the queue with its error; it never raises for that.
 
         Raises
@@ -90,9 +91,9 @@ class ExtractionQueue:
         BackendUnavailable
             If the store is away; what was claimed is given back when it returns or the claim runs out.
         """
-        now = utc_now()
-        until = now + timedelta(seconds=self._settings.claim_seconds)
-        episodes = self._backend.claim_episodes(self._owner, now=now, until=until, limit=limit, scopes=scopes)
+        episodes = self._claim(limit, scopes)
+        if not episodes and self._release_dead():
+            episodes = self._claim(limit, scopes)
         done = Processed(claimed=len(episodes))
         by_scope: defaultdict[Scope, list[Episode]] = defaultdict(list)
         for episode in episodes:
@@ -100,6 +101,11 @@ class ExtractionQueue:
         for scope, group in by_scope.items():
             self._process_scope(scope, group, done)
         return done
+
+    def _claim(self, limit: int, scopes: Sequence[Scope] | None) -> list[Episode]:
+        now = utc_now()
+        until = now + timedelta(seconds=self._settings.claim_seconds)
+        return self._backend.claim_episodes(self._owner, now=now, until=until, limit=limit, scopes=scopes)
 
     def close(self) -> None:
         """Give back what this queue has claimed."""

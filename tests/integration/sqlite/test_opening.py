@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import struct
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ from graphmem.errors import (
 )
 from graphmem.models import EntityQuery, Episode, Scope
 from graphmem.registry import open_backend
+from graphmem_sqlite.place import APPLICATION_ID
 from tests.integration.sqlite.support import SCOPE, entity, files_in, of, raw, store_at, unprivileged
 
 
@@ -126,6 +128,20 @@ def test_an_empty_database_becomes_a_store(tmp_path: Path) -> None:
     with raw(path) as connection:
         connection.execute("VACUUM")
     assert names(a_store(path)) == ["Anna"]
+
+
+def test_a_store_whose_making_was_killed_before_its_mark_was_kept_is_made_again(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with raw(path) as connection:
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    # a journal that says "the file was empty before": SQLite empties it again when it is opened
+    journal = struct.pack(">8sIIIII", bytes.fromhex("d9d505f920a163d7"), 0, 0, 0, 512, 4096)
+    path.with_name("memory.db-journal").write_bytes(journal.ljust(512, b"\0"))
+    for _ in range(2):
+        store = store_at(path)
+        store.add_episodes(SCOPE, [Episode(scope=SCOPE, text="hello", external_id="1")])
+        assert store.stats(SCOPE).episodes == 1
+        store.close()
 
 
 def test_a_truncated_store_is_named_as_cut_short(tmp_path: Path) -> None:

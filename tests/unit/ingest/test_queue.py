@@ -141,10 +141,7 @@ def test_a_claim_of_a_dead_process_is_given_back(backend: GraphBackend) -> None:
     now = datetime.now(UTC)
     gone = f"{socket.gethostname()}:{_unused_pid()}:x"
     backend.claim_episodes(gone, now=now, until=now + timedelta(hours=1), limit=5)
-    queue = ExtractionQueue(backend, Scripted(), DEFAULT_ONTOLOGY, FAST)
-    assert queue.process(5).claimed == 0
-    assert queue.release_dead() == 1
-    assert queue.process(5).claimed == 1
+    assert ExtractionQueue(backend, Scripted(), DEFAULT_ONTOLOGY, FAST).process(5).claimed == 1
 
 
 @pytest.mark.parametrize("owner", ["elsewhere:1:x", f"{socket.gethostname()}:{os.getppid()}:x"])
@@ -152,7 +149,7 @@ def test_a_claim_of_another_machine_or_a_living_process_stays(backend: GraphBack
     store(backend, "Maya knows Jonas")
     now = datetime.now(UTC)
     backend.claim_episodes(owner, now=now, until=now + timedelta(hours=1), limit=5)
-    assert ExtractionQueue(backend, Scripted(), DEFAULT_ONTOLOGY, FAST).release_dead() == 0
+    assert ExtractionQueue(backend, Scripted(), DEFAULT_ONTOLOGY, FAST).process(5).claimed == 0
 
 
 def _unused_pid() -> int:
