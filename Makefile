@@ -2,7 +2,7 @@
 # else by Python's own venv and pip. Nothing else is needed but Python 3.11 or later and a package index.
 #
 #   make demo    a conversation of many sessions goes in, dated facts come out
-#   make test    the whole test suite; Neo4j's part needs Docker, or GRAPHMEM_TEST_NEO4J_URL, else it is skipped
+#   make test    the whole test suite; Neo4j's part needs a running Docker, else it is skipped
 #   make lint    ruff, check and format
 #   make types   basedpyright, strict
 #   make soak    the long forms of the crash and isolation tests
@@ -37,7 +37,6 @@ types: $(READY)
 
 # Before the tests, whose time limits are not for building it. Where there can't be one, the tests say why.
 neo4j-image: $(READY)
-	-@[ -n "$$GRAPHMEM_TEST_NEO4J_URL" ] || sh .ci/docker-engine
 	-@$(BIN)/python -m tests.neo4j_server
 
 neo4j-up:

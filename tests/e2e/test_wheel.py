@@ -25,7 +25,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def package_files() -> set[str]:
     """Return the files of the packages by their place in the wheel."""
-    roots = [(ROOT, ROOT / "graphmem"), *((ROOT / "backends", folder) for folder in ROOT.glob("backends/graphmem_*"))]
+    roots = [(ROOT, ROOT / "graphmem")]
+    roots += [(ROOT / base, folder) for base in ("backends", "cypher") for folder in (ROOT / base).glob("graphmem_*")]
     return {
         path.relative_to(base).as_posix()
         for base, folder in roots

@@ -10,7 +10,7 @@ from graphmem.registry import installed_backends, masked, open_backend
 
 
 def test_our_backends_are_found_by_their_entry_points() -> None:
-    assert {"memory", "sqlite"} <= installed_backends().keys()
+    assert {"memory", "neo4j", "sqlite"} <= installed_backends().keys()
 
 
 def test_a_url_opens_its_backend() -> None:
@@ -26,7 +26,7 @@ def test_what_is_no_url_is_refused_with_an_example(url: str) -> None:
 
 
 def test_an_unknown_scheme_names_what_is_there() -> None:
-    with pytest.raises(UnknownBackend, match="memory, sqlite"):
+    with pytest.raises(UnknownBackend, match="bolt, memory, neo4j, sqlite"):
         open_backend("cassandra://host")
 
 
