@@ -48,7 +48,7 @@ LAYERS = {
     "graphmem.testing": 5,
     "graphmem.adapters": 5,
 }
-FOR_BACKENDS = {"graphmem.models", "graphmem.protocols", "graphmem.errors"}
+FOR_BACKENDS = {"graphmem.models", "graphmem.protocols", "graphmem.errors", "graphmem_cypher"}
 FOLDERS = {".ci", "backends", "cypher", "docker", "docs", "graphmem", "notebooks", "tests"}
 FILES = {
     ".gitignore",
