@@ -29,9 +29,9 @@ fetch_jars() {
 make_root() {
   # This machine's own mirror where apt knows one for the suite, else debootstrap's default.
   mirror=$(apt-get indextargets --format '$(CODENAME) $(REPO_URI)' 2>/dev/null | sed -n "s/^$suite //p" | head -n 1)
-  debootstrap --variant=minbase --include=ca-certificates,openjdk-17-jre-headless,tini "$suite" "$work/root" ${mirror:+"$mirror"} \
+  debootstrap --variant=minbase --include=ca-certificates,openjdk-17-jre-headless,tini "$suite" "$work/system" ${mirror:+"$mirror"} \
     >"$work/debootstrap.log" || { cat "$work/debootstrap.log" >&2; return 1; }
-  (cd "$work/root" && rm -rf var/cache/apt/* var/lib/apt/lists/* usr/share/doc/* usr/share/man/* usr/share/locale/*)
+  (cd "$work/system" && rm -rf var/cache/apt/* var/lib/apt/lists/* usr/share/doc/* usr/share/man/* usr/share/locale/*)
 }
 
 make_base() {
@@ -44,9 +44,9 @@ make_base() {
   fetch_jars
   wait "$root"
   root=
-  mkdir -p "$work/root/opt/neo4j"
-  mv "$work/lib" "$work/plugins" "$work/root/opt/neo4j/"
-  tar -C "$work/root" --numeric-owner -c . | docker import --message "Debian $suite, Java, Neo4j's jars" - "$base" >&2
+  mkdir -p "$work/system/opt/neo4j"
+  mv "$work/lib" "$work/plugins" "$work/system/opt/neo4j/"
+  tar -C "$work/system" --numeric-owner -c . | docker import --message "Debian $suite, Java, Neo4j's jars" - "$base" >&2
 }
 
 work=$(mktemp -d)
