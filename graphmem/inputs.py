@@ -23,6 +23,7 @@ from graphmem.models import (
 )
 
 INJECTION_FLAG = "has_injection_flags"
+"""Field of an input, and metadata of its episode, by which a caller says not to trust the text."""
 
 
 class _Item(Model):

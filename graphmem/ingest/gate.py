@@ -7,8 +7,12 @@ import re
 from collections import Counter
 from collections.abc import Callable
 
+from graphmem.inputs import INJECTION_FLAG
 from graphmem.models import Episode
 from graphmem.text.normalise import clean
+
+SKIPPED = "skipped"
+"""Metadata of an episode that the gate held back: why."""
 
 TOOL_ROLES = frozenset({"tool", "function", "tool_result", "tool_output", "function_call_output", "ipython"})
 
@@ -29,7 +33,7 @@ def skip_reason(episode: Episode, *, detector: Callable[[str], bool] | None = No
     str or None
         "injection", "tool_output" or "code".
     """
-    if episode.metadata.get("has_injection_flags") or (detector is not None and detector(episode.text)):
+    if episode.metadata.get(INJECTION_FLAG) or (detector is not None and detector(episode.text)):
         return "injection"
     if (episode.role or "").strip().lower() in TOOL_ROLES:
         return "tool_output"

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TypeVar
 
 from graphmem.errors import InvalidInput
-from graphmem.ingest.gate import skip_reason
+from graphmem.ingest.gate import SKIPPED, skip_reason
 from graphmem.ingest.queue import ExtractionQueue
 from graphmem.ingest.write import Reading, Statement, Writer, Written, statement_of
 from graphmem.inputs import Item, ItemLike, Triple, TripleLike, to_item
@@ -116,7 +116,7 @@ class Loader:
         reason = skip_reason(episode, detector=self._detector)
         if reason is None:
             return episode
-        return episode.changed(processed_at=episode.recorded_at, metadata={**episode.metadata, "skipped": reason})
+        return episode.changed(processed_at=episode.recorded_at, metadata={**episode.metadata, SKIPPED: reason})
 
     def ingest(
         self, scope: Scope, items: Iterable[ItemLike], *, skip_invalid: bool, on_progress: OnProgress | None

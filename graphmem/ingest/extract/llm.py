@@ -18,7 +18,7 @@ from graphmem.ingest.extract.llm_errors import reason_for, rejects_the_format, s
 from graphmem.ingest.extract.llm_json import as_extraction, find_json
 from graphmem.ingest.extract.llm_prompt import Message, answer_schema, data_blocks, rules, with_schema
 from graphmem.ingest.extract.llm_select import Limits, select
-from graphmem.ingest.gate import skip_reason
+from graphmem.ingest.gate import SKIPPED, skip_reason
 from graphmem.models import Episode
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import Extraction, ExtractionRequest
@@ -186,8 +186,8 @@ class LLMExtractor:
 
 
 def _may_be_read(turn: Episode) -> bool:
-    # "skipped" is the mark of the gate, which may have asked a detector
-    return "skipped" not in turn.metadata and skip_reason(turn) is None
+    # the mark of the gate counts by itself: it may have asked a detector
+    return SKIPPED not in turn.metadata and skip_reason(turn) is None
 
 
 def _content(reply: object) -> str | Mapping[str, Any]:
