@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import TypeVar
@@ -13,6 +13,8 @@ from graphmem.models import (
     Alias,
     AsOf,
     Changes,
+    Community,
+    CommunityQuery,
     Edge,
     EdgeQuery,
     EdgeType,
@@ -22,7 +24,11 @@ from graphmem.models import (
     Episode,
     EpisodeQuery,
     ExpandLimits,
+    Membership,
+    MembershipQuery,
     Mention,
+    RecallQuery,
+    RecallTrace,
     Scope,
     StoreStats,
     Subgraph,
@@ -263,6 +269,65 @@ class MemoryBackend(GraphBackend):
                 candidates = of_entities if candidates is None else candidates & of_entities
             return [row.mention for row in islice(table.read(scopes, candidates), limit)]
 
+    # Communities and recalls ----------------------------------------------------------------------
+
+    def find_communities(
+        self, scopes: Sequence[Scope], query: CommunityQuery, *, after: str = "", limit: int = 1000
+    ) -> list[Community]:
+        """Return a page of the communities that match, in ascending order of id."""
+        with self._store.lock:
+            candidates = query.ids
+            if query.entity_ids is not None:
+                members = MembershipQuery(entity_ids=query.entity_ids, as_of=query.as_of, ended=query.ended)
+                candidates = [row.community_id for row in self._memberships(scopes, members, None)]
+            rows = self._store.communities.read(scopes, candidates, after=after)
+            return list(islice((row for row in rows if matching.community_matches(row, query)), limit))
+
+    def find_memberships(
+        self, scopes: Sequence[Scope], query: MembershipQuery, *, after: Membership | None = None, limit: int = 1000
+    ) -> list[Membership]:
+        """Return a page of the memberships that match, in ascending order of their keys."""
+        with self._store.lock:
+            return list(islice(self._memberships(scopes, query, after), limit))
+
+    def _memberships(
+        self, scopes: Sequence[Scope], query: MembershipQuery, after: Membership | None
+    ) -> Iterator[Membership]:
+        table, communities = self._store.memberships, self._store.communities
+        candidates = None
+        if query.entity_ids is not None:
+            candidates = table.keys_of("entity", query.entity_ids)
+        elif query.community_ids is not None:
+            candidates = table.keys_of("community", query.community_ids)
+        for row in table.read(scopes, candidates, after=None if after is None else after.key):
+            community = communities.get(row.membership.community_id)
+            on_level = query.level is None or (community is not None and community.level == query.level)
+            if on_level and matching.membership_matches(row.membership, query):
+                yield row.membership
+
+    def find_recalls(
+        self,
+        scopes: Sequence[Scope],
+        query: RecallQuery,
+        *,
+        after: str = "",
+        limit: int = 100,
+        newest_first: bool = False,
+    ) -> list[RecallTrace]:
+        """Return a page of the traces that match."""
+        _no_cursor_backwards(after, newest_first)
+        with self._store.lock:
+            table = self._store.recalls
+            asked = {"entity": query.entity_ids, "edge": query.edge_ids, "episode": query.episode_ids}
+            sets = [table.keys_of(index, named) for index, named in asked.items() if named is not None]
+            if query.ids is not None:
+                sets.append(set(query.ids))
+            candidates = set[str].intersection(*sets) if sets else None
+            found: Iterable[RecallTrace] = table.read(scopes, candidates, after=after)
+            if newest_first:
+                found = sorted(found, key=lambda r: r.id, reverse=True)
+            return list(islice(found, limit))
+
     # Traversal and maintenance --------------------------------------------------------------------
 
     def expand(
@@ -292,7 +357,8 @@ class MemoryBackend(GraphBackend):
     def scopes(self) -> list[Scope]:
         """Return the scopes that hold anything, ordered by key."""
         with self._store.lock:
-            held = dict.fromkeys([*self._store.entities.scopes(), *self._store.episodes.scopes()])
+            tables = (self._store.entities, self._store.episodes, self._store.communities, self._store.recalls)
+            held = dict.fromkeys(scope for table in tables for scope in table.scopes())
             return sorted(held, key=lambda scope: scope.key)
 
     def stats(self, scope: Scope) -> StoreStats:
@@ -300,6 +366,7 @@ class MemoryBackend(GraphBackend):
         with self._store.lock:
             entities = list(self._store.entities.read([scope]))
             edges = list(self._store.edges.read([scope]))
+            communities = list(self._store.communities.read([scope]))
             states = Counter(matching.episode_state(e) for e in self._store.episodes.read([scope]))
             return StoreStats(
                 entities=len(entities),
@@ -311,6 +378,9 @@ class MemoryBackend(GraphBackend):
                 pending_episodes=states["pending"],
                 failed_episodes=states["failed"],
                 mentions=self._store.mentions.count(scope),
+                communities=len(communities),
+                ended_communities=sum(c.ended_at is not None for c in communities),
+                recalls=self._store.recalls.count(scope),
                 edges_by_type=dict(Counter(e.edge_type.value for e in edges)),
                 entities_by_type=dict(Counter(e.entity_type for e in entities)),
             )

@@ -7,7 +7,22 @@ import unicodedata
 from collections.abc import Sequence
 from datetime import datetime
 
-from graphmem.models import AsOf, Edge, EdgeQuery, EdgeType, Entity, EntityQuery, Episode, EpisodeQuery, is_visible
+from graphmem.models import (
+    AsOf,
+    Community,
+    CommunityQuery,
+    Edge,
+    EdgeQuery,
+    EdgeType,
+    Entity,
+    EntityQuery,
+    Episode,
+    EpisodeQuery,
+    Membership,
+    MembershipQuery,
+    existed,
+    is_visible,
+)
 
 _ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
@@ -89,6 +104,24 @@ def episode_state(episode: Episode) -> str:
     if episode.processed_at is not None:
         return "processed"
     return "failed" if episode.error is not None and episode.retry_at is None else "pending"
+
+
+def community_matches(community: Community, query: CommunityQuery) -> bool:
+    """Tell whether a query asks for this community; `entity_ids` is left to the caller, who knows the members."""
+    return (
+        (query.ids is None or community.id in query.ids)
+        and (query.level is None or community.level == query.level)
+        and existed(community.created_at, community.ended_at, query.as_of, ended=query.ended)
+    )
+
+
+def membership_matches(membership: Membership, query: MembershipQuery) -> bool:
+    """Tell whether a query asks for this membership; `level` is left to the caller, who knows the community."""
+    return (
+        (query.community_ids is None or membership.community_id in query.community_ids)
+        and (query.entity_ids is None or membership.entity_id in query.entity_ids)
+        and existed(membership.since, membership.until, query.as_of, ended=query.ended)
+    )
 
 
 def best_first(edge: Edge) -> tuple[float, str]:

@@ -11,7 +11,18 @@ from heapq import merge
 from threading import RLock
 from typing import Generic, Protocol, TypeVar
 
-from graphmem.models import Alias, Edge, Entity, Episode, Mention, Scope
+from graphmem.models import (
+    Alias,
+    Community,
+    Edge,
+    Entity,
+    Episode,
+    Membership,
+    MembershipKey,
+    Mention,
+    RecallTrace,
+    Scope,
+)
 
 
 class Row(Protocol):
@@ -40,6 +51,14 @@ class MentionRow:
 
 
 @dataclass(frozen=True, slots=True)
+class MembershipRow:
+    """A membership with its scope."""
+
+    scope: Scope
+    membership: Membership
+
+
+@dataclass(frozen=True, slots=True)
 class ClaimRow:
     """Who holds an episode, and until when."""
 
@@ -48,7 +67,7 @@ class ClaimRow:
     until: datetime
 
 
-K = TypeVar("K", str, tuple[str, ...])
+K = TypeVar("K", str, tuple[str, ...], MembershipKey)
 R = TypeVar("R", bound=Row)
 
 Undo = Callable[[], None]
@@ -174,6 +193,19 @@ class Store:
         self.mentions = Table[tuple[str, ...], MentionRow](
             self._journal,
             {"entity": lambda m: [m.mention.entity_id], "episode": lambda m: [m.mention.episode_id]},
+        )
+        self.communities = Table[str, Community](self._journal, {})
+        self.memberships = Table[MembershipKey, MembershipRow](
+            self._journal,
+            {"community": lambda m: [m.membership.community_id], "entity": lambda m: [m.membership.entity_id]},
+        )
+        self.recalls = Table[str, RecallTrace](
+            self._journal,
+            {
+                "entity": lambda r: {*(s.entity_id for s in r.seeds), *(f.entity_id for f in r.facts)},
+                "edge": lambda r: {f.edge_id for f in r.facts},
+                "episode": lambda r: {e.episode_id for e in r.episodes},
+            },
         )
         self.claims = Table[str, ClaimRow](self._journal, {"owner": lambda c: [c.owner]})
 

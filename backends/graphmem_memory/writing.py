@@ -5,8 +5,22 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from graphmem.errors import Conflict, InvalidInput
-from graphmem.models import Alias, Changes, Closing, Edge, Entity, Episode, Mention, Outcome, Scope, Support
-from graphmem_memory.tables import AliasRow, MentionRow, Store
+from graphmem.models import (
+    Alias,
+    Changes,
+    Closing,
+    Community,
+    Edge,
+    Entity,
+    Episode,
+    Membership,
+    Mention,
+    Outcome,
+    RecallTrace,
+    Scope,
+    Support,
+)
+from graphmem_memory.tables import AliasRow, MembershipRow, MentionRow, Store
 
 
 def apply_changes(store: Store, scope: Scope, changes: Changes) -> None:
@@ -25,6 +39,15 @@ def apply_changes(store: Store, scope: Scope, changes: Changes) -> None:
         _put_mention(store, scope, mention)
     for outcome in changes.outcomes:
         _settle(store, scope, outcome)
+    for community in changes.communities:
+        _put_community(store, scope, community)
+    for community in changes.communities:
+        if community.parent_id is not None:
+            _community(store, scope, community.parent_id)
+    for membership in changes.memberships:
+        _put_membership(store, scope, membership)
+    for trace in changes.recalls:
+        _put_recall(store, scope, trace)
 
 
 def _put_entity(store: Store, scope: Scope, entity: Entity) -> None:
@@ -101,6 +124,31 @@ def _settle(store: Store, scope: Scope, outcome: Outcome) -> None:
         store.claims.put(episode.id, None)
 
 
+def _put_community(store: Store, scope: Scope, community: Community) -> None:
+    _same_scope("community", community, scope)
+    _id_is_free("community", community.id, store.communities.get(community.id), scope)
+    store.communities.put(community.id, community)
+
+
+def _put_membership(store: Store, scope: Scope, membership: Membership) -> None:
+    _community(store, scope, membership.community_id)
+    _entity(store, scope, membership.entity_id)
+    store.memberships.put(membership.key, MembershipRow(scope, membership))
+
+
+def _put_recall(store: Store, scope: Scope, trace: RecallTrace) -> None:
+    _same_scope("recall", trace, scope)
+    _id_is_free("recall", trace.id, store.recalls.get(trace.id), scope)
+    for entity_id in (*(seed.entity_id for seed in trace.seeds), *(fact.entity_id for fact in trace.facts)):
+        _entity(store, scope, entity_id)
+    for fact in trace.facts:
+        _edge(store, scope, fact.edge_id)
+    for found in trace.episodes:
+        _episode(store, scope, found.episode_id)
+    if store.recalls.get(trace.id) is None:
+        store.recalls.put(trace.id, trace)
+
+
 def utc(moment: datetime) -> datetime:
     """Return a time that came past the models in UTC, as they do."""
     if moment.tzinfo is None:
@@ -108,12 +156,12 @@ def utc(moment: datetime) -> datetime:
     return moment.astimezone(UTC)
 
 
-def _same_scope(kind: str, row: Entity | Edge, scope: Scope) -> None:
+def _same_scope(kind: str, row: Entity | Edge | Community | RecallTrace, scope: Scope) -> None:
     if row.scope != scope:
         raise InvalidInput(f"{kind} {row.id}: its scope is {row.scope}, the write's is {scope}")
 
 
-def _id_is_free(kind: str, row_id: str, held: Entity | Edge | None, scope: Scope) -> None:
+def _id_is_free(kind: str, row_id: str, held: Entity | Edge | Community | RecallTrace | None, scope: Scope) -> None:
     if held is not None and held.scope != scope:
         raise Conflict(f"{kind} id {row_id} is taken")  # says nothing about the other scope
 
@@ -136,4 +184,11 @@ def _episode(store: Store, scope: Scope, episode_id: str) -> Episode:
     row = store.episodes.get(episode_id)
     if row is None or row.scope != scope:
         raise InvalidInput(f"episode {episode_id} is not in scope {scope}")
+    return row
+
+
+def _community(store: Store, scope: Scope, community_id: str) -> Community:
+    row = store.communities.get(community_id)
+    if row is None or row.scope != scope:
+        raise InvalidInput(f"community {community_id} is not in scope {scope}")
     return row

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from graphmem.models.community import Community, Membership
+from graphmem.models.recalls import RecallTrace
 from graphmem.models.rows import Alias, Edge, Entity, Mention
 
 
@@ -47,7 +49,8 @@ class Changes:
 
     Applied in this order: entities (inserted, or replaced by id), aliases (inserted, or pointed
     elsewhere), closings, edges (inserted, or replaced by id), supports, mentions (the first of an entity
-    and an episode stays), outcomes.
+    and an episode stays), outcomes, communities (inserted, or replaced by id; a parent may stand behind its parts),
+    memberships (inserted, or replaced by community, entity and `since`), recalls (the first of an id stays).
     """
 
     entities: tuple[Entity, ...] = ()
@@ -57,3 +60,6 @@ class Changes:
     supports: tuple[Support, ...] = ()
     mentions: tuple[Mention, ...] = ()
     outcomes: tuple[Outcome, ...] = ()
+    communities: tuple[Community, ...] = ()
+    memberships: tuple[Membership, ...] = ()
+    recalls: tuple[RecallTrace, ...] = ()

@@ -74,7 +74,7 @@ class Subgraph:
 
 @dataclass(frozen=True, slots=True)
 class StoreStats:
-    """How much a scope holds; `entities` and `edges` count all rows, archived and ended ones included."""
+    """How much a scope holds; totals count all rows, archived and ended ones included."""
 
     entities: int = 0
     archived_entities: int = 0
@@ -85,5 +85,8 @@ class StoreStats:
     pending_episodes: int = 0
     failed_episodes: int = 0
     mentions: int = 0
+    communities: int = 0
+    ended_communities: int = 0
+    recalls: int = 0
     edges_by_type: Mapping[str, int] = field(default_factory=dict[str, int])
     entities_by_type: Mapping[str, int] = field(default_factory=dict[str, int])

@@ -85,6 +85,69 @@ class EpisodeQuery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CommunityQuery:
+    """Which communities to read; None doesn't restrict, several are ANDed.
+
+    Attributes
+    ----------
+    ids, level
+        Allowed ids; the one level.
+    entity_ids
+        Communities in which one of these entities is, at the moment that is seen.
+    as_of, ended
+        The moment, and whether what is over is seen too: see `existed`.
+    """
+
+    ids: tuple[str, ...] | None = None
+    level: int | None = None
+    entity_ids: tuple[str, ...] | None = None
+    as_of: AsOf | None = None
+    ended: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MembershipQuery:
+    """Which memberships to read; None doesn't restrict, several are ANDed.
+
+    Attributes
+    ----------
+    community_ids, entity_ids
+        Allowed ids of either side.
+    level
+        The level of the community.
+    as_of, ended
+        The moment, and whether memberships that are over are seen too: see `existed`. Whether the community is over
+        isn't looked at: whoever ends one ends its memberships in the same write.
+    """
+
+    community_ids: tuple[str, ...] | None = None
+    entity_ids: tuple[str, ...] | None = None
+    level: int | None = None
+    as_of: AsOf | None = None
+    ended: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallQuery:
+    """Which recall traces to read; None doesn't restrict, several are ANDed.
+
+    Attributes
+    ----------
+    ids
+        Allowed ids.
+    entity_ids
+        Traces of which a seed, or the end at which a fact was found, is one of these.
+    edge_ids, episode_ids
+        Traces that came upon one of these, returned or not.
+    """
+
+    ids: tuple[str, ...] | None = None
+    entity_ids: tuple[str, ...] | None = None
+    edge_ids: tuple[str, ...] | None = None
+    episode_ids: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExpandLimits:
     """How much of the graph one `expand` may touch.
 

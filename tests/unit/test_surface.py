@@ -17,7 +17,7 @@ import graphmem
 from graphmem import errors, memory
 from graphmem.memory import GraphMemory
 
-DOCUMENTED_MODULES = {"graphmem.models", "graphmem.protocols"}
+DOCUMENTED_MODULES = ("graphmem.protocols.",)
 
 # Run in a fresh interpreter: prints the modules that the import brought, the variables that it read and the
 # files that it opened other than Python's own.
@@ -112,5 +112,5 @@ def test_every_type_that_the_facade_takes_or_returns_is_public() -> None:
     words = {node.id for hint in hints for node in ast.walk(ast.parse(hint)) if isinstance(node, ast.Name)}
     used = {kind for word in words for kind in named_types(vars(memory).get(word))}
     assert {"Fact", "Turn", "RecallResult"} <= {kind.__name__ for kind in used}
-    hidden = {kind.__name__ for kind in used if kind.__module__ not in DOCUMENTED_MODULES} - set(graphmem.__all__)
+    hidden = {k.__name__ for k in used if not k.__module__.startswith(DOCUMENTED_MODULES)} - set(graphmem.__all__)
     assert sorted(hidden) == []

@@ -1,0 +1,47 @@
+"""What graphmem needs of its parts: stores and extractors. Implement these, no base class is shared.
+
+A store implements `GraphBackend`, the union of the roles below, and proves itself with
+`graphmem.testing.GraphBackendTests`. Members marked ``@abstractmethod`` are required; the others are
+derived from them once, here. Rules that hold for all of them:
+
+- **Scope**: every row has one and a read sees only the scopes it names. An id of another scope is
+  treated as absent.
+- **Bulk**: writes take many rows; all of them are stored or none.
+- **Time**: reads take `as_of`; `graphmem.models.is_visible` is the definition of what they see.
+- **Order**: pages are in ascending order of id, which is the order of creation, and go on behind
+  the id given as `after`.
+- **Threads**: any method may be called from any thread at any time.
+- **Errors**: a store that is away, damaged or full raises a `BackendUnavailable`; a unique key that is
+  taken raises `Conflict`; values were validated by the models before.
+- **Empty**: in a query None doesn't restrict; an empty tuple allows nothing, so nothing is found.
+"""
+
+from graphmem.protocols.backend import GraphBackend, Maintenance
+from graphmem.protocols.communities import CommunityDetector
+from graphmem.protocols.extraction import (
+    ExtractedEdge,
+    ExtractedEntity,
+    Extraction,
+    ExtractionRequest,
+    Extractor,
+    Redactor,
+)
+from graphmem.protocols.stores import CommunityStore, EdgeStore, EntityStore, EpisodeStore, RecallStore, Traversal
+
+__all__ = [
+    "CommunityDetector",
+    "CommunityStore",
+    "EdgeStore",
+    "EntityStore",
+    "EpisodeStore",
+    "ExtractedEdge",
+    "ExtractedEntity",
+    "Extraction",
+    "ExtractionRequest",
+    "Extractor",
+    "GraphBackend",
+    "Maintenance",
+    "RecallStore",
+    "Redactor",
+    "Traversal",
+]

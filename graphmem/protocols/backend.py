@@ -1,0 +1,136 @@
+"""A whole store: the roles together, writing, transactions, and what follows from the primitives."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol, TypeVar, runtime_checkable
+
+from graphmem.models import (
+    Changes,
+    Community,
+    CommunityQuery,
+    Edge,
+    EdgeQuery,
+    Entity,
+    EntityQuery,
+    Episode,
+    EpisodeQuery,
+    Membership,
+    MembershipQuery,
+    Scope,
+    StoreStats,
+)
+from graphmem.protocols.communities import CommunityDetector
+from graphmem.protocols.stores import CommunityStore, EdgeStore, EntityStore, EpisodeStore, RecallStore, Traversal
+
+T = TypeVar("T")
+
+
+class Maintenance(Protocol):
+    """Writing, transactions and counts."""
+
+    @abstractmethod
+    def write(self, scope: Scope, changes: Changes) -> None:
+        """Apply `changes` in the order that its docstring gives; all or nothing.
+
+        Raises
+        ------
+        Conflict
+            If an entity's (canonical name, type) or an active edge's key is held by a row with another id,
+            or a row's id is taken in another scope.
+        InvalidInput
+            If a row names an entity, edge, episode or community that isn't in the scope (`superseded_by` is not
+            looked up), carries another scope, or closes an edge before it began.
+        """
+        ...
+
+    @abstractmethod
+    def atomic(self, work: Callable[[], T]) -> T:
+        """Run `work` in one write transaction and return what it returns.
+
+        Reads and writes that this thread makes on the backend inside belong to the transaction and see
+        it; an exception undoes it. No other writer, of this process or another, comes between what
+        `work` reads and what it writes: a store that can't wait for that runs `work` again when another
+        came first, so `work` must have no effects elsewhere. Nested calls join the outer one; one that raises
+        undoes what it did itself, and the outer one goes on if it catches that.
+        """
+        ...
+
+    @abstractmethod
+    def scopes(self) -> list[Scope]:
+        """Return the scopes that hold anything, ordered by key."""
+        ...
+
+    @abstractmethod
+    def stats(self, scope: Scope) -> StoreStats:
+        """Count what a scope holds."""
+        ...
+
+    @abstractmethod
+    def diagnose(self) -> list[tuple[str, bool, str]]:
+        """Return (what, whether it is well, detail) for `graphmem doctor`: place, version, integrity; no secrets."""
+        ...
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release files and connections; a second call does nothing."""
+        ...
+
+
+@runtime_checkable
+class GraphBackend(EntityStore, EdgeStore, EpisodeStore, CommunityStore, RecallStore, Traversal, Maintenance, Protocol):
+    """A store for memories: everything above, and what follows from it."""
+
+    @property
+    def community_detector(self) -> CommunityDetector | None:
+        """What finds communities inside of the store, or None: then `graphmem.communities` finds them in this process.
+
+        Ask for it when it is needed: what a store can do depends on what is installed there.
+        """
+        return None
+
+    def get_entities(self, scopes: Sequence[Scope], ids: Sequence[str]) -> dict[str, Entity]:
+        """Return the entities with these ids by id; absent ones are left out."""
+        return {e.id: e for e in self.find_entities(scopes, EntityQuery(ids=tuple(ids)), limit=max(1, len(ids)))}
+
+    def get_edges(self, scopes: Sequence[Scope], ids: Sequence[str]) -> dict[str, Edge]:
+        """Return the edges with these ids by id, in whatever version; absent ones are left out."""
+        query = EdgeQuery(ids=tuple(ids), versions="all")
+        return {e.id: e for e in self.find_edges(scopes, query, limit=max(1, len(ids)))}
+
+    def get_episodes(self, scopes: Sequence[Scope], ids: Sequence[str]) -> dict[str, Episode]:
+        """Return the episodes with these ids by id; absent ones are left out."""
+        return {e.id: e for e in self.find_episodes(scopes, EpisodeQuery(ids=tuple(ids)), limit=max(1, len(ids)))}
+
+    def all_edges(self, scopes: Sequence[Scope], query: EdgeQuery, *, chunk: int = 1000) -> Iterator[Edge]:
+        """Yield every edge that matches, read in pages of `chunk` rows."""
+        after = ""
+        while page := self.find_edges(scopes, query, after=after, limit=chunk):
+            yield from page
+            after = page[-1].id
+
+    def all_entities(self, scopes: Sequence[Scope], query: EntityQuery, *, chunk: int = 1000) -> Iterator[Entity]:
+        """Yield every entity that matches, read in pages of `chunk` rows."""
+        after = ""
+        while page := self.find_entities(scopes, query, after=after, limit=chunk):
+            yield from page
+            after = page[-1].id
+
+    def all_communities(
+        self, scopes: Sequence[Scope], query: CommunityQuery, *, chunk: int = 1000
+    ) -> Iterator[Community]:
+        """Yield every community that matches, read in pages of `chunk` rows."""
+        after = ""
+        while page := self.find_communities(scopes, query, after=after, limit=chunk):
+            yield from page
+            after = page[-1].id
+
+    def all_memberships(
+        self, scopes: Sequence[Scope], query: MembershipQuery, *, chunk: int = 10_000
+    ) -> Iterator[Membership]:
+        """Yield every membership that matches, read in pages of `chunk` rows."""
+        after = None
+        while page := self.find_memberships(scopes, query, after=after, limit=chunk):
+            yield from page
+            after = page[-1]

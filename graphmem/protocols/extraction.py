@@ -1,0 +1,99 @@
+"""What reading texts needs: extractors, what they say of an episode, and redaction."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from graphmem.models import Episode
+
+
+class Redactor(Protocol):
+    """Takes personal data out of what is stored of a fact or a summary."""
+
+    @abstractmethod
+    def redact(self, text: str, names: Collection[str]) -> str:
+        """Return the text without personal data; the canonical `names` it is about are exempt."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractedEntity:
+    """An entity as an extractor named it: raw words, not yet cleaned or resolved."""
+
+    name: str
+    entity_type: str = "concept"
+    summary: str = ""
+    confidence: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractedEdge:
+    """A fact as an extractor stated it; its ends are names.
+
+    `ended` True says that the fact stopped being true, at `valid_to` or else when the episode occurred.
+    `edge_type` None means unstated. An end that isn't among the entities is one of `source_type` / `target_type`.
+    """
+
+    source: str
+    relation: str
+    target: str
+    edge_type: str | None = None
+    fact: str = ""
+    confidence: float = 1.0
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    ended: bool = False
+    source_type: str | None = None
+    target_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """What one episode says. `dropped` counts what was cut by grounding or limits, by reason."""
+
+    entities: tuple[ExtractedEntity, ...] = ()
+    edges: tuple[ExtractedEdge, ...] = ()
+    dropped: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionRequest:
+    """An episode to read, with the turns of its session before it, oldest first.
+
+    `addressee` is the other speaker of the session where there is exactly one.
+    """
+
+    episode: Episode
+    context: tuple[Episode, ...] = ()
+    addressee: str | None = None
+
+
+class Extractor(Protocol):
+    """Turns episodes into entities and facts."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What stats and `doctor` call it."""
+        ...
+
+    @property
+    @abstractmethod
+    def batch_size(self) -> int:
+        """How many episodes it likes to get at once."""
+        ...
+
+    @abstractmethod
+    def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
+        """Read episodes; never raises for one of them.
+
+        Returns
+        -------
+        list
+            In the order of the requests: an `Extraction`, or the error that kept it from being made.
+        """
+        ...
