@@ -10,10 +10,13 @@ archive=$home/server.jsa
 as_neo4j() { setpriv --reuid=neo4j --regid=neo4j --clear-groups --no-new-privs "$@"; }
 setting() { sed -n "s/^$1=//p" "$conf"; }
 
-jars="$home/lib/*"
-case ${NEO4J_PLUGINS:-} in *graph-data-science*) jars="$jars:$home/plugins/*" ;; esac
-
 cp "$home/neo4j.conf" "$conf"
+jars="$home/lib/*"
+case ${NEO4J_PLUGINS:-} in
+*graph-data-science*) jars="$jars:$home/plugins/*" ;;
+# The server looks into the folder by itself, and half of GDS keeps it from starting.
+*) echo "server.directories.plugins=$home/run" >>"$conf" ;;
+esac
 # As in the official image: a dot of the setting is _ in the variable's name, and an underscore is __.
 env | grep '^NEO4J_[a-z]' | while IFS='=' read -r name value; do
   key=$(printf '%s' "${name#NEO4J_}" | sed 's/__/%/g; s/_/./g; s/%/_/g')
