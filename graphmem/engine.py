@@ -90,7 +90,7 @@ class Engine:
         contradictions = contradiction_check(llm, settings)
         if redactor is None and settings.redact:
             redactor = PatternRedactor()
-        backend = open_backend(url)
+        backend = open_backend(url, offered=settings.store_options())
         try:
             queue = None
             if chosen is not None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
+from inspect import signature
 
 from graphmem.errors import InvalidInput, UnknownBackend
 from graphmem.protocols import GraphBackend
@@ -16,7 +18,7 @@ def installed_backends() -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group=GROUP)}
 
 
-def open_backend(url: str, **options: object) -> GraphBackend:
+def open_backend(url: str, *, offered: Mapping[str, object] | None = None, **options: object) -> GraphBackend:
     """Open the store that a URL names.
 
     Parameters
@@ -24,8 +26,11 @@ def open_backend(url: str, **options: object) -> GraphBackend:
     url
         ``sqlite:///relative.db``, ``sqlite:////absolute.db``, ``memory://``, or the scheme of an
         installed plugin. What stands before ``+`` or ``:`` in the scheme chooses the backend.
+    offered
+        Options for whichever backend it is: one gets those that its ``open_backend`` has a parameter for, and the
+        others are left out.
     **options
-        Passed to the backend's ``open_backend(url, **options)``.
+        Passed to the backend's ``open_backend(url, **options)`` whether it knows them or not.
 
     Raises
     ------
@@ -44,10 +49,11 @@ def open_backend(url: str, **options: object) -> GraphBackend:
     if scheme not in found:
         names = ", ".join(sorted(found))
         raise UnknownBackend(f"no backend for {scheme}:// is installed (found: {names}); install one that serves it")
-    backend: GraphBackend = found[scheme].load()(url, **options)
-    return backend
+    opener: Callable[..., GraphBackend] = found[scheme].load()
+    taken = signature(opener).parameters
+    return opener(url, **{name: value for name, value in (offered or {}).items() if name in taken}, **options)
 
 
 def masked(url: str) -> str:
     """Return the URL with its password hidden, fit for messages and logs."""
-    return re.sub(r"(?<=://)([^/@\s:]*):[^/\s]*@", r"\1:***@", url)
+    return re.sub(r"(?<=://)([^/@\s:]*):.*@", r"\1:***@", url)  # to the last @: a password may hold any character

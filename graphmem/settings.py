@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from graphmem.errors import InvalidInput
 from graphmem.registry import masked
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
@@ -26,10 +30,21 @@ class Settings(BaseSettings):
     """
 
     model_config = SettingsConfigDict(
-        env_prefix="GRAPHMEM_", toml_file="graphmem.toml", frozen=True, extra="forbid", validate_default=False
+        env_prefix="GRAPHMEM_",
+        toml_file="graphmem.toml",
+        frozen=True,
+        extra="forbid",
+        validate_default=False,
+        hide_input_in_errors=True,  # a traceback shows them, and a value may be a password
     )
 
     store: str = Field("sqlite:///graphmem.db", description="URL of the store")
+    store_username: str | None = Field(None, description="who logs in to the store, where its URL doesn't say")
+    store_password: SecretStr | None = Field(None, description="the password for that, where the URL doesn't say")
+    store_timeout: Seconds = Field(120.0, description="seconds after which a server cancels a query or a transaction")
+    store_wait: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = Field(
+        10.0, description="seconds to wait for a server that doesn't answer when the store is opened"
+    )
     scope: str = Field("default", description="domain, or domain/project, percent-encoded")
     ontology: Path | None = Field(None, description="TOML file that adds to the default ontology")
 
@@ -64,8 +79,7 @@ class Settings(BaseSettings):
         try:
             super().__init__(**values)
         except ValidationError as error:
-            lines = [f"setting {'.'.join(map(str, e['loc']))}: {e['msg']} (got {e['input']!r})" for e in error.errors()]
-            raise InvalidInput("; ".join(lines)) from error
+            raise InvalidInput("; ".join(map(_told, error.errors()))) from error
 
     @classmethod
     def load(cls, config: str | Path | None = None, **values: Any) -> Settings:
@@ -94,7 +108,30 @@ class Settings(BaseSettings):
         del dotenv_settings, file_secret_settings
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
 
+    def store_options(self) -> dict[str, object]:
+        """Return what a store is opened with, besides its URL; each takes the options that concern it."""
+        secret = self.store_password
+        return {
+            "username": self.store_username,
+            "password": None if secret is None else secret.get_secret_value(),
+            "timeout": self.store_timeout,
+            "wait": self.store_wait,
+        }
+
     def shown(self) -> dict[str, Any]:
-        """Return the settings fit for printing: no password in a URL."""
+        """Return the settings fit for printing: no password, neither in a URL nor by itself."""
         values = self.model_dump(mode="json")
-        return {**values, "store": masked(self.store)}
+        return {**values, "store": masked(self.store), "store_password": self.store_password and "***"}
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        """Yield what `repr` shows."""
+        yield from self.shown().items()
+
+
+def _told(error: ErrorDetails) -> str:
+    """Return what is wrong with a setting; a value is shown only where it can't be a password."""
+    name = ".".join(map(str, error["loc"]))
+    field = Settings.model_fields.get(name)
+    shown = field is not None and "Secret" not in str(field.annotation)
+    value = f" (got {masked(repr(error['input']))})" if shown else ""
+    return f"setting {name}: {error['msg']}{value}"

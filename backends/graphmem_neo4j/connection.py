@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from threading import local
 from typing import Any, TypeVar
 
@@ -68,7 +69,7 @@ class Database:
     def __init__(self, place: Place, driver: Driver, timeout: float) -> None:
         self.place = place
         self._driver = driver
-        self._timeout = timeout
+        self.timeout = timeout
         self._bookmarks = GraphDatabase.bookmark_manager()
         self._current = _Current()
         self._closed = False
@@ -99,9 +100,9 @@ class Database:
         if transaction is not None:
             transaction.lock(scopes)
             return transaction.run(name, **values)
-        with translated(self.place.name), self.session(READ_ACCESS) as session:
+        with self._translated(), self.session(READ_ACCESS) as session:
             try:
-                return [record[0] for record in session.run(Query(query(name), timeout=self._timeout), q=values)]
+                return [record[0] for record in session.run(Query(query(name), timeout=self.timeout), q=values)]
             except (Neo4jError, DriverError) as error:
                 if not error.is_retryable():
                     raise
@@ -110,11 +111,11 @@ class Database:
     def _read_again(self, name: str, values: dict[str, Any]) -> Rows:
         """Read in a transaction, which the driver retries: a plain read, one round trip shorter, had bad luck."""
 
-        @unit_of_work(timeout=self._timeout)
+        @unit_of_work(timeout=self.timeout)
         def work(transaction: ManagedTransaction) -> Rows:
             return [record[0] for record in transaction.run(query(name), q=values)]
 
-        with translated(self.place.name), self.session(READ_ACCESS) as session:
+        with self._translated(), self.session(READ_ACCESS) as session:
             return session.execute_read(work)
 
     def write(self, work: Callable[[Transaction], T]) -> T:
@@ -125,7 +126,7 @@ class Database:
         """
         if (joined := self._current.transaction) is not None:
             return work(joined)
-        with translated(self.place.name):
+        with self._translated():
             for _ in range(_CONSTRAINT_RETRIES):
                 try:
                     return self._write_once(work)
@@ -134,7 +135,7 @@ class Database:
             return self._write_once(work)
 
     def _write_once(self, work: Callable[[Transaction], T]) -> T:
-        @unit_of_work(timeout=self._timeout)
+        @unit_of_work(timeout=self.timeout)
         def run(transaction: ManagedTransaction) -> T:
             self._current.transaction = Transaction(transaction)
             try:
@@ -144,6 +145,9 @@ class Database:
 
         with self.session() as session:
             return session.execute_write(run)
+
+    def _translated(self) -> AbstractContextManager[None]:
+        return translated(self.place.name, self.timeout)
 
     def server(self) -> tuple[str, str]:
         """Return version and edition of the server."""

@@ -20,35 +20,42 @@ from graphmem.errors import BackendUnavailable, Conflict, GraphMemError, Invalid
 
 _FORBIDDEN = "Neo.ClientError.Security.Forbidden"
 _NO_DATABASE = "Neo.ClientError.Database.DatabaseNotFound"
-_TIMED_OUT = (
-    "Neo.ClientError.Transaction.TransactionTimedOut",
-    "Neo.ClientError.Transaction.TransactionTimedOutClientConfiguration",
-)
+_PAST_OUR_LIMIT = "Neo.ClientError.Transaction.TransactionTimedOutClientConfiguration"
+_PAST_ITS_LIMIT = "Neo.ClientError.Transaction.TransactionTimedOut"
 _READ_ONLY = "Neo.ClientError.General.ForbiddenOnReadOnlyDatabase", "Neo.ClientError.Statement.AccessMode"
+_NO_INDEX = "There is no such fulltext schema index", "Cannot use index hint", "No such index"
 _TOO_LONG = "Property value is too large to index"
 
 
 @contextmanager
-def translated(place: str) -> Generator[None, None, None]:
-    """Raise what the driver raises inside as an error of `graphmem.errors` that names the place of the store."""
+def translated(place: str, limit: float | None = None) -> Generator[None, None, None]:
+    """Raise what the driver raises inside as an error of `graphmem.errors` that names the place of the store.
+
+    Parameters
+    ----------
+    place
+        What messages call the store.
+    limit
+        Seconds that the server was told to work on it, if it was.
+    """
     try:
         yield
     except (Neo4jError, DriverError) as error:
-        raise translate(error, place) from error
+        raise translate(error, place, limit) from error
     except (OverflowError, UnicodeEncodeError) as error:
         raise InvalidInput(f"{place}: a value can't be stored: {error}") from error
 
 
-def translate(error: Neo4jError | DriverError, place: str) -> GraphMemError:
-    """Return the error of graphmem for one of the driver."""
+def translate(error: Neo4jError | DriverError, place: str, limit: float | None = None) -> GraphMemError:
+    """Return the error of graphmem for one of the driver; see `translated`."""
     if isinstance(error, Neo4jError):
-        return _of_server(error, place)
+        return _of_server(error, place, limit)
     if isinstance(error, (ServiceUnavailable, SessionExpired)):
         return BackendUnavailable(f"{place}: the server doesn't answer ({error}); check that it runs and the address")
     return BackendUnavailable(f"{place}: {error}")
 
 
-def _of_server(error: Neo4jError, place: str) -> GraphMemError:
+def _of_server(error: Neo4jError, place: str, limit: float | None) -> GraphMemError:
     code, message = error.code or "", error.message or ""
     if isinstance(error, ConstraintError):
         return Conflict(f"{place}: another row holds this key ({message}); nothing was written")
@@ -63,8 +70,19 @@ def _of_server(error: Neo4jError, place: str) -> GraphMemError:
         )
     if code == _NO_DATABASE:
         return BackendUnavailable(f"{place}: the server has no such database; check the path of the URL")
-    if code in _TIMED_OUT:
-        return BackendUnavailable(f"{place}: the server cancelled a query at its time limit ({message})")
+    if code == _PAST_OUR_LIMIT:
+        told = "" if limit is None else f" of {limit:g} s"
+        return BackendUnavailable(
+            f"{place}: the server cancelled a query or a transaction at its time limit{told}; nothing of it was "
+            "written. The setting store_timeout (GRAPHMEM_STORE_TIMEOUT) is that limit"
+        )
+    if code == _PAST_ITS_LIMIT:
+        return BackendUnavailable(
+            f"{place}: the server cancelled a query or a transaction at its own time limit, db.transaction.timeout; "
+            "nothing of it was written"
+        )
+    if any(words in message for words in _NO_INDEX):
+        return BackendUnavailable(f"{place}: an index is missing ({message}); graphmem doctor says which and what to do")
     if "OutOfDisk" in code or "DiskFull" in code:
         return StoreFull(f"{place}: no space is left ({message}); nothing was written")
     if _TOO_LONG in message:
