@@ -9,7 +9,7 @@ from typing import Any
 from graphmem.models import AsOf, Edge, EdgeQuery, EdgeType, Scope, utc_now
 from graphmem_neo4j.connection import Database, Transaction
 from graphmem_neo4j.entities import keys_of
-from graphmem_neo4j.rows import edge_of
+from graphmem_neo4j.rows import edge_of, ids_of
 
 
 def find_edges(
@@ -38,7 +38,7 @@ def find_edges(
 def _way_in(query: EdgeQuery, *, newest_first: bool) -> tuple[str, dict[str, Any]]:
     """Return the query that reads the fewest rows, with what it begins at."""
     if query.ids is not None:
-        return "edges_by_id", {"ids": _distinct(query.ids)}
+        return "edges_by_id", {"ids": ids_of(query.ids)}
     if query.keys is not None:
         return "edges_between", {"pairs": [list(pair) for pair in dict.fromkeys(key[:2] for key in query.keys)]}
     if query.slots is not None:
@@ -57,7 +57,7 @@ def _way_in(query: EdgeQuery, *, newest_first: bool) -> tuple[str, dict[str, Any
 def _filters(query: EdgeQuery, *, served: str) -> dict[str, Any]:
     axis, begin, end = query.window or (None, None, None)
     return {
-        "ids": None if query.ids is None else _distinct(query.ids),
+        "ids": None if query.ids is None else ids_of(query.ids),
         "sources": query.source_ids,
         "targets": query.target_ids,
         "touching": None if served == "edges_touching" else query.touching,

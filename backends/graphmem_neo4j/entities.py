@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from graphmem.models import Alias, Entity, EntityQuery, Scope
 from graphmem_neo4j.connection import Database
-from graphmem_neo4j.rows import entity_of
+from graphmem_neo4j.rows import entity_of, ids_of
 
 
 def keys_of(scopes: Sequence[Scope]) -> list[str]:
@@ -38,13 +38,12 @@ def find_entities(
     if query.ids is None:
         rows = database.read("entities_of_scopes", scopes, **values)
     else:
-        rows = database.read("entities_by_id", scopes, ids=list(dict.fromkeys(query.ids)), **values)
+        rows = database.read("entities_by_id", scopes, ids=ids_of(query.ids), **values)
     return [entity_of(row) for row in rows]
 
 
 def find_aliases(database: Database, scopes: Sequence[Scope], entity_ids: Sequence[str]) -> list[Alias]:
     """Return all aliases of these entities, ordered by entity id, then alias."""
-    ids = list(dict.fromkeys(entity_ids))
-    rows = database.read("aliases_of_entities", scopes, ids=ids, scopes=keys_of(scopes))
+    rows = database.read("aliases_of_entities", scopes, ids=ids_of(entity_ids), scopes=keys_of(scopes))
     found = [Alias.model_construct(None, alias=row[0], entity_type=row[1], entity_id=row[2]) for row in rows]
     return sorted(found, key=lambda a: (a.entity_id, a.alias, a.entity_type))

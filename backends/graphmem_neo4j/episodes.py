@@ -10,7 +10,7 @@ from graphmem.errors import Conflict, InvalidInput
 from graphmem.models import Episode, EpisodeQuery, Mention, Scope
 from graphmem_neo4j.connection import Database, Transaction
 from graphmem_neo4j.entities import keys_of
-from graphmem_neo4j.rows import episode_of, index_key, iso, iso_or_none, moment, packed, scope_of
+from graphmem_neo4j.rows import episode_of, ids_of, index_key, iso, iso_or_none, moment, packed, scope_of
 
 
 def add_episodes(database: Database, scope: Scope, episodes: Sequence[Episode]) -> list[tuple[str, bool]]:
@@ -96,7 +96,7 @@ def find_episodes(
         "after": after,
         "limit": limit,
         "newest": newest_first,
-        "ids": None if query.ids is None else list(dict.fromkeys(query.ids)),
+        "ids": None if query.ids is None else ids_of(query.ids),
         "external_ids": query.external_ids,
         "session": query.session_id,
         "before": query.before,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import lru_cache
 from hashlib import blake2b
@@ -53,6 +53,11 @@ def packed(properties: Properties) -> str | None:
 
 def _unpacked(stored: str | None) -> Properties:
     return {} if stored is None else json.loads(stored)
+
+
+def ids_of(ids: Iterable[str]) -> list[str]:
+    """Return ids once each, but for those that nothing can have: the server stores no half of a surrogate pair."""
+    return [i for i in dict.fromkeys(ids) if i.isascii() or i.encode("utf-8", "ignore").decode() == i]
 
 
 def index_key(text: str | None) -> str | None:

@@ -19,10 +19,25 @@ from graphmem import GraphMemory
 OpenMemory = Callable[..., GraphMemory]
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "neo4j"])
 def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Return the URL of a fresh store of each kind; opened twice, it is the same store."""
-    return f"memory://{tmp_path.name}" if request.param == "memory" else f"sqlite:///{tmp_path}/memory.db"
+    return fresh_store(request, tmp_path)
+
+
+@pytest.fixture(params=["sqlite", "neo4j"])
+def durable_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Return the URL of a fresh store of each kind that other processes can open too."""
+    return fresh_store(request, tmp_path)
+
+
+def fresh_store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Return the URL of an empty store of the kind that a fixture has as parameter."""
+    if request.param == "memory":
+        return f"memory://{tmp_path.name}"
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/memory.db"
+    return request.getfixturevalue("empty_neo4j_url")
 
 
 @pytest.fixture

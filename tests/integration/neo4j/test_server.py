@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.neo4j_server import Neo4jServer, NoServer, run, unavailable, wait_until_ready
+from graphmem import GraphMemory
+from tests.neo4j_server import Neo4jServer, NoServer, empty, only_user_of, run, unavailable, wait_until_ready
 
 
 def test_server_is_of_the_lts_line_with_gds(neo4j_url: str) -> None:
@@ -16,11 +17,27 @@ def test_server_is_of_the_lts_line_with_gds(neo4j_url: str) -> None:
     assert row["gds"].startswith("2.13.")
 
 
-def test_wiping_leaves_neither_data_nor_schema(empty_neo4j_url: str) -> None:
-    [row] = run(empty_neo4j_url, "MATCH (n) RETURN count(n) AS nodes")
+def test_emptying_deletes_rows_of_graphmem_and_leaves_the_schema(neo4j_url: str) -> None:
+    with GraphMemory.open(neo4j_url, extractor="none") as memory:
+        memory.add_facts([("Maya", "knows", "Ann")])
 
-    assert row == {"nodes": 0}
-    assert run(empty_neo4j_url, "SHOW INDEXES YIELD type WHERE type <> 'LOOKUP'") == []
+        empty(neo4j_url)
+
+        assert memory.stats().entities == 0
+        assert memory.scopes() == []
+        assert [check for check in memory.doctor() if "index" in check.name and not check.ok] == []
+
+
+def test_a_second_run_on_a_server_waits_for_the_first_and_then_says_so() -> None:
+    url = "bolt://neo4j:secret@localhost:1"
+    with (
+        only_user_of(url),
+        pytest.raises(NoServer, match=r"another test run has been using localhost:1 "),
+        only_user_of(url, seconds=0),
+    ):
+        pass
+    with only_user_of(url, seconds=0):
+        pass
 
 
 def test_what_was_acknowledged_survives_a_kill(start_neo4j: Callable[[], Neo4jServer]) -> None:
@@ -35,11 +52,15 @@ def test_what_was_acknowledged_survives_a_kill(start_neo4j: Callable[[], Neo4jSe
     assert run(server.url, "MATCH (n:Kept) RETURN n.name AS name") == [{"name": "Ada"}]
 
 
-def test_missing_server_is_a_skip_by_hand_and_a_failure_in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("GRAPHMEM_REQUIRE_NEO4J", raising=False)
-    with pytest.raises(pytest.skip.Exception, match="get one"):
-        unavailable(NoServer("get one"))
-
-    monkeypatch.setenv("GRAPHMEM_REQUIRE_NEO4J", "1")
-    with pytest.raises(pytest.fail.Exception, match="get one"):
-        unavailable(NoServer("get one"))
+@pytest.mark.parametrize(
+    ("ci", "said", "fails"),
+    [("", "", False), ("true", "", True), ("true", "0", False), ("", "1", True)],
+    ids=["by hand", "in CI", "switched off", "asked for"],
+)
+def test_missing_server_is_a_skip_by_hand_and_a_failure_in_ci(
+    monkeypatch: pytest.MonkeyPatch, ci: str, said: str, fails: bool
+) -> None:
+    monkeypatch.setenv("CI", ci)
+    monkeypatch.setenv("GRAPHMEM_REQUIRE_NEO4J", said)
+    with pytest.raises(pytest.fail.Exception if fails else pytest.skip.Exception, match="how to get one"):
+        unavailable(NoServer("how to get one"))
