@@ -15,7 +15,7 @@ from functools import cache
 from importlib.resources import files
 from typing import LiteralString, cast
 
-__all__ = ["migrations", "queries", "query"]
+__all__ = ["migrations", "queries", "query", "saved", "style"]
 
 _INCLUDE = re.compile(r"/\* include (\w+) \*/")
 _COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
@@ -44,6 +44,20 @@ def migrations() -> dict[int, tuple[str, tuple[LiteralString, ...]]]:
             statements = (part.strip() for part in _text("migrations", whole).split(";"))
             found[int(number)] = (name, tuple(cast("LiteralString", text) for text in statements if text))
     return dict(sorted(found.items()))
+
+
+@cache
+def saved() -> dict[str, str]:
+    """Return name → text of the queries for Neo4j Browser, comments included: the first line is the title there."""
+    folder = files(__name__).joinpath("saved")
+    found = {file.name: file.read_text(encoding="utf-8") for file in folder.iterdir() if file.name.endswith(".cypher")}
+    return {name.removesuffix(".cypher"): text for name, text in sorted(found.items())}
+
+
+@cache
+def style() -> str:
+    """Return the style sheet for Neo4j Browser: what nodes and relationships look like and what stands on them."""
+    return files(__name__).joinpath("style.grass").read_text(encoding="utf-8")
 
 
 def _included(text: str) -> str:

@@ -1,0 +1,7 @@
+// 18 The last episodes and whom they mention
+// The newest thirty episodes of a scope with the entities that they name. A picture.
+// :param scope => 'default'
+MATCH (p:Episode) WHERE p.scope = $scope AND p.id > ''
+WITH p ORDER BY p.id DESC LIMIT 30
+OPTIONAL MATCH (p)-[m:MENTIONS]->(e:Graphmem)
+RETURN p, m, e
