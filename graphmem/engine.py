@@ -16,7 +16,7 @@ from graphmem.ingest.load import Loader
 from graphmem.ingest.queue import ExtractionQueue
 from graphmem.models import Scope, utc_now
 from graphmem.ontology import Ontology
-from graphmem.parts import choose_extractor, choose_ontology, contradiction_check
+from graphmem.parts import choose_extractor, choose_ontology, contradiction_check, store_options
 from graphmem.protocols import Extractor, GraphBackend, Redactor
 from graphmem.registry import open_backend
 from graphmem.results import Check
@@ -90,7 +90,7 @@ class Engine:
         contradictions = contradiction_check(llm, settings)
         if redactor is None and settings.redact:
             redactor = PatternRedactor()
-        backend = open_backend(url, offered=settings.store_options())
+        backend = open_backend(url, offered=store_options(settings))
         try:
             queue = None
             if chosen is not None:

@@ -1,4 +1,4 @@
-"""Chooses the parts of a memory from its settings: extractor, ontology, contradiction check."""
+"""Chooses the parts of a memory from its settings: store, extractor, ontology, contradiction check."""
 
 from __future__ import annotations
 
@@ -16,6 +16,17 @@ if TYPE_CHECKING:
     from graphmem.ingest.contradict import ContradictionCheck
 
 _log = logging.getLogger(__name__)
+
+
+def store_options(settings: Settings) -> dict[str, object]:
+    """Return what a store is opened with besides its URL, for `open_backend` to offer."""
+    secret = settings.store_password
+    return {
+        "username": settings.store_username,
+        "password": None if secret is None else secret.get_secret_value(),
+        "timeout": settings.store_timeout,
+        "wait": settings.store_wait,
+    }
 
 
 def choose_ontology(settings: Settings) -> Ontology:

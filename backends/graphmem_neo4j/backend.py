@@ -27,9 +27,10 @@ from graphmem.models import (
     utc_now,
 )
 from graphmem.protocols import GraphBackend
-from graphmem_neo4j import counts, edges, entities, search, traversal
+from graphmem_neo4j import counts, doctor, edges, entities, search, traversal
 from graphmem_neo4j import episodes as queue
 from graphmem_neo4j.connection import Database
+from graphmem_neo4j.detector import GdsDetector, gds_detector
 from graphmem_neo4j.writing import apply_changes
 
 T = TypeVar("T")
@@ -46,11 +47,19 @@ class Neo4jBackend(GraphBackend):
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._detector: GdsDetector | None = None
 
     @property
     def database(self) -> Database:
         """The connections to the server."""
         return self._database
+
+    @property
+    def community_detector(self) -> GdsDetector | None:
+        """What finds communities by Graph Data Science; None where the server has none, or this process no client."""
+        if self._detector is None:
+            self._detector = gds_detector(self._database)
+        return self._detector
 
     # Entities -------------------------------------------------------------------------------------
 
@@ -181,8 +190,8 @@ class Neo4jBackend(GraphBackend):
         return counts.stats(self._database, scope)
 
     def diagnose(self) -> list[tuple[str, bool, str]]:
-        """Return (what, whether it is well, detail) on server, schema, indexes, clock and GDS."""
-        return counts.diagnose(self._database)
+        """Return (what, whether it is well, detail) on the server, our part of it, and rights."""
+        return doctor.diagnose(self._database)
 
     def close(self) -> None:
         """Close all connections; a second call does nothing."""

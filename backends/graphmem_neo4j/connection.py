@@ -8,7 +8,18 @@ from contextlib import AbstractContextManager
 from threading import local
 from typing import Any, TypeVar
 
-from neo4j import READ_ACCESS, WRITE_ACCESS, Driver, GraphDatabase, ManagedTransaction, Query, Session, unit_of_work
+from neo4j import (
+    READ_ACCESS,
+    WRITE_ACCESS,
+    Bookmarks,
+    Driver,
+    GraphDatabase,
+    ManagedTransaction,
+    Query,
+    Session,
+    unit_of_work,
+)
+from neo4j import Transaction as DriverTransaction
 from neo4j.exceptions import ConstraintError, DriverError, Neo4jError
 
 from graphmem.errors import BackendUnavailable
@@ -76,6 +87,17 @@ class Database:
         self._process = os.getpid()
         with translated(place.name):
             migrate(self.session, place.name)
+
+    @property
+    def driver(self) -> Driver:
+        """The connections, for a library that works on them; closed with this."""
+        self._require_open()
+        return self._driver
+
+    def bookmarks(self) -> Bookmarks:
+        """Return what a session of another library has to see: what this process wrote."""
+        self._require_open()
+        return Bookmarks.from_raw_values(self._bookmarks.get_bookmarks())
 
     def session(self, access: str = WRITE_ACCESS) -> Session:
         """Return a session of the driver, for one thread; it sees what this process wrote before."""
@@ -145,6 +167,12 @@ class Database:
 
         with self.session() as session:
             return session.execute_write(run)
+
+    def attempt(self, work: Callable[[DriverTransaction], None]) -> None:
+        """Run `work` once, in a transaction of its own that is rolled back."""
+        with self._translated(), self.session() as session, session.begin_transaction(timeout=self.timeout) as opened:
+            work(opened)
+            opened.rollback()
 
     def _translated(self) -> AbstractContextManager[None]:
         return translated(self.place.name, self.timeout)

@@ -1,15 +1,10 @@
-"""Counts of a scope and facts about the server."""
+"""Counts of a scope."""
 
 from __future__ import annotations
 
-from datetime import timedelta
-
-from graphmem.models import Scope, StoreStats, utc_now
-from graphmem_cypher import migrations
+from graphmem.models import Scope, StoreStats
 from graphmem_neo4j.connection import Database
-from graphmem_neo4j.rows import TYPES, moment, scope_of
-
-_CLOCKS_APART = timedelta(seconds=5)
+from graphmem_neo4j.rows import TYPES, scope_of
 
 
 def scopes(database: Database) -> list[Scope]:
@@ -37,23 +32,3 @@ def stats(database: Database, scope: Scope) -> StoreStats:
         edges_by_type={TYPES[row[0]].value: row[1] for row in edges},
         entities_by_type={row[0]: row[1] for row in entities},
     )
-
-
-def diagnose(database: Database) -> list[tuple[str, bool, str]]:
-    """Return (what, whether it is well, detail) on server, schema, indexes, clock and GDS."""
-    version, edition = database.server()
-    (number,) = database.read("schema_number")
-    newest = max(migrations())
-    indexes = database.read("indexes")
-    waiting = sorted(name for name, state in indexes if state != "ONLINE")
-    (told,) = database.read("server_clock")
-    apart = abs(moment(told) - utc_now())
-    gds = database.read("gds_version")
-    return [
-        ("place", True, database.place.name),
-        ("Neo4j", True, f"{version} {edition}"),
-        ("schema", number == newest, str(number)),
-        ("indexes", bool(indexes) and not waiting, f"not online: {', '.join(waiting)}" if waiting else "all online"),
-        ("clock", apart < _CLOCKS_APART, f"{apart.total_seconds():.1f} s apart from the server's"),
-        ("Graph Data Science", True, "there" if gds else "not installed: communities are found in this process"),
-    ]

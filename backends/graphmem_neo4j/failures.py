@@ -55,10 +55,17 @@ def translate(error: Neo4jError | DriverError, place: str, limit: float | None =
     return BackendUnavailable(f"{place}: {error}")
 
 
+def _whose_key(message: str) -> str:
+    """Say who takes the key: rows of ours, or a constraint of others on a label that ours carry too."""
+    if "graphmem" in message.lower():
+        return "another row holds this key"
+    return "a constraint that isn't graphmem's forbids it; drop that one, or give graphmem a database of its own"
+
+
 def _of_server(error: Neo4jError, place: str, limit: float | None) -> GraphMemError:
     code, message = error.code or "", error.message or ""
     if isinstance(error, ConstraintError):
-        return Conflict(f"{place}: another row holds this key ({message}); nothing was written")
+        return Conflict(f"{place}: {_whose_key(message)} ({message}); nothing was written")
     if code == _FORBIDDEN:
         return StoreReadOnly(f"{place}: this user lacks a right ({message}); grant it, or log in as another user")
     if code in _READ_ONLY:
@@ -82,7 +89,7 @@ def _of_server(error: Neo4jError, place: str, limit: float | None) -> GraphMemEr
             "nothing of it was written"
         )
     if any(words in message for words in _NO_INDEX):
-        return BackendUnavailable(f"{place}: an index is missing ({message}); graphmem doctor says which and what to do")
+        return BackendUnavailable(f"{place}: an index is missing ({message}); graphmem doctor tells what to do")
     if "OutOfDisk" in code or "DiskFull" in code:
         return StoreFull(f"{place}: no space is left ({message}); nothing was written")
     if _TOO_LONG in message:

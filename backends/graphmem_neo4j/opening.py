@@ -64,19 +64,30 @@ def _first_answer(driver: Driver, place: Place, wait: float) -> str:
         except (ServiceUnavailable, SessionExpired, TransientError) as error:
             if time.monotonic() >= deadline:
                 raise BackendUnavailable(
-                    f"{place.name}: nobody answers after {wait:g} s ({_first_line(error)}); check that the server "
-                    "runs, the address, and whether it takes longer to start"
+                    f"{place.name}: {_state(error)} after {wait:g} s ({_reason(error)}); check that the server runs, "
+                    "and the address; if it takes longer to start, raise the setting store_wait (GRAPHMEM_STORE_WAIT)"
                 ) from error
             if not told:
-                _log.warning("%s doesn't answer yet; waiting up to %g s", place.name, wait)
+                _log.warning("%s: %s yet (%s); waiting up to %g s", place.name, _state(error), _reason(error), wait)
                 told = True
             time.sleep(_PAUSE)
         except (Neo4jError, DriverError) as error:
             raise translate(error, place.name) from error
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]
+def _state(error: Exception) -> str:
+    return "the server is there but the database isn't" if isinstance(error, TransientError) else "nobody answers"
+
+
+def _reason(error: Exception) -> str:
+    """Return the innermost reason, which the driver wraps into the addresses that it tried."""
+    if isinstance(error, Neo4jError):
+        return error.message or str(error.code)
+    inner: BaseException = error
+    while inner.__cause__ is not None:
+        inner = inner.__cause__
+    told = inner.strerror if isinstance(inner, OSError) and inner.strerror else str(inner)
+    return told.partition("\n")[0].lower()
 
 
 def _require_new_enough(agent: str, place: Place) -> None:

@@ -1,0 +1,160 @@
+"""What `graphmem doctor` tells of a store on Neo4j: the server, our part of it, and what this user may do there."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from importlib.util import find_spec
+from statistics import median
+
+from neo4j import Transaction
+
+from graphmem.errors import GraphMemError
+from graphmem.models import utc_now
+from graphmem_cypher import migrations, query
+from graphmem_neo4j.connection import Database
+from graphmem_neo4j.rows import moment
+
+Finding = tuple[bool, str]
+
+_CLOCKS_APART = timedelta(seconds=5)
+_ROUND_TRIPS = 5
+_FAR = 0.05
+"""Seconds of a round trip from which a recall, which makes up to six, is felt."""
+_NAMED = re.compile(r"(CREATE|DROP) (?:FULLTEXT |VECTOR )?(?:CONSTRAINT|INDEX) (\w+)")
+
+
+def diagnose(database: Database) -> list[tuple[str, bool, str]]:
+    """Return (what, whether it is well, detail with what to do); a check that fails hides no other."""
+    checks: list[tuple[str, Callable[[Database], Finding]]] = [
+        ("place", _place),
+        ("Neo4j", _server),
+        ("schema", _schema),
+        ("indexes", _indexes),
+        ("reading", _reading),
+        ("writing", _writing),
+        ("making indexes", _making_indexes),
+        ("clock", _clock),
+        ("round trip", _round_trip),
+        ("time limit", _time_limit),
+        ("Graph Data Science", _data_science),
+    ]
+    return [(what, *_found(check, database)) for what, check in checks]
+
+
+def _found(check: Callable[[Database], Finding], database: Database) -> Finding:
+    try:
+        return check(database)
+    except GraphMemError as error:
+        return False, str(error)
+
+
+def _place(database: Database) -> Finding:
+    (name,) = database.read("database_name")
+    login = database.place.login
+    return True, f"{database.place.uri}, database {name}, {f'user {login[0]}' if login else 'nobody logged in'}"
+
+
+def _server(database: Database) -> Finding:
+    version, edition = database.server()
+    return True, f"{version} {edition}"
+
+
+def _schema(database: Database) -> Finding:
+    (number,) = database.read("schema_number")
+    newest = max(migrations())
+    if number == newest:
+        return True, f"number {number}, the newest"
+    return False, f"number {number}, this graphmem knows {newest}: another one changed it meanwhile; open it anew"
+
+
+def _indexes(database: Database) -> Finding:
+    """Compare what is there with what the migrations made; the statement that brings one back is told."""
+    made = _made()
+    states: dict[str, str] = dict(database.read("indexes"))
+    missing = [made[name] for name in sorted(set(made) - set(states))]
+    failed = sorted(name for name, state in states.items() if state == "FAILED")
+    building = sorted(name for name, state in states.items() if state not in ("ONLINE", "FAILED"))
+    told: list[str] = []
+    if missing:
+        told.append(f"{len(missing)} missing; run in Browser or cypher-shell: {'; '.join(missing)};")
+    if failed:
+        told.append(f"failed: {', '.join(failed)}; drop them, and run graphmem doctor again for how to make them")
+    if building:
+        told.append(f"being built: {', '.join(building)}; wait and look again")
+    return not told, " ".join(told) or f"{len(made)}, all online"
+
+
+def _made() -> dict[str, str]:
+    """Return name → statement of every constraint and index that the migrations leave behind."""
+    made: dict[str, str] = {}
+    for _, statements in migrations().values():
+        for statement in statements:
+            if (match := _NAMED.match(statement)) is None:
+                continue
+            if match[1] == "CREATE":
+                made[match[2]] = " ".join(statement.split())
+            else:
+                made.pop(match[2], None)
+    return made
+
+
+def _reading(database: Database) -> Finding:
+    return True, f"allowed; scopes with data: {len(database.read('scopes'))}"
+
+
+def _writing(database: Database) -> Finding:
+    return _tried(database, "try_write", "nothing can be taken in; recall works")
+
+
+def _making_indexes(database: Database) -> Finding:
+    return _tried(database, "try_index", "the next version of graphmem may need to; open it once as a user who may")
+
+
+def _tried(database: Database, name: str, without: str) -> Finding:
+    """Do something in a transaction that is rolled back."""
+
+    def attempt(transaction: Transaction) -> None:
+        transaction.run(query(name)).consume()
+
+    try:
+        database.attempt(attempt)
+    except GraphMemError as error:
+        return False, f"{error}; until then {without}"
+    return True, "allowed"
+
+
+def _clock(database: Database) -> Finding:
+    (told,) = database.read("server_clock")
+    apart = abs(moment(told) - utc_now())
+    seconds = f"{apart.total_seconds():.1f} s apart from the server's"
+    if apart < _CLOCKS_APART:
+        return True, seconds
+    return False, f"{seconds}: what is recorded here gets wrong times; set both machines by NTP"
+
+
+def _round_trip(database: Database) -> Finding:
+    taken: list[float] = []
+    for _ in range(_ROUND_TRIPS):
+        begun = time.perf_counter()
+        database.read("server_clock")
+        taken.append(time.perf_counter() - begun)
+    took = median(taken)
+    hint = "" if took < _FAR else ": a recall makes up to six; run it nearer to the server"
+    return True, f"{took * 1000:.1f} ms, the median of {_ROUND_TRIPS}{hint}"
+
+
+def _time_limit(database: Database) -> Finding:
+    return True, f"{database.timeout:g} s for a query or a transaction (setting store_timeout)"
+
+
+def _data_science(database: Database) -> Finding:
+    """Neither the library nor its client is needed: without them communities are found in this process."""
+    if not database.read("gds_version"):
+        return True, "not on this server: communities are found in this process"
+    (version,) = database.read("gds_number")
+    if find_spec("graphdatascience") is None:
+        return True, f"{version}, but no client here to use it: pip install 'graphmem[gds]'"
+    return True, f"{version}, and its client"

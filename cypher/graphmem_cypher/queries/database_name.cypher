@@ -1,0 +1,3 @@
+// What the database is called.
+CALL db.info() YIELD name
+RETURN name AS row
