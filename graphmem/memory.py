@@ -18,7 +18,8 @@ from graphmem.models import one_or_many as _one_or_many
 from graphmem.protocols import Extractor, Redactor
 from graphmem.rag.context import estimate_tokens, render_context
 from graphmem.recall.history import diff, history
-from graphmem.recall.recall import RecallOptions, find_seeds, recall, to_facts
+from graphmem.recall.options import RecallOptions, StrategyChoice
+from graphmem.recall.recall import find_seeds, recall, to_facts
 from graphmem.results import Check, Diff, Fact, LoadReport, QueueError, RecallResult, Stats
 from graphmem.settings import Settings
 from graphmem.text.normalise import canonical
@@ -248,6 +249,7 @@ class GraphMemory:
         as_of: AsOf | Time | None = None,
         max_hops: int | None = None,
         temporal_decay_rate: float | None = None,
+        strategy: StrategyChoice | None = None,
         scopes: Scopes | None = None,
     ) -> RecallResult:
         """Return facts for a question, best first, each with its seed, path, hop and the parts of its score.
@@ -266,18 +268,17 @@ class GraphMemory:
             Hops from the entities that the question names.
         temporal_decay_rate
             In [0, 10]; above 0, newer facts gain.
+        strategy
+            How the graph is walked: bfs (nearest first), spreading, ppr, astar, or auto: by the kind of question.
         scopes
             Scopes to read instead of the memory's own.
         """
-        settings = self._engine.settings
-        options = RecallOptions(
-            limit=settings.recall_limit if limit is None else limit,
-            max_hops=settings.max_hops if max_hops is None else max_hops,
-            max_seeds=settings.max_seeds,
-            max_frontier=settings.max_frontier,
-            seed_structural_weight=settings.seed_structural_weight,
-            fact_text_weight=settings.fact_text_weight,
-            temporal_decay_rate=settings.temporal_decay_rate if temporal_decay_rate is None else temporal_decay_rate,
+        options = RecallOptions.of(
+            self._engine.settings,
+            limit=limit,
+            strategy=strategy,
+            max_hops=max_hops,
+            temporal_decay_rate=temporal_decay_rate,
             edge_types=tuple(self._engine.ontology.require_edge_type(kind) for kind in edge_types),
             as_of=_to_as_of(as_of),
         )

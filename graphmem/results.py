@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 from pydantic import Field
 
 from graphmem.models import AsOf, EdgeType, Model, Properties, UTCDateTime
+
+Strategy = Literal["bfs", "spreading", "ppr", "astar"]
+"""How a recall goes from its seeds to facts (spec: strategies)."""
 
 
 class Seed(Model):
@@ -29,9 +33,12 @@ class ScoreParts(Model):
     Attributes
     ----------
     seed
-        Score of the seed, in [0, 1].
+        Score of the seed, in [0, 1]; 1 where `reach` contains it (spreading, ppr).
     proximity
-        1 / (1 + hop).
+        1 / (1 + hop); 1 where `reach` contains it (spreading, ppr).
+    reach
+        How strongly the strategy reached the fact: the activation of its end (spreading), the rank of its ends
+        over the highest (ppr), 1 / (1 + cost of the path) (astar), 1 (bfs).
     confidence
         Effective confidence: ``min(1, confidence × (1 + 0.2 × ln(1 + retrieval_count)))`` (A-MEM).
     edge_type
@@ -42,8 +49,9 @@ class ScoreParts(Model):
         ``1 + weight × share``: share of the question's weighted words that the fact has, in [0, 1].
     """
 
-    seed: float
-    proximity: float
+    seed: float = 1.0
+    proximity: float = 1.0
+    reach: float = 1.0
     confidence: float
     edge_type: float
     recency: float = 1.0
@@ -83,12 +91,17 @@ class Fact(Model):
 
 
 class RecallResult(Model):
-    """Facts for a question, best first, with the seeds that led to them."""
+    """Facts for a question, best first, with the seeds that led to them.
+
+    `strategy` is the one that was used; `timed_out` says that its time was up, so that more could have been found.
+    """
 
     query: str
     facts: tuple[Fact, ...]
     seeds: tuple[Seed, ...]
     as_of: AsOf | None = None
+    strategy: Strategy = "bfs"
+    timed_out: bool = False
 
     def __iter__(self) -> Iterator[Fact]:  # type: ignore[override]
         return iter(self.facts)

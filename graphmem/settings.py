@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from graphmem.errors import InvalidInput
 from graphmem.registry import masked
+from graphmem.results import Strategy
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -62,6 +63,9 @@ class Settings(BaseSettings):
     batch_size: Count = Field(1000, description="triples or episodes in one transaction of a bulk load")
 
     recall_limit: Count = Field(10, description="facts that a recall returns")
+    recall_strategy: Strategy | Literal["auto"] = Field(
+        "bfs", description="how a recall walks the graph: bfs, spreading, ppr, astar, or auto by the kind of question"
+    )
     max_hops: int = Field(2, ge=0, le=6, description="hops from the seeds")
     max_seeds: Count = Field(10, description="entities that a recall starts from")
     max_frontier: Count = Field(300, description="nodes that a hop starts from")
@@ -72,6 +76,17 @@ class Settings(BaseSettings):
     temporal_decay_rate: Annotated[float, Field(ge=0.0, le=10.0, allow_inf_nan=False)] = Field(
         0.0, description="how fast older facts lose against newer ones; 0 is off"
     )
+    lpa_edge_chunk_size: int = Field(
+        10_000, ge=0, description="rows read at once when communities are found in this process; 0 is taken as 10,000"
+    )
+    spreading_decay_lambda: Annotated[float, Field(gt=0.0, le=1.0, allow_inf_nan=False)] = Field(
+        0.85, description="share of its activation that a node passes on along a sure fact"
+    )
+    spreading_max_hops: int = Field(3, ge=1, le=6, description="rounds of spreading activation")
+    spreading_activation_threshold: Share = Field(0.1, description="activation from which a node passes on")
+    spreading_inhibition_threshold: Share = Field(0.8, description="activation from which a node receives nothing")
+    spreading_max_activated_nodes: Count = Field(50, description="nodes that stay activated after a hop")
+    spreading_time_limit: Seconds = Field(0.5, description="seconds after which spreading stops where it is")
     context_window: Count = Field(128_000, description="tokens that the model reads at once")
     context_share: Share = Field(0.04, description="share of the window that context() may fill")
 
@@ -80,6 +95,13 @@ class Settings(BaseSettings):
             super().__init__(**values)
         except ValidationError as error:
             raise InvalidInput("; ".join(map(_told, error.errors()))) from error
+
+    @model_validator(mode="after")
+    def _thresholds_in_order(self) -> Self:
+        low, high = self.spreading_activation_threshold, self.spreading_inhibition_threshold
+        if low >= high:
+            raise ValueError(f"spreading_activation_threshold {low}: below spreading_inhibition_threshold {high}")
+        return self
 
     @classmethod
     def load(cls, config: str | Path | None = None, **values: Any) -> Settings:
@@ -108,16 +130,6 @@ class Settings(BaseSettings):
         del dotenv_settings, file_secret_settings
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
 
-    def store_options(self) -> dict[str, object]:
-        """Return what a store is opened with, besides its URL; each takes the options that concern it."""
-        secret = self.store_password
-        return {
-            "username": self.store_username,
-            "password": None if secret is None else secret.get_secret_value(),
-            "timeout": self.store_timeout,
-            "wait": self.store_wait,
-        }
-
     def shown(self) -> dict[str, Any]:
         """Return the settings fit for printing: no password, neither in a URL nor by itself."""
         values = self.model_dump(mode="json")
@@ -134,4 +146,4 @@ def _told(error: ErrorDetails) -> str:
     field = Settings.model_fields.get(name)
     shown = field is not None and "Secret" not in str(field.annotation)
     value = f" (got {masked(repr(error['input']))})" if shown else ""
-    return f"setting {name}: {error['msg']}{value}"
+    return f"{f'setting {name}' if name else 'settings'}: {error['msg']}{value}"

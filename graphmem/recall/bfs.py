@@ -2,39 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-from numpy.typing import NDArray
 
 from graphmem.models import Subgraph
+from graphmem.recall.score import proximity
+from graphmem.recall.walk import Floats, Positions, Reached, Walk
 
 
-@dataclass(frozen=True, slots=True)
-class Reached:
-    """How each node of a subgraph of n nodes was reached.
+def walk(graph: Subgraph, seed_scores: Floats) -> Walk:
+    """Score each fact by its nearest seed: ``seed score × 1 / (1 + hop)``.
 
-    Attributes
+    Parameters
     ----------
-    seed
-        int array (n,): position of the node's nearest seed (the best-scored one among equally near), -1 for none.
-    parent
-        int array (n,): position of the node before it on the way from that seed, -1 for seeds.
+    graph
+        n nodes with their depths, m edges.
+    seed_scores
+        float array (n,): score of each seed, 0 elsewhere.
     """
-
-    seed: NDArray[np.int64]
-    parent: NDArray[np.int64]
-
-    def path(self, node: int) -> list[int]:
-        """Return the positions from the seed to a node, both included."""
-        way = [node]
-        while self.parent[way[-1]] >= 0:
-            way.append(int(self.parent[way[-1]]))
-        return way[::-1]
+    reached = reach(graph, seed_scores)
+    near = nearer_end(graph, reached, seed_scores)
+    parts = {"seed": seed_scores[reached.seed[near]], "proximity": proximity(graph.depth[near])}
+    return Walk(reached, near, parts)
 
 
-def reach(graph: Subgraph, seed_scores: NDArray[np.float64]) -> Reached:
-    """Walk from the seeds, level by level.
+def reach(graph: Subgraph, seed_scores: Floats) -> Reached:
+    """Walk from the seeds, level by level; among equally near seeds the best-scored one counts.
 
     Parameters
     ----------
@@ -63,7 +55,7 @@ def reach(graph: Subgraph, seed_scores: NDArray[np.float64]) -> Reached:
     return Reached(seed, parent)
 
 
-def nearer_end(graph: Subgraph, reached: Reached, seed_scores: NDArray[np.float64]) -> NDArray[np.int64]:
+def nearer_end(graph: Subgraph, reached: Reached, seed_scores: Floats) -> Positions:
     """Return for each edge the end that is nearer to a seed, shape (m,); among equals that of the better seed."""
     a, b = graph.source, graph.target
     closer = graph.depth[a] - graph.depth[b]

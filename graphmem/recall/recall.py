@@ -1,40 +1,30 @@
-"""Facts for a question: seeds, expansion, score (spec: recall)."""
+"""Facts for a question: seeds, expansion, strategy, score (spec: recall)."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from pydantic import Field
 
-from graphmem.models import AsOf, Edge, EdgeKey, EdgeType, Entity, ExpandLimits, Model, Scope, Subgraph
+from graphmem.models import AsOf, Edge, EdgeKey, EdgeType, Entity, EpisodeQuery, ExpandLimits, Scope, Subgraph
 from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend
-from graphmem.recall import score
-from graphmem.recall.bfs import Reached, nearer_end, reach
+from graphmem.recall import astar, bfs, ppr, score, spreading
+from graphmem.recall.meaning import Meaning, entity_vectors, query_cosines
+from graphmem.recall.options import RecallOptions
+from graphmem.recall.route import HeuristicRouter, plan
 from graphmem.recall.seeds import score_seeds
-from graphmem.results import Fact, RecallResult, ScoreParts, Seed
+from graphmem.recall.walk import Floats, Positions, Walk
+from graphmem.results import Fact, RecallResult, ScoreParts, Seed, Strategy
 from graphmem.text.words import query_phrases, query_words
 
 _CANDIDATES = 50  # entities by words, and as many by alias, that are scored as seeds
-
-
-class RecallOptions(Model):
-    """How a recall is made; see `graphmem.settings.Settings` for meanings and defaults."""
-
-    limit: Annotated[int, Field(ge=1, le=10_000)]
-    max_hops: Annotated[int, Field(ge=0, le=6)]
-    max_seeds: int
-    max_frontier: int
-    seed_structural_weight: float
-    fact_text_weight: float
-    temporal_decay_rate: Annotated[float, Field(ge=0.0, le=10.0, allow_inf_nan=False)]
-    edge_types: tuple[EdgeType, ...] = ()
-    as_of: AsOf | None = None
+_MENTIONS = 10_000  # of the entities of a subgraph that a walk goes over, the oldest episodes first
+_EMBEDDING_TIME = 10.0  # seconds
 
 
 def find_seeds(
@@ -55,30 +45,92 @@ def recall(
     options: RecallOptions,
     ontology: Ontology,
     now: datetime,
+    meaning: Meaning | None = None,
 ) -> RecallResult:
-    """Return the facts around what a question names, best first; at most ``max_hops + 3`` round trips.
+    """Return the facts around what a question names, best first; at most ``hops + 5`` round trips.
 
-    Each fact scores ``seed × 1 / (1 + hop) × effective confidence × edge type weight × recency × relevance``;
-    of facts with the same (source, relation, target, edge type) the best stays.
+    Each fact scores ``seed × proximity × reach × effective confidence × edge type weight × recency × relevance``, the
+    first three as its strategy has it; of facts with the same (source, relation, target, edge type) the best stays.
+
+    Parameters
+    ----------
+    backend, scopes, query, options, ontology
+        What is asked, and where.
+    now
+        The moment from which ages and relative dates are counted.
+    meaning
+        Vectors, for the strategies that use them (astar, ppr); without them they do without.
     """
     seeds = find_seeds(
         backend, scopes, query, structural_weight=options.seed_structural_weight, limit=options.max_seeds
     )
+    strategy, edge_types = _planned(query, seeds, options, now)
     if not seeds:
-        return RecallResult(query=query, facts=(), seeds=(), as_of=options.as_of)
+        return RecallResult(query=query, facts=(), seeds=(), as_of=options.as_of, strategy=strategy)
+    deadline = time.monotonic() + options.spreading.time_limit
     graph = backend.expand(
         scopes,
         [seed.entity_id for seed in seeds],
-        hops=options.max_hops,
-        edge_types=options.edge_types,
+        hops=options.hops(strategy),
+        edge_types=edge_types,
         as_of=options.as_of,
         limits=ExpandLimits(max_frontier=options.max_frontier),
     )
-    scored = _score(graph, seeds, query, options, ontology, now)
-    best = _best(graph, scored.total, options.limit)
+    by_id = {seed.entity_id: seed.score for seed in seeds}
+    seed_scores = np.array([by_id.get(i, 0.0) for i in graph.node_ids])
+    match strategy:
+        case "bfs":
+            walk = bfs.walk(graph, seed_scores)
+        case "spreading":
+            walk = spreading.walk(
+                graph,
+                seed_scores,
+                options.spreading,
+                now=now.timestamp(),
+                decay_rate=options.temporal_decay_rate,
+                deadline=deadline,
+            )
+        case "ppr":
+            mentions = _mentions(backend, scopes, graph.node_ids, options.as_of)
+            walk = ppr.walk(graph, seed_scores, mentions, entity_vectors(meaning, scopes, graph.node_ids))
+        case "astar":
+            cosines = query_cosines(meaning, scopes, query, graph.node_ids, time_limit=_EMBEDDING_TIME)
+            walk = astar.walk(graph, seed_scores, cosines)
+    scored = _score(graph, walk, query, options, ontology, now)
+    best = _best(graph, scored, options.limit)
     edges = backend.get_edges(scopes, [graph.edge_ids[i] for i in best])
     facts = tuple(scored.fact(i, edges[graph.edge_ids[i]]) for i in best if graph.edge_ids[i] in edges)
-    return RecallResult(query=query, facts=facts, seeds=tuple(seeds), as_of=options.as_of)
+    return RecallResult(
+        query=query,
+        facts=facts,
+        seeds=tuple(seeds),
+        as_of=options.as_of,
+        strategy=strategy,
+        timed_out=walk.timed_out,
+    )
+
+
+def _planned(
+    query: str, seeds: Sequence[Seed], options: RecallOptions, now: datetime
+) -> tuple[Strategy, tuple[EdgeType, ...]]:
+    """Return the strategy and the edge types that are asked for, or, with "auto", those that fit the question."""
+    if options.strategy != "auto":
+        return options.strategy, options.edge_types
+    strategy, edge_types = plan(query, HeuristicRouter().route(query, [seed.name for seed in seeds], now=now))
+    return strategy, options.edge_types or edge_types
+
+
+def _mentions(
+    backend: GraphBackend, scopes: Sequence[Scope], entity_ids: Sequence[str], as_of: AsOf | None
+) -> list[tuple[str, str]]:
+    """Return (entity id, episode id) for each mention, of the episodes that are seen; one or two round trips."""
+    mentions = backend.find_mentions(scopes, entity_ids=entity_ids, limit=_MENTIONS)
+    if as_of is None:
+        return [(m.entity_id, m.episode_id) for m in mentions]
+    ids = tuple(dict.fromkeys(m.episode_id for m in mentions))
+    query = EpisodeQuery(ids=ids, as_of=as_of)
+    seen = {e.id for e in backend.find_episodes(scopes, query, limit=max(1, len(ids)))}
+    return [(m.entity_id, m.episode_id) for m in mentions if m.episode_id in seen]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,21 +138,19 @@ class _Scored:
     """Facts of a subgraph with their scores; arrays of shape (m,)."""
 
     graph: Subgraph
-    reached: Reached
-    near: NDArray[np.int64]
-    hop: NDArray[np.int64]
-    parts: dict[str, score.Floats]
-    total: score.Floats
+    walk: Walk
+    parts: dict[str, Floats]
+    total: Floats
 
     def fact(self, i: int, edge: Edge) -> Fact:
         names = self.graph.names
-        path = tuple(names[node] for node in self.reached.path(int(self.near[i])))
+        path = tuple(names[node] for node in self.walk.reached.path(int(self.walk.near[i])))
         return to_fact(
             edge,
             names[int(self.graph.source[i])],
             names[int(self.graph.target[i])],
             score=float(self.total[i]),
-            hop=int(self.hop[i]),
+            hop=len(path) - 1,
             seed=path[0],
             path=path,
             parts=ScoreParts(**{name: float(values[i]) for name, values in self.parts.items()}),
@@ -108,16 +158,10 @@ class _Scored:
 
 
 def _score(
-    graph: Subgraph, seeds: Sequence[Seed], query: str, options: RecallOptions, ontology: Ontology, now: datetime
+    graph: Subgraph, walk: Walk, query: str, options: RecallOptions, ontology: Ontology, now: datetime
 ) -> _Scored:
-    by_id = {seed.entity_id: seed.score for seed in seeds}
-    seed_scores = np.array([by_id.get(i, 0.0) for i in graph.node_ids])
-    reached = reach(graph, seed_scores)
-    near = nearer_end(graph, reached, seed_scores)
-    hop = graph.depth[near]
     parts = {
-        "seed": seed_scores[reached.seed[near]],
-        "proximity": score.proximity(hop),
+        **walk.parts,
         "confidence": score.effective_confidence(graph.confidence, graph.retrieval_count),
         "edge_type": score.flow_weight(graph.edge_types),
         "recency": score.recency(graph.valid_from, now.timestamp(), options.temporal_decay_rate),
@@ -131,14 +175,16 @@ def _score(
     total = np.ones(len(graph.edge_ids))
     for values in parts.values():
         total = total * values
-    return _Scored(graph, reached, near, hop, parts, total)
+    return _Scored(graph, walk, parts, total)
 
 
-def _best(graph: Subgraph, total: score.Floats, limit: int) -> list[int]:
+def _best(graph: Subgraph, scored: _Scored, limit: int) -> list[int]:
     """Return the positions of the best facts, the latest valid_from first among equals, each key once."""
-    order: NDArray[np.int64] = np.lexsort(
-        (np.array(graph.edge_ids), -graph.valid_from, -total)
-    )  # the last key counts most
+    found = np.flatnonzero(scored.walk.near >= 0)
+    ids = np.array(graph.edge_ids)[found]
+    order: Positions = found[
+        np.lexsort((ids, -graph.valid_from[found], -scored.total[found]))
+    ]  # the last key counts most
     best: dict[EdgeKey, int] = {}
     for position in order:
         i = int(position)

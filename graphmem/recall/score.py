@@ -6,15 +6,13 @@ import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphmem.models import EdgeType
 from graphmem.ontology import FLOW_WEIGHT
+from graphmem.recall.walk import Floats, Positions
 from graphmem.text.words import stem
 
-Floats = NDArray[np.float64]
-
-_SECONDS_A_DAY = 86_400.0
+SECONDS_A_DAY = 86_400.0
 
 
 def effective_confidence(confidence: Floats, retrieval_count: Floats) -> Floats:
@@ -22,7 +20,7 @@ def effective_confidence(confidence: Floats, retrieval_count: Floats) -> Floats:
     return np.minimum(1.0, confidence * (1.0 + 0.2 * np.log1p(retrieval_count)))
 
 
-def proximity(hop: NDArray[np.int64]) -> Floats:
+def proximity(hop: Positions) -> Floats:
     """Return ``1 / (1 + hop)``, shape (m,)."""
     return np.reciprocal(1.0 + hop.astype(np.float64))
 
@@ -44,7 +42,7 @@ def recency(valid_from: Floats, now: float, rate: float) -> Floats:
     """
     if rate == 0.0:
         return np.ones_like(valid_from)
-    age = np.maximum(0.0, now - valid_from) / _SECONDS_A_DAY
+    age = np.maximum(0.0, now - valid_from) / SECONDS_A_DAY
     return np.minimum(1.0 + 1.0 / (1.0 + age * rate), 2.0)
 
 

@@ -1,0 +1,97 @@
+"""How a recall is made: what callers ask for, over what the settings say."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from graphmem.models import AsOf, EdgeType, Model
+from graphmem.results import Strategy
+from graphmem.settings import Settings
+
+StrategyChoice = Strategy | Literal["auto"]
+
+_Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
+
+
+class SpreadingOptions(Model):
+    """Limits of spreading activation; see `graphmem.settings.Settings` for meanings and defaults."""
+
+    decay_lambda: Annotated[float, Field(gt=0.0, le=1.0, allow_inf_nan=False)]
+    max_hops: Annotated[int, Field(ge=1, le=6)]
+    activation_threshold: _Share
+    inhibition_threshold: _Share
+    max_activated_nodes: Annotated[int, Field(ge=1)]
+    time_limit: Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
+
+    @model_validator(mode="after")
+    def _thresholds_in_order(self) -> Self:
+        if self.activation_threshold >= self.inhibition_threshold:
+            raise ValueError(
+                f"activation_threshold {self.activation_threshold} must be below "
+                f"inhibition_threshold {self.inhibition_threshold}"
+            )
+        return self
+
+
+class RecallOptions(Model):
+    """How a recall is made; see `graphmem.settings.Settings` for meanings and defaults."""
+
+    limit: Annotated[int, Field(ge=1, le=10_000)]
+    strategy: StrategyChoice
+    max_hops: Annotated[int, Field(ge=0, le=6)]
+    spreading: SpreadingOptions
+    max_seeds: int
+    max_frontier: int
+    seed_structural_weight: float
+    fact_text_weight: float
+    temporal_decay_rate: Annotated[float, Field(ge=0.0, le=10.0, allow_inf_nan=False)]
+    edge_types: tuple[EdgeType, ...] = ()
+    as_of: AsOf | None = None
+
+    @classmethod
+    def of(
+        cls,
+        settings: Settings,
+        *,
+        limit: int | None = None,
+        strategy: StrategyChoice | None = None,
+        max_hops: int | None = None,
+        temporal_decay_rate: float | None = None,
+        edge_types: tuple[EdgeType, ...] = (),
+        as_of: AsOf | None = None,
+    ) -> Self:
+        """Return the options that a caller states, completed by the settings; None means unstated.
+
+        Raises
+        ------
+        InvalidInput
+            If a value doesn't fit.
+        """
+        chosen = settings.recall_strategy if strategy is None else strategy
+        spreads = chosen in ("spreading", "auto")
+        return cls(
+            limit=settings.recall_limit if limit is None else limit,
+            strategy=chosen,
+            max_hops=settings.max_hops if max_hops is None else max_hops,
+            spreading=SpreadingOptions(
+                decay_lambda=settings.spreading_decay_lambda,
+                max_hops=max_hops if max_hops is not None and spreads else settings.spreading_max_hops,
+                activation_threshold=settings.spreading_activation_threshold,
+                inhibition_threshold=settings.spreading_inhibition_threshold,
+                max_activated_nodes=settings.spreading_max_activated_nodes,
+                time_limit=settings.spreading_time_limit,
+            ),
+            max_seeds=settings.max_seeds,
+            max_frontier=settings.max_frontier,
+            seed_structural_weight=settings.seed_structural_weight,
+            fact_text_weight=settings.fact_text_weight,
+            temporal_decay_rate=settings.temporal_decay_rate if temporal_decay_rate is None else temporal_decay_rate,
+            edge_types=edge_types,
+            as_of=as_of,
+        )
+
+    def hops(self, strategy: Strategy) -> int:
+        """Return how far a strategy goes from the seeds."""
+        return self.spreading.max_hops if strategy == "spreading" else self.max_hops

@@ -1,0 +1,208 @@
+"""Which kind of question it is, and which part of the graph answers it (spec: routing). Pure functions over words.
+
+The markers of a kind stand here and nowhere else. All of them are matched as whole words, in any letter case.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from graphmem.models import EdgeType
+from graphmem.results import Strategy
+from graphmem.text.dates import DateSpan, find_dates
+from graphmem.text.words import MAX_QUERY
+
+Kind = Literal["episodic", "graph", "keyword", "semantic", "hybrid"]
+
+SUBGRAPH_MARKERS: dict[EdgeType, tuple[str, ...]] = {
+    EdgeType.CAUSAL: (
+        *("why", "because", "cause", "caused", "reason", "result"),
+        *("led to", "consequence", "trigger", "effect"),
+    ),
+    EdgeType.TEMPORAL: (
+        *("before", "after", "first", "then", "when", "timeline", "sequence"),
+        *("preceded", "followed", "started", "ended", "during"),
+    ),
+    EdgeType.ENTITY: (
+        *("is a", "type of", "kind of", "part of"),
+        *("instance", "same as", "alias", "belongs to"),
+    ),
+}
+"""Words that tell which typed subgraph a question is about (MAGMA, arXiv 2601.03236)."""
+
+PAST_MARKERS = (
+    *("when did", "when was", "when were", "when has", "when had", "how long ago", "how long has"),
+    *("how long have", "how long did", "what time did", "what day did", "last time", "the other day"),
+    *("recently", "lately", "earlier today", "this time last"),
+)
+FUTURE_MARKERS = ("when will", "how long until", "next time")
+GRAPH_MARKERS = (
+    *("related to", "relation to", "relationship", "relationships", "relation between", "connected to"),
+    *("connection between", "history of", "linked to", "in common"),
+)
+QUESTION_WORDS = (
+    *("what", "who", "whom", "whose", "which", "where", "when", "why", "how"),
+    *("is", "are", "was", "were", "do", "does", "did", "has", "have", "had"),
+    *("can", "could", "will", "would", "should"),
+)
+MANY_WORDS, FEW_WORDS = 6, 3
+
+_OPINION = re.compile(
+    r"(?<!\w)what\s+(?:does|do|did)\s+.{1,80}?\s+(?:think|feel|say|believe)\s+(?:about|of)(?!\w)", re.I | re.S
+)
+_PATH = re.compile(
+    r"(?:^|\s)(?:(?:~|\.{1,2})?/[\w.-]+"  # from a root
+    r"|(?!\d)[\w.-]+/(?:[\w.-]+/|[\w-]+\.\w)[\w./-]*"  # "and/or" is none
+    r"|[A-Za-z]:\\\S+"
+    r"|[\w-]+\.(?:py|md|toml|json|ya?ml|rs|go|ts|js|txt|csv|sql)\b)"
+)
+_SNAKE = re.compile(r"(?<!\w)[^\W_]\w*_\w+(?!\w)")
+_SINCE, _UNTIL = re.compile(r"\b(?:since|after|from)\s+$", re.I), re.compile(r"\b(?:before|until|till)\s+$", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRange:
+    """The time a question is about, ``[begin, until)``; None is open."""
+
+    begin: datetime | None
+    until: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """What kind of question it is.
+
+    Attributes
+    ----------
+    kind
+        episodic (about a time), graph (about how things are related), keyword (a name or a piece of code),
+        semantic (a question in words), hybrid (none of these for sure).
+    confidence
+        How sure that is, in [0, 1].
+    reasons
+        The markers that were found.
+    time_range
+        The time that an episodic question is about.
+    """
+
+    kind: Kind
+    confidence: float
+    reasons: tuple[str, ...]
+    time_range: TimeRange | None = None
+
+
+def classify_subgraph(query: str) -> frozenset[EdgeType]:
+    """Return the edge types that a question is about, `semantic` among them; empty, which is all, without a marker."""
+    read = query[:MAX_QUERY]
+    found = {kind for kind, pattern in _SUBGRAPH.items() if pattern.search(read)}
+    return frozenset(found | {EdgeType.SEMANTIC}) if found else frozenset()
+
+
+PLANS: dict[Kind, Strategy] = {
+    "episodic": "bfs",
+    "graph": "bfs",
+    "keyword": "bfs",
+    "semantic": "bfs",
+    "hybrid": "bfs",
+}
+"""The strategy that serves each kind of question."""
+
+
+def plan(query: str, route: Route) -> tuple[Strategy, tuple[EdgeType, ...]]:
+    """Return the strategy and the edge types (none: all) by which recall answers a question of a kind."""
+    return PLANS[route.kind], tuple(sorted(classify_subgraph(query)))
+
+
+@dataclass(frozen=True, slots=True)
+class HeuristicRouter:
+    """Tells kinds of questions apart by their words.
+
+    Attributes
+    ----------
+    graph
+        Whether there is a graph to ask; without one such questions are hybrid.
+    """
+
+    graph: bool = True
+
+    def route(self, query: str, known_entities: Iterable[str] = (), *, now: datetime) -> Route:
+        """Return the kind of a question: the first that fits of episodic, graph, keyword, semantic, hybrid.
+
+        Parameters
+        ----------
+        query
+            The question; at most 512 characters of it are read.
+        known_entities
+            Names that the memory knows.
+        now
+            The moment that "yesterday" is counted from; aware.
+        """
+        read = query[:MAX_QUERY].strip()
+        words = read.split()
+        if (route := _episodic(read, now)) is not None:
+            return route
+        if reasons := _relations(read):
+            return Route("graph" if self.graph else "hybrid", 0.9, reasons)
+        if named := _named(read, known_entities):
+            return Route("graph" if self.graph else "hybrid", 0.7, tuple(f"names {name}" for name in named))
+        if reasons := _code(read):
+            return Route("keyword", 0.9, reasons)
+        if 0 < len(words) <= FEW_WORDS:
+            return Route("keyword", 0.6, (f"at most {FEW_WORDS} words",))
+        if question := _QUESTION.match(read):
+            return Route("semantic", 0.7, (f"begins with {question[0].lower()}",))
+        if len(words) >= MANY_WORDS:
+            return Route("semantic", 0.6, (f"at least {MANY_WORDS} words",))
+        return Route("hybrid", 0.5, ())
+
+
+def _episodic(query: str, now: datetime) -> Route | None:
+    dates = find_dates(query, now)
+    past, future = _PAST.search(query), _FUTURE.search(query)
+    reasons = tuple(date.text for date in dates) + tuple(m[0].lower() for m in (past, future) if m)
+    if not reasons:
+        return None
+    if dates:
+        return Route("episodic", 0.9, reasons, _covered(query, dates, now))
+    return Route("episodic", 0.8, reasons, TimeRange(None, now) if past else TimeRange(now, None))
+
+
+def _covered(query: str, dates: list[DateSpan], now: datetime) -> TimeRange:
+    """Return the time from the first date to the last; "since May" goes on until now, "before May" is open."""
+    begin, until = min(date.begin for date in dates), max(date.until for date in dates)
+    if len(dates) > 1:
+        return TimeRange(begin, until)
+    before = query[: dates[0].start]
+    if _UNTIL.search(before):
+        return TimeRange(None, begin)
+    if _SINCE.search(before):
+        return TimeRange(begin, max(now, until))
+    return TimeRange(begin, until)
+
+
+def _relations(query: str) -> tuple[str, ...]:
+    return tuple(found[0].lower() for pattern in (_GRAPH, _OPINION) if (found := pattern.search(query)))
+
+
+def _named(query: str, names: Iterable[str]) -> tuple[str, ...]:
+    lower = query.lower()
+    return tuple(name for name in names if name and name.lower() in lower and _whole([name]).search(query))
+
+
+def _code(query: str) -> tuple[str, ...]:
+    checks = (("a path", _PATH.search(query)), ("::", "::" in query), ("snake_case", _SNAKE.search(query)))
+    return tuple(name for name, found in checks if found)
+
+
+def _whole(markers: Iterable[str]) -> re.Pattern[str]:
+    """Return what finds one of the markers as whole words."""
+    phrases = (r"\s+".join(map(re.escape, marker.split())) for marker in markers)
+    return re.compile(rf"(?<!\w)(?:{'|'.join(phrases)})(?!\w)", re.IGNORECASE)
+
+
+_SUBGRAPH = {kind: _whole(markers) for kind, markers in SUBGRAPH_MARKERS.items()}
+_PAST, _FUTURE, _GRAPH, _QUESTION = map(_whole, (PAST_MARKERS, FUTURE_MARKERS, GRAPH_MARKERS, QUESTION_WORDS))
