@@ -10,6 +10,7 @@ The tree (the builtin that each one also is stands in brackets)::
     ├── UnknownBackend (LookupError)         no installed backend serves this URL scheme
     ├── MissingExtra (ImportError)           an optional dependency is absent: names the pip install
     ├── ExtractionFailed                     an extractor gave nothing usable for one episode
+    ├── EmbeddingFailed                      an embedding model gave no usable vectors, or none in time
     └── BackendUnavailable (ConnectionError) the store can't be reached, opened or written
         ├── NotADatabase                     the file is something else, or damaged
         ├── StoreReadOnly                    the store can be read but not written
@@ -22,6 +23,7 @@ from __future__ import annotations
 __all__ = [
     "BackendUnavailable",
     "Conflict",
+    "EmbeddingFailed",
     "ExtractionFailed",
     "GraphMemError",
     "InvalidEntityName",
@@ -69,6 +71,10 @@ class MissingExtra(GraphMemError, ImportError):
 
 class ExtractionFailed(GraphMemError):
     """An extractor gave nothing usable for an episode; the episode stays queued with this as its error."""
+
+
+class EmbeddingFailed(GraphMemError):
+    """An embedding model gave no usable vectors, or none in time; the message names the model and what happened."""
 
 
 class BackendUnavailable(GraphMemError, ConnectionError):

