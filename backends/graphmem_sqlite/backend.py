@@ -11,6 +11,8 @@ from graphmem.models import (
     Alias,
     AsOf,
     Changes,
+    Community,
+    CommunityQuery,
     Edge,
     EdgeQuery,
     EdgeType,
@@ -20,14 +22,18 @@ from graphmem.models import (
     Episode,
     EpisodeQuery,
     ExpandLimits,
+    Membership,
+    MembershipQuery,
     Mention,
+    RecallQuery,
+    RecallTrace,
     Scope,
     StoreStats,
     Subgraph,
     utc_now,
 )
 from graphmem.protocols import GraphBackend
-from graphmem_sqlite import counts, edges, entities, search, traversal
+from graphmem_sqlite import communities, counts, edges, entities, recalls, search, traversal
 from graphmem_sqlite import episodes as queue
 from graphmem_sqlite.connection import Database
 from graphmem_sqlite.writing import apply_changes
@@ -148,6 +154,36 @@ class SQLiteBackend(GraphBackend):
         """Return mentions, ordered by (episode, entity) id."""
         with self._database.reading() as connection:
             return queue.find_mentions(connection, scopes, entity_ids=entity_ids, episode_ids=episode_ids, limit=limit)
+
+    # Communities and recalls ----------------------------------------------------------------------
+
+    def find_communities(
+        self, scopes: Sequence[Scope], query: CommunityQuery, *, after: str = "", limit: int = 1000
+    ) -> list[Community]:
+        """Return a page of the communities that match, in ascending order of id."""
+        with self._database.reading() as connection:
+            return communities.find_communities(connection, scopes, query, after, limit)
+
+    def find_memberships(
+        self, scopes: Sequence[Scope], query: MembershipQuery, *, after: Membership | None = None, limit: int = 1000
+    ) -> list[Membership]:
+        """Return a page of the memberships that match, in ascending order of their keys."""
+        with self._database.reading() as connection:
+            return communities.find_memberships(connection, scopes, query, after, limit)
+
+    def find_recalls(
+        self,
+        scopes: Sequence[Scope],
+        query: RecallQuery,
+        *,
+        after: str = "",
+        limit: int = 100,
+        newest_first: bool = False,
+    ) -> list[RecallTrace]:
+        """Return a page of the traces that match."""
+        _no_cursor_backwards(after, newest_first=newest_first)
+        with self._database.reading() as connection:
+            return recalls.find_recalls(connection, scopes, query, after=after, limit=limit, newest_first=newest_first)
 
     # Traversal and maintenance --------------------------------------------------------------------
 

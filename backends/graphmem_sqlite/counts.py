@@ -12,6 +12,7 @@ from graphmem_sqlite.schema import schema_number
 SCOPES = """
 SELECT scope_key FROM scopes AS s
 WHERE EXISTS (SELECT 1 FROM entities WHERE scope = s.key) OR EXISTS (SELECT 1 FROM episodes WHERE scope = s.key)
+    OR EXISTS (SELECT 1 FROM communities WHERE scope = s.key) OR EXISTS (SELECT 1 FROM recalls WHERE scope = s.key)
 ORDER BY scope_key
 """
 ENTITIES = "SELECT entity_type, count(*), count(archived_at) FROM entities WHERE scope = ? GROUP BY entity_type"
@@ -28,6 +29,8 @@ MENTIONS = """
 SELECT count(*) FROM episodes AS p INDEXED BY episodes_by_scope
 CROSS JOIN mentions AS m ON m.episode = p.key WHERE p.scope = ?
 """
+COMMUNITIES = "SELECT count(*), count(ended_at) FROM communities WHERE scope = ?"
+RECALLS = "SELECT count(*) FROM recalls WHERE scope = ?"
 
 
 def scopes(connection: sqlite3.Connection) -> list[Scope]:
@@ -42,6 +45,7 @@ def stats(connection: sqlite3.Connection, scope: Scope) -> StoreStats:
         return StoreStats()
     entities = connection.execute(ENTITIES, keys).fetchall()
     edges = connection.execute(EDGES, keys).fetchall()
+    communities, ended = connection.execute(COMMUNITIES, keys).fetchone()
     unprocessed, failed = connection.execute(UNPROCESSED, keys).fetchone()
     return StoreStats(
         entities=sum(row[1] for row in entities),
@@ -53,6 +57,9 @@ def stats(connection: sqlite3.Connection, scope: Scope) -> StoreStats:
         pending_episodes=unprocessed - int(failed),
         failed_episodes=int(failed),
         mentions=connection.execute(MENTIONS, keys).fetchone()[0],
+        communities=communities,
+        ended_communities=ended,
+        recalls=connection.execute(RECALLS, keys).fetchone()[0],
         edges_by_type={row[0]: row[1] for row in edges},
         entities_by_type={row[0]: row[1] for row in entities},
     )

@@ -24,7 +24,11 @@ EPISODE_KEYS = """
 SELECT e.id, e.key FROM json_each(:ids) AS wanted
 CROSS JOIN episodes AS e ON e.id = wanted.value WHERE e.scope = :scope
 """
-_KIND = {ENTITY_KEYS: "entity", EDGE_KEYS: "edge", EPISODE_KEYS: "episode"}
+COMMUNITY_KEYS = """
+SELECT e.id, e.key FROM json_each(:ids) AS wanted
+CROSS JOIN communities AS e ON e.id = wanted.value WHERE e.scope = :scope
+"""
+_KIND = {ENTITY_KEYS: "entity", EDGE_KEYS: "edge", EPISODE_KEYS: "episode", COMMUNITY_KEYS: "community"}
 
 
 def scope_keys(connection: sqlite3.Connection, scopes: Iterable[Scope]) -> list[int]:
@@ -52,7 +56,7 @@ def require_keys(
     connection
         Where to look.
     statement
-        `ENTITY_KEYS`, `EDGE_KEYS` or `EPISODE_KEYS`.
+        `ENTITY_KEYS`, `EDGE_KEYS`, `EPISODE_KEYS` or `COMMUNITY_KEYS`.
     scope, scope_key
         The scope and its key.
     ids

@@ -8,8 +8,10 @@ from itertools import groupby
 from typing import Any
 
 from graphmem.errors import Conflict, InvalidInput
-from graphmem.models import Changes, Closing, Edge, Entity, Scope
+from graphmem.models import Changes, Closing, Community, Edge, Entity, RecallTrace, Scope
+from graphmem_sqlite.communities import put_communities, put_memberships
 from graphmem_sqlite.keys import EDGE_KEYS, ENTITY_KEYS, EPISODE_KEYS, add_scope, require_keys
+from graphmem_sqlite.recalls import add_recalls
 from graphmem_sqlite.rows import Row, as_json, micros, micros_or_none, packed
 from graphmem_sqlite.words import scoped_words
 
@@ -97,6 +99,8 @@ class _Write:
     def run(self) -> None:
         _require_scope("entity", self._changes.entities, self._scope)
         _require_scope("edge", self._changes.edges, self._scope)
+        _require_scope("community", self._changes.communities, self._scope)
+        _require_scope("recall", self._changes.recalls, self._scope)
         self._scope_key = add_scope(self._connection, self._scope)
         self._put_entities()
         self._find_entities()
@@ -107,6 +111,8 @@ class _Write:
         self._support_edges()
         self._add_mentions()
         self._settle_episodes()
+        self._put_communities()
+        self._add_recalls()
 
     # Entities -------------------------------------------------------------------------------------
 
@@ -164,6 +170,10 @@ class _Write:
         named.update(dict.fromkeys(e.source_id for e in changes.edges))
         named.update(dict.fromkeys(e.target_id for e in changes.edges))
         named.update(dict.fromkeys(m.entity_id for m in changes.mentions))
+        named.update(dict.fromkeys(m.entity_id for m in changes.memberships))
+        for trace in changes.recalls:
+            named.update(dict.fromkeys(seed.entity_id for seed in trace.seeds))
+            named.update(dict.fromkeys(fact.entity_id for fact in trace.facts))
         absent = [i for i in named if i not in known]
         known.update(require_keys(self._connection, ENTITY_KEYS, self._scope, self._scope_key, absent))
 
@@ -173,6 +183,7 @@ class _Write:
         named.update(dict.fromkeys(i for s in changes.supports for i in s.episode_ids))
         named.update(dict.fromkeys(m.episode_id for m in changes.mentions))
         named.update(dict.fromkeys(o.episode_id for o in changes.outcomes))
+        named.update(dict.fromkeys(found.episode_id for trace in changes.recalls for found in trace.episodes))
         self._episodes = require_keys(self._connection, EPISODE_KEYS, self._scope, self._scope_key, list(named))
 
     def _put_aliases(self) -> None:
@@ -294,6 +305,25 @@ class _Write:
         ]
         self._connection.executemany(SETTLE, rows)
 
+    # Communities and recalls ----------------------------------------------------------------------
+
+    def _put_communities(self) -> None:
+        where = (self._connection, self._scope, self._scope_key)
+        put_communities(*where, self._changes.communities)
+        put_memberships(*where, self._changes.memberships, self._entities)
+
+    def _add_recalls(self) -> None:
+        traces = self._changes.recalls
+        edges = self._edge_keys(fact.edge_id for trace in traces for fact in trace.facts)
+        add_recalls(
+            self._connection,
+            self._scope_key,
+            traces,
+            entities=self._entities,
+            edges=edges,
+            episodes=self._episodes,
+        )
+
 
 def _run_in_order(
     connection: sqlite3.Connection,
@@ -306,7 +336,7 @@ def _run_in_order(
         connection.executemany(statement, [row(statement, model) for model in group])
 
 
-def _require_scope(kind: str, rows: Iterable[Entity | Edge], scope: Scope) -> None:
+def _require_scope(kind: str, rows: Iterable[Entity | Edge | Community | RecallTrace], scope: Scope) -> None:
     for row in rows:
         if row.scope is not scope and row.scope != scope:
             raise InvalidInput(f"{kind} {row.id}: its scope is {row.scope}, the write's is {scope}")

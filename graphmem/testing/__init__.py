@@ -26,14 +26,15 @@ pytest.register_assert_rewrite(
     *(
         f"{__name__}.{module}"
         for module in (
-            "atomicity base concurrency edge_queries edges entities episodes isolation odd_input stateful time "
-            "traversal".split()
+            "atomicity base communities concurrency edge_queries edges entities episodes isolation odd_input recalls "
+            "stateful time traversal".split()
         )
     )
 )
 
 from graphmem.testing.atomicity import AtomicityTests  # noqa: E402  the rewriting has to come first
 from graphmem.testing.base import StoreTests  # noqa: E402
+from graphmem.testing.communities import CommunityTests, MembershipTests  # noqa: E402
 from graphmem.testing.concurrency import ConnectionTests, ThreadTests  # noqa: E402
 from graphmem.testing.edge_queries import EdgeQueryTests  # noqa: E402
 from graphmem.testing.edges import ClosingTests, EdgeTests, RetrievalTests  # noqa: E402
@@ -41,6 +42,7 @@ from graphmem.testing.entities import AliasTests, EntityTests, SearchTests  # no
 from graphmem.testing.episodes import EpisodeTests, MentionTests, QueueTests  # noqa: E402
 from graphmem.testing.isolation import IsolationTests  # noqa: E402
 from graphmem.testing.odd_input import OddInputTests  # noqa: E402
+from graphmem.testing.recalls import RecallTests  # noqa: E402
 from graphmem.testing.stateful import StatefulTests  # noqa: E402
 from graphmem.testing.time import TimeTests  # noqa: E402
 from graphmem.testing.traversal import TraversalLimitTests, TraversalTests  # noqa: E402
@@ -49,6 +51,7 @@ __all__ = [
     "AliasTests",
     "AtomicityTests",
     "ClosingTests",
+    "CommunityTests",
     "ConnectionTests",
     "EdgeQueryTests",
     "EdgeTests",
@@ -56,9 +59,11 @@ __all__ = [
     "EpisodeTests",
     "GraphBackendTests",
     "IsolationTests",
+    "MembershipTests",
     "MentionTests",
     "OddInputTests",
     "QueueTests",
+    "RecallTests",
     "RetrievalTests",
     "SearchTests",
     "StatefulTests",
@@ -82,6 +87,9 @@ class GraphBackendTests(
     EpisodeTests,
     QueueTests,
     MentionTests,
+    CommunityTests,
+    MembershipTests,
+    RecallTests,
     TraversalTests,
     TraversalLimitTests,
     IsolationTests,

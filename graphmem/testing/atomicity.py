@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from threading import Event, Thread
 
 import pytest
@@ -13,11 +14,14 @@ from graphmem.models import (
     Alias,
     Changes,
     Closing,
+    CommunityQuery,
     EdgeQuery,
     EntityQuery,
     EpisodeQuery,
+    MembershipQuery,
     Mention,
     Outcome,
+    RecallQuery,
     Support,
 )
 from graphmem.protocols import GraphBackend
@@ -25,6 +29,7 @@ from graphmem.testing.base import PATIENCE, StoreTests, everything
 from graphmem.testing.rows import (
     FUTURE,
     HOME,
+    community,
     day,
     edge,
     edge_id,
@@ -33,10 +38,12 @@ from graphmem.testing.rows import (
     entity_numbers,
     episode,
     episode_id,
+    membership,
     put_edges,
     put_entities,
     put_episodes,
     put_graph,
+    recall_trace,
 )
 
 GOOD = Changes(
@@ -47,6 +54,9 @@ GOOD = Changes(
     supports=(Support(edge_id(3), 0.75, (episode_id(1),)),),
     mentions=(Mention(entity_id=entity_id(3), episode_id=episode_id(1), surface="x", seen_at=day(1)),),
     outcomes=(Outcome(episode_id(1), processed_at=day(5), attempts=1),),
+    communities=(community(1), community(2, level=1)),
+    memberships=(membership(3, 1), membership(1, 2)),
+    recalls=(recall_trace(1, seeds=[3], facts=[(3, 1)]),),
 )
 
 BAD: dict[str, Changes] = {
@@ -59,6 +69,9 @@ BAD: dict[str, Changes] = {
         mentions=(Mention(entity_id=entity_id(99), episode_id=episode_id(1), surface="x", seen_at=day(1)),)
     ),
     "outcomes": Changes(outcomes=(Outcome(episode_id(99), processed_at=day(5)),)),
+    "communities": Changes(communities=(community(9, parent_id=community(99).id),)),
+    "memberships": Changes(memberships=(membership(99, 1),)),
+    "recalls": Changes(recalls=(recall_trace(9, facts=[(99, 1)]),)),
 }
 
 
@@ -82,6 +95,7 @@ class AtomicityTests(StoreTests):
         store.write(HOME, GOOD)
         stats = store.stats(HOME)
         assert (stats.entities, stats.aliases, stats.edges, stats.active_edges, stats.mentions) == (3, 3, 5, 4, 1)
+        assert (stats.communities, stats.recalls) == (2, 1)
         assert store.find_episodes([HOME], EpisodeQuery(state="processed")) == [
             episode(1, processed_at=day(5), attempts=1)
         ]
@@ -143,6 +157,9 @@ class AtomicityTests(StoreTests):
                 "find_edges": len(store.find_edges([HOME], EdgeQuery(versions="active"))),
                 "find_mentions": len(store.find_mentions([HOME])),
                 "find_episodes": len(store.find_episodes([HOME], EpisodeQuery(state="processed"))),
+                "find_communities": len(store.find_communities([HOME], CommunityQuery())),
+                "find_memberships": len(store.find_memberships([HOME], MembershipQuery())),
+                "find_recalls": len(store.find_recalls([HOME], RecallQuery())),
                 "expand": store.expand([HOME], [entity_id(3)], hops=1).node_ids,
                 "stats": store.stats(HOME).entities,
             }
@@ -154,6 +171,9 @@ class AtomicityTests(StoreTests):
             "find_edges": 4,
             "find_mentions": 1,
             "find_episodes": 1,
+            "find_communities": 2,
+            "find_memberships": 2,
+            "find_recalls": 1,
             "expand": [entity_id(3), entity_id(1)],
             "stats": 3,
         }
@@ -260,12 +280,4 @@ def _fill(store: GraphBackend) -> None:
 
 
 def _joined(one: Changes, two: Changes) -> Changes:
-    return Changes(
-        entities=one.entities + two.entities,
-        aliases=one.aliases + two.aliases,
-        closings=one.closings + two.closings,
-        edges=one.edges + two.edges,
-        supports=one.supports + two.supports,
-        mentions=one.mentions + two.mentions,
-        outcomes=one.outcomes + two.outcomes,
-    )
+    return Changes(**{part.name: getattr(one, part.name) + getattr(two, part.name) for part in fields(Changes)})

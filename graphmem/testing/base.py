@@ -13,13 +13,19 @@ import pytest
 
 from graphmem.models import (
     Alias,
+    Community,
+    CommunityQuery,
     Edge,
     EdgeQuery,
     Entity,
     EntityQuery,
     Episode,
     EpisodeQuery,
+    Membership,
+    MembershipQuery,
     Mention,
+    RecallQuery,
+    RecallTrace,
     Scope,
     StoreStats,
 )
@@ -75,6 +81,9 @@ class Contents:
     edges: list[Edge]
     episodes: list[Episode]
     mentions: list[Mention]
+    communities: list[Community]
+    memberships: list[Membership]
+    recalls: list[RecallTrace]
     stats: StoreStats
 
 
@@ -88,6 +97,9 @@ def contents(store: GraphBackend, scope: Scope) -> Contents:
         edges=store.find_edges([scope], EdgeQuery(versions="all"), limit=limit),
         episodes=store.find_episodes([scope], EpisodeQuery(), limit=limit),
         mentions=store.find_mentions([scope], limit=limit),
+        communities=store.find_communities([scope], CommunityQuery(ended=True), limit=limit),
+        memberships=store.find_memberships([scope], MembershipQuery(ended=True), limit=limit),
+        recalls=store.find_recalls([scope], RecallQuery(), limit=limit),
         stats=store.stats(scope),
     )
 

@@ -14,11 +14,14 @@ from graphmem.models import (
     Alias,
     Changes,
     Closing,
+    CommunityQuery,
     EdgeQuery,
     EntityQuery,
     EpisodeQuery,
+    MembershipQuery,
     Mention,
     Outcome,
+    RecallQuery,
     Scope,
     StoreStats,
     Support,
@@ -29,6 +32,8 @@ from graphmem.testing.rows import (
     FUTURE,
     HOME,
     PROJECT,
+    community,
+    community_id,
     day,
     edge,
     edge_id,
@@ -36,8 +41,14 @@ from graphmem.testing.rows import (
     entity_id,
     episode,
     episode_id,
+    membership,
+    put_communities,
     put_edges,
     put_entities,
+    put_recalls,
+    recall_id,
+    recall_trace,
+    traced_episode,
 )
 
 LOOKALIKES = (Scope("home"), Scope("home", "project"), Scope("home/project"), Scope("home%2Fproject"), Scope("HOME"))
@@ -77,6 +88,26 @@ READS: dict[str, Callable[[GraphBackend, Sequence[Scope]], object]] = {
     "find_mentions": lambda s, scopes: s.find_mentions(scopes),
     "find_mentions by entity": lambda s, scopes: s.find_mentions(scopes, entity_ids=[entity_id(1)]),
     "find_mentions by episode": lambda s, scopes: s.find_mentions(scopes, episode_ids=[episode_id(1)]),
+    "find_communities": lambda s, scopes: s.find_communities(scopes, CommunityQuery(ended=True)),
+    "find_communities by id": lambda s, scopes: s.find_communities(scopes, CommunityQuery(ids=(community_id(1),))),
+    "find_communities by level": lambda s, scopes: s.find_communities(scopes, CommunityQuery(level=0)),
+    "find_communities by member": lambda s, scopes: s.find_communities(
+        scopes, CommunityQuery(entity_ids=(entity_id(1), entity_id(2)))
+    ),
+    "find_memberships": lambda s, scopes: s.find_memberships(scopes, MembershipQuery(ended=True)),
+    "find_memberships by level": lambda s, scopes: s.find_memberships(scopes, MembershipQuery(level=0)),
+    "find_memberships by community": lambda s, scopes: s.find_memberships(
+        scopes, MembershipQuery(community_ids=(community_id(1),))
+    ),
+    "find_memberships by entity": lambda s, scopes: s.find_memberships(
+        scopes, MembershipQuery(entity_ids=(entity_id(1), entity_id(2)))
+    ),
+    "find_recalls": lambda s, scopes: s.find_recalls(scopes, RecallQuery()),
+    "find_recalls newest first": lambda s, scopes: s.find_recalls(scopes, RecallQuery(), newest_first=True),
+    "find_recalls by id": lambda s, scopes: s.find_recalls(scopes, RecallQuery(ids=(recall_id(1),))),
+    "find_recalls by entity": lambda s, scopes: s.find_recalls(scopes, RecallQuery(entity_ids=(entity_id(1),))),
+    "find_recalls by fact": lambda s, scopes: s.find_recalls(scopes, RecallQuery(edge_ids=(edge_id(1),))),
+    "find_recalls by episode": lambda s, scopes: s.find_recalls(scopes, RecallQuery(episode_ids=(episode_id(1),))),
     "expand": lambda s, scopes: s.expand(scopes, [entity_id(1), entity_id(2)], hops=2).node_ids,
 }
 
@@ -95,6 +126,15 @@ WRITES: dict[str, Changes] = {
     "edge told by": Changes(edges=(edge(101, 101, 102, PROJECT, relation="likes", episode_ids=(episode_id(1),)),)),
     "support by": Changes(supports=(Support(edge_id(101), 1.0, (episode_id(1),)),)),
     "outcome": Changes(outcomes=(Outcome(episode_id(1), processed_at=day(2)),)),
+    "member": Changes(memberships=(membership(1, 101),)),
+    "member of": Changes(memberships=(membership(101, 1),)),
+    "part of": Changes(communities=(community(102, PROJECT, parent_id=community_id(1)),)),
+    "recall from": Changes(recalls=(recall_trace(102, PROJECT, seeds=[1]),)),
+    "recall of": Changes(recalls=(recall_trace(102, PROJECT, facts=[(1, 101)]),)),
+    "recall at": Changes(recalls=(recall_trace(102, PROJECT, facts=[(101, 1)]),)),
+    "recall of episode": Changes(recalls=(recall_trace(102, PROJECT, episodes=(traced_episode(1),)),)),
+    "community of another scope": Changes(communities=(community(5, HOME),)),
+    "recall of another scope": Changes(recalls=(recall_trace(5, HOME),)),
     "entity of another scope": Changes(entities=(entity(5, HOME),)),
     "edge of another scope": Changes(edges=(edge(5, 1, 2, HOME),)),
 }
@@ -166,8 +206,13 @@ class IsolationTests(StoreTests):
 
     @pytest.mark.parametrize(
         "change",
-        [Changes(entities=(entity(1, PROJECT, name="Other"),)), Changes(edges=(edge(1, 101, 102, PROJECT),))],
-        ids=["entity", "edge"],
+        [
+            Changes(entities=(entity(1, PROJECT, name="Other"),)),
+            Changes(edges=(edge(1, 101, 102, PROJECT),)),
+            Changes(communities=(community(1, PROJECT, name="Other"),)),
+            Changes(recalls=(recall_trace(1, PROJECT, seeds=[101]),)),
+        ],
+        ids=["entity", "edge", "community", "recall"],
     )
     def test_a_row_of_another_scope_is_not_replaced_by_its_id(self, store: GraphBackend, change: Changes) -> None:
         _fill(store, HOME, 0)
@@ -207,6 +252,8 @@ class IsolationTests(StoreTests):
             episodes=2,
             pending_episodes=2,
             mentions=1,
+            communities=1,
+            recalls=1,
             edges_by_type={"semantic": 1},
             entities_by_type={"person": 2},
         )
@@ -216,7 +263,10 @@ class IsolationTests(StoreTests):
         store.add_episodes(PROJECT, [episode(1, PROJECT)])
         put_entities(store, entity(1, Scope("a b/ü%")))
         put_entities(store, entity(2, HOME))
-        assert (before, store.scopes()) == ([], sorted([PROJECT, Scope("a b/ü%"), HOME], key=lambda s: s.key))
+        put_communities(store, community(3, Scope("communities")))
+        put_recalls(store, recall_trace(4, Scope("recalls")))
+        expected = [PROJECT, Scope("a b/ü%"), HOME, Scope("communities"), Scope("recalls")]
+        assert (before, store.scopes()) == ([], sorted(expected, key=lambda s: s.key))
 
 
 def _fill(store: GraphBackend, scope: Scope, start: int) -> None:
@@ -230,6 +280,10 @@ def _fill(store: GraphBackend, scope: Scope, start: int) -> None:
         entity_id=entity_id(start + 1), episode_id=episode_id(start + 1), surface="Entity", seen_at=day(1)
     )
     store.write(scope, Changes(mentions=(mention,)))
+    members = [membership(start + 1, start + 1), membership(start + 2, start + 1)]
+    put_communities(store, community(start + 1, scope), members=members)
+    told = (traced_episode(start + 1),)
+    put_recalls(store, recall_trace(start + 1, scope, seeds=[start + 1], facts=[(start + 1, start + 2)], episodes=told))
 
 
 def _holds_something(found: object) -> bool:

@@ -8,22 +8,38 @@ from typing import Any
 
 import pytest
 
-from graphmem.models import Alias, Changes, EdgeQuery, EntityQuery, EpisodeQuery, Mention
+from graphmem.models import (
+    Alias,
+    Changes,
+    CommunityQuery,
+    EdgeQuery,
+    EntityQuery,
+    EpisodeQuery,
+    MembershipQuery,
+    Mention,
+    RecallQuery,
+)
 from graphmem.protocols import GraphBackend
 from graphmem.testing.base import StoreTests
 from graphmem.testing.rows import (
     FUTURE,
     HOME,
+    community,
     day,
     edge,
     entity,
     entity_id,
     episode,
     episode_id,
+    membership,
+    put_communities,
     put_edges,
     put_entities,
     put_episodes,
     put_graph,
+    put_recalls,
+    recall_trace,
+    traced_episode,
 )
 
 HOSTILE = [
@@ -54,7 +70,9 @@ class OddInputTests(StoreTests):
         fact = edge(1, 1, 2, relation=text[:256], fact=text, properties={text: text}, episode_ids=(episode_id(1),))
         put_edges(store, fact)
         mention = Mention(entity_id=entity_id(1), episode_id=episode_id(1), surface=text, seen_at=day(1))
-        store.write(HOME, Changes(mentions=(mention,)))
+        group = community(1, name=text, summary=text, fingerprint=text)
+        found = recall_trace(1, query=text, strategy=text, episodes=(traced_episode(1, channel=text),))
+        store.write(HOME, Changes(mentions=(mention,), communities=(group,), recalls=(found,)))
         assert store.find_entities([HOME], EntityQuery(entity_types=(text,))) == [row]
         assert store.resolve_names(HOME, [text]) == [(text, row)]
         assert store.find_aliases([HOME], [entity_id(1)]) == [
@@ -63,6 +81,8 @@ class OddInputTests(StoreTests):
         assert store.find_episodes([HOME], EpisodeQuery(session_id=text, external_ids=(text,))) == [told]
         assert store.find_edges([HOME], EdgeQuery(relations=(text[:256],), text=text)) == [fact]
         assert store.find_mentions([HOME]) == [mention]
+        assert store.find_communities([HOME], CommunityQuery()) == [group]
+        assert store.find_recalls([HOME], RecallQuery()) == [found]
         assert [hit.alias for hit in store.search_entities([HOME], words=[], phrases=[text], limit=1)] == [text]
         assert store.expand([HOME], [entity_id(2)], hops=1).facts == [text]
 
@@ -76,12 +96,20 @@ class OddInputTests(StoreTests):
         assert store.find_aliases([HOME], [text]) == []
         assert store.find_mentions([HOME], entity_ids=[text]) == []
         assert store.find_edges([HOME], EdgeQuery(touching=(text,))) == []
+        assert store.find_communities([HOME], CommunityQuery(entity_ids=(text,))) == []
+        assert store.find_memberships([HOME], MembershipQuery(community_ids=(text,))) == []
+        assert store.find_recalls([HOME], RecallQuery(edge_ids=(text,))) == []
         assert store.expand([HOME], [text], hops=1).node_ids == []
         assert store.release_claims([text]) == 0
 
     def test_a_limit_of_nothing_gives_nothing(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2))
         put_episodes(store, 1)
+        put_communities(store, community(1), members=[membership(1, 1)])
+        put_recalls(store, recall_trace(1, seeds=[1]))
+        assert store.find_communities([HOME], CommunityQuery(), limit=0) == []
+        assert store.find_memberships([HOME], MembershipQuery(), limit=0) == []
+        assert store.find_recalls([HOME], RecallQuery(), limit=0) == []
         assert store.find_entities([HOME], EntityQuery(), limit=0) == []
         assert store.find_edges([HOME], EdgeQuery(), limit=0) == []
         assert store.find_episodes([HOME], EpisodeQuery(), limit=0) == []
@@ -103,6 +131,9 @@ class OddInputTests(StoreTests):
         assert store.find_edges([HOME], EdgeQuery()) == []
         assert store.find_episodes([HOME], EpisodeQuery()) == []
         assert store.find_mentions([HOME]) == []
+        assert store.find_communities([HOME], CommunityQuery()) == []
+        assert store.find_memberships([HOME], MembershipQuery()) == []
+        assert store.find_recalls([HOME], RecallQuery()) == []
         assert store.search_entities([HOME], words=["a"], phrases=["a"], limit=9) == []
         assert store.claim_episodes("a", now=day(1), until=FUTURE, limit=9) == []
         assert (store.scopes(), store.claim_owners(), store.stats(HOME).entities) == ([], [], 0)

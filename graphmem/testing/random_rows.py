@@ -9,7 +9,18 @@ from hypothesis import strategies as st
 
 from graphmem.models import Edge, EdgeType, ExpandLimits, Scope, Versions
 from graphmem.protocols import GraphBackend
-from graphmem.testing.rows import SCOPES, day, edge, edge_id, entity, entity_id, episode_id, put_entities
+from graphmem.testing.rows import (
+    SCOPES,
+    community_id,
+    day,
+    edge,
+    edge_id,
+    entity,
+    entity_id,
+    episode_id,
+    put_entities,
+    recall_id,
+)
 
 # Small domains, so that random rows meet. The names have different lengths: which of two equally long
 # phrases is the alias of a hit is open.
@@ -183,6 +194,31 @@ EPISODE_FIELDS = _some_of(
         "session_id": st.sampled_from(("s", "t")),
         "before": EPISODE.map(episode_id),
         "state": st.sampled_from(("processed", "pending", "failed")),
+    }
+)
+
+MEMBER = st.tuples(OWN_OR_STRANGE, OWN_OR_STRANGE, st.integers(0, 4), st.none() | st.integers(4, 8))
+"""An entity, a community, and the days of coming and leaving."""
+COMMUNITY_FIELDS = _some_of(
+    {
+        "ids": NUMBERS.map(lambda numbers: tuple(community_id(n) for n in numbers)),
+        "level": st.integers(0, 2),
+        "entity_ids": _ids,
+    }
+)
+MEMBERSHIP_FIELDS = _some_of(
+    {
+        "community_ids": NUMBERS.map(lambda numbers: tuple(community_id(n) for n in numbers)),
+        "level": st.integers(0, 2),
+        "entity_ids": _ids,
+    }
+)
+RECALL_FIELDS = _some_of(
+    {
+        "ids": st.lists(NUMBER.map(recall_id), min_size=1, max_size=3).map(tuple),
+        "entity_ids": _ids,
+        "edge_ids": NUMBERS.map(lambda numbers: tuple(edge_id(n) for n in numbers)),
+        "episode_ids": st.lists(EPISODE.map(episode_id), min_size=1, max_size=3).map(tuple),
     }
 )
 

@@ -6,7 +6,20 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from graphmem.models import Alias, Changes, Edge, Entity, Episode, Scope
+from graphmem.models import (
+    Alias,
+    Changes,
+    Community,
+    Edge,
+    Entity,
+    Episode,
+    Membership,
+    RecallTrace,
+    Scope,
+    TracedEpisode,
+    TracedFact,
+    TracedSeed,
+)
 from graphmem.protocols import GraphBackend
 
 HOME = Scope("home")
@@ -38,6 +51,16 @@ def episode_id(n: int) -> str:
     return f"{n:08x}-0000-7000-8000-0000000000ee"
 
 
+def community_id(n: int) -> str:
+    """Return the id of community n: a UUIDv7 in form, ordered by n."""
+    return f"{n:08x}-0000-7000-8000-0000000000c0"
+
+
+def recall_id(n: int) -> str:
+    """Return the id of recall trace n: a UUIDv7 in form, ordered by n."""
+    return f"{n:08x}-0000-7000-8000-0000000000ca"
+
+
 def entity(n: int, scope: Scope = HOME, **fields: Any) -> Entity:
     """Return entity n, named "Entity n" where `fields` don't say otherwise."""
     name = fields.setdefault("name", f"Entity {n}")
@@ -64,6 +87,41 @@ def episode(n: int, scope: Scope = HOME, **fields: Any) -> Episode:
     return Episode(id=episode_id(n), scope=scope, **given)
 
 
+def community(n: int, scope: Scope = HOME, **fields: Any) -> Community:
+    """Return community n, of level 0 since day 0 where `fields` don't say otherwise."""
+    given: dict[str, Any] = {"created_at": day(0), "updated_at": day(0), **fields}
+    return Community(id=community_id(n), scope=scope, **given)
+
+
+def membership(of: int, in_: int, since: float = 0, until: float | None = None) -> Membership:
+    """Return that entity `of` was in community `in_`, from one day to another."""
+    ends = None if until is None else day(until)
+    return Membership(community_id=community_id(in_), entity_id=entity_id(of), since=day(since), until=ends)
+
+
+def recall_trace(
+    n: int, scope: Scope = HOME, *, seeds: Sequence[int] = (), facts: Sequence[tuple[int, int]] = (), **fields: Any
+) -> RecallTrace:
+    """Return recall trace n: entities as seeds, and facts as (edge, the entity at which it was found)."""
+    given: dict[str, Any] = {"query": f"Question {n}?", "strategy": "bfs", "asked_at": day(0), **fields}
+    return RecallTrace(
+        id=recall_id(n),
+        scope=scope,
+        seeds=tuple(TracedSeed(entity_id=entity_id(seed), score=1 / i) for i, seed in enumerate(seeds, 1)),
+        facts=tuple(
+            TracedFact(edge_id=edge_id(e), entity_id=entity_id(at), score=1 / i, hop=0, channel="graph", rank=i)
+            for i, (e, at) in enumerate(facts, 1)
+        ),
+        **given,
+    )
+
+
+def traced_episode(n: int, **fields: Any) -> TracedEpisode:
+    """Return that a recall found episode n."""
+    given: dict[str, Any] = {"score": 0.5, "channel": "lexical", **fields}
+    return TracedEpisode(episode_id=episode_id(n), **given)
+
+
 def put_entities(store: GraphBackend, *entities: Entity) -> None:
     """Write entities of one scope, each with its canonical name as an alias."""
     aliases = (Alias(alias=e.canonical_name, entity_type=e.entity_type, entity_id=e.id) for e in entities)
@@ -88,7 +146,17 @@ def put_episodes(store: GraphBackend, *numbers: int, scope: Scope = HOME) -> Non
     store.add_episodes(scope, [episode(n, scope) for n in numbers])
 
 
-def ids(rows: Sequence[Entity | Edge | Episode]) -> list[str]:
+def put_communities(store: GraphBackend, *communities: Community, members: Sequence[Membership] = ()) -> None:
+    """Write communities of one scope with their members."""
+    store.write(communities[0].scope, Changes(communities=communities, memberships=tuple(members)))
+
+
+def put_recalls(store: GraphBackend, *traces: RecallTrace) -> None:
+    """Write recall traces of one scope."""
+    store.write(traces[0].scope, Changes(recalls=traces))
+
+
+def ids(rows: Sequence[Entity | Edge | Episode | Community | RecallTrace]) -> list[str]:
     """Return the ids of rows, in their order."""
     return [row.id for row in rows]
 
@@ -105,4 +173,19 @@ def entity_numbers(rows: Sequence[Entity]) -> list[int]:
 
 def episode_numbers(rows: Sequence[Episode]) -> list[int]:
     """Return n of each episode, in their order."""
+    return [int(row.id[:8], 16) for row in rows]
+
+
+def community_numbers(rows: Sequence[Community]) -> list[int]:
+    """Return n of each community, in their order."""
+    return [int(row.id[:8], 16) for row in rows]
+
+
+def member_numbers(rows: Sequence[Membership]) -> list[tuple[int, int]]:
+    """Return (entity, community) of each membership, in their order."""
+    return [(int(row.entity_id[:8], 16), int(row.community_id[:8], 16)) for row in rows]
+
+
+def recall_numbers(rows: Sequence[RecallTrace]) -> list[int]:
+    """Return n of each recall trace, in their order."""
     return [int(row.id[:8], 16) for row in rows]

@@ -8,14 +8,40 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from graphmem.models import AsOf, Changes, EdgeQuery, EdgeType, Entity, EntityQuery, EpisodeQuery
-from graphmem_sqlite import SQLiteBackend, counts, edges, entities, episodes, keys, search, traversal, writing
+from graphmem.models import (
+    AsOf,
+    Changes,
+    CommunityQuery,
+    EdgeQuery,
+    EdgeType,
+    Entity,
+    EntityQuery,
+    EpisodeQuery,
+    MembershipQuery,
+    RecallQuery,
+)
+from graphmem_sqlite import (
+    SQLiteBackend,
+    communities,
+    counts,
+    edges,
+    entities,
+    episodes,
+    keys,
+    recalls,
+    search,
+    traversal,
+    writing,
+)
+from graphmem_sqlite.communities import community_statement, membership_statement
 from graphmem_sqlite.edges import edge_statement
 from graphmem_sqlite.entities import entity_statement
 from graphmem_sqlite.episodes import episode_statement
+from graphmem_sqlite.recalls import recall_statement
 from tests.integration.sqlite.support import MOMENT, SCOPE, edge, entity, of, store_at
 
 AS_OF = AsOf(MOMENT, MOMENT)
@@ -57,10 +83,41 @@ def edge_queries() -> Iterator[EdgeQuery]:
 
 def constants() -> Iterator[str]:
     """Yield every whole statement that the modules name."""
-    for module in (counts, edges, entities, episodes, keys, search, traversal, writing):
+    modules = (communities, counts, edges, entities, episodes, keys, recalls, search, traversal, writing)
+    for module in modules:
         for name, value in vars(module).items():
             if re.fullmatch(r"[A-Z][A-Z_]+", name) and isinstance(value, str) and not name.endswith("COLUMNS"):
                 yield value
+
+
+SIDES: dict[str, dict[str, Any]] = {
+    "ids": {"ids": ("a",)},
+    "community_ids": {"community_ids": ("a",)},
+    "entity_ids": {"entity_ids": ("a",)},
+    "edge_ids": {"edge_ids": ("a",)},
+    "episode_ids": {"episode_ids": ("a",)},
+    "level": {"level": 0},
+}
+DATES: tuple[dict[str, Any], ...] = ({}, {"as_of": AS_OF}, {"ended": True}, {"as_of": AS_OF, "ended": True})
+
+
+def parts(*names: str) -> Iterator[dict[str, Any]]:
+    """Yield every choice of these fields of a query."""
+    for number in range(len(names) + 1):
+        for chosen in combinations(names, number):
+            yield {name: value for one in chosen for name, value in SIDES[one].items()}
+
+
+def community_statements() -> Iterator[str]:
+    for dates in DATES:
+        for fields in parts("ids", "level", "entity_ids"):
+            yield community_statement(CommunityQuery(**fields, **dates))
+        for fields in parts("community_ids", "level", "entity_ids"):
+            for later_page in (False, True):
+                yield membership_statement(MembershipQuery(**fields, **dates), later_page=later_page)
+    for fields in parts("ids", "entity_ids", "edge_ids", "episode_ids"):
+        for newest_first in (False, True):
+            yield recall_statement(RecallQuery(**fields), newest_first=newest_first)
 
 
 def statements() -> list[str]:
@@ -83,7 +140,7 @@ def statements() -> list[str]:
         EpisodeQuery(state="failed", as_of=AS_OF),
     ):
         found += [episode_statement(query), episode_statement(query, newest_first=True)]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys([*found, *community_statements()]))
 
 
 def plan(connection: sqlite3.Connection, statement: str) -> list[str]:
