@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 _USER_ROLES = (None, "user", "human")
 _SESSION_SAMPLE = 50  # turns of a session that tell who takes part in it
-_live_owners: set[str] = set()  # queues of this process that are in use
+_live_owners: set[str] = set()  # rounds of the queues of this process that go on
 
 
 @dataclass(slots=True)
@@ -72,28 +72,41 @@ class ExtractionQueue:
         self._settings = settings
         self._contradictions = contradictions
         self._writer = Writer(backend, ontology, redactor)
-        self._owner = f"{socket.gethostname()}:{os.getpid()}:{new_id()}"
-        _live_owners.add(self._owner)
+        self._owners: set[str] = set()
 
     def _release_dead(self) -> int:
-        """Give back the claims of processes of this machine that are gone; return how many episodes that were."""
+        """Give back what processes of this machine that are gone, and rounds that failed, held; return how many."""
         dead = [owner for owner in self._backend.claim_owners() if _is_gone(owner)]
-        return self._backend.release_claims(dead) if dead else 0
+        released = self._backend.release_claims(dead) if dead else 0
+        self._owners &= _live_owners
+        return released
 
     def process(self, limit: int, scopes: Sequence[Scope] | None = None) -> Processed:
         """Claim up to `limit` waiting episodes, extract and write them.
 
-        Where nothing else waits, what processes of this machine held that are gone is taken as well.
+        Where nothing else waits, what is held by processes of this machine that are gone, or by rounds of this one
+        that failed, is taken as well.
         One that can't be extracted or written stays in the queue with its error; it never raises for that.
 
         Raises
         ------
         BackendUnavailable
-            If the store is away; what was claimed is given back when it returns or the claim runs out.
+            If the store is away; what was claimed is taken again when it has returned.
         """
-        episodes = self._claim(limit, scopes)
+        owner = f"{socket.gethostname()}:{os.getpid()}:{new_id()}"
+        self._owners.add(owner)
+        _live_owners.add(owner)
+        try:
+            done = self._round(owner, limit, scopes)
+        finally:
+            _live_owners.discard(owner)
+        self._owners.discard(owner)  # a round that failed may hold claims
+        return done
+
+    def _round(self, owner: str, limit: int, scopes: Sequence[Scope] | None) -> Processed:
+        episodes = self._claim(owner, limit, scopes)
         if not episodes and self._release_dead():
-            episodes = self._claim(limit, scopes)
+            episodes = self._claim(owner, limit, scopes)
         done = Processed(claimed=len(episodes))
         by_scope: defaultdict[Scope, list[Episode]] = defaultdict(list)
         for episode in episodes:
@@ -102,15 +115,15 @@ class ExtractionQueue:
             self._process_scope(scope, group, done)
         return done
 
-    def _claim(self, limit: int, scopes: Sequence[Scope] | None) -> list[Episode]:
+    def _claim(self, owner: str, limit: int, scopes: Sequence[Scope] | None) -> list[Episode]:
         now = utc_now()
         until = now + timedelta(seconds=self._settings.claim_seconds)
-        return self._backend.claim_episodes(self._owner, now=now, until=until, limit=limit, scopes=scopes)
+        return self._backend.claim_episodes(owner, now=now, until=until, limit=limit, scopes=scopes)
 
     def close(self) -> None:
         """Give back what this queue has claimed."""
-        _live_owners.discard(self._owner)
-        self._backend.release_claims([self._owner])
+        if owners := list(self._owners):
+            self._backend.release_claims(owners)
 
     def _process_scope(self, scope: Scope, episodes: Sequence[Episode], done: Processed) -> None:
         requests = self._requests(scope, episodes)

@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # helpers lie beside the tests, 
 from toy import ToyExtractor
 
 from graphmem import GraphMemory
+from tests.neo4j_server import empty
 
 OpenMemory = Callable[..., GraphMemory]
 
@@ -31,13 +32,15 @@ def durable_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return fresh_store(request, tmp_path)
 
 
-def fresh_store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def fresh_store(request: pytest.FixtureRequest, folder: Path) -> str:
     """Return the URL of an empty store of the kind that a fixture has as parameter."""
     if request.param == "memory":
-        return f"memory://{tmp_path.name}"
+        return f"memory://{folder.name}"
     if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/memory.db"
-    return request.getfixturevalue("empty_neo4j_url")
+        return f"sqlite:///{folder}/memory.db"
+    url: str = request.getfixturevalue("neo4j_url")
+    empty(url)
+    return url
 
 
 @pytest.fixture

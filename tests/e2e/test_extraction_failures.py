@@ -215,3 +215,29 @@ def test_store_that_goes_away_in_the_middle_of_a_load_is_an_error_and_the_load_c
     assert (report.known, report.stored) == (20, 0)
     assert memory.stats().pending_episodes == 0
     assert memory.stats().active_edges == 20
+
+
+def test_episodes_in_hand_when_the_store_goes_away_are_taken_again_as_soon_as_it_is_back(
+    store_url: str, open_memory: OpenMemory, away: list[Away]
+) -> None:
+    memory = open_memory(store_url, extractor=GoesAway(away), claim_seconds=3600)
+    memory.remember(GOOD)
+    with pytest.raises(BackendUnavailable, match="away"):
+        memory.flush()
+    away[0].is_away.clear()
+    assert memory.flush(timeout=30) == 0
+    assert memory.stats().active_edges == 1
+
+
+class GoesAway(ToyExtractor):
+    """Reads, and the first time the store is away when it has read."""
+
+    def __init__(self, away: list[Away]) -> None:
+        super().__init__()
+        self._away = away
+
+    def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
+        """Let the store go away."""
+        if not self.seen:
+            self._away[0].is_away.set()
+        return super().extract(requests)

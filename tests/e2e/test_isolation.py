@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
-from conftest import OpenMemory
+from conftest import OpenMemory, fresh_store
+from toy import ToyExtractor
 
 from graphmem import GraphMemory, Scope
 
@@ -133,16 +133,17 @@ READS: dict[str, Read] = {
 }
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def rooms(request: pytest.FixtureRequest, tmp_path: Path, open_memory: OpenMemory) -> Rooms:
-    url = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 'memory.db'}"
-    return fill(open_memory(url))
+@pytest.fixture(scope="module", params=["memory", "sqlite", "neo4j"])
+def rooms(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rooms]:
+    url = fresh_store(request, tmp_path_factory.mktemp("rooms"))
+    with GraphMemory.open(url, extractor=ToyExtractor(), background=False) as memory:
+        yield fill(memory)
 
 
 def test_no_read_returns_anything_of_a_scope_that_it_does_not_name(rooms: Rooms, rounds: Callable[[int], int]) -> None:
     chance = random.Random(7)
     found = dict.fromkeys(READS, 0)
-    for _ in range(rounds(100_000) // 2):  # half of them on each store
+    for _ in range(rounds(100_000)):
         number = chance.randrange(SCOPES)
         kind = chance.choice(list(READS))
         others = chance.sample(range(SCOPES), 2) if chance.random() < 0.2 else None
