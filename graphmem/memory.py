@@ -15,7 +15,7 @@ from graphmem.ingest.load import OnProgress
 from graphmem.inputs import ItemLike, TripleLike, to_item, to_time
 from graphmem.models import AsOf, EdgeQuery, EdgeType, Entity, EntityQuery, Episode, EpisodeQuery, Scope, utc_now
 from graphmem.models import one_or_many as _one_or_many
-from graphmem.protocols import Extractor, Redactor
+from graphmem.protocols import Explorer, Extractor, Redactor
 from graphmem.rag.context import estimate_tokens, render_context
 from graphmem.recall.history import diff, history
 from graphmem.recall.options import RecallOptions, StrategyChoice
@@ -464,6 +464,11 @@ class GraphMemory:
     def doctor(self) -> list[Check]:
         """Examine the store, the extractor and the queue."""
         return self._engine.doctor(self.scope)
+
+    @property
+    def explorer(self) -> Explorer | None:
+        """A program in which people look at the graph of the store, or None where the store comes with none."""
+        return self._engine.backend.explorer
 
     # for async code
 

@@ -29,6 +29,7 @@ from graphmem.models import (
 from graphmem.protocols import GraphBackend
 from graphmem_neo4j import counts, doctor, edges, entities, search, traversal
 from graphmem_neo4j import episodes as queue
+from graphmem_neo4j.browser import Neo4jBrowser
 from graphmem_neo4j.connection import Database
 from graphmem_neo4j.detector import GdsDetector, gds_detector
 from graphmem_neo4j.writing import apply_changes
@@ -60,6 +61,11 @@ class Neo4jBackend(GraphBackend):
         if self._detector is None:
             self._detector = gds_detector(self._database)
         return self._detector
+
+    @property
+    def explorer(self) -> Neo4jBrowser:
+        """Neo4j Browser on this database."""
+        return Neo4jBrowser(self._database)
 
     # Entities -------------------------------------------------------------------------------------
 

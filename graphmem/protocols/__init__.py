@@ -18,6 +18,7 @@ derived from them once, here. Rules that hold for all of them:
 
 from graphmem.protocols.backend import GraphBackend, Maintenance
 from graphmem.protocols.communities import CommunityDetector
+from graphmem.protocols.explorer import Explorer
 from graphmem.protocols.extraction import (
     ExtractedEdge,
     ExtractedEntity,
@@ -34,6 +35,7 @@ __all__ = [
     "EdgeStore",
     "EntityStore",
     "EpisodeStore",
+    "Explorer",
     "ExtractedEdge",
     "ExtractedEntity",
     "Extraction",

@@ -22,6 +22,7 @@ from graphmem.models import (
     StoreStats,
 )
 from graphmem.protocols.communities import CommunityDetector
+from graphmem.protocols.explorer import Explorer
 from graphmem.protocols.stores import CommunityStore, EdgeStore, EntityStore, EpisodeStore, RecallStore, Traversal
 
 T = TypeVar("T")
@@ -88,6 +89,11 @@ class GraphBackend(EntityStore, EdgeStore, EpisodeStore, CommunityStore, RecallS
 
         Ask for it when it is needed: what a store can do depends on what is installed there.
         """
+        return None
+
+    @property
+    def explorer(self) -> Explorer | None:
+        """A program in which people look at the graph, or None where the store comes with none."""
         return None
 
     def get_entities(self, scopes: Sequence[Scope], ids: Sequence[str]) -> dict[str, Entity]:

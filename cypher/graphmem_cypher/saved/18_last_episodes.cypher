@@ -1,7 +1,7 @@
 // 18 The last episodes and whom they mention
-// The newest thirty episodes of a scope with the entities that they name. A picture.
+// The newest twelve episodes of a scope with the entities that they name. A picture.
 // :param scope => 'default'
 MATCH (p:Episode) WHERE p.scope = $scope AND p.id > ''
-WITH p ORDER BY p.id DESC LIMIT 30
+WITH p ORDER BY p.id DESC LIMIT 12
 OPTIONAL MATCH (p)-[m:MENTIONS]->(e:Graphmem)
 RETURN p, m, e
