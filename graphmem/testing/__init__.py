@@ -26,8 +26,8 @@ pytest.register_assert_rewrite(
     *(
         f"{__name__}.{module}"
         for module in (
-            "atomicity base communities concurrency edge_queries edges entities episodes isolation odd_input recalls "
-            "stateful time traversal".split()
+            "atomicity base communities concurrency edge_queries edges entities episodes isolation odd_input pair "
+            "recalls stateful stateful_groups time traversal".split()
         )
     )
 )
@@ -44,6 +44,7 @@ from graphmem.testing.isolation import IsolationTests  # noqa: E402
 from graphmem.testing.odd_input import OddInputTests  # noqa: E402
 from graphmem.testing.recalls import RecallTests  # noqa: E402
 from graphmem.testing.stateful import StatefulTests  # noqa: E402
+from graphmem.testing.stateful_groups import StatefulGroupTests  # noqa: E402
 from graphmem.testing.time import TimeTests  # noqa: E402
 from graphmem.testing.traversal import TraversalLimitTests, TraversalTests  # noqa: E402
 
@@ -66,6 +67,7 @@ __all__ = [
     "RecallTests",
     "RetrievalTests",
     "SearchTests",
+    "StatefulGroupTests",
     "StatefulTests",
     "StoreTests",
     "ThreadTests",
@@ -98,5 +100,6 @@ class GraphBackendTests(
     ConnectionTests,
     OddInputTests,
     StatefulTests,
+    StatefulGroupTests,
 ):
     """Everything that a store has to show; see `StoreTests` for the two hooks."""

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Barrier, Thread
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from graphmem.models import (
     Alias,
@@ -40,6 +41,14 @@ PATIENCE = 60.0
 
 class StoreTests(ABC):
     """Hooks that a subclass fills in: how to get a store to test."""
+
+    stateful_settings: ClassVar[settings] = settings(
+        max_examples=40,
+        stateful_step_count=30,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
+    )
+    """How long random operations search; a subclass may set more examples."""
 
     @abstractmethod
     def open_store(self, tmp_path: Path) -> GraphBackend:

@@ -197,7 +197,10 @@ EPISODE_FIELDS = _some_of(
     }
 )
 
-MEMBER = st.tuples(OWN_OR_STRANGE, OWN_OR_STRANGE, st.integers(0, 4), st.none() | st.integers(4, 8))
+MOSTLY_OWN = st.sampled_from(
+    (*range(PER_SCOPE - 1), *range(PER_SCOPE - 1), *range(PER_SCOPE - 1), PER_SCOPE)
+)  # see `reach`
+MEMBER = st.tuples(MOSTLY_OWN, st.sampled_from((0, 0, 1, 1, 2)), st.integers(0, 4), st.none() | st.integers(4, 8))
 """An entity, a community, and the days of coming and leaving."""
 COMMUNITY_FIELDS = _some_of(
     {

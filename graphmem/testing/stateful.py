@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from itertools import count, pairwise
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+from hypothesis.stateful import initialize, rule
 
-from graphmem.errors import Conflict, InvalidInput
+from graphmem.errors import InvalidInput
 from graphmem.models import (
     Alias,
-    AsOf,
     Changes,
     Closing,
     Edge,
@@ -30,8 +28,8 @@ from graphmem.models import (
     Support,
 )
 from graphmem.protocols import GraphBackend
-from graphmem.registry import open_backend
-from graphmem.testing.base import StoreTests, everything
+from graphmem.testing.base import StoreTests
+from graphmem.testing.pair import PairOfStores, moment, outcome, run_machine
 from graphmem.testing.random_rows import (
     A_SCOPE,
     AS_OF,
@@ -62,28 +60,24 @@ from graphmem.testing.random_rows import (
     put_entity_specs,
     reach,
 )
-from graphmem.testing.rows import FUTURE, SCOPES, day, edge, edge_id, entity_id, episode, episode_id
+from graphmem.testing.rows import (
+    FUTURE,
+    SCOPES,
+    day,
+    edge,
+    edge_id,
+    entity_id,
+    episode,
+    episode_id,
+)
 
 
-class StoreMachine(RuleBasedStateMachine):
-    """Does the same to two stores and compares what they say.
-
-    Parameters
-    ----------
-    store
-        A fresh, empty store to test; closed at the end.
-    """
+class StoreMachine(PairOfStores):
+    """Entities, facts, episodes and the queue."""
 
     def __init__(self, store: GraphBackend) -> None:
-        super().__init__()
-        self._store = store
-        self._oracle = open_backend("memory://")
+        super().__init__(store)
         self._episodes = 0
-
-    def teardown(self) -> None:
-        """Close both stores."""
-        self._store.close()
-        self._oracle.close()
 
     @initialize(filled=st.booleans())
     def fill(self, filled: bool) -> None:
@@ -94,26 +88,26 @@ class StoreMachine(RuleBasedStateMachine):
             chain = tuple(edge(local(scope, n), source, target, scope) for n, (source, target) in pairs)
             told = [episode(self._episodes + n, scope, session_id="s") for n in (1, 2)]
             self._episodes += 2
-            self._write(partial(_fill, scope=scope, people=people, edges=chain, told=told))
+            self.write(partial(_fill, scope=scope, people=people, edges=chain, told=told))
 
     # Writes ---------------------------------------------------------------------------------------
 
     @rule(scope=A_SCOPE, specs=st.lists(ENTITY_SPEC, min_size=1, max_size=4, unique_by=lambda spec: spec.n))
     def put_entities(self, scope: Scope, specs: list[EntitySpec]) -> None:
         """Insert or replace entities; two numbers share a name and a type."""
-        self._write(lambda s: put_entity_specs(s, scope, specs))
+        self.write(lambda s: put_entity_specs(s, scope, specs))
 
     @rule(scope=A_SCOPE, alias=st.sampled_from(PHRASES), n=OWN_OR_STRANGE)
     def put_alias(self, scope: Scope, alias: str, n: int) -> None:
         """Register an alias, or point it elsewhere."""
         row = Alias(alias=alias, entity_type="person", entity_id=entity_id(reach(scope, n)))
-        self._write(lambda s: s.write(scope, Changes(aliases=(row,))))
+        self.write(lambda s: s.write(scope, Changes(aliases=(row,))))
 
     @rule(scope=A_SCOPE, specs=EDGE_LIST)
     def put_edges(self, scope: Scope, specs: list[EdgeSpec]) -> None:
         """Insert edges, or replace them by id, which may point them elsewhere."""
         rows = tuple(edge_of(scope, spec) for spec in specs)
-        self._write(lambda s: s.write(scope, Changes(edges=rows)), same_error=len(rows) == 1)
+        self.write(lambda s: s.write(scope, Changes(edges=rows)), same_error=len(rows) == 1)
 
     @rule(scope=A_SCOPE, n=NUMBER, after=st.integers(0, 4), expired=TIME, successor=st.none() | EDGE_SPEC)
     def close_edge(self, scope: Scope, n: int, after: int, expired: int, successor: EdgeSpec | None) -> None:
@@ -124,18 +118,18 @@ class StoreMachine(RuleBasedStateMachine):
         ends = begun + (day(after) - day(0))
         rows = () if successor is None else (edge_of(scope, successor),)
         closing = Closing(edge_id(number), ends, day(expired), rows[0].id if rows else None)
-        self._write(lambda s: s.write(scope, Changes(closings=(closing,), edges=rows)), same_error=not rows)
+        self.write(lambda s: s.write(scope, Changes(closings=(closing,), edges=rows)), same_error=not rows)
 
     @rule(scope=A_SCOPE, n=OWN_OR_STRANGE, confidence=CONFIDENCE, told_by=st.lists(EPISODE, max_size=3))
     def support_edge(self, scope: Scope, n: int, confidence: float, told_by: list[int]) -> None:
         """State an edge again."""
         support = Support(edge_id(reach(scope, n)), confidence, tuple(episode_id(number) for number in told_by))
-        self._write(lambda s: s.write(scope, Changes(supports=(support,))))
+        self.write(lambda s: s.write(scope, Changes(supports=(support,))))
 
     @rule(scopes=SOME_SCOPES, numbers=NUMBERS, at=TIME)
     def record_retrievals(self, scopes: list[Scope], numbers: list[int], at: int) -> None:
         """Count retrievals."""
-        self._write(lambda s: s.record_retrievals(scopes, [edge_id(n) for n in numbers], day(at)))
+        self.write(lambda s: s.record_retrievals(scopes, [edge_id(n) for n in numbers], day(at)))
 
     @rule(
         scope=A_SCOPE,
@@ -159,7 +153,7 @@ class StoreMachine(RuleBasedStateMachine):
             recorded_at=day(recorded),
             processed_at=day(8) if processed else None,
         )
-        self._write(lambda s: s.add_episodes(scope, [row]))
+        self.write(lambda s: s.add_episodes(scope, [row]))
 
     @rule(scope=A_SCOPE, n=EPISODE, what=st.sampled_from(("processed", "retry", "failed", "again")))
     def settle(self, scope: Scope, n: int, what: str) -> None:
@@ -170,18 +164,18 @@ class StoreMachine(RuleBasedStateMachine):
             "failed": Outcome(episode_id(n), error="timed out", attempts=3),
             "again": Outcome(episode_id(n)),
         }[what]
-        self._write(lambda s: s.write(scope, Changes(outcomes=(outcome,))))
+        self.write(lambda s: s.write(scope, Changes(outcomes=(outcome,))))
 
     @rule(owner=st.sampled_from("ab"), scopes=st.none() | SOME_SCOPES, now=TIME, lease=st.integers(1, 4), limit=LIMIT)
     def claim(self, owner: str, scopes: list[Scope] | None, now: int, lease: int, limit: int) -> None:
         """Claim episodes; the leases end in the far future, one after the other."""
         start, end = (FUTURE + (day(n) - day(0)) for n in (now, now + lease))
-        self._write(lambda s: s.claim_episodes(owner, now=start, until=end, limit=limit, scopes=scopes))
+        self.write(lambda s: s.claim_episodes(owner, now=start, until=end, limit=limit, scopes=scopes))
 
     @rule(owners=st.lists(st.sampled_from("ab"), max_size=2, unique=True))
     def release(self, owners: list[str]) -> None:
         """Give episodes back."""
-        self._write(lambda s: s.release_claims(owners))
+        self.write(lambda s: s.release_claims(owners))
 
     @rule(scope=A_SCOPE, n=OWN_OR_STRANGE, told_in=EPISODE, surface=st.sampled_from(("Anna", "she")))
     def mention(self, scope: Scope, n: int, told_in: int, surface: str) -> None:
@@ -189,7 +183,7 @@ class StoreMachine(RuleBasedStateMachine):
         row = Mention(
             entity_id=entity_id(reach(scope, n)), episode_id=episode_id(told_in), surface=surface, seen_at=day(1)
         )
-        self._write(lambda s: s.write(scope, Changes(mentions=(row,))))
+        self.write(lambda s: s.write(scope, Changes(mentions=(row,))))
 
     @rule(scope=A_SCOPE, entities=st.lists(ENTITY_SPEC, min_size=1, max_size=2), edges=EDGE_LIST, undone=st.booleans())
     def transaction(self, scope: Scope, entities: list[EntitySpec], edges: list[EdgeSpec], undone: bool) -> None:
@@ -199,15 +193,15 @@ class StoreMachine(RuleBasedStateMachine):
         def run(store: GraphBackend) -> str:
             def work() -> str:
                 for spec in entities:
-                    _outcome(partial(put_entity_specs, store, scope, [spec]))
-                second = _outcome(lambda: store.write(scope, Changes(edges=rows)))
+                    outcome(partial(put_entity_specs, store, scope, [spec]))
+                second = outcome(lambda: store.write(scope, Changes(edges=rows)))
                 if undone:
                     raise InvalidInput("undone on purpose")
                 return "refused" if second[0] == "raised" else "written"
 
             return store.atomic(work)
 
-        self._write(run)
+        self.write(run)
 
     # Reads ----------------------------------------------------------------------------------------
 
@@ -232,20 +226,20 @@ class StoreMachine(RuleBasedStateMachine):
         query = EntityQuery(
             ids=None if numbers is None else tuple(entity_id(n) for n in numbers),
             entity_types=None if types is None else tuple(types),
-            as_of=_moment(as_of),
+            as_of=moment(as_of),
             archived=archived,
         )
-        self._read(lambda s: list(s.all_entities(scopes, query, chunk=chunk)))
+        self.read(lambda s: list(s.all_entities(scopes, query, chunk=chunk)))
 
     @rule(reads=st.lists(EDGE_READ, min_size=1, max_size=8))
     def read_edges(self, reads: list[EdgeRead]) -> None:
         """Read all pages of queries for edges, or the newest."""
         for scopes, fields, versions, as_of, chunk, newest_first in reads:
-            query = EdgeQuery(versions=versions, as_of=_moment(as_of) if versions == "visible" else None, **fields)
+            query = EdgeQuery(versions=versions, as_of=moment(as_of) if versions == "visible" else None, **fields)
             if newest_first:
-                self._read(partial(_newest_edges, scopes=scopes, query=query, limit=chunk))
+                self.read(partial(_newest_edges, scopes=scopes, query=query, limit=chunk))
             else:
-                self._read(partial(_all_edges, scopes=scopes, query=query, chunk=chunk))
+                self.read(partial(_all_edges, scopes=scopes, query=query, chunk=chunk))
 
     @rule(
         scope=A_SCOPE,
@@ -258,8 +252,8 @@ class StoreMachine(RuleBasedStateMachine):
         self, scope: Scope, fields: dict[str, Any], as_of: tuple[int, int] | None, limit: int, newest_first: bool
     ) -> None:
         """Read a page of episodes."""
-        query = EpisodeQuery(as_of=_moment(as_of), **fields)
-        self._read(lambda s: s.find_episodes([scope], query, limit=limit, newest_first=newest_first))
+        query = EpisodeQuery(as_of=moment(as_of), **fields)
+        self.read(lambda s: s.find_episodes([scope], query, limit=limit, newest_first=newest_first))
 
     @rule(scopes=SOME_SCOPES, numbers=st.none() | NUMBERS, episodes=st.none() | st.lists(EPISODE), limit=LIMIT)
     def read_mentions(
@@ -268,13 +262,13 @@ class StoreMachine(RuleBasedStateMachine):
         """Read mentions."""
         of = None if numbers is None else [entity_id(n) for n in numbers]
         told_in = None if episodes is None else [episode_id(n) for n in episodes]
-        self._read(lambda s: s.find_mentions(scopes, entity_ids=of, episode_ids=told_in, limit=limit))
+        self.read(lambda s: s.find_mentions(scopes, entity_ids=of, episode_ids=told_in, limit=limit))
 
     @rule(scope=A_SCOPE, scopes=SOME_SCOPES, names=st.lists(st.sampled_from(PHRASES), unique=True), numbers=NUMBERS)
     def read_names(self, scope: Scope, scopes: list[Scope], names: list[str], numbers: list[int]) -> None:
         """Resolve names and list aliases."""
-        self._read(lambda s: sorted(s.resolve_names(scope, names), key=lambda found: (found[0], found[1].id)))
-        self._read(lambda s: s.find_aliases(scopes, [entity_id(n) for n in numbers]))
+        self.read(lambda s: sorted(s.resolve_names(scope, names), key=lambda found: (found[0], found[1].id)))
+        self.read(lambda s: s.find_aliases(scopes, [entity_id(n) for n in numbers]))
 
     @rule(
         scopes=SOME_SCOPES,
@@ -288,63 +282,21 @@ class StoreMachine(RuleBasedStateMachine):
             found = store.search_entities(scopes, words=words, phrases=phrases, limit=1000)
             return sorted(found, key=lambda hit: hit.entity.id)
 
-        self._read(hits)
+        self.read(hits)
 
     @rule(walks=st.lists(WALK, min_size=1, max_size=4))
     def expand(self, walks: list[Walk]) -> None:
         """Walk from some seeds, not more than a hop may start from."""
         for walk in walks:
-            self._read(partial(_walked, walk=walk))
-
-    def _compare_everything(self) -> None:
-        ours, theirs = everything(self._store), everything(self._oracle)
-        for scope, expected in theirs.items():
-            for part in ("entities", "aliases", "edges", "episodes", "mentions", "stats"):
-                assert getattr(ours[scope], part) == getattr(expected, part), f"{part} of scope {scope}"
-        assert self._store.scopes() == self._oracle.scopes()
-        assert sorted(self._store.claim_owners()) == sorted(self._oracle.claim_owners())
-
-    def _read(self, act: Callable[[GraphBackend], object]) -> None:
-        """Ask both stores and compare what they say."""
-        expected, found = (_outcome(partial(act, store)) for store in (self._oracle, self._store))
-        assert found == expected
-
-    def _write(self, act: Callable[[GraphBackend], object], *, same_error: bool = True) -> None:
-        """Do something to both stores and compare what they return or raise, and then all they hold.
-
-        With `same_error` False any refusal equals any other: a write that is wrong in two ways may name either.
-        """
-        expected, found = (_outcome(partial(act, store)) for store in (self._oracle, self._store))
-        if same_error or "raised" not in (expected[0], found[0]):
-            assert found == expected
-        else:
-            assert found[0] == expected[0], f"expected {expected}, found {found}"
-        self._compare_everything()
+            self.read(partial(_walked, walk=walk))
 
 
 class StatefulTests(StoreTests):
     """Random operations agree with the memory backend."""
 
-    stateful_settings: ClassVar[settings] = settings(
-        max_examples=40,
-        stateful_step_count=30,
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
-    )
-    """How long to search; a subclass may set more examples."""
-
     def test_random_operations_agree_with_the_memory_backend(self, tmp_path: Path) -> None:
         """Run `StoreMachine`."""
-        numbers = count()
-        opened = self.open_store
-
-        class Machine(StoreMachine):
-            def __init__(self) -> None:
-                directory = tmp_path / f"run{next(numbers)}"
-                directory.mkdir()
-                super().__init__(opened(directory))
-
-        run_state_machine_as_test(Machine, settings=self.stateful_settings)
+        run_machine(StoreMachine, self.open_store, tmp_path, self.stateful_settings)
 
 
 def _fill(
@@ -366,20 +318,9 @@ def _all_edges(store: GraphBackend, scopes: list[Scope], query: EdgeQuery, chunk
 def _walked(store: GraphBackend, walk: Walk) -> dict[str, Sequence[object]]:
     seeds = [entity_id(n) for n in walk.seeds[: 3 if walk.limits is None else walk.limits.max_frontier]]
     graph = store.expand(
-        walk.scopes, seeds, hops=walk.hops, edge_types=walk.kinds, as_of=_moment(walk.as_of), limits=walk.limits
+        walk.scopes, seeds, hops=walk.hops, edge_types=walk.kinds, as_of=moment(walk.as_of), limits=walk.limits
     )
     return _comparable(graph)
-
-
-def _moment(days: tuple[int, int] | None) -> AsOf | None:
-    return None if days is None else AsOf(day(days[0]), day(days[1]))
-
-
-def _outcome(work: Callable[[], object]) -> tuple[str, object]:
-    try:
-        return ("returned", work())
-    except (Conflict, InvalidInput) as error:
-        return ("raised", type(error).__name__)
 
 
 def _comparable(graph: Subgraph) -> dict[str, Sequence[object]]:

@@ -9,7 +9,22 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from graphmem.errors import Conflict
-from graphmem.models import AsOf, Changes, Edge, EdgeQuery, Entity, EntityQuery, Episode, Scope, Subgraph, utc_now
+from graphmem.models import (
+    AsOf,
+    Changes,
+    Edge,
+    EdgeQuery,
+    Entity,
+    EntityQuery,
+    Episode,
+    Membership,
+    MembershipQuery,
+    RecallQuery,
+    RecallTrace,
+    Scope,
+    Subgraph,
+    utc_now,
+)
 from graphmem_memory import MemoryBackend
 from graphmem_memory.tables import Store
 
@@ -224,3 +239,28 @@ class StoresEpisodesAgain(Sound):
 
     def add_episodes(self, scope: Scope, episodes: Sequence[Episode]) -> list[tuple[str, bool]]:
         return super().add_episodes(scope, [e.changed(external_id=None) for e in episodes])
+
+
+class ForgetsFormerMembers(Sound):
+    """Answers about a moment with the members of today."""
+
+    def find_memberships(self, scopes: Sequence[Scope], query: MembershipQuery, **paging: Any) -> list[Membership]:
+        return super().find_memberships(scopes, replace(query, as_of=None), **paging)
+
+
+class LeaksTraces(Sound):
+    """Believes that whoever knows an entity may see every trace of it."""
+
+    def find_recalls(self, scopes: Sequence[Scope], query: RecallQuery, **paging: Any) -> list[RecallTrace]:
+        return super().find_recalls(scopes if query.entity_ids is None else self.scopes(), query, **paging)
+
+
+class DropsMembersOfAChangedCommunity(Sound):
+    """Takes a community that is written again for a new one."""
+
+    def write(self, scope: Scope, changes: Changes) -> None:
+        with self._store.all_or_nothing():
+            table = self._store.memberships
+            for key in table.keys_of("community", [community.id for community in changes.communities]):
+                table.put(key, None)
+            super().write(scope, changes)

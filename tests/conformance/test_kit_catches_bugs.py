@@ -71,6 +71,13 @@ CAUGHT = [
     ),
     ("RoundsTimes", "EdgeTests", {"test_every_field_of_an_edge_comes_back_as_it_was_written"}),
     ("StoresEpisodesAgain", "EpisodeTests", {"test_an_external_id_is_stored_once"}),
+    ("ForgetsFormerMembers", "MembershipTests", {"test_members_are_those_of_the_moment[as_of2-members2]"}),
+    ("LeaksTraces", "IsolationTests", {"test_a_read_sees_nothing_of_another_scope[find_recalls by entity]"}),
+    (
+        "DropsMembersOfAChangedCommunity",
+        "CommunityTests",
+        {"test_a_community_is_replaced_by_id_and_keeps_its_members"},
+    ),
 ]
 
 # bugs that need threads or no scope at all, and two that random operations find, but not in the first seconds
@@ -82,6 +89,10 @@ NOT_RANDOM = {
     "LeaksAcrossScopes",
     "IgnoresWhatWasKnown",
 }
+
+
+# bugs that communities and recall traces show
+GROUPS = {"ForgetsFormerMembers", "LeaksTraces", "DropsMembersOfAChangedCommunity"}
 
 
 def failing(pytester: pytest.Pytester, kit: str, store: str, *options: str) -> tuple[set[str], int]:
@@ -105,8 +116,8 @@ def test_a_bug_fails_the_test_that_is_about_it(
 
 @pytest.mark.parametrize("store", [store for store, _, _ in CAUGHT if store not in NOT_RANDOM])
 def test_a_bug_is_found_by_random_operations(pytester: pytest.Pytester, store: str) -> None:
-    failed, _ = failing(pytester, "StatefulTests", store)
-    assert failed == {"test_random_operations_agree_with_the_memory_backend"}
+    failed, passed = failing(pytester, "StatefulGroupTests" if store in GROUPS else "StatefulTests", store)
+    assert (len(failed), passed) == (1, 0)
 
 
 def test_a_sound_store_passes_the_whole_kit(pytester: pytest.Pytester) -> None:
