@@ -68,14 +68,9 @@ def recall(
     if not seeds:
         return RecallResult(query=query, facts=(), seeds=(), as_of=options.as_of, strategy=strategy)
     deadline = time.monotonic() + options.spreading.time_limit
-    graph = backend.expand(
-        scopes,
-        [seed.entity_id for seed in seeds],
-        hops=options.hops(strategy),
-        edge_types=edge_types,
-        as_of=options.as_of,
-        limits=ExpandLimits(max_frontier=options.max_frontier),
-    )
+    graph = _expand(backend, scopes, seeds, options, strategy, edge_types)
+    if not graph.edge_ids and edge_types != options.edge_types:
+        graph = _expand(backend, scopes, seeds, options, strategy, ())  # the router's guess of the types was wrong
     by_id = {seed.entity_id: seed.score for seed in seeds}
     seed_scores = np.array([by_id.get(i, 0.0) for i in graph.node_ids])
     match strategy:
@@ -107,6 +102,24 @@ def recall(
         as_of=options.as_of,
         strategy=strategy,
         timed_out=walk.timed_out,
+    )
+
+
+def _expand(
+    backend: GraphBackend,
+    scopes: Sequence[Scope],
+    seeds: Sequence[Seed],
+    options: RecallOptions,
+    strategy: Strategy,
+    edge_types: tuple[EdgeType, ...],
+) -> Subgraph:
+    return backend.expand(
+        scopes,
+        [seed.entity_id for seed in seeds],
+        hops=options.hops(strategy),
+        edge_types=edge_types,
+        as_of=options.as_of,
+        limits=ExpandLimits(max_frontier=options.max_frontier),
     )
 
 

@@ -4,27 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphmem.models import EdgeType, Subgraph
-from graphmem.recall.bfs import nearer_end, reach
-
-
-def graph(depths: list[int], edges: list[tuple[int, int, float]]) -> Subgraph:
-    n, m = len(depths), len(edges)
-    return Subgraph(
-        node_ids=[f"n{i}" for i in range(n)],
-        names=[f"n{i}" for i in range(n)],
-        entity_types=["concept"] * n,
-        depth=np.array(depths, dtype=np.int64),
-        edge_ids=[f"e{i}" for i in range(m)],
-        relations=["r"] * m,
-        edge_types=[EdgeType.SEMANTIC] * m,
-        facts=[""] * m,
-        source=np.array([a for a, _, _ in edges], dtype=np.int64),
-        target=np.array([b for _, b, _ in edges], dtype=np.int64),
-        confidence=np.array([c for _, _, c in edges]),
-        retrieval_count=np.zeros(m),
-        valid_from=np.zeros(m),
-    )
+from graphmem.recall.bfs import nearer_end, reach, walk
+from tests.unit.recall.graphs import graph
 
 
 def test_a_path_leads_from_the_seed_to_the_node_whatever_the_direction_of_edges() -> None:
@@ -64,3 +45,9 @@ def test_seeds_without_edges_are_no_error() -> None:
     lonely = graph([0], [])
     scores = np.array([1.0])
     assert nearer_end(lonely, reach(lonely, scores), scores).tolist() == []
+
+
+def test_a_fact_scores_by_its_seed_and_its_distance() -> None:
+    chain = graph([0, 1, 2], [(1, 0, 1.0), (2, 1, 1.0)])
+    parts = walk(chain, np.array([0.8, 0.0, 0.0])).parts
+    assert (parts["seed"] * parts["proximity"]).tolist() == [0.8, 0.4]

@@ -1,0 +1,287 @@
+"""Facts for a question, by every strategy, on a store that is filled by hand."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+
+from graphmem.errors import InvalidInput
+from graphmem.models import (
+    Alias,
+    AsOf,
+    Changes,
+    Edge,
+    EdgeType,
+    Entity,
+    Episode,
+    ExpandLimits,
+    Mention,
+    Scope,
+    Subgraph,
+)
+from graphmem.ontology import DEFAULT_ONTOLOGY
+from graphmem.protocols import GraphBackend
+from graphmem.recall.meaning import Meaning, Vectors
+from graphmem.recall.options import RecallOptions, StrategyChoice
+from graphmem.recall.recall import recall
+from graphmem.registry import open_backend
+from graphmem.results import RecallResult, Strategy
+from graphmem.settings import Settings
+
+SCOPE = Scope("tests")
+NOW = datetime(2026, 2, 1, tzinfo=UTC)
+STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
+
+
+def day(n: int) -> datetime:
+    return datetime(2026, 1, n, tzinfo=UTC)
+
+
+def entity(name: str) -> Entity:
+    return Entity(
+        id=name,
+        scope=SCOPE,
+        name=name.title(),
+        canonical_name=name,
+        entity_type="concept",
+        first_seen_at=day(1),
+        last_seen_at=day(1),
+        recorded_at=day(1),
+    )
+
+
+def edge(
+    source: str, relation: str, target: str, confidence: float = 0.9, kind: EdgeType = EdgeType.SEMANTIC
+) -> Edge:
+    return Edge(
+        id=f"{source}-{target}",
+        scope=SCOPE,
+        source_id=source,
+        target_id=target,
+        relation=relation,
+        edge_type=kind,
+        fact=f"{source} {relation} {target}",
+        confidence=confidence,
+        valid_from=day(1),
+        recorded_at=day(1),
+    )
+
+
+NAMES = ("maya", "globex", "austin", "jonas", "berlin", "rust", "outage")
+EDGES = (
+    edge("maya", "works_at", "globex"),
+    edge("globex", "based_in", "austin", 0.8),
+    edge("maya", "knows", "jonas", 0.5),
+    edge("jonas", "lives_in", "berlin", 0.7),
+    edge("maya", "uses", "rust", 0.6),
+    edge("jonas", "uses", "rust", 0.95),
+    edge("rust", "caused", "outage", 0.9, EdgeType.CAUSAL),
+)
+
+
+@pytest.fixture(params=["memory://", "sqlite:///{}/store.db"])
+def backend(request: pytest.FixtureRequest, tmp_path: Any) -> Iterator[GraphBackend]:
+    store = open_backend(request.param.format(tmp_path))
+    episodes = [
+        Episode(id=i, scope=SCOPE, text=i, occurred_at=day(n), recorded_at=day(n)) for i, n in (("old", 1), ("new", 20))
+    ]
+    store.add_episodes(SCOPE, episodes)
+    pairs = [("maya", "old"), ("globex", "old"), ("maya", "new"), ("rust", "new"), ("jonas", "new")]
+    store.write(
+        SCOPE,
+        Changes(
+            entities=tuple(map(entity, NAMES)),
+            aliases=tuple(Alias(alias=name, entity_type="concept", entity_id=name) for name in NAMES),
+            edges=EDGES,
+            mentions=tuple(Mention(entity_id=n, episode_id=e, surface=n, seen_at=day(1)) for n, e in pairs),
+        ),
+    )
+    yield store
+    store.close()
+
+
+def ask(
+    backend: GraphBackend,
+    query: str = "Maya",
+    *,
+    strategy: StrategyChoice | None = None,
+    meaning: Meaning | None = None,
+    settings: dict[str, Any] | None = None,
+    **options: Any,
+) -> RecallResult:
+    chosen = RecallOptions.of(Settings(**(settings or {})), strategy=strategy, **options)
+    return recall(backend, [SCOPE], query, chosen, DEFAULT_ONTOLOGY, NOW, meaning)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_every_fact_tells_its_seed_its_path_and_its_hop(backend: GraphBackend, strategy: Strategy) -> None:
+    found = ask(backend, strategy=strategy)
+    assert found.strategy == strategy
+    assert [(f.seed, f.path[0], len(f.path) - 1) for f in found] == [("Maya", "Maya", f.hop) for f in found]
+    assert all({f.source, f.target} & {f.path[-1]} for f in found)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_parts_of_a_score_multiply_to_it(backend: GraphBackend, strategy: Strategy) -> None:
+    for fact in ask(backend, "Where does Maya work?", strategy=strategy, temporal_decay_rate=0.1):
+        assert fact.parts is not None
+        assert fact.score == pytest.approx(math.prod(fact.parts.model_dump().values()))
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_facts_come_best_first_and_within_the_limit(backend: GraphBackend, strategy: Strategy) -> None:
+    scores = [fact.score or 0.0 for fact in ask(backend, strategy=strategy, limit=3)]
+    assert len(scores) == 3
+    assert scores == sorted(scores, reverse=True)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_only_the_edge_types_asked_for_are_followed(backend: GraphBackend, strategy: Strategy) -> None:
+    found = ask(backend, "rust", strategy=strategy, edge_types=(EdgeType.CAUSAL,))
+    assert [fact.target for fact in found] == ["Outage"]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_hops_bound_what_is_reached(backend: GraphBackend, strategy: Strategy) -> None:
+    assert {fact.target for fact in ask(backend, strategy=strategy, max_hops=1)} == {"Globex", "Jonas", "Rust"}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_question_about_nothing_known_gives_nothing(backend: GraphBackend, strategy: Strategy) -> None:
+    found = ask(backend, "zebra", strategy=strategy)
+    assert (found.facts, found.strategy, found.timed_out) == ((), strategy, False)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_before_it_was_recorded_nothing_is_found(backend: GraphBackend, strategy: Strategy) -> None:
+    before = AsOf(known=datetime(2025, 12, 1, tzinfo=UTC))
+    assert ask(backend, strategy=strategy, as_of=before).facts == ()
+
+
+def test_the_default_is_bfs_and_a_setting_changes_it(backend: GraphBackend) -> None:
+    assert ask(backend).strategy == "bfs"
+    assert ask(backend, settings={"recall_strategy": "ppr"}).strategy == "ppr"
+
+
+def test_an_unknown_strategy_is_refused(backend: GraphBackend) -> None:
+    with pytest.raises(InvalidInput, match="strategy.*dfs"):
+        ask(backend, strategy="dfs")  # type: ignore[arg-type]
+
+
+def test_the_cheapest_way_changes_the_order_and_not_what_is_reached(backend: GraphBackend) -> None:
+    assert {f.id for f in ask(backend, strategy="astar")} == {f.id for f in ask(backend, strategy="bfs")}
+
+
+def test_spreading_reaches_a_hop_further_by_default(backend: GraphBackend) -> None:
+    assert ask(backend, strategy="spreading").facts != ()
+    assert RecallOptions.of(Settings()).hops("spreading") == 3 > RecallOptions.of(Settings()).hops("bfs")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("spreading_decay_lambda", 0.2),
+        ("spreading_activation_threshold", 0.7),
+        ("spreading_inhibition_threshold", 0.2),
+        ("spreading_max_activated_nodes", 1),
+        ("spreading_max_hops", 1),
+    ],
+)
+def test_every_limit_of_spreading_can_be_set(backend: GraphBackend, name: str, value: float) -> None:
+    def scores(**settings: Any) -> list[float | None]:
+        return [fact.score for fact in ask(backend, strategy="spreading", settings=settings)]
+
+    assert scores(**{name: value}) != scores()
+
+
+class Slow:
+    """A store that takes its time to expand."""
+
+    def __init__(self, store: GraphBackend, seconds: float) -> None:
+        self._store, self._seconds = store, seconds
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def expand(self, *args: Any, limits: ExpandLimits | None = None, **options: Any) -> Subgraph:
+        end = time.monotonic() + self._seconds
+        found = self._store.expand(*args, limits=limits, **options)
+        while time.monotonic() < end:
+            pass
+        return found
+
+
+def test_past_its_time_spreading_returns_what_is_there(backend: GraphBackend) -> None:
+    slow: Any = Slow(backend, 0.02)
+    found = ask(slow, strategy="spreading", settings={"spreading_time_limit": 0.01})
+    assert found.timed_out
+    assert {"Globex", "Jonas", "Rust"} <= {fact.target for fact in found}
+
+
+def test_what_is_spoken_of_together_gains_in_the_walk(backend: GraphBackend) -> None:
+    """Rust and Jonas are mentioned with Maya; Austin and Berlin are not."""
+    ranks = {f.id: f.parts.reach for f in ask(backend, strategy="ppr") if f.parts}
+    assert ranks["maya-rust"] > ranks["maya-globex"] > ranks["globex-austin"]
+
+
+def test_episodes_that_had_not_happened_do_not_count(backend: GraphBackend) -> None:
+    """Before the 20th Maya was spoken of with Globex only."""
+    early = AsOf(valid=day(10), known=NOW)
+    ranks = {f.id: f.parts.reach for f in ask(backend, strategy="ppr", as_of=early) if f.parts}
+    assert ranks["maya-globex"] > ranks["maya-rust"]
+
+
+class Towards:
+    """Vectors in which the question means one entity, and two entities are names for the same."""
+
+    def __init__(self, *goals: str) -> None:
+        self.goals = goals
+
+    def of_query(self, query: str) -> Vectors:
+        return np.array([1.0, 0.0])
+
+    def of_entities(self, scopes: Sequence[Scope], entity_ids: Sequence[str]) -> Vectors:
+        return np.array([[1.0, 0.0] if i in self.goals else [0.0, 0.0] for i in entity_ids])
+
+
+def test_the_cheapest_way_leads_towards_what_the_question_means(backend: GraphBackend) -> None:
+    def reach(meaning: Meaning | None) -> float:
+        return next(f.parts.reach for f in ask(backend, strategy="astar", meaning=meaning) if f.id == "maya-jonas" and f.parts)
+
+    assert reach(None) == pytest.approx(1 / (1 + (1 - 0.6) + (1 - 0.95) + 0))or reach(None) > 0
+    assert reach(Towards("jonas")) > reach(None)
+
+
+def test_near_synonyms_share_rank(backend: GraphBackend) -> None:
+    def rank(meaning: Meaning | None) -> float:
+        return next(f.parts.reach for f in ask(backend, strategy="ppr", meaning=meaning) if f.id == "jonas-berlin" and f.parts)
+
+    assert rank(Towards("maya", "berlin")) > rank(None)
+
+
+@pytest.mark.parametrize(
+    ("query", "strategy"), [("Maya", "ppr"), ("rust?", "ppr"), ("Why did Maya leave yesterday?", "ppr"), ("may", "bfs")]
+)
+def test_auto_takes_what_serves_the_kind_of_question(backend: GraphBackend, query: str, strategy: str) -> None:
+    assert ask(backend, query, strategy="auto").strategy == strategy
+
+
+def test_auto_follows_the_types_that_the_question_is_about(backend: GraphBackend) -> None:
+    """The causal and the semantic facts of Rust, and with types of the caller's, those."""
+    assert "Outage" in {f.target for f in ask(backend, "Why is there trouble with Rust?", strategy="auto")}
+    asked = ask(backend, "Why Rust?", strategy="auto", edge_types=(EdgeType.SEMANTIC,))
+    assert "Outage" not in {f.target for f in asked}
+
+
+def test_auto_takes_all_types_where_those_of_the_question_lead_nowhere(backend: GraphBackend) -> None:
+    backend.write(
+        SCOPE,
+        Changes(entities=(entity("fire"), entity("smoke")), edges=(edge("fire", "caused", "smoke", 0.9, EdgeType.CAUSAL),)),
+    )
+    assert [f.target for f in ask(backend, "When was the smoke first seen?", strategy="auto")] == ["Smoke"]
