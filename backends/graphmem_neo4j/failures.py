@@ -22,7 +22,11 @@ _FORBIDDEN = "Neo.ClientError.Security.Forbidden"
 _NO_DATABASE = "Neo.ClientError.Database.DatabaseNotFound"
 _PAST_OUR_LIMIT = "Neo.ClientError.Transaction.TransactionTimedOutClientConfiguration"
 _PAST_ITS_LIMIT = "Neo.ClientError.Transaction.TransactionTimedOut"
-_READ_ONLY = "Neo.ClientError.General.ForbiddenOnReadOnlyDatabase", "Neo.ClientError.Statement.AccessMode"
+_READ_ONLY = (
+    "Neo.ClientError.General.WriteOnReadOnlyAccessDatabase",
+    "Neo.ClientError.General.ForbiddenOnReadOnlyDatabase",
+    "Neo.ClientError.Statement.AccessMode",
+)
 _NO_INDEX = "There is no such fulltext schema index", "Cannot use index hint", "No such index"
 _TOO_LONG = "Property value is too large to index"
 
@@ -72,8 +76,8 @@ def _of_server(error: Neo4jError, place: str, limit: float | None) -> GraphMemEr
         return StoreReadOnly(f"{place}: can be read but not written ({message})")
     if isinstance(error, AuthError):
         return BackendUnavailable(
-            f"{place}: user name or password are wrong ({code}); give them in the URL, "
-            "or in NEO4J_USERNAME and NEO4J_PASSWORD"
+            f"{place}: user name or password are wrong ({code}); they come from the URL, from the settings "
+            "store_username and store_password, or from NEO4J_USERNAME and NEO4J_PASSWORD"
         )
     if code == _NO_DATABASE:
         return BackendUnavailable(f"{place}: the server has no such database; check the path of the URL")

@@ -5,6 +5,9 @@ from __future__ import annotations
 import logging
 import re
 import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from ssl import SSLCertVerificationError
 
 import neo4j
 from neo4j import Driver, GraphDatabase
@@ -59,9 +62,14 @@ def _first_answer(driver: Driver, place: Place, wait: float) -> str:
     told = False
     while True:
         try:
-            with driver.session(database=place.database) as session:  # pyright: ignore[reportUnknownMemberType]
+            with _quiet_pool(), driver.session(database=place.database) as session:  # pyright: ignore[reportUnknownMemberType]
                 return session.run("RETURN 1").consume().server.agent
         except (ServiceUnavailable, SessionExpired, TransientError) as error:
+            if isinstance(_innermost(error), SSLCertVerificationError):
+                raise BackendUnavailable(
+                    f"{place.name}: the server's certificate isn't trusted ({_reason(error)}); have it signed, or take "
+                    "any with +ssc in place of +s in the URL"
+                ) from error
             if time.monotonic() >= deadline:
                 raise BackendUnavailable(
                     f"{place.name}: {_state(error)} after {wait:g} s ({_reason(error)}); check that the server runs, "
@@ -75,19 +83,41 @@ def _first_answer(driver: Driver, place: Place, wait: float) -> str:
             raise translate(error, place.name) from error
 
 
+@contextmanager
+def _quiet_pool() -> Generator[None, None, None]:
+    """Keep the driver from logging each attempt that fails: that the server is waited for is said once, here."""
+    pool = logging.getLogger("neo4j.pool")
+
+    def drop(record: logging.LogRecord) -> bool:
+        return record.levelno < logging.WARNING
+
+    pool.addFilter(drop)
+    try:
+        yield
+    finally:
+        pool.removeFilter(drop)
+
+
 def _state(error: Exception) -> str:
     return "the server is there but the database isn't" if isinstance(error, TransientError) else "nobody answers"
 
 
+def _innermost(error: BaseException) -> BaseException:
+    """Return the first cause, which the driver wraps into the addresses that it tried and those into groups."""
+    while True:
+        grouped: Sequence[BaseException] = getattr(error, "exceptions", ())
+        inner = grouped[0] if grouped else error.__cause__ or error.__context__
+        if inner is None:
+            return error
+        error = inner
+
+
 def _reason(error: Exception) -> str:
-    """Return the innermost reason, which the driver wraps into the addresses that it tried."""
     if isinstance(error, Neo4jError):
         return error.message or str(error.code)
-    inner: BaseException = error
-    while inner.__cause__ is not None:
-        inner = inner.__cause__
+    inner = _innermost(error)
     told = inner.strerror if isinstance(inner, OSError) and inner.strerror else str(inner)
-    return told.partition("\n")[0].lower()
+    return told.partition("\n")[0]
 
 
 def _require_new_enough(agent: str, place: Place) -> None:

@@ -3,7 +3,7 @@ UNWIND $q.frontier AS id
 MATCH (n:Graphmem {id: id})
 CALL (n) {
     MATCH (n)-[r:/* include types */]-(o:Graphmem)
-    WHERE type(r) IN $q.types AND /* include edge_is_visible */
+    WHERE type(r) IN $q.types AND r.graphmem_id IS NOT NULL AND /* include edge_is_visible */
     RETURN r, o ORDER BY r.confidence DESC, r.graphmem_id LIMIT $q.per_node
 }
 RETURN [r.graphmem_id, startNode(r) = n, n.id, r.relation, type(r), r.fact, r.confidence, r.retrieval_count,

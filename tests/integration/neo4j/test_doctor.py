@@ -1,0 +1,83 @@
+"""What `doctor` tells of a store on Neo4j, and what it tells when somebody changed the database by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import LiteralString, cast
+
+import pytest
+
+from graphmem.errors import BackendUnavailable
+from graphmem.models import Changes
+from graphmem_neo4j import Neo4jBackend
+from tests.integration.neo4j.support import SCOPE, ask, edge, emptied, entity, of
+
+INDEX = "CREATE INDEX graphmem_sessions IF NOT EXISTS FOR (n:Graphmem) ON (n.scope, n.session_key, n.id)"
+
+
+@pytest.fixture
+def store(neo4j_url: str) -> Generator[Neo4jBackend, None, None]:
+    store = emptied(neo4j_url)
+    yield store
+    store.close()
+
+
+def diagnosis(store: Neo4jBackend) -> dict[str, tuple[bool, str]]:
+    return {what: (well, detail) for what, well, detail in store.diagnose()}
+
+
+def test_all_is_well_on_a_server_as_it_should_be(store: Neo4jBackend) -> None:
+    found = diagnosis(store)
+    assert [what for what, (well, _) in found.items() if not well] == []
+    assert "database neo4j, user neo4j" in found["place"][1]
+    assert found["Neo4j"][1].startswith("5.26.")
+    assert found["Neo4j"][1].endswith(" community")
+    assert found["Graph Data Science"][1].startswith("2.13.")
+    assert found["round trip"][1].partition(" ")[2].startswith("ms")
+    assert found["time limit"][1].startswith("120 s")
+
+
+def test_examining_leaves_nothing_behind(store: Neo4jBackend) -> None:
+    def shape() -> list[object]:
+        indexes = ask(store, "SHOW INDEXES YIELD name RETURN name ORDER BY name")
+        return [*indexes, *ask(store, "MATCH (n) RETURN count(n)"), *ask(store, "CALL db.labels()")]
+
+    before = shape()
+    store.diagnose()
+    assert shape() == before
+
+
+def test_a_dropped_index_is_named_with_the_statement_that_makes_it_again(store: Neo4jBackend) -> None:
+    ask(store, "DROP INDEX graphmem_sessions")
+    well, detail = diagnosis(store)["indexes"]
+    assert not well
+    assert detail == f"1 missing; run in Browser or cypher-shell: {INDEX};"
+    ask(store, cast("LiteralString", detail.partition(": ")[2].rstrip(";")))
+    ask(store, "CALL db.awaitIndexes(60)")
+    assert diagnosis(store)["indexes"][0]
+
+
+def test_a_dropped_constraint_is_named(store: Neo4jBackend) -> None:
+    ask(store, "DROP CONSTRAINT graphmem_semantic_id")
+    well, detail = diagnosis(store)["indexes"]
+    ask(store, cast("LiteralString", detail.partition(": ")[2].rstrip(";")))
+    assert (well, "graphmem_semantic_id" in detail) == (False, True)
+    assert diagnosis(store)["indexes"][0]
+
+
+def test_a_search_without_its_index_says_who_knows_more(store: Neo4jBackend) -> None:
+    [made] = ask(store, "SHOW INDEXES YIELD name, createStatement WHERE name = 'graphmem_words' RETURN createStatement")
+    ask(store, "DROP INDEX graphmem_words")
+    try:
+        with pytest.raises(BackendUnavailable, match=r"an index is missing .* graphmem doctor"):
+            store.search_entities([SCOPE], words=["anna"], phrases=[], limit=5)
+    finally:
+        ask(store, made)
+        ask(store, "CALL db.awaitIndexes(60)")
+
+
+def test_scopes_with_data_are_counted(store: Neo4jBackend) -> None:
+    anna, berta = entity("Anna"), entity("Berta")
+    store.write(SCOPE, of(anna, berta))
+    store.write(SCOPE, Changes(edges=(edge(anna, berta),)))
+    assert diagnosis(store)["reading"] == (True, "allowed; scopes with data: 1")
