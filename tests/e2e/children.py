@@ -17,7 +17,7 @@ from toy import ToyExtractor
 from graphmem import GraphMemory
 
 CONTEXT: ForkServerContext = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["graphmem.memory", "graphmem_sqlite", "toy", "children"])
+CONTEXT.set_forkserver_preload(["graphmem.memory", "graphmem_sqlite", "graphmem_neo4j", "toy", "children"])
 
 Work = Callable[..., None]
 

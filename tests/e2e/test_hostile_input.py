@@ -26,6 +26,8 @@ KEPT = {
     "a column of full text": "name_words:alice",
     "operators of full text": 'alice AND (bob OR "stone") NOT ^miller*',
     "wildcards of LIKE among letters": "100%_sure",
+    "a statement of Cypher": "`}) DETACH DELETE n //",
+    "a label and a parameter of Cypher": "Alice:Entity {id: $q} RETURN 1",
     "a lone surrogate": "Al\ud800ice",
     "NUL": "Ali\x00ce Stone",
     "line breaks": "Alice\r\n\tStone",
@@ -143,6 +145,24 @@ def test_refused_name_of_a_megabyte_is_not_repeated_in_the_error(memory: GraphMe
 def test_relation_without_a_letter_is_refused(memory: GraphMemory, relation: str) -> None:
     with pytest.raises(InvalidInput, match="relation"):
         memory.add_facts([{**FACT, "relation": relation}])
+
+
+@pytest.mark.parametrize(
+    "relation",
+    ["`}) DETACH DELETE n //", "knows`]->() DELETE r //", "'; DROP TABLE edges; --", "$q.scope", "a:B|C*1.."],
+)
+def test_relation_that_is_a_statement_is_a_word_like_any_other(acquainted: GraphMemory, relation: str) -> None:
+    acquainted.add_facts([{**FACT, "object": "Carol Jones", "relation": relation}])
+    [fact] = acquainted.history("Alice Stone", relation)
+    assert fact.target == "Carol Jones"
+    assert counts(acquainted) == (3, 2, 2)
+
+
+def test_type_that_is_a_statement_is_kept_as_a_word(acquainted: GraphMemory) -> None:
+    acquainted.add_facts([{**FACT, "subject": "Dave Brown", "subject_type": "`}) DETACH DELETE n //"}])
+    [entity] = acquainted.entities("Dave Brown")
+    assert (entity.entity_type, entity.properties["declared_type"]) == ("concept", "`}) detach delete n //")
+    assert acquainted.stats().entities == 3
 
 
 def test_relation_and_sentence_of_a_megabyte_are_cut(memory: GraphMemory) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from children import run_all, toy_text, work_queue, write_same_names
@@ -19,9 +18,9 @@ pytestmark = pytest.mark.soak
 
 
 def test_four_processes_that_write_the_same_names_make_one_entity_each_and_lose_nothing(
-    sqlite_file: Path, rounds: Callable[[int], int]
+    durable_url: str, rounds: Callable[[int], int]
 ) -> None:
-    url, count = f"sqlite:///{sqlite_file}", rounds(200)
+    url, count = durable_url, rounds(200)
     assert run_all(write_same_names, [(url, name, count) for name in NAMES]) == [[2 * count]] * 4
     with GraphMemory.open(url, extractor="none") as memory:
         names = Counter(e.canonical_name for e in memory.entities(limit=10**6))
@@ -37,9 +36,9 @@ def test_four_processes_that_write_the_same_names_make_one_entity_each_and_lose_
 
 
 def test_a_fact_that_four_processes_state_has_the_episodes_of_all_four(
-    sqlite_file: Path, rounds: Callable[[int], int]
+    durable_url: str, rounds: Callable[[int], int]
 ) -> None:
-    url, count = f"sqlite:///{sqlite_file}", rounds(50)
+    url, count = durable_url, rounds(50)
     run_all(write_same_names, [(url, name, count) for name in NAMES])
     with GraphMemory.open(url, extractor="none") as memory:
         supports = [
@@ -51,8 +50,8 @@ def test_a_fact_that_four_processes_state_has_the_episodes_of_all_four(
     assert supports == [4] * (2 * count)
 
 
-def test_four_processes_on_one_queue_extract_each_episode_once(sqlite_file: Path, rounds: Callable[[int], int]) -> None:
-    url, count = f"sqlite:///{sqlite_file}", rounds(2000)
+def test_four_processes_on_one_queue_extract_each_episode_once(durable_url: str, rounds: Callable[[int], int]) -> None:
+    url, count = durable_url, rounds(2000)
     with GraphMemory.open(url, extractor="none") as memory:
         memory.ingest(toy_text("x", i) for i in range(count))
     said = run_all(work_queue, [(url,)] * 4)
@@ -65,9 +64,11 @@ def test_four_processes_on_one_queue_extract_each_episode_once(sqlite_file: Path
     assert Counter(e.attempts for e in episodes) == {1: count}
 
 
-def test_a_process_reads_what_another_has_written_without_opening_again(sqlite_file: Path) -> None:
-    url = f"sqlite:///{sqlite_file}"
-    with GraphMemory.open(url, extractor="none") as here, GraphMemory.open(url, extractor="none") as there:
+def test_a_process_reads_what_another_has_written_without_opening_again(durable_url: str) -> None:
+    with (
+        GraphMemory.open(durable_url, extractor="none") as here,
+        GraphMemory.open(durable_url, extractor="none") as there,
+    ):
         assert len(here.recall("Alice Stone")) == 0
         there.add_facts([("Alice Stone", "knows", "Bob Miller")])
         assert [fact.target for fact in here.recall("Alice Stone")] == ["Bob Miller"]
