@@ -49,7 +49,7 @@ def connect(place: Place, wait: float) -> Driver:
             telemetry_disabled=True,
         )
     try:
-        _require_new_enough(_first_answer(driver, place, wait), place)
+        require_new_enough(_first_answer(driver, place, wait), place.name)
     except BaseException:
         driver.close()
         raise
@@ -120,8 +120,16 @@ def _reason(error: Exception) -> str:
     return told.partition("\n")[0]
 
 
-def _require_new_enough(agent: str, place: Place) -> None:
-    """Refuse servers before 5.26; numbers like 2025.01 come after all of those."""
+def require_new_enough(agent: str, place: str) -> None:
+    """Refuse servers before 5.26; numbers like 2025.01 come after all of those.
+
+    Parameters
+    ----------
+    agent
+        What the server calls itself.
+    place
+        What messages call the store.
+    """
     match = re.match(r"Neo4j/(\d+)\.(\d+)", agent)
     if match is not None and (int(match[1]), int(match[2])) < _OLDEST:
-        raise BackendUnavailable(f"{place.name}: the server is {agent}, graphmem needs Neo4j 5.26 or later")
+        raise BackendUnavailable(f"{place}: the server is {agent}, graphmem needs Neo4j 5.26 or later")

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from graphmem import GraphMemory
-from graphmem.models import Scope
+from graphmem.models import EntityQuery, Scope
 from graphmem_neo4j import open_backend
-from tests.integration.neo4j.support import ask, emptied
+from tests.integration.neo4j.support import SCOPE, ask, emptied, entity, of
 
 HOSTILE = [
     "`}) DETACH DELETE n //",
@@ -78,4 +78,16 @@ def test_hostile_text_is_data_in_every_field(url: str, word: str) -> None:
     assert set(ask(store, "MATCH ()-[r]->() RETURN DISTINCT type(r)")) <= TYPES
     labels = ask(store, "MATCH (n:Graphmem) UNWIND labels(n) AS label RETURN DISTINCT label")
     assert [label for label in labels if not label.isalnum()] == []
+    store.close()
+
+
+@pytest.mark.parametrize("word", ["Entity", "episode", "graphmem", "`}) DETACH DELETE n //", " ", "北京"])
+def test_a_type_of_any_text_is_data_and_never_a_label_of_ours(url: str, word: str) -> None:
+    row = entity("Anna", entity_type=word)
+    store = open_backend(url)
+    store.write(SCOPE, of(row))
+    labels = ask(store, "MATCH (n:Graphmem {id: $id}) RETURN labels(n)", id=row.id)[0]
+    assert {"Graphmem", "Entity"} <= set(labels)
+    assert "Episode" not in labels
+    assert store.find_entities([SCOPE], EntityQuery(entity_types=(word,))) == [row]
     store.close()

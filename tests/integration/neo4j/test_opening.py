@@ -9,13 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
 import pytest
-from neo4j.exceptions import Neo4jError
 
-from graphmem.errors import BackendUnavailable, Conflict, InvalidInput, SchemaTooNew, StoreReadOnly
+from graphmem.errors import BackendUnavailable, Conflict, InvalidInput, SchemaTooNew
 from graphmem.models import Changes, EntityQuery
 from graphmem.registry import open_backend as open_by_url
 from graphmem_neo4j import Neo4jBackend, open_backend
-from graphmem_neo4j.failures import translate
 from graphmem_neo4j.place import place_of
 from tests.integration.neo4j.support import SCOPE, ask, edge, emptied, entity, of, without_login
 
@@ -133,21 +131,6 @@ def test_programs_that_open_a_new_database_at_once_all_find_it_ready(store: Neo4
             opened.close()
 
 
-def test_data_of_others_in_the_database_is_neither_seen_nor_bound(store: Neo4jBackend) -> None:
-    theirs = "CREATE (a:Entity {scope: $s, id: '0', name: 'Anna'})-[:SEMANTIC {scope: $s, id: 'x'}]->(a)"
-    ask(store, theirs, s=SCOPE.key)
-    ask(store, theirs, s=SCOPE.key)
-    try:
-        anna, berta = entity("Anna"), entity("Berta")
-        store.write(SCOPE, of(anna, berta))
-        assert [e.id for e in store.find_entities([SCOPE], EntityQuery())] == [anna.id, berta.id]
-        assert store.stats(SCOPE).entities == 2
-        assert store.stats(SCOPE).edges == 0
-        assert ask(store, "MATCH (n:Entity {id: '0'}) RETURN count(n)") == [2]
-    finally:
-        ask(store, "MATCH (n:Entity {id: '0'}) WHERE NOT n:Graphmem DETACH DELETE n")
-
-
 def test_what_browser_shows_reads_well(store: Neo4jBackend) -> None:
     anna, acme = entity("Anna"), entity("Acme", entity_type="organization")
     store.write(SCOPE, of(anna, acme))
@@ -160,51 +143,10 @@ def test_what_browser_shows_reads_well(store: Neo4jBackend) -> None:
     assert shown == [["neo4j-tests", "works_at", "Anna works at Acme", "2026-01-01T00:00:00Z", "Acme"]]
 
 
-@pytest.mark.parametrize("word", ["Entity", "episode", "graphmem", "`}) DETACH DELETE n //", " ", "北京"])
-def test_a_type_of_any_text_is_data_and_never_a_label_of_ours(store: Neo4jBackend, word: str) -> None:
-    row = entity("Anna", entity_type=word)
-    store.write(SCOPE, of(row))
-    labels = ask(store, "MATCH (n:Graphmem {id: $id}) RETURN labels(n)", id=row.id)[0]
-    assert {"Graphmem", "Entity"} <= set(labels)
-    assert "Episode" not in labels
-    assert store.find_entities([SCOPE], EntityQuery(entity_types=(word,))) == [row]
-
-
-@pytest.mark.parametrize(
-    ("code", "kind", "words"),
-    [
-        ("Neo.ClientError.Security.Forbidden", StoreReadOnly, "lacks a right"),
-        ("Neo.ClientError.Transaction.TransactionTimedOut", BackendUnavailable, "time limit"),
-        ("Neo.TransientError.General.DatabaseUnavailable", BackendUnavailable, "try again later"),
-        ("Neo.ClientError.Database.DatabaseNotFound", BackendUnavailable, "no such database"),
-    ],
-)
-def test_errors_of_the_server_say_what_to_do(code: str, kind: type[Exception], words: str) -> None:
-    error = Neo4jError._hydrate_neo4j(code=code, message="told by the server")  # pyright: ignore[reportPrivateUsage]
-    found = translate(error, "neo4j://host")
-    assert type(found) is kind
-    assert words in str(found)
-
-
 def test_a_closed_backend_says_so(store: Neo4jBackend) -> None:
     store.close()
     with pytest.raises(BackendUnavailable, match="was closed"):
         store.scopes()
-
-
-def test_a_slow_query_is_cancelled_at_its_time_limit(neo4j_url: str, store: Neo4jBackend) -> None:
-    impatient = open_backend(neo4j_url, timeout=1.0)
-    try:
-        with pytest.raises(BackendUnavailable, match="time limit"):
-            impatient.atomic(lambda: _wait_in(impatient))
-    finally:
-        impatient.close()
-
-
-def _wait_in(store: Neo4jBackend) -> None:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        store.find_entities([SCOPE], EntityQuery())
 
 
 def _told(error: BaseException) -> str:
