@@ -168,7 +168,7 @@ def test_a_url_that_does_not_open_is_told_without_its_password(url: str) -> None
     assert SECRET not in everything_told(caught.value)
 
 
-@pytest.mark.parametrize(XX)
+@pytest.mark.parametrize("command", [["doctor", "--debug"], ["recall", "Anna", "--debug"], ["config", "--json"]])
 def test_the_command_line_shows_no_password(neo4j_url: str, command: list[str], tmp_path: Path) -> None:
     program = Path(sys.executable).with_name("graphmem")
     host = without_login(neo4j_url).partition("://")[2]
