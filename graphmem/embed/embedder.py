@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar, cast
 
 import numpy as np
@@ -20,6 +20,7 @@ C = TypeVar("C", NDArray[np.float32], TokenVectors)
 Vectors = NDArray[np.float32]
 
 _CALLS_AT_ONCE = 4  # so that a question needn't wait for a bulk load
+_BATCH_CHARACTERS = 8_000  # about a second of the built-in model, far below the time limit on a busy machine too
 _NAMING = ("model", "model_name", "model_id", "deployment", "repo_id")  # what LangChain's integrations call it
 
 
@@ -39,7 +40,7 @@ class Embedder:
     timeout
         Seconds for one batch or question.
     batch_size
-        Texts in one call of the model.
+        Texts in one call of the model, fewer where they are long.
     cache_bytes
         Memory for vectors that may be asked for again; 0 keeps none.
 
@@ -143,10 +144,8 @@ class Embedder:
                 found[key] = kept
             else:
                 missing[key] = text
-        todo = list(missing.items())
-        for start in range(0, len(todo), self._batch_size):
-            batch = todo[start : start + self._batch_size]
-            for (key, _), value in zip(batch, compute([text for _, text in batch]), strict=True):
+        for batch in _batches(missing, self._batch_size):
+            for key, value in zip(batch, compute([missing[key] for key in batch]), strict=True):
                 found[key] = value
                 cache.put(key, value)
         return cast("list[C]", [found[key] for key in keys])
@@ -217,6 +216,20 @@ class Embedder:
 
     def _failed(self, what: str) -> EmbeddingFailed:
         return EmbeddingFailed(f"embedding model {self.model_name}: {what}")
+
+
+def _batches(texts: Mapping[bytes, str], size: int) -> Iterator[list[bytes]]:
+    """Yield the keys of texts that go into one call: at most `size` of them, and few if they are long."""
+    batch: list[bytes] = []
+    characters = 0
+    for key, text in texts.items():
+        if batch and (len(batch) == size or characters + len(text) > _BATCH_CHARACTERS):
+            yield batch
+            batch, characters = [], 0
+        batch.append(key)
+        characters += len(text)
+    if batch:
+        yield batch
 
 
 def name_of(model: object) -> str:

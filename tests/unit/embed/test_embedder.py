@@ -77,6 +77,12 @@ def test_texts_are_passed_on_in_batches() -> None:
     assert [len(batch) for batch in model.asked] == [2, 2, 1]
 
 
+def test_long_texts_go_in_smaller_batches() -> None:
+    model = Arithmetic()
+    Embedder(model).vectors(["a" * 9_000, "b" * 3_000, "c" * 3_000, "d" * 3_000])
+    assert [len(batch) for batch in model.asked] == [1, 2, 1]
+
+
 def test_large_and_small_numbers_keep_their_direction() -> None:
     embedder = Embedder(Arithmetic(lambda texts: [[3e30, 4e30], [3e-30, 4e-30]][: len(texts)]))
     np.testing.assert_allclose(embedder.vectors(["a", "b"]), [[0.6, 0.8], [0.6, 0.8]], rtol=1e-6)
