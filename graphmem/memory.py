@@ -18,9 +18,9 @@ from graphmem.models import one_or_many as _one_or_many
 from graphmem.protocols import Explorer, Extractor, Redactor
 from graphmem.rag.context import estimate_tokens, render_context
 from graphmem.recall.history import diff, history
-from graphmem.recall.options import RecallOptions, StrategyChoice
+from graphmem.recall.options import RecallOptions
 from graphmem.recall.recall import find_seeds, recall, to_facts
-from graphmem.results import Check, Diff, Fact, LoadReport, QueueError, RecallResult, Stats
+from graphmem.results import Check, Diff, Fact, LoadReport, QueueError, RecallResult, Stats, StrategyChoice
 from graphmem.settings import Settings
 from graphmem.text.normalise import canonical
 

@@ -12,6 +12,9 @@ from graphmem.models import AsOf, EdgeType, Model, Properties, UTCDateTime
 Strategy = Literal["bfs", "spreading", "ppr", "astar"]
 """How a recall goes from its seeds to facts (spec: strategies)."""
 
+StrategyChoice = Literal[Strategy, "auto"]
+"""A strategy, or "auto": the one that serves the kind of question (graphmem.recall.route)."""
+
 
 class Seed(Model):
     """An entity from which a recall started, and why.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from graphmem.errors import InvalidInput
 from graphmem.registry import masked
-from graphmem.results import Strategy
+from graphmem.results import StrategyChoice
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -63,7 +63,7 @@ class Settings(BaseSettings):
     batch_size: Count = Field(1000, description="triples or episodes in one transaction of a bulk load")
 
     recall_limit: Count = Field(10, description="facts that a recall returns")
-    recall_strategy: Strategy | Literal["auto"] = Field(
+    recall_strategy: StrategyChoice = Field(
         "bfs", description="how a recall walks the graph: bfs, spreading, ppr, astar, or auto by the kind of question"
     )
     max_hops: int = Field(2, ge=0, le=6, description="hops from the seeds")

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
 from graphmem.models import AsOf, EdgeType, Model
-from graphmem.results import Strategy
+from graphmem.results import Strategy, StrategyChoice
 from graphmem.settings import Settings
-
-StrategyChoice = Strategy | Literal["auto"]
 
 _Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 

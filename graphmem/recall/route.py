@@ -105,9 +105,9 @@ def classify_subgraph(query: str) -> frozenset[EdgeType]:
 PLANS: dict[Kind, Strategy] = {"episodic": "ppr", "graph": "ppr", "keyword": "bfs", "semantic": "ppr", "hybrid": "ppr"}
 """The strategy that serves each kind of question.
 
-What stands right beside a bare name answers it: nearest first. A question in words rather wants what its names have
-to do with each other: the walk over facts and episodes, which found more of the evidence than the other strategies
-on conversations and no less on multi-hop questions.
+A part of a name or a piece of code wants what stands right beside it: nearest first. The others want what their
+names have to do with each other: the walk over facts and episodes, which found more of the evidence than the other
+strategies on conversations and no less on multi-hop questions.
 """
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
 if TYPE_CHECKING:
     from graphmem.models import AsOf, EdgeType
+    from graphmem.results import StrategyChoice
 
 AsOfOption = Annotated[
     str | None,
@@ -24,6 +25,11 @@ LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, h
 EdgeTypeOption = Annotated[
     list[str] | None,
     typer.Option("--edge-type", metavar="TYPE", help="Only facts of this type; may be given several times."),
+]
+
+StrategyOption = Annotated[
+    str | None,
+    typer.Option("--strategy", metavar="NAME", help="How the graph is walked: bfs, spreading, ppr, astar or auto."),
 ]
 
 
@@ -57,3 +63,13 @@ def edge_types(names: list[str] | None) -> tuple[EdgeType, ...]:
     if unknown := [name for name in names or () if name not in known]:
         raise typer.BadParameter(f"--edge-type: {unknown[0]!r} is none of {', '.join(known)}")
     return tuple(known[name] for name in names or ())
+
+
+def strategy(name: str | None) -> StrategyChoice | None:
+    """Return the strategy of this name; a wrong one is an error of the command line."""
+    from graphmem.results import StrategyChoice
+
+    known: dict[str, StrategyChoice] = {choice: choice for choice in get_args(StrategyChoice)}
+    if name is not None and name not in known:
+        raise typer.BadParameter(f"--strategy: {name!r} is none of {', '.join(known)}")
+    return known[name] if name is not None else None

@@ -12,9 +12,11 @@ from graphmem.adapters.cli.options import (
     EdgeTypeOption,
     KnownOption,
     LimitOption,
+    StrategyOption,
     edge_types,
     moment,
     point_in_time,
+    strategy,
 )
 from graphmem.adapters.cli.session import Session, command
 
@@ -41,15 +43,19 @@ def recall(
     query: Annotated[str, typer.Argument(help="A question in plain words.", show_default=False)],
     limit: LimitOption = 10,
     edge_type: EdgeTypeOption = None,
-    hops: Annotated[int, typer.Option("--hops", min=1, max=6, help="Steps from what the question names.")] = 2,
+    hops: Annotated[
+        int | None,
+        typer.Option("--hops", min=1, max=6, help="Steps from what the question names; 2, or 3 when spreading."),
+    ] = None,
+    how: StrategyOption = None,
     as_of: AsOfOption = None,
     known: KnownOption = None,
     sources: Annotated[bool, typer.Option("--sources", help="Quote the episodes that the facts come from.")] = False,
 ) -> None:
     """Answer a question with facts, best first."""
-    kinds, at = edge_types(edge_type), point_in_time(as_of, known)
+    kinds, at, chosen = edge_types(edge_type), point_in_time(as_of, known), strategy(how)
     with session.open() as memory:
-        found = memory.recall(query, limit=limit, edge_types=kinds, max_hops=hops, as_of=at)
+        found = memory.recall(query, limit=limit, edge_types=kinds, max_hops=hops, strategy=chosen, as_of=at)
         quoted = _episodes(memory, found.facts) if sources else {}
         if session.out.as_json:
             extra = {"episodes": list(quoted.values())} if sources else {}

@@ -163,6 +163,13 @@ def test_recall_follows_only_the_edge_types_that_are_named(filled: Shell) -> Non
     assert [fact["relation"] for fact in ran.document["facts"]] == ["caused"]
 
 
+def test_recall_walks_the_graph_as_it_is_told(filled: Shell) -> None:
+    ran = filled.run("recall", "outage", "--strategy", "spreading", "--json")
+
+    assert ran.document["strategy"] == "spreading"
+    assert ran.document["facts"]
+
+
 def test_history_shows_the_version_that_ended_with_its_dates(filled: Shell) -> None:
     ran = filled.run("history", "Maya Chen", "--relation", "works at")
 
@@ -233,6 +240,7 @@ def test_scopes_are_apart_and_an_empty_one_names_the_others(filled: Shell) -> No
         ("recall", "x", "--as-of", "yesterday"),
         ("recall", "x", "--as-of", "2025-03-14T18:00:00"),
         ("recall", "x", "--edge-type", "Semantic"),
+        ("recall", "x", "--strategy", "dfs"),
         ("recall", "x", "--limit", "0"),
         ("diff", "2026", "2025"),
         ("ingest", "nope.jsonl"),
