@@ -24,7 +24,7 @@ from neo4j.exceptions import ConstraintError, DriverError, Neo4jError
 
 from graphmem.errors import BackendUnavailable
 from graphmem.models import Scope
-from graphmem_cypher import query
+from graphmem_cypher import locked, query
 from graphmem_neo4j.failures import translated
 from graphmem_neo4j.place import Place
 from graphmem_neo4j.schema import migrate
@@ -49,11 +49,22 @@ class Transaction:
 
     def lock(self, scopes: Iterable[Scope]) -> None:
         """Lock scopes that this transaction hasn't locked; in order, so that two transactions seldom cross."""
-        fresh = {s.key: s for s in scopes if s.key not in self._locked}
-        if fresh:
-            rows = [{"key": key, "domain": s.domain, "project": s.project_id} for key, s in sorted(fresh.items())]
-            self.run("lock_scopes", scopes=rows)
+        if fresh := self._unlocked(scopes):
+            self.run("lock_scopes", lock=list(fresh.values()))
             self._locked.update(fresh)
+
+    def _unlocked(self, scopes: Iterable[Scope]) -> dict[str, dict[str, str | None]]:
+        fresh = {s.key: s for s in scopes if s.key not in self._locked}
+        return {key: {"key": key, "domain": s.domain, "project": s.project_id} for key, s in sorted(fresh.items())}
+
+    def run_locked(self, name: str, scopes: Iterable[Scope], /, **values: Any) -> Rows:
+        """Return the rows of a query, in any order; scopes get locked before it, in the same round trip."""
+        fresh = self._unlocked(scopes)
+        if not fresh:
+            return self.run(name, **values)
+        rows = [record[0] for record in self._transaction.run(locked(name), q={"lock": list(fresh.values()), **values})]
+        self._locked.update(fresh)
+        return rows
 
     def run(self, name: str, /, **values: Any) -> Rows:
         """Return the rows of a query."""

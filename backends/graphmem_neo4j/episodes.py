@@ -10,7 +10,8 @@ from graphmem.errors import Conflict, InvalidInput
 from graphmem.models import Episode, EpisodeQuery, Mention, Scope
 from graphmem_neo4j.connection import Database, Transaction
 from graphmem_neo4j.entities import keys_of
-from graphmem_neo4j.rows import episode_of, ids_of, index_key, iso, iso_or_none, moment, packed, scope_of
+from graphmem_neo4j.rows import episode_of, ids_of, index_key, moment, scope_of
+from graphmem_neo4j.stored import Times, episode_row
 
 
 def add_episodes(database: Database, scope: Scope, episodes: Sequence[Episode]) -> list[tuple[str, bool]]:
@@ -24,61 +25,45 @@ def add_episodes(database: Database, scope: Scope, episodes: Sequence[Episode]) 
 
 
 def _add(transaction: Transaction, scope: Scope, episodes: Sequence[Episode]) -> list[tuple[str, bool]]:
-    transaction.lock([scope])
-    found = transaction.run(
-        "known_episodes",
+    given, first = _distinct(episodes)
+    times = Times()
+    found = transaction.run_locked(
+        "add_episodes",
+        [scope],
         scope=scope.key,
-        external=list(dict.fromkeys(index_key(e.external_id) for e in episodes if e.external_id is not None)),
-        ids=list(dict.fromkeys(e.id for e in episodes)),
+        domain=scope.domain,
+        project=scope.project_id,
+        rows=[episode_row(episode, times) for episode in given],
+        times=times.texts,
     )
-    known = {text: episode_id for kind, text, episode_id in found if kind == "external"}
-    taken = {episode_id for kind, _, episode_id in found if kind == "id"}
-    results: list[tuple[str, bool]] = []
-    fresh: dict[str, Episode] = {}
+    held: dict[str, str] = {}
+    rows: list[tuple[int, str | None, str | None]] = found
+    for position, holder, taken in rows:
+        if holder is None:
+            raise Conflict(f"episode {taken} is already stored")
+        held[given[position].id] = holder
+    return [(held.get(i, i), is_first and i not in held) for i, is_first in first]
+
+
+def _distinct(episodes: Sequence[Episode]) -> tuple[list[Episode], list[tuple[str, bool]]]:
+    """Return the episodes with an external id of their own or none, and for each given one (its id, whether it is one).
+
+    The others have the id of the one whose external id they share.
+    """
+    by_external: dict[str, str] = {}
+    by_id: dict[str, Episode] = {}
+    first: list[tuple[str, bool]] = []
     for episode in episodes:
         if episode.external_id is not None:
-            if (holder := known.get(episode.external_id)) is not None:
-                results.append((holder, False))
+            holder = by_external.setdefault(episode.external_id, episode.id)
+            if holder != episode.id or episode.id in by_id:
+                first.append((holder, False))
                 continue
-            known[episode.external_id] = episode.id
-        if episode.id in fresh:
+        if episode.id in by_id:
             raise Conflict(f"episode {episode.id} stands twice in the call")
-        if episode.id in taken:
-            raise Conflict(f"episode {episode.id} is already stored")
-        fresh[episode.id] = episode
-        results.append((episode.id, True))
-    if fresh:
-        transaction.run("add_episodes", rows=[_row(e) for e in fresh.values()])
-    return results
-
-
-def _row(episode: Episode) -> dict[str, Any]:
-    scope = episode.scope
-    return {
-        "values": {
-            "id": episode.id,
-            "scope": scope.key,
-            "domain": scope.domain,
-            "project": scope.project_id,
-            "source": episode.source,
-            "text": episode.text,
-            "session_id": episode.session_id,
-            "session_key": index_key(episode.session_id),
-            "role": episode.role,
-            "speaker": episode.speaker,
-            "title": episode.title,
-            "metadata": packed(episode.metadata),
-            "external_id": episode.external_id,
-            "external_key": index_key(episode.external_id),
-            "attempts": episode.attempts,
-            "error": episode.error,
-            "queue": scope.key if episode.processed_at is None else None,
-        },
-        "occurred_at": iso(episode.occurred_at),
-        "recorded_at": iso(episode.recorded_at),
-        "processed_at": iso_or_none(episode.processed_at),
-        "retry_at": iso_or_none(episode.retry_at),
-    }
+        by_id[episode.id] = episode
+        first.append((episode.id, True))
+    return list(by_id.values()), first
 
 
 def find_episodes(

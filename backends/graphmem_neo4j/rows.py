@@ -25,16 +25,6 @@ _LONGEST_LABEL = 64
 _LONGEST_KEY = 1024
 
 
-def iso(moment: datetime) -> str:
-    """Return a time as the text that a query makes a time of."""
-    return moment.isoformat()
-
-
-def iso_or_none(moment: datetime | None) -> str | None:
-    """Return a time as text, None as None."""
-    return None if moment is None else moment.isoformat()
-
-
 @lru_cache(maxsize=8192)
 def moment(text: str) -> datetime:
     """Return a time of the database."""

@@ -27,6 +27,13 @@ def query(name: str) -> LiteralString:
     return cast("LiteralString", _included(_text("queries", name)))
 
 
+@cache
+def locked(name: str) -> LiteralString:
+    """Return the text of a query that locks the scopes in ``$q.lock`` before anything else; its rows are unordered."""
+    lock = _included(_text("fragments", "lock"))
+    return cast("LiteralString", f"{lock}\nWITH count(l) AS scopes\nCALL () {{\n{query(name)}\n}}\nRETURN row")
+
+
 def queries() -> list[str]:
     """Return the names of all queries."""
     folder = files(__name__).joinpath("queries")

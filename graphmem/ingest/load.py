@@ -15,7 +15,7 @@ from graphmem.ingest.gate import SKIPPED, skip_reason
 from graphmem.ingest.queue import ExtractionQueue
 from graphmem.ingest.write import Reading, Statement, Writer, Written, statement_of
 from graphmem.inputs import Item, ItemLike, Triple, TripleLike, to_item
-from graphmem.models import MAX_FACT_BYTES, Episode, EpisodeQuery, Scope, utc_now
+from graphmem.models import MAX_FACT_BYTES, Episode, Scope, utc_now
 from graphmem.ontology import Ontology
 from graphmem.protocols import ExtractedEdge, GraphBackend, Redactor
 from graphmem.results import LoadReport, Rejected
@@ -224,19 +224,16 @@ class Loader:
     def _write_triples(
         self, scope: Scope, groups: dict[str | None, list[tuple[Triple, Statement]]], occurred_at: datetime
     ) -> Written:
-        sources = tuple(source for source in groups if source is not None)
-        query = EpisodeQuery(external_ids=sources)
-        found = self._backend.find_episodes([scope], query, limit=len(sources)) if sources else []
-        known = {episode.external_id: episode for episode in found}
-        new: list[Episode] = []
-        readings: list[Reading] = []
-        for source, group in groups.items():
-            episode = known.get(source) if source is not None else None
-            if episode is None:
-                episode = _triple_episode(scope, source, group, occurred_at)
-                new.append(episode)
-            readings.append(Reading(episode, (), tuple(statement for _, statement in group), settles=False))
-        return self._writer.write(scope, readings, new_episodes=new)
+        readings = [
+            Reading(
+                _triple_episode(scope, source, group, occurred_at),
+                (),
+                tuple(statement for _, statement in group),
+                settles=False,
+            )
+            for source, group in groups.items()
+        ]
+        return self._writer.write(scope, readings, new_episodes=[reading.episode for reading in readings])
 
 
 def _triple_episode(

@@ -201,7 +201,8 @@ class Writer:
         readings
             What the episodes say. One whose episode another process has settled meanwhile is left out.
         new_episodes
-            Episodes that are stored in the same transaction (ready-made triples have no queue).
+            Episodes that are stored in the same transaction (ready-made triples have no queue). Where the scope
+            holds one with the same external id, that one takes its place.
 
         Returns
         -------
@@ -216,10 +217,12 @@ class Writer:
         if new_episodes:
             stored = self._backend.add_episodes(scope, new_episodes)
             written.episodes = sum(created for _, created in stored)
-            moved = {e.id: stored_id for e, (stored_id, _) in zip(new_episodes, stored, strict=True)}
-            readings = [
-                replace(r, episode=r.episode.changed(id=moved.get(r.episode.id, r.episode.id))) for r in readings
-            ]
+            held = {e.id: known for e, (known, created) in zip(new_episodes, stored, strict=True) if not created}
+            if held:
+                episodes = self._backend.get_episodes([scope], list(held.values()))
+                readings = [
+                    replace(r, episode=episodes[held[r.episode.id]]) if r.episode.id in held else r for r in readings
+                ]
         readings = self._still_open(scope, readings)
         things = [t for r in readings for t in r.things]
         things += [t for r in readings for s in r.statements for t in (s.source, s.target)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
 from typing import Annotated, Literal, Self
 from urllib.parse import quote, unquote
 
@@ -55,8 +56,7 @@ class Scope(Model):
     @property
     def key(self) -> str:
         """The scope as one text, percent-encoded, so that two scopes never share one."""
-        domain = quote(self.domain, safe="")
-        return domain if self.project_id is None else f"{domain}/{quote(self.project_id, safe='')}"
+        return _scope_key(self.domain, self.project_id)
 
     @classmethod
     def from_key(cls, key: str) -> Scope:
@@ -66,6 +66,12 @@ class Scope(Model):
 
     def __str__(self) -> str:
         return self.key
+
+
+@lru_cache(maxsize=4096)
+def _scope_key(domain: str, project_id: str | None) -> str:
+    key = quote(domain, safe="")
+    return key if project_id is None else f"{key}/{quote(project_id, safe='')}"
 
 
 class AsOf(Model):

@@ -1,11 +1,11 @@
-CALL (row) {
-    MATCH (:Graphmem)-[r:SEMANTIC {graphmem_id: row.id}]->(:Graphmem) RETURN r
+CALL (id) {
+    MATCH (:Graphmem)-[r:SEMANTIC {graphmem_id: id}]->(:Graphmem) RETURN r
     UNION ALL
-    MATCH (:Graphmem)-[r:TEMPORAL {graphmem_id: row.id}]->(:Graphmem) RETURN r
+    MATCH (:Graphmem)-[r:TEMPORAL {graphmem_id: id}]->(:Graphmem) RETURN r
     UNION ALL
-    MATCH (:Graphmem)-[r:CAUSAL {graphmem_id: row.id}]->(:Graphmem) RETURN r
+    MATCH (:Graphmem)-[r:CAUSAL {graphmem_id: id}]->(:Graphmem) RETURN r
     UNION ALL
-    MATCH (:Graphmem)-[r:ENTITY {graphmem_id: row.id}]->(:Graphmem) RETURN r
+    MATCH (:Graphmem)-[r:ENTITY {graphmem_id: id}]->(:Graphmem) RETURN r
     UNION ALL
-    MATCH (:Graphmem)-[r:CO_OCCURRENCE {graphmem_id: row.id}]->(:Graphmem) RETURN r
+    MATCH (:Graphmem)-[r:CO_OCCURRENCE {graphmem_id: id}]->(:Graphmem) RETURN r
 }

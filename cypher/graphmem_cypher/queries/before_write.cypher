@@ -1,7 +1,7 @@
 // What a write has to know before it changes anything: the rows that it names and those that hold its keys.
 UNWIND $q.nodes AS id
 MATCH (n:Graphmem {id: id})
-RETURN ['node', n.id, n.scope, n:Entity, n.canonical_name, n.entity_type, n.name, n.summary, n.archived_at IS NULL] AS row
+RETURN ['node', n.id, n.scope, n:Entity, n.canonical_name, n.entity_type] AS row
 UNION ALL
 UNWIND $q.names AS name
 MATCH (n:Graphmem {scope: $q.scope, canonical_name: name[0], entity_type: name[1]})

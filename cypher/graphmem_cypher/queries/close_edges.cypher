@@ -1,6 +1,7 @@
-// End facts.
+// End facts; a time is a position in the list of times.
+WITH [text IN $q.times | datetime(text)] AS times
 UNWIND $q.rows AS row
+WITH times, row, row[0] AS id
 /* include find_edge */
-SET r.valid_to = datetime(row.valid_to), r.expired_at = datetime(row.expired_at),
-    r.superseded_by = row.superseded_by, r.graphmem_active = null
+SET r.valid_to = times[row[1]], r.expired_at = times[row[2]], r.superseded_by = row[3], r.graphmem_active = null
 RETURN count(r) AS row

@@ -1,5 +1,6 @@
 // Write the confidence and the episodes of facts that were stated again.
 UNWIND $q.rows AS row
+WITH row, row[0] AS id
 /* include find_edge */
-SET r.confidence = row.confidence, r.episode_ids = row.episode_ids
+SET r.confidence = row[1], r.episode_ids = row[2]
 RETURN count(r) AS row

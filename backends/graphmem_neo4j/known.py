@@ -1,0 +1,101 @@
+"""What a write has to know before it changes anything: the rows that it names and those that hold its keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from graphmem.models import Changes, EdgeKey, EdgeType, Scope
+from graphmem_neo4j.connection import Transaction
+from graphmem_neo4j.rows import moment
+
+Name = tuple[str, str]
+"""Canonical name and type."""
+
+
+@dataclass(slots=True)
+class KnownFact:
+    """What a write has to know of a fact, as it will be after the changes planned so far."""
+
+    scope: str
+    key: EdgeKey
+    confidence: float
+    valid_from: datetime
+    active: bool
+    episode_ids: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Known:
+    """The rows that a write names and those that hold its keys."""
+
+    scopes: dict[str, str] = field(default_factory=dict[str, str])
+    entities: dict[str, Name] = field(default_factory=dict[str, Name])
+    episodes: set[str] = field(default_factory=set[str])
+    names: dict[Name, str] = field(default_factory=dict[Name, str])
+    facts: dict[str, KnownFact] = field(default_factory=dict[str, KnownFact])
+    active: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    """(relationship type, active key) → id of the fact that holds it."""
+
+
+def read_known(transaction: Transaction, scope: Scope, changes: Changes) -> Known:
+    """Read what a write has to know; its scope gets locked."""
+    nodes = dict.fromkeys(e.id for e in changes.entities)
+    nodes.update(dict.fromkeys(a.entity_id for a in changes.aliases))
+    for edge in changes.edges:
+        nodes.update({edge.source_id: None, edge.target_id: None, **dict.fromkeys(edge.episode_ids)})
+    nodes.update(dict.fromkeys(i for s in changes.supports for i in s.episode_ids))
+    for mention in changes.mentions:
+        nodes.update({mention.entity_id: None, mention.episode_id: None})
+    nodes.update(dict.fromkeys(o.episode_id for o in changes.outcomes))
+    edges = dict.fromkeys(c.edge_id for c in changes.closings)
+    edges.update(dict.fromkeys(e.id for e in changes.edges))
+    edges.update(dict.fromkeys(s.edge_id for s in changes.supports))
+    active: dict[str, list[str]] = {kind.name: [] for kind in EdgeType}
+    for edge in changes.edges:
+        if edge.is_active:
+            active[EdgeType(edge.edge_type).name].append(active_key(edge.key))
+    rows = transaction.run_locked(
+        "before_write",
+        [scope],
+        scope=scope.key,
+        nodes=list(nodes),
+        names=[[e.canonical_name, e.entity_type] for e in changes.entities],
+        edges=list(edges),
+        active=active,
+    )
+    return _known_of(rows)
+
+
+def _known_of(rows: Iterable[Any]) -> Known:
+    known = Known()
+    for kind, first, *rest in rows:
+        if kind == "node":
+            scope, is_entity, *named = rest
+            known.scopes[first] = scope
+            if is_entity:
+                known.entities[first] = (named[0], named[1])
+            else:
+                known.episodes.add(first)
+        elif kind == "name":
+            known.names[first, rest[0]] = rest[1]
+        elif kind == "active":
+            known.active[rest[0], first] = rest[1]
+        else:
+            scope, source, target, relation, type_name, confidence, begins, ends, expired, episode_ids = rest
+            known.facts[first] = KnownFact(
+                scope=scope,
+                key=(source, target, relation, EdgeType[type_name]),
+                confidence=confidence,
+                valid_from=moment(begins),
+                active=ends is None and expired is None,
+                episode_ids=tuple(episode_ids),
+            )
+    return known
+
+
+def active_key(key: EdgeKey) -> str:
+    """Return what is unique among the active facts of a relationship type; the ends' ids imply the scope."""
+    return f"{key[0]} {key[1]} {key[2]}"
