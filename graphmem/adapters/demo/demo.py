@@ -76,14 +76,19 @@ def run_demo(out: Output, *, store: str | None, keep: bool, settings: Settings) 
         local = settings.model_copy(update={"extractor": "spacy", "llm": None, "contradiction_check": False})
         memory = GraphMemory.open(url, scope=SCOPE, settings=local, background=False)
         with memory:
-            tour = _Tour(out, memory)
+            tour = _Tour(out, memory, keeper=_keeper(url))
             tour.take_in()
             tour.ask(QUESTIONS)
             tour.show_history()
             tour.ask_earlier(EARLIER)
             tour.show_context()
+            explorer = memory.explorer
         lasts = keep or (store is not None and not store.startswith("memory:"))
-        tour.say_what_next(url if lasts else None)
+        tour.say_what_next(url if lasts else None, explorer.name if explorer is not None else None)
+
+
+def _keeper(url: str) -> str:
+    return "one SQLite file" if url.startswith("sqlite:") else masked(url)
 
 
 @contextmanager
@@ -111,7 +116,8 @@ def conversation() -> Generator[Iterator[Turn]]:
 class _Tour:
     """The steps of the demo, printed as they are done."""
 
-    def __init__(self, out: Output, memory: GraphMemory) -> None:
+    def __init__(self, out: Output, memory: GraphMemory, *, keeper: str) -> None:
+        self._keeper = keeper
         self._out = out
         self._memory = memory
         self._width = min(_WIDTH, out.console.width)
@@ -125,7 +131,7 @@ class _Tour:
         self._say(
             f"{', '.join(people[:-1])} and {people[-1]} chat: {len(said)} messages in {sessions} sessions, from "
             f"{min(days):%B %Y} to {max(days):%B %Y}. Jobs, homes, tools and plans change. No language model, "
-            "no server: a local parser reads the messages, one SQLite file keeps what they say."
+            f"no key: a local parser reads the messages, {self._keeper} keeps what they say."
         )
         self._title("1  The conversation goes in")
         begun = time.perf_counter()
@@ -187,7 +193,7 @@ class _Tour:
         for line in block.splitlines() or ["(empty)"]:
             self._say(line, hanging="  ")
 
-    def say_what_next(self, kept: str | None) -> None:
+    def say_what_next(self, kept: str | None, explorer: str | None) -> None:
         self._title("Your own data")
         self._code(
             "graphmem ingest chat.jsonl notes/    # turns, triples, text, Markdown",
@@ -207,6 +213,9 @@ class _Tour:
             self._out.line()
             self._say("This store is kept. Look around in it, for example:")
             self._code(f"graphmem facts Mara --store {masked(kept)} --scope {SCOPE}")
+            if explorer is not None:
+                self._say(f"And see it drawn in {explorer}, with saved queries and colours to import:")
+                self._code(f"graphmem browser --out browser --store {masked(kept)} --scope {SCOPE}")
 
     def _ask(self, question: Question) -> bool:
         found = self._memory.recall(question.text, limit=_FACTS_ASKED, as_of=question.as_of).facts
