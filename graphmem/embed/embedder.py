@@ -177,7 +177,10 @@ class Embedder:
         """Return `count` rows of unit length."""
         matrix = self._numbers(given)
         self._expect(len(matrix) == count, f"gave {len(matrix)} vectors for {count} texts")
-        return list(self._unit(matrix))
+        rows = [row.copy() for row in self._unit(matrix)]  # a view would keep its whole batch alive in the cache
+        for row in rows:
+            row.flags.writeable = False
+        return rows
 
     def _checked(self, given: TokenVectors, pooled: Vectors) -> TokenVectors:
         count = len(given.pieces)

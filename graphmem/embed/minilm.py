@@ -58,10 +58,10 @@ def minilm_available() -> bool:
 class MiniLM:
     """all-MiniLM-L6-v2: vectors of 384 numbers for texts, and for each of their tokens.
 
-    Texts are run one at a time, each on one core, several at once: with dynamically quantised weights a text's vector may
-    otherwise depend on what else is in its batch. So a text always has the same vector, on one kind of processor.
-    What is written like a special token ("[SEP]") is read as text. Only the first 256 tokens are read. Safe to use
-    from any thread; the files are opened at the first use, again after a fork.
+    Texts are run one at a time, each on one core, several at once: with dynamically quantised weights a text's
+    vector may otherwise depend on what else is in its batch. So a text always has the same vector, on one kind of
+    processor. What is written like a special token ("[SEP]") is read as text. Only the first 256 tokens are read.
+    Safe to use from any thread; the files are opened at the first use, again after a fork.
 
     Parameters
     ----------
