@@ -1,0 +1,176 @@
+"""Communities by Graph Data Science, inside of the server (spec: communities)."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from random import Random
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphmem.errors import BackendUnavailable, InvalidInput
+from graphmem.models import MIN_EDGE_WEIGHT, CommunityAlgorithm, Partition, Scope, propagation_tries
+from graphmem.protocols import CommunityDetector
+from graphmem_cypher import query
+from graphmem_neo4j import counts
+from graphmem_neo4j.connection import Database
+from graphmem_neo4j.failures import translated
+
+if TYPE_CHECKING:
+    from graphdatascience import GraphDataScience
+    from graphdatascience.graph import Graph
+
+_log = logging.getLogger(__name__)
+
+_ROUNDS = 50
+_RANDOM_SEED = 1
+_HEAP_SHARE = 0.5
+_WEIGHTED: dict[str, Any] = {"relationship_weight_property": "weight", "concurrency": 1, "log_progress": False}
+
+
+def gds_detector(database: Database) -> GdsDetector | None:
+    """Return the detector, or None where the server has no GDS or this process no client for it."""
+    if find_spec("graphdatascience") is None or not database.read("gds_version"):
+        return None
+    from graphmem_neo4j.gds import client_of
+
+    with translated(database.place.name):
+        return GdsDetector(database, client_of(database))
+
+
+class GdsDetector(CommunityDetector):
+    """Finds communities with Graph Data Science: only ids and labels leave the server.
+
+    GDS works on a copy of the scope's graph in the server's memory, under a name that no other program has; it is
+    dropped in the end, whatever happens. One thread and a fixed random seed make the same graph give the same
+    communities, on the same version of GDS.
+
+    Parameters
+    ----------
+    database
+        Where the graph is.
+    client
+        Of the same database.
+    heap_share
+        A graph of which the copy needs more than this share of the server's heap, by GDS' own estimate, is refused.
+    """
+
+    def __init__(self, database: Database, client: GraphDataScience, heap_share: float = _HEAP_SHARE) -> None:
+        self._database = database
+        self._client = client
+        self._heap_share = heap_share
+
+    def detect(
+        self, scope: Scope, algorithm: CommunityAlgorithm = "label_propagation", seed: Mapping[str, str] | None = None
+    ) -> Partition:
+        """Return the communities of a scope; see `CommunityDetector`."""
+        if algorithm not in ("label_propagation", "leiden"):
+            raise InvalidInput(f"algorithm {algorithm!r}: expected label_propagation or leiden")
+        with translated(self._database.place.name):
+            edges = self._require_memory(scope)
+            found = self._found(scope, algorithm, None if seed is None else _numbered(seed))
+            if algorithm == "leiden" or seed is not None:
+                return found
+            # other labels to begin with do what another order of the nodes does
+            tries = (
+                self._found(scope, algorithm, _shuffled(found.node_ids, number))
+                for number in range(1, propagation_tries(edges))
+            )
+            return max((found, *tries), key=lambda partition: partition.modularity)
+
+    def _found(self, scope: Scope, algorithm: CommunityAlgorithm, start: Mapping[str, int] | None) -> Partition:
+        with self._projected(scope, start or {}) as graph:
+            if graph is None:
+                return Partition.of([], [np.zeros(0, dtype=np.int64)], 0.0)
+            if algorithm == "leiden":
+                return self._leiden(graph, seeded=start is not None)
+            self._client.label_propagation.mutate(
+                graph, "community", max_iterations=_ROUNDS, seed_property="seed", **_WEIGHTED
+            )
+            measured = self._client.modularity.stats(graph, "community", **_WEIGHTED)
+            return Partition.of(*self._labels(graph, "community"), measured.modularity)
+
+    def _leiden(self, graph: Graph, *, seeded: bool) -> Partition:
+        found = self._client.leiden.mutate(
+            graph, "levels", include_intermediate_communities=True, random_seed=_RANDOM_SEED, **_WEIGHTED
+        )
+        node_ids, levels = self._labels(graph, "levels")
+        if not seeded:
+            return Partition.of(node_ids, levels, found.modularity)
+        # Seeds serve the first level only: on those that GDS builds upon it, it brings together groups that no edge
+        # connects. And of the memory for them it estimates a thousand times too much (16 n² bytes) and refuses; the
+        # run above was let through for what is really needed.
+        kept = self._client.leiden.mutate(
+            graph, "kept", seed_property="seed", max_levels=1, random_seed=_RANDOM_SEED, sudo=True, **_WEIGHTED
+        )
+        return Partition.of(node_ids, [*self._labels(graph, "kept")[1], *levels[1:]], kept.modularity)
+
+    def _labels(self, graph: Graph, name: str) -> tuple[list[str], list[NDArray[np.int64]]]:
+        """Return entity ids and what GDS has stored for them in a property: labels, the coarsest level first."""
+        values = {"graph": graph.name(), "property": name}
+        found: Any = self._client.run_cypher(query("projected_communities"), {"q": values})
+        labels = np.array(found["community"].tolist(), dtype=np.int64)
+        columns = labels.reshape(len(labels), -1).T[::-1]
+        return found["id"].tolist(), list(columns)
+
+    @contextmanager
+    def _projected(self, scope: Scope, labels: Mapping[str, int]) -> Generator[Graph | None, None, None]:
+        """Copy the graph of a scope into the catalogue of GDS for as long as the context lasts; None is no graph.
+
+        Nodes that `labels` doesn't name begin with a label of their own.
+        """
+        name = f"graphmem-{socket.gethostname()}-{os.getpid()}-{uuid4()}"
+        values = {
+            "graph": name,
+            "scope": scope.key,
+            "seed": labels,
+            "free": max(labels.values(), default=-1) + 1,
+            "min_weight": MIN_EDGE_WEIGHT,
+        }
+        try:
+            projected: Any = self._client.run_cypher(query("project_communities"), {"q": values})
+            yield self._client.graph.get(name) if projected["nodes"].iloc[0] else None
+        finally:
+            self._drop(name)
+
+    def _drop(self, name: str) -> None:
+        try:
+            self._client.graph.drop(name, fail_if_missing=False)
+        except Exception:  # noqa: BLE001  it would hide the error that came before; a server that is gone has no graph
+            _log.warning("%s: the projection %s could not be dropped", self._database.place.name, name, exc_info=True)
+
+    def _require_memory(self, scope: Scope) -> int:
+        """Refuse a graph for which the server lacks the memory, which would fail others too; else count its edges."""
+        held = counts.stats(self._database, scope)
+        values = {"nodes": held.entities, "relationships": held.active_edges}
+        ((share, needed), *_) = self._database.read("projection_memory", **values)
+        if share > self._heap_share:
+            raise BackendUnavailable(
+                f"{self._database.place.name}: GDS needs {needed} for {held.active_edges} active facts, {share:.0%} of "
+                f"the server's heap or more; at most {self._heap_share:.0%} may be taken: raise "
+                "server.memory.heap.max_size"
+            )
+        return held.active_edges
+
+
+def _numbered(seed: Mapping[str, str]) -> dict[str, int]:
+    """Return the communities as numbers from 0, in the order of their first entities.
+
+    GDS takes no other seeds, and of labels that weigh the same the smallest wins.
+    """
+    numbers: dict[str, int] = {}
+    return {node: numbers.setdefault(seed[node], len(numbers)) for node in sorted(seed)}
+
+
+def _shuffled(node_ids: Sequence[str], number: int) -> dict[str, int]:
+    """Return a label of its own for each node."""
+    labels = list(range(len(node_ids)))
+    Random(number).shuffle(labels)
+    return dict(zip(node_ids, labels, strict=True))

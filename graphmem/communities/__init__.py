@@ -1,0 +1,5 @@
+"""Communities: groups of entities with more facts among themselves than with others."""
+
+from graphmem.communities.detect import InProcessDetector, choose_detector, kept_keys
+
+__all__ = ["InProcessDetector", "choose_detector", "kept_keys"]

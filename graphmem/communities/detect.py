@@ -1,0 +1,90 @@
+"""Detecting communities: in the store where it can, else in this process."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+import numpy as np
+
+from graphmem.communities.graph import EntityGraph, Ints, modularity, read_graph, seeded
+from graphmem.communities.leiden import leiden
+from graphmem.communities.propagate import propagate
+from graphmem.errors import InvalidInput
+from graphmem.models import CommunityAlgorithm, Partition, Scope, propagation_tries
+from graphmem.protocols import CommunityDetector, GraphBackend
+from graphmem.settings import Settings
+
+_log = logging.getLogger(__name__)
+
+DEFAULT_CHUNK = 10_000
+
+
+class InProcessDetector(CommunityDetector):
+    """Finds communities in this process: reads the graph of a scope into arrays and works on those.
+
+    Parameters
+    ----------
+    backend
+        Where the graph is.
+    chunk
+        Rows that are read at once.
+    """
+
+    def __init__(self, backend: GraphBackend, chunk: int = DEFAULT_CHUNK) -> None:
+        self._backend = backend
+        self._chunk = chunk
+
+    def detect(
+        self, scope: Scope, algorithm: CommunityAlgorithm = "label_propagation", seed: Mapping[str, str] | None = None
+    ) -> Partition:
+        """Return the communities of a scope; see `CommunityDetector`."""
+        if algorithm not in ("label_propagation", "leiden"):
+            raise InvalidInput(f"algorithm {algorithm!r}: expected label_propagation or leiden")
+        graph = read_graph(self._backend, scope, self._chunk)
+        start = None if seed is None else seeded(graph.node_ids, seed)
+        levels = leiden(graph, start) if algorithm == "leiden" else [_propagated(graph, start)]
+        return Partition.of(graph.node_ids, levels, modularity(graph, levels[0]))
+
+
+def _propagated(graph: EntityGraph, start: Ints | None) -> Ints:
+    """Return the best labels of several tries; where there is something to begin with, there is one."""
+    if start is not None:
+        return propagate(graph, start)
+    tries = [propagate(graph, order=order) for order in range(propagation_tries(len(graph.neighbour) // 2))]
+    return max(tries, key=lambda labels: modularity(graph, labels))
+
+
+def choose_detector(backend: GraphBackend, settings: Settings) -> CommunityDetector:
+    """Return the detector of the store if it has one, else one that works in this process."""
+    if (detector := backend.community_detector) is not None:
+        return detector
+    chunk = settings.lpa_edge_chunk_size
+    if not chunk:
+        _log.warning("setting lpa_edge_chunk_size: 0 rows can't be read at once; %d are", DEFAULT_CHUNK)
+        chunk = DEFAULT_CHUNK
+    return InProcessDetector(backend, chunk)
+
+
+def kept_keys(partition: Partition, seed: Mapping[str, str]) -> dict[int, str]:
+    """Return group of the first level → key of the community of `seed` that it goes on with.
+
+    The group and the community that share the most members belong together, then the next ones; of equal shares the
+    smaller group number, then the smaller key, comes first. Each group gets at most one key and each key one group:
+    what is left of a community that was split, and what merged into another, go without.
+    """
+    if not seed or not partition.node_ids:
+        return {}
+    keys = sorted(set(seed.values()))
+    number = {key: n for n, key in enumerate(keys)}
+    old = np.array([number[seed[node]] if node in seed else -1 for node in partition.node_ids])
+    known = old >= 0
+    pairs, shared = np.unique(partition.levels[0][known] * len(keys) + old[known], return_counts=True)
+    kept: dict[int, str] = {}
+    taken: set[int] = set()
+    for pair in pairs[np.lexsort([pairs, -shared])].tolist():
+        group, key = divmod(pair, len(keys))
+        if group not in kept and key not in taken:
+            kept[group] = keys[key]
+            taken.add(key)
+    return kept
