@@ -18,7 +18,8 @@ from graphmem.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted(path for folder in ("graphmem", "backends", "cypher") for path in ROOT.glob(f"{folder}/**/*.py"))
-PLUG_INS = {"neo4j-rust-ext"}  # makes the driver faster by being there; nothing imports it
+# found by what they plug into, and imported by nobody here
+PLUG_INS = {"langchain-huggingface", "neo4j-rust-ext"}
 
 # models → protocols → services → memory → the public surface → adapters. A module imports from its own
 # layer or an earlier one; the longest prefix decides.
