@@ -11,6 +11,7 @@ The tree (the builtin that each one also is stands in brackets)::
     ├── MissingExtra (ImportError)           an optional dependency is absent: names the pip install
     ├── ExtractionFailed                     an extractor gave nothing usable for one episode
     ├── EmbeddingFailed                      an embedding model gave no usable vectors, or none in time
+    ├── IndexMismatch                        the index was built with another embedding model: names `graphmem reindex`
     └── BackendUnavailable (ConnectionError) the store can't be reached, opened or written
         ├── NotADatabase                     the file is something else, or damaged
         ├── StoreReadOnly                    the store can be read but not written
@@ -26,6 +27,7 @@ __all__ = [
     "EmbeddingFailed",
     "ExtractionFailed",
     "GraphMemError",
+    "IndexMismatch",
     "InvalidEntityName",
     "InvalidInput",
     "MissingExtra",
@@ -75,6 +77,10 @@ class ExtractionFailed(GraphMemError):
 
 class EmbeddingFailed(GraphMemError):
     """An embedding model gave no usable vectors, or none in time; the message names the model and what happened."""
+
+
+class IndexMismatch(GraphMemError):
+    """The index of a scope was built with another embedding model; `graphmem reindex` builds it anew."""
 
 
 class BackendUnavailable(GraphMemError, ConnectionError):

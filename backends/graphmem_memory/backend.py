@@ -24,6 +24,9 @@ from graphmem.models import (
     Episode,
     EpisodeQuery,
     ExpandLimits,
+    IndexEntry,
+    IndexKind,
+    IndexState,
     Membership,
     MembershipQuery,
     Mention,
@@ -35,7 +38,7 @@ from graphmem.models import (
     utc_now,
 )
 from graphmem.protocols import GraphBackend
-from graphmem_memory import matching
+from graphmem_memory import indexing, matching
 from graphmem_memory.tables import ClaimRow, Store
 from graphmem_memory.traversal import expand
 from graphmem_memory.writing import apply_changes, utc
@@ -327,6 +330,33 @@ class MemoryBackend(GraphBackend):
             if newest_first:
                 found = sorted(found, key=lambda r: r.id, reverse=True)
             return list(islice(found, limit))
+
+    # Index ------------------------------------------------------------------------------------------
+
+    def index_state(self, scope: Scope) -> IndexState:
+        """Return the model and the generation of a scope's index."""
+        with self._store.lock:
+            return indexing.state_of(self._store, scope)
+
+    def read_index(self, scope: Scope, *, after: int = 0, limit: int = 1000) -> list[IndexEntry]:
+        """Return a page of entries behind a position."""
+        with self._store.lock:
+            return indexing.read_index(self._store, scope, after, limit)
+
+    def find_index(self, scope: Scope, kind: IndexKind, keys: Sequence[str]) -> list[IndexEntry]:
+        """Return the entries with these keys, ordered by key."""
+        with self._store.lock:
+            return indexing.find_index(self._store, scope, kind, keys)
+
+    def find_unindexed(self, scope: Scope, kind: IndexKind, *, limit: int = 1000) -> list[str]:
+        """Return ids of rows without a complete entry, in ascending order."""
+        with self._store.lock:
+            return indexing.find_unindexed(self._store, scope, kind, limit)
+
+    def reset_index(self, scope: Scope) -> int:
+        """Remove all entries of a scope and its model."""
+        with self._store.all_or_nothing():
+            return indexing.reset_index(self._store, scope)
 
     # Traversal and maintenance --------------------------------------------------------------------
 

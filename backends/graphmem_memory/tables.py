@@ -17,6 +17,8 @@ from graphmem.models import (
     Edge,
     Entity,
     Episode,
+    IndexEntry,
+    IndexState,
     Membership,
     MembershipKey,
     Mention,
@@ -65,6 +67,22 @@ class ClaimRow:
     scope: Scope
     owner: str
     until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRow:
+    """An index entry with its scope."""
+
+    scope: Scope
+    entry: IndexEntry
+
+
+@dataclass(frozen=True, slots=True)
+class StateRow:
+    """The state of a scope's index."""
+
+    scope: Scope
+    state: IndexState
 
 
 K = TypeVar("K", str, tuple[str, ...], MembershipKey)
@@ -207,7 +225,21 @@ class Store:
                 "episode": lambda r: {e.episode_id for e in r.episodes},
             },
         )
+        self.index = Table[tuple[str, ...], IndexRow](
+            self._journal,
+            {
+                "key": lambda i: [(i.scope, i.entry.kind, i.entry.key)],
+                "complete": lambda i: [(i.scope, i.entry.kind)] if i.entry.complete else [],
+            },
+        )
+        self.index_states = Table[str, StateRow](self._journal, {})
+        self._position = 0
         self.claims = Table[str, ClaimRow](self._journal, {"owner": lambda c: [c.owner]})
+
+    def next_position(self) -> int:
+        """Return a number that is higher than any before."""
+        self._position += 1
+        return self._position
 
     @contextmanager
     def all_or_nothing(self) -> Generator[None, None, None]:

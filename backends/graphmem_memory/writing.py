@@ -20,6 +20,7 @@ from graphmem.models import (
     Scope,
     Support,
 )
+from graphmem_memory.indexing import put_entry
 from graphmem_memory.tables import AliasRow, MembershipRow, MentionRow, Store
 
 
@@ -48,6 +49,8 @@ def apply_changes(store: Store, scope: Scope, changes: Changes) -> None:
         _put_membership(store, scope, membership)
     for trace in changes.recalls:
         _put_recall(store, scope, trace)
+    for entry in changes.index:
+        put_entry(store, scope, entry)
 
 
 def _put_entity(store: Store, scope: Scope, entity: Entity) -> None:

@@ -34,10 +34,16 @@ from graphmem.models.found import (
     StoreStats,
     Subgraph,
 )
+from graphmem.models.index import (
+    IndexEntry,
+    IndexKind,
+    IndexState,
+)
 from graphmem.models.partition import (
     MIN_EDGE_WEIGHT,
     CommunityAlgorithm,
     Partition,
+    propagation_tries,
 )
 from graphmem.models.queries import (
     CommunityQuery,
@@ -97,6 +103,9 @@ __all__ = [
     "EpisodeSource",
     "EpisodeState",
     "ExpandLimits",
+    "IndexEntry",
+    "IndexKind",
+    "IndexState",
     "Membership",
     "MembershipKey",
     "MembershipQuery",
@@ -123,5 +132,6 @@ __all__ = [
     "is_visible",
     "new_id",
     "one_or_many",
+    "propagation_tries",
     "utc_now",
 ]

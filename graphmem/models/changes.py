@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from graphmem.models.community import Community, Membership
+from graphmem.models.index import IndexEntry
 from graphmem.models.recalls import RecallTrace
 from graphmem.models.rows import Alias, Edge, Entity, Mention
 
@@ -50,7 +51,8 @@ class Changes:
     Applied in this order: entities (inserted, or replaced by id), aliases (inserted, or pointed
     elsewhere), closings, edges (inserted, or replaced by id), supports, mentions (the first of an entity
     and an episode stays), outcomes, communities (inserted, or replaced by id; a parent may stand behind its parts),
-    memberships (inserted, or replaced by community, entity and `since`), recalls (the first of an id stays).
+    memberships (inserted, or replaced by community, entity and `since`), recalls (the first of an id stays),
+    index (inserted, or replaced by kind and key).
     """
 
     entities: tuple[Entity, ...] = ()
@@ -63,3 +65,4 @@ class Changes:
     communities: tuple[Community, ...] = ()
     memberships: tuple[Membership, ...] = ()
     recalls: tuple[RecallTrace, ...] = ()
+    index: tuple[IndexEntry, ...] = ()

@@ -27,6 +27,7 @@ from graphmem.protocols.extraction import (
     Extractor,
     Redactor,
 )
+from graphmem.protocols.index import IndexStore
 from graphmem.protocols.stores import CommunityStore, EdgeStore, EntityStore, EpisodeStore, RecallStore, Traversal
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "ExtractionRequest",
     "Extractor",
     "GraphBackend",
+    "IndexStore",
     "Maintenance",
     "RecallStore",
     "Redactor",

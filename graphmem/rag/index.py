@@ -1,0 +1,211 @@
+"""Keeps the index of a store up to date, and its copy in memory: what waits is read, what was read is scored on."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from graphmem.errors import EmbeddingFailed, IndexMismatch
+from graphmem.models import Changes, Episode, EpisodeQuery, IndexEntry, IndexKind, IndexState, Scope
+from graphmem.protocols import GraphBackend
+from graphmem.rag.corpus import Corpus, Unit
+from graphmem.rag.facts import FactIndex
+from graphmem.rag.reading import Reader, detail_of, unpacked, unpacked_pieces
+
+_PAGE = 1000
+_BATCH = 64
+_KEPT = 8  # sets of scopes whose copies stay in memory
+
+
+@dataclass(slots=True)
+class Copy:
+    """What a question is scored on, and how far it was read."""
+
+    corpus: Corpus
+    facts: FactIndex
+    states: dict[Scope, IndexState]
+    positions: dict[Scope, int]
+    lock: threading.RLock
+
+
+class RecallIndex:
+    """The index of one store.
+
+    Parameters
+    ----------
+    backend
+        The store, which holds the index.
+    reader
+        Makes its entries.
+    """
+
+    def __init__(self, backend: GraphBackend, reader: Reader) -> None:
+        self._backend = backend
+        self._reader = reader
+        self._copies: OrderedDict[tuple[Scope, ...], Copy] = OrderedDict()
+        self._lock = threading.Lock()
+        self._indexing = threading.Lock()
+
+    # Writing ----------------------------------------------------------------------------------------
+
+    def index_waiting(self, scope: Scope, *, seconds: float | None = None, limit: int | None = None) -> bool:
+        """Read what waits in a scope: episodes first, then facts; return whether nothing waits any more.
+
+        Parameters
+        ----------
+        scope
+            Whose.
+        seconds, limit
+            After so much time, or so many rows, the rest is left for the next call.
+
+        Raises
+        ------
+        EmbeddingFailed
+            If the model fails; episodes can be found by their words nevertheless.
+        """
+        self._require_model(scope)
+        deadline = None if seconds is None else time.monotonic() + seconds
+        left = limit
+        for kind in ("episode", "fact"):
+            while waiting := self._waiting(scope, kind, _BATCH if left is None else min(_BATCH, left)):
+                with self._indexing:  # one batch at a time: two threads would read the same one
+                    self._index(scope, kind, waiting)
+                left = None if left is None else left - len(waiting)
+                if left == 0 or (deadline is not None and time.monotonic() >= deadline):
+                    return False
+        return True
+
+    def _require_model(self, scope: Scope) -> None:
+        """Refuse vectors of another model; an index without vectors is built anew when a model comes."""
+        built = self._backend.index_state(scope).model
+        if built is None or built == self._reader.model:
+            return
+        if built == "":
+            self._backend.reset_index(scope)
+        elif self._reader.model:
+            raise IndexMismatch(
+                f"scope {scope}: its index was built with the embedding model {built!r}, not with "
+                f"{self._reader.model!r}; configure that one, or build the index anew: graphmem reindex"
+            )
+
+    def _waiting(self, scope: Scope, kind: IndexKind, limit: int) -> list[str]:
+        return self._backend.find_unindexed(scope, kind, limit=limit)
+
+    def _index(self, scope: Scope, kind: IndexKind, ids: Sequence[str]) -> None:
+        if kind == "fact":
+            edges = self._backend.get_edges([scope], ids)
+            entries = self._reader.facts([(i, edges[i].fact) for i in ids if i in edges])
+            self._backend.write(scope, Changes(index=tuple(entries)))
+            return
+        episodes = self._with_earlier(scope, ids)
+        try:
+            entries = self._reader.episodes(episodes)
+            names = self._reader.names_of(entries)
+            known = {entry.key for entry in self._backend.find_index(scope, "name", names)} if names else set[str]()
+            entries += self._reader.names([name for name in names if name not in known])
+        except EmbeddingFailed:
+            self._write_words_only(scope, episodes)
+            raise
+        self._backend.write(scope, Changes(index=tuple(entries)))
+
+    def _write_words_only(self, scope: Scope, episodes: Sequence[tuple[Episode, Episode | None]]) -> None:
+        known = {entry.key for entry in self._backend.find_index(scope, "episode", [e.id for e, _ in episodes])}
+        new = [pair for pair in episodes if pair[0].id not in known]
+        entries = self._reader.words_only(new)
+        self._backend.write(scope, Changes(index=tuple(replace(entry, complete=False) for entry in entries)))
+
+    def _with_earlier(self, scope: Scope, ids: Sequence[str]) -> list[tuple[Episode, Episode | None]]:
+        """Return episodes, each with the one before it in its session."""
+        found = self._backend.get_episodes([scope], ids)
+        episodes = [found[i] for i in sorted(found)]
+        last: dict[str, Episode] = {}
+        pairs: list[tuple[Episode, Episode | None]] = []
+        for episode in episodes:
+            earlier = None
+            if (session := episode.session_id) is not None:
+                earlier = last.get(session) or self._before(scope, episode)
+                last[session] = episode
+            pairs.append((episode, earlier))
+        return pairs
+
+    def _before(self, scope: Scope, episode: Episode) -> Episode | None:
+        query = EpisodeQuery(session_id=episode.session_id, before=episode.id)
+        return next(iter(self._backend.find_episodes([scope], query, limit=1, newest_first=True)), None)
+
+    # Reading ----------------------------------------------------------------------------------------
+
+    @contextmanager
+    def copy(self, scopes: Sequence[Scope]) -> Generator[Copy]:
+        """Give the copy of some scopes, as new as the store, to one thread at a time."""
+        key = tuple(scopes)
+        with self._lock:
+            copy = self._copies.pop(key, None) or self._empty()
+            self._copies[key] = copy
+            while len(self._copies) > _KEPT:
+                self._copies.popitem(last=False)
+        with copy.lock:
+            self._refresh(copy, key)
+            yield copy
+
+    def _empty(self) -> Copy:
+        dimension = self._reader.dimension
+        return Copy(Corpus(dimension), FactIndex(dimension), {}, {}, threading.RLock())
+
+    def _refresh(self, copy: Copy, scopes: Sequence[Scope]) -> None:
+        states = {scope: self._backend.index_state(scope) for scope in scopes}
+        fresh = self._news(copy, scopes)
+        removed = any(copy.states.get(scope, state).generation != state.generation for scope, state in states.items())
+        if removed or any(entry.kind == "episode" and entry.key in copy.corpus.position for _, entry in fresh):
+            emptied = self._empty()
+            copy.corpus, copy.facts, copy.positions = emptied.corpus, emptied.facts, {}
+            fresh = self._news(copy, scopes)
+        copy.states = states
+        self._take_in(copy, scopes, fresh)
+
+    def _news(self, copy: Copy, scopes: Sequence[Scope]) -> list[tuple[Scope, IndexEntry]]:
+        found: list[tuple[Scope, IndexEntry]] = []
+        for scope in scopes:
+            after = copy.positions.get(scope, 0)
+            while page := self._backend.read_index(scope, after=after, limit=_PAGE):
+                after = page[-1].position
+                found += [(scope, entry) for entry in page]
+                if len(page) < _PAGE:
+                    break
+            copy.positions[scope] = after
+        return found
+
+    def _take_in(self, copy: Copy, scopes: Sequence[Scope], fresh: Iterable[tuple[Scope, IndexEntry]]) -> None:
+        dimension = copy.corpus.dimension
+        by_kind: dict[IndexKind, dict[str, IndexEntry]] = {"episode": {}, "fact": {}, "name": {}, "entity": {}}
+        for _, entry in fresh:
+            by_kind[entry.kind][entry.key] = entry
+        if dimension:
+            copy.corpus.learn({key: unpacked(entry, dimension)[0] for key, entry in by_kind["name"].items()})
+        copy.facts.extend(list(by_kind["fact"].values()))
+        ids = sorted(by_kind["episode"])
+        episodes: dict[str, Episode] = {}
+        for start in range(0, len(ids), _PAGE):
+            episodes.update(self._backend.get_episodes(scopes, ids[start : start + _PAGE]))
+        units = [_unit(episodes[i], by_kind["episode"][i], dimension) for i in ids if i in episodes]
+        if units:
+            copy.corpus.extend(units)
+
+
+def _unit(episode: Episode, entry: IndexEntry, dimension: int) -> Unit:
+    session = None if episode.session_id is None else (episode.scope, episode.session_id)
+    at = episode.occurred_at
+    detail = detail_of(entry)
+    vectors = unpacked(entry, dimension) if dimension else None
+    return Unit(
+        episode=episode,
+        session=session,
+        date=f"{at.day} {at:%B} {at.year}" if session is not None else "",
+        names=tuple(detail.get("names", ())),
+        vectors=vectors,
+        pieces=frozenset(detail.get("pieces", ())),
+        compact=unpacked_pieces(entry),
+    )

@@ -1,0 +1,123 @@
+"""Late interaction: a question is compared with an episode piece by piece (docs/recall.md).
+
+Every content piece of a text (a WordPiece token that is no stop word and no punctuation) has a vector of its own,
+projected to 128 dimensions by a fixed random orthonormal matrix and stored as int8: about 2 KB an episode. The score is
+the mean, weighted by how rare the pieces of the question are, of the best match that each of them finds in the
+episode or, at a discount, in a neighbour in the same session.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphmem.rag.growing import Growing
+from graphmem.rag.sessions import Sessions
+from graphmem.text.words import STOP_WORDS
+
+Floats = NDArray[np.float32]
+
+DIMENSIONS = 128
+DISCOUNT = {-2: 0.7, -1: 0.85, 1: 0.75, 2: 0.6}
+"""What the best match in a neighbour at this distance counts."""
+
+
+def is_content(piece: str) -> bool:
+    """Tell whether a piece carries meaning."""
+    return piece not in STOP_WORDS and (piece.startswith("##") or piece[0].isalnum())
+
+
+def unit(vectors: Floats) -> Floats:
+    """Return vectors of length 1 along the last axis; zeros stay zeros."""
+    return vectors / (np.linalg.norm(vectors, axis=-1, keepdims=True) + 1e-9)
+
+
+@lru_cache(maxsize=4)
+def _projection(dimension: int) -> Floats:
+    """Return the matrix (dimension, 128); the same on every machine: stored pieces depend on it."""
+    noise = np.random.default_rng(0).standard_normal((dimension, dimension))
+    orthonormal, triangle = np.linalg.qr(noise)
+    return (orthonormal * np.sign(np.diag(triangle)))[:, :DIMENSIONS].astype(np.float32)
+
+
+def projected(vectors: Floats) -> Floats:
+    """Return vectors (m, dimension) as unit vectors (m, 128)."""
+    return unit(vectors @ _projection(vectors.shape[1]))
+
+
+def compact(vectors: Floats) -> NDArray[np.int8]:
+    """Return vectors (m, dimension) as they are stored: (m, 128), 127 for 1."""
+    return np.round(projected(vectors) * 127).astype(np.int8)
+
+
+class Pieces:
+    """The pieces of n episodes by position, and how many episodes have each piece.
+
+    Parameters
+    ----------
+    sessions
+        The neighbours of the episodes.
+    """
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+        self._frequency: dict[str, int] = {}
+        self._rows: Growing[np.int8] = Growing(np.int8, DIMENSIONS)
+        self._begin: Growing[np.int64] = Growing(np.int64)
+        self._count: Growing[np.int64] = Growing(np.int64)
+
+    def extend(self, episodes: Sequence[tuple[frozenset[str], NDArray[np.int8]]]) -> None:
+        """Add episodes: all their pieces, and the stored vectors of those with content, shape (m, 128)."""
+        for pieces, vectors in episodes:
+            for piece in pieces:
+                self._frequency[piece] = self._frequency.get(piece, 0) + 1
+            self._begin.extend(np.array([len(self._rows)]))
+            self._count.extend(np.array([len(vectors)]))
+            self._rows.extend(vectors)
+
+    def scores(self, pieces: Sequence[str], vectors: Floats, candidates: NDArray[np.int64]) -> Floats:
+        """Return the score of each candidate.
+
+        Parameters
+        ----------
+        pieces, vectors
+            Of the question: p texts, and their vectors (p, dimension).
+        candidates
+            Positions (c,), ascending.
+        """
+        matches, place = self._best_matches(projected(vectors), candidates)
+        reached = matches[:, place[candidates]]
+        for distance, discount in DISCOUNT.items():
+            neighbour = self._sessions.at(distance)[candidates]
+            there = neighbour >= 0
+            found = discount * matches[:, place[neighbour[there]]]
+            reached[:, there] = np.maximum(reached[:, there], found)
+        weights = np.array([self._rarity(piece) for piece in pieces], dtype=np.float32)
+        return weights @ reached / weights.sum()
+
+    def _best_matches(self, question: Floats, candidates: NDArray[np.int64]) -> tuple[Floats, NDArray[np.int64]]:
+        """Return the best cosine of each piece of the question in the candidates and their neighbours, shape
+        (p, needed + 1), and the column of each position; the last column is that of episodes without pieces.
+        """
+        around = [candidates, *(self._sessions.at(distance)[candidates] for distance in DISCOUNT)]
+        needed = np.unique(np.concatenate(around))
+        needed = needed[needed >= 0]
+        needed = needed[self._count.rows[needed] > 0]
+        counts, begins = self._count.rows[needed], self._begin.rows[needed]
+        starts = np.cumsum(counts) - counts
+        place = np.full(len(self._count), len(needed), dtype=np.int64)
+        place[needed] = np.arange(len(needed))
+        matches = np.zeros((len(question), len(needed) + 1), dtype=np.float32)
+        if len(needed):
+            rows = np.repeat(begins - starts, counts) + np.arange(counts.sum())
+            cosines = question @ self._rows.rows[rows].astype(np.float32).T / 127
+            matches[:, :-1] = np.maximum(np.maximum.reduceat(cosines, starts, axis=1), 0)
+        return matches, place
+
+    def _rarity(self, piece: str) -> float:
+        n, having = len(self._count), self._frequency.get(piece, 0)
+        return math.log(1 + (n - having + 0.5) / (having + 0.5))

@@ -1,0 +1,137 @@
+"""Lexical recall: BM25 over windowed term counts (docs/recall.md).
+
+A term of a neighbouring turn counts for an episode too, by `WINDOW`: what a turn is about is often said in the one
+before. Terms of the date count once and have no window. The window is taken when a question is asked, on the postings
+of its terms only, so adding an episode costs no more than its own terms.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphmem.rag.growing import Growing
+from graphmem.rag.sessions import Sessions
+
+Floats = NDArray[np.float32]
+
+WINDOW = {-2: 0.3, -1: 0.6, 1: 0.4, 2: 0.2}
+"""Weight of the terms of a neighbour at this distance in the same session; an episode's own count 1."""
+
+K1, B = 1.2, 0.75
+
+
+class _Postings:
+    """Episodes that have a term, with how often."""
+
+    __slots__ = ("counts", "positions")
+
+    def __init__(self) -> None:
+        self.positions = array("q")
+        self.counts = array("f")
+
+
+class Lexicon:
+    """Terms of n episodes by position.
+
+    Parameters
+    ----------
+    sessions
+        Their neighbours; holds the same n episodes when a score is asked for.
+    """
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+        self._spoken: dict[str, _Postings] = {}
+        self._dated: dict[str, _Postings] = {}
+        self._lengths: Growing[np.float32] = Growing(np.float32)
+        self._date_lengths: Growing[np.float32] = Growing(np.float32)
+        self._saturation: Floats | None = None
+
+    def extend(self, episodes: Sequence[tuple[Sequence[str], Sequence[str]]]) -> None:
+        """Add episodes, each with the terms of its text and those of its date."""
+        first = len(self._lengths)
+        for position, (spoken, dated) in enumerate(episodes, first):
+            _post(self._spoken, position, spoken)
+            _post(self._dated, position, dated)
+        self._lengths.extend(np.array([len(spoken) for spoken, _ in episodes], dtype=np.float32))
+        self._date_lengths.extend(np.array([len(dated) for _, dated in episodes], dtype=np.float32))
+        self._saturation = None
+
+    def has(self, position: int, term: str) -> bool:
+        """Tell whether an episode itself has a term."""
+        postings = self._spoken.get(term)
+        if postings is None:
+            return False
+        found = np.searchsorted(np.frombuffer(postings.positions, dtype=np.int64), position)
+        return found < len(postings.positions) and postings.positions[int(found)] == position
+
+    def with_all(self, terms: Iterable[str], until: int) -> list[int]:
+        """Return the episodes before a position that have each of some terms themselves."""
+        found: NDArray[np.int64] | None = None
+        for term in terms:
+            postings = self._spoken.get(term)
+            if postings is None:
+                return []
+            positions = np.frombuffer(postings.positions, dtype=np.int64)
+            found = positions if found is None else np.intersect1d(found, positions, assume_unique=True)
+        return [] if found is None else found[found < until].tolist()
+
+    def scores(self, terms: Iterable[str]) -> Floats:
+        """Return BM25 of each episode for the distinct terms of a question, shape (n,)."""
+        n = len(self._lengths)
+        total = np.zeros(n, dtype=np.float32)
+        saturation = self._length_term()
+        for term in dict.fromkeys(terms):
+            counts = self._windowed(term, n)
+            if counts is None:
+                continue
+            having = np.flatnonzero(counts)
+            tf = counts[having]
+            idf = math.log(1 + (n - len(having) + 0.5) / (len(having) + 0.5))
+            total[having] += idf * tf * (K1 + 1) / (tf + saturation[having])
+        return total
+
+    def _windowed(self, term: str, n: int) -> Floats | None:
+        spoken, dated = self._spoken.get(term), self._dated.get(term)
+        if spoken is None and dated is None:
+            return None
+        counts = np.zeros(n, dtype=np.float32)
+        if spoken is not None:
+            positions = np.frombuffer(spoken.positions, dtype=np.int64)
+            own = np.frombuffer(spoken.counts, dtype=np.float32)
+            counts[positions] += own
+            for distance, weight in WINDOW.items():
+                gains = self._sessions.at(-distance)[positions]  # those that have this one at the distance
+                inside = gains >= 0
+                counts[gains[inside]] += weight * own[inside]
+        if dated is not None:
+            positions = np.frombuffer(dated.positions, dtype=np.int64)
+            counts[positions] += np.frombuffer(dated.counts, dtype=np.float32)
+        return counts
+
+    def _length_term(self) -> Floats:
+        """Return ``k1 × (1 − b + b × length / mean length)`` of each episode, lengths windowed like the counts."""
+        if self._saturation is None:
+            own = self._lengths.rows
+            lengths = own + self._date_lengths.rows
+            for distance, weight in WINDOW.items():
+                neighbour = self._sessions.at(distance)
+                lengths += np.where(neighbour >= 0, weight * own[neighbour], 0)
+            mean = float(lengths.mean()) if len(lengths) else 1.0
+            self._saturation = (K1 * (1 - B + B * lengths / max(mean, 1e-9))).astype(np.float32)
+        return self._saturation
+
+
+def _post(table: dict[str, _Postings], position: int, terms: Sequence[str]) -> None:
+    for term, count in Counter(terms).items():
+        postings = table.get(term)
+        if postings is None:
+            postings = table[term] = _Postings()
+        postings.positions.append(position)
+        postings.counts.append(count)

@@ -1,0 +1,180 @@
+"""Names of episodes, and which of them a question names (docs/recall.md).
+
+This is a mention index of its own, wider than the entities of the graph: what spaCy takes for a name, noun chunks,
+titles, and titles found in other texts.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphmem.rag.growing import Growing
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+
+SAME = 0.8
+"""Cosine from which two names are taken for one."""
+
+LONGEST = 6
+"""Words of a name that is looked for in a text."""
+
+_COMMON = frozenset(
+    "the a an in it he she they this that is was are were who what when where which how why year years one two first "
+    "new may will us no not i you we his her its their".split()
+)
+_NO_LETTERS = re.compile(r"[^\w ]|_")
+_BRACKETS = re.compile(r" ?\(.*?\)")
+_WORD_INSIDE = re.compile(r"(?<=[a-z,;] )[^\W\d_]\w*")
+
+
+def plain(text: str) -> str:
+    """Return a text as names are compared: lower case, letters and digits, single spaces."""
+    return " ".join(_NO_LETTERS.sub(" ", text.lower()).split())
+
+
+def bare_title(title: str) -> str:
+    """Return a title as a name: without what stands in brackets."""
+    return plain(_BRACKETS.sub("", title)) or plain(title)
+
+
+def is_telling(name: str) -> bool:
+    """Tell whether a name is worth looking for in a text."""
+    return len(name) > 2 and name not in _COMMON
+
+
+def names_in(text: str, known: Iterable[str] | dict[str, int]) -> list[str]:
+    """Return the known names in a text: the longest match first from left to right, no overlaps, each once."""
+    words, found, begin = plain(text).split(), dict[str, None](), 0
+    while begin < len(words):
+        for length in range(min(LONGEST, len(words) - begin), 0, -1):
+            run = " ".join(words[begin : begin + length])
+            if run in known:
+                found[run] = None
+                begin += length
+                break
+        else:
+            begin += 1
+    return list(found)
+
+
+class Names:
+    """The names of n episodes by position, which of them are alike, and how this memory writes words."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.known: dict[str, int] = {}
+        """Telling names, to be looked for in questions → their numbers."""
+        self.titled: defaultdict[str, list[int]] = defaultdict(list)
+        """Name → episodes of which it is the title."""
+        self._number: dict[str, int] = {}
+        self._vectors: Growing[np.float32] | None = None
+        self._alike: list[dict[int, float]] = []
+        self._by_word: defaultdict[str, list[int]] = defaultdict(list)
+        self._episodes: list[list[int]] = []
+        self._names: list[list[int]] = []
+        self._upper: Counter[str] = Counter()
+        self._lower: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def missing(self, names: Iterable[str]) -> list[str]:
+        """Return the names that aren't known yet, each once."""
+        return [name for name in dict.fromkeys(names) if name not in self._number]
+
+    def learn(self, names: Sequence[str], vectors: Floats | None) -> None:
+        """Add names that are missing, with their vectors (unit length) where there is a model; finds those alike."""
+        for row, name in enumerate(names):
+            number = self._number[name] = len(self.texts)
+            self.texts.append(name)
+            self._episodes.append([])
+            self._alike.append({})
+            if is_telling(name):
+                self.known[name] = number
+            if vectors is not None:
+                self._compare(number, name, vectors[row])
+
+    def _compare(self, number: int, name: str, vector: Floats) -> None:
+        """Compare a new name with those that share a word with it: names of cosine 0.8 nearly always do."""
+        if self._vectors is None:
+            self._vectors = Growing(np.float32, len(vector))
+        self._vectors.extend(vector[None])
+        words = sorted({word[:_STEM] for word in name.split()}, key=lambda w: len(self._by_word[w]))
+        others = dict[int, None]()
+        for word in words:
+            others.update(dict.fromkeys(self._by_word[word][-_COMPARED:]))
+            self._by_word[word].append(number)
+        if not others:
+            return
+        near = np.fromiter(others, dtype=np.int64)
+        cosines = self._vectors.rows[near] @ vector
+        for other, cosine in zip(near[cosines >= SAME].tolist(), cosines[cosines >= SAME].tolist(), strict=True):
+            self._alike[number][other] = self._alike[other][number] = cosine
+
+    def extend(self, episodes: Sequence[tuple[Sequence[str], str, str]]) -> None:
+        """Add episodes: the names in them (known by now), the title as a name ("" for none), and the text."""
+        for names, title, text in episodes:
+            position = len(self._names)
+            self._names.append([])
+            for name in names:
+                self.attach(position, name)
+            if title:
+                self.titled[title].append(position)
+            for found in _WORD_INSIDE.finditer(text):
+                word = found[0]
+                (self._upper if word[0].isupper() else self._lower)[word.lower()] += 1
+
+    def attach(self, position: int, name: str) -> None:
+        """Note that an episode has a name."""
+        number = self._number[name]
+        if number not in self._names[position]:
+            self._names[position].append(number)
+            self._episodes[number].append(position)
+
+    def is_proper(self, word: str) -> bool:
+        """Tell whether this memory mostly writes a word with a capital, inside of sentences."""
+        return self._upper[word] > self._lower[word]
+
+    def of_episode(self, position: int) -> Ints:
+        """Return the numbers of the names in an episode."""
+        return np.array(self._names[position], dtype=np.int64)
+
+    def episodes(self, number: int) -> list[int]:
+        """Return the episodes that have a name."""
+        return self._episodes[number]
+
+    def alike(self, number: int) -> dict[int, float]:
+        """Return the names that are taken for the same, with the cosine."""
+        return self._alike[number]
+
+    def vector(self, number: int) -> Floats | None:
+        """Return the vector of a name; None where there is no model."""
+        return None if self._vectors is None else self._vectors.rows[number]
+
+    def degree(self, number: int) -> float:
+        """Return the sum of the weights of a name's edges, to episodes and to names alike."""
+        return len(self._episodes[number]) + sum(self._alike[number].values())
+
+    def reach(self, number: int) -> dict[int, float]:
+        """Return the episodes that have a name or one alike → weight, at most 1."""
+        reached = dict.fromkeys(self._episodes[number], 1.0)
+        for other, cosine in self._alike[number].items():
+            for position in self._episodes[other]:
+                reached[position] = min(1.0, reached.get(position, 0.0) + cosine)
+        return reached
+
+    def rarity(self, number: int) -> float:
+        """Return how rare a name is, in (0, 1]: ``log(1 + n / reach) / log(1 + n)``."""
+        n = len(self._names)
+        return math.log(1 + n / max(1, len(self.reach(number)))) / math.log(1 + n)
+
+
+_STEM = 5
+_COMPARED = 2000

@@ -1,0 +1,77 @@
+"""Names and sentences of a text, for recall: by spaCy where it is installed, else by capitals and full stops."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from graphmem.rag.names import plain
+from graphmem.text.english import english_pipeline, parsing, spacy_available
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc
+
+_NUMBERS = frozenset({"CARDINAL", "ORDINAL", "PERCENT", "QUANTITY"})
+_LONGEST_NAME = 100
+_LONGEST_TEXT = 100_000  # characters; spaCy refuses a million
+_SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?]+[\"')\]]*|\n|$)")
+_CAPITALS = re.compile(r"(?<=[\w,;:] )[A-Z][\w'’-]*(?: (?:of |the |de |von )?[A-Z][\w'’-]*)*|[A-Z][\w'’-]*(?: [A-Z][\w'’-]*)+")
+
+
+@dataclass(frozen=True, slots=True)
+class Phrases:
+    """What stands in a text: its names in the form they are compared in, and where its sentences are."""
+
+    names: tuple[str, ...]
+    sentences: tuple[tuple[int, int], ...]
+
+
+class PhraseFinder(Protocol):
+    """Finds names and sentences."""
+
+    def find(self, texts: Sequence[str]) -> list[Phrases]:
+        """Return those of each text."""
+        ...
+
+
+class PlainPhrases:
+    """Runs of capitalised words, and what ends with a full stop."""
+
+    def find(self, texts: Sequence[str]) -> list[Phrases]:
+        """Return names and sentences of each text."""
+        return [
+            Phrases(
+                _distinct(found[0] for found in _CAPITALS.finditer(text)),
+                tuple(found.span() for found in _SENTENCE.finditer(text) if found[0].strip()),
+            )
+            for text in texts
+        ]
+
+
+class SpacyPhrases:
+    """Named entities but numbers, noun chunks without stop words, sentences by the parser."""
+
+    def find(self, texts: Sequence[str]) -> list[Phrases]:
+        """Return names and sentences of each text."""
+        with parsing:
+            docs = list(english_pipeline().pipe([text[:_LONGEST_TEXT] for text in texts], batch_size=64))
+        return [_of_doc(doc) for doc in docs]
+
+
+def phrase_finder() -> PhraseFinder:
+    """Return the best one that is installed."""
+    return SpacyPhrases() if spacy_available() else PlainPhrases()
+
+
+def _of_doc(doc: Doc) -> Phrases:
+    entities = [entity.text for entity in doc.ents if entity.label_ not in _NUMBERS]
+    chunks = [" ".join(token.text for token in chunk if not token.is_stop) for chunk in doc.noun_chunks]
+    sentences = tuple((sentence.start_char, sentence.end_char) for sentence in doc.sents if sentence.text.strip())
+    return Phrases(_distinct([*entities, *chunks]), sentences)
+
+
+def _distinct(names: Iterable[str]) -> tuple[str, ...]:
+    found = dict.fromkeys(plain(name) for name in names)
+    return tuple(sorted(name for name in found if name and len(name) <= _LONGEST_NAME))

