@@ -10,7 +10,7 @@ influence.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -39,40 +39,42 @@ def search_entities(
     now: datetime,
 ) -> list[EntityHit]:
     """Find entities by alias and by words; see `graphmem.protocols.EntityStore.search_entities`."""
-    aliases = _by_phrase(database, scopes, phrases)
+    asked = question_words(words) if limit > 0 else []
+    rows = _candidates(database, scopes, asked, list(dict.fromkeys(phrases)), limit)
+    aliases = _longest(row for row in rows if len(row) == 2)
     found = dict.fromkeys(list(aliases)[:limit])
-    found.update(dict.fromkeys(_by_words(database, scopes, question_words(words), limit)))
+    found.update(dict.fromkeys(_ranked([row for row in rows if len(row) > 2])[:limit]))
     if not found:
         return []
     rows = database.read("hits", scopes, ids=list(found), scopes=keys_of(scopes), now=now)
     return [EntityHit(entity_of(row[2]), aliases.get(row[2][0]), degree=row[0], edge_types=row[1]) for row in rows]
 
 
-def _by_phrase(database: Database, scopes: Sequence[Scope], phrases: Sequence[str]) -> dict[str, str]:
-    """Return entity id → its longest alias among the phrases; longest alias first, then by entity id."""
-    if not phrases:
-        return {}
-    aliases: dict[str, str] = {}
-    distinct = list(dict.fromkeys(phrases))
-    for entity_id, phrase in database.read("entities_by_phrase", scopes, scopes=keys_of(scopes), phrases=distinct):
-        aliases.setdefault(entity_id, phrase)
-    return aliases
-
-
-def _by_words(database: Database, scopes: Sequence[Scope], words: Sequence[str], limit: int) -> list[str]:
-    """Return the ids of the best entities by words."""
-    if not words or limit < 1:
+def _candidates(
+    database: Database, scopes: Sequence[Scope], words: Sequence[str], phrases: Sequence[str], limit: int
+) -> list[Row]:
+    """Return [entity id, phrase] for each alias, and [entity id, words of the name, of the summary, weights]."""
+    if not words and not phrases:
         return []
-    marks = [scope_mark(key) for key in keys_of(scopes)]
-    rows = database.read(
-        "entities_by_words",
+    keys = keys_of(scopes)
+    return database.read(
+        "candidates",
         scopes,
-        words=list(_expressions(words, marks)),
+        scopes=keys,
+        phrases=phrases,
+        words=list(_expressions(words, [scope_mark(key) for key in keys])),
         per_word=_PER_WORD,
         collection=_COLLECTION,
         limit=max(_SCORED, 2 * limit),
     )
-    return _ranked(rows)[:limit]
+
+
+def _longest(rows: Iterable[Row]) -> dict[str, str]:
+    """Return entity id → its longest alias among the phrases; longest alias first, then by entity id."""
+    aliases: dict[str, str] = {}
+    for entity_id, phrase in sorted(rows, key=lambda row: (-len(row[1]), row[0], row[1])):
+        aliases.setdefault(entity_id, phrase)
+    return aliases
 
 
 def _expressions(words: Sequence[str], marks: Sequence[str]) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,12 @@
-// Candidates for words: each word weighs by how few entities it matches, and a match in the name counts double.
+// Entities of which a phrase is an alias, and those that words find (a match in the name counts double).
+UNWIND $q.scopes AS scope
+UNWIND $q.phrases AS phrase
+MATCH (a:Graphmem {scope: scope, alias: phrase})
+WHERE a.entity_type IS NOT NULL
+MATCH (e:Graphmem {id: a.entity_id})
+WHERE e.archived_at IS NULL
+RETURN [e.id, phrase] AS row
+UNION ALL
 UNWIND $q.words AS word
 CALL (word) {
     CALL db.index.fulltext.queryNodes('graphmem_words', word.expression, {limit: $q.per_word}) YIELD node

@@ -1,0 +1,94 @@
+"""How often the store asks its server: what a question costs on a network is mostly that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from itertools import pairwise
+from threading import get_ident
+from typing import Any
+
+import neo4j
+import pytest
+
+from graphmem import GraphMemory
+from graphmem.models import Changes, Scope
+from graphmem_neo4j import Neo4jBackend
+
+from .support import SCOPE, edge, emptied, entity, of
+
+
+class RoundTrips:
+    """Counts what this thread sends and waits for: statements, and begins of transactions."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._thread = get_ident()
+
+    def add(self) -> None:
+        """Count one, unless it is made behind the caller's back."""
+        if get_ident() == self._thread:
+            self.count += 1
+
+    def during(self, work: Callable[[], object]) -> int:
+        """Return how many there were while `work` ran."""
+        before = self.count
+        work()
+        return self.count - before
+
+
+@pytest.fixture
+def round_trips(monkeypatch: pytest.MonkeyPatch) -> RoundTrips:
+    counted = RoundTrips()
+
+    def count(kind: type[Any], name: str) -> None:
+        original = getattr(kind, name)
+
+        def counting(self: Any, *values: Any, **named: Any) -> Any:
+            counted.add()
+            return original(self, *values, **named)
+
+        monkeypatch.setattr(kind, name, counting)
+
+    count(neo4j.Session, "run")
+    count(neo4j.Session, "execute_write")
+    count(neo4j.Session, "execute_read")
+    count(neo4j.ManagedTransaction, "run")
+    return counted
+
+
+@pytest.fixture
+def store(neo4j_url: str) -> Generator[Neo4jBackend, None, None]:
+    store = emptied(neo4j_url)
+    yield store
+    store.close()
+
+
+def test_expand_asks_once_a_hop_and_once_for_its_seeds(store: Neo4jBackend, round_trips: RoundTrips) -> None:
+    people = [entity(f"person {number}") for number in range(5)]
+    store.write(SCOPE, of(*people))
+    store.write(SCOPE, Changes(edges=tuple(edge(a, b) for a, b in pairwise(people))))
+
+    def walk() -> None:
+        assert len(store.expand([SCOPE], [people[0].id], hops=3).node_ids) == 4
+
+    assert round_trips.during(walk) == 3 + 1
+
+
+def test_recall_asks_at_most_six_times(neo4j_url: str, store: Neo4jBackend, round_trips: RoundTrips) -> None:
+    with GraphMemory.open(neo4j_url, scope=Scope("round trips"), extractor="none") as memory:
+        babbage = "Charles Babbage"
+        memory.add_facts([("Ada Lovelace", "works with", babbage), (babbage, "designed", "Difference Engine")])
+
+        def recall() -> None:
+            assert len(memory.recall("Whom did Ada Lovelace work with?").facts) == 2
+
+        assert round_trips.during(recall) <= 6
+
+
+def test_passage_is_stored_in_seven(neo4j_url: str, store: Neo4jBackend, round_trips: RoundTrips) -> None:
+    """Begin and commit, episode, names, known facts, what a write looks at, and the write."""
+    with GraphMemory.open(neo4j_url, scope=Scope("round trips"), extractor="none") as memory:
+        memory.add_facts([("Ada", "works with", "Charles")])
+
+        # the commit is the one that isn't counted
+        assert round_trips.during(lambda: memory.add_facts([("Ada", "met", "Charles")])) <= 7 - 1
