@@ -18,7 +18,13 @@ __all__ = ["empty_neo4j_url", "neo4j_url", "start_neo4j"]
 
 ROOT = Path(__file__).parents[1]
 SOAK = os.environ.get("GRAPHMEM_SOAK") == "1"
-TEST_VARIABLES = {"GRAPHMEM_DATA", "GRAPHMEM_REQUIRE_NEO4J", "GRAPHMEM_SOAK"}
+TEST_VARIABLES = {
+    "GRAPHMEM_DATA",
+    "GRAPHMEM_REQUIRE_NEO4J",
+    "GRAPHMEM_SCREENSHOTS",
+    "GRAPHMEM_SOAK",
+    "GRAPHMEM_TEST_CHROMIUM",
+}
 
 # The machines that run this are slow and busy: an example that takes long is no failure. `make test` tries the same
 # examples each time, so that a red run can be repeated; `make soak` tries new ones.

@@ -6,7 +6,7 @@ WITH ['works_at', 'lives_in', 'born_in', 'manages', 'married_to', 'has_status', 
 MATCH (s:Entity) WHERE s.scope = $scope AND s.id > ''
 MATCH (s)-[r:SEMANTIC|TEMPORAL|CAUSAL|ENTITY]->(t:Graphmem)
 WHERE r.relation IN single + ['conflicts_with']
-    AND (r.valid_to IS NULL OR (r.valid_to > datetime() AND r.valid_to > r.valid_from))
+    AND r.valid_from <= datetime() AND (r.valid_to IS NULL OR r.valid_to > datetime())
 WITH s, r.relation AS relation, collect(DISTINCT t) AS targets, collect(r) AS facts
 WHERE size(targets) > 1 OR relation = 'conflicts_with'
 RETURN s, facts, targets LIMIT 50

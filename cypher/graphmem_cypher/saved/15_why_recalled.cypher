@@ -1,9 +1,12 @@
 // 15 Why was this recalled
-// The last traced recall whose question holds some words: where it started, what it reached, what it found. A picture.
+// The last traced recall whose question holds some words: where it started, the facts that it came upon, with the
+// entities at which it found them, and the episodes. A picture; score, hop and rank are properties of its arrows.
 // :param scope => 'default'
 // :param query => ''
 MATCH (q:Recall) WHERE q.scope = $scope AND q.id > '' AND toLower(q.query) CONTAINS toLower($query)
-WITH q ORDER BY q.id DESC LIMIT 1
+WITH q ORDER BY q.scope DESC, q.id DESC LIMIT 1
 OPTIONAL MATCH (q)-[a:ACTIVATED]->(e:Graphmem)
+OPTIONAL MATCH (e)-[r:SEMANTIC|TEMPORAL|CAUSAL|ENTITY|CO_OCCURRENCE]-(other:Graphmem)
+WHERE r.graphmem_id = a.fact_id
 OPTIONAL MATCH (q)-[f:FOUND]->(p:Graphmem)
-RETURN q, a, e, f, p
+RETURN q, a, e, r, other, f, p
