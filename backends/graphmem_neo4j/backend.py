@@ -11,6 +11,8 @@ from graphmem.models import (
     Alias,
     AsOf,
     Changes,
+    Community,
+    CommunityQuery,
     Edge,
     EdgeQuery,
     EdgeType,
@@ -20,14 +22,18 @@ from graphmem.models import (
     Episode,
     EpisodeQuery,
     ExpandLimits,
+    Membership,
+    MembershipQuery,
     Mention,
+    RecallQuery,
+    RecallTrace,
     Scope,
     StoreStats,
     Subgraph,
     utc_now,
 )
 from graphmem.protocols import GraphBackend
-from graphmem_neo4j import counts, doctor, edges, entities, search, traversal
+from graphmem_neo4j import communities, counts, doctor, edges, entities, recalls, search, traversal
 from graphmem_neo4j import episodes as queue
 from graphmem_neo4j.browser import Neo4jBrowser
 from graphmem_neo4j.connection import Database
@@ -151,6 +157,33 @@ class Neo4jBackend(GraphBackend):
     ) -> list[Mention]:
         """Return mentions, ordered by (episode, entity) id."""
         return queue.find_mentions(self._database, scopes, entity_ids=entity_ids, episode_ids=episode_ids, limit=limit)
+
+    # Communities and recalls ----------------------------------------------------------------------
+
+    def find_communities(
+        self, scopes: Sequence[Scope], query: CommunityQuery, *, after: str = "", limit: int = 1000
+    ) -> list[Community]:
+        """Return a page of the communities that match, in ascending order of id."""
+        return communities.find_communities(self._database, scopes, query, after, limit)
+
+    def find_memberships(
+        self, scopes: Sequence[Scope], query: MembershipQuery, *, after: Membership | None = None, limit: int = 1000
+    ) -> list[Membership]:
+        """Return a page of the memberships that match, in ascending order of their keys."""
+        return communities.find_memberships(self._database, scopes, query, after, limit)
+
+    def find_recalls(
+        self,
+        scopes: Sequence[Scope],
+        query: RecallQuery,
+        *,
+        after: str = "",
+        limit: int = 100,
+        newest_first: bool = False,
+    ) -> list[RecallTrace]:
+        """Return a page of the traces that match."""
+        _no_cursor_backwards(after, newest_first=newest_first)
+        return recalls.find_recalls(self._database, scopes, query, after=after, limit=limit, newest_first=newest_first)
 
     # Traversal and maintenance --------------------------------------------------------------------
 

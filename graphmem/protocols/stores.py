@@ -181,12 +181,14 @@ class EpisodeStore(Protocol):
 class CommunityStore(Protocol):
     """Communities and their members, in all their states."""
 
+    @abstractmethod
     def find_communities(
         self, scopes: Sequence[Scope], query: CommunityQuery, *, after: str = "", limit: int = 1000
     ) -> list[Community]:
         """Return a page of the communities that match, in ascending order of id."""
         ...
 
+    @abstractmethod
     def find_memberships(
         self, scopes: Sequence[Scope], query: MembershipQuery, *, after: Membership | None = None, limit: int = 1000
     ) -> list[Membership]:
@@ -200,6 +202,7 @@ class CommunityStore(Protocol):
 class RecallStore(Protocol):
     """What recalls left to be asked about later."""
 
+    @abstractmethod
     def find_recalls(
         self,
         scopes: Sequence[Scope],

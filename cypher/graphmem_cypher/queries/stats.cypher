@@ -26,3 +26,9 @@ RETURN ['edges', 'ENTITY', count(*), count(CASE WHEN r.valid_to IS NULL AND r.ex
 UNION ALL
 MATCH (:Graphmem)-[r:CO_OCCURRENCE]->(:Graphmem) WHERE r.scope = $q.scope AND r.graphmem_id > ''
 RETURN ['edges', 'CO_OCCURRENCE', count(*), count(CASE WHEN r.valid_to IS NULL AND r.expired_at IS NULL THEN 1 END)] AS row
+UNION ALL
+MATCH (c:Community) WHERE c.scope = $q.scope AND c.id > '' AND c:Graphmem
+RETURN ['communities', null, count(*), count(c.ended_at)] AS row
+UNION ALL
+MATCH (t:Recall) WHERE t.scope = $q.scope AND t.id > '' AND t:Graphmem
+RETURN ['recalls', null, count(*), 0] AS row

@@ -1,0 +1,9 @@
+// What communities and recall traces name: what kind of row it is, and of which scope.
+UNWIND $q.nodes AS id
+MATCH (n:Graphmem {id: id})
+RETURN [CASE WHEN n:Entity THEN 'entity' WHEN n:Episode THEN 'episode' WHEN n:Community THEN 'community'
+    WHEN n:Recall THEN 'recall' END, n.id, n.scope, null] AS row
+UNION ALL
+UNWIND $q.edges AS id
+/* include find_edge */
+RETURN ['edge', r.graphmem_id, r.scope, r.fact] AS row

@@ -1,0 +1,7 @@
+// Let entities come into communities, or leave them.
+UNWIND $q.rows AS row
+MATCH (e:Graphmem {id: row.entity})
+MATCH (c:Graphmem {id: row.community})
+MERGE (e)-[m:IN_COMMUNITY {since: datetime(row.since)}]->(c)
+SET m.until = datetime(row.until)
+RETURN count(m) AS row

@@ -1,0 +1,5 @@
+// A page of named recall traces.
+UNWIND $q.ids AS id
+MATCH (t:Graphmem {id: id})
+WHERE t:Recall AND t.scope IN $q.scopes AND /* include recall_filters */
+/* include recall_page */

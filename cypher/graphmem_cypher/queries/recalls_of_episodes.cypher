@@ -1,0 +1,6 @@
+// A page of the recall traces that came upon some episodes.
+UNWIND $q.episodes AS id
+MATCH (n:Graphmem {id: id})
+MATCH (t:Graphmem)-[:FOUND]->(n)
+WHERE t:Recall AND t.scope IN $q.scopes AND /* include recall_filters */
+/* include recall_page */
