@@ -36,12 +36,12 @@ class ScoreParts(Model):
     Attributes
     ----------
     seed
-        Score of the seed, in [0, 1]; 1 where `reach` contains it (spreading, ppr).
+        Score of the seed, in [0, 1]; 1 where `reach` contains it (spreading).
     proximity
-        1 / (1 + hop); 1 where `reach` contains it (spreading, ppr).
+        1 / (1 + hop); 1 where `reach` contains it (spreading).
     reach
-        How strongly the strategy reached the fact: the activation of its end (spreading), the rank of its ends
-        over the highest (ppr), 1 / (1 + cost of the path) (astar), 1 (bfs).
+        How strongly the strategy reached the fact: the activation of its end (spreading), the root of the rank
+        of its ends over the highest (ppr), 1 / (1 + cost of the path) (astar), 1 (bfs).
     confidence
         Effective confidence: ``min(1, confidence × (1 + 0.2 × ln(1 + retrieval_count)))`` (A-MEM).
     edge_type

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from graphmem.errors import InvalidInput
 from graphmem.models import Subgraph
-from graphmem.recall.bfs import nearer_end, reach
+from graphmem.recall import bfs
 from graphmem.recall.score import effective_confidence
 from graphmem.recall.walk import Floats, Walk
 
@@ -104,7 +104,9 @@ def walk(
     mentions: Sequence[tuple[str, str]],
     vectors: Floats | None = None,
 ) -> Walk:
-    """Score each fact by the rank of its ends, the highest being 1.
+    """Score each fact by its nearest seed and the rank of its ends: ``seed score × 1 / (1 + hop) × √(rank / highest)``.
+
+    The rank alone, without the distance, puts what is spoken of often before the answer that stands beside the seed.
 
     Parameters
     ----------
@@ -118,10 +120,10 @@ def walk(
         float array (n, d): unit vectors of the entities, all 0 where there is none; None: no near-synonyms.
     """
     rank = entity_ranks(graph, seed_scores, mentions, vectors)
-    reached = reach(graph, seed_scores)
-    near = nearer_end(graph, reached, seed_scores)
-    fact = (rank[graph.source] + rank[graph.target]) / 2.0
-    return Walk(reached, near, {"reach": fact / max(fact.max(initial=0.0), np.finfo(np.float64).tiny)})
+    nearest = bfs.walk(graph, seed_scores)
+    fact = rank[graph.source] + rank[graph.target]
+    relative = fact / max(fact.max(initial=0.0), np.finfo(np.float64).tiny)
+    return Walk(nearest.reached, nearest.near, {**nearest.parts, "reach": np.sqrt(relative)})
 
 
 def entity_ranks(

@@ -106,8 +106,8 @@ PLANS: dict[Kind, Strategy] = {"episodic": "ppr", "graph": "ppr", "keyword": "bf
 """The strategy that serves each kind of question.
 
 A part of a name or a piece of code wants what stands right beside it: nearest first. The others want what their
-names have to do with each other: the walk over facts and episodes, which found more of the evidence than the other
-strategies on conversations and no less on multi-hop questions.
+names have to do with each other: the walk over facts and episodes, which found more of the evidence on conversations
+and on multi-hop questions (docs/strategies.md).
 """
 
 
