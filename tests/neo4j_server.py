@@ -2,7 +2,7 @@
 
 A test run has one server, and each test empties it of graphmem's rows before it begins; the schema stays, so that no
 store that is still open is hurt. A test that kills, freezes or sets up a server has one of its own (`start_neo4j`).
-`python -m tests.neo4j_server` gets the image ready before a test run, so that no test's time limit pays for it;
+`python -m tests.neo4j_server` gets the images ready before a test run, so that no test's time limit pays for it;
 `python -m tests.neo4j_server COMMAND ...` executes a command with a server in GRAPHMEM_TEST_NEO4J_URL.
 """
 
@@ -27,11 +27,12 @@ if TYPE_CHECKING:
     from testcontainers.community.neo4j import Neo4jContainer
 
 OFFICIAL = "neo4j:5.26-community"
+PYTHON = "python:3.11-slim"
 PASSWORD = "graphmem-tests"  # of a server on a loopback port, gone with the test run
 LABEL = "graphmem.tests.process"
 BOLT, HTTP = 7687, 7474
 START_SECONDS = 300.0
-LOCAL = Path(__file__).parents[1] / "docker" / "neo4j-local" / "build.sh"
+DOCKER = Path(__file__).parents[1] / "docker"
 # Read before the tests' own setup forgets the settings of whoever runs them.
 RUNNING = os.environ.get("GRAPHMEM_TEST_NEO4J_URL")
 
@@ -76,11 +77,18 @@ def docker_client(seconds: float = 60.0) -> Any:
     return client
 
 
-def find_image() -> str:
+def find_image(official: str = OFFICIAL, local: str = "neo4j-local") -> str:
     """
-    Return the name of an image of Neo4j with GDS that is on this machine now.
+    Return the name of an image that is on this machine now, by default of Neo4j with GDS.
 
     What is here already is taken first, so that no run after the first asks a registry for anything.
+
+    Parameters
+    ----------
+    official
+        Name in the registry.
+    local
+        Folder of the script that builds one where there is no registry.
 
     Raises
     ------
@@ -90,22 +98,28 @@ def find_image() -> str:
     from docker.errors import DockerException, ImageNotFound
 
     client = docker_client()
-    local = subprocess.run(["sh", str(LOCAL), "--tag"], check=True, capture_output=True, text=True).stdout.strip()
-    for name in (OFFICIAL, local):
+    build = ["sh", str(DOCKER / local / "build.sh")]
+    tag = subprocess.run([*build, "--tag"], check=True, capture_output=True, text=True).stdout.strip()
+    for name in (official, tag):
         with suppress(ImageNotFound):
             client.images.get(name)
             return name
     # Asking for the digest tells in seconds whether pulling, which may take minutes, can work at all.
     with suppress(DockerException, OSError):
-        docker_client(seconds=15).images.get_registry_data(OFFICIAL)
+        docker_client(seconds=15).images.get_registry_data(official)
         client.api.timeout = None
-        client.images.pull(OFFICIAL)
-        return OFFICIAL
-    print(f"{OFFICIAL} can't be pulled here: building {local}", file=sys.stderr)
-    built = subprocess.run(["sh", str(LOCAL)], stdout=subprocess.PIPE, text=True)
+        client.images.pull(official)
+        return official
+    print(f"{official} can't be pulled here: building {tag}", file=sys.stderr)
+    built = subprocess.run(build, stdout=subprocess.PIPE, text=True)
     if built.returncode != 0:
-        raise NoServer(f"{OFFICIAL} can't be pulled here and docker/neo4j-local/build.sh failed: its words are above")
+        raise NoServer(f"{official} can't be pulled here and docker/{local}/build.sh failed: its words are above")
     return built.stdout.strip()
+
+
+def find_python_image() -> str:
+    """Return the name of a plain image with Python 3.11; raise `NoServer` where there is none."""
+    return find_image(PYTHON, "python-local")
 
 
 def free_port() -> int:
@@ -132,20 +146,9 @@ class Neo4jServer:
         Variables of the container, on top of those that are needed: `NEO4J_server_memory_heap_max__size` and the like.
     gds
         Whether the Graph Data Science library is loaded.
-    files
-        Path in the container → content of files that are there before the server starts.
-    data_of
-        A server that was killed, whose data this one is to have.
     """
 
-    def __init__(
-        self,
-        settings: Mapping[str, str] | None = None,
-        *,
-        gds: bool = True,
-        files: Mapping[str, bytes] | None = None,
-        data_of: Neo4jServer | None = None,
-    ) -> None:
+    def __init__(self, settings: Mapping[str, str] | None = None, *, gds: bool = True) -> None:
         os.environ.update({name: value for name, value in TESTCONTAINERS.items() if name not in os.environ})
         from testcontainers.community.neo4j import Neo4jContainer
 
@@ -154,20 +157,12 @@ class Neo4jServer:
         ports: dict[str, Any] = container.ports
         ports[str(BOLT)] = ("127.0.0.1", self.bolt_port)  # with_bind_ports would listen on every address
         ports[str(HTTP)] = ("127.0.0.1", self.http_port)
-        shared = [data_of.container_id] if data_of is not None else []
-        container.with_kwargs(labels={LABEL: str(os.getpid())}, volumes_from=shared)
-        for path, content in (files or {}).items():
-            container.with_copy_into_container(content, path)
+        container.with_kwargs(labels={LABEL: str(os.getpid())})
         if gds:
             container.with_env("NEO4J_PLUGINS", '["graph-data-science"]')
         container.with_envs(**MEMORY)
         container.with_envs(**dict(settings or {}))
         self._container: Neo4jContainer = container
-
-    @property
-    def container_id(self) -> str:
-        """What Docker calls the container."""
-        return str(self._container.get_wrapped_container().id)
 
     @property
     def url(self) -> str:
@@ -214,10 +209,10 @@ class Neo4jServer:
         """Return what the server has printed."""
         return self._container.get_wrapped_container().logs().decode(errors="replace")
 
-    def remove(self, *, keep_data: bool = False) -> None:
-        """Remove the container and, unless another one has it too, its data."""
+    def remove(self) -> None:
+        """Remove the container and its data."""
         with suppress(Exception):
-            self._container.stop(force=True, delete_volume=not keep_data)
+            self._container.stop(force=True, delete_volume=True)
 
 
 def wait_until_ready(url: str, seconds: float = START_SECONDS) -> None:
@@ -344,6 +339,8 @@ def main(command: list[str]) -> int:
         return subprocess.run(command).returncode if command else 0
     try:
         print(f"Neo4j for the tests: {find_image()}", flush=True)
+        if not command:
+            print(f"Python in a container for the tests: {find_python_image()}", flush=True)
     except NoServer as error:
         print(f"Neo4j's tests can't be run. {error}", file=sys.stderr)
         return 1

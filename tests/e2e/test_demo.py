@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.neo4j_server import PASSWORD
+
 GRAPHMEM = str(shutil.which("graphmem", path=Path(sys.executable).parent))
 needs_spacy = pytest.mark.skipif(importlib.util.find_spec("spacy") is None, reason="needs graphmem[spacy]")
 
@@ -68,3 +70,16 @@ def test_a_kept_demo_is_a_store_to_look_around_in_and_is_not_filled_twice(tmp_pa
     assert "nothing was taken in twice" in again.stdout
     assert facts.returncode == 0
     assert "Orchard Energy" in facts.stdout
+
+
+@needs_spacy
+def test_the_demo_runs_in_a_database_and_leaves_its_facts_there(tmp_path: Path, empty_neo4j_url: str) -> None:
+    ran = run(tmp_path, "demo", "--store", empty_neo4j_url)
+    facts = run(tmp_path, "facts", "Mara", "--store", empty_neo4j_url, "--scope", "demo")
+
+    assert ran.returncode == 0, ran.stderr
+    assert "Mara started at Orchard Energy on 16 February 2026." in ran.stdout
+    assert "2025-07-01  until 2026-02-16  Brightwater Labs" in ran.stdout
+    assert PASSWORD not in ran.stdout + ran.stderr
+    assert "Orchard Energy" in facts.stdout
+    assert list(tmp_path.iterdir()) == []
