@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from graphmem.memory import GraphMemory, Receipt
     from graphmem.models import AsOf, EdgeType, Entity, Episode, Scope
     from graphmem.ontology import Ontology
-    from graphmem.results import Check, Diff, Fact, LoadReport, RecallResult, Stats
+    from graphmem.results import Check, Diff, Fact, LoadReport, RecallResult, Stats, Trace
     from graphmem.settings import Settings
 
 _HOME = {
@@ -57,7 +57,7 @@ _HOME = {
     "graphmem.memory": ("GraphMemory", "Receipt"),
     "graphmem.models": ("AsOf", "EdgeType", "Entity", "Episode", "Scope"),
     "graphmem.ontology": ("Ontology",),
-    "graphmem.results": ("Check", "Diff", "Fact", "LoadReport", "RecallResult", "Stats"),
+    "graphmem.results": ("Check", "Diff", "Fact", "LoadReport", "RecallResult", "Stats", "Trace"),
     "graphmem.settings": ("Settings",),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
@@ -93,6 +93,7 @@ __all__ = [
     "Stats",
     "StoreFull",
     "StoreReadOnly",
+    "Trace",
     "Triple",
     "Turn",
     "UnknownBackend",

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
-from collections import deque
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Self
 
 from graphmem.background import BackgroundJob
-from graphmem.errors import BackendUnavailable, StoreReadOnly
+from graphmem.embed import Embedder, Embeddings
+from graphmem.errors import BackendUnavailable, EmbeddingFailed, StoreReadOnly
 from graphmem.ingest.gate import looks_like_injection
 from graphmem.ingest.load import Loader
 from graphmem.ingest.queue import ExtractionQueue
-from graphmem.models import Scope, utc_now
+from graphmem.models import EpisodeQuery, Scope
 from graphmem.ontology import Ontology
-from graphmem.parts import choose_extractor, choose_ontology, contradiction_check, store_options
+from graphmem.parts import choose_embedder, choose_extractor, choose_ontology, contradiction_check, store_options
 from graphmem.protocols import Extractor, GraphBackend, Redactor
+from graphmem.rag.phrases import phrase_finder
+from graphmem.rag.reading import Reader
+from graphmem.rag.service import GraphRAGService
+from graphmem.recall.recorder import RecallRecorder
 from graphmem.registry import open_backend
-from graphmem.results import Check
+from graphmem.results import Check, QueueError, Stats
 from graphmem.settings import Settings
 from graphmem.text.redact import PatternRedactor
 
@@ -28,8 +32,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_UNCOUNTED = 10_000  # recalls whose counts may wait to be written
-_COUNTED_TOGETHER = 0.2  # seconds that a count waits for others, so that they share a transaction
+_ERRORS_SEARCHED, _ERRORS_SHOWN = 100, 10  # episodes in `stats`
+_INDEXED_AT_ONCE = 256  # rows between two looks at what else is to do
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0  # seconds between looks at an empty queue
 
 
@@ -45,9 +49,11 @@ class Engine:
         extractor: Extractor | None,
         *,
         redactor: Redactor | None,
+        embedder: Embedder | None,
         background: bool,
     ) -> None:
         self.backend = backend
+        self.rag = GraphRAGService(backend, Reader(embedder, phrase_finder()))
         self.settings = settings
         self.ontology = ontology
         self._extractor = extractor
@@ -63,10 +69,10 @@ class Engine:
             extract_batch=self.extract_batch,
         )
         self._extraction = BackgroundJob("graphmem-extract", self._extract) if queue and background else None
-        self._counting = BackgroundJob("graphmem-count", self._count)
-        self._uncounted: deque[tuple[tuple[Scope, ...], list[str]]] = deque(maxlen=_UNCOUNTED)
+        self._indexing = BackgroundJob("graphmem-index", self._index) if background else None
+        self._unindexed: dict[Scope, None] = {}
+        self.recorder = RecallRecorder(backend)
         self._pause = _FIRST_PAUSE
-        self._count_at = 0.0
         self._closed = False
         self._close_lock = threading.Lock()
 
@@ -79,6 +85,7 @@ class Engine:
         extractor: Extractor | str | None,
         llm: BaseChatModel | str | None,
         redactor: Redactor | None,
+        embeddings: Embeddings | str | None,
         background: bool,
     ) -> Self:
         """Open the store and choose the parts; with `background`, go on with what waits in the queue."""
@@ -88,6 +95,7 @@ class Engine:
         if chosen is None or isinstance(chosen, str):
             chosen = choose_extractor(chosen or settings.extractor, llm, ontology, settings)
         contradictions = contradiction_check(llm, settings)
+        embedder = choose_embedder(embeddings, settings)
         if redactor is None and settings.redact:
             redactor = PatternRedactor()
         backend = open_backend(url, offered=store_options(settings))
@@ -95,8 +103,18 @@ class Engine:
             queue = None
             if chosen is not None:
                 queue = ExtractionQueue(backend, chosen, ontology, settings, contradictions, redactor)
-            engine = cls(backend, settings, ontology, queue, chosen, redactor=redactor, background=background)
-            engine.wake()
+            engine = cls(
+                backend,
+                settings,
+                ontology,
+                queue,
+                chosen,
+                redactor=redactor,
+                embedder=embedder,
+                background=background,
+            )
+            if background:
+                engine.wake(*backend.scopes())
         except BaseException:
             backend.close()
             raise
@@ -107,10 +125,37 @@ class Engine:
         """Whether there is an extractor."""
         return self._queue is not None
 
-    def wake(self) -> None:
-        """Let the background extraction look at the queue."""
+    def wake(self, *scopes: Scope) -> None:
+        """Let the background work look at the queue, and at what isn't indexed in these scopes."""
         if self._extraction is not None:
             self._extraction.wake()
+        if self._indexing is not None and scopes:
+            self._unindexed.update(dict.fromkeys(scopes))
+            self._indexing.wake()
+
+    def _index(self) -> float | None:
+        scope = next(iter(self._unindexed), None)
+        if scope is None:
+            return None
+        self._unindexed.pop(scope, None)  # before the work: what is stored meanwhile wakes it again
+        try:
+            done = self.rag.index.index_waiting(scope, limit=_INDEXED_AT_ONCE)
+        except StoreReadOnly:
+            return 0.0  # whoever may write to it will index
+        except BaseException:
+            self._unindexed[scope] = None
+            raise
+        if not done:
+            self._unindexed[scope] = None
+        return 0.0
+
+    def index(self, scope: Scope) -> None:
+        """Index all that waits in a scope; a model that fails is logged, and tried again later."""
+        try:
+            while not self.rag.index.index_waiting(scope, limit=_INDEXED_AT_ONCE):
+                pass
+        except EmbeddingFailed as error:
+            _log.warning("scope %s is found by words only: %s", scope, error)
 
     def _extract(self) -> float | None:
         assert self._queue is not None
@@ -120,45 +165,31 @@ class Engine:
             return None  # whoever may write to it will extract
         if done.claimed:
             self._pause = _FIRST_PAUSE
+            self.wake(*done.scopes)
             return 0.0
         # retries, and what other processes leave, turn up without a wake
         self._pause = min(self._pause * 2, _LONGEST_PAUSE)
         return self._pause
 
-    def count_retrievals(self, scopes: tuple[Scope, ...], edge_ids: list[str]) -> None:
-        """Count returned facts, behind the caller's back; those of a moment are written together."""
-        if edge_ids:
-            if not self._uncounted:
-                self._count_at = time.monotonic() + _COUNTED_TOGETHER
-            self._uncounted.append((scopes, edge_ids))
-            self._counting.wake()
-
-    def _count(self) -> float | None:
-        if self._uncounted and (early := self._count_at - time.monotonic()) > 0:
-            return early
-        self._write_counts()
-        return None
-
-    def _write_counts(self) -> None:
-        batch = [self._uncounted.popleft() for _ in range(len(self._uncounted))]
-
-        def write() -> None:
-            for scopes, edge_ids in batch:
-                self.backend.record_retrievals(scopes, edge_ids, utc_now())
-
-        try:
-            if batch:
-                self.backend.atomic(write)
-        except StoreReadOnly:
-            _log.debug("retrievals are not counted: the store is read-only")
-        except BaseException:
-            self._uncounted.extendleft(reversed(batch))
-            raise
-
     def background_errors(self) -> Sequence[str]:
         """Return the errors of background work that still goes on failing."""
-        jobs = [job for job in (self._extraction, self._counting) if job is not None]
+        jobs = [job for job in (self._extraction, self._indexing, self.recorder) if job is not None]
         return [f"{type(job.error).__name__}: {job.error}" for job in jobs if job.error is not None]
+
+    def stats(self, scope: Scope) -> Stats:
+        """Count what a scope holds, and tell what its queue could not extract."""
+        troubled = [
+            episode
+            for state in ("failed", "pending")
+            for episode in self.backend.find_episodes([scope], EpisodeQuery(state=state), limit=_ERRORS_SEARCHED)
+            if episode.error is not None
+        ]
+        errors = [
+            QueueError(episode_id=e.id, error=e.error or "", attempts=e.attempts, retry_at=e.retry_at)
+            for e in troubled[:_ERRORS_SHOWN]
+        ]
+        counts = asdict(self.backend.stats(scope))
+        return Stats(scope=scope.key, **counts, errors=tuple(errors), background=tuple(self.background_errors()))
 
     def doctor(self, scope: Scope) -> list[Check]:
         """Examine the store, the extractor and the queue of a scope."""
@@ -175,20 +206,22 @@ class Engine:
         return checks
 
     def close(self) -> None:
-        """Let running work end, write what was counted, give back claims, and release the store."""
+        """Let running work end, write what recalls left, give back claims, and release the store."""
         with self._close_lock:
             if self._closed:
                 return
             self._closed = True
         if self._extraction is not None:
             self._extraction.stop(timeout=self.settings.extraction_timeout * 2)
-        self._counting.stop()
+        if self._indexing is not None:
+            self._indexing.stop(timeout=self.settings.embedding_timeout * 2)
+        self.recorder.stop()
         try:
-            self._write_counts()
+            self.recorder.write()
             if self._queue is not None:
                 self._queue.close()
         except StoreReadOnly:
-            pass  # then there is nothing to count or to give back
+            pass  # then there is nothing to give back
         except BackendUnavailable as error:
             _log.warning("closing: %s", error)
         finally:

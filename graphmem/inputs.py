@@ -10,6 +10,7 @@ from pydantic import Field
 
 from graphmem.errors import InvalidInput
 from graphmem.models import (
+    AsOf,
     Confidence,
     Episode,
     EpisodeSource,
@@ -24,6 +25,8 @@ from graphmem.models import (
 
 INJECTION_FLAG = "has_injection_flags"
 """Field of an input, and metadata of its episode, by which a caller says not to trust the text."""
+
+_MAX_LIMIT = 2**31 - 2
 
 
 class _Item(Model):
@@ -178,8 +181,29 @@ def to_time(value: datetime | str) -> datetime:
     InvalidInput
         If it is naive or no time.
     """
-    from graphmem.models import AsOf
-
     if isinstance(value, str) and len(value) == 10:
         value = f"{value}T00:00:00Z"
     return AsOf(valid=value).valid
+
+
+def to_scope(scope: Scope | str) -> Scope:
+    """Read a scope from itself or its key."""
+    return scope if isinstance(scope, Scope) else Scope.from_key(scope)
+
+
+def to_as_of(moment: AsOf | datetime | str | None) -> AsOf | None:
+    """Read a moment from itself, or from the time at which facts held."""
+    return moment if moment is None or isinstance(moment, AsOf) else AsOf(valid=to_time(moment))
+
+
+def to_limit(limit: int) -> int:
+    """Check how many rows are asked for.
+
+    Raises
+    ------
+    InvalidInput
+        If no store could count so far.
+    """
+    if not 0 <= limit <= _MAX_LIMIT:
+        raise InvalidInput(f"limit: expected a number in [0, {_MAX_LIMIT}], got {limit}")
+    return limit

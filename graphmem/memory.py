@@ -9,18 +9,33 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
 
+from graphmem.embed import Embeddings
 from graphmem.engine import Engine
-from graphmem.errors import InvalidInput
+from graphmem.errors import InvalidInput, NotFound
 from graphmem.ingest.load import OnProgress
-from graphmem.inputs import ItemLike, TripleLike, to_item, to_time
-from graphmem.models import AsOf, EdgeQuery, EdgeType, Entity, EntityQuery, Episode, EpisodeQuery, Scope, utc_now
+from graphmem.inputs import ItemLike, TripleLike, to_as_of, to_item, to_limit, to_scope, to_time
+from graphmem.models import (
+    AsOf,
+    EdgeQuery,
+    EdgeType,
+    Entity,
+    EntityQuery,
+    Episode,
+    EpisodeQuery,
+    RecallQuery,
+    Scope,
+    utc_now,
+)
 from graphmem.models import one_or_many as _one_or_many
 from graphmem.protocols import Explorer, Extractor, Redactor
 from graphmem.rag.context import estimate_tokens, render_context
+from graphmem.rag.found import SearchResults
+from graphmem.rag.service import SearchOptions
 from graphmem.recall.history import diff, history
 from graphmem.recall.options import RecallOptions
 from graphmem.recall.recall import find_seeds, recall, to_facts
-from graphmem.results import Check, Diff, Fact, LoadReport, QueueError, RecallResult, Stats, StrategyChoice
+from graphmem.recall.trace import Observer, explain
+from graphmem.results import Check, Diff, Fact, LoadReport, RecallResult, Stats, StrategyChoice, Trace
 from graphmem.settings import Settings
 from graphmem.text.normalise import canonical
 
@@ -31,9 +46,6 @@ if TYPE_CHECKING:
 
 Time = datetime | str
 Scopes = Scope | Iterable[Scope]
-
-_ERRORS_SEARCHED, _ERRORS_SHOWN = 100, 10
-_MAX_LIMIT = 2**31 - 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +92,7 @@ class GraphMemory:
         extractor: Extractor | str | None = None,
         llm: BaseChatModel | str | None = None,
         redactor: Redactor | None = None,
+        embeddings: Embeddings | str | None = None,
         settings: Settings | None = None,
         background: bool = True,
         **overrides: Any,
@@ -99,6 +112,8 @@ class GraphMemory:
             A LangChain chat model, or ``provider:model``, for extraction and the contradiction check.
         redactor
             Takes personal data out of facts and summaries; by default only if the setting `redact` is on.
+        embeddings
+            A LangChain `Embeddings`, or the word for one (see the setting `embeddings`).
         settings
             Ready-made settings; otherwise they are read from ``GRAPHMEM_…`` variables and ``graphmem.toml``.
         background
@@ -115,13 +130,19 @@ class GraphMemory:
         """
         settings = settings or Settings.load(**overrides)
         engine = Engine.open(
-            url or settings.store, settings, extractor=extractor, llm=llm, redactor=redactor, background=background
+            url or settings.store,
+            settings,
+            extractor=extractor,
+            llm=llm,
+            redactor=redactor,
+            embeddings=embeddings,
+            background=background,
         )
-        return cls(engine, _to_scope(scope if scope is not None else settings.scope))
+        return cls(engine, to_scope(scope if scope is not None else settings.scope))
 
     def in_scope(self, scope: Scope | str) -> Self:
         """Return the memory of another scope in the same store; closing either closes both."""
-        return type(self)(self._engine, _to_scope(scope))
+        return type(self)(self._engine, to_scope(scope))
 
     def close(self) -> None:
         """Let running work end and release the store; what waits in the queue stays there for the next start."""
@@ -157,7 +178,7 @@ class GraphMemory:
         """
         episode = self._engine.loader.to_episode(self.scope, to_item(turn, **fields))
         [(episode_id, created)] = self._engine.backend.add_episodes(self.scope, [episode])
-        self._engine.wake()
+        self._engine.wake(self.scope)
         return Receipt(episode_id, created, self)
 
     def ingest(
@@ -177,7 +198,9 @@ class GraphMemory:
         on_progress
             Called with a `Progress` after each batch.
         """
-        return self._engine.loader.ingest(self.scope, items, skip_invalid=skip_invalid, on_progress=on_progress)
+        report = self._engine.loader.ingest(self.scope, items, skip_invalid=skip_invalid, on_progress=on_progress)
+        self._engine.index(self.scope)
+        return report
 
     def add_facts(
         self,
@@ -198,17 +221,19 @@ class GraphMemory:
         skip_invalid, on_progress
             As in `ingest`. A batch (setting `batch_size`) is one transaction.
         """
-        return self._engine.loader.add_facts(
+        report = self._engine.loader.add_facts(
             self.scope,
             triples,
             occurred_at=None if occurred_at is None else to_time(occurred_at),
             skip_invalid=skip_invalid,
             on_progress=on_progress,
         )
+        self._engine.wake(self.scope)
+        return report
 
     def backfill(self, limit: int | None = None, *, on_progress: OnProgress | None = None) -> LoadReport:
         """Extract what is stored but waiting, at most `limit` episodes of this scope."""
-        limit = None if limit is None else _to_limit(limit)
+        limit = None if limit is None else to_limit(limit)
         return self._engine.loader.extract_waiting(self.scope, limit, on_progress)
 
     def flush(self, timeout: float | None = None, *, episode_id: str | None = None) -> int:
@@ -250,6 +275,7 @@ class GraphMemory:
         max_hops: int | None = None,
         temporal_decay_rate: float | None = None,
         strategy: StrategyChoice | None = None,
+        trace: bool = False,
         scopes: Scopes | None = None,
     ) -> RecallResult:
         """Return facts for a question, best first, each with its seed, path, hop and the parts of its score.
@@ -270,8 +296,10 @@ class GraphMemory:
             In [0, 10]; above 0, newer facts gain.
         strategy
             How the graph is walked: bfs (nearest first), spreading, ppr, astar, or auto: by the kind of question.
+        trace
+            Whether to keep a trace of it, which `why` tells later; written behind your back.
         scopes
-            Scopes to read instead of the memory's own.
+            Scopes to read instead of the memory's own. A trace belongs to one scope: with several, `trace` is refused.
         """
         options = RecallOptions.of(
             self._engine.settings,
@@ -280,12 +308,106 @@ class GraphMemory:
             max_hops=max_hops,
             temporal_decay_rate=temporal_decay_rate,
             edge_types=tuple(self._engine.ontology.require_edge_type(kind) for kind in edge_types),
-            as_of=_to_as_of(as_of),
+            as_of=to_as_of(as_of),
         )
         where = self._scopes(scopes)
-        result = recall(self._engine.backend, where, query, options, self._engine.ontology, utc_now())
-        self._engine.count_retrievals(where, [fact.id for fact in result.facts])
-        return result
+        scope, *others = where
+        if trace and others:
+            raise InvalidInput(f"trace: a traced recall reads one scope, got {len(where)}")
+        now, observer = utc_now(), Observer() if trace else None
+        result = recall(self._engine.backend, where, query, options, self._engine.ontology, now, observer=observer)
+        self._engine.recorder.count(where, [fact.id for fact in result.facts])
+        if observer is None:
+            return result
+        kept = observer.trace(scope, result, now)
+        self._engine.recorder.keep(kept)
+        return result.changed(trace_id=kept.id)
+
+    def why(self, trace_id: str, *, scopes: Scopes | None = None) -> Trace:
+        """Tell why a recall returned what it did: its seeds, and each fact that it came upon with score and hop.
+
+        Parameters
+        ----------
+        trace_id
+            `RecallResult.trace_id` of a recall with ``trace=True``, of this process or another.
+        scopes
+            As in `recall`.
+
+        Raises
+        ------
+        NotFound
+            If there is no such trace in the scopes.
+        """
+        found = self._traces(self._scopes(scopes), RecallQuery(ids=(trace_id,)), 1)
+        if not found:
+            raise NotFound(f"recall trace {trace_id} is not in scope {self.scope}")
+        return found[0]
+
+    def recalls(
+        self,
+        name: str | None = None,
+        *,
+        fact_id: str | None = None,
+        limit: int = 20,
+        scopes: Scopes | None = None,
+    ) -> list[Trace]:
+        """Return traces of recalls, newest first.
+
+        Parameters
+        ----------
+        name
+            Only those that started from this entity, or found a fact at it; one of its names.
+        fact_id
+            Only those that came upon this fact, returned or not.
+        limit
+            Traces at most.
+        scopes
+            As in `recall`.
+        """
+        where = self._scopes(scopes)
+        query = RecallQuery(
+            entity_ids=None if name is None else self._ids(where, name),
+            edge_ids=None if fact_id is None else (fact_id,),
+        )
+        return self._traces(where, query, to_limit(limit))
+
+    def search(
+        self,
+        query: str,
+        *,
+        k: int | None = None,
+        as_of: AsOf | Time | None = None,
+        graph: bool = True,
+        scopes: Scopes | None = None,
+    ) -> SearchResults:
+        """Return the episodes that answer a question, best first, each with the reasons why.
+
+        Parameters
+        ----------
+        query
+            A question in plain words; at most 512 characters of it are read.
+        k
+            Episodes at most.
+        as_of
+            Only what had occurred and was recorded by then.
+        graph
+            Whether names that the question doesn't mention lead further.
+        scopes
+            As in `recall`.
+
+        Raises
+        ------
+        IndexMismatch
+            If the memory was indexed with another embedding model.
+        """
+        settings = self._engine.settings
+        options = SearchOptions(
+            k=to_limit(settings.search_limit if k is None else k),
+            as_of=to_as_of(as_of),
+            graph=graph,
+            wait=settings.index_wait,
+        )
+        return self._engine.rag.search(self._scopes(scopes), query, options)
 
     def context(
         self,
@@ -340,7 +462,7 @@ class GraphMemory:
         """
         where = self._scopes(scopes)
         types = None if entity_type is None else (entity_type,)
-        moment, limit = _to_as_of(as_of), _to_limit(limit)
+        moment, limit = to_as_of(as_of), to_limit(limit)
         if query is None:
             found = EntityQuery(entity_types=types, as_of=moment)
             return self._engine.backend.find_entities(where, found, limit=limit)
@@ -365,7 +487,7 @@ class GraphMemory:
     ) -> tuple[Fact, ...]:
         """Return the facts that an entity takes part in, newest first; `name` is one of its names."""
         where = self._scopes(scopes)
-        moment, limit = _to_as_of(as_of), _to_limit(limit)
+        moment, limit = to_as_of(as_of), to_limit(limit)
         ids = self._ids(where, name)
         if not ids:
             return ()
@@ -401,7 +523,7 @@ class GraphMemory:
             As in `recall`.
         """
         where = self._scopes(scopes)
-        moment, limit = _to_as_of(as_of), _to_limit(limit)
+        moment, limit = to_as_of(as_of), to_limit(limit)
         ids = self._ids(where, source)
         if not ids:
             return ()
@@ -417,7 +539,7 @@ class GraphMemory:
 
     def diff(self, start: Time, end: Time, *, limit: int = 1000, scopes: Scopes | None = None) -> Diff:
         """Return what became true, what ended and what was learned after `start` and until `end`."""
-        return diff(self._engine.backend, self._scopes(scopes), to_time(start), to_time(end), limit=_to_limit(limit))
+        return diff(self._engine.backend, self._scopes(scopes), to_time(start), to_time(end), limit=to_limit(limit))
 
     def episodes(self, ids: Sequence[str], *, scopes: Scopes | None = None) -> list[Episode]:
         """Return the episodes with these ids, in this order: where facts come from."""
@@ -428,34 +550,7 @@ class GraphMemory:
 
     def stats(self) -> Stats:
         """Count what the scope holds, and tell what its queue could not extract."""
-        counts = self._engine.backend.stats(self.scope)
-        backend = self._engine.backend
-        troubled = [
-            episode
-            for state in ("failed", "pending")
-            for episode in backend.find_episodes([self.scope], EpisodeQuery(state=state), limit=_ERRORS_SEARCHED)
-            if episode.error is not None
-        ]
-        errors = [
-            QueueError(episode_id=e.id, error=e.error or "", attempts=e.attempts, retry_at=e.retry_at)
-            for e in troubled[:_ERRORS_SHOWN]
-        ]
-        return Stats(
-            scope=self.scope.key,
-            entities=counts.entities,
-            archived_entities=counts.archived_entities,
-            aliases=counts.aliases,
-            edges=counts.edges,
-            active_edges=counts.active_edges,
-            episodes=counts.episodes,
-            pending_episodes=counts.pending_episodes,
-            failed_episodes=counts.failed_episodes,
-            mentions=counts.mentions,
-            edges_by_type=dict(counts.edges_by_type),
-            entities_by_type=dict(counts.entities_by_type),
-            errors=tuple(errors),
-            background=tuple(self._engine.background_errors()),
-        )
+        return self._engine.stats(self.scope)
 
     def scopes(self) -> list[Scope]:
         """Return the scopes of the store that hold anything."""
@@ -492,6 +587,18 @@ class GraphMemory:
         """`recall` for async code."""
         return await asyncio.to_thread(self.recall, query, **options)
 
+    async def awhy(self, trace_id: str, **options: Any) -> Trace:
+        """`why` for async code."""
+        return await asyncio.to_thread(self.why, trace_id, **options)
+
+    async def arecalls(self, name: str | None = None, **options: Any) -> list[Trace]:
+        """`recalls` for async code."""
+        return await asyncio.to_thread(self.recalls, name, **options)
+
+    async def asearch(self, query: str, **options: Any) -> SearchResults:
+        """`search` for async code."""
+        return await asyncio.to_thread(self.search, query, **options)
+
     async def acontext(self, query: str, **options: Any) -> str:
         """`context` for async code."""
         return await asyncio.to_thread(self.context, query, **options)
@@ -515,21 +622,12 @@ class GraphMemory:
     def _scopes(self, scopes: Scopes | None) -> tuple[Scope, ...]:
         return (self.scope,) if scopes is None else _one_or_many(scopes)
 
+    def _traces(self, scopes: Sequence[Scope], query: RecallQuery, limit: int) -> list[Trace]:
+        self._engine.recorder.write()  # what was just recalled can be asked about at once
+        found = self._engine.backend.find_recalls(scopes, query, limit=limit, newest_first=True)
+        return explain(self._engine.backend, scopes, found)
+
     def _ids(self, scopes: Sequence[Scope], name: str) -> tuple[str, ...]:
         key = canonical(name)
         found = (e.id for s in scopes for _, e in self._engine.backend.resolve_names(s, [key]))
         return tuple(dict.fromkeys(found))
-
-
-def _to_scope(scope: Scope | str) -> Scope:
-    return scope if isinstance(scope, Scope) else Scope.from_key(scope)
-
-
-def _to_as_of(moment: AsOf | Time | None) -> AsOf | None:
-    return moment if moment is None or isinstance(moment, AsOf) else AsOf(valid=to_time(moment))
-
-
-def _to_limit(limit: int) -> int:
-    if not 0 <= limit <= _MAX_LIMIT:
-        raise InvalidInput(f"limit: expected a number in [0, {_MAX_LIMIT}], got {limit}")
-    return limit

@@ -1,10 +1,11 @@
-"""Chooses the parts of a memory from its settings: store, extractor, ontology, contradiction check."""
+"""Chooses the parts of a memory from its settings: store, extractor, embedding model, ontology, contradiction check."""
 
 from __future__ import annotations
 
 import logging
 from typing import TYPE_CHECKING
 
+from graphmem.embed import Embedder, Embeddings, choose_embeddings
 from graphmem.errors import InvalidInput
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import Extractor
@@ -84,6 +85,12 @@ def choose_extractor(
     if kind == "llm":
         raise InvalidInput("extractor 'llm': no model is configured; name one, for example llm:openai:gpt-5-mini")
     raise InvalidInput(f"extractor {choice!r}: expected auto, spacy, none, recorded:FILE or llm:PROVIDER:MODEL")
+
+
+def choose_embedder(choice: Embeddings | str | None, settings: Settings) -> Embedder | None:
+    """Return the embedding model that an argument or the setting names, made safe to build on; None for none."""
+    model = choose_embeddings(choice or settings.embeddings, download=settings.embeddings_download)
+    return None if model is None else Embedder(model, timeout=settings.embedding_timeout)
 
 
 def _spacy_installed() -> bool:

@@ -105,12 +105,69 @@ class RecallResult(Model):
     as_of: AsOf | None = None
     strategy: Strategy = "bfs"
     timed_out: bool = False
+    trace_id: str | None = Field(default=None, description="id of its trace, if one was asked for")
 
     def __iter__(self) -> Iterator[Fact]:  # type: ignore[override]
         return iter(self.facts)
 
     def __len__(self) -> int:
         return len(self.facts)
+
+
+class TraceSeed(Model):
+    """An entity from which a traced recall started, with its score."""
+
+    entity_id: str
+    name: str
+    entity_type: str
+    score: float
+
+
+class TraceFact(Model):
+    """A fact that a traced recall came upon.
+
+    Attributes
+    ----------
+    fact
+        As it is in the store now; it may have ended since.
+    found_at
+        Name of the end at which it was found: the one farther from the seed.
+    score, hop
+        As in the result.
+    channel
+        The part of the recall that found it.
+    rank
+        Its place in the result, from 1; None where it was considered but not returned.
+    """
+
+    fact: Fact
+    found_at: str
+    score: float
+    hop: int
+    channel: str
+    rank: int | None = None
+
+
+class TraceEpisode(Model):
+    """An episode that a traced recall came upon; fields as in `TraceFact`."""
+
+    episode_id: str
+    score: float
+    channel: str
+    rank: int | None = None
+
+
+class Trace(Model):
+    """Why a recall returned what it did; returned facts stand first, by rank, then the others, the best first."""
+
+    id: str
+    query: str
+    strategy: str
+    asked_at: UTCDateTime
+    as_of: AsOf | None = None
+    seeds: tuple[TraceSeed, ...] = ()
+    facts: tuple[TraceFact, ...] = ()
+    episodes: tuple[TraceEpisode, ...] = ()
 
 
 class Diff(Model):
@@ -158,6 +215,9 @@ class Stats(Model):
     pending_episodes: int
     failed_episodes: int
     mentions: int
+    communities: int
+    ended_communities: int
+    recalls: int
     edges_by_type: dict[str, int]
     entities_by_type: dict[str, int]
     errors: tuple[QueueError, ...] = ()

@@ -62,6 +62,14 @@ class Settings(BaseSettings):
     claim_seconds: Seconds = Field(120.0, description="how long a worker holds the episodes that it took")
     batch_size: Count = Field(1000, description="triples or episodes in one transaction of a bulk load")
 
+    embeddings: str = Field("auto", description="auto, none, minilm, minilm:FOLDER or PROVIDER:MODEL (LangChain)")
+    embeddings_download: bool = Field(False, description="let the built-in model be fetched from the hub, once")
+    embedding_timeout: Seconds = Field(10.0, description="seconds that the model may take for a batch or a question")
+    search_limit: Count = Field(10, description="episodes that a search returns")
+    index_wait: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = Field(
+        2.0, description="seconds that a search may spend on what was stored but not indexed yet"
+    )
+
     recall_limit: Count = Field(10, description="facts that a recall returns")
     recall_strategy: StrategyChoice = Field(
         "bfs", description="how a recall walks the graph: bfs, spreading, ppr, astar, or auto by the kind of question"

@@ -348,10 +348,10 @@ class MemoryBackend(GraphBackend):
         with self._store.lock:
             return indexing.find_index(self._store, scope, kind, keys)
 
-    def find_unindexed(self, scope: Scope, kind: IndexKind, *, limit: int = 1000) -> list[str]:
+    def find_unindexed(self, scope: Scope, kind: IndexKind, *, after: str = "", limit: int = 1000) -> list[str]:
         """Return ids of rows without a complete entry, in ascending order."""
         with self._store.lock:
-            return indexing.find_unindexed(self._store, scope, kind, limit)
+            return indexing.find_unindexed(self._store, scope, kind, after, limit)
 
     def reset_index(self, scope: Scope) -> int:
         """Remove all entries of a scope and its model."""

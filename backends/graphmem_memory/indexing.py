@@ -65,22 +65,19 @@ def find_index(store: Store, scope: Scope, kind: IndexKind, keys: Sequence[str])
     return sorted((row.entry for row in rows), key=lambda entry: entry.key)
 
 
-def find_unindexed(store: Store, scope: Scope, kind: IndexKind, limit: int) -> list[str]:
+def find_unindexed(store: Store, scope: Scope, kind: IndexKind, after: str, limit: int) -> list[str]:
     """Return ids of rows without a complete entry, in ascending order."""
-    done = store.index.keys_of("complete", [(scope, kind)])
-    if kind == "episode" and len(done) == store.episodes.count(scope):
-        return []
-    indexed = {row.entry.key for row in store.index.read([scope], done)}
-    return list(islice((i for i in _ids(store, scope, kind) if i not in indexed), limit))
+    indexed = {row.entry.key for row in store.index.read([scope]) if row.entry.kind == kind and row.entry.complete}
+    return list(islice((i for i in _ids(store, scope, kind, after) if i not in indexed), limit))
 
 
-def _ids(store: Store, scope: Scope, kind: IndexKind) -> Iterator[str]:
+def _ids(store: Store, scope: Scope, kind: IndexKind, after: str) -> Iterator[str]:
     if kind == "episode":
-        yield from (row.id for row in store.episodes.read([scope]))
+        yield from (row.id for row in store.episodes.read([scope], after=after))
     elif kind == "fact":
-        yield from (row.id for row in store.edges.read([scope]) if row.is_active)
+        yield from (row.id for row in store.edges.read([scope], after=after) if row.is_active)
     elif kind == "entity":
-        yield from (row.id for row in store.entities.read([scope]) if row.archived_at is None)
+        yield from (row.id for row in store.entities.read([scope], after=after) if row.archived_at is None)
 
 
 def reset_index(store: Store, scope: Scope) -> int:

@@ -226,11 +226,7 @@ class Store:
             },
         )
         self.index = Table[tuple[str, ...], IndexRow](
-            self._journal,
-            {
-                "key": lambda i: [(i.scope, i.entry.kind, i.entry.key)],
-                "complete": lambda i: [(i.scope, i.entry.kind)] if i.entry.complete else [],
-            },
+            self._journal, {"key": lambda i: [(i.scope, i.entry.kind, i.entry.key)]}
         )
         self.index_states = Table[str, StateRow](self._journal, {})
         self._position = 0

@@ -22,6 +22,9 @@ from graphmem.models import (
     Episode,
     EpisodeQuery,
     ExpandLimits,
+    IndexEntry,
+    IndexKind,
+    IndexState,
     Membership,
     MembershipQuery,
     Mention,
@@ -33,7 +36,7 @@ from graphmem.models import (
     utc_now,
 )
 from graphmem.protocols import GraphBackend
-from graphmem_neo4j import communities, counts, doctor, edges, entities, recalls, search, traversal
+from graphmem_neo4j import communities, counts, doctor, edges, entities, indexing, recalls, search, traversal
 from graphmem_neo4j import episodes as queue
 from graphmem_neo4j.browser import Neo4jBrowser
 from graphmem_neo4j.connection import Database
@@ -184,6 +187,28 @@ class Neo4jBackend(GraphBackend):
         """Return a page of the traces that match."""
         _no_cursor_backwards(after, newest_first=newest_first)
         return recalls.find_recalls(self._database, scopes, query, after=after, limit=limit, newest_first=newest_first)
+
+    # Index ----------------------------------------------------------------------------------------
+
+    def index_state(self, scope: Scope) -> IndexState:
+        """Return the model and the generation of a scope's index."""
+        return indexing.index_state(self._database, scope)
+
+    def read_index(self, scope: Scope, *, after: int = 0, limit: int = 1000) -> list[IndexEntry]:
+        """Return a page of entries behind a position."""
+        return indexing.read_index(self._database, scope, after, limit)
+
+    def find_index(self, scope: Scope, kind: IndexKind, keys: Sequence[str]) -> list[IndexEntry]:
+        """Return the entries with these keys, ordered by key."""
+        return indexing.find_index(self._database, scope, kind, keys)
+
+    def find_unindexed(self, scope: Scope, kind: IndexKind, *, after: str = "", limit: int = 1000) -> list[str]:
+        """Return ids of rows without a complete entry, in ascending order."""
+        return indexing.find_unindexed(self._database, scope, kind, after, limit)
+
+    def reset_index(self, scope: Scope) -> int:
+        """Remove all entries of a scope and its model."""
+        return indexing.reset_index(self._database, scope)
 
     # Traversal and maintenance --------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from graphmem.errors import Conflict, InvalidInput
 from graphmem.models import Alias, Changes, Closing, Edge, EdgeKey, EdgeType, Entity, Mention, Outcome, Scope, Support
 from graphmem_neo4j.connection import Database, Transaction
 from graphmem_neo4j.groups import GroupPlan
+from graphmem_neo4j.indexing import IndexPlan
 from graphmem_neo4j.known import Known, KnownFact, active_key, read_known
 from graphmem_neo4j.rows import type_labels
 from graphmem_neo4j.stored import StoredRow, Times, edge_row, entity_row
@@ -30,8 +31,11 @@ def apply_changes(database: Database, scope: Scope, changes: Changes) -> None:
         plan.add(changes)
         groups = GroupPlan(changes)
         groups.judge(transaction, scope, changes)
+        index = IndexPlan(scope, changes.index)
+        index.judge(transaction, frozenset(row.id for row in (*changes.entities, *changes.edges)))
         plan.run(transaction)
         groups.run(transaction)
+        index.run(transaction)
 
     database.write(work)
 

@@ -22,6 +22,9 @@ from graphmem.models import (
     Episode,
     EpisodeQuery,
     ExpandLimits,
+    IndexEntry,
+    IndexKind,
+    IndexState,
     Membership,
     MembershipQuery,
     Mention,
@@ -33,7 +36,7 @@ from graphmem.models import (
     utc_now,
 )
 from graphmem.protocols import GraphBackend
-from graphmem_sqlite import communities, counts, edges, entities, recalls, search, traversal
+from graphmem_sqlite import communities, counts, edges, entities, indexing, recalls, search, traversal
 from graphmem_sqlite import episodes as queue
 from graphmem_sqlite.connection import Database
 from graphmem_sqlite.writing import apply_changes
@@ -184,6 +187,33 @@ class SQLiteBackend(GraphBackend):
         _no_cursor_backwards(after, newest_first=newest_first)
         with self._database.reading() as connection:
             return recalls.find_recalls(connection, scopes, query, after=after, limit=limit, newest_first=newest_first)
+
+    # Index ----------------------------------------------------------------------------------------
+
+    def index_state(self, scope: Scope) -> IndexState:
+        """Return the model and the generation of a scope's index."""
+        with self._database.reading() as connection:
+            return indexing.index_state(connection, scope)
+
+    def read_index(self, scope: Scope, *, after: int = 0, limit: int = 1000) -> list[IndexEntry]:
+        """Return a page of entries behind a position."""
+        with self._database.reading() as connection:
+            return indexing.read_index(connection, scope, after, limit)
+
+    def find_index(self, scope: Scope, kind: IndexKind, keys: Sequence[str]) -> list[IndexEntry]:
+        """Return the entries with these keys, ordered by key."""
+        with self._database.reading() as connection:
+            return indexing.find_index(connection, scope, kind, keys)
+
+    def find_unindexed(self, scope: Scope, kind: IndexKind, *, after: str = "", limit: int = 1000) -> list[str]:
+        """Return ids of rows without a complete entry, in ascending order."""
+        with self._database.reading() as connection:
+            return indexing.find_unindexed(connection, scope, kind, after, limit)
+
+    def reset_index(self, scope: Scope) -> int:
+        """Remove all entries of a scope and its model."""
+        with self._database.writing() as connection:
+            return indexing.reset_index(connection, scope)
 
     # Traversal and maintenance --------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from typing import Any
 from graphmem.errors import Conflict, InvalidInput
 from graphmem.models import Changes, Closing, Community, Edge, Entity, RecallTrace, Scope
 from graphmem_sqlite.communities import put_communities, put_memberships
+from graphmem_sqlite.indexing import put_entries
 from graphmem_sqlite.keys import EDGE_KEYS, ENTITY_KEYS, EPISODE_KEYS, add_scope, require_keys
 from graphmem_sqlite.recalls import add_recalls
 from graphmem_sqlite.rows import Row, as_json, micros, micros_or_none, packed
@@ -113,6 +114,7 @@ class _Write:
         self._settle_episodes()
         self._put_communities()
         self._add_recalls()
+        put_entries(self._connection, self._scope, self._scope_key, self._changes.index)
 
     # Entities -------------------------------------------------------------------------------------
 

@@ -64,9 +64,9 @@ class EntityGraph:
         kept[low] = kept[high] = True
         position = (np.cumsum(kept) - 1).astype(np.int32)
         low, high = position[low], position[high]
-        rows = np.concatenate([low, high])
-        order = np.argsort(rows, kind="stable")  # within a row: first the higher ones of its own pairs …
-        neighbour = np.concatenate([high, low])[order]
+        rows = np.concatenate([high, low])  # the pairs are in order: in each row the lower neighbours come first
+        order = np.argsort(rows, kind="stable")
+        neighbour = np.concatenate([low, high])[order]
         begin = np.zeros(int(kept.sum()) + 1, dtype=np.int64)
         np.cumsum(np.bincount(rows, minlength=len(begin) - 1), out=begin[1:])
         names = [node_ids[i] for i in np.flatnonzero(kept).tolist()]

@@ -35,6 +35,7 @@ class Processed:
 
     claimed: int = 0
     failed: int = 0
+    scopes: tuple[Scope, ...] = ()
     written: Written = field(default_factory=Written)
 
 
@@ -111,6 +112,7 @@ class ExtractionQueue:
         by_scope: defaultdict[Scope, list[Episode]] = defaultdict(list)
         for episode in episodes:
             by_scope[episode.scope].append(episode)
+        done.scopes = tuple(by_scope)
         for scope, group in by_scope.items():
             self._process_scope(scope, group, done)
         return done

@@ -23,6 +23,7 @@ from graphmem.models import (
 )
 from graphmem.protocols.communities import CommunityDetector
 from graphmem.protocols.explorer import Explorer
+from graphmem.protocols.index import IndexStore
 from graphmem.protocols.stores import CommunityStore, EdgeStore, EntityStore, EpisodeStore, RecallStore, Traversal
 
 T = TypeVar("T")
@@ -80,7 +81,9 @@ class Maintenance(Protocol):
 
 
 @runtime_checkable
-class GraphBackend(EntityStore, EdgeStore, EpisodeStore, CommunityStore, RecallStore, Traversal, Maintenance, Protocol):
+class GraphBackend(
+    EntityStore, EdgeStore, EpisodeStore, CommunityStore, RecallStore, IndexStore, Traversal, Maintenance, Protocol
+):
     """A store for memories: everything above, and what follows from it."""
 
     @property

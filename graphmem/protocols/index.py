@@ -37,8 +37,8 @@ class IndexStore(Protocol):
         ...
 
     @abstractmethod
-    def find_unindexed(self, scope: Scope, kind: IndexKind, *, limit: int = 1000) -> list[str]:
-        """Return ids of episodes, facts or entities that have no complete entry, in ascending order.
+    def find_unindexed(self, scope: Scope, kind: IndexKind, *, after: str = "", limit: int = 1000) -> list[str]:
+        """Return ids of episodes, facts or entities behind `after` that have no complete entry, in ascending order.
 
         Of facts those that are active, of entities those that are not archived; names are never missing.
         """

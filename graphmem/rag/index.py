@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from graphmem.errors import EmbeddingFailed, IndexMismatch
 from graphmem.models import Changes, Episode, EpisodeQuery, IndexEntry, IndexKind, IndexState, Scope
@@ -18,6 +20,7 @@ from graphmem.rag.reading import Reader, detail_of, unpacked, unpacked_pieces
 
 _PAGE = 1000
 _BATCH = 64
+_STILL_COMING = 600.0  # seconds in which a row with an earlier id may be committed by somebody else
 _KEPT = 8  # sets of scopes whose copies stay in memory
 
 
@@ -47,6 +50,7 @@ class RecallIndex:
         self._backend = backend
         self._reader = reader
         self._copies: OrderedDict[tuple[Scope, ...], Copy] = OrderedDict()
+        self._indexed: dict[tuple[Scope, IndexKind], str] = {}
         self._lock = threading.Lock()
         self._indexing = threading.Lock()
 
@@ -93,7 +97,11 @@ class RecallIndex:
             )
 
     def _waiting(self, scope: Scope, kind: IndexKind, limit: int) -> list[str]:
-        return self._backend.find_unindexed(scope, kind, limit=limit)
+        """Return what waits, among the rows that aren't known to be indexed."""
+        waiting = self._backend.find_unindexed(scope, kind, after=self._indexed.get((scope, kind), ""), limit=limit)
+        if not waiting:
+            self._indexed[scope, kind] = _id_of(time.time() - _STILL_COMING)
+        return waiting
 
     def _index(self, scope: Scope, kind: IndexKind, ids: Sequence[str]) -> None:
         if kind == "fact":
@@ -137,6 +145,21 @@ class RecallIndex:
         return next(iter(self._backend.find_episodes([scope], query, limit=1, newest_first=True)), None)
 
     # Reading ----------------------------------------------------------------------------------------
+
+    def rebuild(self, scope: Scope, on_progress: Callable[[int], None] | None = None) -> int:
+        """Build the index of a scope anew; return how many rows were indexed.
+
+        Killed in the middle, it goes on where it was with the next `index_waiting`: the old index is gone at once.
+        """
+        self._backend.reset_index(scope)
+        for kind in ("episode", "fact"):
+            self._indexed.pop((scope, kind), None)
+        done = 0
+        while not self.index_waiting(scope, limit=_BATCH):
+            done += _BATCH
+            if on_progress is not None:
+                on_progress(done)
+        return done
 
     @contextmanager
     def copy(self, scopes: Sequence[Scope]) -> Generator[Copy]:
@@ -195,17 +218,22 @@ class RecallIndex:
             copy.corpus.extend(units)
 
 
+def _id_of(moment: float) -> str:
+    """Return what ids made at a time begin with: they are UUIDs of version 7."""
+    milliseconds = f"{int(moment * 1000):012x}"
+    return f"{milliseconds[:8]}-{milliseconds[8:]}"
+
+
 def _unit(episode: Episode, entry: IndexEntry, dimension: int) -> Unit:
     session = None if episode.session_id is None else (episode.scope, episode.session_id)
     at = episode.occurred_at
     detail = detail_of(entry)
-    vectors = unpacked(entry, dimension) if dimension else None
     return Unit(
         episode=episode,
         session=session,
         date=f"{at.day} {at:%B} {at.year}" if session is not None else "",
         names=tuple(detail.get("names", ())),
-        vectors=vectors,
+        vectors=unpacked(entry, dimension) if dimension else np.empty((0, 0), np.float32),
         pieces=frozenset(detail.get("pieces", ())),
         compact=unpacked_pieces(entry),
     )

@@ -17,7 +17,9 @@ _NUMBERS = frozenset({"CARDINAL", "ORDINAL", "PERCENT", "QUANTITY"})
 _LONGEST_NAME = 100
 _LONGEST_TEXT = 100_000  # characters; spaCy refuses a million
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?]+[\"')\]]*|\n|$)")
-_CAPITALS = re.compile(r"(?<=[\w,;:] )[A-Z][\w'’-]*(?: (?:of |the |de |von )?[A-Z][\w'’-]*)*|[A-Z][\w'’-]*(?: [A-Z][\w'’-]*)+")
+_CAPITALS = re.compile(
+    r"(?<=[\w,;:] )[A-Z][\w'’-]*(?: (?:of |the |de |von )?[A-Z][\w'’-]*)*|[A-Z][\w'’-]*(?: [A-Z][\w'’-]*)+"
+)
 
 
 @dataclass(frozen=True, slots=True)

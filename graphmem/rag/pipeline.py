@@ -128,9 +128,7 @@ def _text_parts(
     candidates = _best(np.sum(list(parts.values()), axis=0), CANDIDATES)
     if tokens is not None and len(tokens.pieces):
         late = np.zeros(n)
-        late[candidates] = WEIGHTS["late"] * normalised(
-            corpus.pieces.scores(tokens.pieces, tokens.vectors, candidates)
-        )
+        late[candidates] = WEIGHTS["late"] * normalised(corpus.pieces.scores(tokens.pieces, tokens.vectors, candidates))
         parts["late"] = late
     return parts, candidates
 

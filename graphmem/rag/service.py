@@ -104,9 +104,7 @@ class GraphRAGService:
             reasons = {i: _reasons(i, ranking, copy, asked, best_fact) for i in top}
             chosen = [(copy.corpus.ids[i], float(ranking.total[i]), reasons[i]) for i in top]
         episodes = self._backend.get_episodes(scopes, [episode_id for episode_id, _, _ in chosen])
-        found = tuple(
-            Found(episode=episodes[i], score=score, reasons=why) for i, score, why in chosen if i in episodes
-        )
+        found = tuple(Found(episode=episodes[i], score=score, reasons=why) for i, score, why in chosen if i in episodes)
         return SearchResults(query=query, found=found, as_of=options.as_of, degraded=tuple(degraded))
 
     def _index_waiting(self, scopes: Sequence[Scope], seconds: float) -> list[str]:

@@ -192,8 +192,6 @@ class QuestionVectors:
             (begin, end) for begin, end, terms in self.words if terms and not all(is_there(term) for term in terms)
         ]
         left = [
-            i
-            for i, (begin, end) in enumerate(self.offsets.tolist())
-            if any(b <= begin and end <= e for b, e in spans)
+            i for i, (begin, end) in enumerate(self.offsets.tolist()) if any(b <= begin and end <= e for b, e in spans)
         ]
         return unit(self.vectors[left].sum(0)) if left else self.whole

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -46,6 +46,7 @@ def recall(
     ontology: Ontology,
     now: datetime,
     meaning: Meaning | None = None,
+    observer: Callable[[Subgraph, Walk, Floats], None] | None = None,
 ) -> RecallResult:
     """Return the facts around what a question names, best first; at most ``hops + 5`` round trips.
 
@@ -60,6 +61,8 @@ def recall(
         The moment from which ages and relative dates are counted.
     meaning
         Vectors, for the strategies that use them (astar, ppr); without them they do without.
+    observer
+        Called with the subgraph, the walk over it and the score of each of its edges, if there are seeds.
     """
     seeds = find_seeds(
         backend, scopes, query, structural_weight=options.seed_structural_weight, limit=options.max_seeds
@@ -92,6 +95,8 @@ def recall(
             cosines = query_cosines(meaning, scopes, query, graph.node_ids, time_limit=_EMBEDDING_TIME)
             walk = astar.walk(graph, seed_scores, cosines)
     scored = _score(graph, walk, query, options, ontology, now)
+    if observer is not None:
+        observer(graph, walk, scored.total)
     best = _best(graph, scored, options.limit)
     edges = backend.get_edges(scopes, [graph.edge_ids[i] for i in best])
     facts = tuple(scored.fact(i, edges[graph.edge_ids[i]]) for i in best if graph.edge_ids[i] in edges)

@@ -26,7 +26,7 @@ pytest.register_assert_rewrite(
     *(
         f"{__name__}.{module}"
         for module in (
-            "atomicity base communities concurrency edge_queries edges entities episodes isolation odd_input pair "
+            "atomicity base communities communities_detect concurrency edge_queries edges entities episodes isolation odd_input pair "
             "recalls stateful stateful_groups time traversal".split()
         )
     )
