@@ -2,7 +2,7 @@
 # else by Python's own venv and pip. Nothing else is needed but Python 3.11 or later and a package index.
 #
 #   make demo    a conversation of many sessions goes in, dated facts come out
-#   make test    the whole test suite; Neo4j's part needs a running Docker, else it is skipped
+#   make test    the whole test suite; what needs a running Docker is skipped where there is none (but in CI)
 #   make lint    ruff, check and format
 #   make types   basedpyright, strict
 #   make soak    the long forms of the crash and isolation tests
