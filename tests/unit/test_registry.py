@@ -30,6 +30,14 @@ def test_an_unknown_scheme_names_what_is_there() -> None:
         open_backend("cassandra://host")
 
 
+def test_a_backend_is_offered_options_and_takes_those_that_it_has() -> None:
+    offered = {"password": "x", "wait": 1.0}
+    open_backend("memory://", offered=offered).close()
+    with pytest.raises(TypeError, match="wait"):
+        open_backend("memory://", wait=1.0)
+
+
 def test_a_password_is_masked_wherever_a_url_is_shown() -> None:
     assert masked("neo4j+s://user:p:a@ss@host/db") == "neo4j+s://user:***@host/db"
+    assert masked("neo4j://user:p/a?s#s w@host") == "neo4j://user:***@host"
     assert masked("sqlite:///a:b@c.db") == "sqlite:///a:b@c.db"
