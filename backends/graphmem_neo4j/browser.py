@@ -13,6 +13,7 @@ from graphmem.models import Scope
 from graphmem.protocols import Explorer
 from graphmem_cypher import saved, style
 from graphmem_neo4j.connection import Database
+from graphmem_neo4j.place import Place
 
 _PORTS = {"http": 7474, "https": 7473}
 _DEFAULT_SCOPE = "'default'"
@@ -39,21 +40,19 @@ class Neo4jBrowser(Explorer):
     @property
     def url(self) -> str:
         """Where it is opened on the database: the page asks for the password."""
-        place = self._database.place
-        protocol, port = self._page
-        return f"{protocol}://{_host(place.uri)}:{port}/browser/?{self._query}"
+        return address_of(self._database.place, self._told)
 
     @property
     def hints(self) -> tuple[str, ...]:
         """What to know for opening it."""
-        protocol, port = self._page
-        scheme = urlsplit(self._database.place.uri).scheme
+        place = self._database.place
+        protocol, port = _page_of(place, self._told)
         hints: list[str] = []
         if port == _PORTS[protocol]:
             hints.append(f"Where the server runs in a container, its page may be on another port than {port}.")
-        if scheme.endswith("+s"):
-            hints.append(f"For a server that has no page of its own: https://browser.neo4j.io/?{self._query}")
-        if scheme.endswith("+ssc"):
+        if _scheme(place).endswith("+s"):
+            hints.append(f"For a server that has no page of its own: https://browser.neo4j.io/?{_query_of(place)}")
+        if _scheme(place).endswith("+ssc"):
             hints.append("Your web browser has to trust the server's certificate: open the server's https page once.")
         return tuple(hints)
 
@@ -77,32 +76,49 @@ class Neo4jBrowser(Explorer):
         }
 
     @cached_property
-    def _page(self) -> tuple[str, int]:
-        """Protocol and port of the page."""
-        place = self._database.place
+    def _told(self) -> Mapping[str, str]:
+        """Settings of the server about its pages; none where this user may not read them."""
         try:
-            told = dict(self._database.read("web_addresses"))
-        except BackendUnavailable:  # this user may not read settings
-            protocol = "https" if "+" in urlsplit(place.uri).scheme else "http"
-            return protocol, _PORTS[protocol]
-        protocol = "https" if told.get("server.https.enabled") == "true" else "http"
-        port = urlsplit(f"//{told.get(f'server.{protocol}.advertised_address', '')}").port
-        return protocol, port or _PORTS[protocol]
-
-    @property
-    def _query(self) -> str:
-        place = self._database.place
-        scheme, _, address = place.uri.partition("://")
-        user = f"{quote(place.login[0], safe='')}@" if place.login else ""
-        # a page knows no +ssc: which certificates are good is the web browser's to say
-        server = f"{scheme.replace('+ssc', '+s')}://{user}{address.partition('?')[0]}"
-        database = f"&db={quote(place.database, safe='')}" if place.database else ""
-        return f"connectURL={quote(server, safe=':/@')}{database}"
+            return dict(self._database.read("web_addresses"))
+        except BackendUnavailable:
+            return {}
 
 
-def _host(uri: str) -> str:
-    host = urlsplit(uri).hostname or ""
-    return f"[{host}]" if ":" in host else host
+def address_of(place: Place, settings: Mapping[str, str]) -> str:
+    """Return where Browser is opened on a database.
+
+    Parameters
+    ----------
+    place
+        The database.
+    settings
+        Those of the server that begin with ``server.http``, as far as they are known.
+    """
+    protocol, port = _page_of(place, settings)
+    host = urlsplit(place.uri).hostname or ""
+    return f"{protocol}://{f'[{host}]' if ':' in host else host}:{port}/browser/?{_query_of(place)}"
+
+
+def _page_of(place: Place, settings: Mapping[str, str]) -> tuple[str, int]:
+    """Return protocol and port of the page; the host is that of the URL, for servers seldom know their own."""
+    secure = settings.get("server.https.enabled", "true" if "+" in _scheme(place) else "false") == "true"
+    protocol = "https" if secure else "http"
+    port = urlsplit(f"//{settings.get(f'server.{protocol}.advertised_address', '')}").port
+    return protocol, port or _PORTS[protocol]
+
+
+def _query_of(place: Place) -> str:
+    """Return the part of the address that tells the page what to connect to."""
+    scheme, _, address = place.uri.partition("://")
+    user = f"{quote(place.login[0], safe='')}@" if place.login else ""
+    # a page knows no +ssc: which certificates are good is the web browser's to say
+    server = f"{scheme.replace('+ssc', '+s')}://{user}{address.partition('?')[0]}"
+    database = f"&db={quote(place.database, safe='')}" if place.database else ""
+    return f"connectURL={quote(server, safe=':/@')}{database}"
+
+
+def _scheme(place: Place) -> str:
+    return urlsplit(place.uri).scheme
 
 
 def _zipped(files: Mapping[str, bytes]) -> bytes:

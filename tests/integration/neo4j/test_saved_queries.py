@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator
 from datetime import date
@@ -30,8 +31,9 @@ from graphmem_neo4j import Neo4jBackend, open_backend
 from graphmem_neo4j.rows import type_labels
 from tests.integration.neo4j.support import MOMENT, edge
 from tests.integration.neo4j.team import TEAM, UNREADABLE, WAITING, open_team, tell
-from tests.neo4j_server import empty
+from tests.neo4j_server import NoServer, empty, unavailable
 
+PAGE = (pathlib.Path(__file__).parents[3] / "docs" / "graph-model.md").read_text("utf-8")
 COMMANDS = {name for name, text in saved().items() if re.search(r"^:", text, re.MULTILINE)}
 QUERIES = sorted(set(saved()) - COMMANDS)
 READS_A_WHOLE_INDEX = {"01_scopes"}  # one entry a scope: that is what it is for
@@ -342,6 +344,22 @@ def test_the_style_names_what_all_nodes_carry_first_for_later_rules_win() -> Non
     order = list(rules_of(style()))
     assert order[:2] == ["node", "node.Graphmem"]
     assert order.index("node.Entity") < order.index("node.Person")
+
+
+# The page about them
+
+
+@pytest.mark.parametrize("statement", re.findall(r"^```cypher\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
+def test_a_statement_of_the_page_runs(store: Neo4jBackend, statement: str) -> None:
+    if "gds." in statement and store.community_detector is None:
+        unavailable(NoServer("the server has no Graph Data Science"))
+    with store.database.session() as session:
+        assert list(session.run(cast("Any", statement.replace("'default'", f"'{TEAM.key}'"))))
+
+
+def test_the_page_lists_the_saved_queries_by_their_titles() -> None:
+    titles = [saved()[name].splitlines()[0].removeprefix("// ") for name in QUERIES]
+    assert re.findall(r"^\| (\d\d [^|]*?) \|", PAGE, re.MULTILINE) == titles
 
 
 # Helpers
