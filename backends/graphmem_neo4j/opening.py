@@ -44,6 +44,7 @@ def connect(place: Place, wait: float) -> Driver:
             auth=place.login,
             user_agent="graphmem",
             connection_timeout=max(1.0, min(wait, 15.0)),
+            connection_acquisition_timeout=_RETRIED_FOR,  # a frozen server still takes connections, and never speaks
             max_transaction_retry_time=_RETRIED_FOR,
             notifications_min_severity=neo4j.NotificationMinimumSeverity.OFF,
             telemetry_disabled=True,

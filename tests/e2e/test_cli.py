@@ -10,14 +10,17 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+
+from tests.neo4j_server import PASSWORD
 
 GRAPHMEM = str(shutil.which("graphmem", path=Path(sys.executable).parent))
 TURNS = [
     {"text": f"Turn number {n}.", "speaker": "Mara", "occurred_at": f"2025-03-{n:02d}T10:00:00Z"} for n in range(1, 11)
 ]
+ONES_OWN = {"recorded_at", "first_seen_at", "last_seen_at", "expired_at", "seconds", "store", "superseded_by"}
 TRIPLES = """subject,relation,object,valid_from,valid_to,edge_type
 Maya Chen,works at,Initech,2024-01-01,,
 Maya Chen,works at,Globex,2025-06-01,,
@@ -202,3 +205,40 @@ def test_ctrl_c_keeps_what_was_stored_and_says_how_to_go_on(shell: Shell) -> Non
     assert "what was stored is kept" in told
     assert "run the same command again" in told
     assert shell.run("stats", "--json").document["episodes"] >= 8
+
+
+def test_commands_do_on_a_server_what_they_do_on_a_file(shell: Shell, empty_neo4j_url: str) -> None:
+    shell.write("facts.csv", TRIPLES)
+    shell.write_lines("chat.jsonl", *TURNS)
+    commands = [
+        ("ingest", "facts.csv", "chat.jsonl", "--extractor", "none"),
+        ("recall", "Where does Maya Chen work?"),
+        ("entities", "Maya"),
+        ("facts", "Maya Chen"),
+        ("history", "Maya Chen", "--relation", "works at"),
+        ("diff", "2025-01-01", "2025-12-31"),
+        ("stats",),
+        ("context", "Where does Maya Chen work?"),
+    ]
+    on_server = [shell.run(*command, "--store", empty_neo4j_url, "--json") for command in commands]
+    on_file = [shell.run(*command, "--store", "sqlite:///here.db", "--json") for command in commands]
+
+    assert [ran.code for ran in on_server] == [ran.code for ran in on_file] == [0] * len(commands)
+    assert [plain(ran.document) for ran in on_server] == [plain(ran.document) for ran in on_file]
+    assert PASSWORD not in "".join(ran.out + ran.err for ran in on_server)
+
+
+def plain(document: Any) -> Any:
+    """Return a document without what is another one each time: ids, times of recording, durations, places."""
+    if isinstance(document, dict):
+        fields = cast("dict[str, Any]", document)
+        return {k: plain(v) for k, v in fields.items() if not k.endswith(("id", "ids")) and k not in ONES_OWN}
+    return [plain(part) for part in cast("list[Any]", document)] if isinstance(document, list) else document
+
+
+def test_server_that_is_not_there_is_exit_code_3_and_its_password_is_not_shown(shell: Shell) -> None:
+    ran = shell.run("stats", "--store", "bolt://neo4j:hunter2@localhost:1", GRAPHMEM_STORE_WAIT="0.2")
+
+    assert (ran.code, ran.out) == (3, "")
+    assert ran.err.splitlines()[-1].startswith("graphmem: bolt://localhost:1: nobody answers after 0.2 s")
+    assert "hunter2" not in ran.err
