@@ -8,7 +8,7 @@ from itertools import islice
 
 from graphmem.errors import InvalidInput
 from graphmem.models import IndexEntry, IndexKind, IndexState, Scope
-from graphmem_memory.tables import IndexRow, Store, StateRow
+from graphmem_memory.tables import IndexRow, StateRow, Store
 
 
 def put_entry(store: Store, scope: Scope, entry: IndexEntry) -> None:

@@ -11,25 +11,32 @@ from graphmem.models import IndexEntry, IndexKind, IndexState, Scope
 from graphmem_sqlite.keys import EDGE_KEYS, ENTITY_KEYS, EPISODE_KEYS, require_keys, scope_keys
 from graphmem_sqlite.rows import as_json
 
-_COLUMNS = "i.kind, i.key, i.model, i.vectors, i.pieces, i.detail, i.complete, i.position"
 STATE = "SELECT model, generation FROM index_states WHERE scope = ?"
-PAGE = f"SELECT {_COLUMNS} FROM index_entries AS i WHERE i.scope = ? AND i.position > ? ORDER BY i.position LIMIT ?"
-BY_KEY = f"""
-SELECT {_COLUMNS} FROM json_each(:keys) AS wanted
+PAGE = """
+SELECT kind, key, model, vectors, pieces, detail, complete, position FROM index_entries
+WHERE scope = ? AND position > ? ORDER BY position LIMIT ?
+"""
+BY_KEY = """
+SELECT i.kind, i.key, i.model, i.vectors, i.pieces, i.detail, i.complete, i.position FROM json_each(:keys) AS wanted
 CROSS JOIN index_entries AS i ON i.scope = :scope AND i.kind = :kind AND i.key = wanted.value ORDER BY i.key
 """
-_INDEXED = """
-NOT EXISTS (SELECT 1 FROM index_entries AS i WHERE i.scope = x.scope AND i.kind = :kind AND i.key = x.id AND i.complete)
-"""
-_PAGE_OF_IDS = "ORDER BY x.id LIMIT :limit"
 UNINDEXED = {
-    "episode": f"SELECT x.id FROM episodes AS x WHERE x.scope = :scope AND x.id > :after AND {_INDEXED} {_PAGE_OF_IDS}",
-    "fact": f"""
-    SELECT x.id FROM edges AS x
-    WHERE x.scope = :scope AND x.id > :after AND x.valid_to IS NULL AND x.expired_at IS NULL AND {_INDEXED} {_PAGE_OF_IDS}
+    "episode": """
+    SELECT x.id FROM episodes AS x WHERE x.scope = :scope AND x.id > :after AND NOT EXISTS (
+        SELECT 1 FROM index_entries AS i
+        WHERE i.scope = x.scope AND i.kind = 'episode' AND i.key = x.id AND i.complete
+    ) ORDER BY x.id LIMIT :limit
     """,
-    "entity": f"""
-    SELECT x.id FROM entities AS x WHERE x.scope = :scope AND x.id > :after AND x.archived_at IS NULL AND {_INDEXED} {_PAGE_OF_IDS}
+    "fact": """
+    SELECT x.id FROM edges AS x
+    WHERE x.scope = :scope AND x.id > :after AND x.valid_to IS NULL AND x.expired_at IS NULL AND NOT EXISTS (
+        SELECT 1 FROM index_entries AS i WHERE i.scope = x.scope AND i.kind = 'fact' AND i.key = x.id AND i.complete
+    ) ORDER BY x.id LIMIT :limit
+    """,
+    "entity": """
+    SELECT x.id FROM entities AS x WHERE x.scope = :scope AND x.id > :after AND x.archived_at IS NULL AND NOT EXISTS (
+        SELECT 1 FROM index_entries AS i WHERE i.scope = x.scope AND i.kind = 'entity' AND i.key = x.id AND i.complete
+    ) ORDER BY x.id LIMIT :limit
     """,
 }
 DROP = "DELETE FROM index_entries WHERE scope = ? AND kind = ? AND key = ?"
@@ -79,7 +86,7 @@ def find_unindexed(connection: sqlite3.Connection, scope: Scope, kind: IndexKind
     known = scope_keys(connection, [scope])
     if not known or kind == "name":
         return []
-    values = {"scope": known[0], "kind": kind, "after": after, "limit": limit}
+    values = {"scope": known[0], "after": after, "limit": limit}
     return [i for (i,) in connection.execute(UNINDEXED[kind], values)]
 
 

@@ -31,9 +31,9 @@ def is_content(piece: str) -> bool:
     return piece not in STOP_WORDS and (piece.startswith("##") or piece[0].isalnum())
 
 
-def unit(vectors: Floats) -> Floats:
+def unit(vectors: NDArray[np.floating]) -> Floats:
     """Return vectors of length 1 along the last axis; zeros stay zeros."""
-    return vectors / (np.linalg.norm(vectors, axis=-1, keepdims=True) + 1e-9)
+    return (vectors / (np.linalg.norm(vectors, axis=-1, keepdims=True) + 1e-9)).astype(np.float32, copy=False)
 
 
 @lru_cache(maxsize=4)
@@ -100,8 +100,12 @@ class Pieces:
         return weights @ reached / weights.sum()
 
     def _best_matches(self, question: Floats, candidates: NDArray[np.int64]) -> tuple[Floats, NDArray[np.int64]]:
-        """Return the best cosine of each piece of the question in the candidates and their neighbours, shape
-        (p, needed + 1), and the column of each position; the last column is that of episodes without pieces.
+        """Find the best cosine of each piece of the question in the candidates and their neighbours.
+
+        Returns
+        -------
+        matches, place
+            Shape (p, needed + 1), and the column of each position; the last one is that of episodes without pieces.
         """
         around = [candidates, *(self._sessions.at(distance)[candidates] for distance in DISCOUNT)]
         needed = np.unique(np.concatenate(around))
@@ -113,7 +117,7 @@ class Pieces:
         place[needed] = np.arange(len(needed))
         matches = np.zeros((len(question), len(needed) + 1), dtype=np.float32)
         if len(needed):
-            rows = np.repeat(begins - starts, counts) + np.arange(counts.sum())
+            rows = np.arange(int(counts.sum())) + np.repeat(begins - starts, counts)
             cosines = question @ self._rows.rows[rows].astype(np.float32).T / 127
             matches[:, :-1] = np.maximum(np.maximum.reduceat(cosines, starts, axis=1), 0)
         return matches, place

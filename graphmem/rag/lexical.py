@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -68,8 +69,8 @@ class Lexicon:
         postings = self._spoken.get(term)
         if postings is None:
             return False
-        found = np.searchsorted(np.frombuffer(postings.positions, dtype=np.int64), position)
-        return found < len(postings.positions) and postings.positions[int(found)] == position
+        found = bisect_left(postings.positions, position)
+        return found < len(postings.positions) and postings.positions[found] == position
 
     def with_all(self, terms: Iterable[str], until: int) -> list[int]:
         """Return the episodes before a position that have each of some terms themselves."""
@@ -84,18 +85,20 @@ class Lexicon:
 
     def scores(self, terms: Iterable[str]) -> Floats:
         """Return BM25 of each episode for the distinct terms of a question, shape (n,)."""
-        n = len(self._lengths)
-        total = np.zeros(n, dtype=np.float32)
-        saturation = self._length_term()
-        for term in dict.fromkeys(terms):
-            counts = self._windowed(term, n)
-            if counts is None:
-                continue
-            having = np.flatnonzero(counts)
-            tf = counts[having]
-            idf = math.log(1 + (n - len(having) + 0.5) / (len(having) + 0.5))
-            total[having] += idf * tf * (K1 + 1) / (tf + saturation[having])
-        return total
+        return _bm25((self._windowed(term, len(self._lengths)) for term in dict.fromkeys(terms)), self._length_term())
+
+    def plain_scores(self, terms: Iterable[str]) -> Floats:
+        """Return BM25 without windows and dates, shape (n,): what `scores` is compared with."""
+        counts = (self._own(term, len(self._lengths)) for term in dict.fromkeys(terms))
+        return _bm25(counts, _length_term(self._lengths.rows))
+
+    def _own(self, term: str, n: int) -> Floats | None:
+        spoken = self._spoken.get(term)
+        if spoken is None:
+            return None
+        counts = np.zeros(n, dtype=np.float32)
+        counts[np.frombuffer(spoken.positions, dtype=np.int64)] = np.frombuffer(spoken.counts, dtype=np.float32)
+        return counts
 
     def _windowed(self, term: str, n: int) -> Floats | None:
         spoken, dated = self._spoken.get(term), self._dated.get(term)
@@ -123,9 +126,27 @@ class Lexicon:
             for distance, weight in WINDOW.items():
                 neighbour = self._sessions.at(distance)
                 lengths += np.where(neighbour >= 0, weight * own[neighbour], 0)
-            mean = float(lengths.mean()) if len(lengths) else 1.0
-            self._saturation = (K1 * (1 - B + B * lengths / max(mean, 1e-9))).astype(np.float32)
+            self._saturation = _length_term(lengths)
         return self._saturation
+
+
+def _bm25(counts_of_terms: Iterable[Floats | None], length_term: Floats) -> Floats:
+    """Add up the terms of a question: counts of each, shape (n,), None for one that no episode has."""
+    n = len(length_term)
+    total = np.zeros(n, dtype=np.float32)
+    for counts in counts_of_terms:
+        if counts is None:
+            continue
+        having = np.flatnonzero(counts)
+        tf = counts[having]
+        idf = math.log(1 + (n - len(having) + 0.5) / (len(having) + 0.5))
+        total[having] += idf * tf * (K1 + 1) / (tf + length_term[having])
+    return total
+
+
+def _length_term(lengths: Floats) -> Floats:
+    mean = float(lengths.mean()) if len(lengths) else 1.0
+    return (K1 * (1 - B + B * lengths / max(mean, 1e-9))).astype(np.float32)
 
 
 def _post(table: dict[str, _Postings], position: int, terms: Sequence[str]) -> None:

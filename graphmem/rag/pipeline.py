@@ -141,7 +141,7 @@ def _best(scores: Floats, limit: int) -> Ints:
 
 
 def _gate(corpus: Corpus, asked: Asked, seeds: Sequence[int]) -> float:
-    """Return how much a question hangs on a name, in [0, 1]: on how rare one, and whether on people who talk as well."""
+    """Return how much a question hangs on a rare name, in [0, 1]; people who talk take their part of it."""
     rarest = max(corpus.names.rarity(seed) for seed in seeds)
     return rarest * len(seeds) / (len(seeds) + len(asked.speakers))
 

@@ -191,7 +191,7 @@ def _joined(parts: Sequence[TokenVectors]) -> TokenVectors:
 
 
 def _with_tokens(model: str, key: str, names: list[str], text: _Text, tokens: TokenVectors) -> IndexEntry:
-    """Make the entry of an episode: the whole and its sentences are means of their pieces, which costs no more passes."""
+    """Make the entry of an episode; the whole and its sentences are means of their pieces: no more passes."""
     if not tokens.pieces:
         vectors = tokens.pooled[None]
         return _entry("episode", key, model, vectors, detail={"names": names})

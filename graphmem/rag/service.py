@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from graphmem.errors import EmbeddingFailed, StoreReadOnly
 from graphmem.models import AsOf, EdgeQuery, Scope
 from graphmem.protocols import GraphBackend
+from graphmem.rag.baselines import Baseline, baseline
 from graphmem.rag.found import Channel, Found, Reason, SearchResults
 from graphmem.rag.index import Copy, RecallIndex
 from graphmem.rag.pipeline import QuestionTokens, Ranking, rank
@@ -101,11 +102,29 @@ class GraphRAGService:
             facts, best_fact = self._facts(scopes, copy, asked, tokens, options.as_of)
             ranking = rank(copy.corpus, asked, tokens, facts=facts, graph=options.graph)
             top = _top(ranking.total, copy, options)
-            reasons = {i: _reasons(i, ranking, copy, asked, best_fact) for i in top}
+            reasons = {i: _reasons(i, ranking, copy, best_fact) for i in top}
             chosen = [(copy.corpus.ids[i], float(ranking.total[i]), reasons[i]) for i in top]
         episodes = self._backend.get_episodes(scopes, [episode_id for episode_id, _, _ in chosen])
         found = tuple(Found(episode=episodes[i], score=score, reasons=why) for i, score, why in chosen if i in episodes)
         return SearchResults(query=query, found=found, as_of=options.as_of, degraded=tuple(degraded))
+
+    @property
+    def has_model(self) -> bool:
+        """Whether there is an embedding model."""
+        return self._reader.embedder is not None
+
+    def baseline(self, scopes: Sequence[Scope], query: str, by: Baseline, limit: int) -> list[str]:
+        """Return the ids of episodes by a plain ranking over the same index: what `search` is compared with.
+
+        Raises
+        ------
+        EmbeddingFailed
+            If the model fails.
+        """
+        query, embedder = query[:MAX_QUERY], self._reader.embedder
+        vector = None if embedder is None or by == "bm25" else embedder.vector(query)
+        with self.index.copy(scopes) as copy:
+            return [copy.corpus.ids[i] for i in baseline(copy.corpus, by, query, vector, limit)]
 
     def _index_waiting(self, scopes: Sequence[Scope], seconds: float) -> list[str]:
         degraded: list[str] = []
@@ -163,7 +182,7 @@ def _top(total: Floats, copy: Copy, options: SearchOptions) -> list[int]:
     return [i for i in order.tolist() if np.isfinite(total[i])]
 
 
-def _reasons(i: int, ranking: Ranking, copy: Copy, asked: Asked, best_fact: dict[int, str]) -> tuple[Reason, ...]:
+def _reasons(i: int, ranking: Ranking, copy: Copy, best_fact: dict[int, str]) -> tuple[Reason, ...]:
     parts = {channel: float(values[i]) for channel, values in ranking.channels.items()}
     reasons: list[Reason] = []
     for name, score in sorted(parts.items(), key=lambda part: (-abs(part[1]), part[0])):
