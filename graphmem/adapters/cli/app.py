@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from graphmem.adapters.cli import about, browser, demo, loading, reading
+from graphmem.adapters.cli import about, browser, demo, loading, reading, why
 from graphmem.adapters.cli.session import Shared, shared_options
 
 _EPILOG = (
@@ -57,5 +57,5 @@ def _with_shared_options() -> None:
 
 
 _with_shared_options()
-for part in (demo, loading, reading, about, browser):
+for part in (demo, loading, reading, why, about, browser):
     part.register(app)

@@ -51,11 +51,14 @@ def recall(
     as_of: AsOfOption = None,
     known: KnownOption = None,
     sources: Annotated[bool, typer.Option("--sources", help="Quote the episodes that the facts come from.")] = False,
+    trace: Annotated[bool, typer.Option("--trace", help="Keep why; graphmem why tells it.")] = False,
 ) -> None:
     """Answer a question with facts, best first."""
     kinds, at, chosen = edge_types(edge_type), point_in_time(as_of, known), strategy(how)
     with session.open() as memory:
-        found = memory.recall(query, limit=limit, edge_types=kinds, max_hops=hops, strategy=chosen, as_of=at)
+        found = memory.recall(
+            query, limit=limit, edge_types=kinds, max_hops=hops, strategy=chosen, as_of=at, trace=trace
+        )
         quoted = _episodes(memory, found.facts) if sources else {}
         if session.out.as_json:
             extra = {"episodes": list(quoted.values())} if sources else {}
@@ -64,6 +67,8 @@ def recall(
             _print_recalled(session, found.facts)
             if sources:
                 _print_sources(session, found.facts, quoted)
+        if found.trace_id is not None and not session.out.as_json:
+            session.out.note(f"graphmem why {found.trace_id} tells why")
         if not found.facts:
             session.nothing(_why_nothing(memory, f"no fact found for {query!r}"))
 

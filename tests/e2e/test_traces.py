@@ -1,0 +1,124 @@
+"""Why a recall returned what it did, asked later, on every store."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from graphmem import GraphMemory, InvalidInput, NotFound, Scope
+
+FACTS = [
+    ("Maya", "works at", "Globex"),
+    ("Maya", "knows", "Jonas"),
+    ("Jonas", "lives in", "Rome"),
+    ("Bettina", "lives in", "Oslo"),
+]
+
+
+@pytest.fixture
+def filled(memory: GraphMemory) -> GraphMemory:
+    memory.add_facts(FACTS)
+    return memory
+
+
+def test_a_trace_tells_seeds_and_returned_and_considered_facts(filled: GraphMemory) -> None:
+    found = filled.recall("Where does Maya work?", limit=2, trace=True)
+    assert found.trace_id is not None
+    told = filled.why(found.trace_id)
+    assert (told.id, told.query, told.strategy) == (found.trace_id, "Where does Maya work?", found.strategy)
+    assert [(s.entity_id, s.score) for s in told.seeds] == [(s.entity_id, s.score) for s in found.seeds]
+    rows = [(row.rank, row.fact.id, row.score, row.hop) for row in told.facts if row.rank is not None]
+    assert rows == [(n, fact.id, fact.score, fact.hop) for n, fact in enumerate(found.facts, 1)]
+    assert [(row.fact.fact, row.found_at, row.hop) for row in told.facts if row.rank is None] == [
+        ("Jonas lives in Rome", "Rome", 1)
+    ]
+
+
+def test_a_fact_is_found_at_the_end_that_is_farther_from_the_seed(filled: GraphMemory) -> None:
+    found = filled.recall("Who is in Rome?", trace=True)
+    told = filled.why(found.trace_id or "")
+    assert [(row.fact.fact, row.found_at) for row in told.facts[:2]] == [
+        ("Jonas lives in Rome", "Jonas"),
+        ("Maya knows Jonas", "Maya"),
+    ]
+
+
+def test_without_being_asked_for_no_trace_is_kept(filled: GraphMemory) -> None:
+    assert filled.recall("Where does Maya work?").trace_id is None
+    assert filled.recalls() == []
+
+
+def test_a_recall_that_found_nothing_is_traced_too(filled: GraphMemory) -> None:
+    found = filled.recall("What about Xanthippe?", trace=True)
+    told = filled.why(found.trace_id or "")
+    assert (told.seeds, told.facts) == ((), ())
+
+
+def test_recalls_are_listed_newest_first_by_entity_and_by_fact(filled: GraphMemory) -> None:
+    questions = ("Where does Maya work?", "Where does Bettina live?", "Whom does Maya know?")
+    [first, _, _] = [filled.recall(question, trace=True) for question in questions]
+    assert [trace.query for trace in filled.recalls()] == list(reversed(questions))
+    assert [trace.query for trace in filled.recalls(limit=1)] == [questions[2]]
+    assert [trace.query for trace in filled.recalls("Oslo")] == [questions[1]]
+    assert [trace.query for trace in filled.recalls(fact_id=first.facts[0].id)] == [questions[2], questions[0]]
+    assert filled.recalls("Nobody") == []
+    assert filled.stats().recalls == 3
+
+
+def test_a_trace_is_of_one_scope(filled: GraphMemory) -> None:
+    found = filled.recall("Where does Maya work?", trace=True)
+    other = filled.in_scope("other")
+    with pytest.raises(NotFound):
+        other.why(found.trace_id or "")
+    assert other.recalls() == []
+    with pytest.raises(InvalidInput, match="one scope"):
+        filled.recall("Maya", trace=True, scopes=[filled.scope, Scope("other")])
+
+
+def test_a_trace_is_of_the_moment_that_was_asked_about(filled: GraphMemory) -> None:
+    found = filled.recall("Where does Maya work?", trace=True, as_of="2020-01-01T00:00:00Z")
+    told = filled.why(found.trace_id or "")
+    assert (told.as_of, told.facts) == (found.as_of, ())
+
+
+def test_traces_can_be_asked_for_from_async_code(filled: GraphMemory) -> None:
+    async def ask() -> tuple[str, int]:
+        found = await filled.arecall("Where does Maya work?", trace=True)
+        return (await filled.awhy(found.trace_id or "")).query, len(await filled.arecalls("Maya"))
+
+    assert asyncio.run(ask()) == ("Where does Maya work?", 1)
+
+
+def test_a_trace_is_written_by_the_end_at_the_latest(
+    sqlite_file: Path, open_memory: Callable[..., GraphMemory]
+) -> None:
+    url = f"sqlite:///{sqlite_file}"
+    with GraphMemory.open(url, extractor="none") as first:
+        first.add_facts(FACTS)
+        found = first.recall("Where does Maya work?", trace=True)
+    assert open_memory(url).why(found.trace_id or "").query == "Where does Maya work?"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes where nobody may")
+def test_a_store_that_cannot_be_written_still_recalls(
+    sqlite_file: Path, open_memory: Callable[..., GraphMemory]
+) -> None:
+    url = f"sqlite:///{sqlite_file}"
+    with GraphMemory.open(url, extractor="none") as first:
+        first.add_facts(FACTS)
+    with sqlite3.connect(sqlite_file) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    sqlite_file.chmod(0o444)
+    sqlite_file.parent.chmod(0o555)
+    try:
+        reader = open_memory(url)
+        found = reader.recall("Where does Maya work?", trace=True)
+        assert len(found) > 0
+        assert reader.recalls() == []
+    finally:
+        sqlite_file.parent.chmod(0o755)
