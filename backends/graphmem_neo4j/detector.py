@@ -78,15 +78,20 @@ class GdsDetector(CommunityDetector):
             found = self._found(scope, algorithm, None if seed is None else _numbered(seed))
             if algorithm == "leiden" or seed is not None:
                 return found
-            # other labels to begin with do what another order of the nodes does
             tries = (
-                self._found(scope, algorithm, _shuffled(found.node_ids, number))
+                self._found(scope, algorithm, *(_shuffled(found.node_ids, 2 * number + half) for half in (0, 1)))
                 for number in range(1, propagation_tries(edges))
             )
             return max((found, *tries), key=lambda partition: partition.modularity)
 
-    def _found(self, scope: Scope, algorithm: CommunityAlgorithm, start: Mapping[str, int] | None) -> Partition:
-        with self._projected(scope, start or {}) as graph:
+    def _found(
+        self,
+        scope: Scope,
+        algorithm: CommunityAlgorithm,
+        start: Mapping[str, int] | None,
+        order: Mapping[str, int] | None = None,
+    ) -> Partition:
+        with self._projected(scope, start or {}, order) as graph:
             if graph is None:
                 return Partition.of([], [np.zeros(0, dtype=np.int64)], 0.0)
             if algorithm == "leiden":
@@ -104,12 +109,9 @@ class GdsDetector(CommunityDetector):
         node_ids, levels = self._labels(graph, "levels")
         if not seeded:
             return Partition.of(node_ids, levels, found.modularity)
-        # Seeds serve the first level only: on those that GDS builds upon it, it brings together groups that no edge
-        # connects. And of the memory for them it estimates a thousand times too much (16 n² bytes) and refuses; the
-        # run above was let through for what is really needed.
-        kept = self._client.leiden.mutate(
-            graph, "kept", seed_property="seed", max_levels=1, random_seed=_RANDOM_SEED, sudo=True, **_WEIGHTED
-        )
+        # Leiden itself takes seeds, but not well in GDS 2.13: it fails where they can't be made better, brings together
+        # groups that no edge connects, and asks for 16 n² bytes. This is its first phase.
+        kept = self._client.modularity_optimization.mutate(graph, "kept", seed_property="seed", **_WEIGHTED)
         return Partition.of(node_ids, [*self._labels(graph, "kept")[1], *levels[1:]], kept.modularity)
 
     def _labels(self, graph: Graph, name: str) -> tuple[list[str], list[NDArray[np.int64]]]:
@@ -121,21 +123,25 @@ class GdsDetector(CommunityDetector):
         return found["id"].tolist(), list(columns)
 
     @contextmanager
-    def _projected(self, scope: Scope, labels: Mapping[str, int]) -> Generator[Graph | None, None, None]:
+    def _projected(
+        self, scope: Scope, labels: Mapping[str, int], order: Mapping[str, int] | None
+    ) -> Generator[Graph | None, None, None]:
         """Copy the graph of a scope into the catalogue of GDS for as long as the context lasts; None is no graph.
 
         Nodes that `labels` doesn't name begin with a label of their own.
         """
+        statement = query("project_communities" if order is None else "project_communities_in_order")
         name = f"graphmem-{socket.gethostname()}-{os.getpid()}-{uuid4()}"
         values = {
             "graph": name,
             "scope": scope.key,
             "seed": labels,
             "free": max(labels.values(), default=-1) + 1,
+            "order": order,
             "min_weight": MIN_EDGE_WEIGHT,
         }
         try:
-            projected: Any = self._client.run_cypher(query("project_communities"), {"q": values})
+            projected: Any = self._client.run_cypher(statement, {"q": values})
             yield self._client.graph.get(name) if projected["nodes"].iloc[0] else None
         finally:
             self._drop(name)
@@ -170,7 +176,7 @@ def _numbered(seed: Mapping[str, str]) -> dict[str, int]:
 
 
 def _shuffled(node_ids: Sequence[str], number: int) -> dict[str, int]:
-    """Return a label of its own for each node."""
-    labels = list(range(len(node_ids)))
-    Random(number).shuffle(labels)
-    return dict(zip(node_ids, labels, strict=True))
+    """Return the nodes in another order: a number of its own for each."""
+    places = list(range(len(node_ids)))
+    Random(number).shuffle(places)
+    return dict(zip(node_ids, places, strict=True))

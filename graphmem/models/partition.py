@@ -19,10 +19,10 @@ MIN_EDGE_WEIGHT = 0.01
 def propagation_tries(edges: int) -> int:
     """Return how many times labels are propagated through a graph of so many edges, to keep the best partition.
 
-    Which of several partitions comes out depends on the order of the nodes. In a small graph that can be one group of
-    everything, and trying again costs nothing; in a large one it makes no difference.
+    Which of several partitions comes out depends on the order of the nodes. In a small graph that is often one group of
+    everything, and trying again costs little; in a large one it makes no difference, in a tiny one there is no choice.
     """
-    return max(1, min(10, 20_000 // max(1, edges)))
+    return max(1, min(10, edges // 5, 20_000 // max(1, edges)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,188 @@
+"""Graph Data Science on a real server: what it leaves behind, what it agrees with, and what is done without it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphmem import GraphMemory
+from graphmem.communities import InProcessDetector, choose_detector
+from graphmem.errors import BackendUnavailable
+from graphmem.models import CommunityAlgorithm, Scope
+from graphmem.settings import Settings
+from graphmem.testing.communities_detect import (
+    ALGORITHMS,
+    KARATE,
+    Pairs,
+    planted,
+    put_pairs,
+    seed_of,
+    share_that_stayed,
+)
+from graphmem.testing.rows import HOME, edge, entity, put_edges, put_entities
+from graphmem_neo4j import Neo4jBackend, open_backend
+from graphmem_neo4j.detector import GdsDetector
+from graphmem_neo4j.gds import client_of
+from tests.integration.neo4j.support import ask, emptied
+from tests.neo4j_server import Neo4jServer
+
+PROJECTIONS = "CALL gds.graph.list() YIELD graphName RETURN graphName ORDER BY graphName"
+
+
+@pytest.fixture
+def store(neo4j_url: str) -> Generator[Neo4jBackend, None, None]:
+    store = emptied(neo4j_url)
+    yield store
+    store.close()
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_nothing_is_left_in_the_catalogue_of_gds(store: Neo4jBackend, algorithm: CommunityAlgorithm) -> None:
+    put_pairs(store, KARATE)
+    found = gds_of(store).detect(HOME, algorithm)
+    gds_of(store).detect(HOME, algorithm, seed_of(found))
+    assert ask(store, PROJECTIONS) == []
+
+
+@pytest.mark.parametrize("failing", ["label_propagation", "modularity", "run_cypher"])
+def test_the_projection_is_dropped_after_an_error_in_the_middle(
+    store: Neo4jBackend, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    put_pairs(store, KARATE)
+    client: Any = client_of(store.database)
+    seen: list[list[str]] = []
+
+    def fail(*_: object, **__: object) -> None:
+        seen.append(ask(store, PROJECTIONS))
+        raise RuntimeError("in the middle")
+
+    if failing == "run_cypher":
+        project = client.run_cypher
+        monkeypatch.setattr(client, "run_cypher", lambda text, q: project(text, q) if "project(" in text else fail())
+    else:
+        endpoint = type(getattr(client, failing))
+        monkeypatch.setattr(endpoint, "mutate" if failing == "label_propagation" else "stats", fail)
+    with pytest.raises(RuntimeError, match="in the middle"):
+        GdsDetector(store.database, client).detect(HOME)
+    assert [len(names) for names in seen] == [1]
+    assert seen[0][0].startswith("graphmem-")
+    assert f"-{os.getpid()}-" in seen[0][0]
+    assert ask(store, PROJECTIONS) == []
+
+
+def test_projections_of_others_stay(store: Neo4jBackend) -> None:
+    put_pairs(store, KARATE)
+    ask(store, "MATCH (a)-->(b) WITH gds.graph.project('theirs', a, b) AS g RETURN g.nodeCount")
+    try:
+        gds_of(store).detect(HOME)
+        assert ask(store, PROJECTIONS) == ["theirs"]
+    finally:
+        ask(store, "CALL gds.graph.drop('theirs') YIELD graphName RETURN graphName")
+
+
+def test_what_was_just_written_is_seen(store: Neo4jBackend) -> None:
+    put_pairs(store, [(1, 2)])
+    assert len(gds_of(store).detect(HOME).node_ids) == 2
+    put_pairs(store, [(3, 4)], first=2)
+    assert len(gds_of(store).detect(HOME).node_ids) == 4
+
+
+def test_a_graph_that_the_heap_can_not_take_is_refused_before_it_is_copied(store: Neo4jBackend) -> None:
+    put_pairs(store, KARATE)
+    detector = GdsDetector(store.database, client_of(store.database), heap_share=0.0)
+    with pytest.raises(BackendUnavailable, match=r"server\.memory\.heap\.max_size"):
+        detector.detect(HOME)
+    assert ask(store, PROJECTIONS) == []
+
+
+def test_without_the_client_communities_are_found_in_process(
+    store: Neo4jBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graphmem_neo4j.detector.find_spec", lambda _: None)
+    assert store.community_detector is None
+    assert isinstance(choose_detector(store, Settings()), InProcessDetector)
+
+
+def test_with_gds_it_is_chosen(store: Neo4jBackend) -> None:
+    assert choose_detector(store, Settings()) is store.community_detector
+
+
+def test_without_gds_on_the_server_communities_are_found_in_process(start_neo4j: Callable[..., Neo4jServer]) -> None:
+    store = open_backend(start_neo4j(gds=False).url, wait=60)
+    try:
+        put_pairs(store, KARATE)
+        assert store.community_detector is None
+        assert choose_detector(store, Settings()).detect(HOME).modularity > 0.3
+    finally:
+        store.close()
+
+
+def test_a_server_that_is_gone_is_named_soon_and_not_waited_for_for_minutes(
+    start_neo4j: Callable[..., Neo4jServer],
+) -> None:
+    server = start_neo4j()
+    store = open_backend(server.url, wait=60)
+    try:
+        put_pairs(store, [(1, 2)])
+        detector = gds_of(store)
+        server.kill()
+        with pytest.raises(BackendUnavailable) as caught:
+            detector.detect(HOME)
+        assert "graphmem-tests" not in str(caught.value)
+    finally:
+        store.close()
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("pairs", [KARATE, planted(200, 50, 60_000, 0.7)], ids=["karate club", "planted, 10,000 nodes"])
+def test_both_detectors_find_partitions_of_the_same_quality(
+    store: Neo4jBackend, algorithm: CommunityAlgorithm, pairs: Pairs
+) -> None:
+    put_in_parts(store, pairs)
+    by_gds, here = (d.detect(HOME, algorithm) for d in (gds_of(store), InProcessDetector(store)))
+    assert by_gds.node_ids == here.node_ids
+    assert by_gds.modularity == pytest.approx(here.modularity, abs=0.05)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_both_detectors_agree_on_real_passages_and_keep_communities_when_few_facts_come(
+    store: Neo4jBackend, neo4j_url: str, shared_data: Path, algorithm: CommunityAlgorithm
+) -> None:
+    lines = (shared_data / "musique_passages_openie.jsonl").read_text("utf-8").splitlines()
+    facts = [
+        {"subject": t[0], "relation": t[1], "object": t[2]}
+        for line in lines
+        for t in json.loads(line)["triples"]
+        if len(t) == 3 and all(isinstance(part, str) for part in t)
+    ]
+    scope = Scope("passages")
+    few = len(facts) // 100
+    with GraphMemory.open(neo4j_url, scope=scope, extractor="none") as memory:
+        memory.add_facts(facts[:-few], skip_invalid=True)
+        detectors = gds_of(store), InProcessDetector(store)
+        before = [detector.detect(scope, algorithm) for detector in detectors]
+        memory.add_facts(facts[-few:], skip_invalid=True)
+    after = [d.detect(scope, algorithm, seed_of(b)) for d, b in zip(detectors, before, strict=True)]
+    assert before[0].modularity == pytest.approx(before[1].modularity, abs=0.05)
+    assert min(share_that_stayed(b, a) for b, a in zip(before, after, strict=True)) >= 0.95
+
+
+def gds_of(store: Neo4jBackend) -> GdsDetector:
+    detector = store.community_detector
+    assert detector is not None
+    return detector
+
+
+def put_in_parts(store: Neo4jBackend, pairs: Pairs) -> None:
+    """Write a large graph in transactions of 5,000 edges, with the entities first."""
+    numbers = sorted({n for pair in pairs for n in pair})
+    for start in range(0, len(numbers), 5000):
+        put_entities(store, *(entity(n) for n in numbers[start : start + 5000]))
+    edges = [edge(n, a, b, relation=f"r{n}") for n, (a, b) in enumerate(pairs, 1)]
+    for start in range(0, len(edges), 5000):
+        put_edges(store, *edges[start : start + 5000])
