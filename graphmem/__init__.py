@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from graphmem.errors import (
         BackendUnavailable,
         Conflict,
+        EmbeddingFailed,
         ExtractionFailed,
         GraphMemError,
+        IndexMismatch,
         InvalidEntityName,
         InvalidInput,
         MissingExtra,
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from graphmem.memory import GraphMemory, Receipt
     from graphmem.models import AsOf, EdgeType, Entity, Episode, Scope
     from graphmem.ontology import Ontology
+    from graphmem.rag.evaluate import Evaluation, Question
+    from graphmem.rag.found import SearchResults
     from graphmem.results import Check, Diff, Fact, LoadReport, RecallResult, Stats, Trace
     from graphmem.settings import Settings
 
@@ -41,8 +45,10 @@ _HOME = {
     "graphmem.errors": (
         "BackendUnavailable",
         "Conflict",
+        "EmbeddingFailed",
         "ExtractionFailed",
         "GraphMemError",
+        "IndexMismatch",
         "InvalidEntityName",
         "InvalidInput",
         "MissingExtra",
@@ -57,6 +63,8 @@ _HOME = {
     "graphmem.memory": ("GraphMemory", "Receipt"),
     "graphmem.models": ("AsOf", "EdgeType", "Entity", "Episode", "Scope"),
     "graphmem.ontology": ("Ontology",),
+    "graphmem.rag.evaluate": ("Evaluation", "Question"),
+    "graphmem.rag.found": ("SearchResults",),
     "graphmem.results": ("Check", "Diff", "Fact", "LoadReport", "RecallResult", "Stats", "Trace"),
     "graphmem.settings": ("Settings",),
 }
@@ -72,12 +80,15 @@ __all__ = [
     "Diff",
     "Document",
     "EdgeType",
+    "EmbeddingFailed",
     "Entity",
     "Episode",
+    "Evaluation",
     "ExtractionFailed",
     "Fact",
     "GraphMemError",
     "GraphMemory",
+    "IndexMismatch",
     "InvalidEntityName",
     "InvalidInput",
     "LoadReport",
@@ -85,10 +96,12 @@ __all__ = [
     "NotADatabase",
     "NotFound",
     "Ontology",
+    "Question",
     "RecallResult",
     "Receipt",
     "SchemaTooNew",
     "Scope",
+    "SearchResults",
     "Settings",
     "Stats",
     "StoreFull",

@@ -29,6 +29,7 @@ from graphmem.models import (
 from graphmem.models import one_or_many as _one_or_many
 from graphmem.protocols import Explorer, Extractor, Redactor
 from graphmem.rag.context import estimate_tokens, render_context
+from graphmem.rag.evaluate import KS, Evaluation, QuestionLike, evaluate
 from graphmem.rag.found import SearchResults
 from graphmem.rag.service import SearchOptions
 from graphmem.recall.history import diff, history
@@ -559,6 +560,34 @@ class GraphMemory:
     def doctor(self) -> list[Check]:
         """Examine the store, the extractor and the queue."""
         return self._engine.doctor(self.scope)
+
+    def evaluate(
+        self,
+        questions: Iterable[QuestionLike],
+        *,
+        ks: Sequence[int] = KS,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> Evaluation:
+        """Tell how well `search` answers questions whose answers are known, beside plain rankings.
+
+        Parameters
+        ----------
+        questions
+            `Question` objects or mappings of their fields: a question, the `external_id` of each episode that answers
+            it, and perhaps a category and a scope.
+        ks
+            The k of recall@k, ascending.
+        on_progress
+            Called with the questions asked so far, and all.
+
+        Raises
+        ------
+        InvalidInput
+            If a question doesn't fit, or none has an answer in the memory.
+        EmbeddingFailed
+            If the embedding model fails.
+        """
+        return evaluate(self._engine.backend, self._engine.rag, self.scope, questions, ks, on_progress)
 
     @property
     def explorer(self) -> Explorer | None:
