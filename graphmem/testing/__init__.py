@@ -26,8 +26,8 @@ pytest.register_assert_rewrite(
     *(
         f"{__name__}.{module}"
         for module in (
-            "atomicity base communities communities_detect concurrency edge_queries edges entities episodes isolation odd_input pair "
-            "recalls stateful stateful_groups time traversal".split()
+            "atomicity base communities communities_detect concurrency edge_queries edges entities episodes index isolation "
+            "odd_input pair recalls stateful stateful_groups time traversal".split()
         )
     )
 )
@@ -40,6 +40,7 @@ from graphmem.testing.edge_queries import EdgeQueryTests  # noqa: E402
 from graphmem.testing.edges import ClosingTests, EdgeTests, RetrievalTests  # noqa: E402
 from graphmem.testing.entities import AliasTests, EntityTests, SearchTests  # noqa: E402
 from graphmem.testing.episodes import EpisodeTests, MentionTests, QueueTests  # noqa: E402
+from graphmem.testing.index import IndexStateTests, IndexTests, UnindexedTests  # noqa: E402
 from graphmem.testing.isolation import IsolationTests  # noqa: E402
 from graphmem.testing.odd_input import OddInputTests  # noqa: E402
 from graphmem.testing.recalls import RecallTests  # noqa: E402
@@ -59,6 +60,8 @@ __all__ = [
     "EntityTests",
     "EpisodeTests",
     "GraphBackendTests",
+    "IndexStateTests",
+    "IndexTests",
     "IsolationTests",
     "MembershipTests",
     "MentionTests",
@@ -74,6 +77,7 @@ __all__ = [
     "TimeTests",
     "TraversalLimitTests",
     "TraversalTests",
+    "UnindexedTests",
 ]
 
 
@@ -92,6 +96,9 @@ class GraphBackendTests(
     CommunityTests,
     MembershipTests,
     RecallTests,
+    IndexTests,
+    UnindexedTests,
+    IndexStateTests,
     TraversalTests,
     TraversalLimitTests,
     IsolationTests,
