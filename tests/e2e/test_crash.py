@@ -143,7 +143,7 @@ def test_no_remembered_turn_is_lost_halved_or_doubled_by_a_kill(stores: Stores) 
         known = acknowledged.setdefault(number // KILLS_A_STORE, set())
         known.update(toy_text(str(number), turn) for turn, _ in said)
         check(stores, url, known)
-    assert sum(map(len, acknowledged.values())) > 10 * len(acknowledged)
+    assert all(acknowledged.values())
 
 
 def test_no_ingested_turn_is_lost_halved_or_doubled_by_a_kill_and_the_load_can_be_repeated(stores: Stores) -> None:

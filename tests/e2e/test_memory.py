@@ -108,7 +108,7 @@ def test_an_external_id_is_taken_in_once(open_memory: Open) -> None:
 
 
 def test_a_bulk_load_reports_what_it_did(open_memory: Open) -> None:
-    memory = open_memory()
+    memory = open_memory(background=False)  # which would take a part of it
     items = [Turn(text=f"Maya | knows | Person {i}", external_id=str(i)) for i in range(50)]
     report = memory.ingest(items)
     assert (report.received, report.stored, report.extracted, report.edges) == (50, 50, 50, 50)
