@@ -53,9 +53,10 @@ class PairOfStores(RuleBasedStateMachine):
             assert found == expected
         else:
             assert found[0] == expected[0], f"expected {expected}, found {found}"
-        self._compare_everything()
+        self.compare()
 
-    def _compare_everything(self) -> None:
+    def compare(self) -> None:
+        """Compare all that the stores hold."""
         ours, theirs = everything(self._store), everything(self._oracle)
         for scope, expected in theirs.items():
             for part in (field.name for field in fields(Contents)):

@@ -57,6 +57,11 @@ from graphmem.testing.rows import (
 class GroupMachine(PairOfStores):
     """Communities come, change, end; members come and go; recalls leave traces."""
 
+    def compare(self) -> None:
+        """Compare what these operations write; the rest stays as it was filled in."""
+        for scope in SCOPES:
+            self.read(partial(_groups, scope=scope))
+
     @initialize()
     def fill(self) -> None:
         """Begin with entities, facts, an episode and communities in each scope."""
@@ -169,6 +174,15 @@ def _fill(store: GraphBackend, scope: Scope, told: int) -> None:
         store,
         *(community(n, scope) for n in (first, second, third)),
         members=[membership(first, first), membership(second, first), membership(third, second, 2)],
+    )
+
+
+def _groups(store: GraphBackend, scope: Scope) -> tuple[object, ...]:
+    return (
+        store.find_communities([scope], CommunityQuery(ended=True)),
+        store.find_memberships([scope], MembershipQuery(ended=True)),
+        store.find_recalls([scope], RecallQuery()),
+        store.stats(scope),
     )
 
 
