@@ -20,6 +20,7 @@ from graphmem.rag.reading import Reader, detail_of, unpacked, unpacked_pieces
 
 _PAGE = 1000
 _BATCH = 64
+_KINDS: tuple[IndexKind, ...] = ("episode", "fact")  # in this order
 _STILL_COMING = 600.0  # seconds in which a row with an earlier id may be committed by somebody else
 _KEPT = 8  # sets of scopes whose copies stay in memory
 
@@ -74,14 +75,22 @@ class RecallIndex:
         self._require_model(scope)
         deadline = None if seconds is None else time.monotonic() + seconds
         left = limit
-        for kind in ("episode", "fact"):
-            while waiting := self._waiting(scope, kind, _BATCH if left is None else min(_BATCH, left)):
-                with self._indexing:  # one batch at a time: two threads would read the same one
-                    self._index(scope, kind, waiting)
-                left = None if left is None else left - len(waiting)
+        for kind in _KINDS:
+            while done := self._index_batch(scope, kind, _BATCH if left is None else min(_BATCH, left)):
+                left = None if left is None else left - done
                 if left == 0 or (deadline is not None and time.monotonic() >= deadline):
                     return False
         return True
+
+    def _index_batch(self, scope: Scope, kind: IndexKind, limit: int) -> int:
+        """Index some of what waits; return how many rows that were."""
+        if not self._waiting(scope, kind, 1):
+            return 0
+        with self._indexing:  # one batch at a time, looked up anew: two threads would read the same one
+            waiting = self._waiting(scope, kind, limit)
+            if waiting:
+                self._index(scope, kind, waiting)
+        return len(waiting)
 
     def _require_model(self, scope: Scope) -> None:
         """Refuse vectors of another model; an index without vectors is built anew when a model comes."""
@@ -104,6 +113,11 @@ class RecallIndex:
         return waiting
 
     def _index(self, scope: Scope, kind: IndexKind, ids: Sequence[str]) -> None:
+        built = self._backend.index_state(scope).model
+        if built and not self._reader.model:
+            if kind == "episode":
+                self._write_words_only(scope, self._with_earlier(scope, ids))
+            raise EmbeddingFailed(f"scope {scope}: its index has vectors of {built!r}; now no model is configured")
         if kind == "fact":
             edges = self._backend.get_edges([scope], ids)
             entries = self._reader.facts([(i, edges[i].fact) for i in ids if i in edges])
@@ -147,18 +161,19 @@ class RecallIndex:
     # Reading ----------------------------------------------------------------------------------------
 
     def rebuild(self, scope: Scope, on_progress: Callable[[int], None] | None = None) -> int:
-        """Build the index of a scope anew; return how many rows were indexed.
+        """Build the index of a scope anew; `on_progress` gets the rows indexed so far, which are returned in the end.
 
         Killed in the middle, it goes on where it was with the next `index_waiting`: the old index is gone at once.
         """
         self._backend.reset_index(scope)
-        for kind in ("episode", "fact"):
+        for kind in _KINDS:
             self._indexed.pop((scope, kind), None)
         done = 0
-        while not self.index_waiting(scope, limit=_BATCH):
-            done += _BATCH
-            if on_progress is not None:
-                on_progress(done)
+        for kind in _KINDS:
+            while indexed := self._index_batch(scope, kind, _BATCH):
+                done += indexed
+                if on_progress is not None:
+                    on_progress(done)
         return done
 
     @contextmanager

@@ -30,8 +30,9 @@ def opened(given: argparse.Namespace) -> Generator[GraphMemory]:
     """Open the memory that is measured."""
     with tempfile.TemporaryDirectory() as folder:
         url = given.store or f"sqlite:///{Path(folder).as_posix()}/memory.db"
-        embeddings = "none" if given.no_model else None
-        with GraphMemory.open(url, extractor=given.extractor, embeddings=embeddings, background=False) as memory:
+        model = "none" if given.no_model else None
+        patient = {"embedding_timeout": 300.0}  # a busy machine must not change the figures
+        with GraphMemory.open(url, extractor=given.extractor, embeddings=model, background=False, **patient) as memory:
             yield memory
 
 
