@@ -124,13 +124,20 @@ def _text_parts(
         raw["month"] = np.array([bool(wanted & found) for found in corpus.months], dtype=np.float32)
     if facts is not None:
         raw["fact"] = facts
-    parts = {channel: WEIGHTS[channel] * normalised(values) for channel, values in raw.items()}
+    weights = _weights(tokens)
+    parts = {channel: weights[channel] * normalised(values) for channel, values in raw.items()}
     candidates = _best(np.sum(list(parts.values()), axis=0), CANDIDATES)
     if tokens is not None and len(tokens.pieces):
         late = np.zeros(n)
         late[candidates] = WEIGHTS["late"] * normalised(corpus.pieces.scores(tokens.pieces, tokens.vectors, candidates))
         parts["late"] = late
     return parts, candidates
+
+
+def _weights(tokens: QuestionTokens | None) -> dict[str, float]:
+    """Return the weights of the channels; words take over from vectors that there are none of."""
+    missing = ["late", "sentence"] if tokens is None else [] if len(tokens.pieces) else ["late"]
+    return {**WEIGHTS, "lexical": WEIGHTS["lexical"] + sum(WEIGHTS[channel] for channel in missing)}
 
 
 def _best(scores: Floats, limit: int) -> Ints:
