@@ -63,9 +63,13 @@ def test_the_projection_is_dropped_after_an_error_in_the_middle(
 
     if failing == "run_cypher":
         project = client.run_cypher
-        monkeypatch.setattr(client, "run_cypher", lambda text, q: project(text, q) if "project(" in text else fail())
+
+        def project_only(text: str, values: object) -> Any:
+            return project(text, values) if "gds.graph.project(" in text else fail()
+
+        monkeypatch.setattr(client, "run_cypher", project_only)
     else:
-        endpoint = type(getattr(client, failing))
+        endpoint: Any = type(getattr(client, failing))
         monkeypatch.setattr(endpoint, "mutate" if failing == "label_propagation" else "stats", fail)
     with pytest.raises(RuntimeError, match="in the middle"):
         GdsDetector(store.database, client).detect(HOME)
@@ -103,7 +107,10 @@ def test_a_graph_that_the_heap_can_not_take_is_refused_before_it_is_copied(store
 def test_without_the_client_communities_are_found_in_process(
     store: Neo4jBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("graphmem_neo4j.detector.find_spec", lambda _: None)
+    def not_found(_: str) -> None:
+        return None
+
+    monkeypatch.setattr("graphmem_neo4j.detector.find_spec", not_found)
     assert store.community_detector is None
     assert isinstance(choose_detector(store, Settings()), InProcessDetector)
 

@@ -1,0 +1,195 @@
+"""Detecting communities in a graph of 100,000 entities and a million facts. See docs/benchmarks.md.
+
+    python tests/bench/communities.py [--json] [--edges N] [--neo4j bolt://user:password@host:port]
+
+The graph has groups of 100, 70 % of the facts are inside of one. In process: from arrays, beside igraph and networkit
+where they are installed. With `--neo4j` (a server that only this uses: what graphmem has on it is deleted): by Graph
+Data Science. `--json` prints the figures as one JSON object on the last line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+import tracemalloc
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphmem.communities.graph import EntityGraph, in_units, modularity
+from graphmem.communities.leiden import leiden
+from graphmem.communities.propagate import propagate
+from graphmem.models import Scope, new_id
+
+RUNS = 5
+GROUP = 100
+INSIDE = 0.7
+SCOPE = Scope("bench-communities")
+WIPE = "MATCH (n:Graphmem) WHERE n.migration IS NULL CALL (n) { DETACH DELETE n } IN TRANSACTIONS OF 5000 ROWS"
+PUT_ENTITIES = "UNWIND $ids AS id CREATE (:Graphmem:Entity {id: id, scope: $scope})"
+PUT_EDGES = (
+    "UNWIND $rows AS row MATCH (s:Graphmem {id: row[0]}) MATCH (t:Graphmem {id: row[1]}) "
+    "CREATE (s)-[:SEMANTIC {graphmem_id: row[2], scope: $scope, confidence: row[3]}]->(t)"
+)
+
+Arrays = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
+
+
+def graph_arrays(edges: int) -> tuple[int, Arrays]:
+    """Return the number of nodes, and source, target and confidence of each edge."""
+    nodes = edges // 10
+    chance = np.random.default_rng(0)
+    source = chance.integers(0, nodes, edges)
+    near = source // GROUP * GROUP + chance.integers(0, GROUP, edges)
+    target = np.where(chance.random(edges) < INSIDE, near, chance.integers(0, nodes, edges))
+    kept = source != target
+    return nodes, (source[kept], target[kept], np.round(0.5 + 0.5 * chance.random(int(kept.sum())), 2))
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    """Return seconds and result of a call."""
+    begun = time.perf_counter()
+    result = work()
+    return time.perf_counter() - begun, result
+
+
+def in_process(nodes: int, arrays: Arrays) -> dict[str, Any]:
+    """Measure what is done in process, and the other libraries on the same arrays; all run in turns."""
+    source, target, confidence = arrays
+    names = [f"{n:08}" for n in range(nodes)]
+    build_seconds, graph = timed(lambda: EntityGraph.of(names, source, target, in_units(confidence)))
+    rivals = {"graphmem": lambda: propagate(graph), **others(nodes, arrays)}
+    seconds: dict[str, list[float]] = {name: [] for name in rivals}
+    for _ in range(RUNS):
+        for name, run in rivals.items():
+            seconds[name].append(timed(run)[0])
+    labels = propagate(graph)
+    leiden_seconds, levels = timed(lambda: leiden(graph))
+    return {
+        "build_s": round(build_seconds, 2),
+        "label_propagation_s": {name: round(statistics.median(times), 2) for name, times in seconds.items()},
+        "label_propagation_communities": len(np.unique(labels)),
+        "label_propagation_modularity": round(modularity(graph, labels), 3),
+        "leiden_s": round(leiden_seconds, 2),
+        "leiden_levels": [len(np.unique(level)) for level in levels],
+        "leiden_modularity": round(modularity(graph, levels[0]), 3),
+        "bytes_an_edge": round(peak_memory(names, arrays) / len(source)),
+    }
+
+
+def peak_memory(names: list[str], arrays: Arrays) -> int:
+    """Return the most bytes that building the graph and propagating labels takes, besides what was there before."""
+    tracemalloc.start()
+    propagate(EntityGraph.of(names, arrays[0], arrays[1], in_units(arrays[2])))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+def others(nodes: int, arrays: Arrays) -> dict[str, Callable[[], Any]]:
+    """Return label propagation of other libraries, ready to run; theirs are not in `pip install graphmem`."""
+    source, target, confidence = arrays
+    found: dict[str, Callable[[], Any]] = {}
+    try:
+        igraph: Any = import_module("igraph")
+        graph = igraph.Graph(n=nodes, edges=np.column_stack([source, target]))
+        found["igraph"] = lambda: graph.community_label_propagation(weights=confidence)
+    except ImportError:
+        pass
+    try:
+        networkit: Any = import_module("networkit")
+        other = networkit.GraphFromCoo((confidence, (source, target)), n=nodes, weighted=True, directed=False)
+        found["networkit"] = lambda: networkit.community.PLP(other).run()
+    except ImportError:
+        pass
+    return found
+
+
+def by_gds(url: str, nodes: int, arrays: Arrays) -> dict[str, Any]:
+    """Measure Graph Data Science on a server."""
+    from graphmem_neo4j import open_backend
+
+    store = open_backend(url, timeout=600.0)
+    try:
+        load_seconds, _ = timed(lambda: load(store, nodes, arrays))
+        detector: Any = store.community_detector
+        parts: dict[str, list[float]] = {}
+        watch(detector, parts)
+        runs = [timed(lambda: detector.detect(SCOPE)) for _ in range(RUNS)]
+        found = runs[-1][1]
+        leiden_seconds, levels = timed(lambda: detector.detect(SCOPE, "leiden"))
+    finally:
+        with store.database.session() as session:
+            session.run(WIPE).consume()
+        store.close()
+    return {
+        "load_s": round(load_seconds, 1),
+        "label_propagation_s": round(statistics.median(seconds for seconds, _ in runs), 2),
+        **{f"{name}_s": round(statistics.median(times), 2) for name, times in parts.items()},
+        "label_propagation_communities": int(found.levels[0].max()) + 1,
+        "label_propagation_modularity": round(found.modularity, 3),
+        "leiden_s": round(leiden_seconds, 2),
+        "leiden_levels": [int(level.max()) + 1 for level in levels.levels],
+        "leiden_modularity": round(levels.modularity, 3),
+    }
+
+
+def watch(detector: Any, parts: dict[str, list[float]]) -> None:
+    """Note how long the queries of a detector take: the projection, the algorithm, reading the labels."""
+    runner = detector._client._query_runner
+    run_query, call = runner.run_retryable_cypher, runner.call_procedure
+
+    def query_timed(text: str, *args: Any, **named: Any) -> Any:
+        seconds, found = timed(lambda: run_query(text, *args, **named))
+        name = "projection" if "gds.graph.project(" in text else "labels" if "nodeProperty" in text else None
+        if name is not None:
+            parts.setdefault(name, []).append(seconds)
+        return found
+
+    def call_timed(endpoint: str, *args: Any, **named: Any) -> Any:
+        seconds, found = timed(lambda: call(endpoint, *args, **named))
+        if "labelPropagation" in endpoint:
+            parts.setdefault("algorithm", []).append(seconds)
+        return found
+
+    runner.run_retryable_cypher, runner.call_procedure = query_timed, call_timed
+
+
+def load(store: Any, nodes: int, arrays: Arrays) -> None:
+    """Write the graph by plain Cypher: what is measured is finding communities in it."""
+    ids = [new_id() for _ in range(nodes)]
+    edge_ids = [new_id() for _ in arrays[0]]
+    ends = zip(arrays[0].tolist(), arrays[1].tolist(), edge_ids, arrays[2].tolist(), strict=True)
+    rows: list[list[str | float]] = [[ids[a], ids[b], edge_id, weight] for a, b, edge_id, weight in ends]
+    with store.database.session() as session:
+        session.run(WIPE).consume()
+        for start in range(0, nodes, 10_000):
+            session.run(PUT_ENTITIES, ids=ids[start : start + 10_000], scope=SCOPE.key).consume()
+        for start in range(0, len(rows), 10_000):
+            session.run(PUT_EDGES, rows=rows[start : start + 10_000], scope=SCOPE.key).consume()
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true", help="print one JSON object on the last line")
+    parser.add_argument("--edges", type=int, default=1_000_000, help="a tenth of them are entities")
+    parser.add_argument("--neo4j", metavar="URL", help="measure Graph Data Science on this server, too")
+    options = parser.parse_args()
+    nodes, arrays = graph_arrays(options.edges)
+    figures: dict[str, Any] = {"nodes": nodes, "edges": len(arrays[0]), "in_process": in_process(nodes, arrays)}
+    if options.neo4j:
+        figures["gds"] = by_gds(options.neo4j, nodes, arrays)
+    for name, value in figures.items():
+        print(f"{name:12} {value}")
+    if options.json:
+        print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""Choosing a detector, reading in chunks, and carrying the keys of communities on."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Generator, Sequence
+
+import numpy as np
+import pytest
+
+from graphmem.communities import InProcessDetector, choose_detector, kept_keys
+from graphmem.communities.graph import read_graph
+from graphmem.errors import MissingExtra
+from graphmem.models import Edge, EdgeQuery, Partition, Scope
+from graphmem.protocols import GraphBackend
+from graphmem.registry import open_backend
+from graphmem.settings import Settings
+from graphmem.testing.communities_detect import KARATE, put_pairs
+from graphmem.testing.rows import HOME
+
+
+@pytest.fixture
+def store() -> Generator[GraphBackend, None, None]:
+    store = open_backend("memory://")
+    put_pairs(store, KARATE)
+    yield store
+    store.close()
+
+
+def partition(groups: dict[str, int]) -> Partition:
+    return Partition.of(list(groups), [np.array(list(groups.values()), dtype=np.int64)], 0.0)
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 33, 34, 35, 78, 1000])
+def test_the_graph_is_the_same_in_whatever_pieces_it_is_read(store: GraphBackend, chunk: int) -> None:
+    read, whole = read_graph(store, HOME, chunk), read_graph(store, HOME, 10_000)
+    assert read.node_ids == whole.node_ids
+    assert [a.tolist() for a in (read.begin, read.neighbour, read.weight)] == [
+        a.tolist() for a in (whole.begin, whole.neighbour, whole.weight)
+    ]
+
+
+def test_pages_are_as_long_as_the_setting_says(store: GraphBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits: list[int] = []
+    find_edges = store.find_edges
+
+    def counted(scopes: Sequence[Scope], query: EdgeQuery, *, after: str, limit: int) -> list[Edge]:
+        limits.append(limit)
+        return find_edges(scopes, query, after=after, limit=limit)
+
+    monkeypatch.setattr(store, "find_edges", counted)
+    choose_detector(store, Settings(lpa_edge_chunk_size=30)).detect(HOME)
+    assert limits == [30, 30, 30, 30]
+
+
+def test_a_chunk_of_nothing_is_warned_about_and_taken_as_the_default(
+    store: GraphBackend, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        detector = choose_detector(store, Settings(lpa_edge_chunk_size=0))
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "lpa_edge_chunk_size" in caplog.text
+    assert "10000" in caplog.text
+    assert len(detector.detect(HOME).node_ids) == 34
+
+
+def test_leiden_without_its_package_names_the_extra(store: GraphBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "graspologic_native", None)
+    detector = InProcessDetector(store)
+    with pytest.raises(MissingExtra, match=r"graphmem\[leiden\]"):
+        detector.detect(HOME, "leiden")
+    assert len(detector.detect(HOME).node_ids) == 34
+
+
+def test_a_key_goes_to_the_group_that_shares_most_members_with_it() -> None:
+    now = partition({"a": 0, "b": 0, "c": 0, "d": 1, "e": 1, "f": 2, "g": 2})
+    before = {"a": "x", "b": "x", "c": "y", "d": "x", "e": "y", "gone": "z"}
+    assert kept_keys(now, before) == {0: "x", 1: "y"}
+
+
+def test_of_a_community_that_was_split_one_part_keeps_the_key() -> None:
+    now = partition({"a": 0, "b": 0, "c": 1, "d": 1})
+    assert kept_keys(now, dict.fromkeys("abcd", "x")) == {0: "x"}
+
+
+def test_without_a_seed_no_key_is_kept() -> None:
+    assert kept_keys(partition({"a": 0, "b": 0}), {}) == {}
+
+
+def test_levels_are_nested_and_those_that_add_nothing_are_left_out() -> None:
+    ids = ["d", "a", "c", "b", "e"]
+    coarse, crossing, same = np.array([7, 7, 3, 3, 9]), np.array([1, 2, 1, 1, 5]), np.array([4, 5, 6, 6, 7])
+    found = Partition.of(ids, [coarse, crossing, same], 0.5)
+    assert found.node_ids == ["a", "b", "c", "d"]
+    assert [level.tolist() for level in found.levels] == [[0, 1, 1, 0], [0, 1, 1, 2]]
