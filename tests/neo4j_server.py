@@ -146,9 +146,20 @@ class Neo4jServer:
         Variables of the container, on top of those that are needed: `NEO4J_server_memory_heap_max__size` and the like.
     gds
         Whether the Graph Data Science library is loaded.
+    files
+        Path in the container → content of files that are there before the server starts.
+    data_of
+        A server that was killed, whose data this one is to have.
     """
 
-    def __init__(self, settings: Mapping[str, str] | None = None, *, gds: bool = True) -> None:
+    def __init__(
+        self,
+        settings: Mapping[str, str] | None = None,
+        *,
+        gds: bool = True,
+        files: Mapping[str, bytes] | None = None,
+        data_of: Neo4jServer | None = None,
+    ) -> None:
         os.environ.update({name: value for name, value in TESTCONTAINERS.items() if name not in os.environ})
         from testcontainers.community.neo4j import Neo4jContainer
 
@@ -157,12 +168,20 @@ class Neo4jServer:
         ports: dict[str, Any] = container.ports
         ports[str(BOLT)] = ("127.0.0.1", self.bolt_port)  # with_bind_ports would listen on every address
         ports[str(HTTP)] = ("127.0.0.1", self.http_port)
-        container.with_kwargs(labels={LABEL: str(os.getpid())})
+        shared = [data_of.container_id] if data_of is not None else []
+        container.with_kwargs(labels={LABEL: str(os.getpid())}, volumes_from=shared)
+        for path, content in (files or {}).items():
+            container.with_copy_into_container(content, path)
         if gds:
             container.with_env("NEO4J_PLUGINS", '["graph-data-science"]')
         container.with_envs(**MEMORY)
         container.with_envs(**dict(settings or {}))
         self._container: Neo4jContainer = container
+
+    @property
+    def container_id(self) -> str:
+        """What Docker calls the container."""
+        return str(self._container.get_wrapped_container().id)
 
     @property
     def url(self) -> str:
@@ -209,10 +228,10 @@ class Neo4jServer:
         """Return what the server has printed."""
         return self._container.get_wrapped_container().logs().decode(errors="replace")
 
-    def remove(self) -> None:
-        """Remove the container and its data."""
+    def remove(self, *, keep_data: bool = False) -> None:
+        """Remove the container and, unless another one has it too, its data."""
         with suppress(Exception):
-            self._container.stop(force=True, delete_volume=True)
+            self._container.stop(force=True, delete_volume=not keep_data)
 
 
 def wait_until_ready(url: str, seconds: float = START_SECONDS) -> None:

@@ -179,7 +179,7 @@ def away(monkeypatch: pytest.MonkeyPatch) -> list[Away]:
     """Let every store that is opened be one that can be away; return those that were."""
     opened: list[Away] = []
 
-    def open_one(url: str, **options: object) -> Away:
+    def open_one(url: str, **options: Any) -> Away:
         opened.append(Away(open_backend(url, **options)))
         return opened[-1]
 
