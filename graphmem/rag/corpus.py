@@ -68,7 +68,8 @@ class Corpus:
         self.asks: Growing[np.float32] = Growing(np.float32)
         self.times: Growing[np.float64] = Growing(np.float64, 2)
         """When each occurred and when it was recorded, in seconds since 1970."""
-        self.months: list[frozenset[str]] = []
+        self.months: Growing[np.int64] = Growing(np.int64)
+        """Months of each one's date, as `graphmem.rag.question.months` gives them."""
         self._texts: list[str] = []
         self._sentence_begin: Growing[np.int64] = Growing(np.int64)
         self._session_number: dict[Hashable, int] = {}
@@ -118,7 +119,7 @@ class Corpus:
         self.session_of.extend(np.array([session]))
         self.asks.extend(np.array([episode.text.split(_ATTACHED)[0].rstrip().endswith("?")], dtype=np.float32))
         self.times.extend(np.array([[episode.occurred_at.timestamp(), episode.recorded_at.timestamp()]]))
-        self.months.append(months(unit.date))
+        self.months.extend(np.array([months(unit.date)]))
 
     def _add_vectors(self, units: Sequence[Unit]) -> None:
         for unit in units:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,13 +49,13 @@ def is_telling(name: str) -> bool:
     return len(name) > 2 and name not in _COMMON
 
 
-def names_in(text: str, known: Iterable[str] | dict[str, int]) -> list[str]:
-    """Return the known names in a text: the longest match first from left to right, no overlaps, each once."""
+def names_in(text: str, *known: Container[str]) -> list[str]:
+    """Return the names in a text that any of `known` holds: the longest first from the left, no overlaps, each once."""
     words, found, begin = plain(text).split(), dict[str, None](), 0
     while begin < len(words):
         for length in range(min(LONGEST, len(words) - begin), 0, -1):
             run = " ".join(words[begin : begin + length])
-            if run in known:
+            if any(run in names for names in known):
                 found[run] = None
                 begin += length
                 break

@@ -121,7 +121,7 @@ def _text_parts(
     if sessions := corpus.sessions_of(asked.speakers):
         raw["session"] = np.isin(corpus.session_of.rows, list(sessions)).astype(np.float32)
     if wanted := months(asked.text):
-        raw["month"] = np.array([bool(wanted & found) for found in corpus.months], dtype=np.float32)
+        raw["month"] = (corpus.months.rows & wanted > 0).astype(np.float32)
     if facts is not None:
         raw["fact"] = facts
     weights = _weights(tokens)

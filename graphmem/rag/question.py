@@ -47,10 +47,10 @@ def read_question(text: str, speakers: Sequence[str], names: Names) -> Asked:
     return Asked(text, _first_person(text, who), asked, tuple(found), tuple(seeds))
 
 
-def months(text: str) -> frozenset[str]:
-    """Return the months that a text names; "may" only where it stands like a month."""
+def months(text: str) -> int:
+    """Return the months that a text names, a bit for each from January on; "may" only where it stands like a month."""
     words = {word.lower() for word in _WORD.findall(text)}
-    return frozenset(m for m in _MONTHS if m in words and (m != "may" or _MAY.search(text)))
+    return sum(1 << i for i, m in enumerate(_MONTHS) if m in words and (m != "may" or _MAY.search(text)))
 
 
 def _is_asked(speaker: str, text: str) -> bool:
@@ -79,8 +79,7 @@ def _first_person(text: str, who: Sequence[str]) -> str:
 def _named(text: str, who: Sequence[str], names: Names) -> tuple[list[str], list[str]]:
     """Return the names in a question, and those with a capital: as the memory writes them if it has none at all."""
     spoken = {plain(speaker) for speaker in who}
-    known = names.known if spoken <= names.known.keys() else {**names.known, **dict.fromkeys(spoken, -1)}
-    found = [name for name in names_in(text, known) if name not in spoken]
+    found = [name for name in names_in(text, names.known, spoken) if name not in spoken]
     lower = text.lower() == text
     body = text[1:]  # the first letter of a question says nothing
 
