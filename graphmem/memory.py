@@ -28,7 +28,7 @@ from graphmem.models import (
 )
 from graphmem.models import one_or_many as _one_or_many
 from graphmem.protocols import Explorer, Extractor, Redactor
-from graphmem.rag.context import estimate_tokens, render_context
+from graphmem.rag.context import estimate_tokens, render_context, worth_quoting
 from graphmem.rag.evaluate import KS, Evaluation, QuestionLike, evaluate
 from graphmem.rag.found import SearchResults
 from graphmem.rag.service import SearchOptions
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from langchain_core.language_models import BaseChatModel
+
+_MOST_QUOTES = 25  # episodes in a context
 
 Time = datetime | str
 Scopes = Scope | Iterable[Scope]
@@ -419,12 +421,12 @@ class GraphMemory:
         as_of: AsOf | Time | None = None,
         scopes: Scopes | None = None,
     ) -> str:
-        """Return facts for a question as a block for a prompt; empty if there is none, or none fits.
+        """Return facts and dated quotes for a question, for a prompt; empty if there is nothing, or nothing fits.
 
         Parameters
         ----------
         query, as_of, scopes
-            As in `recall`.
+            As in `recall` and `search`.
         budget_tokens
             Tokens at most; defaults to 4 % of the context window (settings `context_share`, `context_window`).
         count_tokens
@@ -434,8 +436,10 @@ class GraphMemory:
         if budget_tokens is None:
             budget_tokens = int(settings.context_window * settings.context_share)
         limit = max(settings.recall_limit, min(200, budget_tokens // 12))
-        found = self.recall(query, limit=limit, as_of=as_of, scopes=scopes)
-        return render_context(found.facts, budget_tokens, count_tokens)
+        known = self.recall(query, limit=limit, as_of=as_of, scopes=scopes)
+        k = max(settings.search_limit, min(_MOST_QUOTES, budget_tokens // 40))
+        said = worth_quoting(self.search(query, k=k, as_of=as_of, scopes=scopes).found)
+        return render_context(known.facts, budget_tokens, count_tokens, episodes=said)
 
     def entities(
         self,
@@ -588,6 +592,28 @@ class GraphMemory:
             If the embedding model fails.
         """
         return evaluate(self._engine.backend, self._engine.rag, self.scope, questions, ks, on_progress)
+
+    def reindex(self, *, on_progress: Callable[[int], None] | None = None) -> int:
+        """Build the index that `search` uses anew: for another embedding model, or where it is damaged.
+
+        Interrupted, it goes on with the next search; until it is done, `search` finds what is indexed already.
+
+        Parameters
+        ----------
+        on_progress
+            Called with the episodes and facts indexed so far.
+
+        Returns
+        -------
+        int
+            Episodes and facts that were indexed.
+
+        Raises
+        ------
+        EmbeddingFailed
+            If the embedding model fails; what isn't indexed is tried again later.
+        """
+        return self._engine.rag.index.rebuild(self.scope, on_progress)
 
     @property
     def explorer(self) -> Explorer | None:

@@ -1,15 +1,22 @@
-"""Renders facts for a prompt within a token budget (spec: GraphRAGService, context). Pure."""
+"""Renders facts and episodes for a prompt within a token budget (spec: GraphRAGService, context). Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
+from graphmem.models import Episode
+from graphmem.rag.found import Found
 from graphmem.results import Fact
 
 HEADER = "## Known facts"
+EPISODES_HEADER = "## Episodes"
 
+_QUOTED = 1000  # characters of an episode
 _BREAKING = re.compile(r"[<>]|\s+")
+_GROUNDS = frozenset({"lexical", "fact", "graph"})
+
+CountTokens = Callable[[str], int]
 
 
 def estimate_tokens(text: str) -> int:
@@ -18,34 +25,77 @@ def estimate_tokens(text: str) -> int:
 
 
 def render_context(
-    facts: Iterable[Fact], budget_tokens: int, count_tokens: Callable[[str], int] = estimate_tokens
+    facts: Iterable[Fact],
+    budget_tokens: int,
+    count_tokens: CountTokens = estimate_tokens,
+    *,
+    episodes: Iterable[Episode] = (),
 ) -> str:
-    """Return a block of facts, one a line, as many as fit; empty where none does.
+    """Return a block of facts and a block of episodes, one a line, as many as fit; empty where none does.
+
+    Facts stand first and may fill half of the budget; episodes have the rest, and what they leave is for facts again.
 
     Parameters
     ----------
-    facts
+    facts, episodes
         Best first.
     budget_tokens
-        The block has at most so many tokens.
+        Both have at most so many tokens together.
     count_tokens
         How the reader's model counts; the default estimates.
     """
-    lines = [HEADER]
-    used = count_tokens(HEADER)
-    for line in dict.fromkeys(render_fact(fact) for fact in facts):  # one clause may state several facts
-        cost = count_tokens("\n" + line)
-        if used + cost > budget_tokens:
+    stated = list(dict.fromkeys(render_fact(fact) for fact in facts))  # one clause may state several facts
+    quotes = list(dict.fromkeys(render_episode(episode) for episode in episodes))
+    share = budget_tokens // 2 if quotes else budget_tokens
+    some = _fit(HEADER, stated, share, count_tokens)
+    between = count_tokens("\n\n") if quotes else 0
+    quoted = _fit(EPISODES_HEADER, quotes, budget_tokens - between - _cost(some, count_tokens), count_tokens)
+    left = budget_tokens - between - _cost(quoted, count_tokens)
+    told = _fit(HEADER, stated, left if quoted else budget_tokens, count_tokens)
+    return "\n\n".join("\n".join(block) for block in (told, quoted) if block)
+
+
+def _fit(header: str, lines: Sequence[str], budget: int, count_tokens: CountTokens) -> list[str]:
+    """Return the header and the first lines that fit under it; nothing where none does."""
+    block, used = [header], count_tokens(header)
+    for line in lines:
+        used += count_tokens("\n" + line)
+        if used > budget:
             break
-        lines.append(line)
-        used += cost
-    return "\n".join(lines) if len(lines) > 1 else ""
+        block.append(line)
+    return block if len(block) > 1 else []
+
+
+def _cost(block: Sequence[str], count_tokens: CountTokens) -> int:
+    return count_tokens(block[0]) + sum(count_tokens("\n" + line) for line in block[1:]) if block else 0
 
 
 def render_fact(fact: Fact) -> str:
     """Return a fact as one line: its sentence, when it held, how sure it is; text in it can't break out."""
-    sentence = _BREAKING.sub(lambda m: "" if m[0] in "<>" else " ", fact.fact).strip().rstrip(".")
     when = f"since {fact.valid_from:%Y-%m}"
     if fact.valid_to is not None:
         when = f"{fact.valid_from:%Y-%m} to {fact.valid_to:%Y-%m}"
-    return f"- {sentence} ({when}) [confidence: {fact.confidence:.2f}]"
+    return f"- {_tamed(fact.fact).rstrip('.')} ({when}) [confidence: {fact.confidence:.2f}]"
+
+
+def render_episode(episode: Episode) -> str:
+    """Return an episode as one line: when, who, and what was said; a long text is cut and says so."""
+    text = _tamed(episode.text)
+    if len(text) > _QUOTED:
+        text = f"{text[: _QUOTED - 1].rsplit(' ', 1)[0]}…"
+    who = _tamed(episode.speaker or episode.title or episode.role or episode.source)
+    return f'- {episode.occurred_at:%Y-%m-%d}, {who}: "{text}"'
+
+
+def worth_quoting(found: Sequence[Found]) -> list[Episode]:
+    """Return the episodes of a search that a prompt can use.
+
+    None where not one of them shares a word, a fact or a name with the question: some vector is always the nearest.
+    Ready-made triples are no quotes: their facts say the same.
+    """
+    grounded = any(reason.channel in _GROUNDS and reason.score > 0 for one in found for reason in one.reasons)
+    return [one.episode for one in found if one.episode.source != "triple"] if grounded else []
+
+
+def _tamed(text: str) -> str:
+    return _BREAKING.sub(lambda m: "" if m[0] in "<>" else " ", text).strip()

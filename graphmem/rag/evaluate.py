@@ -25,6 +25,7 @@ Method = Literal["full", "no_graph", Baseline]
 KS = (1, 5, 10, 20)
 _PAGE = 1000
 _UNKNOWN_TOLD = 100
+_WARM_UP = "Who was there, and when?"
 
 
 class Question(Model):
@@ -232,11 +233,11 @@ class _Run:
         self._categories.append(question.category)
 
     def _make_ready(self, scope: Scope) -> None:
-        """Index what waits and load it, so that no question pays for that."""
+        """Index what waits and load it and the model, so that no question pays for that."""
         while not self._service.index.index_waiting(scope):
             pass
-        with self._service.index.copy([scope]):
-            self._ready.add(scope)
+        self._service.search([scope], _WARM_UP, SearchOptions(k=1))
+        self._ready.add(scope)
 
     def _search(self, scope: Scope, question: str, *, graph: bool) -> list[str]:
         results = self._service.search([scope], question, SearchOptions(k=self._ks[-1], graph=graph))

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from graphmem.adapters.cli import about, browser, demo, loading, reading, why
+from graphmem.adapters.cli import about, browser, demo, loading, reading, search, why
+from graphmem.adapters.cli import eval as evaluation
 from graphmem.adapters.cli.session import Shared, shared_options
 
 _EPILOG = (
@@ -57,5 +58,5 @@ def _with_shared_options() -> None:
 
 
 _with_shared_options()
-for part in (demo, loading, reading, why, about, browser):
+for part in (demo, loading, reading, search, why, evaluation, about, browser):
     part.register(app)

@@ -251,10 +251,9 @@ def _print_sources(session: Session, found: Sequence[Fact], quoted: dict[str, Ep
 
 def quote(episode: Episode) -> str:
     """Return who said what when, on one line; long text is cut and says so."""
-    from graphmem.adapters.cli.show import shown
+    from graphmem.adapters.cli.show import cut, shown
 
-    text = shown(episode.text)
-    text = text if len(text) <= _QUOTED else f"{text[: _QUOTED - 1].rstrip()}…"
+    text = cut(episode.text, _QUOTED)
     who = shown(episode.speaker or episode.role or episode.title or episode.source)
     return f"{who}, {episode.occurred_at:%Y-%m-%d}: “{text}”"
 

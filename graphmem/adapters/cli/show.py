@@ -6,7 +6,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from io import StringIO, TextIOWrapper
@@ -100,6 +101,19 @@ class Output:
             table.add_row(Text(name), Text(shown(_value(value))))
         self._print(table)
 
+    @contextmanager
+    def progress(self, total: int) -> Generator[Callable[[int], None]]:
+        """Show a bar on a terminal, nothing elsewhere; give what takes how much of the total is done."""
+        if not self.errors.is_terminal:
+            yield lambda _: None
+            return
+        from rich import progress as bars
+
+        columns = (bars.BarColumn(24), bars.MofNCompleteColumn(), bars.TimeElapsedColumn())
+        with bars.Progress(*columns, console=self.errors, transient=True) as bar:
+            task = bar.add_task("", total=total)
+            yield lambda done: bar.update(task, completed=done)
+
     def _print(self, table: Table) -> None:
         if self.is_terminal:
             self.console.print(table)
@@ -128,6 +142,12 @@ def shown(text: str, *, breaks: bool = False) -> str:
     """Return text fit for a terminal: no control characters; line breaks only where wanted."""
     text = _CONTROL.sub("", text)
     return text if breaks else " ".join(text.split())
+
+
+def cut(text: str, limit: int) -> str:
+    """Return text on one line; what is longer is cut and says so."""
+    text = shown(text)
+    return text if len(text) <= limit else f"{text[: limit - 1].rstrip()}…"
 
 
 def day(moment: datetime | None) -> str:
