@@ -16,6 +16,8 @@ _DONE_BY_ANOTHER = (
     "Neo.ClientError.Schema.ConstraintAlreadyExists",
 )
 _POPULATED_WITHIN = 300
+_IN_PARTS = "IN TRANSACTIONS"
+"""What a statement says that makes its own transactions."""
 
 
 def schema_number(session: Session) -> int:
@@ -58,7 +60,10 @@ def _apply(session: Session, statement: Query | str) -> None:
         transaction.run(statement).consume()  # type: ignore[arg-type]
 
     try:
-        session.execute_write(work)
+        if _IN_PARTS in str(statement):
+            session.run(statement).consume()  # type: ignore[arg-type]
+        else:
+            session.execute_write(work)
     except ClientError as error:
         if error.code not in _DONE_BY_ANOTHER:
             raise

@@ -14,8 +14,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from graphmem.models import EntityHit, Scope
+from graphmem.models import EdgeType, EntityHit, Scope
 from graphmem_neo4j.connection import Database
+from graphmem_neo4j.edges import moment_values, type_names
 from graphmem_neo4j.entities import keys_of
 from graphmem_neo4j.rows import Row, entity_of
 from graphmem_neo4j.words import question_words, scope_mark
@@ -23,6 +24,8 @@ from graphmem_neo4j.words import question_words, scope_mark
 _PER_WORD = 1000
 _SCORED = 200
 _COLLECTION = 1e6
+_COUNTED = 1000
+"""Facts of an entity that count for its degree."""
 _K1, _B = 1.2, 0.75
 _NAME_WEIGHT = 10
 _CLAUSES = 200
@@ -46,7 +49,8 @@ def search_entities(
     found.update(dict.fromkeys(_ranked([row for row in rows if len(row) > 2])[:limit]))
     if not found:
         return []
-    rows = database.read("hits", scopes, ids=list(found), scopes=keys_of(scopes), now=now)
+    values = {"types": type_names(list(EdgeType)), "per_node": _COUNTED, **moment_values(None, now)}
+    rows = database.read("hits", scopes, ids=list(found), scopes=keys_of(scopes), **values)
     return [EntityHit(entity_of(row[2]), aliases.get(row[2][0]), degree=row[0], edge_types=row[1]) for row in rows]
 
 

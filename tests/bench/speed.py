@@ -63,6 +63,13 @@ class Figures:
         targets = {name: {"value": v, "target": t, "met": v <= t} for name, (v, t) in self.targets.items()}
         return {**self.values, "targets": targets}
 
+    def print(self) -> None:
+        """Print everything, a line each."""
+        for name, value in self.values.items():
+            print(f"{name:34} " + "  ".join(f"{k}={v}" for k, v in value.items()))
+        for name, (value, target) in self.targets.items():
+            print(f"{'ok ' if value <= target else 'MISS'} {name}: {value:g} (at most {target:g})")
+
 
 def seconds(work: Callable[[], object]) -> float:
     """Return how long a call takes."""
@@ -178,7 +185,9 @@ def measure_reads(figures: Figures, quick: bool) -> None:
             for reading in read:
                 reading.run()
         for reading in read:
-            figures.values[f"read_{reading.world.edges}"] = reading.figures()
+            size = (place / f"{reading.world.edges}.db").stat().st_size
+            found = {**reading.figures(), "bytes_per_edge": round(size / reading.world.edges)}
+            figures.values[f"read_{reading.world.edges}"] = found
             reading.close()
         first, last = read[0], read[-1]
         for kind in ("recall", "expand"):
@@ -194,9 +203,8 @@ class Reading:
 
     def __init__(self, built: World) -> None:
         self.world = built
-        self._url = f"sqlite:///{built.path}"
-        self._memory = GraphMemory.open(self._url, extractor="none")
-        self._backend = open_backend(self._url)
+        self._memory = GraphMemory.open(built.url, scope=built.scope, extractor="none")
+        self._backend = open_backend(built.url)
         self._rounds = 0
         self._times: dict[str, list[float]] = {}
         self._sizes: dict[str, list[int]] = {}  # edges that each kind of expand returned
@@ -246,7 +254,6 @@ class Reading:
             found[f"{kind}_p95_ms"] = round(1e3 * statistics.quantiles(times, n=20)[-1], 2)
         for kind, edges in self._sizes.items():
             found[f"{kind}_edges"] = statistics.median(edges)
-        found["bytes_per_edge"] = round(self.world.path.stat().st_size / self.world.edges)
         return found
 
     def close(self) -> None:
@@ -354,10 +361,7 @@ def main() -> int:
         if options.only in (None, name):
             took = seconds(lambda measure=measure: measure(figures, options.quick))
             print(f"{name}: measured in {took:.0f} s", file=sys.stderr, flush=True)
-    for name, value in figures.values.items():
-        print(f"{name:34} " + "  ".join(f"{k}={v}" for k, v in value.items()))
-    for name, (value, target) in figures.targets.items():
-        print(f"{'ok ' if value <= target else 'MISS'} {name}: {value:g} (at most {target:g})")
+    figures.print()
     if options.json:
         print(json.dumps(figures.as_json()))
     return 0

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import raw
+from numpy.typing import NDArray
 
 from graphmem.models import Scope, new_id
 from graphmem_sqlite.words import scoped_words
@@ -32,18 +33,20 @@ RELATIONS = (
 KINDS = ("person", "organization", "location", "concept", "technology")
 TYPES = ("semantic", "semantic", "semantic", "temporal", "causal", "entity", "co_occurrence")
 SYLLABLES = "ba ce di fo gu ka le mi no pu ra se ti vo xu za che dri sto pla gre thi mon ver lan tor".split()
-START = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp() * 1e6)
+BEGUN = datetime(2024, 1, 1, tzinfo=UTC)
+START = int(BEGUN.timestamp() * 1e6)
 DAY = 86_400_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """A store with a graph: its file, and the entities to ask for.
+    """A store with a graph: where it is, and the entities to ask for.
 
     `ordinary` and `hub` are (id, name); the hub is None where the graph is too small for one.
     """
 
-    path: Path
+    url: str
+    scope: Scope
     edges: int
     ordinary: list[tuple[str, str]]
     hub: tuple[str, str] | None
@@ -77,11 +80,73 @@ def triples(count: int) -> Iterator[dict[str, str]]:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class MadeUp:
+    """A fact of a graph; its ends are positions among the names, `begun` is in microseconds since 1970."""
+
+    id: str
+    source: int
+    target: int
+    relation: str
+    edge_type: str
+    fact: str
+    confidence: float
+    begun: int
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Entities and the ends of the edges between them: a power law, and a hub where there is room for one."""
+
+    names: list[str]
+    ids: list[str]
+    sources: NDArray[np.int64]
+    targets: NDArray[np.int64]
+    confidence: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, count: int) -> Graph:
+        """Return a graph of `count` edges."""
+        chance = np.random.default_rng(3)
+        known = names(count * 2 // DEGREE)
+        entities = len(known)
+        sources = (entities * chance.random(count) ** 2).astype(np.int64)
+        targets = chance.permutation(entities)[(entities * chance.random(count) ** 2).astype(np.int64)]
+        if count >= 4 * HUB_EDGES:
+            sources[:HUB_EDGES] = 0
+        same = sources == targets
+        targets[same] = (targets[same] + 1) % entities
+        confidence = np.round(0.5 + 0.5 * chance.random(count), 2)
+        return cls(known, [new_id() for _ in known], sources, targets, confidence)
+
+    def facts(self) -> Iterator[MadeUp]:
+        """Yield the edges; the number in the relation keeps active keys different."""
+        ends = zip(self.sources.tolist(), self.targets.tolist(), strict=True)
+        for i, (a, b) in enumerate(ends):
+            relation = RELATIONS[i % len(RELATIONS)]
+            yield MadeUp(
+                id=new_id(),
+                source=a,
+                target=b,
+                relation=f"{relation.replace(' ', '_')}_{i // len(RELATIONS)}",
+                edge_type=TYPES[i % len(TYPES)],
+                fact=f"{self.names[a]} {relation} {self.names[b]}",
+                confidence=float(self.confidence[i]),
+                begun=START + (i % 700) * DAY,
+            )
+
+    def world(self, url: str, scope: Scope) -> World:
+        """Return what to ask where this graph was written."""
+        degrees = np.bincount(np.concatenate([self.sources, self.targets]), minlength=len(self.names))
+        middling = np.flatnonzero((degrees >= DEGREE // 2) & (degrees <= 2 * DEGREE))
+        asked = np.random.default_rng(4).choice(middling, size=min(300, len(middling)), replace=False).tolist()
+        hub = (self.ids[0], self.names[0]) if degrees[0] >= HUB_EDGES else None
+        return World(url, scope, len(self.sources), [(self.ids[i], self.names[i]) for i in asked], hub)
+
+
 def build(path: Path, count: int) -> World:
     """Write a graph of `count` edges with plain SQL: what is measured later is reading it."""
-    chance = np.random.default_rng(3)
-    known = names(count * 2 // DEGREE)
-    ids = [new_id() for _ in known]
+    graph = Graph.of(count)
     with closing(raw.connect(path)) as connection:
         connection.execute("PRAGMA synchronous = OFF")
         connection.execute("PRAGMA foreign_keys = OFF")
@@ -93,18 +158,13 @@ def build(path: Path, count: int) -> World:
             "VALUES (1, ?, 1, 'triple', 'all of it', ?, ?, ?, 1)",
             (new_id(), START, START, START),
         )
-        _write_entities(connection, known, ids)
-        sources, targets = _ends(chance, len(known), count)
-        _write_edges(connection, chance, known, sources, targets)
+        _write_entities(connection, graph.names, graph.ids)
+        _write_edges(connection, graph)
         connection.execute("COMMIT")
         for statement in indexes:
             connection.execute(statement)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    degrees = np.bincount(np.concatenate([sources, targets]), minlength=len(known))
-    middling = np.flatnonzero((degrees >= DEGREE // 2) & (degrees <= 2 * DEGREE))
-    asked = chance.choice(middling, size=min(300, len(middling)), replace=False)
-    hub = (ids[0], known[0]) if degrees[0] >= HUB_EDGES else None
-    return World(path, count, [(ids[i], known[i]) for i in asked], hub)
+    return graph.world(f"sqlite:///{path}", Scope())
 
 
 def _drop_indexes(connection: sqlite3.Connection) -> list[str]:
@@ -133,43 +193,13 @@ def _write_entities(connection: sqlite3.Connection, known: list[str], ids: list[
     )
 
 
-def _ends(chance: np.random.Generator, entities: int, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return source and target of each edge: a power law, and a hub where there is room for one."""
-    sources = (entities * chance.random(count) ** 2).astype(np.int64)
-    targets = chance.permutation(entities)[(entities * chance.random(count) ** 2).astype(np.int64)]
-    if count >= 4 * HUB_EDGES:
-        sources[:HUB_EDGES] = 0
-    same = sources == targets
-    targets[same] = (targets[same] + 1) % entities
-    return sources, targets
-
-
-def _write_edges(
-    connection: sqlite3.Connection,
-    chance: np.random.Generator,
-    known: list[str],
-    sources: np.ndarray,
-    targets: np.ndarray,
-) -> None:
-    confidence = np.round(0.5 + 0.5 * chance.random(len(sources)), 2)
-    # the number in the relation keeps active keys different
+def _write_edges(connection: sqlite3.Connection, graph: Graph) -> None:
     connection.executemany(
         "INSERT INTO edges (key, id, scope, source, target, relation, edge_type, fact, confidence, valid_from, "
         "recorded_at, retrieval_count) VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
         (
-            (
-                i + 1,
-                new_id(),
-                a + 1,
-                b + 1,
-                f"{RELATIONS[i % len(RELATIONS)].replace(' ', '_')}_{i // len(RELATIONS)}",
-                TYPES[i % len(TYPES)],
-                f"{known[a]} {RELATIONS[i % len(RELATIONS)]} {known[b]}",
-                float(confidence[i]),
-                START + (i % 700) * DAY,
-                START + (i % 700) * DAY,
-            )
-            for i, (a, b) in enumerate(zip(sources.tolist(), targets.tolist(), strict=True))
+            (i + 1, f.id, f.source + 1, f.target + 1, f.relation, f.edge_type, f.fact, f.confidence, f.begun, f.begun)
+            for i, f in enumerate(graph.facts())
         ),
     )
-    connection.executemany("INSERT INTO edge_episodes VALUES (?, 0, 1)", ((i + 1,) for i in range(len(sources))))
+    connection.executemany("INSERT INTO edge_episodes VALUES (?, 0, 1)", ((i + 1,) for i in range(len(graph.sources))))

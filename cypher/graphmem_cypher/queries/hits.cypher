@@ -2,10 +2,15 @@
 UNWIND $q.ids AS id
 MATCH (e:Graphmem {id: id})
 WHERE e.scope IN $q.scopes
-CALL (e) {
+WITH e, COUNT { (e)--() } > 1000 AS is_hub
+CALL (e, is_hub) {
     MATCH (e)-[r:/* include types */]-(:Graphmem)
-    WHERE r.graphmem_id IS NOT NULL AND (r.valid_to IS NULL OR (r.valid_to > $q.now AND r.valid_to > r.valid_from))
-    WITH r ORDER BY r.confidence DESC, r.graphmem_id LIMIT 1000
-    RETURN count(r) AS degree, count(DISTINCT type(r)) AS edge_types
+    WHERE NOT is_hub AND /* include edge_is_visible */
+    RETURN r
+    UNION ALL
+    UNWIND CASE WHEN is_hub THEN [e.id] ELSE [] END AS id
+    /* include ranked_edges */
+    RETURN r ORDER BY r.graphmem_rank, r.graphmem_id LIMIT $q.per_node
 }
+WITH e, count(r) AS degree, count(DISTINCT type(r)) AS edge_types
 RETURN [degree, edge_types, /* include entity_row */] AS row

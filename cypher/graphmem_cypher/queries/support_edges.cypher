@@ -2,5 +2,5 @@
 UNWIND $q.rows AS row
 WITH row, row[0] AS id
 /* include find_edge */
-SET r.confidence = row[1], r.episode_ids = row[2]
+SET r.confidence = row[1], r.graphmem_rank = -row[1], r.episode_ids = row[2]
 RETURN count(r) AS row

@@ -25,7 +25,8 @@ CALL (times) {
         graphmem_id: row[3], graphmem_active: row[4], scope: $q.scope, relation: row[5], fact: row[6],
         confidence: row[7], superseded_by: row[8], episode_ids: row[9], retrieval_count: row[10], properties: row[11],
         valid_from: times[row[12]], valid_to: times[row[13]], recorded_at: times[row[14]], expired_at: times[row[15]],
-        last_retrieved_at: times[row[16]]}]->(t)
+        last_retrieved_at: times[row[16]],
+        graphmem_source: row[0], graphmem_target: row[1], graphmem_rank: -row[7]}]->(t)
 }
 CALL (times) {
     UNWIND $q.first_mentions AS row
