@@ -2,6 +2,6 @@
 UNWIND $q.entities AS id
 MATCH (e:Graphmem {id: id})
 MATCH (e)-[m:IN_COMMUNITY]->(c:Graphmem)
-WHERE e:Entity AND c.scope IN $q.scopes AND /* include is_member */ AND /* include community_filters */
+WHERE c.scope IN $q.scopes AND /* include is_member */ AND /* include community_filters */
 WITH DISTINCT c ORDER BY c.id LIMIT $q.limit
 RETURN /* include community_row */ AS row

@@ -2,5 +2,5 @@
 UNWIND $q.communities AS id
 MATCH (c:Graphmem {id: id})
 MATCH (e:Graphmem)-[m:IN_COMMUNITY]->(c)
-WHERE c:Community AND c.scope IN $q.scopes AND /* include membership_filters */
+WHERE c.scope IN $q.scopes AND /* include membership_filters */
 /* include membership_page */

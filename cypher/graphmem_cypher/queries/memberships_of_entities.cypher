@@ -2,5 +2,5 @@
 UNWIND $q.entities AS id
 MATCH (e:Graphmem {id: id})
 MATCH (e)-[m:IN_COMMUNITY]->(c:Graphmem)
-WHERE e:Entity AND c.scope IN $q.scopes AND /* include membership_filters */
+WHERE c.scope IN $q.scopes AND /* include membership_filters */
 /* include membership_page */

@@ -2,5 +2,5 @@
 UNWIND $q.entities AS id
 MATCH (n:Graphmem {id: id})
 MATCH (t:Graphmem)-[:ACTIVATED]->(n)
-WHERE t:Recall AND t.scope IN $q.scopes AND /* include recall_filters */
+WHERE t.scope IN $q.scopes AND /* include recall_filters */
 /* include recall_page */

@@ -2,5 +2,5 @@
 UNWIND $q.episodes AS id
 MATCH (n:Graphmem {id: id})
 MATCH (t:Graphmem)-[:FOUND]->(n)
-WHERE t:Recall AND t.scope IN $q.scopes AND /* include recall_filters */
+WHERE t.scope IN $q.scopes AND /* include recall_filters */
 /* include recall_page */

@@ -1,5 +1,5 @@
 // A page of the recall traces that came upon some facts.
 UNWIND $q.facts AS fact
 MATCH (t:Graphmem)-[r:ACTIVATED {fact_id: fact}]->(:Graphmem)
-WHERE t:Recall AND t.scope IN $q.scopes AND /* include recall_filters */
+WHERE t.scope IN $q.scopes AND /* include recall_filters */
 /* include recall_page */
