@@ -37,18 +37,20 @@ NODES = "MATCH (n) WHERE n.foreign IS NOT NULL RETURN [elementId(n), labels(n), 
 EDGES = (
     "MATCH (s)-[r]->(t) WHERE r.foreign IS NOT NULL RETURN [elementId(r), type(r), properties(r)] ORDER BY r.foreign"
 )
+CLEAR = "MATCH (n) WHERE n.foreign IS NOT NULL DETACH DELETE n"
 INDEXES = "SHOW INDEXES YIELD name WHERE name STARTS WITH 'foreign_' RETURN name ORDER BY name"
 
 
 @pytest.fixture
 def store(neo4j_url: str) -> Generator[Neo4jBackend, None, None]:
     store = emptied(neo4j_url)
+    ask(store, CLEAR)
     for statement in SCHEMA:
         ask(store, statement)
     ask(store, "CALL db.awaitIndexes(60)")
     ask(store, THEIRS, scope=SCOPE.key)
     yield store
-    ask(store, "MATCH (n) WHERE n.foreign IS NOT NULL DETACH DELETE n")
+    ask(store, CLEAR)
     ask(store, "DROP CONSTRAINT foreign_person IF EXISTS")
     for name in ("foreign_entity", "foreign_semantic", "foreign_words"):
         ask(store, "DROP INDEX $name IF EXISTS", name=name)
