@@ -19,6 +19,7 @@ from graphmem.ingest.extract.llm_errors import reason_for, secrets_of
 C = TypeVar("C", NDArray[np.float32], TokenVectors)
 Vectors = NDArray[np.float32]
 
+_BATCH_PATIENCE = 6  # a batch is no question that somebody waits for, and a busy machine is no broken model
 _CALLS_AT_ONCE = 4  # so that a question needn't wait for a bulk load
 _BATCH_CHARACTERS = 8_000  # about a second of the built-in model, far below the time limit on a busy machine too
 _NAMING = ("model", "model_name", "model_id", "deployment", "repo_id")  # what LangChain's integrations call it
@@ -38,7 +39,7 @@ class Embedder:
         What its vectors are stored under. By default what the model says of itself (`model_name` beside
         `dimension`), else its class and the name of the model that it holds.
     timeout
-        Seconds for one batch or question.
+        Seconds for one question; a batch has six times as many.
     batch_size
         Texts in one call of the model, fewer where they are long.
     cache_bytes
@@ -70,7 +71,8 @@ class Embedder:
         self._tokens = model if isinstance(model, TokenEmbeddings) else None
         self._dimension: int | None = _declared_dimension(model)
         self._batch_size = batch_size
-        self._calls = PerProcess(lambda: TimedCalls[object](_CALLS_AT_ONCE, timeout))
+        self._questions = PerProcess(lambda: TimedCalls[object](_CALLS_AT_ONCE, timeout))
+        self._batches = PerProcess(lambda: TimedCalls[object](_CALLS_AT_ONCE, _BATCH_PATIENCE * timeout))
         self._cache = PerProcess(lambda: VectorCache(cache_bytes))
 
     @property
@@ -151,21 +153,25 @@ class Embedder:
         return cast("list[C]", [found[key] for key in keys])
 
     def _documents(self, texts: list[str]) -> list[Vectors]:
-        return self._rows(self._call(lambda: self._model.embed_documents(texts)), len(texts))
+        return self._rows(self._call(lambda: self._model.embed_documents(texts), self._batches), len(texts))
 
     def _query(self, texts: list[str]) -> list[Vectors]:
-        return self._rows(self._call(lambda: [self._model.embed_query(text) for text in texts]), len(texts))
+        given = self._call(lambda: [self._model.embed_query(text) for text in texts], self._questions)
+        return self._rows(given, len(texts))
 
     def _token_vectors(self, texts: list[str]) -> list[TokenVectors]:
         model = self._tokens
         assert model is not None, "only asked where the model gives tokens"
-        given = cast("list[TokenVectors]", self._call(lambda: model.embed_tokens(texts)))
+        given = cast(
+            "list[TokenVectors]",
+            self._call(lambda: model.embed_tokens(texts), self._questions if len(texts) == 1 else self._batches),
+        )
         self._expect(len(given) == len(texts), f"gave token vectors of {len(given)} texts for {len(texts)}")
         pooled = self._rows([one.pooled for one in given], len(texts))
         return [self._checked(one, row) for one, row in zip(given, pooled, strict=True)]
 
-    def _call(self, compute: Callable[[], object]) -> object:
-        outcome = self._calls.get().run([compute])[0]
+    def _call(self, compute: Callable[[], object], calls: PerProcess[TimedCalls[object]]) -> object:
+        outcome = calls.get().run([compute])[0]
         if isinstance(outcome, EmbeddingFailed):
             raise outcome
         if isinstance(outcome, Exception):
