@@ -9,7 +9,7 @@ import pytest
 
 from graphmem import GraphMemory
 from graphmem.errors import Conflict
-from graphmem.models import AsOf, Changes, EdgeQuery, EntityQuery, EpisodeQuery, Scope
+from graphmem.models import AsOf, Changes, CommunityQuery, EdgeQuery, EntityQuery, EpisodeQuery, RecallQuery, Scope
 from graphmem_neo4j import Neo4jBackend
 from tests.integration.neo4j.support import MOMENT, SCOPE, ask, edge, emptied, entity, of
 
@@ -21,6 +21,8 @@ CREATE (b:Entity:Person {id: '', scope: [$scope], name: 'Foreign Berta', foreign
 CREATE (p:Episode {id: 'ep', scope: $scope, text: 'Foreign words', session_id: 's', session_key: 's', queue: $scope,
         external_id: '1', external_key: '1', foreign: 3})
 CREATE (c:Community:Scope:Migration {id: 'c', scope_key: $scope, migration: 9999, foreign: 4})
+CREATE (i:IndexEntry {scope: $scope, index_kind: 'episode', index_key: '1', position: 1, complete: true, foreign: 10})
+CREATE (t:Recall {id: 't', scope: $scope, query: 'Foreign', foreign: 11})-[:ACTIVATED {score: 'high', foreign: 12}]->(a)
 CREATE (a)-[:SEMANTIC {scope: $scope, id: 'r', relation: 'knows', fact: 'Foreign fact', valid_from: 3, foreign: 5}]->(b)
 CREATE (a)-[:TEMPORAL {scope: $scope, recorded_at: 'never', foreign: 6}]->(b)
 CREATE (a)-[:CAUSAL {confidence: 'much', foreign: 7}]->(b)
@@ -63,7 +65,7 @@ def theirs(store: Neo4jBackend) -> list[Any]:
 
 def test_a_memory_in_their_database_gives_the_same_as_in_one_of_its_own(store: Neo4jBackend, neo4j_url: str) -> None:
     before = theirs(store)
-    assert len(before) == 13
+    assert len(before) == 16
 
     def work(url: str) -> dict[str, Any]:
         with GraphMemory.open(url, scope=SCOPE, extractor="none") as memory:
@@ -101,7 +103,18 @@ def test_no_read_of_the_store_returns_or_trips_over_what_is_theirs(store: Neo4jB
     assert store.search_entities(scopes, words=["foreign", "anna"], phrases=["anna"], limit=10) == []
     assert store.resolve_names(SCOPE, ["anna"]) == []
     assert store.claim_owners() == []
+    assert store.find_recalls(scopes, RecallQuery()) == []
+    assert store.find_communities(scopes, CommunityQuery()) == []
+    assert store.find_unindexed(SCOPE, "episode") == store.find_unindexed(SCOPE, "entity") == []
+    assert store.read_index(SCOPE) == []
     assert store.scopes() == []
+
+
+def test_building_the_search_index_anew_deletes_nothing_of_theirs(store: Neo4jBackend) -> None:
+    before = theirs(store)
+    store.write(SCOPE, of(entity("Anna")))
+    store.reset_index(SCOPE)
+    assert theirs(store) == before
 
 
 def test_their_schema_number_is_not_taken_for_ours(store: Neo4jBackend) -> None:
@@ -115,7 +128,7 @@ def test_a_relationship_that_others_drew_between_our_entities_is_no_fact(store: 
     ask(
         store,
         "MATCH (a:Graphmem {id: $a}), (b:Graphmem {id: $b}) "
-        "CREATE (a)-[:SEMANTIC {foreign: 10, scope: 5}]->(b), (a)-[:CAUSAL {foreign: 11}]->(b)",
+        "CREATE (a)-[:SEMANTIC {foreign: 20, scope: 5}]->(b), (a)-[:CAUSAL {foreign: 21}]->(b)",
         a=anna.id,
         b=berta.id,
     )
