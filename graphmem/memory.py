@@ -551,6 +551,14 @@ class GraphMemory:
         found = self._engine.backend.get_episodes(self._scopes(scopes), list(dict.fromkeys(ids)))
         return [found[i] for i in ids if i in found]
 
+    def session(self, session_id: str, *, limit: int = 100, scopes: Scopes | None = None) -> list[Episode]:
+        """Return the last episodes of a session, in the order in which they were stored."""
+        query = EpisodeQuery(session_id=session_id)
+        found = self._engine.backend.find_episodes(
+            self._scopes(scopes), query, limit=to_limit(limit), newest_first=True
+        )
+        return found[::-1]
+
     # about the memory itself
 
     def stats(self) -> Stats:
