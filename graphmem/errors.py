@@ -12,6 +12,7 @@ The tree (the builtin that each one also is stands in brackets)::
     ├── ExtractionFailed                     an extractor gave nothing usable for one episode
     ├── EmbeddingFailed                      an embedding model gave no usable vectors, or none in time
     ├── IndexMismatch                        the index was built with another embedding model: names `graphmem reindex`
+    ├── IndexUnavailable (ConnectionError)   a vector index outside of the store can't be reached, opened or written
     └── BackendUnavailable (ConnectionError) the store can't be reached, opened or written
         ├── NotADatabase                     the file is something else, or damaged
         ├── StoreReadOnly                    the store can be read but not written
@@ -28,6 +29,7 @@ __all__ = [
     "ExtractionFailed",
     "GraphMemError",
     "IndexMismatch",
+    "IndexUnavailable",
     "InvalidEntityName",
     "InvalidInput",
     "MissingExtra",
@@ -81,6 +83,10 @@ class EmbeddingFailed(GraphMemError):
 
 class IndexMismatch(GraphMemError):
     """The index of a scope was built with another embedding model; `graphmem reindex` builds it anew."""
+
+
+class IndexUnavailable(GraphMemError, ConnectionError):
+    """A vector index outside of the store can't be reached, opened or written; the store itself goes on."""
 
 
 class BackendUnavailable(GraphMemError, ConnectionError):

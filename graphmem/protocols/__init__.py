@@ -29,6 +29,7 @@ from graphmem.protocols.extraction import (
 )
 from graphmem.protocols.index import IndexStore
 from graphmem.protocols.stores import CommunityStore, EdgeStore, EntityStore, EpisodeStore, RecallStore, Traversal
+from graphmem.protocols.vectors import VectorHit, VectorIndex, VectorRows, VectorState
 
 __all__ = [
     "CommunityDetector",
@@ -48,4 +49,8 @@ __all__ = [
     "RecallStore",
     "Redactor",
     "Traversal",
+    "VectorHit",
+    "VectorIndex",
+    "VectorRows",
+    "VectorState",
 ]

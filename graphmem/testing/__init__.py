@@ -27,7 +27,7 @@ pytest.register_assert_rewrite(
         f"{__name__}.{module}"
         for module in (
             "atomicity base communities communities_detect concurrency edge_queries edges entities episodes index isolation "
-            "odd_input pair recalls stateful stateful_groups time traversal".split()
+            "odd_input pair recalls stateful stateful_groups time traversal vectors".split()
         )
     )
 )

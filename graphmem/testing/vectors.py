@@ -1,0 +1,388 @@
+"""The contract of a `VectorIndex`, and of what keeps it up with a store.
+
+::
+
+    class TestMyIndex(VectorIndexTests):
+        def open_index(self, tmp_path):
+            return MyVectorIndex(tmp_path)
+
+        def reopen(self, index, tmp_path):
+            return MyVectorIndex(tmp_path)
+"""
+
+# ruff: noqa: D102  the names of the tests say what they show
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from graphmem.errors import IndexMismatch
+from graphmem.models import Changes, IndexEntry, Scope
+from graphmem.protocols import GraphBackend, VectorIndex, VectorState
+from graphmem.registry import open_backend
+from graphmem.testing.base import in_threads
+from graphmem.testing.rows import ELSEWHERE, HOME, PROJECT, entity, entity_id, episode, episode_id, put_entities
+from graphmem.vectors import VectorFollower
+
+DIMENSION = 16
+
+Vectors = NDArray[np.float32]
+
+
+def vectors(*rows: Sequence[float]) -> Vectors:
+    """Return rows as the vectors of a key, filled up with zeros to the dimension of the tests."""
+    return np.array([[*row, *[0.0] * (DIMENSION - len(row))] for row in rows], dtype=np.float32)
+
+
+def towards(*numbers: float) -> Vectors:
+    """Return one vector."""
+    return vectors(numbers)[0]
+
+
+def random_items(count: int, seed: int, each: int = 2) -> list[tuple[str, Vectors]]:
+    """Return keys with `each` random vectors, the same for the same seed."""
+    chance = np.random.default_rng(seed)
+    rows = chance.standard_normal((count, each, DIMENSION)).astype(np.float32)
+    return [(f"key {number}", rows[number]) for number in range(count)]
+
+
+def nearest(items: Sequence[tuple[str, Vectors]], vector: Vectors, limit: int) -> list[str]:
+    """Return the keys that a search has to find, by computing all cosines."""
+    unit = vector / np.linalg.norm(vector)
+    scores = {key: float((rows @ unit / np.linalg.norm(rows, axis=1)).max()) for key, rows in items}
+    return sorted(scores, key=lambda key: (-scores[key], key))[:limit]
+
+
+def entry(number: int, *rows: Sequence[float], model: str = "m", complete: bool = True) -> IndexEntry:
+    """Return the index entry of episode `number`: the whole, then its sentences."""
+    packed = vectors(*rows).astype("<f2").tobytes() if rows else b""
+    return IndexEntry(kind="episode", key=episode_id(number), model=model, vectors=packed, complete=complete)
+
+
+class VectorIndexHooks(ABC):
+    """Hooks that a subclass fills in: how to get an index to test."""
+
+    other_scopes: ClassVar[int] = 1000
+    """How many scopes lie beside one; an engine that is slow and exact may take fewer."""
+
+    keeps: ClassVar[bool] = True
+    """Whether it is there in another process, or this one after it was closed."""
+
+    @abstractmethod
+    def open_index(self, tmp_path: Path) -> VectorIndex:
+        """Return a fresh, empty index.
+
+        Parameters
+        ----------
+        tmp_path
+            An empty directory for its files.
+        """
+
+    def reopen(self, index: VectorIndex, tmp_path: Path) -> VectorIndex:
+        """Close an index and return one on the same data, empty for an index that lives in a process."""
+        index.close()
+        return self.open_index(tmp_path)
+
+    def open_store(self, tmp_path: Path) -> GraphBackend:
+        """Return an empty store for an index to follow."""
+        return open_backend(f"memory://{'.'.join(tmp_path.parts[-3:])}")
+
+    @pytest.fixture
+    def index(self, tmp_path: Path) -> Iterator[VectorIndex]:
+        """Open a fresh index, and close it after the test."""
+        index = self.open_index(tmp_path)
+        yield index
+        index.close()
+
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> Iterator[GraphBackend]:
+        """Open a store with 30 episodes and no index entries."""
+        store = self.open_store(tmp_path)
+        store.add_episodes(HOME, [episode(number) for number in range(1, 31)])
+        store.add_episodes(PROJECT, [episode(number, PROJECT) for number in range(31, 33)])
+        yield store
+        store.close()
+
+
+class VectorSearchTests(VectorIndexHooks):
+    """A search finds the nearest keys of the scopes that it names."""
+
+    def test_the_nearest_keys_are_found_best_first(self, index: VectorIndex) -> None:
+        index.upsert(HOME, "episode", [("near", vectors([3, 1])), ("far", vectors([-1, 1])), ("same", vectors([2]))])
+        found = index.search([HOME], "episode", towards(5), limit=2)
+        assert [(hit.scope, hit.key) for hit in found] == [(HOME, "same"), (HOME, "near")]
+        assert [hit.score for hit in found] == pytest.approx([1.0, 3 / 10**0.5], abs=1e-5)
+
+    def test_a_key_counts_by_its_nearest_vector(self, index: VectorIndex) -> None:
+        index.upsert(HOME, "episode", [("many", vectors([-1], [0, 1], [1, 0.1])), ("one", vectors([1, 1]))])
+        assert [hit.key for hit in index.search([HOME], "episode", towards(1), limit=5)] == ["many", "one"]
+
+    def test_a_key_with_many_vectors_takes_one_place(self, index: VectorIndex) -> None:
+        crowd = vectors(*([10, 0.01 * number] for number in range(60)))
+        index.upsert(HOME, "episode", [("crowd", crowd), ("a", vectors([1, 1])), ("b", vectors([1, 2]))])
+        assert [hit.key for hit in index.search([HOME], "episode", towards(1), limit=3)] == ["crowd", "a", "b"]
+
+    def test_only_the_scopes_that_are_named_are_searched(self, index: VectorIndex) -> None:
+        for scope in (HOME, PROJECT, ELSEWHERE):
+            index.upsert(scope, "episode", [(f"in {scope.key}", vectors([1]))])
+        found = index.search([PROJECT, ELSEWHERE], "episode", towards(1), limit=5)
+        assert {(hit.scope, hit.key) for hit in found} == {(s, f"in {s.key}") for s in (PROJECT, ELSEWHERE)}
+        assert index.search([], "episode", towards(1), limit=5) == []
+
+    def test_kinds_are_apart(self, index: VectorIndex) -> None:
+        index.upsert(HOME, "episode", [("a", vectors([1]))])
+        index.upsert(HOME, "entity", [("a", vectors([0, 1]))])
+        assert [hit.score for hit in index.search([HOME], "entity", towards(1), limit=5)] == pytest.approx([0.0])
+
+    def test_an_empty_index_finds_nothing(self, index: VectorIndex) -> None:
+        assert index.search([HOME], "episode", towards(1), limit=5) == []
+        assert index.count(HOME, "episode") == 0
+
+    def test_any_text_may_be_a_key_or_a_scope(self, index: VectorIndex) -> None:
+        scope, key = Scope('d\'or "x" — 中'), 'O\'Brien \\ "q" 🦊\n$q'
+        index.upsert(scope, "name", [(key, vectors([1])), ("other", vectors([0, 1]))])
+        assert [hit.key for hit in index.search([scope], "name", towards(1), limit=1)] == [key]
+        index.delete(scope, "name", [key])
+        assert [hit.key for hit in index.search([scope], "name", towards(1), limit=5)] == ["other"]
+
+
+class VectorWriteTests(VectorIndexHooks):
+    """What is written replaces what was there."""
+
+    def test_a_key_that_is_written_again_has_its_new_vectors_only(self, index: VectorIndex) -> None:
+        index.upsert(HOME, "episode", [("a", vectors([1], [0, 1], [0, 0, 1])), ("b", vectors([1]))])
+        index.upsert(HOME, "episode", [("a", vectors([0, 0, 0, 1]))])
+        assert index.count(HOME, "episode") == 2
+        found = {hit.key: hit.score for hit in index.search([HOME], "episode", towards(0, 1), limit=5)}
+        assert found == pytest.approx({"a": 0.0, "b": 0.0}, abs=1e-6)
+
+    def test_of_a_key_that_comes_twice_the_later_counts(self, index: VectorIndex) -> None:
+        index.upsert(HOME, "episode", [("a", vectors([1])), ("a", vectors([0, 1]))])
+        assert [hit.score for hit in index.search([HOME], "episode", towards(0, 1), limit=5)] == pytest.approx([1.0])
+
+    def test_a_key_without_vectors_is_deleted(self, index: VectorIndex) -> None:
+        index.upsert(HOME, "episode", [("a", vectors([1])), ("b", vectors([1]))])
+        index.upsert(HOME, "episode", [("a", np.empty((0, DIMENSION), np.float32))])
+        assert [hit.key for hit in index.search([HOME], "episode", towards(1), limit=5)] == ["b"]
+
+    def test_deleted_keys_are_gone_from_their_scope_only(self, index: VectorIndex) -> None:
+        for scope in (HOME, PROJECT):
+            index.upsert(scope, "episode", [("a", vectors([1], [1, 1])), ("b", vectors([1]))])
+        index.delete(HOME, "episode", ["a", "absent"])
+        assert (index.count(HOME, "episode"), index.count(PROJECT, "episode")) == (1, 3)
+
+    def test_many_are_written_at_once(self, index: VectorIndex) -> None:
+        index.upsert(HOME, "episode", random_items(1200, seed=1))
+        assert index.count(HOME, "episode") == 2400
+
+    def test_vectors_of_another_dimension_are_refused(self, index: VectorIndex) -> None:
+        index.upsert(HOME, "episode", [("a", vectors([1]))])
+        other = np.ones((1, DIMENSION + 1), np.float32)
+        with pytest.raises(IndexMismatch, match="graphmem reindex"):
+            index.upsert(PROJECT, "episode", [("b", other)])
+        with pytest.raises(IndexMismatch, match="graphmem reindex"):
+            index.search([HOME], "episode", other[0], limit=1)
+        assert [hit.key for hit in index.search([HOME], "episode", towards(1), limit=5)] == ["a"]
+
+    def test_after_a_reset_another_dimension_is_taken(self, index: VectorIndex) -> None:
+        index.upsert(HOME, "episode", [("a", vectors([1]))])
+        index.set_state(HOME, VectorState("m", 0, 1))
+        index.reset()
+        assert index.state(HOME) is None
+        index.upsert(HOME, "episode", [("b", np.ones((1, DIMENSION + 1), np.float32))])
+        assert [h.key for h in index.search([HOME], "episode", np.ones(DIMENSION + 1, np.float32), limit=5)] == ["b"]
+
+    def test_clearing_a_scope_takes_its_vectors_and_its_state(self, index: VectorIndex) -> None:
+        for scope in (HOME, PROJECT):
+            index.upsert(scope, "episode", [("a", vectors([1]))])
+            index.upsert(scope, "entity", [("a", vectors([1]))])
+            index.set_state(scope, VectorState("m", 2, 7, "a", 6))
+        index.clear(HOME)
+        assert [index.count(HOME, kind) for kind in ("episode", "entity")] == [0, 0]
+        assert [index.count(PROJECT, kind) for kind in ("episode", "entity")] == [1, 1]
+        assert (index.state(HOME), index.state(PROJECT)) == (None, VectorState("m", 2, 7, "a", 6))
+
+    def test_an_index_that_is_used_is_well(self, index: VectorIndex) -> None:
+        index.upsert(HOME, "episode", [("a", vectors([1]))])
+        assert [ok for _, ok, _ in index.diagnose()] == [True]
+
+    def test_threads_write_and_search_at_once(self, index: VectorIndex) -> None:
+        index.upsert(HOME, "episode", [("first", vectors([1]))])
+
+        def write(part: int) -> int:
+            for number in range(5):
+                index.upsert(HOME, "episode", [(f"{part}-{number}", vectors([0, 1], [0, 0, 1]))])
+            return 0
+
+        def search() -> int:
+            return sum(index.search([HOME], "episode", towards(1), limit=1)[0].key == "first" for _ in range(10))
+
+        assert in_threads([lambda: write(1), lambda: write(2), search, search]) == [0, 0, 10, 10]
+        assert index.count(HOME, "episode") == 21
+
+
+class CrowdedTests(VectorIndexHooks):
+    """A scope's results don't depend on how many others lie beside it, nearer to the question."""
+
+    def test_the_true_nearest_of_a_scope_are_found_among_many_others(self, index: VectorIndex) -> None:
+        items = random_items(300, seed=2)
+        index.upsert(HOME, "episode", items)
+        chance = np.random.default_rng(3)
+        questions = chance.standard_normal((20, DIMENSION)).astype(np.float32)
+        for number in range(self.other_scopes):
+            near = questions[number % 20] + 0.1 * chance.standard_normal((3, DIMENSION)).astype(np.float32)
+            index.upsert(Scope(f"other {number}"), "episode", [(f"key {number}", near)])
+        hit, places = 0, 0
+        for question in questions:
+            found = index.search([HOME, Scope("other 7")], "episode", question, limit=11)
+            wanted = set(nearest(items, question, 10))
+            assert {one.scope.key for one in found} <= {HOME.key, "other%207"}
+            hit += len(wanted & {one.key for one in found if one.scope == HOME})
+            places += len(wanted)
+        assert hit / places >= 0.99
+
+
+class FollowingTests(VectorIndexHooks):
+    """What follows a store has what the store has, whatever happened to either."""
+
+    def follower(self, store: GraphBackend, index: VectorIndex) -> VectorFollower:
+        """Return what brings a store's entries to an index."""
+        return VectorFollower(store, index, lambda: DIMENSION)
+
+    def keys(self, index: VectorIndex, scope: Scope = HOME) -> list[str]:
+        """Return all keys of episodes in an index."""
+        return sorted(hit.key for hit in index.search([scope], "episode", towards(1, 1, 1), limit=100))
+
+    def put(self, store: GraphBackend, *entries: IndexEntry, scope: Scope = HOME) -> None:
+        """Write index entries to the store."""
+        store.write(scope, Changes(index=entries))
+
+    def test_what_is_behind_is_taken_in(self, store: GraphBackend, index: VectorIndex) -> None:
+        follower = self.follower(store, index)
+        self.put(store, entry(1, [1]), entry(2, [0, 1]))
+        assert follower.sync(HOME)
+        self.put(store, entry(3, [0, 0, 1]))
+        assert self.keys(index) == [episode_id(1), episode_id(2)]
+        assert follower.sync(HOME)
+        assert self.keys(index) == [episode_id(number) for number in (1, 2, 3)]
+
+    def test_an_episode_is_found_by_its_sentences_and_not_by_the_whole(
+        self, store: GraphBackend, index: VectorIndex
+    ) -> None:
+        self.put(store, entry(1, [1], [0, 1], [0, 0, 1]), entry(2, [1]))
+        self.follower(store, index).sync(HOME)
+        found = {hit.key: hit.score for hit in index.search([HOME], "episode", towards(1), limit=5)}
+        assert found == pytest.approx({episode_id(1): 0.0, episode_id(2): 1.0}, abs=1e-3)
+
+    def test_entities_are_taken_in(self, store: GraphBackend, index: VectorIndex) -> None:
+        put_entities(store, entity(1))
+        packed = vectors([1]).astype("<f2").tobytes()
+        self.put(store, IndexEntry(kind="entity", key=entity_id(1), model="m", vectors=packed))
+        self.follower(store, index).sync(HOME)
+        assert [hit.key for hit in index.search([HOME], "entity", towards(1), limit=5)] == [entity_id(1)]
+
+    def test_an_entry_without_usable_vectors_is_not_found(self, store: GraphBackend, index: VectorIndex) -> None:
+        self.put(store, entry(1, [0]), entry(2, [1]))
+        self.put(store, entry(3, model="", complete=False))
+        self.follower(store, index).sync(HOME)
+        assert self.keys(index) == [episode_id(2)]
+
+    def test_an_entry_that_was_written_again_counts_as_it_is_now(self, store: GraphBackend, index: VectorIndex) -> None:
+        follower = self.follower(store, index)
+        self.put(store, entry(1, [1], [1], [0, 1]))
+        follower.sync(HOME)
+        self.put(store, entry(1, [0, 0, 1]))
+        follower.sync(HOME)
+        assert index.count(HOME, "episode") == 1
+
+    def test_a_process_that_died_before_it_recorded_the_state_is_made_up_for(
+        self, store: GraphBackend, index: VectorIndex
+    ) -> None:
+        self.put(store, entry(1, [1]))
+        self.follower(store, index).sync(HOME)
+        before = index.state(HOME)
+        assert before is not None
+        self.put(store, entry(2, [1], [1], [0, 1]))
+        self.follower(store, index).sync(HOME)
+        index.set_state(HOME, before)  # as if it had died here
+        self.put(store, entry(2, [0, 0, 1]), entry(3, [1]))
+        assert self.follower(store, index).sync(HOME)
+        assert self.keys(index) == [episode_id(number) for number in (1, 2, 3)]
+        assert index.count(HOME, "episode") == 3
+
+    def test_the_index_is_up_to_date_after_it_was_opened_again(
+        self, store: GraphBackend, index: VectorIndex, tmp_path: Path
+    ) -> None:
+        self.put(store, *(entry(number, [1, number]) for number in range(1, 21)))
+        self.follower(store, index).sync(HOME)
+        self.put(store, entry(21, [1]))
+        again = self.reopen(index, tmp_path)
+        try:
+            assert (self.keys(again) != [], again.state(HOME) is not None) == (self.keeps, self.keeps)
+            assert self.follower(store, again).sync(HOME)
+            assert self.keys(again) == [episode_id(number) for number in range(1, 22)]
+        finally:
+            again.close()
+
+    def test_entries_that_were_removed_are_gone(self, store: GraphBackend, index: VectorIndex) -> None:
+        follower = self.follower(store, index)
+        self.put(store, entry(1, [1]), entry(2, [1]))
+        self.put(store, entry(31, [1]), scope=PROJECT)
+        follower.sync(HOME)
+        follower.sync(PROJECT)
+        store.reset_index(HOME)
+        self.put(store, entry(2, [1], model="another"))
+        assert follower.sync(HOME)
+        assert (self.keys(index), self.keys(index, PROJECT)) == ([episode_id(2)], [episode_id(31)])
+
+    def test_a_store_that_lost_its_vectors_empties_the_index(self, store: GraphBackend, index: VectorIndex) -> None:
+        follower = self.follower(store, index)
+        self.put(store, entry(1, [1]))
+        follower.sync(HOME)
+        store.reset_index(HOME)
+        assert follower.sync(HOME)
+        assert (self.keys(index), index.state(HOME)) == ([], None)
+
+    def test_an_index_that_followed_another_store_is_filled_anew(
+        self, store: GraphBackend, index: VectorIndex, tmp_path: Path
+    ) -> None:
+        with_more = open_backend(f"memory://{'.'.join(tmp_path.parts[-3:])}.other")
+        with_more.add_episodes(HOME, [episode(number) for number in range(1, 90)])
+        self.put(with_more, *(entry(number, [1]) for number in range(40, 80)))
+        self.follower(with_more, index).sync(HOME)
+        with_more.close()
+        self.put(store, entry(1, [1]), entry(2, [1]))
+        assert self.follower(store, index).sync(HOME)
+        assert self.keys(index) == [episode_id(1), episode_id(2)]
+
+    def test_a_sync_out_of_time_is_gone_on_with(self, store: GraphBackend, index: VectorIndex) -> None:
+        names = [IndexEntry(kind="name", key=f"name {number}", model="m") for number in range(1500)]
+        self.put(store, entry(1, [1]), *names, entry(2, [1]))
+        follower = self.follower(store, index)
+        read: list[int] = []
+        assert not follower.sync(HOME, seconds=0)
+        assert self.keys(index) == [episode_id(1)]
+        assert follower.sync(HOME, on_progress=read.append)
+        assert self.keys(index) == [episode_id(1), episode_id(2)]
+        assert read == [502]
+
+    def test_two_followers_of_one_scope_end_with_what_the_store_has(
+        self, store: GraphBackend, index: VectorIndex
+    ) -> None:
+        self.put(store, *(entry(number, [1, number]) for number in range(1, 21)))
+        followers = [self.follower(store, index) for _ in range(2)]
+        in_threads([lambda f=follower: f.sync(HOME) for follower in followers])
+        self.put(store, entry(3, [1], [1], [1]))
+        assert all(follower.sync(HOME) for follower in followers)
+        assert index.count(HOME, "episode") == 21
+
+
+class VectorIndexTests(VectorSearchTests, VectorWriteTests, CrowdedTests, FollowingTests):
+    """Everything that a vector index has to show; see `VectorIndexHooks`."""

@@ -1,0 +1,160 @@
+"""What indexes of points have in common: one point for each vector, and from points to keys."""
+
+from __future__ import annotations
+
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from uuid import UUID, uuid5
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphmem.models import IndexKind, Scope
+from graphmem.protocols.vectors import VectorHit, VectorIndex, VectorRows
+from graphmem.vectors.hits import best_hits, last_of_each, require_dimension
+
+EXACT_BELOW = 100_000
+"""Vectors of a scope up to which it is searched one by one: what takes milliseconds needs no approximation."""
+
+BEAM = 512
+"""Candidates that a walk through the graph of neighbours (HNSW) keeps at least, in scopes beyond that."""
+
+COLLECTIONS: Mapping[IndexKind, str] = {"episode": "episodes", "entity": "entities", "fact": "facts", "name": "names"}
+
+_NAMESPACE = UUID("6f1d7c1e-6a0b-5b43-9f0c-2f6f3f0f7a51")
+_BATCH = 1000  # vectors in a request
+_COUNTED_FOR = 60.0  # seconds that a count serves to tell whether a scope is small
+
+Row = tuple[str, dict[str, object], list[float]]
+"""Id, payload and vector of a point."""
+
+
+class PointIndex(VectorIndex, ABC):
+    """An index in which each vector is a point with scope and key as its payload.
+
+    Parameters
+    ----------
+    place
+        What messages call it.
+    exact_below
+        Vectors of a scope up to which it is searched exactly.
+    """
+
+    def __init__(self, place: str, exact_below: int) -> None:
+        self._place = place
+        self._exact_below = exact_below
+        self._counted: dict[tuple[Scope, IndexKind], tuple[float, int]] = {}
+        self._counting = threading.Lock()
+
+    # What an engine has to do -----------------------------------------------------------------------
+
+    @abstractmethod
+    def _dimension(self, kind: IndexKind) -> int | None:
+        """Return the dimension of a collection, None where there is none."""
+
+    @abstractmethod
+    def _create(self, kind: IndexKind, dimension: int) -> None:
+        """Make a collection; nothing happens where another process was first."""
+
+    @abstractmethod
+    def _remove(self, kind: IndexKind, scope: Scope, keys: Sequence[str] | None) -> None:
+        """Delete the points of these keys, None: of the whole scope."""
+
+    @abstractmethod
+    def _put(self, kind: IndexKind, rows: Sequence[Row]) -> None:
+        """Write points, of which none is there."""
+
+    @abstractmethod
+    def _nearest(
+        self, kind: IndexKind, asked: Sequence[tuple[Scope, int, bool]], vector: NDArray[np.float32]
+    ) -> list[list[tuple[str, float]]]:
+        """Return for each (scope, limit, whether exactly) key and cosine of its nearest points, best first."""
+
+    @abstractmethod
+    def _count(self, kind: IndexKind, scope: Scope) -> int:
+        """Count the points of a scope."""
+
+    # What follows from it ---------------------------------------------------------------------------
+
+    def upsert(self, scope: Scope, kind: IndexKind, items: Sequence[tuple[str, VectorRows]]) -> None:
+        """Store the vectors of keys; see `VectorIndex`."""
+        latest = last_of_each(items)
+        dimensions = {vectors.shape[1] for vectors in latest.values() if len(vectors)}
+        built = self._dimension(kind)
+        for dimension in sorted(dimensions):
+            if built is None:
+                self._create(kind, dimension)
+                built = self._dimension(kind) or dimension
+            require_dimension(self._place, kind, built, dimension)
+        if built is None:
+            return
+        for keys, rows in _batches(scope, latest):
+            self._remove(kind, scope, keys)
+            if rows:
+                self._put(kind, rows)
+
+    def delete(self, scope: Scope, kind: IndexKind, keys: Sequence[str]) -> None:
+        """Remove keys."""
+        if keys and self._dimension(kind) is not None:
+            self._remove(kind, scope, list(dict.fromkeys(keys)))
+
+    def search(
+        self, scopes: Sequence[Scope], kind: IndexKind, vector: NDArray[np.float32], *, limit: int
+    ) -> list[VectorHit]:
+        """Return the nearest keys of these scopes; see `VectorIndex`.
+
+        Each scope is asked for by itself, all in one request: the nearest points of one scope stand in the order of
+        their keys' scores, and more of them are asked for until they have enough keys.
+        """
+        built = self._dimension(kind)
+        if built is None:
+            return []
+        require_dimension(self._place, kind, built, len(vector))
+        found: list[VectorHit] = []
+        asked = dict.fromkeys(scopes, 2 * limit)
+        while asked:
+            requests = [(scope, most, self._is_small(kind, scope)) for scope, most in asked.items()]
+            more: dict[Scope, int] = {}
+            for (scope, most, _), points in zip(requests, self._nearest(kind, requests, vector), strict=True):
+                best: dict[str, float] = {}
+                for key, score in points:
+                    best.setdefault(key, score)
+                if len(best) < limit and len(points) == most:
+                    more[scope] = 4 * most
+                else:
+                    found += [VectorHit(scope, key, score) for key, score in best.items()]
+            asked = more
+        return best_hits(found, limit)
+
+    def count(self, scope: Scope, kind: IndexKind) -> int:
+        """Return how many vectors a scope has."""
+        return 0 if self._dimension(kind) is None else self._count(kind, scope)
+
+    def _is_small(self, kind: IndexKind, scope: Scope) -> bool:
+        """Tell whether a scope is searched exactly, by a count that may be a minute old."""
+        now = time.monotonic()
+        with self._counting:
+            at, count = self._counted.get((scope, kind), (-np.inf, 0))
+        if now - at > _COUNTED_FOR:
+            count = self._count(kind, scope)
+            with self._counting:
+                self._counted[scope, kind] = now, count
+        return count <= self._exact_below
+
+
+def _batches(scope: Scope, items: Mapping[str, VectorRows]) -> Iterator[tuple[list[str], list[Row]]]:
+    """Yield keys with their points, so many that a request stays small; a key is never split."""
+    keys: list[str] = []
+    rows: list[Row] = []
+    for key, vectors in items.items():
+        if rows and len(rows) + len(vectors) > _BATCH:
+            yield keys, rows
+            keys, rows = [], []
+        keys.append(key)
+        for number, vector in enumerate(vectors.tolist()):
+            point = str(uuid5(_NAMESPACE, f"{scope.key}\n{key}\n{number}"))
+            rows.append((point, {"scope": scope.key, "key": key}, vector))
+    if keys:
+        yield keys, rows
