@@ -30,6 +30,8 @@ from graphmem.models import (
     Membership,
     MembershipQuery,
     Mention,
+    Merge,
+    MergeQuery,
     RecallQuery,
     RecallTrace,
     Scope,
@@ -331,6 +333,28 @@ class MemoryBackend(GraphBackend):
                 found = sorted(found, key=lambda r: r.id, reverse=True)
             return list(islice(found, limit))
 
+    def find_merges(
+        self,
+        scopes: Sequence[Scope],
+        query: MergeQuery,
+        *,
+        after: str = "",
+        limit: int = 100,
+        newest_first: bool = False,
+    ) -> list[Merge]:
+        """Return a page of the merges that match."""
+        _no_cursor_backwards(after, newest_first)
+        with self._store.lock:
+            table = self._store.merges
+            candidates = None if query.entity_ids is None else table.keys_of("entity", query.entity_ids)
+            if query.ids is not None:
+                candidates = set(query.ids) if candidates is None else candidates & set(query.ids)
+            rows = table.read(scopes, candidates, after=after)
+            found: Iterable[Merge] = (row for row in rows if query.undone or row.undone_at is None)
+            if newest_first:
+                found = sorted(found, key=lambda m: m.id, reverse=True)
+            return list(islice(found, limit))
+
     # Index ------------------------------------------------------------------------------------------
 
     def index_state(self, scope: Scope) -> IndexState:
@@ -387,7 +411,8 @@ class MemoryBackend(GraphBackend):
     def scopes(self) -> list[Scope]:
         """Return the scopes that hold anything, ordered by key."""
         with self._store.lock:
-            tables = (self._store.entities, self._store.episodes, self._store.communities, self._store.recalls)
+            store = self._store
+            tables = (store.entities, store.episodes, store.communities, store.recalls, store.merges)
             held = dict.fromkeys(scope for table in tables for scope in table.scopes())
             return sorted(held, key=lambda scope: scope.key)
 

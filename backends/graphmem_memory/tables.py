@@ -22,6 +22,7 @@ from graphmem.models import (
     Membership,
     MembershipKey,
     Mention,
+    Merge,
     RecallTrace,
     Scope,
 )
@@ -225,6 +226,7 @@ class Store:
                 "episode": lambda r: {e.episode_id for e in r.episodes},
             },
         )
+        self.merges = Table[str, Merge](self._journal, {"entity": lambda m: [m.kept_id, m.merged.id]})
         self.index = Table[tuple[str, ...], IndexRow](
             self._journal, {"key": lambda i: [(i.scope, i.entry.kind, i.entry.key)]}
         )

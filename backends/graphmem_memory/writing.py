@@ -15,12 +15,14 @@ from graphmem.models import (
     Episode,
     Membership,
     Mention,
+    Merge,
     Outcome,
     RecallTrace,
     Scope,
     Support,
 )
 from graphmem_memory.indexing import put_entry
+from graphmem_memory.removing import remove
 from graphmem_memory.tables import AliasRow, MembershipRow, MentionRow, Store
 
 
@@ -51,6 +53,12 @@ def apply_changes(store: Store, scope: Scope, changes: Changes) -> None:
         _put_recall(store, scope, trace)
     for entry in changes.index:
         put_entry(store, scope, entry)
+    for merge in changes.merges:
+        _same_scope("merge", merge, scope)
+        _id_is_free("merge", merge.id, store.merges.get(merge.id), scope)
+        store.merges.put(merge.id, merge)
+    for removal in changes.removals:
+        remove(store, scope, removal)
 
 
 def _put_entity(store: Store, scope: Scope, entity: Entity) -> None:
@@ -159,12 +167,14 @@ def utc(moment: datetime) -> datetime:
     return moment.astimezone(UTC)
 
 
-def _same_scope(kind: str, row: Entity | Edge | Community | RecallTrace, scope: Scope) -> None:
+def _same_scope(kind: str, row: Entity | Edge | Community | RecallTrace | Merge, scope: Scope) -> None:
     if row.scope != scope:
         raise InvalidInput(f"{kind} {row.id}: its scope is {row.scope}, the write's is {scope}")
 
 
-def _id_is_free(kind: str, row_id: str, held: Entity | Edge | Community | RecallTrace | None, scope: Scope) -> None:
+def _id_is_free(
+    kind: str, row_id: str, held: Entity | Edge | Community | RecallTrace | Merge | None, scope: Scope
+) -> None:
     if held is not None and held.scope != scope:
         raise Conflict(f"{kind} id {row_id} is taken")  # says nothing about the other scope
 

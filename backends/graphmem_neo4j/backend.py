@@ -28,6 +28,8 @@ from graphmem.models import (
     Membership,
     MembershipQuery,
     Mention,
+    Merge,
+    MergeQuery,
     RecallQuery,
     RecallTrace,
     Scope,
@@ -36,7 +38,7 @@ from graphmem.models import (
     utc_now,
 )
 from graphmem.protocols import GraphBackend
-from graphmem_neo4j import communities, counts, doctor, edges, entities, indexing, recalls, search, traversal
+from graphmem_neo4j import communities, counts, doctor, edges, entities, indexing, merges, recalls, search, traversal
 from graphmem_neo4j import episodes as queue
 from graphmem_neo4j.browser import Neo4jBrowser
 from graphmem_neo4j.connection import Database
@@ -187,6 +189,19 @@ class Neo4jBackend(GraphBackend):
         """Return a page of the traces that match."""
         _no_cursor_backwards(after, newest_first=newest_first)
         return recalls.find_recalls(self._database, scopes, query, after=after, limit=limit, newest_first=newest_first)
+
+    def find_merges(
+        self,
+        scopes: Sequence[Scope],
+        query: MergeQuery,
+        *,
+        after: str = "",
+        limit: int = 100,
+        newest_first: bool = False,
+    ) -> list[Merge]:
+        """Return a page of the merges that match."""
+        _no_cursor_backwards(after, newest_first=newest_first)
+        return merges.find_merges(self._database, scopes, query, after=after, limit=limit, newest_first=newest_first)
 
     # Index ----------------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ M = TypeVar("M", Entity, Edge, Episode)
 Row = Sequence[Any]
 
 TYPES = {kind.name: kind for kind in EdgeType}
-_OURS = {"Graphmem", "Entity", "Episode", "Alias", "Scope", "Migration", "Community", "Recall"}
+_OURS = {"Graphmem", "Entity", "Episode", "Alias", "Scope", "Migration", "Community", "Recall", "Merge"}
 _LONGEST_LABEL = 64
 _LONGEST_KEY = 1024
 

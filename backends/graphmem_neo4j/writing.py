@@ -15,6 +15,7 @@ from graphmem_neo4j.connection import Database, Transaction
 from graphmem_neo4j.groups import GroupPlan
 from graphmem_neo4j.indexing import IndexPlan
 from graphmem_neo4j.known import Known, KnownFact, active_key, read_known
+from graphmem_neo4j.merges import MergePlan, remove
 from graphmem_neo4j.rows import type_labels
 from graphmem_neo4j.stored import StoredRow, Times, edge_row, entity_row
 
@@ -33,9 +34,13 @@ def apply_changes(database: Database, scope: Scope, changes: Changes) -> None:
         groups.judge(transaction, scope, changes)
         index = IndexPlan(scope, changes.index)
         index.judge(transaction, frozenset(row.id for row in (*changes.entities, *changes.edges)))
+        merges = MergePlan(scope, changes.merges)
+        merges.judge(transaction)
         plan.run(transaction)
         groups.run(transaction)
         index.run(transaction)
+        merges.run(transaction)
+        remove(transaction, scope, changes.removals)
 
     database.write(work)
 

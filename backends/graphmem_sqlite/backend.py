@@ -28,6 +28,8 @@ from graphmem.models import (
     Membership,
     MembershipQuery,
     Mention,
+    Merge,
+    MergeQuery,
     RecallQuery,
     RecallTrace,
     Scope,
@@ -36,7 +38,7 @@ from graphmem.models import (
     utc_now,
 )
 from graphmem.protocols import GraphBackend
-from graphmem_sqlite import communities, counts, edges, entities, indexing, recalls, search, traversal
+from graphmem_sqlite import communities, counts, edges, entities, indexing, merges, recalls, search, traversal
 from graphmem_sqlite import episodes as queue
 from graphmem_sqlite.connection import Database
 from graphmem_sqlite.writing import apply_changes
@@ -187,6 +189,20 @@ class SQLiteBackend(GraphBackend):
         _no_cursor_backwards(after, newest_first=newest_first)
         with self._database.reading() as connection:
             return recalls.find_recalls(connection, scopes, query, after=after, limit=limit, newest_first=newest_first)
+
+    def find_merges(
+        self,
+        scopes: Sequence[Scope],
+        query: MergeQuery,
+        *,
+        after: str = "",
+        limit: int = 100,
+        newest_first: bool = False,
+    ) -> list[Merge]:
+        """Return a page of the merges that match."""
+        _no_cursor_backwards(after, newest_first=newest_first)
+        with self._database.reading() as connection:
+            return merges.find_merges(connection, scopes, query, after=after, limit=limit, newest_first=newest_first)
 
     # Index ----------------------------------------------------------------------------------------
 

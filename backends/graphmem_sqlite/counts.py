@@ -13,6 +13,7 @@ SCOPES = """
 SELECT scope_key FROM scopes AS s
 WHERE EXISTS (SELECT 1 FROM entities WHERE scope = s.key) OR EXISTS (SELECT 1 FROM episodes WHERE scope = s.key)
     OR EXISTS (SELECT 1 FROM communities WHERE scope = s.key) OR EXISTS (SELECT 1 FROM recalls WHERE scope = s.key)
+    OR EXISTS (SELECT 1 FROM merges WHERE scope = s.key)
 ORDER BY scope_key
 """
 ENTITIES = "SELECT entity_type, count(*), count(archived_at) FROM entities WHERE scope = ? GROUP BY entity_type"

@@ -8,11 +8,13 @@ from itertools import groupby
 from typing import Any
 
 from graphmem.errors import Conflict, InvalidInput
-from graphmem.models import Changes, Closing, Community, Edge, Entity, RecallTrace, Scope
+from graphmem.models import Changes, Closing, Community, Edge, Entity, Merge, RecallTrace, Scope
 from graphmem_sqlite.communities import put_communities, put_memberships
 from graphmem_sqlite.indexing import put_entries
 from graphmem_sqlite.keys import EDGE_KEYS, ENTITY_KEYS, EPISODE_KEYS, add_scope, require_keys
+from graphmem_sqlite.merges import put_merges
 from graphmem_sqlite.recalls import add_recalls
+from graphmem_sqlite.removing import remove
 from graphmem_sqlite.rows import Row, as_json, micros, micros_or_none, packed
 from graphmem_sqlite.words import scoped_words
 
@@ -102,6 +104,7 @@ class _Write:
         _require_scope("edge", self._changes.edges, self._scope)
         _require_scope("community", self._changes.communities, self._scope)
         _require_scope("recall", self._changes.recalls, self._scope)
+        _require_scope("merge", self._changes.merges, self._scope)
         self._scope_key = add_scope(self._connection, self._scope)
         self._put_entities()
         self._find_entities()
@@ -115,6 +118,8 @@ class _Write:
         self._put_communities()
         self._add_recalls()
         put_entries(self._connection, self._scope, self._scope_key, self._changes.index)
+        put_merges(self._connection, self._scope_key, self._changes.merges)
+        remove(self._connection, self._scope_key, self._changes.removals)
 
     # Entities -------------------------------------------------------------------------------------
 
@@ -338,7 +343,7 @@ def _run_in_order(
         connection.executemany(statement, [row(statement, model) for model in group])
 
 
-def _require_scope(kind: str, rows: Iterable[Entity | Edge | Community | RecallTrace], scope: Scope) -> None:
+def _require_scope(kind: str, rows: Iterable[Entity | Edge | Community | RecallTrace | Merge], scope: Scope) -> None:
     for row in rows:
         if row.scope is not scope and row.scope != scope:
             raise InvalidInput(f"{kind} {row.id}: its scope is {row.scope}, the write's is {scope}")

@@ -21,6 +21,8 @@ from graphmem.models.changes import (
     Changes,
     Closing,
     Outcome,
+    Removal,
+    RemovalKind,
     Support,
 )
 from graphmem.models.community import (
@@ -39,6 +41,11 @@ from graphmem.models.index import (
     IndexKind,
     IndexState,
 )
+from graphmem.models.merges import (
+    FoldedEdge,
+    Merge,
+    MergeMethod,
+)
 from graphmem.models.partition import (
     MIN_EDGE_WEIGHT,
     CommunityAlgorithm,
@@ -53,6 +60,7 @@ from graphmem.models.queries import (
     EpisodeState,
     ExpandLimits,
     MembershipQuery,
+    MergeQuery,
     RecallQuery,
     TimeAxis,
     Versions,
@@ -103,6 +111,7 @@ __all__ = [
     "EpisodeSource",
     "EpisodeState",
     "ExpandLimits",
+    "FoldedEdge",
     "IndexEntry",
     "IndexKind",
     "IndexState",
@@ -110,12 +119,17 @@ __all__ = [
     "MembershipKey",
     "MembershipQuery",
     "Mention",
+    "Merge",
+    "MergeMethod",
+    "MergeQuery",
     "Model",
     "Outcome",
     "Partition",
     "Properties",
     "RecallQuery",
     "RecallTrace",
+    "Removal",
+    "RemovalKind",
     "Scalar",
     "Scope",
     "StoreStats",

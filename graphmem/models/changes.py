@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
 from graphmem.models.community import Community, Membership
 from graphmem.models.index import IndexEntry
+from graphmem.models.merges import Merge
 from graphmem.models.recalls import RecallTrace
 from graphmem.models.rows import Alias, Edge, Entity, Mention
 
@@ -44,6 +46,31 @@ class Outcome:
     retry_at: datetime | None = None
 
 
+RemovalKind = Literal["entity", "alias", "edge", "mention", "merge"]
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """A row goes; one that isn't in the scope is left out.
+
+    With an entity go its aliases, facts, mentions and memberships; with an entity or a fact what the index holds of it,
+    and the rows of recall traces that name it. The other rows of a trace stay, as do merges.
+
+    Attributes
+    ----------
+    kind
+        Of what.
+    id
+        Of an entity, edge or merge its id, of an alias the alias itself, of a mention the id of its entity.
+    of
+        Of an alias its type, of a mention the id of its episode.
+    """
+
+    kind: RemovalKind
+    id: str
+    of: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
     """Everything that one write brings into a scope; all of it is stored, or nothing.
@@ -52,7 +79,7 @@ class Changes:
     elsewhere), closings, edges (inserted, or replaced by id), supports, mentions (the first of an entity
     and an episode stays), outcomes, communities (inserted, or replaced by id; a parent may stand behind its parts),
     memberships (inserted, or replaced by community, entity and `since`), recalls (the first of an id stays),
-    index (inserted, or replaced by kind and key).
+    index (inserted, or replaced by kind and key), merges (inserted, or replaced by id), removals.
     """
 
     entities: tuple[Entity, ...] = ()
@@ -66,3 +93,5 @@ class Changes:
     memberships: tuple[Membership, ...] = ()
     recalls: tuple[RecallTrace, ...] = ()
     index: tuple[IndexEntry, ...] = ()
+    merges: tuple[Merge, ...] = ()
+    removals: tuple[Removal, ...] = ()

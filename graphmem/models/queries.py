@@ -148,6 +148,25 @@ class RecallQuery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MergeQuery:
+    """Which merges to read; None doesn't restrict, several are ANDed.
+
+    Attributes
+    ----------
+    ids
+        Allowed ids.
+    entity_ids
+        Merges in which one of these was kept or went.
+    undone
+        Whether those that were undone are read too.
+    """
+
+    ids: tuple[str, ...] | None = None
+    entity_ids: tuple[str, ...] | None = None
+    undone: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExpandLimits:
     """How much of the graph one `expand` may touch.
 

@@ -28,6 +28,7 @@ from graphmem.protocols.extraction import (
     Redactor,
 )
 from graphmem.protocols.index import IndexStore
+from graphmem.protocols.merges import MergeStore
 from graphmem.protocols.stores import CommunityStore, EdgeStore, EntityStore, EpisodeStore, RecallStore, Traversal
 from graphmem.protocols.vectors import VectorHit, VectorIndex, VectorRows, VectorState
 
@@ -46,6 +47,7 @@ __all__ = [
     "GraphBackend",
     "IndexStore",
     "Maintenance",
+    "MergeStore",
     "RecallStore",
     "Redactor",
     "Traversal",

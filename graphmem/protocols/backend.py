@@ -24,7 +24,9 @@ from graphmem.models import (
 from graphmem.protocols.communities import CommunityDetector
 from graphmem.protocols.explorer import Explorer
 from graphmem.protocols.index import IndexStore
+from graphmem.protocols.merges import MergeStore
 from graphmem.protocols.stores import CommunityStore, EdgeStore, EntityStore, EpisodeStore, RecallStore, Traversal
+from graphmem.protocols.vectors import VectorIndex
 
 T = TypeVar("T")
 
@@ -82,7 +84,16 @@ class Maintenance(Protocol):
 
 @runtime_checkable
 class GraphBackend(
-    EntityStore, EdgeStore, EpisodeStore, CommunityStore, RecallStore, IndexStore, Traversal, Maintenance, Protocol
+    EntityStore,
+    EdgeStore,
+    EpisodeStore,
+    CommunityStore,
+    RecallStore,
+    IndexStore,
+    MergeStore,
+    Traversal,
+    Maintenance,
+    Protocol,
 ):
     """A store for memories: everything above, and what follows from it."""
 
@@ -97,6 +108,11 @@ class GraphBackend(
     @property
     def explorer(self) -> Explorer | None:
         """A program in which people look at the graph, or None where the store comes with none."""
+        return None
+
+    @property
+    def vector_index(self) -> VectorIndex | None:
+        """The store's own engine for vectors, or None where it has none; it follows the store as any other does."""
         return None
 
     def get_entities(self, scopes: Sequence[Scope], ids: Sequence[str]) -> dict[str, Entity]:

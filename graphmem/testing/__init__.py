@@ -26,7 +26,7 @@ pytest.register_assert_rewrite(
     *(
         f"{__name__}.{module}"
         for module in (
-            "atomicity base communities communities_detect concurrency edge_queries edges entities episodes index isolation "
+            "atomicity base communities communities_detect concurrency edge_queries edges entities episodes index isolation merges "
             "odd_input pair recalls stateful stateful_groups time traversal vectors".split()
         )
     )
@@ -42,6 +42,7 @@ from graphmem.testing.entities import AliasTests, EntityTests, SearchTests  # no
 from graphmem.testing.episodes import EpisodeTests, MentionTests, QueueTests  # noqa: E402
 from graphmem.testing.index import IndexStateTests, IndexTests, UnindexedTests  # noqa: E402
 from graphmem.testing.isolation import IsolationTests  # noqa: E402
+from graphmem.testing.merges import MergeLedgerTests, RemovalTests  # noqa: E402
 from graphmem.testing.odd_input import OddInputTests  # noqa: E402
 from graphmem.testing.recalls import RecallTests  # noqa: E402
 from graphmem.testing.stateful import StatefulTests  # noqa: E402
@@ -65,9 +66,11 @@ __all__ = [
     "IsolationTests",
     "MembershipTests",
     "MentionTests",
+    "MergeLedgerTests",
     "OddInputTests",
     "QueueTests",
     "RecallTests",
+    "RemovalTests",
     "RetrievalTests",
     "SearchTests",
     "StatefulGroupTests",
@@ -99,6 +102,8 @@ class GraphBackendTests(
     IndexTests,
     UnindexedTests,
     IndexStateTests,
+    MergeLedgerTests,
+    RemovalTests,
     TraversalTests,
     TraversalLimitTests,
     IsolationTests,

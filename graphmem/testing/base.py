@@ -25,6 +25,8 @@ from graphmem.models import (
     Membership,
     MembershipQuery,
     Mention,
+    Merge,
+    MergeQuery,
     RecallQuery,
     RecallTrace,
     Scope,
@@ -93,6 +95,7 @@ class Contents:
     communities: list[Community]
     memberships: list[Membership]
     recalls: list[RecallTrace]
+    merges: list[Merge]
     stats: StoreStats
 
 
@@ -109,6 +112,7 @@ def contents(store: GraphBackend, scope: Scope) -> Contents:
         communities=store.find_communities([scope], CommunityQuery(ended=True), limit=limit),
         memberships=store.find_memberships([scope], MembershipQuery(ended=True), limit=limit),
         recalls=store.find_recalls([scope], RecallQuery(), limit=limit),
+        merges=store.find_merges([scope], MergeQuery(undone=True), limit=limit),
         stats=store.stats(scope),
     )
 

@@ -1,0 +1,4 @@
+// Who holds the ids of merges.
+UNWIND $q.ids AS id
+MATCH (n:Graphmem {id: id})
+RETURN [n.id, n.scope, n:Merge] AS row

@@ -1,0 +1,9 @@
+// Delete what the index holds of rows that are gone, and tell whoever keeps a copy; the scope is locked.
+UNWIND $q.rows AS row
+MATCH (i:Graphmem {scope: $q.scope, index_kind: row[0], index_key: row[1]})
+WITH collect(i) AS entries
+WHERE size(entries) > 0
+MATCH (l:Graphmem {scope_key: $q.scope})
+SET l.index_generation = coalesce(l.index_generation, 0) + 1
+FOREACH (i IN entries | DELETE i)
+RETURN size(entries) AS row
