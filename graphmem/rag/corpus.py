@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from graphmem.models import Episode
 from graphmem.rag.growing import Growing
-from graphmem.rag.late import Pieces
+from graphmem.rag.late import STATED, Pieces
 from graphmem.rag.lexical import Lexicon
 from graphmem.rag.names import Names, bare_title, is_telling, names_in, plain
 from graphmem.rag.question import months
@@ -49,11 +49,41 @@ class Unit:
     compact: NDArray[np.int8]
 
 
-class Corpus:
-    """n episodes by position, in the order in which they were added; grows, never shrinks."""
+@dataclass(frozen=True, slots=True)
+class FactUnit:
+    """A fact as recall sees it: more words for the episodes that state it.
 
-    def __init__(self, dimension: int) -> None:
+    Attributes
+    ----------
+    id, text, episode_ids
+        As in `graphmem.rag.reading.StatedFact`.
+    vectors
+        Unit vector of the sentence, shape (1, dimension); empty without a model.
+    compact
+        The stored vectors of its pieces, shape (p, 128).
+    """
+
+    id: str
+    text: str
+    episode_ids: tuple[str, ...]
+    vectors: NDArray[np.float32]
+    compact: NDArray[np.int8]
+
+
+class Corpus:
+    """n episodes by position, in the order in which they were added; grows, never shrinks.
+
+    Parameters
+    ----------
+    dimension
+        Numbers of a vector, 0 without a model.
+    sentences
+        Whether the vectors of sentences are kept here; else an index outside has them.
+    """
+
+    def __init__(self, dimension: int, *, sentences: bool = True) -> None:
         self.dimension = dimension
+        self._keeps_sentences = sentences
         self.ids: list[str] = []
         self.position: dict[str, int] = {}
         self.speakers: list[str] = []
@@ -70,6 +100,11 @@ class Corpus:
         """When each occurred and when it was recorded, in seconds since 1970."""
         self.months: Growing[np.int64] = Growing(np.int64)
         """Months of each one's date, as `graphmem.rag.question.months` gives them."""
+        self.fact_ids: list[str] = []
+        self._fact_vectors: Growing[np.float32] = Growing(np.float32, dimension)
+        self._stated_by: Growing[np.int64] = Growing(np.int64)
+        self._facts: set[str] = set()
+        self._early: dict[str, list[FactUnit]] = {}
         self._texts: list[str] = []
         self._sentence_begin: Growing[np.int64] = Growing(np.int64)
         self._session_number: dict[Hashable, int] = {}
@@ -102,6 +137,30 @@ class Corpus:
         if self.has_vectors:
             self._add_vectors(units)
         self._add_names(units)
+        for unit in units:
+            for fact in self._early.pop(unit.episode.id, ()):
+                self._state(self.position[unit.episode.id], fact)
+
+    def extend_facts(self, facts: Sequence[FactUnit]) -> None:
+        """Add facts; one that is known stays as it is. Episodes that come later have them when they come."""
+        for fact in facts:
+            if fact.id in self._facts:
+                continue
+            self._facts.add(fact.id)
+            for episode_id in fact.episode_ids:
+                position = self.position.get(episode_id)
+                if position is None:
+                    self._early.setdefault(episode_id, []).append(fact)
+                else:
+                    self._state(position, fact)
+
+    def _state(self, position: int, fact: FactUnit) -> None:
+        self.lexicon.state(position, terms(fact.text))
+        if self.has_vectors and len(fact.vectors):
+            self.fact_ids.append(fact.id)
+            self._fact_vectors.extend(fact.vectors)
+            self._stated_by.extend(np.array([position]))
+            self.pieces.state(position, fact.compact)
 
     def _add_priors(self, unit: Unit) -> None:
         episode = unit.episode
@@ -126,7 +185,8 @@ class Corpus:
             vectors = unit.vectors if len(unit.vectors) else np.zeros((1, self.dimension), np.float32)
             self._sentence_begin.extend(np.array([len(self.sentences)]))
             self.wholes.extend(vectors[:1])
-            self.sentences.extend(vectors[1:] if len(vectors) > 1 else vectors)
+            if self._keeps_sentences:
+                self.sentences.extend(vectors[1:] if len(vectors) > 1 else vectors)
         self.pieces.extend([(unit.pieces, unit.compact) for unit in units])
 
     def _add_names(self, units: Sequence[Unit]) -> None:
@@ -160,8 +220,24 @@ class Corpus:
                 self.names.attach(position, title)
 
     def best_sentence(self, question: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return for each episode the cosine of its best sentence with a question, shape (n,)."""
+        """Return for each episode the cosine of its best sentence with a question, shape (n,).
+
+        Where sentences are not kept, the whole episode stands for them.
+        """
+        if not self._keeps_sentences:
+            return self.wholes.rows @ question
         return np.maximum.reduceat(self.sentences.rows @ question, self._sentence_begin.rows)
+
+    def best_fact(self, question: NDArray[np.float32]) -> tuple[NDArray[np.float32], dict[int, str]]:
+        """Return what each episode's best fact scores for a question, -1 for none, shape (n,); and which one it is."""
+        scores = np.full(len(self), -1, np.float32)
+        best: dict[int, str] = {}
+        cosines = STATED * (self._fact_vectors.rows @ question)
+        by = self._stated_by.rows
+        np.maximum.at(scores, by, cosines)
+        for i in np.flatnonzero((cosines > 0) & (cosines == scores[by])).tolist():
+            best.setdefault(int(by[i]), self.fact_ids[i])
+        return scores, best
 
     def sessions_of(self, speakers: Sequence[int]) -> set[int]:
         """Return the sessions in which any of these speakers talks."""

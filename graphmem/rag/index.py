@@ -13,10 +13,11 @@ import numpy as np
 
 from graphmem.errors import EmbeddingFailed, IndexMismatch
 from graphmem.models import Changes, Episode, EpisodeQuery, IndexEntry, IndexKind, IndexState, Scope
-from graphmem.protocols import GraphBackend
-from graphmem.rag.corpus import Corpus, Unit
-from graphmem.rag.facts import FactIndex
-from graphmem.rag.reading import Reader, detail_of, unpacked, unpacked_pieces
+from graphmem.protocols import GraphBackend, VectorIndex
+from graphmem.rag.corpus import Corpus, FactUnit, Unit
+from graphmem.rag.question import first_person
+from graphmem.rag.reading import Reader, StatedFact, detail_of, unpacked, unpacked_pieces
+from graphmem.vectors.follow import VectorFollower
 
 _PAGE = 1000
 _BATCH = 64
@@ -30,7 +31,6 @@ class Copy:
     """What a question is scored on, and how far it was read."""
 
     corpus: Corpus
-    facts: FactIndex
     states: dict[Scope, IndexState]
     positions: dict[Scope, int]
     lock: threading.RLock
@@ -45,9 +45,12 @@ class RecallIndex:
         The store, which holds the index.
     reader
         Makes its entries.
+    vectors
+        An index outside of the store, which then has the vectors of sentences in place of the copy.
     """
 
-    def __init__(self, backend: GraphBackend, reader: Reader) -> None:
+    def __init__(self, backend: GraphBackend, reader: Reader, vectors: VectorIndex | None = None) -> None:
+        self.follower = None if vectors is None else VectorFollower(backend, vectors, lambda: reader.dimension)
         self._backend = backend
         self._reader = reader
         self._copies: OrderedDict[tuple[Scope, ...], Copy] = OrderedDict()
@@ -71,6 +74,8 @@ class RecallIndex:
         ------
         EmbeddingFailed
             If the model fails; episodes can be found by their words nevertheless.
+        IndexUnavailable
+            If the vector index outside of the store can't be reached; the store's own index is up to date.
         """
         self._require_model(scope)
         deadline = None if seconds is None else time.monotonic() + seconds
@@ -80,7 +85,9 @@ class RecallIndex:
                 left = None if left is None else left - done
                 if left == 0 or (deadline is not None and time.monotonic() >= deadline):
                     return False
-        return True
+        if self.follower is None:
+            return True
+        return self.follower.sync(scope, seconds=None if deadline is None else max(0.0, deadline - time.monotonic()))
 
     def _index_batch(self, scope: Scope, kind: IndexKind, limit: int) -> int:
         """Index some of what waits; return how many rows that were."""
@@ -119,8 +126,7 @@ class RecallIndex:
                 self._write_words_only(scope, self._with_earlier(scope, ids))
             raise EmbeddingFailed(f"scope {scope}: its index has vectors of {built!r}; now no model is configured")
         if kind == "fact":
-            edges = self._backend.get_edges([scope], ids)
-            entries = self._reader.facts([(i, edges[i].fact) for i in ids if i in edges])
+            entries = self._reader.facts(self._stated(scope, ids))
             self._backend.write(scope, Changes(index=tuple(entries)))
             return
         episodes = self._with_earlier(scope, ids)
@@ -133,6 +139,18 @@ class RecallIndex:
             self._write_words_only(scope, episodes)
             raise
         self._backend.write(scope, Changes(index=tuple(entries)))
+
+    def _stated(self, scope: Scope, ids: Sequence[str]) -> list[StatedFact]:
+        """Return facts as their episodes state them."""
+        edges = self._backend.get_edges([scope], ids)
+        named = dict.fromkeys(i for edge in edges.values() for i in edge.episode_ids)
+        episodes = self._backend.get_episodes([scope], list(named))
+        facts: list[StatedFact] = []
+        for edge in edges.values():
+            told = [episodes[i] for i in edge.episode_ids if i in episodes and episodes[i].source != "triple"]
+            speakers = [episode.speaker for episode in told[:1] if episode.speaker]
+            facts.append(StatedFact(edge.id, first_person(edge.fact, speakers), tuple(e.id for e in told)))
+        return facts
 
     def _write_words_only(self, scope: Scope, episodes: Sequence[tuple[Episode, Episode | None]]) -> None:
         known = {entry.key for entry in self._backend.find_index(scope, "episode", [e.id for e, _ in episodes])}
@@ -166,12 +184,16 @@ class RecallIndex:
         Killed in the middle, it goes on where it was with the next `index_waiting`: the old index is gone at once.
         """
         self._backend.reset_index(scope)
+        if self.follower is not None:
+            self.follower.restart(scope)
         for kind in _KINDS:
             self._indexed.pop((scope, kind), None)
         done = 0
         for kind in _KINDS:
             while indexed := self._index_batch(scope, kind, _BATCH):
                 done += indexed
+                if self.follower is not None:
+                    self.follower.sync(scope)
                 if on_progress is not None:
                     on_progress(done)
         return done
@@ -191,7 +213,7 @@ class RecallIndex:
 
     def _empty(self) -> Copy:
         dimension = self._reader.dimension
-        return Copy(Corpus(dimension), FactIndex(dimension), {}, {}, threading.RLock())
+        return Copy(Corpus(dimension, sentences=self.follower is None), {}, {}, threading.RLock())
 
     def _refresh(self, copy: Copy, scopes: Sequence[Scope]) -> None:
         states = {scope: self._backend.index_state(scope) for scope in scopes}
@@ -199,7 +221,7 @@ class RecallIndex:
         removed = any(copy.states.get(scope, state).generation != state.generation for scope, state in states.items())
         if removed or any(entry.kind == "episode" and entry.key in copy.corpus.position for _, entry in fresh):
             emptied = self._empty()
-            copy.corpus, copy.facts, copy.positions = emptied.corpus, emptied.facts, {}
+            copy.corpus, copy.positions = emptied.corpus, {}
             fresh = self._news(copy, scopes)
         copy.states = states
         self._take_in(copy, scopes, fresh)
@@ -223,7 +245,6 @@ class RecallIndex:
             by_kind[entry.kind][entry.key] = entry
         if dimension:
             copy.corpus.learn({key: unpacked(entry, dimension)[0] for key, entry in by_kind["name"].items()})
-        copy.facts.extend(list(by_kind["fact"].values()))
         ids = sorted(by_kind["episode"])
         episodes: dict[str, Episode] = {}
         for start in range(0, len(ids), _PAGE):
@@ -231,12 +252,24 @@ class RecallIndex:
         units = [_unit(episodes[i], by_kind["episode"][i], dimension) for i in ids if i in episodes]
         if units:
             copy.corpus.extend(units)
+        copy.corpus.extend_facts([_fact_unit(entry, dimension) for entry in by_kind["fact"].values() if entry.detail])
 
 
 def _id_of(moment: float) -> str:
     """Return what ids made at a time begin with: they are UUIDs of version 7."""
     milliseconds = f"{int(moment * 1000):012x}"
     return f"{milliseconds[:8]}-{milliseconds[8:]}"
+
+
+def _fact_unit(entry: IndexEntry, dimension: int) -> FactUnit:
+    detail = detail_of(entry)
+    return FactUnit(
+        id=entry.key,
+        text=" ".join(detail["text"]),
+        episode_ids=tuple(detail["episodes"]),
+        vectors=unpacked(entry, dimension) if dimension else np.empty((0, 0), np.float32),
+        compact=unpacked_pieces(entry),
+    )
 
 
 def _unit(episode: Episode, entry: IndexEntry, dimension: int) -> Unit:

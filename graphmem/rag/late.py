@@ -26,6 +26,10 @@ DISCOUNT = {-2: 0.7, -1: 0.85, 1: 0.75, 2: 0.6}
 """What the best match in a neighbour at this distance counts."""
 
 
+STATED = 0.8
+"""What a match in a fact that an episode states counts, beside one in its own words."""
+
+
 def is_content(piece: str) -> bool:
     """Tell whether a piece carries meaning."""
     return piece not in STOP_WORDS and (piece.startswith("##") or piece[0].isalnum())
@@ -69,6 +73,8 @@ class Pieces:
         self._rows: Growing[np.int8] = Growing(np.int8, DIMENSIONS)
         self._begin: Growing[np.int64] = Growing(np.int64)
         self._count: Growing[np.int64] = Growing(np.int64)
+        self._stated: Growing[np.int8] = Growing(np.int8, DIMENSIONS)
+        self._stated_by: Growing[np.int64] = Growing(np.int64)
 
     def extend(self, episodes: Sequence[tuple[frozenset[str], NDArray[np.int8]]]) -> None:
         """Add episodes: all their pieces, and the stored vectors of those with content, shape (m, 128)."""
@@ -78,6 +84,11 @@ class Pieces:
             self._begin.extend(np.array([len(self._rows)]))
             self._count.extend(np.array([len(vectors)]))
             self._rows.extend(vectors)
+
+    def state(self, position: int, vectors: NDArray[np.int8]) -> None:
+        """Add the stored vectors of a fact that an episode states, shape (m, 128)."""
+        self._stated.extend(vectors)
+        self._stated_by.extend(np.full(len(vectors), position))
 
     def scores(self, pieces: Sequence[str], vectors: Floats, candidates: NDArray[np.int64]) -> Floats:
         """Return the score of each candidate.
@@ -120,6 +131,11 @@ class Pieces:
             rows = np.arange(int(counts.sum())) + np.repeat(begins - starts, counts)
             cosines = question @ self._rows.rows[rows].astype(np.float32).T / 127
             matches[:, :-1] = np.maximum(np.maximum.reduceat(cosines, starts, axis=1), 0)
+        columns = place[self._stated_by.rows]
+        inside = np.flatnonzero(columns < len(needed))
+        if len(inside):
+            cosines = STATED * question @ self._stated.rows[inside].astype(np.float32).T / 127
+            np.maximum.at(matches.T, columns[inside], cosines.T)
         return matches, place
 
     def _rarity(self, piece: str) -> float:

@@ -24,6 +24,9 @@ Floats = NDArray[np.float32]
 WINDOW = {-2: 0.3, -1: 0.6, 1: 0.4, 2: 0.2}
 """Weight of the terms of a neighbour at this distance in the same session; an episode's own count 1."""
 
+STATED = 0.5
+"""What a term of a fact that an episode states counts for it, beside those of its own words."""
+
 K1, B = 1.2, 0.75
 
 
@@ -35,6 +38,14 @@ class _Postings:
     def __init__(self) -> None:
         self.positions = array("q")
         self.counts = array("f")
+
+    def where(self) -> NDArray[np.int64]:
+        """Return the positions; the array must be gone before the next posting."""
+        return np.frombuffer(self.positions, dtype=np.int64)
+
+    def often(self) -> Floats:
+        """Return the counts; the array must be gone before the next posting."""
+        return np.frombuffer(self.counts, dtype=np.float32)
 
 
 class Lexicon:
@@ -49,6 +60,7 @@ class Lexicon:
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
         self._spoken: dict[str, _Postings] = {}
+        self._stated: dict[str, _Postings] = {}
         self._dated: dict[str, _Postings] = {}
         self._lengths: Growing[np.float32] = Growing(np.float32)
         self._date_lengths: Growing[np.float32] = Growing(np.float32)
@@ -62,6 +74,12 @@ class Lexicon:
             _post(self._dated, position, dated)
         self._lengths.extend(np.array([len(spoken) for spoken, _ in episodes], dtype=np.float32))
         self._date_lengths.extend(np.array([len(dated) for _, dated in episodes], dtype=np.float32))
+        self._saturation = None
+
+    def state(self, position: int, terms: Sequence[str]) -> None:
+        """Add the terms of a fact that an episode states; each counts `STATED`."""
+        _post(self._stated, position, terms, STATED)
+        self._lengths.rows[position] += STATED * len(terms)
         self._saturation = None
 
     def has(self, position: int, term: str) -> bool:
@@ -79,7 +97,7 @@ class Lexicon:
             postings = self._spoken.get(term)
             if postings is None:
                 return []
-            positions = np.frombuffer(postings.positions, dtype=np.int64)
+            positions = postings.where()
             found = positions if found is None else np.intersect1d(found, positions, assume_unique=True)
         return [] if found is None else found[found < until].tolist()
 
@@ -101,22 +119,24 @@ class Lexicon:
         return counts
 
     def _windowed(self, term: str, n: int) -> Floats | None:
-        spoken, dated = self._spoken.get(term), self._dated.get(term)
-        if spoken is None and dated is None:
+        spoken, stated, dated = (table.get(term) for table in (self._spoken, self._stated, self._dated))
+        if spoken is None and stated is None and dated is None:
             return None
         counts = np.zeros(n, dtype=np.float32)
-        if spoken is not None:
-            positions = np.frombuffer(spoken.positions, dtype=np.int64)
-            own = np.frombuffer(spoken.counts, dtype=np.float32)
-            counts[positions] += own
-            for distance, weight in WINDOW.items():
-                gains = self._sessions.at(-distance)[positions]  # those that have this one at the distance
-                inside = gains >= 0
-                counts[gains[inside]] += weight * own[inside]
+        for postings in (spoken, stated):
+            if postings is not None:
+                self._add_windowed(counts, postings)
         if dated is not None:
-            positions = np.frombuffer(dated.positions, dtype=np.int64)
-            counts[positions] += np.frombuffer(dated.counts, dtype=np.float32)
+            np.add.at(counts, dated.where(), dated.often())
         return counts
+
+    def _add_windowed(self, counts: Floats, postings: _Postings) -> None:
+        positions, own = postings.where(), postings.often()
+        np.add.at(counts, positions, own)
+        for distance, weight in WINDOW.items():
+            gains = self._sessions.at(-distance)[positions]  # those that have this one at the distance
+            inside = gains >= 0
+            np.add.at(counts, gains[inside], weight * own[inside])
 
     def _length_term(self) -> Floats:
         """Return ``k1 × (1 − b + b × length / mean length)`` of each episode, lengths windowed like the counts."""
@@ -149,10 +169,10 @@ def _length_term(lengths: Floats) -> Floats:
     return (K1 * (1 - B + B * lengths / max(mean, 1e-9))).astype(np.float32)
 
 
-def _post(table: dict[str, _Postings], position: int, terms: Sequence[str]) -> None:
+def _post(table: dict[str, _Postings], position: int, terms: Sequence[str], weight: float = 1.0) -> None:
     for term, count in Counter(terms).items():
         postings = table.get(term)
         if postings is None:
             postings = table[term] = _Postings()
         postings.positions.append(position)
-        postings.counts.append(count)
+        postings.counts.append(weight * count)

@@ -25,7 +25,6 @@ WEIGHTS = {
     "statement": 0.125,
     "session": 0.25,
     "month": 0.25,
-    "fact": 0.2,
 }
 """Weights of the channels of the text score, each normalised over the memory."""
 
@@ -68,16 +67,24 @@ class Ranking:
         Episode → how the bridge came to it.
     seeds
         Names that the walk began at.
+    facts
+        Episode → its fact that fits the question best.
     """
 
     total: Floats
     channels: dict[str, Floats] = field(default_factory=dict[str, Floats])
     crossings: dict[int, Crossing] = field(default_factory=dict[int, Crossing])
     seeds: tuple[int, ...] = ()
+    facts: dict[int, str] = field(default_factory=dict[int, str])
 
 
 def rank(
-    corpus: Corpus, asked: Asked, tokens: QuestionTokens | None, *, facts: Floats | None = None, graph: bool = True
+    corpus: Corpus,
+    asked: Asked,
+    tokens: QuestionTokens | None,
+    *,
+    graph: bool = True,
+    sentence: Vectors | None = None,
 ) -> Ranking:
     """Score all episodes of a corpus for a question.
 
@@ -89,14 +96,14 @@ def rank(
         The question, read against it.
     tokens
         The question by the model; None where there is none.
-    facts
-        Score that the facts of an episode have for the question, shape (n,).
     graph
         Whether the graph has a part in it.
+    sentence
+        Cosine of each episode's best sentence with the question, shape (n,), where an index outside has them.
     """
-    parts, candidates = _text_parts(corpus, asked, tokens, facts)
+    parts, candidates, facts = _text_parts(corpus, asked, tokens, sentence)
     text = np.sum(list(parts.values()), axis=0)
-    ranking = Ranking(text, parts)
+    ranking = Ranking(text, parts, facts=facts)
     seeds = tuple(corpus.names.known[name] for name in asked.seeds)
     if graph and seeds:
         gate = _gate(corpus, asked, seeds)
@@ -106,24 +113,26 @@ def rank(
 
 
 def _text_parts(
-    corpus: Corpus, asked: Asked, tokens: QuestionTokens | None, facts: Floats | None
-) -> tuple[dict[str, Floats], Ints]:
-    """Return the weighted channels of the text score, and the candidates whose score is complete."""
+    corpus: Corpus, asked: Asked, tokens: QuestionTokens | None, sentence: Vectors | None
+) -> tuple[dict[str, Floats], Ints, dict[int, str]]:
+    """Return the weighted channels of the text score, the candidates whose score is complete, and the best facts."""
     n = len(corpus)
+    facts: dict[int, str] = {}
+    own = np.empty(0, np.float32)
     raw: dict[str, NDArray[np.floating]] = {
         "lexical": corpus.lexicon.scores(terms(asked.text)),
         "statement": -corpus.asks.rows,
     }
     if tokens is not None:
-        raw["sentence"] = corpus.best_sentence(tokens.whole)
+        own = corpus.best_sentence(tokens.whole) if sentence is None else sentence
+        fact, facts = corpus.best_fact(tokens.whole)
+        raw["sentence"] = np.maximum(own, fact)
     if len(asked.speakers) == 1:
         raw["speaker"] = (corpus.speaker_of.rows == asked.speakers[0]).astype(np.float32)
     if sessions := corpus.sessions_of(asked.speakers):
         raw["session"] = np.isin(corpus.session_of.rows, list(sessions)).astype(np.float32)
     if wanted := months(asked.text):
         raw["month"] = (corpus.months.rows & wanted > 0).astype(np.float32)
-    if facts is not None:
-        raw["fact"] = facts
     weights = _weights(tokens)
     parts = {channel: weights[channel] * normalised(values) for channel, values in raw.items()}
     candidates = _best(np.sum(list(parts.values()), axis=0), CANDIDATES)
@@ -131,7 +140,16 @@ def _text_parts(
         late = np.zeros(n)
         late[candidates] = WEIGHTS["late"] * normalised(corpus.pieces.scores(tokens.pieces, tokens.vectors, candidates))
         parts["late"] = late
-    return parts, candidates
+    if tokens is not None and len(facts):
+        parts["sentence"], parts["fact"] = _shared(parts["sentence"], raw["sentence"], own)
+    return parts, candidates, facts
+
+
+def _shared(part: Floats, best: NDArray[np.floating], own: NDArray[np.floating]) -> tuple[Floats, Floats]:
+    """Divide a normalised channel into what an episode's own sentences give, and what its facts add."""
+    span = float(best.max() - best.min())
+    added = np.asarray(best - own, dtype=np.float64) * (float(part.max()) / span if span > 0 else 0.0)
+    return part - added, added
 
 
 def _weights(tokens: QuestionTokens | None) -> dict[str, float]:

@@ -44,7 +44,7 @@ def read_question(text: str, speakers: Sequence[str], names: Names) -> Asked:
     asked = tuple(k for k, speaker in enumerate(speakers) if _is_asked(speaker, text))
     who = [speakers[k] for k in asked]
     found, seeds = _named(text, who, names)
-    return Asked(text, _first_person(text, who), asked, tuple(found), tuple(seeds))
+    return Asked(text, first_person(text, who), asked, tuple(found), tuple(seeds))
 
 
 def months(text: str) -> int:
@@ -68,7 +68,8 @@ def _stands_alone(form: str, text: str, flags: int) -> bool:
     )
 
 
-def _first_person(text: str, who: Sequence[str]) -> str:
+def first_person(text: str, who: Sequence[str]) -> str:
+    """Return a text with the names of speakers as "I": people speak of themselves in the first person."""
     for speaker in who:
         form = re.escape(speaker)
         text = re.sub(rf"\b{form}['’]s\b", "my", text, flags=re.IGNORECASE)

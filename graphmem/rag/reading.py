@@ -49,6 +49,25 @@ class _Text:
         return list(zip(cuts, [*cuts[1:], len(self.own)], strict=True))
 
 
+@dataclass(frozen=True, slots=True)
+class StatedFact:
+    """A fact as recall reads it.
+
+    Attributes
+    ----------
+    id
+        Of the edge.
+    text
+        Its sentence, with the speaker of the episode as "I".
+    episode_ids
+        Episodes that state it in words of their own; those that are nothing but triples gain nothing by it.
+    """
+
+    id: str
+    text: str
+    episode_ids: tuple[str, ...]
+
+
 class Reader:
     """Makes the index entries of episodes, facts and names.
 
@@ -111,13 +130,24 @@ class Reader:
         vectors = self.embedder.vectors(names)
         return [_entry("name", name, self.model, vectors[i : i + 1]) for i, name in enumerate(names)]
 
-    def facts(self, facts: Sequence[tuple[str, str]]) -> list[IndexEntry]:
-        """Make the entries of facts, given as (edge id, sentence)."""
-        vectors = self.embedder.vectors([text for _, text in facts]) if self.embedder is not None and facts else None
-        return [
-            _entry("fact", i, self.model, None if vectors is None else vectors[k : k + 1], detail={"text": text})
-            for k, (i, text) in enumerate(facts)
-        ]
+    def facts(self, facts: Sequence[StatedFact]) -> list[IndexEntry]:
+        """Make the entries of facts: what a fact says is read like a turn of the one who stated it.
+
+        Raises
+        ------
+        EmbeddingFailed
+            If the model fails.
+        """
+        told = [fact for fact in facts if fact.episode_ids]
+        tokens = self.embedder.token_vectors([fact.text for fact in told]) if self.embedder is not None else None
+        vectors = self.embedder.vectors([fact.text for fact in told]) if self.embedder is not None and told else None
+        entries = [_entry("fact", fact.id, self.model, None) for fact in facts if not fact.episode_ids]
+        for i, fact in enumerate(told):
+            detail = {"text": [fact.text], "episodes": list(fact.episode_ids)}
+            vector = None if vectors is None else vectors[i : i + 1]
+            pieces = None if tokens is None else _content(tokens[i])
+            entries.append(_entry("fact", fact.id, self.model, vector, pieces, detail))
+        return entries
 
     def _tokens(self, texts: Sequence[_Text]) -> list[TokenVectors] | None:
         """Return the pieces of each text with offsets into `own`; None where the model gives no token vectors."""
@@ -144,11 +174,6 @@ class Reader:
 def detail_of(entry: IndexEntry) -> dict[str, list[str]]:
     """Return the lists that an entry's detail holds."""
     return json.loads(entry.detail) if entry.detail else {}
-
-
-def text_of(entry: IndexEntry) -> str:
-    """Return the sentence in the entry of a fact."""
-    return str(json.loads(entry.detail)["text"])
 
 
 def unpacked(entry: IndexEntry, dimension: int) -> Vectors:
@@ -200,9 +225,14 @@ def _with_tokens(model: str, key: str, names: list[str], text: _Text, tokens: To
     means = [tokens.vectors[rows].mean(0) for rows in within if len(rows)]
     whole = tokens.vectors.mean(0)
     vectors = unit(np.array([whole, *(means or [whole])], dtype=np.float32))
-    content = [i for i, piece in enumerate(tokens.pieces) if is_content(piece)][:_MOST_PIECES] or [0]
     detail = {"names": names, "pieces": sorted(set(tokens.pieces))}
-    return _entry("episode", key, model, vectors, compact(tokens.vectors[content]), detail)
+    return _entry("episode", key, model, vectors, _content(tokens), detail)
+
+
+def _content(tokens: TokenVectors) -> NDArray[np.int8]:
+    """Return the stored vectors of the pieces that carry meaning; of the first one where none does."""
+    rows = [i for i, piece in enumerate(tokens.pieces) if is_content(piece)][:_MOST_PIECES] or [0]
+    return compact(tokens.vectors[rows[: len(tokens.pieces)]])
 
 
 def _entry(
@@ -211,7 +241,7 @@ def _entry(
     model: str,
     vectors: Vectors | None,
     pieces: NDArray[np.int8] | None = None,
-    detail: dict[str, list[str]] | dict[str, str] | None = None,
+    detail: dict[str, list[str]] | None = None,
 ) -> IndexEntry:
     return IndexEntry(
         kind=kind,

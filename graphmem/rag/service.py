@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.errors import EmbeddingFailed, StoreReadOnly
-from graphmem.models import AsOf, EdgeQuery, Scope
-from graphmem.protocols import GraphBackend
+from graphmem.errors import EmbeddingFailed, IndexUnavailable, StoreReadOnly
+from graphmem.models import AsOf, Scope
+from graphmem.protocols import GraphBackend, VectorIndex
 from graphmem.rag.baselines import Baseline, baseline
 from graphmem.rag.found import Channel, Found, Reason, SearchResults
 from graphmem.rag.index import Copy, RecallIndex
-from graphmem.rag.pipeline import QuestionTokens, Ranking, rank
-from graphmem.rag.question import Asked, read_question
+from graphmem.rag.pipeline import CANDIDATES, QuestionTokens, Ranking, rank
+from graphmem.rag.question import read_question
 from graphmem.rag.reading import Reader
-from graphmem.text.words import MAX_QUERY, terms
+from graphmem.text.words import MAX_QUERY
 
 Floats = NDArray[np.float64]
 
@@ -68,12 +68,14 @@ class GraphRAGService:
         The store.
     reader
         Reads episodes and questions.
+    vectors
+        An index outside of the store for the vectors of sentences; None keeps them in memory.
     """
 
-    def __init__(self, backend: GraphBackend, reader: Reader) -> None:
+    def __init__(self, backend: GraphBackend, reader: Reader, vectors: VectorIndex | None = None) -> None:
         self._backend = backend
         self._reader = reader
-        self.index = RecallIndex(backend, reader)
+        self.index = RecallIndex(backend, reader, vectors)
 
     def search(self, scopes: Sequence[Scope], query: str, options: SearchOptions) -> SearchResults:
         """Return the episodes that answer a question, best first.
@@ -99,10 +101,10 @@ class GraphRAGService:
                 return SearchResults(query=query, found=(), as_of=options.as_of, degraded=tuple(degraded))
             asked = read_question(query, copy.corpus.speakers, copy.corpus.names)
             tokens = self._tokens(asked.first_person, degraded)
-            facts, best_fact = self._facts(scopes, copy, asked, tokens, options.as_of)
-            ranking = rank(copy.corpus, asked, tokens, facts=facts, graph=options.graph)
+            sentence = None if tokens is None else self._sentences(scopes, copy, tokens.whole, degraded)
+            ranking = rank(copy.corpus, asked, tokens, graph=options.graph, sentence=sentence)
             top = _top(ranking.total, copy, options)
-            reasons = {i: _reasons(i, ranking, copy, best_fact) for i in top}
+            reasons = {i: _reasons(i, ranking, copy) for i in top}
             chosen = [(copy.corpus.ids[i], float(ranking.total[i]), reasons[i]) for i in top]
         episodes = self._backend.get_episodes(scopes, [episode_id for episode_id, _, _ in chosen])
         found = tuple(Found(episode=episodes[i], score=score, reasons=why) for i, score, why in chosen if i in episodes)
@@ -134,6 +136,8 @@ class GraphRAGService:
                     degraded.append(f"scope {scope}: not everything is indexed yet")
             except EmbeddingFailed as error:
                 degraded.append(f"no vectors of new episodes: {error}")
+            except IndexUnavailable as error:
+                degraded.append(f"the vector index can't be brought up to date: {error}")
             except StoreReadOnly:
                 degraded.append("what isn't indexed can't be found: the store is read-only")
         return degraded
@@ -153,24 +157,26 @@ class GraphRAGService:
         none = np.empty((0, len(whole)), np.float32)
         return QuestionTokens((), none, np.empty((0, 2), np.int64), whole)
 
-    def _facts(
-        self, scopes: Sequence[Scope], copy: Copy, asked: Asked, tokens: QuestionTokens | None, as_of: AsOf | None
-    ) -> tuple[Floats | None, dict[int, str]]:
-        """Return the score that each episode has by its facts, and which fact gave it."""
-        whole = None if tokens is None else tokens.whole
-        best = copy.facts.best(terms(asked.text), whole)
-        if not best:
-            return None, {}
-        scores = np.zeros(len(copy.corpus))
-        by: dict[int, str] = {}
-        query = EdgeQuery(ids=tuple(best), as_of=as_of)
-        for edge in self._backend.find_edges(scopes, query, limit=len(best)):
-            for episode_id in edge.episode_ids:
-                position = copy.corpus.position.get(episode_id)
-                if position is not None and best[edge.id] > scores[position]:
-                    scores[position] = best[edge.id]
-                    by[position] = edge.id
-        return scores, by
+    def _sentences(
+        self, scopes: Sequence[Scope], copy: Copy, question: NDArray[np.float32], degraded: list[str]
+    ) -> NDArray[np.float32] | None:
+        """Return the cosine of each episode's best sentence by the index outside of the store; None leaves it to ours.
+
+        The index gives as many episodes as the costly steps work on; the others count as the last of those.
+        """
+        if self.index.follower is None:
+            return None
+        try:
+            hits = self.index.follower.index.search(scopes, "episode", question, limit=CANDIDATES)
+        except IndexUnavailable as error:
+            degraded.append(f"no vectors of sentences, only of whole episodes: {error}")
+            return None
+        rest = hits[-1].score if len(hits) == CANDIDATES else 0.0
+        scores = np.full(len(copy.corpus), rest, np.float32)
+        for hit in hits:
+            if (position := copy.corpus.position.get(hit.key)) is not None:
+                scores[position] = hit.score
+        return scores
 
 
 def _top(total: Floats, copy: Copy, options: SearchOptions) -> list[int]:
@@ -182,7 +188,7 @@ def _top(total: Floats, copy: Copy, options: SearchOptions) -> list[int]:
     return [i for i in order.tolist() if np.isfinite(total[i])]
 
 
-def _reasons(i: int, ranking: Ranking, copy: Copy, best_fact: dict[int, str]) -> tuple[Reason, ...]:
+def _reasons(i: int, ranking: Ranking, copy: Copy) -> tuple[Reason, ...]:
     parts = {channel: float(values[i]) for channel, values in ranking.channels.items()}
     reasons: list[Reason] = []
     for name, score in sorted(parts.items(), key=lambda part: (-abs(part[1]), part[0])):
@@ -191,7 +197,7 @@ def _reasons(i: int, ranking: Ranking, copy: Copy, best_fact: dict[int, str]) ->
         channel, detail = _CHANNELS[name]
         reason = Reason(channel=channel, score=score, detail=detail)
         if name == "fact":
-            reason = reason.changed(fact_id=best_fact.get(i))
+            reason = reason.changed(fact_id=ranking.facts.get(i))
         elif name == "graph":
             reason = reason.changed(**_walked(i, ranking, copy))
         elif name == "bridge" and (crossing := ranking.crossings.get(i)) is not None:
