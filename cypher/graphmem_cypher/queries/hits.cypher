@@ -5,7 +5,7 @@ WHERE e.scope IN $q.scopes
 WITH e, COUNT { (e)--() } > 1000 AS is_hub
 CALL (e, is_hub) {
     MATCH (e)-[r:/* include types */]-(:Graphmem)
-    WHERE NOT is_hub AND /* include edge_is_visible */
+    WHERE NOT is_hub AND r.graphmem_id IS NOT NULL AND /* include edge_is_visible */
     RETURN r
     UNION ALL
     UNWIND CASE WHEN is_hub THEN [e.id] ELSE [] END AS id

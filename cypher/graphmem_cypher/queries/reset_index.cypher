@@ -2,7 +2,7 @@
 MATCH (l:Graphmem {scope_key: $q.scope})
 SET l.index_model = null, l.index_generation = coalesce(l.index_generation, 0) + 1
 WITH l
-OPTIONAL MATCH (i:IndexEntry) WHERE i.scope = $q.scope AND i:Graphmem
+OPTIONAL MATCH (i:IndexEntry) WHERE i.scope = $q.scope AND i.position > 0 AND i:Graphmem
 WITH collect(i) AS entries
 FOREACH (i IN entries | DELETE i)
 RETURN size(entries) AS row

@@ -74,13 +74,13 @@ def test_a_slow_query_is_cancelled_at_its_time_limit_and_is_gone_from_the_server
     slow = [edge(names[0], name, fact="a" * 2000) for name in names[1:]]
     store.write(SCOPE, of(*names))
     store.write(SCOPE, Changes(edges=tuple(slow)))
-    with GraphMemory.open(neo4j_url, scope=SCOPE, extractor="none", store_timeout=1.0) as memory:
+    with GraphMemory.open(neo4j_url, scope=SCOPE, extractor="none", store_timeout=5.0) as memory:
         begun = time.monotonic()
-        with pytest.raises(BackendUnavailable, match=r"time limit of 1 s.*store_timeout"):
+        with pytest.raises(BackendUnavailable, match=r"time limit of 5 s.*store_timeout"):
             memory.history("Name 0", text=f"{'a' * 1000}b")
-        assert time.monotonic() - begun < 30
-        _wait_until_none(neo4j_url)
-        assert memory.recall("Name 1").facts
+        assert time.monotonic() - begun < 60
+    _wait_until_none(neo4j_url)
+    assert store.stats(SCOPE).edges == len(slow)
 
 
 def test_a_transaction_that_takes_too_long_is_cancelled_and_writes_nothing(neo4j_url: str, store: Neo4jBackend) -> None:
