@@ -362,10 +362,12 @@ class MemoryBackend(GraphBackend):
         with self._store.lock:
             return indexing.state_of(self._store, scope)
 
-    def read_index(self, scope: Scope, *, after: int = 0, limit: int = 1000) -> list[IndexEntry]:
+    def read_index(
+        self, scope: Scope, *, kind: IndexKind | None = None, after: int = 0, limit: int = 1000
+    ) -> list[IndexEntry]:
         """Return a page of entries behind a position."""
         with self._store.lock:
-            return indexing.read_index(self._store, scope, after, limit)
+            return indexing.read_index(self._store, scope, kind, after, limit)
 
     def find_index(self, scope: Scope, kind: IndexKind, keys: Sequence[str]) -> list[IndexEntry]:
         """Return the entries with these keys, ordered by key."""

@@ -53,10 +53,10 @@ def _put_state(store: Store, scope: Scope, state: IndexState) -> None:
     store.index_states.put(scope.key, StateRow(scope, state))
 
 
-def read_index(store: Store, scope: Scope, after: int, limit: int) -> list[IndexEntry]:
+def read_index(store: Store, scope: Scope, kind: IndexKind | None, after: int, limit: int) -> list[IndexEntry]:
     """Return a page of entries behind a position."""
     rows = store.index.read([scope], after=(f"{after:020d}",))
-    return [row.entry for row in islice(rows, limit)]
+    return list(islice((row.entry for row in rows if kind in (None, row.entry.kind)), limit))
 
 
 def find_index(store: Store, scope: Scope, kind: IndexKind, keys: Sequence[str]) -> list[IndexEntry]:

@@ -43,6 +43,7 @@ from graphmem_neo4j import episodes as queue
 from graphmem_neo4j.browser import Neo4jBrowser
 from graphmem_neo4j.connection import Database
 from graphmem_neo4j.detector import GdsDetector, gds_detector
+from graphmem_neo4j.vectors import Neo4jVectorIndex
 from graphmem_neo4j.writing import apply_changes
 
 T = TypeVar("T")
@@ -77,6 +78,11 @@ class Neo4jBackend(GraphBackend):
     def explorer(self) -> Neo4jBrowser:
         """Neo4j Browser on this database."""
         return Neo4jBrowser(self._database)
+
+    @property
+    def vector_index(self) -> Neo4jVectorIndex:
+        """The server's own vector index."""
+        return Neo4jVectorIndex(self._database)
 
     # Entities -------------------------------------------------------------------------------------
 
@@ -209,9 +215,11 @@ class Neo4jBackend(GraphBackend):
         """Return the model and the generation of a scope's index."""
         return indexing.index_state(self._database, scope)
 
-    def read_index(self, scope: Scope, *, after: int = 0, limit: int = 1000) -> list[IndexEntry]:
+    def read_index(
+        self, scope: Scope, *, kind: IndexKind | None = None, after: int = 0, limit: int = 1000
+    ) -> list[IndexEntry]:
         """Return a page of entries behind a position."""
-        return indexing.read_index(self._database, scope, after, limit)
+        return indexing.read_index(self._database, scope, kind, after, limit)
 
     def find_index(self, scope: Scope, kind: IndexKind, keys: Sequence[str]) -> list[IndexEntry]:
         """Return the entries with these keys, ordered by key."""

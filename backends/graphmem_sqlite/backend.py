@@ -211,10 +211,12 @@ class SQLiteBackend(GraphBackend):
         with self._database.reading() as connection:
             return indexing.index_state(connection, scope)
 
-    def read_index(self, scope: Scope, *, after: int = 0, limit: int = 1000) -> list[IndexEntry]:
+    def read_index(
+        self, scope: Scope, *, kind: IndexKind | None = None, after: int = 0, limit: int = 1000
+    ) -> list[IndexEntry]:
         """Return a page of entries behind a position."""
         with self._database.reading() as connection:
-            return indexing.read_index(connection, scope, after, limit)
+            return indexing.read_index(connection, scope, kind, after, limit)
 
     def find_index(self, scope: Scope, kind: IndexKind, keys: Sequence[str]) -> list[IndexEntry]:
         """Return the entries with these keys, ordered by key."""

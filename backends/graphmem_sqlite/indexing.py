@@ -14,7 +14,11 @@ from graphmem_sqlite.rows import as_json
 STATE = "SELECT model, generation FROM index_states WHERE scope = ?"
 PAGE = """
 SELECT kind, key, model, vectors, pieces, detail, complete, position FROM index_entries
-WHERE scope = ? AND position > ? ORDER BY position LIMIT ?
+WHERE scope = :scope AND position > :after ORDER BY position LIMIT :limit
+"""
+PAGE_OF_KIND = """
+SELECT kind, key, model, vectors, pieces, detail, complete, position FROM index_entries
+WHERE scope = :scope AND kind = :kind AND position > :after ORDER BY position LIMIT :limit
 """
 BY_KEY = """
 SELECT i.kind, i.key, i.model, i.vectors, i.pieces, i.detail, i.complete, i.position FROM json_each(:keys) AS wanted
@@ -66,10 +70,15 @@ def _state(connection: sqlite3.Connection, scope_key: int) -> IndexState:
     return IndexState() if row is None else IndexState(*row)
 
 
-def read_index(connection: sqlite3.Connection, scope: Scope, after: int, limit: int) -> list[IndexEntry]:
+def read_index(
+    connection: sqlite3.Connection, scope: Scope, kind: IndexKind | None, after: int, limit: int
+) -> list[IndexEntry]:
     """Return a page of entries behind a position."""
     known = scope_keys(connection, [scope])
-    return [_entry_of(row) for row in connection.execute(PAGE, (known[0], after, limit))] if known else []
+    if not known:
+        return []
+    values = {"scope": known[0], "kind": kind, "after": after, "limit": limit}
+    return [_entry_of(row) for row in connection.execute(PAGE if kind is None else PAGE_OF_KIND, values)]
 
 
 def find_index(connection: sqlite3.Connection, scope: Scope, kind: IndexKind, keys: Sequence[str]) -> list[IndexEntry]:

@@ -12,7 +12,9 @@ from typing import TypeVar
 
 from graphmem.errors import InvalidInput
 from graphmem.ingest.gate import SKIPPED, skip_reason
+from graphmem.ingest.link import NoteLinks
 from graphmem.ingest.queue import ExtractionQueue
+from graphmem.ingest.similar import SimilarEntities
 from graphmem.ingest.write import Reading, Statement, Writer, Written, statement_of
 from graphmem.inputs import Item, ItemLike, Triple, TripleLike, to_item
 from graphmem.models import MAX_FACT_BYTES, Episode, Scope, utc_now
@@ -89,6 +91,8 @@ class Loader:
         Items or triples in one transaction.
     extract_batch
         Episodes that the extractor gets at once.
+    similar, links
+        As for `Writer`.
     """
 
     def __init__(
@@ -101,6 +105,8 @@ class Loader:
         detector: Detector | None,
         batch_size: int,
         extract_batch: int,
+        similar: SimilarEntities | None = None,
+        links: NoteLinks | None = None,
     ) -> None:
         self._backend = backend
         self._ontology = ontology
@@ -108,7 +114,7 @@ class Loader:
         self._detector = detector
         self._batch_size = batch_size
         self._extract_batch = extract_batch
-        self._writer = Writer(backend, ontology, redactor)
+        self._writer = Writer(backend, ontology, redactor, similar, links)
 
     def to_episode(self, scope: Scope, item: Item) -> Episode:
         """Return the episode of an item, past the gate: what isn't to be extracted is marked as settled."""

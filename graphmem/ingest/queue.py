@@ -16,6 +16,8 @@ from datetime import datetime, timedelta
 
 from graphmem.errors import Conflict, ExtractionFailed, InvalidInput
 from graphmem.ingest.contradict import ContradictionCheck
+from graphmem.ingest.link import NoteLinks
+from graphmem.ingest.similar import SimilarEntities
 from graphmem.ingest.write import Reading, Writer, Written, read_extraction
 from graphmem.models import Changes, Episode, EpisodeQuery, Outcome, Scope, new_id, utc_now
 from graphmem.ontology import Ontology
@@ -56,6 +58,8 @@ class ExtractionQueue:
         The optional check of new facts against known ones.
     redactor
         The optional redaction of facts and summaries.
+    similar, links
+        As for `Writer`.
     """
 
     def __init__(
@@ -66,13 +70,15 @@ class ExtractionQueue:
         settings: Settings,
         contradictions: ContradictionCheck | None = None,
         redactor: Redactor | None = None,
+        similar: SimilarEntities | None = None,
+        links: NoteLinks | None = None,
     ) -> None:
         self._backend = backend
         self._extractor = extractor
         self._ontology = ontology
         self._settings = settings
         self._contradictions = contradictions
-        self._writer = Writer(backend, ontology, redactor)
+        self._writer = Writer(backend, ontology, redactor, similar, links)
         self._owners: set[str] = set()
 
     def _release_dead(self) -> int:

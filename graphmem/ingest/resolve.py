@@ -1,16 +1,18 @@
-"""Which entity a name stands for (spec: ingestion, resolve): alias, then canonical name, of the same type.
+"""Which entity a name stands for (spec: ingestion, resolve): alias, canonical name, meaning; of the same type.
 
-Canonical names are aliases of their entities, so that one look-up serves both steps.
+Canonical names are aliases of their entities, so that one look-up serves the first two; the third is
+`graphmem.ingest.similar`.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Protocol
 
-from graphmem.models import Alias, Entity, Properties, Scope, new_id
+from graphmem.models import Alias, Entity, IndexEntry, Merge, MergeMethod, Properties, Scope, new_id
 from graphmem.ontology import Ontology
 from graphmem.protocols import EntityStore
 from graphmem.text.normalise import require_name
@@ -59,27 +61,69 @@ class NamedThing:
         return cls(display, key, kind, usual_type, declared, summary, confidence)
 
 
+class Likeness(Protocol):
+    """Tells which entity a name that nothing goes by means, for the names of one write."""
+
+    @property
+    def entries(self) -> tuple[IndexEntry, ...]:
+        """What the index keeps of the entities that `keep` was told of."""
+        ...
+
+    def find(self, thing: NamedThing, kind: str) -> tuple[Entity, MergeMethod, float] | None:
+        """Return the entity that a name of a type means, how that was decided, and the cosine."""
+        ...
+
+    def keep(self, entity: Entity) -> None:
+        """Take in a new entity of this write."""
+        ...
+
+
 class Resolver:
     """Entities of one write: found ones, updated as they are seen again, and new ones.
 
     It has to be used inside of `GraphBackend.atomic`: that is the lock on the names.
+
+    Parameters
+    ----------
+    store, scope
+        Where to look.
+    things
+        All names that will be resolved.
+    now
+        Transaction time of the write.
+    likeness
+        Given (name, entity) of the known names, what decides about the others; None makes new entities of them.
     """
 
-    def __init__(self, store: EntityStore, scope: Scope, things: Iterable[NamedThing], now: datetime) -> None:
+    def __init__(
+        self,
+        store: EntityStore,
+        scope: Scope,
+        things: Iterable[NamedThing],
+        now: datetime,
+        likeness: Callable[[Sequence[tuple[str, Entity]]], Likeness] | None = None,
+    ) -> None:
         self._scope = scope
         self._now = now
         self._known: defaultdict[str, dict[str, Entity]] = defaultdict(dict)
         self._touched: dict[str, Entity] = {}
         self._new: set[str] = set()
         self._aliases: list[Alias] = []
+        self._merges: list[Merge] = []
         self._usual: dict[str, str] = {}
+        self._stated: dict[tuple[str, str], None] = {}
         names: dict[str, None] = {}
         for thing in things:
+            if thing.entity_type is not None:
+                self._stated[thing.canonical, thing.entity_type] = None
             names[thing.canonical] = None
             if kind := thing.entity_type or thing.usual_type:
                 self._usual.setdefault(thing.canonical, kind)
-        for name, entity in store.resolve_names(scope, list(names)):
+        known = store.resolve_names(scope, list(names))
+        for name, entity in known:
             self._known[name][entity.entity_type] = entity
+        self._know_by_other_types(store, known)
+        self._likeness = None if likeness is None else likeness(known)
 
     @property
     def entities(self) -> tuple[Entity, ...]:
@@ -88,12 +132,27 @@ class Resolver:
 
     @property
     def aliases(self) -> tuple[Alias, ...]:
-        """Aliases of the new entities."""
+        """Names that the write adds."""
         return tuple(self._aliases)
+
+    @property
+    def merges(self) -> tuple[Merge, ...]:
+        """New names that were taken for known entities because of what they mean."""
+        return tuple(self._merges)
+
+    @property
+    def index(self) -> tuple[IndexEntry, ...]:
+        """What the index keeps of the new entities."""
+        return () if self._likeness is None else self._likeness.entries
 
     def is_new(self, entity_id: str) -> bool:
         """Tell whether this write creates the entity."""
         return entity_id in self._new
+
+    @property
+    def new_ids(self) -> tuple[str, ...]:
+        """Ids of the entities that this write creates."""
+        return tuple(sorted(self._new))
 
     @property
     def created(self) -> int:
@@ -110,12 +169,53 @@ class Resolver:
             found = by_type.get(usual) or next(others, None) or by_type.get("concept")
         else:
             found = by_type.get(thing.entity_type) or self._typed(by_type, thing.entity_type)
+        if found is None and (meant := self._meant(thing, seen_at)) is not None:
+            found = meant
         if found is None:
             entity = self._create(thing, seen_at)
         else:
             entity = self._see_again(self._touched.get(found.id, found), thing, seen_at)
         by_type[entity.entity_type] = entity
         return entity
+
+    def _know_by_other_types(self, store: EntityStore, known: Sequence[tuple[str, Entity]]) -> None:
+        """Take in the types that a name had before its entity was merged into one of another type."""
+        asked: defaultdict[str, set[str]] = defaultdict(set)
+        for name, kind in self._stated:
+            if (by_type := self._known.get(name)) and kind not in by_type:
+                for entity in by_type.values():
+                    asked[entity.id].add(name)
+        if asked:
+            entities = {entity.id: entity for _, entity in known}
+            for alias in store.find_aliases([self._scope], list(asked)):
+                if alias.alias in asked[alias.entity_id]:
+                    self._known[alias.alias].setdefault(alias.entity_type, entities[alias.entity_id])
+
+    def _meant(self, thing: NamedThing, seen_at: datetime) -> Entity | None:
+        """Return the known entity that a new name means; the name becomes an alias, and the ledger tells."""
+        if self._likeness is None:
+            return None
+        new = self._made(thing, seen_at)
+        found = self._likeness.find(thing, new.entity_type)
+        if found is None:
+            return None
+        entity, method, score = found
+        kept = self._touched.get(entity.id, entity)
+        alias = Alias.trusted(alias=thing.canonical, entity_type=new.entity_type, entity_id=kept.id)
+        self._aliases.append(alias)
+        self._merges.append(
+            Merge(
+                scope=self._scope,
+                kept_id=kept.id,
+                kept=kept,
+                merged=new,
+                method=method,
+                score=score,
+                at=self._now,
+                aliases=(alias.changed(entity_id=new.id),),
+            )
+        )
+        return kept
 
     def _typed(self, by_type: dict[str, Entity], entity_type: str) -> Entity | None:
         """Give its type to an entity that only triples without types have named so far, if there is one."""
@@ -130,11 +230,22 @@ class Resolver:
         return entity
 
     def _create(self, thing: NamedThing, seen_at: datetime) -> Entity:
+        entity = self._made(thing, seen_at)
+        self._touched[entity.id] = entity
+        self._new.add(entity.id)
+        self._aliases.append(
+            Alias.trusted(alias=entity.canonical_name, entity_type=entity.entity_type, entity_id=entity.id)
+        )
+        if self._likeness is not None:
+            self._likeness.keep(entity)
+        return entity
+
+    def _made(self, thing: NamedThing, seen_at: datetime) -> Entity:
         kind = thing.entity_type or self._usual.get(thing.canonical)
         properties: Properties = {"declared_type": thing.declared_type} if thing.declared_type else {}
         if kind is None:
             properties = {TYPE_STATED: False}
-        entity = Entity.trusted(  # all of it is cleaned: `NamedThing.of`
+        return Entity.trusted(  # all of it is cleaned: `NamedThing.of`
             id=new_id(),
             scope=self._scope,
             name=thing.display,
@@ -147,12 +258,6 @@ class Resolver:
             last_seen_at=seen_at,
             recorded_at=self._now,
         )
-        self._touched[entity.id] = entity
-        self._new.add(entity.id)
-        self._aliases.append(
-            Alias.trusted(alias=entity.canonical_name, entity_type=entity.entity_type, entity_id=entity.id)
-        )
-        return entity
 
     def _see_again(self, entity: Entity, thing: NamedThing, seen_at: datetime) -> Entity:
         latest = seen_at >= entity.last_seen_at

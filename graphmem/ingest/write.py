@@ -6,9 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 
 from graphmem.errors import InvalidInput
+from graphmem.ingest.link import NoteLinks
 from graphmem.ingest.resolve import NamedThing, Resolver
+from graphmem.ingest.similar import Prepared, SimilarEntities
 from graphmem.ingest.supersede import FactLedger
 from graphmem.models import (
     Changes,
@@ -64,13 +67,15 @@ class Reading:
 
 @dataclass(slots=True)
 class Written:
-    """What a write did; `dropped` counts by reason."""
+    """What a write did; `dropped` counts by reason, `new_entities` are the ids of one write and not added up."""
 
     episodes: int = 0
     entities: int = 0
     edges: int = 0
     supported: int = 0
     ended: int = 0
+    merged: int = 0
+    new_entities: Sequence[str] = ()
     dropped: Counter[str] = field(default_factory=Counter[str])
 
     def add(self, other: Written) -> None:
@@ -80,6 +85,7 @@ class Written:
         self.edges += other.edges
         self.supported += other.supported
         self.ended += other.ended
+        self.merged += other.merged
         self.dropped.update(other.dropped)
 
 
@@ -184,12 +190,25 @@ class Writer:
         Cardinality of relations.
     redactor
         Goes over facts and summaries before they are stored; None leaves them.
+    similar
+        Tells which known entity a new name means; None makes new entities of all new names.
+    links
+        Links new entities to those that are like them; None links none.
     """
 
-    def __init__(self, backend: GraphBackend, ontology: Ontology, redactor: Redactor | None = None) -> None:
+    def __init__(
+        self,
+        backend: GraphBackend,
+        ontology: Ontology,
+        redactor: Redactor | None = None,
+        similar: SimilarEntities | None = None,
+        links: NoteLinks | None = None,
+    ) -> None:
         self._backend = backend
         self._ontology = ontology
         self._redactor = redactor
+        self._similar = similar
+        self._links = links
 
     def write(self, scope: Scope, readings: Sequence[Reading], *, new_episodes: Sequence[Episode] = ()) -> Written:
         """Store readings of episodes and settle those in the queue, in one transaction.
@@ -209,9 +228,21 @@ class Writer:
         Written
             Counts.
         """
-        return self._backend.atomic(lambda: self._write(scope, readings, new_episodes))
+        prepared = None
+        if self._similar is not None:
+            prepared = self._similar.prepare(scope, [self._as_stored(thing) for thing in _things(readings)])
+        written = self._backend.atomic(lambda: self._write(scope, readings, new_episodes, prepared))
+        if self._links is not None:
+            self._links.link(scope, written.new_entities)
+        return written
 
-    def _write(self, scope: Scope, readings: Sequence[Reading], new_episodes: Sequence[Episode]) -> Written:
+    def _write(
+        self,
+        scope: Scope,
+        readings: Sequence[Reading],
+        new_episodes: Sequence[Episode],
+        prepared: Prepared | None,
+    ) -> Written:
         now = utc_now()
         written = Written()
         if new_episodes:
@@ -224,9 +255,10 @@ class Writer:
                     replace(r, episode=episodes[held[r.episode.id]]) if r.episode.id in held else r for r in readings
                 ]
         readings = self._still_open(scope, readings)
-        things = [t for r in readings for t in r.things]
-        things += [t for r in readings for s in r.statements for t in (s.source, s.target)]
-        resolver = Resolver(self._backend, scope, things, now)
+        likeness = None
+        if self._similar is not None and prepared is not None:
+            likeness = partial(self._similar.of, prepared)
+        resolver = Resolver(self._backend, scope, _things(readings), now, likeness)
         mentions: dict[tuple[str, str], Mention] = {}
         facts = [
             fact for reading in readings for fact in self._resolved(scope, reading, resolver, mentions, written, now)
@@ -243,6 +275,8 @@ class Writer:
                 edges=ledger.edges,
                 supports=ledger.supports,
                 mentions=tuple(mentions.values()),
+                index=resolver.index,
+                merges=resolver.merges,
                 outcomes=tuple(
                     Outcome(r.episode.id, processed_at=now, attempts=r.episode.attempts + 1)
                     for r in readings
@@ -251,6 +285,8 @@ class Writer:
             ),
         )
         written.entities = resolver.created
+        written.merged = len(resolver.merges)
+        written.new_entities = resolver.new_ids
         written.edges = len(ledger.edges)
         written.supported = len(ledger.supports)
         written.ended = len(ledger.closings)
@@ -277,8 +313,7 @@ class Writer:
         seen_at = episode.occurred_at
 
         def mentioned(thing: NamedThing) -> Entity:
-            if thing.summary:
-                thing = replace(thing, summary=self._redacted(thing.summary, thing))
+            thing = self._as_stored(thing)
             entity = resolver.resolve(thing, seen_at)
             if (pair := (entity.id, episode.id)) not in mentions:
                 mentions[pair] = Mention.trusted(
@@ -321,6 +356,12 @@ class Writer:
             facts.append(_Fact(edge, stated, seen_at, reading.contradicted.get(position, ())))
         return facts
 
+    def _as_stored(self, thing: NamedThing) -> NamedThing:
+        """Return a thing with its summary redacted."""
+        if self._redactor is None or not thing.summary:
+            return thing
+        return replace(thing, summary=self._redacted(thing.summary, thing))
+
     def _redacted(self, text: str, *about: NamedThing) -> str:
         if self._redactor is None:
             return text
@@ -361,6 +402,12 @@ class Writer:
         ended = [ledger.end(key, at) for key in _keys(fact.edge)]
         if not any(ended) and fact.stated.valid_from is not None and fact.stated.valid_from < at:
             ledger.add(fact.edge.changed(valid_to=at))  # never heard of it before, but when it held is known
+
+
+def _things(readings: Sequence[Reading]) -> list[NamedThing]:
+    """Return all names of some readings, those that the facts only name last."""
+    things = [thing for reading in readings for thing in reading.things]
+    return things + [thing for r in readings for s in r.statements for thing in (s.source, s.target)]
 
 
 @dataclass(frozen=True, slots=True)

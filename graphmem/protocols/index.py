@@ -23,8 +23,10 @@ class IndexStore(Protocol):
         ...
 
     @abstractmethod
-    def read_index(self, scope: Scope, *, after: int = 0, limit: int = 1000) -> list[IndexEntry]:
-        """Return a page of entries of all kinds, in ascending order of position, behind the position `after`.
+    def read_index(
+        self, scope: Scope, *, kind: IndexKind | None = None, after: int = 0, limit: int = 1000
+    ) -> list[IndexEntry]:
+        """Return a page of entries of one kind, or of all, in ascending order of position, behind the position `after`.
 
         What is written later has a higher position, and no entry becomes visible below one that was visible before:
         whoever has read to a position only asks for what is behind it.

@@ -64,6 +64,16 @@ class IndexTests(StoreTests):
         assert [found.key for found in (*first, *rest)] == [*(f"name {i}" for i in range(5)), "later"]
         assert store.read_index(HOME, after=rest[-1].position) == []
 
+    def test_a_page_may_be_of_one_kind(self, store: GraphBackend) -> None:
+        put_entities(store, entity(1), entity(2))
+        of_entities = [entry("entity", entity_id(i)) for i in (1, 2)]
+        put_index(store, entry("name", "a"), of_entities[0], entry("name", "b"), of_entities[1])
+        first, second = store.read_index(HOME, kind="entity")
+        assert (first.key, second.key) == (entity_id(1), entity_id(2))
+        assert store.read_index(HOME, kind="entity", limit=1) == [first]
+        assert store.read_index(HOME, kind="entity", after=first.position) == [second]
+        assert store.read_index(HOME, kind="fact") == []
+
     def test_an_entry_that_is_written_again_moves_to_the_end_and_stands_once(self, store: GraphBackend) -> None:
         put_index(store, entry("name", "a"), entry("name", "b"))
         last = store.read_index(HOME)[-1].position

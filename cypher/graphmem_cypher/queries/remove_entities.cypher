@@ -1,5 +1,4 @@
-// Delete entities of a scope with their names, mentions, memberships, and what recall traces hold of them; return
-// their ids. Their facts are gone by then.
+// Delete entities of a scope, their facts being gone, with names, mentions, memberships and rows of traces; return ids.
 UNWIND $q.ids AS id
 MATCH (e:Graphmem {id: id})
 WHERE e:Entity AND e.scope = $q.scope

@@ -1,0 +1,5 @@
+// A page of the index entries of one kind of a scope behind a position.
+MATCH (i:IndexEntry)
+USING INDEX i:IndexEntry(scope, index_kind, position)
+WHERE i.scope = $q.scope AND i.index_kind = $q.kind AND i.position > $q.after AND i:Graphmem
+RETURN /* include index_row */ AS row ORDER BY i.scope, i.index_kind, i.position LIMIT $q.limit

@@ -1,0 +1,126 @@
+"""What stands against taking two names for one, however near their vectors are. Pure, no store.
+
+Vectors put "Alpha 1" beside "Alpha 2", "17 August" beside "13 September", Anna beside Anne, and a thing beside each of
+its kinds. A false merge does more harm than a duplicate, so vectors alone may only join names that are made of the
+same words: differences of spelling, not of meaning (figures: docs/decisions/0022).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+_WORDS = re.compile(r"[^\W_]+")
+_FILLERS = frozenset("the a an of and".split())
+_COMPANY = frozenset("inc incorporated ltd limited llc corp corporation company co gmbh plc".split())
+_TITLES = frozenset("mr mrs ms miss dr prof professor sir madam".split())
+_LONG_FORMS = {
+    "assoc": "association",
+    "bros": "brothers",
+    "dept": "department",
+    "ft": "fort",
+    "intl": "international",
+    "jr": "junior",
+    "mt": "mount",
+    "natl": "national",
+    "sr": "senior",
+    "univ": "university",
+    "vs": "versus",
+}
+_SPELLINGS = (
+    (re.compile(r"is(ation|e|ed|es|ing|er|ers)$"), r"iz\1"),
+    (re.compile(r"ys(e|ed|es|ing|er)$"), r"yz\1"),
+    (re.compile(r"(?<=[bdlmnpv])our(?=s?$|ed$|ing$|ful$|ite$|ites$|able$|hood$)"), "or"),
+    (re.compile(r"(?<=[bt])re$"), "er"),
+    (re.compile(r"ll(?=ed$|ing$|er$|ers$)"), "l"),
+    (re.compile(r"ogue(?=s?$)"), "og"),
+)
+_COUNTED = frozenset(
+    "zero one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty hundred thousand "
+    "million first second third fourth fifth sixth seventh eighth ninth tenth last next former latter i v x "
+    "january february march april may june july august september october november december "
+    "jan feb mar apr jun jul aug sep sept oct nov dec "
+    "monday tuesday wednesday thursday friday saturday sunday".split()
+)
+_ROMAN = re.compile(r"(?=[ivxlc]{2})(xc|xl|l?x{0,3})(ix|iv|v?i{0,3})")
+_NAMES_OF_ONE = frozenset({"person", "organization", "location"})
+"""Types whose plural is somebody or something else."""
+
+
+def obstacle(first: str, second: str, entity_type: str) -> str | None:
+    """Return what stands against taking two names of a type for one; None where they are the same words.
+
+    Parameters
+    ----------
+    first, second
+        Names as they are written.
+    entity_type
+        Of both.
+    """
+    if numbers_differ(first, second):
+        return "different numbers, dates or ordinals"
+    one, other = _words(first), _words(second)
+    if entity_type == "person":
+        return _of_persons(one, other)
+    one, other = _bare(one, _FILLERS | _COMPANY), _bare(other, _FILLERS | _COMPANY)
+    if "".join(one) == "".join(other) or _is_acronym(first, other) or _is_acronym(second, one):
+        return None
+    if len(one) != len(other):
+        return "one says more than the other"
+    reordered = sorted(one) == sorted(other) and (" of " in first or " of " in second)
+    # counties of one name, rivers, peoples: capitals are names, and a plural of a name is something else
+    common = entity_type not in _NAMES_OF_ONE and first.islower() and second.islower()
+    if reordered or all(a == b or (common and _is_plural(a, b)) for a, b in zip(one, other, strict=True)):
+        return None
+    return "different words"
+
+
+def numbers_differ(first: str, second: str) -> bool:
+    """Tell whether two names differ in numbers, dates or ordinals: neither vectors nor an LLM is asked about those."""
+    return _counts(_words(first)) != _counts(_words(second))
+
+
+def _words(name: str) -> list[str]:
+    plain = "".join(c for c in unicodedata.normalize("NFKD", name.lower()) if not unicodedata.combining(c))
+    return [_spelt(word) for word in _WORDS.findall(re.sub(r"['’]s\b|['’]", "", plain))]
+
+
+def _spelt(word: str) -> str:
+    word = _LONG_FORMS.get(word, word)
+    if len(word) > 4:
+        for pattern, plain in _SPELLINGS:
+            word = pattern.sub(plain, word)
+    return word
+
+
+def _counts(words: Sequence[str]) -> list[str]:
+    return sorted(w for w in words if w in _COUNTED or _ROMAN.fullmatch(w) or any(c.isdigit() for c in w))
+
+
+def _bare(words: Sequence[str], without: frozenset[str]) -> list[str]:
+    # what stands last is no article: "League A"
+    return [word for i, word in enumerate(words, 1) if word not in without or (len(word) == 1 and i == len(words))]
+
+
+def _of_persons(one: Sequence[str], other: Sequence[str]) -> str | None:
+    titles = _TITLES.intersection(one), _TITLES.intersection(other)
+    bare = _bare(one, _TITLES), _bare(other, _TITLES)
+    if bare[0] != bare[1]:
+        return "names of two persons"
+    # "Mr Smith" and "Mrs Smith" are two, and so may be "Dr Smith" and "Smith"
+    if titles[0] != titles[1] and (all(titles) or len(bare[0]) < 2):
+        return "different titles"
+    return None
+
+
+def _is_acronym(name: str, words: Sequence[str]) -> bool:
+    letters = name.lower().replace(".", "")
+    return len(words) >= 3 and letters.isalpha() and letters == "".join(word[0] for word in words)
+
+
+def _is_plural(one: str, other: str) -> bool:
+    short, long = sorted((one, other), key=len)
+    if len(short) < 4:
+        return False
+    return long in (f"{short}s", f"{short}es") or (short.endswith("y") and long == f"{short[:-1]}ies")
