@@ -10,14 +10,21 @@ from typing import TYPE_CHECKING, Self
 
 from graphmem.background import BackgroundJob
 from graphmem.embed import Embedder, Embeddings
-from graphmem.errors import BackendUnavailable, EmbeddingFailed, StoreReadOnly
+from graphmem.errors import BackendUnavailable, EmbeddingFailed, IndexUnavailable, StoreReadOnly
 from graphmem.ingest.gate import looks_like_injection
 from graphmem.ingest.load import Loader
 from graphmem.ingest.queue import ExtractionQueue
 from graphmem.models import EpisodeQuery, Scope
 from graphmem.ontology import Ontology
-from graphmem.parts import choose_embedder, choose_extractor, choose_ontology, contradiction_check, store_options
-from graphmem.protocols import Extractor, GraphBackend, Redactor
+from graphmem.parts import (
+    choose_embedder,
+    choose_extractor,
+    choose_ontology,
+    choose_vector_index,
+    contradiction_check,
+    store_options,
+)
+from graphmem.protocols import Extractor, GraphBackend, Redactor, VectorIndex
 from graphmem.rag.phrases import phrase_finder
 from graphmem.rag.reading import Reader
 from graphmem.rag.service import GraphRAGService
@@ -50,10 +57,12 @@ class Engine:
         *,
         redactor: Redactor | None,
         embedder: Embedder | None,
+        vectors: VectorIndex | None,
         background: bool,
     ) -> None:
         self.backend = backend
-        self.rag = GraphRAGService(backend, Reader(embedder, phrase_finder()))
+        self._vectors = vectors
+        self.rag = GraphRAGService(backend, Reader(embedder, phrase_finder()), vectors)
         self.settings = settings
         self.ontology = ontology
         self._extractor = extractor
@@ -99,7 +108,9 @@ class Engine:
         if redactor is None and settings.redact:
             redactor = PatternRedactor()
         backend = open_backend(url, offered=store_options(settings))
+        vectors = None
         try:
+            vectors = choose_vector_index(settings, backend)
             queue = None
             if chosen is not None:
                 queue = ExtractionQueue(backend, chosen, ontology, settings, contradictions, redactor)
@@ -111,11 +122,14 @@ class Engine:
                 chosen,
                 redactor=redactor,
                 embedder=embedder,
+                vectors=vectors,
                 background=background,
             )
             if background:
                 engine.wake(*backend.scopes())
         except BaseException:
+            if vectors is not None:
+                vectors.close()
             backend.close()
             raise
         return engine
@@ -156,6 +170,8 @@ class Engine:
                 pass
         except EmbeddingFailed as error:
             _log.warning("scope %s is found by words only: %s", scope, error)
+        except IndexUnavailable as error:
+            _log.warning("scope %s: the vector index is brought up to date later: %s", scope, error)
 
     def _extract(self) -> float | None:
         assert self._queue is not None
@@ -202,6 +218,8 @@ class Engine:
         counts = self.backend.stats(scope)
         detail = f"{counts.pending_episodes} waiting, {counts.failed_episodes} out of tries"
         checks.append(Check(name="queue", ok=not counts.failed_episodes, detail=detail))
+        if self._vectors is not None:
+            checks += [Check(name=name, ok=ok, detail=detail) for name, ok, detail in self._vectors.diagnose()]
         checks += [Check(name="background", ok=False, detail=error) for error in self.background_errors()]
         return checks
 
@@ -225,4 +243,6 @@ class Engine:
         except BackendUnavailable as error:
             _log.warning("closing: %s", error)
         finally:
+            if self._vectors is not None:
+                self._vectors.close()
             self.backend.close()

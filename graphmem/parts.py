@@ -1,4 +1,4 @@
-"""Chooses the parts of a memory from its settings: store, extractor, embedding model, ontology, contradiction check."""
+"""Chooses the parts of a memory from its settings: store, extractor, ontology, models, vector index, checks."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 from graphmem.embed import Embedder, Embeddings, choose_embeddings
 from graphmem.errors import InvalidInput
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
-from graphmem.protocols import Extractor
+from graphmem.protocols import Extractor, GraphBackend, VectorIndex
+from graphmem.registry import masked
 from graphmem.settings import Settings
+from graphmem.vectors import ExactVectorIndex
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -91,6 +93,39 @@ def choose_embedder(choice: Embeddings | str | None, settings: Settings) -> Embe
     """Return the embedding model that an argument or the setting names, made safe to build on; None for none."""
     model = choose_embeddings(choice or settings.embeddings, download=settings.embeddings_download)
     return None if model is None else Embedder(model, timeout=settings.embedding_timeout)
+
+
+def choose_vector_index(settings: Settings, backend: GraphBackend) -> VectorIndex | None:
+    """Return the vector index that the setting names, None for the one in the store.
+
+    Raises
+    ------
+    InvalidInput
+        If the word is not one of these, or the store has none of its own.
+    MissingExtra
+        If what it needs isn't installed.
+    """
+    kind, _, rest = settings.vector_index.partition(":")
+    if settings.vector_index == "store":
+        return None
+    if settings.vector_index == "exact":
+        return ExactVectorIndex()
+    if settings.vector_index == "native":
+        if (native := backend.vector_index) is None:
+            raise InvalidInput("vector_index 'native': this store has no vector index of its own; leave it at store")
+        return native
+    if kind == "qdrant" and rest:
+        from graphmem.vectors.qdrant import QdrantVectorIndex, connect
+
+        secret = settings.qdrant_api_key
+        client = connect(rest, None if secret is None else secret.get_secret_value())
+        return QdrantVectorIndex(client, settings.qdrant_prefix)
+    if kind == "qdrant-edge" and rest:
+        from graphmem.vectors.edge import QdrantEdgeVectorIndex
+
+        return QdrantEdgeVectorIndex(rest)
+    shown = masked(settings.vector_index)
+    raise InvalidInput(f"vector_index {shown!r}: expected store, exact, native, qdrant:URL or qdrant-edge:FOLDER")
 
 
 def _spacy_installed() -> bool:

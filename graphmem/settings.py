@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
+_SECRETS = ("store_password", "qdrant_api_key")
 Seconds = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 
 
@@ -65,6 +66,13 @@ class Settings(BaseSettings):
     embeddings: str = Field("auto", description="auto, none, minilm, minilm:FOLDER or PROVIDER:MODEL (LangChain)")
     embeddings_download: bool = Field(False, description="let the built-in model be fetched from the hub, once")
     embedding_timeout: Seconds = Field(10.0, description="seconds that the model may take for a batch or a question")
+    vector_index: str = Field(
+        "store",
+        description="where sentences are searched: store, exact, native (the store's own engine), qdrant:URL or "
+        "qdrant-edge:FOLDER",
+    )
+    qdrant_api_key: SecretStr | None = Field(None, description="the key for a Qdrant server")
+    qdrant_prefix: str = Field("graphmem", description="of Qdrant's collections; one for each store")
     search_limit: Count = Field(10, description="episodes that a search returns")
     index_wait: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = Field(
         2.0, description="seconds that a search may spend on what was stored but not indexed yet"
@@ -141,7 +149,8 @@ class Settings(BaseSettings):
     def shown(self) -> dict[str, Any]:
         """Return the settings fit for printing: no password, neither in a URL nor by itself."""
         values = self.model_dump(mode="json")
-        return {**values, "store": masked(self.store), "store_password": self.store_password and "***"}
+        secrets = {name: value and "***" for name, value in values.items() if name in _SECRETS}
+        return {**values, "store": masked(self.store), "vector_index": masked(self.vector_index), **secrets}
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         """Yield what `repr` shows."""

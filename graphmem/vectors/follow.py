@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from graphmem.errors import IndexMismatch
 from graphmem.models import IndexEntry, IndexKind, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.protocols.vectors import VectorIndex, VectorRows, VectorState
@@ -88,10 +89,20 @@ class VectorFollower:
             return True
 
     def restart(self, scope: Scope) -> None:
-        """Empty a scope in the index, for it to be filled anew; all of it where it is of another dimension."""
+        """Empty a scope in the index, for it to be filled anew.
+
+        An index of another dimension is emptied as a whole: what other scopes have there can't be compared with a
+        question of this model any more.
+        """
         with self._locks[scope]:
             self._known.pop(scope, None)
             self.index.clear(scope)
+            try:
+                for kind in FOLLOWED:
+                    self.index.search([scope], kind, np.ones(self._dimension(), np.float32), limit=1)
+            except IndexMismatch as error:
+                _log.warning("the vector index is emptied for the new embedding model: %s", error)
+                self.index.reset()
 
     def _begin(self, scope: Scope) -> VectorState | None:
         """Return where to go on; None where the store has no vectors."""

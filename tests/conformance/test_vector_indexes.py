@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from threading import RLock
 from typing import Any, ClassVar
@@ -9,10 +10,13 @@ from typing import Any, ClassVar
 import pytest
 
 from graphmem.protocols import VectorIndex
-from graphmem.testing.vectors import VectorIndexTests
+from graphmem.testing.vectors import CrowdedTests, VectorIndexHooks, VectorIndexTests, VectorSearchTests
 from graphmem.vectors import ExactVectorIndex
 from graphmem.vectors.edge import QdrantEdgeVectorIndex
 from graphmem.vectors.qdrant import QdrantVectorIndex
+from graphmem_neo4j import Neo4jBackend, open_backend
+from graphmem_neo4j.vectors import Neo4jVectorIndex
+from tests.integration.neo4j.support import emptied
 
 
 class TestExact(VectorIndexTests):
@@ -56,3 +60,40 @@ class TestQdrantLocalMode(VectorIndexTests):
 
         local: Any = OneAtATime(QdrantClient(path=str(tmp_path / "qdrant")))
         return QdrantVectorIndex(local)
+
+
+class OnNeo4j(VectorIndexHooks):
+    """Opens the index of a server's own, emptied."""
+
+    url: str
+    stores: list[Neo4jBackend]
+    exact_below: ClassVar[int] = 20_000
+
+    @pytest.fixture(autouse=True)
+    def _server(self, neo4j_url: str) -> Iterator[None]:
+        self.url, self.stores = neo4j_url, []
+        yield
+        for store in self.stores:
+            store.close()
+
+    def open_index(self, tmp_path: Path) -> VectorIndex:
+        self.stores.append(emptied(self.url))
+        index = self.index_of(self.stores[-1])
+        index.reset()
+        return index
+
+    def reopen(self, index: VectorIndex, tmp_path: Path) -> VectorIndex:
+        self.stores.append(open_backend(self.url))
+        return self.index_of(self.stores[-1])
+
+    def index_of(self, store: Neo4jBackend) -> VectorIndex:
+        return Neo4jVectorIndex(store.database, exact_below=self.exact_below)
+
+
+class TestNeo4j(OnNeo4j, VectorIndexTests): ...
+
+
+class TestNeo4jByItsIndex(OnNeo4j, VectorSearchTests, CrowdedTests):
+    """However small a scope is, the engine's index is asked first."""
+
+    exact_below: ClassVar[int] = 0

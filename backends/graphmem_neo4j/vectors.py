@@ -1,0 +1,222 @@
+"""Neo4j's own vector index: one node for each vector, the nearest of a scope by the index or one by one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, fields
+from math import ceil
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphmem.errors import BackendUnavailable, GraphMemError, IndexMismatch, IndexUnavailable
+from graphmem.models import IndexKind, Scope
+from graphmem.protocols import VectorHit, VectorIndex, VectorRows, VectorState
+from graphmem_cypher import query
+from graphmem_neo4j.connection import Database, Transaction
+from graphmem_neo4j.failures import translated
+
+EXACT_BELOW = 20_000
+"""Vectors of a scope up to which all of them are compared, in the engine."""
+
+_NAME = "graphmem_vectors"
+_OVERFETCHED = 3.0  # the index is asked for so many times what a scope's share of all vectors calls for
+_MOST_FETCHED = 20_000  # beyond this comparing one by one is as quick
+_BATCH = 1000  # vectors in a transaction
+_CLEARED = 10_000  # vectors deleted in a transaction
+_ONLINE_WITHIN = 300
+_COUNTED_FOR = 60.0  # seconds that a count serves to choose the way of searching
+_OPTIONS: dict[str, Any] = {
+    "vector.similarity_function": "cosine",
+    "vector.quantization.enabled": False,  # it loses what a recall of 0.99 needs
+    "vector.hnsw.m": 16,
+    "vector.hnsw.ef_construction": 200,
+}
+
+
+class Neo4jVectorIndex(VectorIndex):
+    """Nodes ``:GraphmemVector`` beside the store's, with the vector index ``graphmem_vectors`` on them.
+
+    Neo4j 5.26 can't restrict a vector search to a scope: the index gives the nearest of all scopes. What it gives of a
+    scope stands in the right order, so it is the answer where there is enough of it. Where a scope is small among the
+    others, or there isn't enough, all vectors of the scope are compared in the engine, found by a range index.
+
+    Parameters
+    ----------
+    database
+        Where the nodes are.
+    exact_below
+        Vectors of a scope up to which all of them are compared.
+    """
+
+    def __init__(self, database: Database, *, exact_below: int = EXACT_BELOW) -> None:
+        self._database = database
+        self._exact_below = exact_below
+        self._dimension: int | None = None
+        self._counted: dict[tuple[Scope, IndexKind], tuple[float, int, int]] = {}
+
+    @contextmanager
+    def _asking(self) -> Generator[None]:
+        try:
+            yield
+        except BackendUnavailable as error:
+            self._dimension = None
+            raise IndexUnavailable(f"vector index: {error}") from error
+
+    def upsert(self, scope: Scope, kind: IndexKind, items: Sequence[tuple[str, VectorRows]]) -> None:
+        """Store the vectors of keys; see `VectorIndex`."""
+        latest = dict(items)
+        with self._asking():
+            for dimension in sorted({vectors.shape[1] for vectors in latest.values() if len(vectors)}):
+                if self._built() is None:
+                    self._make(dimension)
+                self._require_dimension(dimension)
+            for keys, rows in _batches(latest):
+                self._replace(scope, kind, keys, rows)
+
+    def _replace(self, scope: Scope, kind: IndexKind, keys: Sequence[str], rows: Sequence[Any]) -> None:
+        def work(transaction: Transaction) -> None:
+            transaction.lock([scope])
+            transaction.run("delete_vectors", scope=scope.key, kind=kind, keys=keys)
+            if rows:
+                transaction.run("put_vectors", scope=scope.key, kind=kind, rows=rows)
+
+        self._database.write(work)
+
+    def delete(self, scope: Scope, kind: IndexKind, keys: Sequence[str]) -> None:
+        """Remove keys."""
+        with self._asking():
+            self._replace(scope, kind, list(dict.fromkeys(keys)), [])
+
+    def search(
+        self, scopes: Sequence[Scope], kind: IndexKind, vector: NDArray[np.float32], *, limit: int
+    ) -> list[VectorHit]:
+        """Return the nearest keys of these scopes; see `VectorIndex`."""
+        with self._asking():
+            if self._built() is None:
+                return []
+            self._require_dimension(len(vector))
+            found = [
+                VectorHit(scope, key, 2 * score - 1)  # the engine gives (1 + cosine) / 2
+                for scope in dict.fromkeys(scopes)
+                for key, score in self._nearest(scope, kind, vector.tolist(), limit)
+            ]
+        return sorted(found, key=lambda hit: (-hit.score, hit.key, hit.scope.key))[:limit]
+
+    def _nearest(self, scope: Scope, kind: IndexKind, vector: list[float], limit: int) -> list[tuple[str, float]]:
+        asked: dict[str, Any] = {"scope": scope.key, "kind": kind, "vector": vector, "limit": limit}
+        held, everything = self._counts(scope, kind)
+        if held > self._exact_below:
+            most = ceil(_OVERFETCHED * limit * everything / held)
+            if most <= _MOST_FETCHED:
+                found = self._database.read("vectors_nearby", most=most, **asked)
+                if len(found) == limit:
+                    return found
+        return self._database.read("vectors_of_scope", **asked)
+
+    def _counts(self, scope: Scope, kind: IndexKind) -> tuple[int, int]:
+        """Return how many vectors the scope has, and how many there are, by a count that may be a minute old."""
+        now = time.monotonic()
+        at, held, everything = self._counted.get((scope, kind), (-np.inf, 0, 0))
+        if now - at > _COUNTED_FOR:
+            ((held, everything),) = self._database.read("count_vectors", scope=scope.key, kind=kind)
+            self._counted[scope, kind] = now, held, everything
+        return held, everything
+
+    def count(self, scope: Scope, kind: IndexKind) -> int:
+        """Return how many vectors a scope has."""
+        with self._asking():
+            ((held, _),) = self._database.read("count_vectors", scope=scope.key, kind=kind)
+            return held
+
+    # The index --------------------------------------------------------------------------------------
+
+    def _built(self) -> int | None:
+        """Return the dimension that the index was made for, None where there is no index."""
+        if self._dimension is None:
+            rows = self._database.read("vector_index")
+            self._dimension = rows[0][1] if rows else None
+        return self._dimension
+
+    def _require_dimension(self, given: int) -> None:
+        if self._built() != given:
+            raise IndexMismatch(
+                f"{self._database.place.name}: its vector index has vectors of {self._built()} numbers, these have "
+                f"{given}; configure the embedding model that it was built with, or build the index anew: "
+                "graphmem reindex"
+            )
+
+    def _make(self, dimension: int) -> None:
+        options = {"indexConfig": {**_OPTIONS, "vector.dimensions": dimension}}
+        with translated(self._database.place.name), self._database.session() as session:
+            session.run(query("make_vector_index"), options=options).consume()
+            session.run(query("await_index"), q={"name": _NAME, "seconds": _ONLINE_WITHIN}).consume()
+        self._dimension = None
+
+    # State ------------------------------------------------------------------------------------------
+
+    def state(self, scope: Scope) -> VectorState | None:
+        """Return how far a scope was taken in."""
+        with self._asking():
+            rows = self._database.read("vector_state", scope=scope.key)
+            return VectorState(*rows[0]) if rows and self._built() is not None else None
+
+    def set_state(self, scope: Scope, state: VectorState) -> None:
+        """Record how far a scope was taken in."""
+        with self._asking():
+            self._record(scope, asdict(state))
+
+    def _record(self, scope: Scope, values: dict[str, Any]) -> None:
+        def work(transaction: Transaction) -> None:
+            transaction.lock([scope])
+            transaction.run("set_vector_state", scope=scope.key, **values)
+
+        self._database.write(work)
+
+    def clear(self, scope: Scope) -> None:
+        """Remove the vectors of a scope, and then its state."""
+        with self._asking():
+            while self._database.write(lambda t: t.run("clear_vectors", scope=scope.key, limit=_CLEARED))[0]:
+                pass
+            self._record(scope, {field.name: None for field in fields(VectorState)})
+
+    def reset(self) -> None:
+        """Remove the states, the vectors and the index."""
+        with self._asking():
+            for key in self._database.write(lambda transaction: transaction.run("reset_vectors")):
+                while self._database.write(lambda t, key=key: t.run("clear_vectors", scope=key, limit=_CLEARED))[0]:
+                    pass
+            with translated(self._database.place.name), self._database.session() as session:
+                session.run(query("drop_vector_index")).consume()
+            self._dimension = None
+
+    def diagnose(self) -> list[tuple[str, bool, str]]:
+        """Return the state of the index."""
+        try:
+            rows = self._database.read("vector_index")
+        except GraphMemError as error:
+            return [("vector index", False, str(error))]
+        if not rows:
+            return [("vector index", True, "nothing yet")]
+        state, dimension = rows[0]
+        return [("vector index", state == "ONLINE", f"{_NAME}, {dimension} numbers a vector: {state}")]
+
+    def close(self) -> None:
+        """Do nothing: the connections are the store's."""
+
+
+def _batches(items: dict[str, VectorRows]) -> Iterator[tuple[list[str], list[list[Any]]]]:
+    """Yield keys with rows of key, number and vector, so many that a transaction stays small; a key is never split."""
+    keys: list[str] = []
+    rows: list[list[Any]] = []
+    for key, vectors in items.items():
+        if rows and len(rows) + len(vectors) > _BATCH:
+            yield keys, rows
+            keys, rows = [], []
+        keys.append(key)
+        rows += [[key, number, vector] for number, vector in enumerate(vectors.tolist())]
+    if keys:
+        yield keys, rows

@@ -1,0 +1,4 @@
+// Forget for all scopes how far they were taken in.
+MATCH (l:Graphmem) WHERE l.scope_key > ''
+REMOVE l.vectors_model, l.vectors_generation, l.vectors_position, l.vectors_last, l.vectors_last_position
+RETURN l.scope_key AS row
