@@ -3,7 +3,7 @@ UNWIND $q.ids AS id
 MATCH (e:Graphmem {id: id})
 WHERE e.scope IN $q.scopes
 WITH e, COUNT { (e)--() } > 1000 AS is_hub
-CALL (e, is_hub) {
+OPTIONAL CALL (e, is_hub) {
     MATCH (e)-[r:/* include types */]-(:Graphmem)
     WHERE NOT is_hub AND r.graphmem_id IS NOT NULL AND /* include edge_is_visible */
     RETURN r
