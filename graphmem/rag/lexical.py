@@ -63,6 +63,7 @@ class Lexicon:
         self._stated: dict[str, _Postings] = {}
         self._dated: dict[str, _Postings] = {}
         self._lengths: Growing[np.float32] = Growing(np.float32)
+        self._stated_lengths: Growing[np.float32] = Growing(np.float32)
         self._date_lengths: Growing[np.float32] = Growing(np.float32)
         self._saturation: Floats | None = None
 
@@ -73,13 +74,14 @@ class Lexicon:
             _post(self._spoken, position, spoken)
             _post(self._dated, position, dated)
         self._lengths.extend(np.array([len(spoken) for spoken, _ in episodes], dtype=np.float32))
+        self._stated_lengths.extend(np.zeros(len(episodes), np.float32))
         self._date_lengths.extend(np.array([len(dated) for _, dated in episodes], dtype=np.float32))
         self._saturation = None
 
     def state(self, position: int, terms: Sequence[str]) -> None:
         """Add the terms of a fact that an episode states; each counts `STATED`."""
         _post(self._stated, position, terms, STATED)
-        self._lengths.rows[position] += STATED * len(terms)
+        self._stated_lengths.rows[position] += STATED * len(terms)
         self._saturation = None
 
     def has(self, position: int, term: str) -> bool:
@@ -106,7 +108,7 @@ class Lexicon:
         return _bm25((self._windowed(term, len(self._lengths)) for term in dict.fromkeys(terms)), self._length_term())
 
     def plain_scores(self, terms: Iterable[str]) -> Floats:
-        """Return BM25 without windows and dates, shape (n,): what `scores` is compared with."""
+        """Return BM25 of the texts alone, no windows, facts and dates, shape (n,): what `scores` is compared with."""
         counts = (self._own(term, len(self._lengths)) for term in dict.fromkeys(terms))
         return _bm25(counts, _length_term(self._lengths.rows))
 
@@ -115,7 +117,7 @@ class Lexicon:
         if spoken is None:
             return None
         counts = np.zeros(n, dtype=np.float32)
-        counts[np.frombuffer(spoken.positions, dtype=np.int64)] = np.frombuffer(spoken.counts, dtype=np.float32)
+        counts[spoken.where()] = spoken.often()
         return counts
 
     def _windowed(self, term: str, n: int) -> Floats | None:
@@ -141,7 +143,7 @@ class Lexicon:
     def _length_term(self) -> Floats:
         """Return ``k1 × (1 − b + b × length / mean length)`` of each episode, lengths windowed like the counts."""
         if self._saturation is None:
-            own = self._lengths.rows
+            own = self._lengths.rows + self._stated_lengths.rows
             lengths = own + self._date_lengths.rows
             for distance, weight in WINDOW.items():
                 neighbour = self._sessions.at(distance)
