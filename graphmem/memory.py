@@ -22,6 +22,8 @@ from graphmem.models import (
     EntityQuery,
     Episode,
     EpisodeQuery,
+    Merge,
+    MergeQuery,
     RecallQuery,
     Scope,
     utc_now,
@@ -39,6 +41,8 @@ from graphmem.recall.trace import Observer, explain
 from graphmem.results import Check, Diff, Fact, LoadReport, RecallResult, Stats, StrategyChoice, Trace
 from graphmem.settings import Settings
 from graphmem.text.normalise import canonical
+from graphmem.upkeep.merge import merge_entities
+from graphmem.upkeep.unmerge import Unmerged, unmerge
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -558,6 +562,65 @@ class GraphMemory:
             self._scopes(scopes), query, limit=to_limit(limit), newest_first=True
         )
         return found[::-1]
+
+    # one for two
+
+    def merge(self, names_or_ids: Iterable[str] | str, *, into: str) -> list[Merge]:
+        """Take entities for one: their facts, names and mentions move, all in one transaction.
+
+        Parameters
+        ----------
+        names_or_ids
+            The entities that go, by name or id.
+        into
+            The one that stays.
+
+        Returns
+        -------
+        list of Merge
+            A row of the ledger for each, by whose id `unmerge` undoes it.
+
+        Raises
+        ------
+        NotFound
+            If one of them isn't in the scope.
+        InvalidInput
+            If a name stands for several entities (then give an id), or both are the same entity.
+        """
+        gone = [names_or_ids] if isinstance(names_or_ids, str) else list(names_or_ids)
+        return merge_entities(self._engine.backend, self.scope, gone, into)
+
+    def unmerge(self, merge_id: str) -> Unmerged:
+        """Undo a merge: both entities are as they were, and what came in since stays with the one it was said of.
+
+        Raises
+        ------
+        NotFound
+            If the scope has no such merge.
+        InvalidInput
+            If it was undone before, or a later merge has to be undone first; the message names that one.
+        """
+        return unmerge(self._engine.backend, self.scope, merge_id)
+
+    def merges(
+        self, name: str | None = None, *, undone: bool = False, limit: int = 100, scopes: Scopes | None = None
+    ) -> list[Merge]:
+        """Return the merge ledger, newest first: by hand, and of new names that meant a known entity.
+
+        Parameters
+        ----------
+        name
+            Only merges into or of this entity; one of its names.
+        undone
+            Whether those that were undone are told, too.
+        limit
+            Merges at most.
+        scopes
+            As in `recall`.
+        """
+        where = self._scopes(scopes)
+        query = MergeQuery(entity_ids=None if name is None else self._ids(where, name), undone=undone)
+        return self._engine.backend.find_merges(where, query, limit=to_limit(limit), newest_first=True)
 
     # about the memory itself
 

@@ -44,6 +44,8 @@ class Merge(Model):
         When.
     aliases
         What the merged entity was called, as it was.
+    added
+        Names under which the kept entity is known since then besides those, because its type is another.
     edges
         Its facts that moved, as they were.
     folded
@@ -65,6 +67,7 @@ class Merge(Model):
     score: Cosine | None = None
     at: UTCDateTime = Field(default_factory=utc_now)
     aliases: tuple[Alias, ...] = ()
+    added: tuple[Alias, ...] = ()
     edges: tuple[Edge, ...] = ()
     folded: tuple[FoldedEdge, ...] = ()
     mentions: tuple[Mention, ...] = ()

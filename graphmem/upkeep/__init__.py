@@ -1,0 +1,1 @@
+"""Work on what is stored."""

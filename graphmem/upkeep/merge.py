@@ -1,0 +1,186 @@
+"""Taking two entities for one (spec: upkeep); `graphmem.upkeep.unmerge` undoes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from graphmem.errors import InvalidInput, NotFound
+from graphmem.models import (
+    Alias,
+    Changes,
+    Edge,
+    EdgeQuery,
+    Entity,
+    FoldedEdge,
+    Merge,
+    Removal,
+    Scope,
+    Support,
+    utc_now,
+)
+from graphmem.protocols import GraphBackend
+from graphmem.text.normalise import canonical
+
+ALL = 10**9
+"""More mentions than an entity has."""
+
+
+def entity_called(backend: GraphBackend, scope: Scope, name_or_id: str) -> Entity:
+    """Return the entity with this id, else the one that goes by this name.
+
+    Raises
+    ------
+    NotFound
+        If there is none in the scope.
+    InvalidInput
+        If several go by the name; the message tells their types and ids.
+    """
+    by_id = backend.get_entities([scope], [name_or_id])
+    if by_id:
+        return by_id[name_or_id]
+    found = {entity.id: entity for _, entity in backend.resolve_names(scope, [canonical(name_or_id)])}
+    if not found:
+        raise NotFound(f"no entity is called {name_or_id!r} in scope {scope}, nor has it this id")
+    if len(found) > 1:
+        which = ", ".join(f"{e.entity_type} {e.id}" for e in found.values())
+        raise InvalidInput(f"name {name_or_id!r}: {len(found)} entities go by it; take one by its id: {which}")
+    return next(iter(found.values()))
+
+
+def merge_entities(backend: GraphBackend, scope: Scope, names_or_ids: Sequence[str], into: str) -> list[Merge]:
+    """Merge entities into one, in one transaction.
+
+    Their facts are re-pointed; a fact that the kept entity has as well is folded into that one, which takes the better
+    confidence and all episodes; one between the two is dropped. Names and mentions move. Each has a row in the ledger.
+
+    Parameters
+    ----------
+    backend, scope
+        Where they are.
+    names_or_ids
+        The entities that go.
+    into
+        The one that stays.
+
+    Raises
+    ------
+    NotFound
+        If one of them isn't in the scope.
+    InvalidInput
+        If nothing is named, a name stands for several entities, or an entity would be merged with itself.
+    """
+
+    def work() -> list[Merge]:
+        kept = entity_called(backend, scope, into)
+        gone = [entity_called(backend, scope, name) for name in names_or_ids]
+        if not gone:
+            raise InvalidInput("merge: names no entity to be merged")
+        for name, entity in zip(names_or_ids, gone, strict=True):
+            if entity.id == kept.id:
+                raise InvalidInput(f"merge: {name!r} and {into!r} are the same entity, {kept.id}")
+        return [_merge(backend, scope, i, kept.id) for i in dict.fromkeys(entity.id for entity in gone)]
+
+    return backend.atomic(work)
+
+
+def _merge(backend: GraphBackend, scope: Scope, gone_id: str, kept_id: str) -> Merge:
+    rows = backend.get_entities([scope], [gone_id, kept_id])
+    gone, kept = rows[gone_id], rows[kept_id]
+    moved, folded = _edges(backend, scope, gone_id, kept_id)
+    aliases, added = _aliases(backend, scope, gone, kept)
+    mentions = backend.find_mentions([scope], entity_ids=[gone_id], limit=ALL)
+    episodes = [mention.episode_id for mention in mentions]
+    own = backend.find_mentions([scope], entity_ids=[kept_id], episode_ids=episodes, limit=ALL) if episodes else []
+    shared = tuple(mention.episode_id for mention in own)
+    merge = Merge(
+        scope=scope,
+        kept_id=kept_id,
+        kept=kept,
+        merged=gone,
+        method="manual",
+        at=utc_now(),
+        aliases=aliases,
+        added=added,
+        edges=tuple(moved),
+        folded=tuple(folded),
+        mentions=tuple(mentions),
+        shared=shared,
+    )
+    backend.write(
+        scope,
+        Changes(
+            entities=(_united(kept, gone),),
+            aliases=(*(alias.changed(entity_id=kept_id) for alias in aliases), *added),
+            edges=tuple(repointed(edge, gone_id, kept_id) for edge in moved),
+            supports=tuple(
+                Support(f.into.id, f.edge.confidence, f.edge.episode_ids) for f in folded if f.into is not None
+            ),
+            mentions=tuple(m.changed(entity_id=kept_id) for m in mentions if m.episode_id not in shared),
+            merges=(merge,),
+            removals=(Removal("entity", gone_id),),
+        ),
+    )
+    return merge
+
+
+def repointed(edge: Edge, old: str, new: str) -> Edge:
+    """Return a fact with one entity in the place of another."""
+    return edge.changed(
+        source_id=new if edge.source_id == old else edge.source_id,
+        target_id=new if edge.target_id == old else edge.target_id,
+    )
+
+
+def edges_of(backend: GraphBackend, scope: Scope, entity_id: str) -> list[Edge]:
+    """Return all versions of all facts that an entity takes part in."""
+    return list(backend.all_edges([scope], EdgeQuery(touching=(entity_id,), versions="all")))
+
+
+def _edges(backend: GraphBackend, scope: Scope, gone: str, kept: str) -> tuple[list[Edge], list[FoldedEdge]]:
+    held = {edge.key: edge for edge in edges_of(backend, scope, kept) if edge.is_active}
+    moved: list[Edge] = []
+    folded: list[FoldedEdge] = []
+    for edge in edges_of(backend, scope, gone):
+        there = repointed(edge, gone, kept)
+        if there.source_id == there.target_id:
+            folded.append(FoldedEdge(edge=edge))
+        elif edge.is_active and there.key in held:
+            folded.append(FoldedEdge(edge=edge, into=held[there.key]))
+        else:
+            moved.append(edge)
+    return moved, folded
+
+
+def _aliases(
+    backend: GraphBackend, scope: Scope, gone: Entity, kept: Entity
+) -> tuple[tuple[Alias, ...], tuple[Alias, ...]]:
+    """Return the names of the entity that goes, and those to add so that they stand for the type of the other, too."""
+    aliases = backend.find_aliases([scope], [gone.id])
+    names = list(dict.fromkeys(alias.alias for alias in aliases))
+    if gone.entity_type == kept.entity_type or not names:
+        return tuple(aliases), ()
+    taken = {name for name, entity in backend.resolve_names(scope, names) if entity.id != gone.id}
+    stated = {alias.alias for alias in aliases if alias.entity_type == kept.entity_type}
+    added = (name for name in names if name not in taken and name not in stated)
+    return tuple(aliases), tuple(Alias(alias=n, entity_type=kept.entity_type, entity_id=kept.id) for n in added)
+
+
+def _united(kept: Entity, gone: Entity) -> Entity:
+    return kept.changed(
+        summary=kept.summary or gone.summary,
+        confidence=max(kept.confidence, gone.confidence),
+        first_seen_at=min(kept.first_seen_at, gone.first_seen_at),
+        last_seen_at=max(kept.last_seen_at, gone.last_seen_at),
+        access_count=kept.access_count + gone.access_count,
+        archived_at=None if gone.archived_at is None else kept.archived_at,
+    )
+
+
+def parted(now: Entity, merge: Merge) -> Entity:
+    """Return the kept entity as it is without the merged one: what nobody has changed since is as it was."""
+    before, united = merge.kept, _united(merge.kept, merge.merged)
+    fields = ("summary", "confidence", "first_seen_at", "last_seen_at", "archived_at")
+    back = {name: getattr(before, name) for name in fields if getattr(now, name) == getattr(united, name)}
+    if merge.method == "manual":
+        back["access_count"] = max(0, now.access_count - merge.merged.access_count)
+    return now.changed(**back)

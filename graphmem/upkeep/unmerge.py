@@ -1,0 +1,268 @@
+"""Undoing a merge: both sides as they were, and what came in since with the one that it was said of.
+
+What came in since stays with the kept entity, unless the episode named it by a name of the merged one. A fact that was
+stated under both is parted by its episodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from graphmem.errors import InvalidInput, NotFound
+from graphmem.models import (
+    Changes,
+    Edge,
+    EdgeKey,
+    Entity,
+    Episode,
+    Mention,
+    Merge,
+    MergeQuery,
+    Removal,
+    Scope,
+    new_id,
+    utc_now,
+)
+from graphmem.protocols import GraphBackend
+from graphmem.text.normalise import canonical
+from graphmem.upkeep.merge import ALL, edges_of, parted, repointed
+
+_PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Unmerged:
+    """What an unmerge did.
+
+    Attributes
+    ----------
+    merge
+        The row of the ledger.
+    entity
+        The entity that is there again.
+    facts, mentions
+        How many of them it has.
+    """
+
+    merge: Merge
+    entity: Entity
+    facts: int
+    mentions: int
+
+
+def unmerge(backend: GraphBackend, scope: Scope, merge_id: str) -> Unmerged:
+    """Undo a merge, in one transaction.
+
+    Communities of the merged entity, its vector and its part in recall traces don't come back; the first two are made
+    anew in time.
+
+    Raises
+    ------
+    NotFound
+        If the scope has no such merge, or the kept entity is gone.
+    InvalidInput
+        If it was undone before, a later merge has to be undone first (the message names it), or another entity has
+        taken the name.
+    """
+
+    def work() -> Unmerged:
+        found = backend.find_merges([scope], MergeQuery(ids=(merge_id,), undone=True))
+        if not found:
+            raise NotFound(f"merge {merge_id} is not in scope {scope}")
+        [merge] = found
+        if merge.undone_at is not None:
+            raise InvalidInput(f"merge {merge_id}: was undone at {merge.undone_at.isoformat()}")
+        others = [other for other in _merges(backend, scope) if other.id != merge.id]
+        _require_last(merge, others)
+        kept = backend.get_entities([scope], [merge.kept_id]).get(merge.kept_id)
+        if kept is None:
+            raise NotFound(f"merge {merge_id}: the entity that was kept, {merge.kept_id}, is gone")
+        _require_free(backend, scope, merge)
+        return _Parting(backend, merge, kept, [o for o in others if o.kept_id == merge.kept_id]).run()
+
+    return backend.atomic(work)
+
+
+def _merges(backend: GraphBackend, scope: Scope) -> Iterator[Merge]:
+    after = ""
+    while page := backend.find_merges([scope], MergeQuery(), after=after, limit=_PAGE):
+        yield from page
+        after = page[-1].id
+
+
+def _require_last(merge: Merge, others: Iterable[Merge]) -> None:
+    """Refuse what a later merge stands on: the same facts moved again, or the kept entity was merged itself."""
+    moved = {edge.id for edge in merge.edges} | {f.edge.id for f in merge.folded}
+    targets = {f.into.id for f in merge.folded if f.into is not None}
+    for other in others:
+        if other.id < merge.id:
+            continue
+        theirs = {edge.id for edge in other.edges} | {f.edge.id for f in other.folded}
+        their_targets = {f.into.id for f in other.folded if f.into is not None}
+        again = moved & (theirs | their_targets) or targets & theirs
+        if other.merged.id == merge.kept_id or again:
+            raise InvalidInput(
+                f"merge {merge.id}: a later one has merged {other.merged.name!r} into {other.kept.name!r} and moved "
+                f"the same things again; undo that first: {other.id}"
+            )
+
+
+def _require_free(backend: GraphBackend, scope: Scope, merge: Merge) -> None:
+    name, kind = merge.merged.canonical_name, merge.merged.entity_type
+    for _, entity in backend.resolve_names(scope, [name]):
+        if (entity.canonical_name, entity.entity_type) == (name, kind):
+            raise InvalidInput(f"merge {merge.id}: {kind} {name!r} is another entity by now: {entity.id}")
+
+
+class _Parting:
+    """One unmerge: collects what has to be written."""
+
+    def __init__(self, backend: GraphBackend, merge: Merge, kept: Entity, others: Sequence[Merge]) -> None:
+        self._backend = backend
+        self._merge = merge
+        self._scope = merge.scope
+        self._kept = kept
+        self._others = others
+        self._id = merge.merged.id
+        current = backend.find_aliases([self._scope], [merge.kept_id])
+        brought = {(alias.alias, alias.entity_type) for alias in (*merge.aliases, *merge.added)}
+        self._held = {(alias.alias, alias.entity_type) for alias in current}
+        # what both go by tells nothing: it stays with the kept one
+        self._names = {alias.alias for alias in merge.aliases} - {name for name, _ in self._held - brought}
+        self._edges: dict[str, Edge] = {}
+        self._active: dict[EdgeKey, str] = {}
+        self._episodes: dict[str, Episode] = {}
+
+    def run(self) -> Unmerged:
+        merge = self._merge
+        mentions, removed = self._mentions()
+        before = {mention.episode_id for mention in merge.mentions}
+        self._part_edges({mention.episode_id for mention in mentions} - before)
+        seen = [mention.seen_at for mention in mentions if mention.episode_id not in before]
+        entity = merge.merged.changed(
+            first_seen_at=min([merge.merged.first_seen_at, *seen]), last_seen_at=max([merge.merged.last_seen_at, *seen])
+        )
+        held = self._held
+        undone = merge.changed(undone_at=utc_now())
+        self._backend.write(
+            self._scope,
+            Changes(
+                entities=(entity, parted(self._kept, merge)),
+                aliases=tuple(a for a in merge.aliases if (a.alias, a.entity_type) in held),
+                edges=tuple(self._edges.values()),
+                mentions=tuple(mentions),
+                merges=(undone,),
+                removals=(
+                    *(Removal("mention", merge.kept_id, episode_id) for episode_id in removed),
+                    *(
+                        Removal("alias", a.alias, a.entity_type)
+                        for a in merge.added
+                        if (a.alias, a.entity_type) in held
+                    ),
+                ),
+            ),
+        )
+        facts = sum(self._id in (edge.source_id, edge.target_id) for edge in self._edges.values())
+        return Unmerged(undone, entity, facts, len(mentions))
+
+    # Mentions -------------------------------------------------------------------------------------
+
+    def _mentions(self) -> tuple[list[Mention], set[str]]:
+        """Return the mentions of the merged entity, and the episodes that don't mention the kept one any more."""
+        merge = self._merge
+        known = self._backend.find_mentions([self._scope], entity_ids=[merge.kept_id], limit=ALL)
+        since = [m for m in known if canonical(m.surface) in self._names]
+        named = {m.episode_id for m in (*merge.mentions, *since)}
+        self._episodes = self._backend.get_episodes([self._scope], list(named))
+        mentions = {m.episode_id: m.changed(entity_id=self._id) for m in since}
+        mentions.update((m.episode_id, m) for m in merge.mentions)
+        by_others = {m.episode_id for other in self._others for m in other.mentions}
+        not_theirs = {m.episode_id for m in merge.mentions} - set(merge.shared) - by_others
+        removed = not_theirs | {m.episode_id for m in since}
+        return [m for m in mentions.values() if m.episode_id in self._episodes], removed
+
+    # Facts ----------------------------------------------------------------------------------------
+
+    def _part_edges(self, since: set[str]) -> None:
+        """Part the facts; `since` are the episodes that came in under a name of the merged entity."""
+        merge = self._merge
+        current = {edge.id: edge for edge in edges_of(self._backend, self._scope, merge.kept_id)}
+        handled: set[str] = set()
+        for former in merge.edges:
+            handled.add(former.id)
+            if (edge := current.get(former.id)) is not None:
+                own = set(former.episode_ids) | since
+                self._split(edge, [i for i in edge.episode_ids if i not in own])
+        for folded in merge.folded:
+            into = folded.into and current.get(folded.into.id)
+            if into is not None and folded.into is not None:
+                handled.add(into.id)
+                self._unfold(folded.edge, folded.into, into, since)
+            elif folded.into is None:
+                self._give(folded.edge)
+        for edge in current.values():
+            said = [i for i in edge.episode_ids if i in since]
+            if edge.id in handled or not said:
+                continue
+            if len(said) == len(edge.episode_ids) and edge.recorded_at >= merge.at:
+                self._give(repointed(edge, merge.kept_id, self._id))
+            else:
+                self._edges[edge.id] = edge.changed(episode_ids=_without(edge.episode_ids, said))
+                self._give(repointed(self._copied(edge, said), merge.kept_id, self._id))
+
+    def _split(self, edge: Edge, stay: Sequence[str]) -> None:
+        """Give a fact back; what was said since of the kept entity stays there as a fact of its own."""
+        if stay:
+            copied = self._copied(edge, stay)
+            self._edges[copied.id] = copied
+        self._give(repointed(edge, self._merge.kept_id, self._id).changed(episode_ids=_without(edge.episode_ids, stay)))
+
+    def _unfold(self, former: Edge, before: Edge, into: Edge, since: set[str]) -> None:
+        """Restore a folded fact, and take what it brought from the one that it was folded into."""
+        others = [
+            folded.edge
+            for other in self._others
+            for folded in other.folded
+            if folded.into is not None and folded.into.id == into.id
+        ]
+        theirs = {i for edge in (before, *others) for i in edge.episode_ids}
+        said = [i for i in into.episode_ids if i in since]
+        brought = [i for i in former.episode_ids if i not in theirs]
+        confidence = into.confidence
+        if confidence == max(before.confidence, former.confidence):
+            confidence = max([before.confidence, *(edge.confidence for edge in others)])
+        left = _without(into.episode_ids, (*brought, *said))
+        self._edges[into.id] = into.changed(confidence=confidence, episode_ids=left)
+        self._give(former.changed(episode_ids=tuple(dict.fromkeys((*former.episode_ids, *said)))))
+
+    def _give(self, edge: Edge) -> None:
+        """Take in a fact of the merged entity; one that it has already is stated again."""
+        ends = {edge.source_id, edge.target_id} - {self._id, self._merge.kept_id}
+        if ends and not self._backend.get_entities([self._scope], list(ends)):
+            return  # its other end was forgotten since
+        if edge.episode_ids:
+            there = self._backend.get_episodes([self._scope], edge.episode_ids)
+            edge = edge.changed(episode_ids=tuple(i for i in edge.episode_ids if i in there))
+        if edge.is_active and (held := self._active.setdefault(edge.key, edge.id)) != edge.id:
+            same = self._edges[held]
+            episode_ids = tuple(dict.fromkeys((*same.episode_ids, *edge.episode_ids)))
+            self._edges[held] = same.changed(confidence=max(same.confidence, edge.confidence), episode_ids=episode_ids)
+            return
+        self._edges[edge.id] = edge
+
+    def _copied(self, edge: Edge, episode_ids: Sequence[str]) -> Edge:
+        """Return a fact as these episodes stated it."""
+        episodes = self._backend.get_episodes([self._scope], episode_ids).values()
+        begins = max([edge.valid_from, *([min(e.occurred_at for e in episodes)] if episodes else [])])
+        if edge.valid_to is not None:
+            begins = min(begins, edge.valid_to)
+        recorded = max([edge.recorded_at, *([min(e.recorded_at for e in episodes)] if episodes else [])])
+        return edge.changed(
+            id=new_id(), valid_from=begins, recorded_at=recorded, episode_ids=tuple(episode_ids), retrieval_count=0.0
+        )
+
+
+def _without(ids: Sequence[str], out: Iterable[str]) -> tuple[str, ...]:
+    gone = set(out)
+    return tuple(i for i in ids if i not in gone)

@@ -1,0 +1,324 @@
+"""Merging entities and undoing it: both sides come back, and what came in since goes to the one it was said of."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from graphmem import GraphMemory
+from graphmem.errors import InvalidInput, NotFound
+from graphmem.models import Alias, Changes, Edge, EdgeType, Mention, Scope
+from graphmem.protocols import GraphBackend
+from graphmem.registry import open_backend
+from graphmem.testing.base import Contents, contents, everything, in_threads
+from graphmem.testing.rows import (
+    HOME,
+    PROJECT,
+    day,
+    edge,
+    edge_id,
+    entity,
+    entity_id,
+    episode,
+    episode_id,
+    put_entities,
+    put_episodes,
+    put_graph,
+)
+from graphmem.upkeep.merge import merge_entities
+from graphmem.upkeep.unmerge import unmerge
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[GraphBackend]:
+    store = open_backend("memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/memory.db")
+    yield store
+    store.close()
+
+
+def mention(of: int, in_: int, surface: str | None = None) -> Mention:
+    return Mention(
+        entity_id=entity_id(of), episode_id=episode_id(in_), surface=surface or f"Entity {of}", seen_at=day(in_)
+    )
+
+
+def rows(found: Contents) -> tuple[object, ...]:
+    """Everything but the ledger."""
+    return found.entities, found.aliases, sorted(found.edges, key=lambda e: e.id), found.episodes, found.mentions
+
+
+def key_facts(store: GraphBackend) -> set[tuple[str, str, str]]:
+    names = {e.id: e.name for e in contents(store, HOME).entities}
+    return {(names[e.source_id], e.relation, names[e.target_id]) for e in contents(store, HOME).edges}
+
+
+def test_facts_names_and_mentions_move(store: GraphBackend) -> None:
+    put_graph(store, edge(1, 1, 3), edge(2, 4, 2), edge(3, 2, 3, relation="likes", valid_to=day(1)))
+    put_episodes(store, 1, 2)
+    store.write(HOME, Changes(mentions=(mention(1, 1), mention(2, 1), mention(2, 2))))
+    [made] = merge_entities(store, HOME, ["Entity 2"], "Entity 1")
+    found = contents(store, HOME)
+    assert [e.id for e in found.entities] == [entity_id(n) for n in (1, 3, 4)]
+    assert [(e.source_id, e.target_id) for e in found.edges] == [
+        (entity_id(1), entity_id(3)),
+        (entity_id(4), entity_id(1)),
+        (entity_id(1), entity_id(3)),
+    ]
+    assert [e.id for _, e in store.resolve_names(HOME, ["entity 2"])] == [entity_id(1)]
+    assert [(m.entity_id, m.episode_id, m.surface) for m in found.mentions] == [
+        (entity_id(1), episode_id(1), "Entity 1"),
+        (entity_id(1), episode_id(2), "Entity 2"),
+    ]
+    assert found.merges == [made]
+    assert (made.method, made.kept_id, made.merged.id) == ("manual", entity_id(1), entity_id(2))
+
+
+def test_a_fact_that_both_have_is_folded_with_the_better_confidence(store: GraphBackend) -> None:
+    put_episodes(store, 1, 2)
+    put_graph(
+        store,
+        edge(1, 1, 3, confidence=0.5, episode_ids=(episode_id(1),)),
+        edge(2, 2, 3, confidence=0.8, episode_ids=(episode_id(2),)),
+    )
+    merge_entities(store, HOME, ["Entity 2"], "Entity 1")
+    [left] = contents(store, HOME).edges
+    assert (left.id, left.confidence, left.episode_ids) == (edge_id(1), 0.8, (episode_id(1), episode_id(2)))
+
+
+def test_a_fact_between_the_two_is_dropped(store: GraphBackend) -> None:
+    put_graph(store, edge(1, 1, 2), edge(2, 2, 1))
+    merge_entities(store, HOME, ["Entity 2"], "Entity 1")
+    assert contents(store, HOME).edges == []
+
+
+def test_entities_of_two_types_are_one_under_both(store: GraphBackend) -> None:
+    put_entities(store, entity(1, name="Acme", entity_type="organization"), entity(2, name="Acme", entity_type="tool"))
+    put_episodes(store, 1)
+    store.write(HOME, Changes(mentions=(mention(1, 1, "Acme"),)))
+    before = contents(store, HOME)
+    [made] = merge_entities(store, HOME, [entity_id(2)], entity_id(1))
+    assert {(a.alias, a.entity_type) for a in store.find_aliases([HOME], [entity_id(1)])} == {
+        ("acme", "organization"),
+        ("acme", "tool"),
+    }
+    unmerge(store, HOME, made.id)
+    assert rows(contents(store, HOME)) == rows(before)
+
+
+def test_a_name_that_was_merged_into_another_type_stays_merged(tmp_path: Path) -> None:
+    with GraphMemory.open(
+        f"sqlite:///{tmp_path}/m.db", extractor="none", embeddings="none", background=False
+    ) as memory:
+        memory.add_facts(
+            [
+                {"subject": "Acme", "relation": "uses", "object": "Rust", "subject_type": "organization"},
+                {"subject": "Acme Store", "relation": "uses", "object": "Go", "subject_type": "tool"},
+            ]
+        )
+        memory.merge("Acme Store", into="Acme")
+        memory.add_facts([{"subject": "Acme Store", "relation": "uses", "object": "Zig", "subject_type": "tool"}])
+        assert {fact.target for fact in memory.facts("Acme")} == {"Rust", "Go", "Zig"}
+
+
+def test_undoing_a_merge_restores_every_row(store: GraphBackend) -> None:
+    put_episodes(store, 1, 2, 3)
+    put_graph(
+        store,
+        edge(1, 1, 3, confidence=0.5, episode_ids=(episode_id(1),)),
+        edge(2, 2, 3, confidence=0.8, episode_ids=(episode_id(1), episode_id(2)), properties={"a": 1}),
+        edge(3, 1, 2),
+        edge(4, 4, 2, valid_to=day(1), expired_at=day(2), superseded_by=edge_id(3)),
+    )
+    store.write(
+        HOME,
+        Changes(
+            entities=(entity(2, summary="says", confidence=0.5, first_seen_at=day(-5), last_seen_at=day(9)),),
+            aliases=(Alias(alias="number two", entity_type="person", entity_id=entity_id(2)),),
+            mentions=(mention(1, 1), mention(2, 1), mention(2, 2)),
+        ),
+    )
+    before = contents(store, HOME)
+    [made] = merge_entities(store, HOME, ["number two"], "Entity 1")
+    done = unmerge(store, HOME, made.id)
+    after = contents(store, HOME)
+    assert rows(after) == rows(before)
+    assert (done.entity.id, done.facts, done.mentions) == (entity_id(2), 3, 2)
+    assert [merge.undone_at for merge in after.merges] == [done.merge.undone_at]
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_random_merges_undone_in_reverse_leave_no_trace(store: GraphBackend, seed: int) -> None:
+    before = _random_graph(store, random.Random(seed))
+    made = []
+    chance = random.Random(seed)
+    left = list(range(8))
+    for _ in range(5):
+        gone, kept = chance.sample(left, 2)
+        left.remove(gone)
+        made += merge_entities(store, HOME, [entity_id(gone)], entity_id(kept))
+    for merge in reversed(made):
+        unmerge(store, HOME, merge.id)
+    assert rows(contents(store, HOME)) == rows(before)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_merges_undone_in_any_order_that_is_allowed_leave_no_trace(store: GraphBackend, seed: int) -> None:
+    chance = random.Random(seed)
+    before = _random_graph(store, chance)
+    waiting = merge_entities(store, HOME, [entity_id(n) for n in (1, 2, 3)], entity_id(0))
+    waiting += merge_entities(store, HOME, [entity_id(5)], entity_id(4))
+    while waiting:
+        chance.shuffle(waiting)
+        for merge in list(waiting):
+            with suppress(InvalidInput):  # another stands on it
+                unmerge(store, HOME, merge.id)
+                waiting.remove(merge)
+    assert rows(contents(store, HOME)) == rows(before)
+
+
+def _random_graph(store: GraphBackend, chance: random.Random) -> Contents:
+    put_entities(store, *(entity(n) for n in range(8)))
+    put_episodes(store, *range(6))
+    edges: dict[tuple[int, int, str], Edge] = {}
+    for n in range(40):
+        source, target = chance.sample(range(8), 2)
+        relation = chance.choice(["knows", "likes"])
+        ended = chance.random() < 0.2
+        edges[source, target, f"{relation} {n if ended else ''}"] = edge(
+            n,
+            source,
+            target,
+            relation=relation,
+            confidence=chance.choice([0.2, 0.4, 0.6, 0.8]),
+            edge_type=EdgeType.SEMANTIC,
+            episode_ids=tuple(episode_id(i) for i in sorted(chance.sample(range(6), 2))),
+            valid_to=day(2) if ended else None,
+        )
+    mentions = {(chance.randrange(8), chance.randrange(6)) for _ in range(20)}
+    changes = Changes(edges=tuple(edges.values()), mentions=tuple(mention(*pair) for pair in mentions))
+    store.write(HOME, changes)
+    return contents(store, HOME)
+
+
+def test_what_was_said_since_goes_to_the_name_it_was_said_of(store: GraphBackend) -> None:
+    put_graph(store, edge(1, 1, 3), edge(2, 2, 4))
+    [made] = merge_entities(store, HOME, ["Entity 2"], "Entity 1")
+    put_episodes(store, 1, 2)
+    store.write(
+        HOME,
+        Changes(
+            mentions=(mention(1, 1, "Entity 2"), mention(1, 2, "Entity 1")),
+            edges=tuple(
+                edge(n, 1, 5, relation=relation, recorded_at=made.at, episode_ids=(episode_id(n - 10),))
+                for n, relation in ((11, "met"), (12, "likes"))
+            ),
+            entities=(entity(5),),
+        ),
+    )
+    unmerge(store, HOME, made.id)
+    assert key_facts(store) == {
+        ("Entity 1", "knows", "Entity 3"),
+        ("Entity 2", "knows", "Entity 4"),
+        ("Entity 2", "met", "Entity 5"),
+        ("Entity 1", "likes", "Entity 5"),
+    }
+    assert [(m.entity_id, m.episode_id) for m in contents(store, HOME).mentions] == [
+        (entity_id(2), episode_id(1)),
+        (entity_id(1), episode_id(2)),
+    ]
+
+
+def test_a_fact_that_was_stated_of_both_since_is_parted_by_its_episodes(store: GraphBackend) -> None:
+    put_graph(store, edge(1, 1, 3))
+    put_entities(store, entity(2))
+    [made] = merge_entities(store, HOME, ["Entity 2"], "Entity 1")
+    put_episodes(store, 1, 2)
+    store.write(
+        HOME,
+        Changes(
+            mentions=(mention(1, 1, "Entity 2"), mention(1, 2, "Entity 1")),
+            edges=(edge(1, 1, 3, episode_ids=(episode_id(1), episode_id(2))),),
+        ),
+    )
+    unmerge(store, HOME, made.id)
+    found = {e.source_id: e.episode_ids for e in contents(store, HOME).edges}
+    assert found == {entity_id(1): (episode_id(2),), entity_id(2): (episode_id(1),)}
+
+
+def test_a_merge_that_a_later_one_stands_on_is_undone_after_it(store: GraphBackend) -> None:
+    put_graph(store, edge(1, 1, 4), edge(2, 2, 3))
+    before = contents(store, HOME)
+    [first] = merge_entities(store, HOME, ["Entity 1"], "Entity 2")
+    [second] = merge_entities(store, HOME, ["Entity 2"], "Entity 3")
+    with pytest.raises(InvalidInput, match=second.id):
+        unmerge(store, HOME, first.id)
+    unmerge(store, HOME, second.id)
+    unmerge(store, HOME, first.id)
+    assert rows(contents(store, HOME)) == rows(before)
+
+
+def test_twenty_merges_are_undone_at_once(store: GraphBackend) -> None:
+    put_graph(store, *(edge(n, n, 100) for n in range(1, 22)))
+    before = contents(store, HOME)
+    made = merge_entities(store, HOME, [entity_id(n) for n in range(2, 22)], entity_id(1))
+    assert len(contents(store, HOME).edges) == 1
+    in_threads([lambda merge_id=merge.id: unmerge(store, HOME, merge_id) for merge in made])
+    assert rows(contents(store, HOME)) == rows(before)
+
+
+@pytest.mark.parametrize(
+    ("gone", "into", "error", "told"),
+    [
+        (["Entity 1"], "Entity 1", InvalidInput, "same entity"),
+        (["Entity 2", entity_id(1)], "Entity 1", InvalidInput, "same entity"),
+        (["Entity 9"], "Entity 1", NotFound, "Entity 9"),
+        ([entity_id(101)], "Entity 1", NotFound, entity_id(101)),
+        (["Entity 1"], entity_id(101), NotFound, entity_id(101)),
+        (["twins"], "Entity 1", InvalidInput, "take one by its id"),
+        ([], "Entity 1", InvalidInput, "no entity"),
+    ],
+)
+def test_a_merge_that_cannot_be_says_why_and_changes_nothing(
+    store: GraphBackend, gone: list[str], into: str, error: type[Exception], told: str
+) -> None:
+    put_graph(store, edge(1, 1, 2))
+    put_entities(store, entity(3, name="Twins"), entity(4, name="Twins", entity_type="tool"))
+    put_entities(store, entity(101, PROJECT))
+    before = everything(store)
+    with pytest.raises(error, match=told):
+        merge_entities(store, HOME, gone, into)
+    assert everything(store) == before
+
+
+def test_a_merge_is_undone_once_and_in_its_own_scope(store: GraphBackend) -> None:
+    put_graph(store, edge(1, 1, 2))
+    [made] = merge_entities(store, HOME, ["Entity 2"], "Entity 1")
+    for scope in (PROJECT, Scope("nobody")):
+        with pytest.raises(NotFound):
+            unmerge(store, scope, made.id)
+    unmerge(store, HOME, made.id)
+    with pytest.raises(InvalidInput, match="was undone"):
+        unmerge(store, HOME, made.id)
+
+
+def test_a_name_that_somebody_has_taken_since_is_told(store: GraphBackend) -> None:
+    put_entities(store, entity(1), entity(2))
+    [made] = merge_entities(store, HOME, ["Entity 2"], "Entity 1")
+    put_entities(store, entity(3, name="Entity 2"))
+    with pytest.raises(InvalidInput, match=entity_id(3)):
+        unmerge(store, HOME, made.id)
+
+
+def test_a_fact_whose_other_end_was_forgotten_does_not_come_back(store: GraphBackend) -> None:
+    from graphmem.models import Removal
+
+    put_graph(store, edge(1, 1, 3), edge(2, 2, 3), edge(3, 2, 4))
+    store.add_episodes(HOME, [episode(1)])
+    [made] = merge_entities(store, HOME, ["Entity 2"], "Entity 1")
+    store.write(HOME, Changes(removals=(Removal("entity", entity_id(3)),)))
+    unmerge(store, HOME, made.id)
+    assert key_facts(store) == {("Entity 2", "knows", "Entity 4")}
