@@ -177,18 +177,20 @@ class Neo4jVectorIndex(VectorIndex):
         self._database.write(work)
 
     def clear(self, scope: Scope) -> None:
-        """Remove the vectors of a scope, and then its state."""
+        """Remove the state of a scope, and then its vectors."""
         with self._asking():
-            while self._database.write(lambda t: t.run("clear_vectors", scope=scope.key, limit=_CLEARED))[0]:
-                pass
             self._record(scope, {field.name: None for field in fields(VectorState)})
+            self._clear_vectors(scope.key)
+
+    def _clear_vectors(self, key: str) -> None:
+        while self._database.write(lambda transaction: transaction.run("clear_vectors", scope=key, limit=_CLEARED))[0]:
+            pass
 
     def reset(self) -> None:
         """Remove the states, the vectors and the index."""
         with self._asking():
             for key in self._database.write(lambda transaction: transaction.run("reset_vectors")):
-                while self._database.write(lambda t, key=key: t.run("clear_vectors", scope=key, limit=_CLEARED))[0]:
-                    pass
+                self._clear_vectors(key)
             with translated(self._database.place.name), self._database.session() as session:
                 session.run(query("drop_vector_index")).consume()
             self._dimension = None

@@ -121,7 +121,7 @@ class VectorIndex(Protocol):
 
     @abstractmethod
     def clear(self, scope: Scope) -> None:
-        """Remove the vectors of a scope, and then its state."""
+        """Remove the state of a scope and then its vectors: what a crash leaves in between has no state."""
         ...
 
     @abstractmethod

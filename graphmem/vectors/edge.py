@@ -210,12 +210,12 @@ class QdrantEdgeVectorIndex(PointIndex):
                 self._states.execute(_SET_STATE, (scope.key, *values))
 
     def clear(self, scope: Scope) -> None:
-        """Remove the vectors of a scope, and then its state."""
+        """Remove the state of a scope, and then its vectors."""
         with self._working(), self._lock:
-            for kind in self._shards:
-                self._remove(kind, scope, None)
             assert self._states is not None
             self._states.execute(_DELETE_STATE, (scope.key,))
+            for kind in self._shards:
+                self._remove(kind, scope, None)
 
     def reset(self) -> None:
         """Remove all shards, the states first: no state is left without its vectors."""

@@ -115,12 +115,13 @@ class VectorFollower:
                 return state
             if fits:
                 _log.warning("scope %s: the vector index followed another store; it is filled anew", scope)
-            self.index.clear(scope)
         self._known.pop(scope, None)
+        if state is not None or built.model:
+            self.index.clear(scope)  # also without a state: what a crash left in the middle of another clear
         if not built.model:
             return None
         state = VectorState(built.model, built.generation, 0)
-        self.index.set_state(scope, state)  # before the first vector: what is left of a crash has an owner
+        self.index.set_state(scope, state)
         return state
 
     def _is_ours(self, scope: Scope, state: VectorState) -> bool:

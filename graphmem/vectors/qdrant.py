@@ -220,13 +220,13 @@ class QdrantVectorIndex(PointIndex):
             self._client.upsert(self._state_name, [point], wait=True)
 
     def clear(self, scope: Scope) -> None:
-        """Remove the vectors of a scope, and then its state."""
-        for kind in COLLECTIONS:
-            if self._dimension(kind) is not None:
-                self._remove(kind, scope, None)
+        """Remove the state of a scope, and then its vectors."""
         with self._asking():
             if self._has(self._state_name):
                 self._client.delete(self._state_name, [_state_id(scope)], wait=True)
+        for kind in COLLECTIONS:
+            if self._dimension(kind) is not None:
+                self._remove(kind, scope, None)
 
     def reset(self) -> None:
         """Remove all collections of this prefix: the states first, so that no state is left without its vectors."""
