@@ -133,7 +133,10 @@ class Corpus:
             self._add_priors(unit)
         self.ids += [unit.episode.id for unit in units]
         self._texts += [unit.episode.text for unit in units]
-        self.lexicon.extend([(terms(_spoken(unit.episode)), terms(unit.date)) for unit in units])
+        asks = (self.asks.rows[first:] > 0).tolist()
+        self.lexicon.extend(
+            [(terms(_spoken(unit.episode)), terms(unit.date), ask) for unit, ask in zip(units, asks, strict=True)]
+        )
         if self.has_vectors:
             self._add_vectors(units)
         self._add_names(units)

@@ -1,8 +1,8 @@
 """Lexical recall: BM25 over windowed term counts (docs/recall.md).
 
 A term of a neighbouring turn counts for an episode too, by `WINDOW`: what a turn is about is often said in the one
-before. Terms of the date count once and have no window. The window is taken when a question is asked, on the postings
-of its terms only, so adding an episode costs no more than its own terms.
+before, above all where that one asks. Terms of the date count once and have no window. The window is taken when a
+question is asked, on the postings of its terms only, so adding an episode costs no more than its own terms.
 """
 
 from __future__ import annotations
@@ -21,8 +21,11 @@ from graphmem.rag.sessions import Sessions
 
 Floats = NDArray[np.float32]
 
-WINDOW = {-2: 0.3, -1: 0.6, 1: 0.4, 2: 0.2}
+WINDOW = {-2: 0.4, -1: 0.7, 1: 0.5, 2: 0.3}
 """Weight of the terms of a neighbour at this distance in the same session; an episode's own count 1."""
+
+ANSWERED = 1.0
+"""Weight of the terms of the turn before where it asks: an answer leaves out what the question said."""
 
 STATED = 0.5
 """What a term of a fact that an episode states counts for it, beside those of its own words."""
@@ -65,17 +68,19 @@ class Lexicon:
         self._lengths: Growing[np.float32] = Growing(np.float32)
         self._stated_lengths: Growing[np.float32] = Growing(np.float32)
         self._date_lengths: Growing[np.float32] = Growing(np.float32)
+        self._asks: Growing[np.bool_] = Growing(np.bool_)
         self._saturation: Floats | None = None
 
-    def extend(self, episodes: Sequence[tuple[Sequence[str], Sequence[str]]]) -> None:
-        """Add episodes, each with the terms of its text and those of its date."""
+    def extend(self, episodes: Sequence[tuple[Sequence[str], Sequence[str], bool]]) -> None:
+        """Add episodes, each with the terms of its text and those of its date, and whether it ends with a question."""
         first = len(self._lengths)
-        for position, (spoken, dated) in enumerate(episodes, first):
+        for position, (spoken, dated, _) in enumerate(episodes, first):
             _post(self._spoken, position, spoken)
             _post(self._dated, position, dated)
-        self._lengths.extend(np.array([len(spoken) for spoken, _ in episodes], dtype=np.float32))
+        self._lengths.extend(np.array([len(spoken) for spoken, _, _ in episodes], dtype=np.float32))
         self._stated_lengths.extend(np.zeros(len(episodes), np.float32))
-        self._date_lengths.extend(np.array([len(dated) for _, dated in episodes], dtype=np.float32))
+        self._date_lengths.extend(np.array([len(dated) for _, dated, _ in episodes], dtype=np.float32))
+        self._asks.extend(np.array([asks for _, _, asks in episodes], dtype=np.bool_))
         self._saturation = None
 
     def state(self, position: int, terms: Sequence[str]) -> None:
@@ -135,19 +140,25 @@ class Lexicon:
     def _add_windowed(self, counts: Floats, postings: _Postings) -> None:
         positions, own = postings.where(), postings.often()
         np.add.at(counts, positions, own)
-        for distance, weight in WINDOW.items():
+        for distance in WINDOW:
             gains = self._sessions.at(-distance)[positions]  # those that have this one at the distance
             inside = gains >= 0
-            np.add.at(counts, gains[inside], weight * own[inside])
+            np.add.at(counts, gains[inside], self._weights(distance, positions[inside]) * own[inside])
+
+    def _weights(self, distance: int, neighbours: NDArray[np.int64]) -> Floats:
+        """Return what the terms of neighbours at a distance count for those next to them."""
+        weight = WINDOW[distance]
+        answered = ANSWERED if distance == -1 else weight
+        return np.where(self._asks.rows[neighbours], answered, weight).astype(np.float32)
 
     def _length_term(self) -> Floats:
         """Return ``k1 × (1 − b + b × length / mean length)`` of each episode, lengths windowed like the counts."""
         if self._saturation is None:
             own = self._lengths.rows + self._stated_lengths.rows
             lengths = own + self._date_lengths.rows
-            for distance, weight in WINDOW.items():
+            for distance in WINDOW:
                 neighbour = self._sessions.at(distance)
-                lengths += np.where(neighbour >= 0, weight * own[neighbour], 0)
+                lengths += np.where(neighbour >= 0, self._weights(distance, neighbour) * own[neighbour], 0)
             self._saturation = _length_term(lengths)
         return self._saturation
 
