@@ -22,6 +22,7 @@ from graphmem.parts import (
     choose_ontology,
     choose_vector_index,
     contradiction_check,
+    similar_entities,
     store_options,
 )
 from graphmem.protocols import Extractor, GraphBackend, Redactor, VectorIndex
@@ -36,6 +37,9 @@ from graphmem.text.redact import PatternRedactor
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
+
+    from graphmem.ingest.link import NoteLinks
+    from graphmem.ingest.similar import SimilarEntities
 
 _log = logging.getLogger(__name__)
 
@@ -58,6 +62,8 @@ class Engine:
         redactor: Redactor | None,
         embedder: Embedder | None,
         vectors: VectorIndex | None,
+        similar: SimilarEntities | None,
+        links: NoteLinks | None,
         background: bool,
     ) -> None:
         self.backend = backend
@@ -76,6 +82,8 @@ class Engine:
             detector=looks_like_injection if settings.detect_injection else None,
             batch_size=settings.batch_size,
             extract_batch=self.extract_batch,
+            similar=similar,
+            links=links,
         )
         self._extraction = BackgroundJob("graphmem-extract", self._extract) if queue and background else None
         self._indexing = BackgroundJob("graphmem-index", self._index) if background else None
@@ -111,9 +119,10 @@ class Engine:
         vectors = None
         try:
             vectors = choose_vector_index(settings, backend)
+            similar, links = similar_entities(backend, embedder, llm, settings)
             queue = None
             if chosen is not None:
-                queue = ExtractionQueue(backend, chosen, ontology, settings, contradictions, redactor)
+                queue = ExtractionQueue(backend, chosen, ontology, settings, contradictions, redactor, similar, links)
             engine = cls(
                 backend,
                 settings,
@@ -123,6 +132,8 @@ class Engine:
                 redactor=redactor,
                 embedder=embedder,
                 vectors=vectors,
+                similar=similar,
+                links=links,
                 background=background,
             )
             if background:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 from graphmem.embed import Embedder, Embeddings, choose_embeddings
@@ -16,7 +18,9 @@ from graphmem.vectors import ExactVectorIndex
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-    from graphmem.ingest.contradict import ContradictionCheck
+    from graphmem.ingest.contradict import Ask, ContradictionCheck
+    from graphmem.ingest.link import NoteLinks
+    from graphmem.ingest.similar import SimilarEntities
 
 _log = logging.getLogger(__name__)
 
@@ -152,3 +156,33 @@ def contradiction_check(llm: BaseChatModel | str | None, settings: Settings) -> 
     from graphmem.ingest.judge import llm_judge
 
     return ContradictionCheck(llm_judge(llm, timeout=settings.extraction_timeout))
+
+
+def similar_entities(
+    backend: GraphBackend, embedder: Embedder | None, llm: BaseChatModel | str | None, settings: Settings
+) -> tuple[SimilarEntities | None, NoteLinks | None]:
+    """Return what compares new entities with known ones, and what links them; None where they are off or can't."""
+    if embedder is None or not (settings.resolve_similar or settings.note_linking):
+        return None, None
+    from graphmem.ingest.judge import llm_same
+    from graphmem.ingest.link import NoteLinks
+    from graphmem.ingest.similar import SimilarEntities
+
+    @cache
+    def judge() -> Ask:
+        assert llm is not None
+        return llm_same(llm, timeout=settings.extraction_timeout)
+
+    def ask(new: str, known: Sequence[str]) -> Sequence[int]:
+        return judge()(new, known)  # made when it is first asked: most that open a memory only read
+
+    similar = SimilarEntities(
+        backend,
+        embedder,
+        ask if llm is not None and settings.resolve_questions else None,
+        merge_at=settings.resolve_merge_similarity,
+        ask_at=settings.resolve_ask_similarity,
+        most_questions=settings.resolve_questions,
+        resolves=settings.resolve_similar,
+    )
+    return similar, NoteLinks(backend, similar.vectors) if settings.note_linking else None

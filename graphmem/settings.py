@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
+Similarity = Annotated[float, Field(ge=0.5, le=1.0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
 _SECRETS = ("store_password", "qdrant_api_key")
 Seconds = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
@@ -53,6 +54,19 @@ class Settings(BaseSettings):
     extractor: str = Field("auto", description="auto, spacy, none, recorded:FILE or llm:PROVIDER:MODEL")
     llm: str | None = Field(None, description="LangChain model as provider:model, for extraction and contradictions")
     contradiction_check: bool = Field(False, description="ask the LLM which known facts a new one contradicts")
+    resolve_similar: bool = Field(
+        True, description="with an embedding model, take a new name for a known entity where the two mean the same"
+    )
+    resolve_merge_similarity: Similarity = Field(
+        0.85, description="cosine from which they are the same, unless their words speak against it"
+    )
+    resolve_ask_similarity: Similarity = Field(
+        0.7, description="cosine from which the LLM, if there is one, is asked whether they are the same"
+    )
+    resolve_questions: int = Field(20, ge=0, description="questions about names to the LLM for one batch")
+    note_linking: bool = Field(
+        False, description="link each new entity to those that are much like it, by similar_to (A-MEM)"
+    )
     detect_injection: bool = Field(False, description="store, but don't extract, text that looks like an injection")
     redact: bool = Field(False, description="take personal data (e-mail, phone, card …) out of facts and summaries")
     context_turns: int = Field(4, ge=0, description="earlier user turns of the session that an extractor sees")
@@ -114,6 +128,9 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _thresholds_in_order(self) -> Self:
+        if self.resolve_ask_similarity > self.resolve_merge_similarity:
+            low, high = self.resolve_ask_similarity, self.resolve_merge_similarity
+            raise ValueError(f"resolve_ask_similarity {low}: at most resolve_merge_similarity {high}")
         low, high = self.spreading_activation_threshold, self.spreading_inhibition_threshold
         if low >= high:
             raise ValueError(f"spreading_activation_threshold {low}: below spreading_inhibition_threshold {high}")

@@ -100,7 +100,8 @@ def _counts(words: Sequence[str]) -> list[str]:
 
 def _bare(words: Sequence[str], without: frozenset[str]) -> list[str]:
     # what stands last is no article: "League A"
-    return [word for i, word in enumerate(words, 1) if word not in without or (len(word) == 1 and i == len(words))]
+    left = [word for i, word in enumerate(words, 1) if word not in without or (len(word) == 1 and i == len(words))]
+    return left or list(words)
 
 
 def _of_persons(one: Sequence[str], other: Sequence[str]) -> str | None:

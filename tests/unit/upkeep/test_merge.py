@@ -11,7 +11,7 @@ import pytest
 
 from graphmem import GraphMemory
 from graphmem.errors import InvalidInput, NotFound
-from graphmem.models import Alias, Changes, Edge, EdgeType, Mention, Scope
+from graphmem.models import Alias, Changes, Edge, EdgeType, Mention, Merge, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
 from graphmem.testing.base import Contents, contents, everything, in_threads
@@ -153,7 +153,7 @@ def test_undoing_a_merge_restores_every_row(store: GraphBackend) -> None:
 @pytest.mark.parametrize("seed", range(25))
 def test_random_merges_undone_in_reverse_leave_no_trace(store: GraphBackend, seed: int) -> None:
     before = _random_graph(store, random.Random(seed))
-    made = []
+    made: list[Merge] = []
     chance = random.Random(seed)
     left = list(range(8))
     for _ in range(5):
