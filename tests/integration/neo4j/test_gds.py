@@ -70,8 +70,13 @@ def test_the_projection_is_dropped_after_an_error_in_the_middle(
 
         monkeypatch.setattr(client, "run_cypher", project_only)
     else:
-        endpoint: Any = type(getattr(client, failing))
-        monkeypatch.setattr(endpoint, "mutate" if failing == "label_propagation" else "stats", fail)
+        runner, ran = client._query_runner, client._query_runner.call_procedure
+        procedure = "gds.labelPropagation.mutate" if failing == "label_propagation" else "gds.modularity.stats"
+
+        def all_but_one(endpoint: str, *args: object, **named: object) -> Any:
+            return fail() if endpoint == procedure else ran(endpoint, *args, **named)
+
+        monkeypatch.setattr(runner, "call_procedure", all_but_one)
     with pytest.raises(RuntimeError, match="in the middle"):
         GdsDetector(store.database, client).detect(HOME)
     assert [len(names) for names in seen] == [1]
@@ -194,6 +199,7 @@ def in_passages(neo4j_url: str, shared_data: Path) -> Both:
     return found
 
 
+@pytest.mark.timeout(900)  # the first one writes the graph
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("graph", ["in_groups", "in_passages"])
 def test_both_detectors_find_partitions_of_the_same_quality(
@@ -204,6 +210,7 @@ def test_both_detectors_find_partitions_of_the_same_quality(
     assert by_gds.before.modularity == pytest.approx(here.before.modularity, abs=0.05)
 
 
+@pytest.mark.timeout(900)  # the first one writes the graph
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("graph", ["in_groups", "in_passages"])
 @pytest.mark.parametrize("detector", [0, 1], ids=["GDS", "in process"])
