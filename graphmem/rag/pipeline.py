@@ -166,9 +166,8 @@ def _best(scores: Floats, limit: int) -> Ints:
 
 
 def _gate(corpus: Corpus, asked: Asked, seeds: Sequence[int]) -> float:
-    """Return how much a question hangs on a rare name, in [0, 1]; people who talk take their part of it."""
-    rarest = max(corpus.names.rarity(seed) for seed in seeds)
-    return rarest * len(seeds) / (len(seeds) + len(asked.speakers))
+    """Return how much a question hangs on a rare name, in [0, 1]; not at all if it is about people who talk."""
+    return 0.0 if asked.speakers else max(corpus.names.rarity(seed) for seed in seeds)
 
 
 def _blend(
