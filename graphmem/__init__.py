@@ -35,12 +35,13 @@ if TYPE_CHECKING:
     )
     from graphmem.inputs import Document, Triple, Turn
     from graphmem.memory import GraphMemory, Receipt
-    from graphmem.models import AsOf, EdgeType, Entity, Episode, Scope
+    from graphmem.models import AsOf, EdgeType, Entity, Episode, Merge, Scope
     from graphmem.ontology import Ontology
     from graphmem.rag.evaluate import Evaluation, Question
     from graphmem.rag.found import SearchResults
     from graphmem.results import Check, Diff, Fact, LoadReport, RecallResult, Stats, Trace
     from graphmem.settings import Settings
+    from graphmem.upkeep.unmerge import Unmerged
 
 _HOME = {
     "graphmem.errors": (
@@ -63,12 +64,13 @@ _HOME = {
     ),
     "graphmem.inputs": ("Document", "Triple", "Turn"),
     "graphmem.memory": ("GraphMemory", "Receipt"),
-    "graphmem.models": ("AsOf", "EdgeType", "Entity", "Episode", "Scope"),
+    "graphmem.models": ("AsOf", "EdgeType", "Entity", "Episode", "Merge", "Scope"),
     "graphmem.ontology": ("Ontology",),
     "graphmem.rag.evaluate": ("Evaluation", "Question"),
     "graphmem.rag.found": ("SearchResults",),
     "graphmem.results": ("Check", "Diff", "Fact", "LoadReport", "RecallResult", "Stats", "Trace"),
     "graphmem.settings": ("Settings",),
+    "graphmem.upkeep.unmerge": ("Unmerged",),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
@@ -95,6 +97,7 @@ __all__ = [
     "InvalidEntityName",
     "InvalidInput",
     "LoadReport",
+    "Merge",
     "MissingExtra",
     "NotADatabase",
     "NotFound",
@@ -113,6 +116,7 @@ __all__ = [
     "Triple",
     "Turn",
     "UnknownBackend",
+    "Unmerged",
 ]
 
 
