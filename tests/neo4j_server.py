@@ -149,7 +149,7 @@ class Neo4jServer:
     files
         Path in the container → content of files that are there before the server starts.
     data_of
-        A server that was killed, whose data this one is to have.
+        A server that was stopped, whose data this one is to have.
     """
 
     def __init__(
@@ -206,6 +206,10 @@ class Neo4jServer:
         """End the server by SIGKILL, in the middle of whatever it does; its data stays."""
         self._container.get_wrapped_container().kill("SIGKILL")
         self._container.get_wrapped_container().wait()
+
+    def stop(self) -> None:
+        """End the server as an operator does: it writes its state down."""
+        self._container.get_wrapped_container().stop(timeout=60)
 
     def begin_restart(self) -> None:
         """Start the killed server on the data that it had, and don't wait for it."""

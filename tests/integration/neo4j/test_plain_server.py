@@ -60,7 +60,7 @@ def read_only(plain_server: Neo4jServer) -> Generator[Neo4jServer, None, None]:
     store = emptied(plain_server.url)
     store.write(SCOPE, of(entity("Anna")))
     store.close()
-    plain_server.kill()
+    plain_server.stop()  # what is read-only can't recover from a kill
     server = Neo4jServer(
         {"NEO4J_server_databases_default__to__read__only": "true"}, gds=False, data_of=plain_server
     ).start()
