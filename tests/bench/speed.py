@@ -109,7 +109,7 @@ def measure_writes(figures: Figures, quick: bool) -> None:
     """Bulk and one-at-a-time writes against the same rows through plain sqlite3."""
     groups, source = passages()
     with folder() as place:
-        with GraphMemory.open(f"sqlite:///{place / 'donor.db'}", extractor="none") as memory:
+        with GraphMemory.open(f"sqlite:///{place / 'donor.db'}", extractor="none", embeddings="none") as memory:
             for group in groups:
                 memory.add_facts(group, skip_invalid=True)
         units = raw.units_of(place / "donor.db")
@@ -143,7 +143,7 @@ def _write_pairs(groups: list[Triples], units: list[raw.Unit]) -> Iterator[tuple
 
     def ours(work: Callable[[GraphMemory], object]) -> Side:
         def run(path: Path) -> float:
-            with GraphMemory.open(f"sqlite:///{path}", extractor="none") as memory:
+            with GraphMemory.open(f"sqlite:///{path}", extractor="none", embeddings="none") as memory:
                 return seconds(lambda: work(memory))
 
         return run
@@ -203,7 +203,7 @@ class Reading:
 
     def __init__(self, built: World) -> None:
         self.world = built
-        self._memory = GraphMemory.open(built.url, scope=built.scope, extractor="none")
+        self._memory = GraphMemory.open(built.url, scope=built.scope, extractor="none", embeddings="none")
         self._backend = open_backend(built.url)
         self._rounds = 0
         self._times: dict[str, list[float]] = {}
@@ -318,7 +318,7 @@ def measure_memory(figures: Figures, quick: bool) -> None:
 def load_and_tell(count: int) -> None:
     """Load facts in bulk; print seconds, peak memory in MB and bytes on disk for each edge."""
     with folder() as place:
-        with GraphMemory.open(f"sqlite:///{place / 'load.db'}", extractor="none") as memory:
+        with GraphMemory.open(f"sqlite:///{place / 'load.db'}", extractor="none", embeddings="none") as memory:
             took = seconds(lambda: memory.add_facts(world.triples(count)))
             peak = peak_memory()
             edges = memory.stats().edges

@@ -73,7 +73,7 @@ class Bench:
         plain: dict[str, LiteralString] = {"stated": raw_neo4j.STATED, "traced": raw_neo4j.TRACED}
         rows = {side: [raw_neo4j.rows_of(unit, Scope(f"{side} {name}")) for unit in units] for side in plain}
         times: dict[str, list[float]] = {"graphmem": [], "stated": [], "traced": []}
-        with GraphMemory.open(self.url, scope=Scope(f"graphmem {name}"), extractor="none") as memory:
+        with GraphMemory.open(self.url, scope=Scope(f"graphmem {name}"), extractor="none", embeddings="none") as memory:
 
             def write(side: str, number: int) -> None:
                 if side == "graphmem":
@@ -157,7 +157,7 @@ class Bench:
         """Peak memory of a bulk load: of this process' Python objects, and the heap of the server."""
         groups, _ = speed.passages()
         flat = [triple for group in groups for triple in group]
-        with GraphMemory.open(self.url, scope=Scope("memory"), extractor="none") as memory:
+        with GraphMemory.open(self.url, scope=Scope("memory"), extractor="none", embeddings="none") as memory:
             tracemalloc.start()
             memory.add_facts(flat, skip_invalid=True)
             _, peak = tracemalloc.get_traced_memory()
