@@ -19,7 +19,7 @@ from graphmem_cypher import query
 from graphmem_neo4j.connection import Database, Transaction
 from graphmem_neo4j.failures import translated
 
-EXACT_BELOW = 20_000
+EXACT_BELOW = 5_000
 """Vectors of a scope up to which all of them are compared, in the engine."""
 
 _NAME = "graphmem_vectors"

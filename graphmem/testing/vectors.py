@@ -94,6 +94,11 @@ class VectorIndexHooks(ABC):
         """Return an empty store for an index to follow."""
         return open_backend(f"memory://{'.'.join(tmp_path.parts[-3:])}")
 
+    def crowd(self, index: VectorIndex, others: Sequence[tuple[Scope, Vectors]]) -> None:
+        """Write a key for each of many scopes; an engine with slow transactions may join them."""
+        for scope, rows in others:
+            index.upsert(scope, "episode", [(f"of {scope.key}", rows)])
+
     @pytest.fixture
     def index(self, tmp_path: Path) -> Iterator[VectorIndex]:
         """Open a fresh index, and close it after the test."""
@@ -236,9 +241,9 @@ class CrowdedTests(VectorIndexHooks):
         index.upsert(HOME, "episode", items)
         chance = np.random.default_rng(3)
         questions = chance.standard_normal((20, DIMENSION)).astype(np.float32)
-        for number in range(self.other_scopes):
-            near = questions[number % 20] + 0.1 * chance.standard_normal((3, DIMENSION)).astype(np.float32)
-            index.upsert(Scope(f"other {number}"), "episode", [(f"key {number}", near)])
+        noise = 0.1 * chance.standard_normal((self.other_scopes, 3, DIMENSION)).astype(np.float32)
+        nearer = [(Scope(f"other {i}"), questions[i % 20] + noise[i]) for i in range(self.other_scopes)]
+        self.crowd(index, nearer)
         hit, places = 0, 0
         for question in questions:
             found = index.search([HOME, Scope("other 7")], "episode", question, limit=11)

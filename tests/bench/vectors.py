@@ -2,7 +2,7 @@
 
 One scope with `--vectors` vectors of 384 numbers, two for each key, around 500 centres, with 100 others beside it that
 hold a fifth as many together. A Neo4j server that is named is emptied. The last line is a JSON object: for each index
-vectors written a second, milliseconds of a question (median) for 10 and for 1,000 keys, recall of those against all cosines.
+vectors written a second, and for 10 and for 1,000 keys milliseconds of a question (median) and recall.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def items(rows: Vectors, prefix: str) -> list[tuple[str, Vectors]]:
 
 def opened(choice: str, folder: Path, exact_below: int | None) -> VectorIndex:
     """Return an empty index of a kind."""
-    options = {} if exact_below is None else {"exact_below": exact_below}
+    options: dict[str, Any] = {} if exact_below is None else {"exact_below": exact_below}
     if choice == "exact":
         return ExactVectorIndex()
     if choice == "qdrant-edge":

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from threading import RLock
 from typing import Any, ClassVar
 
 import pytest
 
+from graphmem.models import Scope
 from graphmem.protocols import VectorIndex
-from graphmem.testing.vectors import CrowdedTests, VectorIndexHooks, VectorIndexTests, VectorSearchTests
+from graphmem.testing.vectors import CrowdedTests, VectorIndexHooks, VectorIndexTests, Vectors, VectorSearchTests
 from graphmem.vectors import ExactVectorIndex
 from graphmem.vectors.edge import QdrantEdgeVectorIndex
 from graphmem.vectors.qdrant import QdrantVectorIndex
@@ -67,7 +68,7 @@ class OnNeo4j(VectorIndexHooks):
 
     url: str
     stores: list[Neo4jBackend]
-    exact_below: ClassVar[int] = 20_000
+    exact_below: ClassVar[int] = 5_000
 
     @pytest.fixture(autouse=True)
     def _server(self, neo4j_url: str) -> Iterator[None]:
@@ -85,6 +86,11 @@ class OnNeo4j(VectorIndexHooks):
     def reopen(self, index: VectorIndex, tmp_path: Path) -> VectorIndex:
         self.stores.append(open_backend(self.url))
         return self.index_of(self.stores[-1])
+
+    def crowd(self, index: VectorIndex, others: Sequence[tuple[Scope, Vectors]]) -> None:
+        for start in range(0, len(others), 100):
+            some = others[start : start + 100]
+            self.stores[0].atomic(lambda some=some: super(OnNeo4j, self).crowd(index, some))
 
     def index_of(self, store: Neo4jBackend) -> VectorIndex:
         return Neo4jVectorIndex(store.database, exact_below=self.exact_below)
