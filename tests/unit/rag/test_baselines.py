@@ -40,7 +40,9 @@ def corpus(texts: list[str] = TEXTS, *, session: str | None = None) -> Corpus:
 def test_plain_bm25_is_that_of_the_books() -> None:
     lexicon = Lexicon(sessions := Sessions())
     sessions.extend([("1", None), ("2", None), ("3", None)])
-    lexicon.extend([(["chess", "porto"], []), (["chess", "chess", "club", "bowl"], []), (["bowl"], [])])
+    lexicon.extend(
+        [(["chess", "porto"], [], False), (["chess", "chess", "club", "bowl"], [], False), (["bowl"], [], False)]
+    )
     k1, b, mean = 1.2, 0.75, 7 / 3
     idf = math.log(1 + (3 - 2 + 0.5) / (2 + 0.5))
 
@@ -48,6 +50,13 @@ def test_plain_bm25_is_that_of_the_books() -> None:
         return idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * length / mean))
 
     assert lexicon.plain_scores(["chess"]).tolist() == pytest.approx([term(1, 2), term(2, 4), 0.0])
+
+
+def test_plain_bm25_knows_no_facts() -> None:
+    made = corpus()
+    before = made.lexicon.plain_scores(["porto"]).tolist()
+    made.lexicon.state(2, ["porto", "made", "of", "clay"])
+    assert made.lexicon.plain_scores(["porto"]).tolist() == before
 
 
 def test_plain_bm25_knows_no_neighbours_and_no_dates() -> None:
