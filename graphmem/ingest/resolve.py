@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from graphmem.models import Alias, Entity, IndexEntry, Merge, MergeMethod, Properties, Scope, new_id
+from graphmem.models import Alias, Entity, IndexEntry, Merge, MergeMethod, Properties, Removal, Scope, new_id
 from graphmem.ontology import Ontology
 from graphmem.protocols import EntityStore
 from graphmem.text.normalise import require_name
@@ -110,6 +110,7 @@ class Resolver:
         self._new: set[str] = set()
         self._aliases: list[Alias] = []
         self._merges: list[Merge] = []
+        self._outdated: dict[tuple[str, str], None] = {}
         self._usual: dict[str, str] = {}
         self._stated: dict[tuple[str, str], None] = {}
         names: dict[str, None] = {}
@@ -139,6 +140,12 @@ class Resolver:
     def merges(self) -> tuple[Merge, ...]:
         """New names that were taken for known entities because of what they mean."""
         return tuple(self._merges)
+
+    @property
+    def removals(self) -> tuple[Removal, ...]:
+        """Names of a type that their entities don't have any more, and that nothing else goes by."""
+        taken = {(alias.alias, alias.entity_type) for alias in self._aliases}
+        return tuple(Removal("alias", *named) for named in self._outdated if named not in taken)
 
     @property
     def index(self) -> tuple[IndexEntry, ...]:
@@ -227,6 +234,7 @@ class Resolver:
         entity = self._touched.get(untyped.id, untyped).changed(entity_type=entity_type, properties=properties)
         self._touched[entity.id] = entity
         self._aliases.append(Alias(alias=entity.canonical_name, entity_type=entity_type, entity_id=entity.id))
+        self._outdated[entity.canonical_name, "concept"] = None
         return entity
 
     def _create(self, thing: NamedThing, seen_at: datetime) -> Entity:

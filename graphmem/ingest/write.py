@@ -277,6 +277,7 @@ class Writer:
                 mentions=tuple(mentions.values()),
                 index=resolver.index,
                 merges=resolver.merges,
+                removals=resolver.removals,
                 outcomes=tuple(
                     Outcome(r.episode.id, processed_at=now, attempts=r.episode.attempts + 1)
                     for r in readings
