@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from graphmem.embed import Embeddings
     from graphmem.errors import (
         BackendUnavailable,
         Conflict,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from graphmem.upkeep.unmerge import Unmerged
 
 _HOME = {
+    "graphmem.embed": ("Embeddings",),
     "graphmem.errors": (
         "BackendUnavailable",
         "Conflict",
@@ -85,6 +87,7 @@ __all__ = [
     "Document",
     "EdgeType",
     "EmbeddingFailed",
+    "Embeddings",
     "Entity",
     "Episode",
     "Evaluation",

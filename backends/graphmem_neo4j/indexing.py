@@ -21,12 +21,12 @@ def _state_of(rows: Sequence[Any]) -> IndexState:
     return IndexState(*rows[0]) if rows else IndexState()
 
 
-def read_index(
-    database: Database, scope: Scope, kind: IndexKind | None, after: int, limit: int
-) -> list[IndexEntry]:
+def read_index(database: Database, scope: Scope, kind: IndexKind | None, after: int, limit: int) -> list[IndexEntry]:
     """Return a page of entries behind a position."""
     name = "read_index" if kind is None else "read_index_of_kind"
-    return [_entry_of(row) for row in database.read(name, [scope], scope=scope.key, kind=kind, after=after, limit=limit)]
+    return [
+        _entry_of(row) for row in database.read(name, [scope], scope=scope.key, kind=kind, after=after, limit=limit)
+    ]
 
 
 def find_index(database: Database, scope: Scope, kind: IndexKind, keys: Sequence[str]) -> list[IndexEntry]:

@@ -21,7 +21,8 @@ class IndexEntry:
     model
         The embedding model that the vectors are of; "" where there is none.
     vectors
-        float16, little-endian, row by row: for an episode the whole, then its sentences; else one. Empty without a model.
+        float16, little-endian, row by row: for an episode the whole, then its sentences; else one. Empty without
+        a model.
     pieces
         int8, 128 a row: the pieces of an episode with content. Empty where the model gives none.
     detail

@@ -26,8 +26,8 @@ pytest.register_assert_rewrite(
     *(
         f"{__name__}.{module}"
         for module in (
-            "atomicity base communities communities_detect concurrency edge_queries edges entities episodes index isolation merges "
-            "odd_input pair recalls stateful stateful_groups time traversal vectors".split()
+            "atomicity base communities communities_detect concurrency edge_queries edges entities episodes index "
+            "isolation merges odd_input pair recalls stateful stateful_groups time traversal vectors".split()
         )
     )
 )
