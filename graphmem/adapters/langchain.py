@@ -60,7 +60,7 @@ class GraphMemoryRetriever(BaseRetriever):
 
     memory: GraphMemory = Field(exclude=True, repr=False)
     k: int | None = None
-    as_of: AsOf | None = None
+    as_of: Moment | None = None
     graph: bool = True
     scopes: tuple[Scope, ...] | None = None
 

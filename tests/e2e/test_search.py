@@ -100,8 +100,8 @@ def library(store_url: str, open_memory: OpenMemory) -> GraphMemory:
     return memory
 
 
-def found(memory: GraphMemory, question: str, **options: Any) -> list[str | None]:
-    return [one.episode.external_id for one in memory.search(question, **options)]
+def found(memory: GraphMemory, question: str, **options: Any) -> list[str]:
+    return [one.episode.external_id or "" for one in memory.search(question, **options)]
 
 
 def test_the_turn_that_answers_comes_first(talk: GraphMemory) -> None:
@@ -240,7 +240,7 @@ def test_every_store_finds_the_same(talk: GraphMemory, open_memory: OpenMemory) 
 
 # What it is worth, measured.
 
-ASKED = [
+ASKED: list[dict[str, Any]] = [
     {"question": "Where does Nate play chess?", "external_ids": "t4", "category": 1},
     {"question": "dog Rex homework", "external_ids": ["t5", "t1"], "category": 2},
 ]
@@ -286,20 +286,20 @@ def test_without_a_model_there_is_no_dense_ranking(store_url: str, open_memory: 
     assert set(memory.evaluate(ASKED, ks=(1,)).methods) == {"full", "no_graph", "bm25"}
 
 
-@pytest.mark.parametrize(
-    ("questions", "ks", "what"),
-    [
-        ([], (1,), "none of 0"),
-        ([{"question": "Who?", "external_ids": ["t99"]}], (1,), "t99"),
-        ([{"question": "Who?"}], (1,), "external_ids"),
-        ([{"question": "Who?", "external_ids": []}], (1,), "external_ids"),
-        ([{"question": "", "external_ids": ["t1"]}], (1,), "question"),
-        ([{"question": "Who?", "external_ids": ["t1"], "answer": "me"}], (1,), "answer"),
-        (ASKED, (), "ks"),
-        (ASKED, (5, 1), "ks"),
-        (ASKED, (0, 1), "ks"),
-    ],
-)
+NONSENSE: list[tuple[list[dict[str, Any]], tuple[int, ...], str]] = [
+    ([], (1,), "none of 0"),
+    ([{"question": "Who?", "external_ids": ["t99"]}], (1,), "t99"),
+    ([{"question": "Who?"}], (1,), "external_ids"),
+    ([{"question": "Who?", "external_ids": []}], (1,), "external_ids"),
+    ([{"question": "", "external_ids": ["t1"]}], (1,), "question"),
+    ([{"question": "Who?", "external_ids": ["t1"], "answer": "me"}], (1,), "answer"),
+    (ASKED, (), "ks"),
+    (ASKED, (5, 1), "ks"),
+    (ASKED, (0, 1), "ks"),
+]
+
+
+@pytest.mark.parametrize(("questions", "ks", "what"), NONSENSE)
 def test_an_evaluation_of_nonsense_is_refused(
     talk: GraphMemory, questions: list[dict[str, Any]], ks: tuple[int, ...], what: str
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -21,12 +21,12 @@ def memory(tmp_path: Path) -> Iterator[GraphMemory]:
         yield opened
 
 
-def shape(messages: list[BaseMessage]) -> list[tuple[str, str, str | None]]:
+def shape(messages: Sequence[BaseMessage]) -> list[tuple[str, str, str | None]]:
     return [(message.type, str(message.text), message.name) for message in messages]
 
 
 def test_messages_come_back_as_they_were_added(memory: GraphMemory) -> None:
-    added: list[BaseMessage] = [
+    added = [
         SystemMessage("Be brief."),
         HumanMessage("I moved to Lisbon.", name="Maya"),
         AIMessage("Noted."),

@@ -42,19 +42,14 @@ def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GraphMemory]:
         yield opened
 
 
-@pytest.fixture(scope="class")
-def given_memory(request: pytest.FixtureRequest, memory: GraphMemory) -> None:
-    """Hand the memory to a test class whose properties need it."""
-    request.cls.memory = memory
-
-
-@pytest.mark.usefixtures("given_memory")
 @pytest.mark.filterwarnings("ignore:.*is marked with '@pytest.mark.asyncio'")
 @pytest.mark.asyncio  # the kit's own tests lack the mark that this plugin asks for
 class TestLangChainsKit(RetrieversIntegrationTests):
     """Everything that LangChain asks of a retriever."""
 
-    memory: GraphMemory
+    @pytest.fixture(autouse=True)
+    def _given_memory(self, memory: GraphMemory) -> None:
+        self._memory = memory
 
     @property
     def retriever_constructor(self) -> type[BaseRetriever]:
@@ -62,7 +57,7 @@ class TestLangChainsKit(RetrieversIntegrationTests):
 
     @property
     def retriever_constructor_params(self) -> dict[str, Any]:
-        return {"memory": self.memory}
+        return {"memory": self._memory}
 
     @property
     def retriever_query_example(self) -> str:
@@ -107,9 +102,11 @@ def test_it_is_a_part_of_a_chain(memory: GraphMemory) -> None:
 
 @pytest.mark.parametrize("fixed", [True, False], ids=["when made", "when called"])
 def test_as_of_leaves_out_what_came_later(memory: GraphMemory, fixed: bool) -> None:
-    moment = "2026-01-20"
-    made, called = ({"as_of": moment}, {}) if fixed else ({}, {"as_of": moment})
-    found = GraphMemoryRetriever(memory=memory, k=10, **made).invoke("Where does Nate play chess?", None, **called)
+    moment, question = "2026-01-20", "Where does Nate play chess?"
+    if fixed:
+        found = GraphMemoryRetriever(memory=memory, k=10, as_of=moment).invoke(question)
+    else:
+        found = GraphMemoryRetriever(memory=memory, k=10).invoke(question, None, as_of=moment)
     assert sorted(ids(found)) == ["t1", "t2", "t3"]
 
 
