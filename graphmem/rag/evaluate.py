@@ -249,7 +249,7 @@ class _Run:
         self._rows.setdefault(method, []).append(row)
 
     def evaluation(self, unknown: Sequence[str], asked: int) -> Evaluation:
-        figures = {method: np.array(rows) for method, rows in self._rows.items()}
+        figures: dict[Method, Floats] = {method: np.array(rows) for method, rows in self._rows.items()}
         methods: dict[Method, Scored] = {}
         gains: dict[Method, Scored] = {}
         for method, values in figures.items():

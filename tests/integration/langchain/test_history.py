@@ -31,7 +31,7 @@ def test_messages_come_back_as_they_were_added(memory: GraphMemory) -> None:
         HumanMessage("I moved to Lisbon.", name="Maya"),
         AIMessage("Noted."),
         ToolMessage("20 degrees", tool_call_id="call-7"),
-        ChatMessage("I agree.", role="critic"),
+        ChatMessage(content="I agree.", role="critic"),
     ]
     history = GraphMemoryChatMessageHistory(memory, "talk")
     history.add_messages(added)
