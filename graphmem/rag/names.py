@@ -76,6 +76,7 @@ class Names:
         self._number: dict[str, int] = {}
         self._vectors: Growing[np.float32] | None = None
         self._alike: list[dict[int, float]] = []
+        self._degree: Growing[np.float64] = Growing(np.float64)
         self._by_word: defaultdict[str, list[int]] = defaultdict(list)
         self._episodes: list[list[int]] = []
         self._names: list[list[int]] = []
@@ -91,32 +92,42 @@ class Names:
 
     def learn(self, names: Sequence[str], vectors: Floats | None) -> None:
         """Add names that are missing, with their vectors (unit length) where there is a model; finds those alike."""
-        for row, name in enumerate(names):
-            number = self._number[name] = len(self.texts)
-            self.texts.append(name)
+        first = len(self.texts)
+        for number, name in enumerate(names, first):
+            self._number[name] = number
             self._episodes.append([])
             self._alike.append({})
             if is_telling(name):
                 self.known[name] = number
-            if vectors is not None:
-                self._compare(number, name, vectors[row])
+        self.texts += names
+        self._degree.extend(np.zeros(len(names)))
+        if vectors is not None and names:
+            if self._vectors is None:
+                self._vectors = Growing(np.float32, vectors.shape[1])
+            self._vectors.extend(vectors)
+            self._compare(first)
 
-    def _compare(self, number: int, name: str, vector: Floats) -> None:
-        """Compare a new name with those that share a word with it: names of cosine 0.8 nearly always do."""
-        if self._vectors is None:
-            self._vectors = Growing(np.float32, len(vector))
-        self._vectors.extend(vector[None])
-        words = sorted({word[:_STEM] for word in name.split()}, key=lambda w: len(self._by_word[w]))
-        others = dict[int, None]()
-        for word in words:
-            others.update(dict.fromkeys(self._by_word[word][-_COMPARED:]))
-            self._by_word[word].append(number)
-        if not others:
-            return
-        near = np.fromiter(others, dtype=np.int64)
-        cosines = self._vectors.rows[near] @ vector
-        for other, cosine in zip(near[cosines >= SAME].tolist(), cosines[cosines >= SAME].tolist(), strict=True):
-            self._alike[number][other] = self._alike[other][number] = cosine
+    def _compare(self, first: int) -> None:
+        """Compare names from a number on with those that share a word: names of cosine 0.8 nearly always do."""
+        assert self._vectors is not None
+        fresh: defaultdict[str, list[int]] = defaultdict(list)
+        for number in range(first, len(self.texts)):
+            for word in {word[:_STEM] for word in self.texts[number].split()}:
+                fresh[word].append(number)
+        rows = self._vectors.rows
+        for word, new in fresh.items():
+            self._by_word[word] += new
+            others = np.array(self._by_word[word][-max(_COMPARED, len(new)) :])
+            for start in range(0, len(new), _COMPARED):
+                some = np.array(new[start : start + _COMPARED])
+                cosines = rows[some] @ rows[others].T
+                for i, j in np.argwhere(cosines >= SAME).tolist():
+                    self._join(int(some[i]), int(others[j]), float(cosines[i, j]))
+
+    def _join(self, one: int, other: int, cosine: float) -> None:
+        if one != other and other not in self._alike[one]:
+            self._alike[one][other] = self._alike[other][one] = cosine
+            self._degree.rows[[one, other]] += cosine
 
     def extend(self, episodes: Sequence[tuple[Sequence[str], str, str]]) -> None:
         """Add episodes: the names in them (known by now), the title as a name ("" for none), and the text."""
@@ -137,6 +148,7 @@ class Names:
         if number not in self._names[position]:
             self._names[position].append(number)
             self._episodes[number].append(position)
+            self._degree.rows[number] += 1
 
     def is_proper(self, word: str) -> bool:
         """Tell whether this memory mostly writes a word with a capital, inside of sentences."""
@@ -158,9 +170,9 @@ class Names:
         """Return the vector of a name; None where there is no model."""
         return None if self._vectors is None else self._vectors.rows[number]
 
-    def degree(self, number: int) -> float:
-        """Return the sum of the weights of a name's edges, to episodes and to names alike."""
-        return len(self._episodes[number]) + sum(self._alike[number].values())
+    def degrees(self, numbers: Ints) -> NDArray[np.float64]:
+        """Return the sums of the weights of names' edges, to episodes and to names alike."""
+        return self._degree.rows[numbers]
 
     def reach(self, number: int) -> dict[int, float]:
         """Return the episodes that have a name or one alike → weight, at most 1."""

@@ -58,22 +58,13 @@ def walk(text: Floats, seeds: Sequence[int], names: Names, candidates: Ints) -> 
     """
     of_each = [names.of_episode(int(position)) for position in candidates]
     nodes = np.unique(np.concatenate([np.array(seeds, dtype=np.int64), *of_each]))
-    place = {int(number): i for i, number in enumerate(nodes)}
     m = len(nodes)
     episode = np.repeat(np.arange(len(candidates)) + m, [len(found) for found in of_each])
     name = np.searchsorted(nodes, np.concatenate(of_each)) if of_each else np.empty(0, dtype=np.int64)
-    pairs = [
-        (i, place[other], cosine)
-        for i, number in enumerate(nodes.tolist())
-        for other, cosine in names.alike(number).items()
-        if other in place
-    ]
-    a = np.array([pair[0] for pair in pairs], dtype=np.int64)
-    b = np.array([pair[1] for pair in pairs], dtype=np.int64)
-    alike = np.array([pair[2] for pair in pairs], dtype=np.float64)
+    a, b, alike = _pairs(nodes, names)
     source = np.concatenate([name, episode, a])
     target = np.concatenate([episode, name, b])
-    out_of_names = np.array([names.degree(number) for number in nodes.tolist()])
+    out_of_names = names.degrees(nodes)
     out_of_episodes = np.array([float(len(found)) for found in of_each])
     out = np.maximum(np.concatenate([out_of_names, out_of_episodes]), 1e-9)
     flow = np.concatenate([np.ones(2 * len(name)), alike]) / out[source]
@@ -82,6 +73,22 @@ def walk(text: Floats, seeds: Sequence[int], names: Names, candidates: Ints) -> 
     for _ in range(ROUNDS):
         rank = DAMPING * np.bincount(target, flow * rank[source], len(out)) + (1 - DAMPING) * restart
     return normalised(rank[m:])
+
+
+def _pairs(nodes: Ints, names: Names) -> tuple[Ints, Ints, Floats]:
+    """Return the places of names alike among the nodes, ascending numbers, each pair both ways, with their cosines."""
+    a: list[int] = []
+    others: list[int] = []
+    cosines: list[float] = []
+    for i, number in enumerate(nodes.tolist()):
+        if found := names.alike(number):
+            a += [i] * len(found)
+            others += found
+            cosines += found.values()
+    wanted = np.array(others, dtype=np.int64)
+    b = np.minimum(np.searchsorted(nodes, wanted), len(nodes) - 1)
+    inside = nodes[b] == wanted
+    return np.array(a, dtype=np.int64)[inside], b[inside], np.array(cosines)[inside]
 
 
 def _restart(text: Floats, seeds: Sequence[int], names: Names, nodes: Ints) -> Floats:

@@ -31,8 +31,13 @@ def opened(given: argparse.Namespace) -> Generator[GraphMemory]:
     with tempfile.TemporaryDirectory() as folder:
         url = given.store or f"sqlite:///{Path(folder).as_posix()}/memory.db"
         model = "none" if given.no_model else None
-        patient = {"embedding_timeout": 300.0}  # a busy machine must not change the figures
-        with GraphMemory.open(url, extractor=given.extractor, embeddings=model, background=False, **patient) as memory:
+        with GraphMemory.open(
+            url,
+            extractor=given.extractor,
+            embeddings=model,
+            background=False,
+            embedding_timeout=300.0,  # a busy machine must not change the figures
+        ) as memory:
             yield memory
 
 
