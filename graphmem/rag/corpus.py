@@ -17,6 +17,9 @@ from graphmem.rag.question import months
 from graphmem.rag.sessions import Sessions
 from graphmem.text.words import terms
 
+NOVELTY = 0.4
+"""Share of a fact's terms that an episode must not have itself, for the fact to be more words for it."""
+
 _ATTACHED = " [shares photo"  # what a turn shares isn't part of how it is said
 
 
@@ -158,7 +161,11 @@ class Corpus:
                     self._state(position, fact)
 
     def _state(self, position: int, fact: FactUnit) -> None:
-        self.lexicon.state(position, terms(fact.text))
+        """Give an episode the words of a fact, unless it has most of them: what restates it blurs its own vectors."""
+        stated = terms(fact.text)
+        if sum(not self.lexicon.has(position, term) for term in stated) < NOVELTY * len(stated):
+            return
+        self.lexicon.state(position, stated)
         if self.has_vectors and len(fact.vectors):
             self.fact_ids.append(fact.id)
             self._fact_vectors.extend(fact.vectors)
