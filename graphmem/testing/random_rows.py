@@ -96,6 +96,7 @@ NUMBERS = st.lists(ANYBODY, min_size=1, max_size=4)
 TIME = st.integers(0, 8)
 BEGIN = TIME | st.just(EVER)
 CONFIDENCE = st.sampled_from((0.25, 0.5, 0.75, 1.0))
+PIECE = st.sampled_from(("%", "_", "ANNA", "works", ""))  # of the text of a fact
 KIND = st.sampled_from((EdgeType.SEMANTIC, EdgeType.CAUSAL))
 KINDS = st.lists(KIND, max_size=2, unique=True)
 LIMIT = st.sampled_from((1, 2, 3, 7, 100))
@@ -155,7 +156,7 @@ EDGE_FIELDS = _some_of(
         "edge_types": st.lists(KIND, min_size=1, max_size=2).map(tuple),
         "keys": st.lists(st.tuples(_id, _id, st.sampled_from(RELATIONS), KIND), min_size=1, max_size=3).map(tuple),
         "slots": st.lists(st.tuples(_id, st.sampled_from(RELATIONS)), min_size=1, max_size=3).map(tuple),
-        "text": st.sampled_from(("%", "_", "ANNA", "works", "")),
+        "text": PIECE,
         "window": st.tuples(
             st.sampled_from(("valid_from", "valid_to", "recorded_at", "expired_at")),
             TIME.map(day),

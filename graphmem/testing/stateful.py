@@ -46,6 +46,7 @@ from graphmem.testing.random_rows import (
     NUMBERS,
     OWN_OR_STRANGE,
     PHRASES,
+    PIECE,
     PLAIN,
     SOME_SCOPES,
     TIME,
@@ -274,9 +275,14 @@ class StoreMachine(PairOfStores):
         scopes=SOME_SCOPES,
         words=st.lists(st.sampled_from(WORDS), max_size=3),
         phrases=st.lists(st.sampled_from(PHRASES), max_size=3),
+        piece=PIECE,
     )
-    def search(self, scopes: list[Scope], words: list[str], phrases: list[str]) -> None:
-        """Search with a limit that cuts nothing: which of many are the best is the store's own affair."""
+    def search(self, scopes: list[Scope], words: list[str], phrases: list[str], piece: str) -> None:
+        """Search entities, and facts by a piece of their text.
+
+        The limit cuts nothing: which of many entities are the best is the store's own affair.
+        """
+        self.read(partial(_all_edges, scopes=scopes, query=EdgeQuery(text=piece, versions="all"), chunk=100))
 
         def hits(store: GraphBackend) -> list[Any]:
             found = store.search_entities(scopes, words=words, phrases=phrases, limit=1000)

@@ -82,7 +82,6 @@ CAUGHT = [
 
 # bugs that need threads or no scope at all, and two that random operations find, but not in the first seconds
 NOT_RANDOM = {
-    "TakesTextForAPattern",  # the operations seldom ask for a text with a wildcard that a fact has no match for
     "LosesWritesOfThreads",
     "CountsInTwoSteps",
     "GivesAnEpisodeToTwo",
