@@ -13,6 +13,7 @@ from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import Extractor, GraphBackend, VectorIndex
 from graphmem.registry import masked
 from graphmem.settings import Settings
+from graphmem.text.english import spacy_available
 from graphmem.vectors import ExactVectorIndex
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def choose_extractor(
     """
     kind, _, rest = choice.partition(":")
     if kind == "auto":
-        kind = "llm" if llm is not None else "spacy" if _spacy_installed() else "none"
+        kind = "llm" if llm is not None else "spacy" if spacy_available() else "none"
         if kind == "none":
             _log.info("no extractor: pip install 'graphmem[spacy]', or configure an LLM; episodes wait until then")
     if kind == "none":
@@ -130,12 +131,6 @@ def choose_vector_index(settings: Settings, backend: GraphBackend) -> VectorInde
         return QdrantEdgeVectorIndex(rest)
     shown = masked(settings.vector_index)
     raise InvalidInput(f"vector_index {shown!r}: expected store, exact, native, qdrant:URL or qdrant-edge:FOLDER")
-
-
-def _spacy_installed() -> bool:
-    from graphmem.ingest.extract.spacy import spacy_available
-
-    return spacy_available()
 
 
 def contradiction_check(llm: BaseChatModel | str | None, settings: Settings) -> ContradictionCheck | None:

@@ -64,7 +64,8 @@ class IndexPlan:
             return
         nodes = [e.key for e in self._entries if e.kind in ("episode", "entity") and e.key not in brought]
         edges = [e.key for e in self._entries if e.kind == "fact" and e.key not in brought]
-        there = set(transaction.run("index_owners", scope=self._scope.key, nodes=nodes, edges=edges))
+        named = transaction.run("named_rows", nodes=nodes, edges=edges)
+        there = {row_id for _, row_id, held_by, _ in named if held_by == self._scope.key}
         for entry in self._entries:
             if entry.kind != "name" and entry.key not in there and entry.key not in brought:
                 raise InvalidInput(f"{entry.kind} {entry.key} is not in scope {self._scope}")

@@ -19,7 +19,7 @@ from graphmem.errors import BackendUnavailable
 from graphmem.ingest.resolve import Likeness, NamedThing
 from graphmem.ingest.similar_names import numbers_differ, obstacle
 from graphmem.ingest.similar_vectors import EntityVectors, Vectors, entity_entry
-from graphmem.models import Changes, Entity, EntityQuery, IndexEntry, MergeMethod, Scope
+from graphmem.models import Changes, Entity, IndexEntry, MergeMethod, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.rag.growing import Growing
 
@@ -90,10 +90,10 @@ class SimilarEntities:
         Returns None where there is nothing to compare, or something failed: then the names are new entities.
         """
         try:
-            built = self._backend.index_state(scope).model
-            if built not in (None, self._embedder.model_name):
+            state = self._backend.index_state(scope)
+            if state.model not in (None, self._embedder.model_name):
                 return None  # vectors of two models can't be compared; reindex makes new ones
-            self._take_along(scope)
+            self._take_along(scope, state.generation)
             new = self._unknown(scope, things)
             if not new:
                 return None
@@ -177,16 +177,15 @@ class SimilarEntities:
             return {}
         return {doubtful[i].id: True for i in same if 0 <= i < len(doubtful)}
 
-    def _take_along(self, scope: Scope) -> None:
+    def _take_along(self, scope: Scope, generation: int) -> None:
         """Make vectors of known entities that have none: written without a model, or while it failed."""
-        generation = self._backend.index_state(scope).generation
         if self._complete.get(scope) == generation:
             return
         waiting = self._backend.find_unindexed(scope, "entity", limit=_WAITING_AT_ONCE)
         if not waiting:
             self._complete[scope] = generation
             return
-        found = self._backend.find_entities([scope], EntityQuery(ids=tuple(waiting)), limit=len(waiting))
+        found = list(self._backend.get_entities([scope], waiting).values())
         made = self._embedder.vectors([_text(e.name, e.summary) for e in found])
         model = self._embedder.model_name
         entries = [entity_entry(e.id, e.entity_type, model, v) for e, v in zip(found, made, strict=True)]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from graphmem.models import IndexEntry, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.rag.growing import Growing
-from graphmem.rag.reading import unpacked
+from graphmem.rag.reading import packed, unpacked
 
 Vectors = NDArray[np.float32]
 
@@ -26,10 +26,8 @@ NEAREST = 5
 
 def entity_entry(entity_id: str, entity_type: str, model: str, vector: Vectors) -> IndexEntry:
     """Return what the index keeps of an entity: one vector, and the type by which it is compared."""
-    packed = vector.astype("<f2").tobytes()
-    return IndexEntry(
-        kind="entity", key=entity_id, model=model, vectors=packed, detail=json.dumps({"type": entity_type})
-    )
+    detail = json.dumps({"type": entity_type})
+    return IndexEntry(kind="entity", key=entity_id, model=model, vectors=packed(vector), detail=detail)
 
 
 @dataclass(slots=True)

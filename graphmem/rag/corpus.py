@@ -13,14 +13,13 @@ from graphmem.rag.growing import Growing
 from graphmem.rag.late import STATED, Pieces
 from graphmem.rag.lexical import Lexicon
 from graphmem.rag.names import Names, bare_title, is_telling, names_in, plain
+from graphmem.rag.phrases import own_words
 from graphmem.rag.question import months
 from graphmem.rag.sessions import Sessions
 from graphmem.text.words import terms
 
 NOVELTY = 0.4
 """Share of a fact's terms that an episode must not have itself, for the fact to be more words for it."""
-
-_ATTACHED = " [shares photo"  # what a turn shares isn't part of how it is said
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +111,7 @@ class Corpus:
         self._sentence_begin: Growing[np.int64] = Growing(np.int64)
         self._session_number: dict[Hashable, int] = {}
         self._talks: dict[int, set[int]] = {}
-        self._titles: dict[str, int] = {}
+        self._titles: set[str] = set()
         self._name_vectors: dict[str, NDArray[np.float32]] = {}
 
     def __len__(self) -> int:
@@ -186,7 +185,7 @@ class Corpus:
                 self._talks.setdefault(who, set()).add(session)
         self.speaker_of.extend(np.array([who]))
         self.session_of.extend(np.array([session]))
-        self.asks.extend(np.array([episode.text.split(_ATTACHED)[0].rstrip().endswith("?")], dtype=np.float32))
+        self.asks.extend(np.array([own_words(episode.text).rstrip().endswith("?")], dtype=np.float32))
         self.times.extend(np.array([[episode.occurred_at.timestamp(), episode.recorded_at.timestamp()]]))
         self.months.extend(np.array([months(unit.date)]))
 
@@ -205,7 +204,7 @@ class Corpus:
         spoken = {plain(speaker) for speaker in self.speakers}
         titles = [bare_title(unit.episode.title or "") for unit in units]
         fresh = [title for title in dict.fromkeys(titles) if is_telling(title) and title not in self._titles]
-        self._titles.update((title, first) for title in fresh)
+        self._titles.update(fresh)
         of_each: list[list[str]] = []
         for unit, title in zip(units, titles, strict=True):
             found = [*unit.names, *([title] if title else []), *names_in(unit.episode.text, self._titles)]

@@ -9,8 +9,6 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from graphmem.errors import EmbeddingFailed, IndexMismatch
 from graphmem.models import Changes, Episode, EpisodeQuery, IndexEntry, IndexKind, IndexState, Scope
 from graphmem.protocols import GraphBackend, VectorIndex
@@ -120,8 +118,7 @@ class RecallIndex:
         return waiting
 
     def _index(self, scope: Scope, kind: IndexKind, ids: Sequence[str]) -> None:
-        built = self._backend.index_state(scope).model
-        if built and not self._reader.model:
+        if not self._reader.model and (built := self._backend.index_state(scope).model):
             if kind == "episode":
                 self._write_words_only(scope, self._with_earlier(scope, ids))
             raise EmbeddingFailed(f"scope {scope}: its index has vectors of {built!r}; now no model is configured")
@@ -219,29 +216,29 @@ class RecallIndex:
         states = {scope: self._backend.index_state(scope) for scope in scopes}
         fresh = self._news(copy, scopes)
         removed = any(copy.states.get(scope, state).generation != state.generation for scope, state in states.items())
-        if removed or any(entry.kind == "episode" and entry.key in copy.corpus.position for _, entry in fresh):
+        if removed or any(entry.kind == "episode" and entry.key in copy.corpus.position for entry in fresh):
             emptied = self._empty()
             copy.corpus, copy.positions = emptied.corpus, {}
             fresh = self._news(copy, scopes)
         copy.states = states
         self._take_in(copy, scopes, fresh)
 
-    def _news(self, copy: Copy, scopes: Sequence[Scope]) -> list[tuple[Scope, IndexEntry]]:
-        found: list[tuple[Scope, IndexEntry]] = []
+    def _news(self, copy: Copy, scopes: Sequence[Scope]) -> list[IndexEntry]:
+        found: list[IndexEntry] = []
         for scope in scopes:
             after = copy.positions.get(scope, 0)
             while page := self._backend.read_index(scope, after=after, limit=_PAGE):
                 after = page[-1].position
-                found += [(scope, entry) for entry in page]
+                found += page
                 if len(page) < _PAGE:
                     break
             copy.positions[scope] = after
         return found
 
-    def _take_in(self, copy: Copy, scopes: Sequence[Scope], fresh: Iterable[tuple[Scope, IndexEntry]]) -> None:
+    def _take_in(self, copy: Copy, scopes: Sequence[Scope], fresh: Iterable[IndexEntry]) -> None:
         dimension = copy.corpus.dimension
         by_kind: dict[IndexKind, dict[str, IndexEntry]] = {"episode": {}, "fact": {}, "name": {}, "entity": {}}
-        for _, entry in fresh:
+        for entry in fresh:
             by_kind[entry.kind][entry.key] = entry
         if dimension:
             copy.corpus.learn({key: unpacked(entry, dimension)[0] for key, entry in by_kind["name"].items()})
@@ -267,7 +264,7 @@ def _fact_unit(entry: IndexEntry, dimension: int) -> FactUnit:
         id=entry.key,
         text=" ".join(detail["text"]),
         episode_ids=tuple(detail["episodes"]),
-        vectors=unpacked(entry, dimension) if dimension else np.empty((0, 0), np.float32),
+        vectors=unpacked(entry, dimension),
         compact=unpacked_pieces(entry),
     )
 
@@ -281,7 +278,7 @@ def _unit(episode: Episode, entry: IndexEntry, dimension: int) -> Unit:
         session=session,
         date=f"{at.day} {at:%B} {at.year}" if session is not None else "",
         names=tuple(detail.get("names", ())),
-        vectors=unpacked(entry, dimension) if dimension else np.empty((0, 0), np.float32),
+        vectors=unpacked(entry, dimension),
         pieces=frozenset(detail.get("pieces", ())),
         compact=unpacked_pieces(entry),
     )

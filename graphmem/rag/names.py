@@ -25,6 +25,9 @@ SAME = 0.8
 LONGEST = 6
 """Words of a name that is looked for in a text."""
 
+_STEM = 5  # letters by which words are taken for one, when names are looked for that may be alike
+_COMPARED = 2000  # names that share a word, the latest ones: a word of more tells little
+
 _COMMON = frozenset(
     "the a an in it he she they this that is was are were who what when where which how why year years one two first "
     "new may will us no not i you we his her its their".split()
@@ -154,9 +157,9 @@ class Names:
         """Tell whether this memory mostly writes a word with a capital, inside of sentences."""
         return self._upper[word] > self._lower[word]
 
-    def of_episode(self, position: int) -> Ints:
+    def of_episode(self, position: int) -> list[int]:
         """Return the numbers of the names in an episode."""
-        return np.array(self._names[position], dtype=np.int64)
+        return self._names[position]
 
     def episodes(self, number: int) -> list[int]:
         """Return the episodes that have a name."""
@@ -182,11 +185,7 @@ class Names:
                 reached[position] = min(1.0, reached.get(position, 0.0) + cosine)
         return reached
 
-    def rarity(self, number: int) -> float:
-        """Return how rare a name is, in (0, 1]: ``log(1 + n / reach) / log(1 + n)``."""
+    def rarity(self, reached: int) -> float:
+        """Return how rare a name is that reaches so many episodes, in (0, 1]: ``log(1 + n / reached) / log(1 + n)``."""
         n = len(self._names)
-        return math.log(1 + n / max(1, len(self.reach(number)))) / math.log(1 + n)
-
-
-_STEM = 5
-_COMPARED = 2000
+        return math.log(1 + n / max(1, reached)) / math.log(1 + n)

@@ -22,6 +22,11 @@ _CAPITALS = re.compile(
 )
 
 
+def own_words(text: str) -> str:
+    """Return how a turn is said, without the caption of what it shares."""
+    return text.split(" [shares photo")[0]
+
+
 @dataclass(frozen=True, slots=True)
 class Phrases:
     """What stands in a text: its names in the form they are compared in, and where its sentences are."""

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from graphmem.embed import TokenVectors
 from graphmem.rag.corpus import Corpus
 from graphmem.rag.question import Asked, months
-from graphmem.rag.walk import Crossing, QuestionVectors, bridge, normalised, walk
+from graphmem.rag.walk import Crossing, bridge, normalised, walk
 from graphmem.text.words import terms
 
 Floats = NDArray[np.float64]
@@ -33,24 +34,6 @@ KEPT = 0.1
 
 CANDIDATES = 1000
 """Episodes on which the costly steps work."""
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionTokens:
-    """A question as the model reads it, in the first person.
-
-    Attributes
-    ----------
-    pieces, vectors, offsets
-        As in `graphmem.embed.TokenVectors`; no pieces where the model gives none.
-    whole
-        Unit vector of the question, shape (dimension,).
-    """
-
-    pieces: Sequence[str]
-    vectors: Vectors
-    offsets: Ints
-    whole: Vectors
 
 
 @dataclass(slots=True)
@@ -81,7 +64,7 @@ class Ranking:
 def rank(
     corpus: Corpus,
     asked: Asked,
-    tokens: QuestionTokens | None,
+    tokens: TokenVectors | None,
     *,
     graph: bool = True,
     sentence: Vectors | None = None,
@@ -95,7 +78,7 @@ def rank(
     asked
         The question, read against it.
     tokens
-        The question by the model; None where there is none.
+        The question in the first person by the model, without pieces where that gives none; None where there is none.
     graph
         Whether the graph has a part in it.
     sentence
@@ -113,7 +96,7 @@ def rank(
 
 
 def _text_parts(
-    corpus: Corpus, asked: Asked, tokens: QuestionTokens | None, sentence: Vectors | None
+    corpus: Corpus, asked: Asked, tokens: TokenVectors | None, sentence: Vectors | None
 ) -> tuple[dict[str, Floats], Ints, dict[int, str]]:
     """Return the weighted channels of the text score, the candidates whose score is complete, and the best facts."""
     n = len(corpus)
@@ -124,8 +107,8 @@ def _text_parts(
         "statement": -corpus.asks.rows,
     }
     if tokens is not None:
-        own = corpus.best_sentence(tokens.whole) if sentence is None else sentence
-        fact, facts = corpus.best_fact(tokens.whole)
+        own = corpus.best_sentence(tokens.pooled) if sentence is None else sentence
+        fact, facts = corpus.best_fact(tokens.pooled)
         raw["sentence"] = np.maximum(own, fact)
     if len(asked.speakers) == 1:
         raw["speaker"] = (corpus.speaker_of.rows == asked.speakers[0]).astype(np.float32)
@@ -152,7 +135,7 @@ def _shared(part: Floats, best: NDArray[np.floating], own: NDArray[np.floating])
     return part - added, added
 
 
-def _weights(tokens: QuestionTokens | None) -> dict[str, float]:
+def _weights(tokens: TokenVectors | None) -> dict[str, float]:
     """Return the weights of the channels; words take over from vectors that there are none of."""
     missing = ["late", "sentence"] if tokens is None else [] if len(tokens.pieces) else ["late"]
     return {**WEIGHTS, "lexical": WEIGHTS["lexical"] + sum(WEIGHTS[channel] for channel in missing)}
@@ -167,14 +150,15 @@ def _best(scores: Floats, limit: int) -> Ints:
 
 def _gate(corpus: Corpus, asked: Asked, seeds: Sequence[int]) -> float:
     """Return how much a question hangs on a rare name, in [0, 1]; not at all if it is about people who talk."""
-    return 0.0 if asked.speakers else max(corpus.names.rarity(seed) for seed in seeds)
+    names = corpus.names
+    return 0.0 if asked.speakers else max(names.rarity(len(names.reach(seed))) for seed in seeds)
 
 
 def _blend(
     ranking: Ranking,
     corpus: Corpus,
     asked: Asked,
-    tokens: QuestionTokens | None,
+    tokens: TokenVectors | None,
     seeds: tuple[int, ...],
     candidates: Ints,
     gate: float,
@@ -191,9 +175,14 @@ def _blend(
     ranking.total = kept + gate * walked
     ranking.seeds = seeds
     if tokens is not None and len(tokens.pieces):
-        question = QuestionVectors.of(asked.first_person, tokens.offsets, tokens.vectors, tokens.whole, terms)
         crossed, ranking.crossings = bridge(
-            question, walked, frozenset(asked.names), corpus.names, corpus.wholes.rows, corpus.lexicon.has
+            asked.first_person,
+            tokens,
+            walked,
+            frozenset(asked.names),
+            corpus.names,
+            corpus.wholes.rows,
+            corpus.lexicon.has,
         )
         ranking.channels["bridge"] = gate * crossed
         ranking.total = ranking.total + gate * crossed

@@ -13,26 +13,24 @@ from graphmem.embed import Embedder, TokenVectors
 from graphmem.models import Episode, IndexEntry, IndexKind
 from graphmem.rag.late import DIMENSIONS, compact, is_content, unit
 from graphmem.rag.names import bare_title
-from graphmem.rag.phrases import PhraseFinder, Phrases
+from graphmem.rag.phrases import PhraseFinder, Phrases, own_words
 
 Vectors = NDArray[np.float32]
 
 _BEFORE_WORDS = 40  # of the turn before: what a pronoun refers to stands at its end
 _PASS_WORDS = 150  # a model that reads 256 pieces reads so many words
 _MOST_PIECES = 1024
-_ATTACHED = " [shares photo"
 
 
 @dataclass(frozen=True, slots=True)
 class _Text:
     """An episode's text as the model reads it.
 
-    `own` is title and text, `before` what stands in front of it; `sentences` and `body` are places in `own`.
+    `own` is title and text, `before` what stands in front of it; `sentences` are places in `own`.
     """
 
     before: str
     own: str
-    body: int
     sentences: tuple[tuple[int, int], ...]
 
     def passes(self) -> list[tuple[int, int]]:
@@ -176,9 +174,15 @@ def detail_of(entry: IndexEntry) -> dict[str, list[str]]:
     return json.loads(entry.detail) if entry.detail else {}
 
 
+def packed(vectors: Vectors) -> bytes:
+    """Return vectors, shape (v, dimension), as an entry has them."""
+    return vectors.astype("<f2").tobytes()
+
+
 def unpacked(entry: IndexEntry, dimension: int) -> Vectors:
-    """Return the vectors of an entry, shape (v, dimension)."""
-    return np.frombuffer(entry.vectors, dtype="<f2").reshape(-1, dimension).astype(np.float32)
+    """Return the vectors of an entry, shape (v, dimension); (0, 0) without a model."""
+    rows = np.frombuffer(entry.vectors, dtype="<f2").astype(np.float32)
+    return rows.reshape(-1, dimension) if dimension else np.empty((0, 0), np.float32)
 
 
 def unpacked_pieces(entry: IndexEntry) -> NDArray[np.int8]:
@@ -190,10 +194,10 @@ def _text(episode: Episode, earlier: Episode | None, phrases: Phrases) -> _Text:
     head = f"{episode.title}\n" if episode.title else ""
     before = f"{episode.speaker}: " if episode.speaker else ""
     if earlier is not None:
-        said = " ".join(earlier.text.split(_ATTACHED)[0].split()[-_BEFORE_WORDS:])
+        said = " ".join(own_words(earlier.text).split()[-_BEFORE_WORDS:])
         before = f"{earlier.speaker}: {said}\n{before}" if earlier.speaker else f"{said}\n{before}"
     sentences = tuple((begin + len(head), end + len(head)) for begin, end in phrases.sentences)
-    return _Text(before, head + episode.text, len(head), sentences)
+    return _Text(before, head + episode.text, sentences)
 
 
 def _shifted(tokens: TokenVectors, begin: int, before: int) -> TokenVectors:
@@ -247,7 +251,7 @@ def _entry(
         kind=kind,
         key=key,
         model=model,
-        vectors=b"" if vectors is None else vectors.astype("<f2").tobytes(),
+        vectors=b"" if vectors is None else packed(vectors),
         pieces=b"" if pieces is None else pieces.tobytes(),
         detail="" if detail is None else json.dumps(detail, ensure_ascii=False, separators=(",", ":")),
     )

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphmem.embed import TokenVectors
 from graphmem.errors import EmbeddingFailed, IndexUnavailable, StoreReadOnly
 from graphmem.models import AsOf, Scope
 from graphmem.protocols import GraphBackend, VectorIndex
 from graphmem.rag.baselines import Baseline, baseline
 from graphmem.rag.found import Channel, Found, Reason, SearchResults
 from graphmem.rag.index import Copy, RecallIndex
-from graphmem.rag.pipeline import CANDIDATES, QuestionTokens, Ranking, rank
+from graphmem.rag.pipeline import CANDIDATES, Ranking, rank
 from graphmem.rag.question import read_question
 from graphmem.rag.reading import Reader
 from graphmem.text.words import MAX_QUERY
@@ -101,7 +102,7 @@ class GraphRAGService:
                 return SearchResults(query=query, found=(), as_of=options.as_of, degraded=tuple(degraded))
             asked = read_question(query, copy.corpus.speakers, copy.corpus.names)
             tokens = self._tokens(asked.first_person, degraded)
-            sentence = None if tokens is None else self._sentences(scopes, copy, tokens.whole, degraded)
+            sentence = None if tokens is None else self._sentences(scopes, copy, tokens.pooled, degraded)
             ranking = rank(copy.corpus, asked, tokens, graph=options.graph, sentence=sentence)
             top = _top(ranking.total, copy, options)
             reasons = {i: _reasons(i, ranking, copy) for i in top}
@@ -142,20 +143,19 @@ class GraphRAGService:
                 degraded.append("what isn't indexed can't be found: the store is read-only")
         return degraded
 
-    def _tokens(self, question: str, degraded: list[str]) -> QuestionTokens | None:
+    def _tokens(self, question: str, degraded: list[str]) -> TokenVectors | None:
         embedder = self._reader.embedder
         if embedder is None:
             return None
         try:
             if (read := embedder.token_vectors([question])) is not None:
-                one = read[0]
-                return QuestionTokens(one.pieces, one.vectors, one.offsets, one.pooled)
+                return read[0]
             whole = embedder.vector(question)
         except EmbeddingFailed as error:
             degraded.append(f"by words and graph only: {error}")
             return None
         none = np.empty((0, len(whole)), np.float32)
-        return QuestionTokens((), none, np.empty((0, 2), np.int64), whole)
+        return TokenVectors((), none, np.empty((0, 2), np.int64), whole)
 
     def _sentences(
         self, scopes: Sequence[Scope], copy: Copy, question: NDArray[np.float32], degraded: list[str]
@@ -212,7 +212,7 @@ def _reasons(i: int, ranking: Ranking, copy: Copy) -> tuple[Reason, ...]:
 def _walked(i: int, ranking: Ranking, copy: Copy) -> dict[str, Any]:
     """Return the name of the question that an episode has, or one alike."""
     names = copy.corpus.names
-    of_episode = set(names.of_episode(i).tolist())
+    of_episode = names.of_episode(i)
     for seed in ranking.seeds:
         if seed in of_episode:
             return {"entity": names.texts[seed], "path": (names.texts[seed],), "hops": 0}

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphmem.embed import TokenVectors
 from graphmem.rag.late import unit
 from graphmem.rag.names import Names
+from graphmem.text.words import terms
 
 Floats = NDArray[np.float64]
 Vectors = NDArray[np.float32]
@@ -56,17 +59,17 @@ def walk(text: Floats, seeds: Sequence[int], names: Names, candidates: Ints) -> 
     candidates
         Positions of the episodes, shape (c,).
     """
-    of_each = [names.of_episode(int(position)) for position in candidates]
-    nodes = np.unique(np.concatenate([np.array(seeds, dtype=np.int64), *of_each]))
+    of_each = [names.of_episode(position) for position in candidates.tolist()]
+    counts = [len(found) for found in of_each]
+    numbers = np.fromiter(chain.from_iterable(of_each), dtype=np.int64, count=sum(counts))
+    nodes = np.union1d(np.array(seeds, dtype=np.int64), numbers)
     m = len(nodes)
-    episode = np.repeat(np.arange(len(candidates)) + m, [len(found) for found in of_each])
-    name = np.searchsorted(nodes, np.concatenate(of_each)) if of_each else np.empty(0, dtype=np.int64)
+    episode = np.repeat(np.arange(len(candidates)) + m, counts)
+    name = np.searchsorted(nodes, numbers)
     a, b, alike = _pairs(nodes, names)
     source = np.concatenate([name, episode, a])
     target = np.concatenate([episode, name, b])
-    out_of_names = names.degrees(nodes)
-    out_of_episodes = np.array([float(len(found)) for found in of_each])
-    out = np.maximum(np.concatenate([out_of_names, out_of_episodes]), 1e-9)
+    out = np.maximum(np.concatenate([names.degrees(nodes), counts]), 1e-9)
     flow = np.concatenate([np.ones(2 * len(name)), alike]) / out[source]
     restart = _restart(text, seeds, names, nodes)
     rank = restart
@@ -109,7 +112,8 @@ class Crossing:
 
 
 def bridge(
-    question: QuestionVectors,
+    question: str,
+    tokens: TokenVectors,
     ranked: Floats,
     named: frozenset[str],
     names: Names,
@@ -120,8 +124,8 @@ def bridge(
 
     Parameters
     ----------
-    question
-        Its pieces and their vectors.
+    question, tokens
+        As the model read it, and its pieces and their vectors.
     ranked
         Score of the walk, shape (n,).
     named
@@ -136,12 +140,16 @@ def bridge(
     scores, crossings
         Shape (n,), and for each episode reached the best way there.
     """
+    words = [(found.start(), found.end(), terms(found[0])) for found in _WORD.finditer(question)]
     best = np.zeros(len(ranked))
     ways: dict[int, Crossing] = {}
     top = np.argsort(-ranked, kind="stable")[:BRIDGE_FROM]
     for origin in top[ranked[top] > 0].tolist():
-        rest = question.left_over(lambda term, at=origin: has_term(at, term))
-        for number in names.of_episode(origin).tolist():
+        open_words = [
+            (begin, end) for begin, end, said in words if said and not all(has_term(origin, term) for term in said)
+        ]
+        rest = _left_over(tokens, open_words)
+        for number in names.of_episode(origin):
             if names.texts[number] in named:
                 continue
             positions, weights = _led_to(number, names)
@@ -160,45 +168,13 @@ def _led_to(number: int, names: Names) -> tuple[Ints, Floats]:
     reach = names.reach(number)
     titled = names.titled.get(names.texts[number], [])
     positions = np.array([*reach, *titled], dtype=np.int64)
-    weights = np.array(list(reach.values())) * names.rarity(number) ** 2
+    weights = np.array(list(reach.values())) * names.rarity(len(reach)) ** 2
     return positions, np.concatenate([weights, np.full(len(titled), max(1, len(titled)) ** -0.5)])
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionVectors:
-    """A question for the bridge.
-
-    Attributes
-    ----------
-    words
-        (begin, end, terms) of each word.
-    offsets
-        Characters of each piece, shape (p, 2).
-    vectors
-        Of each piece, shape (p, dimension).
-    whole
-        Of all, shape (dimension,).
-    """
-
-    words: list[tuple[int, int, list[str]]]
-    offsets: Ints
-    vectors: Vectors
-    whole: Vectors
-
-    @classmethod
-    def of(
-        cls, text: str, offsets: Ints, vectors: Vectors, whole: Vectors, terms: Callable[[str], list[str]]
-    ) -> QuestionVectors:
-        """Split a question into words."""
-        words = [(found.start(), found.end(), terms(found[0])) for found in _WORD.finditer(text)]
-        return cls(words, offsets, vectors, whole)
-
-    def left_over(self, is_there: Callable[[str], bool]) -> Vectors:
-        """Return the direction of the words whose terms aren't there; of the whole question if all are."""
-        spans = [
-            (begin, end) for begin, end, terms in self.words if terms and not all(is_there(term) for term in terms)
-        ]
-        left = [
-            i for i, (begin, end) in enumerate(self.offsets.tolist()) if any(b <= begin and end <= e for b, e in spans)
-        ]
-        return unit(self.vectors[left].sum(0)) if left else self.whole
+def _left_over(tokens: TokenVectors, words: Sequence[tuple[int, int]]) -> Vectors:
+    """Return the direction of the pieces inside of some words, given by their characters; of all if there is none."""
+    left = [
+        i for i, (begin, end) in enumerate(tokens.offsets.tolist()) if any(b <= begin and end <= e for b, e in words)
+    ]
+    return unit(tokens.vectors[left].sum(0)) if left else tokens.pooled

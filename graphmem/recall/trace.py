@@ -8,8 +8,6 @@ from datetime import datetime
 import numpy as np
 
 from graphmem.models import (
-    EdgeQuery,
-    EntityQuery,
     RecallTrace,
     Scope,
     Subgraph,
@@ -74,13 +72,12 @@ class Observer:
 
 def explain(backend: GraphBackend, scopes: Sequence[Scope], traces: Sequence[RecallTrace]) -> list[Trace]:
     """Return traces with names and sentences, as they are in the store now; three round trips."""
-    edge_ids = tuple(dict.fromkeys(fact.edge_id for trace in traces for fact in trace.facts))
+    edge_ids = list(dict.fromkeys(fact.edge_id for trace in traces for fact in trace.facts))
     named = dict.fromkeys(seed.entity_id for trace in traces for seed in trace.seeds)
     named.update(dict.fromkeys(fact.entity_id for trace in traces for fact in trace.facts))
-    edges = backend.find_edges(scopes, EdgeQuery(ids=edge_ids, versions="all"), limit=max(1, len(edge_ids)))
-    facts = {fact.id: fact for fact in to_facts(backend, scopes, edges)}
-    query = EntityQuery(ids=tuple(named))
-    entities = {e.id: e for e in backend.find_entities(scopes, query, limit=max(1, len(named)))}
+    edges = backend.get_edges(scopes, edge_ids)
+    facts = {fact.id: fact for fact in to_facts(backend, scopes, list(edges.values()))}
+    entities = backend.get_entities(scopes, list(named))
     return [
         Trace(
             id=trace.id,

@@ -15,6 +15,7 @@ from graphmem.errors import IndexMismatch
 from graphmem.models import IndexEntry, IndexKind, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.protocols.vectors import VectorIndex, VectorRows, VectorState
+from graphmem.rag.reading import unpacked
 
 _log = logging.getLogger(__name__)
 
@@ -156,8 +157,7 @@ def searched(entry: IndexEntry, dimension: int) -> VectorRows:
 
     Of an episode these are its sentences: the whole, which comes first, only where it has no others.
     """
-    rows = np.frombuffer(entry.vectors, dtype="<f2").astype(np.float32)
-    vectors = rows.reshape(-1, dimension) if dimension else rows.reshape(0, 0)
+    vectors = unpacked(entry, dimension)
     if entry.kind == "episode" and len(vectors) > 1:
         vectors = vectors[1:]
     usable = np.isfinite(vectors).all(axis=1) & vectors.any(axis=1)

@@ -1,4 +1,4 @@
-// What communities and recall traces name: what kind of row it is, and of which scope.
+// What communities, recall traces and index entries name: what kind of row it is, and of which scope.
 UNWIND $q.nodes AS id
 MATCH (n:Graphmem {id: id})
 RETURN [CASE WHEN n:Entity THEN 'entity' WHEN n:Episode THEN 'episode' WHEN n:Community THEN 'community'
