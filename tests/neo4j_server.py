@@ -26,6 +26,8 @@ import pytest
 if TYPE_CHECKING:
     from testcontainers.community.neo4j import Neo4jContainer
 
+    from graphmem_neo4j import Neo4jBackend
+
 OFFICIAL = "neo4j:5.26-community"
 PYTHON = "python:3.11-slim"
 PASSWORD = "graphmem-tests"  # of a server on a loopback port, gone with the test run
@@ -272,6 +274,16 @@ def run(url: str, query: str, **parameters: Any) -> list[dict[str, Any]]:
 def empty(url: str) -> None:
     """Delete what graphmem has in a database, but for its schema."""
     run(url, OUR_ROWS)
+
+
+def emptied(url: str) -> Neo4jBackend:
+    """Open a store and delete what graphmem has in it."""
+    from graphmem_neo4j import open_backend
+
+    store = open_backend(url)
+    with store.database.session() as session:
+        session.run(OUR_ROWS).consume()
+    return store
 
 
 @contextmanager

@@ -12,10 +12,12 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import sys
 import time
 import tracemalloc
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,11 +28,14 @@ from graphmem.communities.leiden import leiden
 from graphmem.communities.propagate import propagate
 from graphmem.models import Scope, new_id
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.neo4j_server import empty
+
 RUNS = 5
 GROUP = 100
 INSIDE = 0.7
 SCOPE = Scope("bench-communities")
-WIPE = "MATCH (n:Graphmem) WHERE n.migration IS NULL CALL (n) { DETACH DELETE n } IN TRANSACTIONS OF 5000 ROWS"
 PUT_ENTITIES = "UNWIND $ids AS id CREATE (:Graphmem:Entity {id: id, scope: $scope})"
 PUT_EDGES = (
     "UNWIND $rows AS row MATCH (s:Graphmem {id: row[0]}) MATCH (t:Graphmem {id: row[1]}) "
@@ -114,6 +119,7 @@ def by_gds(url: str, nodes: int, arrays: Arrays) -> dict[str, Any]:
     """Measure Graph Data Science on a server."""
     from graphmem_neo4j import open_backend
 
+    empty(url)
     store = open_backend(url, timeout=600.0)
     try:
         load_seconds, _ = timed(lambda: load(store, nodes, arrays))
@@ -124,8 +130,7 @@ def by_gds(url: str, nodes: int, arrays: Arrays) -> dict[str, Any]:
         found = runs[-1][1]
         leiden_seconds, levels = timed(lambda: detector.detect(SCOPE, "leiden"))
     finally:
-        with store.database.session() as session:
-            session.run(WIPE).consume()
+        empty(url)
         store.close()
     return {
         "load_s": round(load_seconds, 1),
@@ -167,7 +172,6 @@ def load(store: Any, nodes: int, arrays: Arrays) -> None:
     ends = zip(arrays[0].tolist(), arrays[1].tolist(), edge_ids, arrays[2].tolist(), strict=True)
     rows: list[list[str | float]] = [[ids[a], ids[b], edge_id, weight] for a, b, edge_id, weight in ends]
     with store.database.session() as session:
-        session.run(WIPE).consume()
         for start in range(0, nodes, 10_000):
             session.run(PUT_ENTITIES, ids=ids[start : start + 10_000], scope=SCOPE.key).consume()
         for start in range(0, len(rows), 10_000):

@@ -64,7 +64,7 @@ def opened(choice: str, folder: Path, exact_below: int | None) -> VectorIndex:
         index: VectorIndex = QdrantVectorIndex(connect(choice), "graphmem_bench", **options)
     else:
         from graphmem_neo4j.vectors import Neo4jVectorIndex
-        from tests.integration.neo4j.support import emptied
+        from tests.neo4j_server import emptied
 
         index = Neo4jVectorIndex(emptied(choice).database, **options)
     index.reset()

@@ -11,7 +11,7 @@ from graphmem.protocols import CommunityDetector, GraphBackend
 from graphmem.registry import open_backend
 from graphmem.testing.communities_detect import CommunityDetectorTests
 from graphmem_neo4j import Neo4jBackend
-from tests.integration.neo4j.support import emptied
+from tests.neo4j_server import emptied
 
 
 class TestInProcessOnMemory(CommunityDetectorTests):

@@ -9,11 +9,10 @@ import pytest
 from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
 from graphmem.testing import GraphBackendTests
-from graphmem_neo4j import Neo4jBackend
-
-WIPE = "MATCH (n:Graphmem) WHERE n.migration IS NULL CALL (n) { DETACH DELETE n } IN TRANSACTIONS OF 5000 ROWS"
+from tests.neo4j_server import emptied
 
 
+@pytest.mark.timeout(900)  # a read is a round trip, and the random operations make tens of thousands
 class TestNeo4j(GraphBackendTests):
     url: str
 
@@ -22,16 +21,7 @@ class TestNeo4j(GraphBackendTests):
         self.url = neo4j_url
 
     def open_store(self, tmp_path: Path) -> GraphBackend:
-        store = open_backend(self.url)
-        assert isinstance(store, Neo4jBackend)
-        empty(store)
-        return store
+        return emptied(self.url)
 
     def reopen(self, store: GraphBackend) -> GraphBackend | None:
         return open_backend(self.url)
-
-
-def empty(store: Neo4jBackend) -> None:
-    """Delete all that graphmem has in the database, but for the numbers of its migrations: every test begins anew."""
-    with store.database.session() as session:
-        session.run(WIPE).consume()

@@ -17,7 +17,7 @@ from graphmem.vectors.edge import QdrantEdgeVectorIndex
 from graphmem.vectors.qdrant import QdrantVectorIndex
 from graphmem_neo4j import Neo4jBackend, open_backend
 from graphmem_neo4j.vectors import Neo4jVectorIndex
-from tests.integration.neo4j.support import emptied
+from tests.neo4j_server import emptied
 
 
 class TestExact(VectorIndexTests):

@@ -7,18 +7,10 @@ from typing import Any, LiteralString
 from urllib.parse import urlsplit
 
 from graphmem.models import Alias, Changes, Edge, Entity, Scope
-from graphmem_neo4j import Neo4jBackend, open_backend
+from graphmem_neo4j import Neo4jBackend
 
 SCOPE = Scope("neo4j-tests")
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
-WIPE = "MATCH (n:Graphmem) WHERE n.migration IS NULL CALL (n) { DETACH DELETE n } IN TRANSACTIONS OF 5000 ROWS"
-
-
-def emptied(url: str) -> Neo4jBackend:
-    """Open a store and delete what graphmem has in it."""
-    store = open_backend(url)
-    ask(store, WIPE)
-    return store
 
 
 def ask(store: Neo4jBackend, query: LiteralString, **values: Any) -> list[Any]:

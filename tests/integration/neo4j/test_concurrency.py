@@ -10,7 +10,8 @@ import pytest
 from graphmem.models import Changes, Edge, EdgeQuery, EntityQuery, Scope
 from graphmem.testing.base import in_threads
 from graphmem_neo4j import Neo4jBackend, open_backend
-from tests.integration.neo4j.support import SCOPE, edge, emptied, entity, of
+from tests.integration.neo4j.support import SCOPE, edge, entity, of
+from tests.neo4j_server import emptied
 
 WRITERS = 8
 NAMES = [f"Name {n}" for n in range(100)]

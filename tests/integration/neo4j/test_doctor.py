@@ -10,7 +10,8 @@ import pytest
 from graphmem.errors import BackendUnavailable
 from graphmem.models import Changes
 from graphmem_neo4j import Neo4jBackend
-from tests.integration.neo4j.support import SCOPE, ask, edge, emptied, entity, of
+from tests.integration.neo4j.support import SCOPE, ask, edge, entity, of
+from tests.neo4j_server import emptied
 
 INDEX = "CREATE INDEX graphmem_sessions IF NOT EXISTS FOR (n:Graphmem) ON (n.scope, n.session_key, n.id)"
 

@@ -20,8 +20,8 @@ from graphmem.settings import Settings
 from graphmem_neo4j import Neo4jBackend, open_backend
 from graphmem_neo4j.failures import translate
 from graphmem_neo4j.opening import require_new_enough
-from tests.integration.neo4j.support import SCOPE, edge, emptied, entity, of, without_login
-from tests.neo4j_server import run
+from tests.integration.neo4j.support import SCOPE, edge, entity, of, without_login
+from tests.neo4j_server import emptied, run
 
 SECRET = "s3cr3t-w0rd"
 OURS = (

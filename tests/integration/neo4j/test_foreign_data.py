@@ -11,7 +11,8 @@ from graphmem import GraphMemory
 from graphmem.errors import Conflict
 from graphmem.models import AsOf, Changes, CommunityQuery, EdgeQuery, EntityQuery, EpisodeQuery, RecallQuery, Scope
 from graphmem_neo4j import Neo4jBackend
-from tests.integration.neo4j.support import MOMENT, SCOPE, ask, edge, emptied, entity, of
+from tests.integration.neo4j.support import MOMENT, SCOPE, ask, edge, entity, of
+from tests.neo4j_server import emptied
 
 THEIRS = """
 CREATE (a:Entity:Person {id: 7, scope: $scope, name: 'Foreign Anna', canonical_name: 'anna', entity_type: 'person',

@@ -29,8 +29,8 @@ from graphmem.testing.rows import HOME, edge, entity, put_edges, put_entities
 from graphmem_neo4j import Neo4jBackend, open_backend
 from graphmem_neo4j.detector import GdsDetector
 from graphmem_neo4j.gds import client_of
-from tests.integration.neo4j.support import ask, emptied
-from tests.neo4j_server import Neo4jServer
+from tests.integration.neo4j.support import ask
+from tests.neo4j_server import Neo4jServer, emptied
 
 PROJECTIONS = "CALL gds.graph.list() YIELD graphName RETURN graphName ORDER BY graphName"
 

@@ -10,7 +10,8 @@ import pytest
 from graphmem import GraphMemory
 from graphmem.models import EntityQuery, Scope
 from graphmem_neo4j import open_backend
-from tests.integration.neo4j.support import SCOPE, ask, emptied, entity, of
+from tests.integration.neo4j.support import SCOPE, ask, entity, of
+from tests.neo4j_server import emptied
 
 HOSTILE = [
     "`}) DETACH DELETE n //",

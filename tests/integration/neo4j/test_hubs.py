@@ -15,8 +15,8 @@ from graphmem.registry import open_backend
 from graphmem_cypher import query
 from graphmem_neo4j import Neo4jBackend
 from graphmem_neo4j.edges import moment_values, type_names
-
-from .support import MOMENT, SCOPE, edge, emptied, entity, of
+from tests.integration.neo4j.support import MOMENT, SCOPE, edge, entity, of
+from tests.neo4j_server import emptied
 
 FACTS = 1200
 HUB = entity("hub")

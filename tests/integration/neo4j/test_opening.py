@@ -15,7 +15,8 @@ from graphmem.models import Changes, EntityQuery
 from graphmem.registry import open_backend as open_by_url
 from graphmem_neo4j import Neo4jBackend, open_backend
 from graphmem_neo4j.place import place_of
-from tests.integration.neo4j.support import SCOPE, ask, edge, emptied, entity, of, without_login
+from tests.integration.neo4j.support import SCOPE, ask, edge, entity, of, without_login
+from tests.neo4j_server import emptied
 
 SECRET = "s3cr3t-w0rd"
 DROP_OURS = (

@@ -11,8 +11,8 @@ from graphmem import GraphMemory
 from graphmem.errors import BackendUnavailable, StoreReadOnly
 from graphmem.models import EntityQuery
 from graphmem_neo4j import Neo4jBackend, open_backend
-from tests.integration.neo4j.support import SCOPE, emptied, entity, of
-from tests.neo4j_server import PASSWORD, Neo4jServer, wait_until_ready
+from tests.integration.neo4j.support import SCOPE, entity, of
+from tests.neo4j_server import PASSWORD, Neo4jServer, emptied, wait_until_ready
 
 
 def diagnosis(store: Neo4jBackend) -> dict[str, tuple[bool, str]]:

@@ -13,8 +13,8 @@ import pytest
 from graphmem import GraphMemory
 from graphmem.models import Changes, Scope
 from graphmem_neo4j import Neo4jBackend
-
-from .support import SCOPE, edge, emptied, entity, of
+from tests.integration.neo4j.support import SCOPE, edge, entity, of
+from tests.neo4j_server import emptied
 
 
 class RoundTrips:
