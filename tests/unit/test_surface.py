@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import graphmem
-from graphmem import errors, memory
+from graphmem import errors
 from graphmem.memory import GraphMemory
 
 DOCUMENTED_MODULES = ("graphmem.protocols.",)
@@ -106,11 +106,11 @@ def named_types(hint: object) -> set[type]:
 
 
 def test_every_type_that_the_facade_takes_or_returns_is_public() -> None:
-    methods = [method for name, method in vars(GraphMemory).items() if not name.startswith("_")]
+    methods = [method for part in GraphMemory.mro() for name, method in vars(part).items() if not name.startswith("_")]
     functions = [getattr(method, "fget", None) or getattr(method, "__func__", method) for method in methods]
-    hints = [hint for f in functions if inspect.isfunction(f) for hint in inspect.get_annotations(f).values()]
-    words = {node.id for hint in hints for node in ast.walk(ast.parse(hint)) if isinstance(node, ast.Name)}
-    used = {kind for word in words for kind in named_types(vars(memory).get(word))}
+    hints = [(f, h) for f in functions if inspect.isfunction(f) for h in inspect.get_annotations(f).values()]
+    words = [(f, node.id) for f, h in hints for node in ast.walk(ast.parse(h)) if isinstance(node, ast.Name)]
+    used = {kind for function, word in words for kind in named_types(function.__globals__.get(word))}
     assert {"Fact", "Turn", "RecallResult"} <= {kind.__name__ for kind in used}
     hidden = {k.__name__ for k in used if not k.__module__.startswith(DOCUMENTED_MODULES)} - set(graphmem.__all__)
     assert sorted(hidden) == []

@@ -1,0 +1,136 @@
+"""The memory is kept in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from graphmem.inputs import to_limit
+from graphmem.memory.part import Part, Scopes
+from graphmem.models import Merge, MergeQuery, Scope
+from graphmem.rag.evaluate import KS, Evaluation, QuestionLike, evaluate
+from graphmem.results import Check, Stats
+from graphmem.upkeep.merge import merge_entities
+from graphmem.upkeep.unmerge import Unmerged, unmerge
+
+
+class Keeping(Part):
+    """What corrects, examines and rebuilds a memory."""
+
+    def merge(self, names_or_ids: Iterable[str] | str, *, into: str) -> list[Merge]:
+        """Take entities for one: their facts, names and mentions move, all in one transaction.
+
+        Parameters
+        ----------
+        names_or_ids
+            The entities that go, by name or id.
+        into
+            The one that stays.
+
+        Returns
+        -------
+        list of Merge
+            A row of the ledger for each, by whose id `unmerge` undoes it.
+
+        Raises
+        ------
+        NotFound
+            If one of them isn't in the scope.
+        InvalidInput
+            If a name stands for several entities (then give an id), or both are the same entity.
+        """
+        gone = [names_or_ids] if isinstance(names_or_ids, str) else list(names_or_ids)
+        return merge_entities(self._engine.backend, self.scope, gone, into)
+
+    def unmerge(self, merge_id: str) -> Unmerged:
+        """Undo a merge: both entities are as they were, and what came in since stays with the one it was said of.
+
+        Raises
+        ------
+        NotFound
+            If the scope has no such merge.
+        InvalidInput
+            If it was undone before, or a later merge has to be undone first; the message names that one.
+        """
+        return unmerge(self._engine.backend, self.scope, merge_id)
+
+    def merges(
+        self, name: str | None = None, *, undone: bool = False, limit: int = 100, scopes: Scopes | None = None
+    ) -> list[Merge]:
+        """Return the merge ledger, newest first: by hand, and of new names that meant a known entity.
+
+        Parameters
+        ----------
+        name
+            Only merges into or of this entity; one of its names.
+        undone
+            Whether those that were undone are told, too.
+        limit
+            Merges at most.
+        scopes
+            As in `recall`.
+        """
+        where = self._scopes(scopes)
+        query = MergeQuery(entity_ids=None if name is None else self._ids(where, name), undone=undone)
+        return self._engine.backend.find_merges(where, query, limit=to_limit(limit), newest_first=True)
+
+    def stats(self) -> Stats:
+        """Count what the scope holds, and tell what its queue could not extract."""
+        return self._engine.stats(self.scope)
+
+    def scopes(self) -> list[Scope]:
+        """Return the scopes of the store that hold anything."""
+        return self._engine.backend.scopes()
+
+    def doctor(self) -> list[Check]:
+        """Examine the store, the extractor and the queue."""
+        return self._engine.doctor(self.scope)
+
+    def evaluate(
+        self,
+        questions: Iterable[QuestionLike],
+        *,
+        ks: Sequence[int] = KS,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> Evaluation:
+        """Tell how well `search` answers questions whose answers are known, beside plain rankings.
+
+        Parameters
+        ----------
+        questions
+            `Question` objects or mappings of their fields: a question, the `external_id` of each episode that answers
+            it, and perhaps a category and a scope.
+        ks
+            The k of recall@k, ascending.
+        on_progress
+            Called with the questions asked so far, and all.
+
+        Raises
+        ------
+        InvalidInput
+            If a question doesn't fit, or none has an answer in the memory.
+        EmbeddingFailed
+            If the embedding model fails.
+        """
+        return evaluate(self._engine.backend, self._engine.rag, self.scope, questions, ks, on_progress)
+
+    def reindex(self, *, on_progress: Callable[[int], None] | None = None) -> int:
+        """Build the index that `search` uses anew: for another embedding model, or where it is damaged.
+
+        Interrupted, it goes on with the next search; until it is done, `search` finds what is indexed already.
+
+        Parameters
+        ----------
+        on_progress
+            Called with the episodes and facts indexed so far.
+
+        Returns
+        -------
+        int
+            Episodes and facts that were indexed.
+
+        Raises
+        ------
+        EmbeddingFailed
+            If the embedding model fails; what isn't indexed is tried again later.
+        """
+        return self._engine.rag.index.rebuild(self.scope, on_progress)

@@ -1,0 +1,29 @@
+"""What every part of the memory's face has: the engine and the scope."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from graphmem.engine import Engine
+from graphmem.models import Scope, one_or_many
+from graphmem.text.normalise import canonical
+
+Time = datetime | str
+Scopes = Scope | Iterable[Scope]
+
+
+class Part:
+    """Methods of one kind, on one scope of one store."""
+
+    def __init__(self, engine: Engine, scope: Scope) -> None:
+        self._engine = engine
+        self.scope = scope
+
+    def _scopes(self, scopes: Scopes | None) -> tuple[Scope, ...]:
+        return (self.scope,) if scopes is None else one_or_many(scopes)
+
+    def _ids(self, scopes: Sequence[Scope], name: str) -> tuple[str, ...]:
+        key = canonical(name)
+        found = (e.id for s in scopes for _, e in self._engine.backend.resolve_names(s, [key]))
+        return tuple(dict.fromkeys(found))

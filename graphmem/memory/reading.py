@@ -1,0 +1,134 @@
+"""What is stored is read, as of any moment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from graphmem.inputs import to_as_of, to_limit, to_time
+from graphmem.memory.part import Part, Scopes, Time
+from graphmem.models import AsOf, EdgeQuery, Entity, EntityQuery, Episode, EpisodeQuery
+from graphmem.recall.history import diff, history
+from graphmem.recall.recall import find_seeds, to_facts
+from graphmem.results import Diff, Fact
+
+
+class Reading(Part):
+    """What shows entities, facts and episodes."""
+
+    def entities(
+        self,
+        query: str | None = None,
+        *,
+        entity_type: str | None = None,
+        as_of: AsOf | Time | None = None,
+        limit: int = 100,
+        scopes: Scopes | None = None,
+    ) -> list[Entity]:
+        """Return entities: those that a text names, best first; without one, all in the order of their making.
+
+        Parameters
+        ----------
+        query
+            Names or words.
+        entity_type
+            Only this type.
+        as_of
+            Only what was recorded by `known` and had been seen by `valid`.
+        limit
+            Entities at most.
+        scopes
+            As in `recall`.
+        """
+        where = self._scopes(scopes)
+        types = None if entity_type is None else (entity_type,)
+        moment, limit = to_as_of(as_of), to_limit(limit)
+        if query is None:
+            found = EntityQuery(entity_types=types, as_of=moment)
+            return self._engine.backend.find_entities(where, found, limit=limit)
+        seeds = find_seeds(
+            self._engine.backend,
+            where,
+            query,
+            structural_weight=self._engine.settings.seed_structural_weight,
+            limit=limit,
+        )
+        found = EntityQuery(ids=tuple(s.entity_id for s in seeds), entity_types=types, as_of=moment)
+        by_id = {e.id: e for e in self._engine.backend.find_entities(where, found, limit=max(1, limit))}
+        return [by_id[s.entity_id] for s in seeds if s.entity_id in by_id]
+
+    def facts(
+        self,
+        name: str,
+        *,
+        as_of: AsOf | Time | None = None,
+        limit: int = 100,
+        scopes: Scopes | None = None,
+    ) -> tuple[Fact, ...]:
+        """Return the facts that an entity takes part in, newest first; `name` is one of its names."""
+        where = self._scopes(scopes)
+        moment, limit = to_as_of(as_of), to_limit(limit)
+        ids = self._ids(where, name)
+        if not ids:
+            return ()
+        query = EdgeQuery(touching=ids, as_of=moment)
+        edges = self._engine.backend.find_edges(where, query, limit=limit, newest_first=True)
+        return to_facts(self._engine.backend, where, edges)
+
+    def history(
+        self,
+        source: str,
+        relation: str | None = None,
+        text: str | None = None,
+        *,
+        as_of: AsOf | Time | None = None,
+        limit: int = 100,
+        scopes: Scopes | None = None,
+    ) -> tuple[Fact, ...]:
+        """Return all versions of what is said of an entity, newest first: past, present and retracted.
+
+        Parameters
+        ----------
+        source
+            One of the entity's names.
+        relation
+            Only this relation, in any wording that maps to it.
+        text
+            Only facts that contain this text.
+        as_of
+            What had begun by `valid`, as it was known at `known`.
+        limit
+            Versions at most.
+        scopes
+            As in `recall`.
+        """
+        where = self._scopes(scopes)
+        moment, limit = to_as_of(as_of), to_limit(limit)
+        ids = self._ids(where, source)
+        if not ids:
+            return ()
+        return history(
+            self._engine.backend,
+            where,
+            ids,
+            relation=None if relation is None else self._engine.ontology.relation(relation),
+            text=text,
+            as_of=moment,
+            limit=limit,
+        )
+
+    def diff(self, start: Time, end: Time, *, limit: int = 1000, scopes: Scopes | None = None) -> Diff:
+        """Return what became true, what ended and what was learned after `start` and until `end`."""
+        return diff(self._engine.backend, self._scopes(scopes), to_time(start), to_time(end), limit=to_limit(limit))
+
+    def episodes(self, ids: Sequence[str], *, scopes: Scopes | None = None) -> list[Episode]:
+        """Return the episodes with these ids, in this order: where facts come from."""
+        found = self._engine.backend.get_episodes(self._scopes(scopes), list(dict.fromkeys(ids)))
+        return [found[i] for i in ids if i in found]
+
+    def session(self, session_id: str, *, limit: int = 100, scopes: Scopes | None = None) -> list[Episode]:
+        """Return the last episodes of a session, in the order in which they were stored."""
+        query = EpisodeQuery(session_id=session_id)
+        found = self._engine.backend.find_episodes(
+            self._scopes(scopes), query, limit=to_limit(limit), newest_first=True
+        )
+        return found[::-1]
