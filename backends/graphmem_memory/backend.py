@@ -27,6 +27,7 @@ from graphmem.models import (
     IndexEntry,
     IndexKind,
     IndexState,
+    Mark,
     Membership,
     MembershipQuery,
     Mention,
@@ -39,8 +40,8 @@ from graphmem.models import (
     Subgraph,
     utc_now,
 )
-from graphmem.protocols import GraphBackend
-from graphmem_memory import indexing, matching
+from graphmem.protocols import GraphBackend, question_words
+from graphmem_memory import indexing, matching, upkeep
 from graphmem_memory.tables import ClaimRow, Store
 from graphmem_memory.traversal import expand
 from graphmem_memory.writing import apply_changes, utc
@@ -103,7 +104,7 @@ class MemoryBackend(GraphBackend):
                     for _, entity in self.resolve_names(scope, [phrase]):
                         if entity.archived_at is None:
                             by_alias.setdefault(entity.id, phrase)
-            prefixes = [token for word in words for token in matching.tokens(word)]
+            prefixes = question_words(words)
             scored = [
                 (matching.text_score(entity, prefixes), entity.id)
                 for entity in (self._store.entities.read(scopes) if prefixes else ())
@@ -383,6 +384,45 @@ class MemoryBackend(GraphBackend):
         """Remove all entries of a scope and its model."""
         with self._store.all_or_nothing():
             return indexing.reset_index(self._store, scope)
+
+    # Upkeep -----------------------------------------------------------------------------------------
+
+    def find_marks(self, scope: Scope) -> list[Mark]:
+        """Return the marks of a scope, ordered by job."""
+        with self._store.lock:
+            return upkeep.find_marks(self._store, scope)
+
+    def decay_retrievals(
+        self, scope: Scope, *, rate: float, idle_since: datetime, since: datetime | None, now: datetime, after: str = ""
+    ) -> tuple[int, str]:
+        """Lower the retrieval counts of a page of facts."""
+        times = {"idle_since": idle_since, "since": since, "now": now}
+        with self._store.all_or_nothing():
+            return upkeep.decay_retrievals(self._store, scope, rate=rate, after=after, **times)
+
+    def find_idle(self, scope: Scope, *, before: datetime, limit: int = 1000) -> list[str]:
+        """Return ids of entities without active facts that weren't seen for long."""
+        with self._store.lock:
+            return upkeep.find_idle(self._store, scope, before, limit)
+
+    def find_least_connected(self, scope: Scope, *, limit: int = 1000) -> list[str]:
+        """Return ids of entities, those with the fewest active facts first."""
+        with self._store.lock:
+            return upkeep.find_least_connected(self._store, scope, limit)
+
+    def find_edges_of_episodes(self, scope: Scope, episode_ids: Sequence[str]) -> list[str]:
+        """Return ids of the facts that one of these episodes stated."""
+        with self._store.lock:
+            return upkeep.find_edges_of_episodes(self._store, scope, episode_ids)
+
+    def clear(self, scope: Scope) -> None:
+        """Remove everything of a scope."""
+        with self._store.all_or_nothing():
+            upkeep.clear(self._store, scope)
+
+    def scrub(self) -> bool:
+        """Do nothing: nothing is on disk."""
+        return True
 
     # Traversal and maintenance --------------------------------------------------------------------
 

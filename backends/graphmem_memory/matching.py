@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import string
-import unicodedata
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -23,6 +22,7 @@ from graphmem.models import (
     existed,
     is_visible,
 )
+from graphmem.protocols import split_words
 
 _ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
@@ -134,16 +134,10 @@ def follows(edge: Edge, edge_types: Sequence[EdgeType], as_of: AsOf | None, now:
     return (not edge_types or edge.edge_type in edge_types) and edge_is_visible(edge, as_of, now)
 
 
-def tokens(text: str) -> list[str]:
-    """Split a text into lower-case words of letters and digits, without diacritics."""
-    plain = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c)).lower()
-    return "".join(c if c.isalnum() else " " for c in plain).split()
-
-
 def text_score(entity: Entity, prefixes: Sequence[str]) -> float:
     """Return how often the words of an entity begin with one of the prefixes, the name counted ten times."""
 
     def hits(text: str) -> int:
-        return sum(token.startswith(prefix) for token in tokens(text) for prefix in prefixes)
+        return sum(token.startswith(prefix) for token in split_words(text) for prefix in prefixes)
 
     return NAME_WEIGHT * hits(entity.name) + hits(entity.summary)

@@ -8,7 +8,7 @@ from typing import Any
 from graphmem.models import AsOf, Community, CommunityQuery, Membership, MembershipQuery, Scope
 from graphmem_neo4j.connection import Database
 from graphmem_neo4j.entities import keys_of
-from graphmem_neo4j.rows import moment, moment_or_none, scope_of
+from graphmem_neo4j.rows import moment, moment_or_none
 
 
 def find_communities(
@@ -77,7 +77,7 @@ def _distinct(ids: Sequence[str] | None) -> list[str] | None:
 def _community_of(row: Sequence[Any]) -> Community:
     return Community.trusted(
         id=row[0],
-        scope=scope_of(row[1]),
+        scope=Scope.from_key(row[1]),
         level=row[2],
         name=row[3],
         summary=row[4],

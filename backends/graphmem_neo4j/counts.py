@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from graphmem.models import Scope, StoreStats
 from graphmem_neo4j.connection import Database
-from graphmem_neo4j.rows import TYPES, scope_of
+from graphmem_neo4j.rows import TYPES
 
 
 def scopes(database: Database) -> list[Scope]:
     """Return the scopes that hold anything, ordered by key."""
-    return [scope_of(key) for key in sorted(database.read("scopes"))]
+    return [Scope.from_key(key) for key in sorted(database.read("scopes"))]
 
 
 def stats(database: Database, scope: Scope) -> StoreStats:

@@ -10,7 +10,7 @@ from graphmem.errors import Conflict, InvalidInput
 from graphmem.models import Episode, EpisodeQuery, Mention, Scope
 from graphmem_neo4j.connection import Database, Transaction
 from graphmem_neo4j.entities import keys_of
-from graphmem_neo4j.rows import episode_of, ids_of, index_key, moment, scope_of
+from graphmem_neo4j.rows import episode_of, ids_of, index_key, moment
 from graphmem_neo4j.stored import Times, episode_row
 
 
@@ -131,7 +131,7 @@ def claim_episodes(
         due = transaction.run("scopes_due", scopes=None if scopes is None else keys_of(scopes))
         if not due:
             return []
-        transaction.lock(scope_of(key) for key in due)
+        transaction.lock(Scope.from_key(key) for key in due)
         values = {"scopes": due, "owner": owner, "now": now, "until": until, "limit": limit}
         return [episode_of(row) for row in transaction.run("claim_episodes", **values)]
 
@@ -146,7 +146,7 @@ def release_claims(database: Database, owners: Sequence[str]) -> int:
         held = transaction.run("scopes_claimed", owners=wanted)
         if not held:
             return 0
-        transaction.lock(scope_of(key) for key in held)
+        transaction.lock(Scope.from_key(key) for key in held)
         return transaction.run("release_claims", owners=wanted, scopes=held)[0]
 
     return database.write(work)

@@ -8,7 +8,7 @@ from typing import Any
 from graphmem.models import AsOf, RecallQuery, RecallTrace, Scope, TracedEpisode, TracedFact, TracedSeed
 from graphmem_neo4j.connection import Database
 from graphmem_neo4j.entities import keys_of
-from graphmem_neo4j.rows import moment, scope_of
+from graphmem_neo4j.rows import moment
 
 
 def find_recalls(
@@ -50,7 +50,7 @@ def _recall_of(row: Sequence[Any]) -> RecallTrace:
     activated = sorted(row[7], key=lambda found: found[1])
     return RecallTrace.trusted(
         id=row[0],
-        scope=scope_of(row[1]),
+        scope=Scope.from_key(row[1]),
         query=row[2],
         strategy=row[3],
         asked_at=moment(row[4]),

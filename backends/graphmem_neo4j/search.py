@@ -15,11 +15,12 @@ from datetime import datetime
 from typing import Any
 
 from graphmem.models import EdgeType, EntityHit, Scope
+from graphmem.protocols import question_words
 from graphmem_neo4j.connection import Database
 from graphmem_neo4j.edges import moment_values, type_names
 from graphmem_neo4j.entities import keys_of
 from graphmem_neo4j.rows import Row, entity_of
-from graphmem_neo4j.words import question_words, scope_mark
+from graphmem_neo4j.words import scope_mark
 
 _PER_WORD = 1000
 _SCORED = 200

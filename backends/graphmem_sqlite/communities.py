@@ -9,7 +9,7 @@ from typing import Any
 from graphmem.errors import Conflict
 from graphmem.models import AsOf, Community, CommunityQuery, Membership, MembershipQuery, Scope
 from graphmem_sqlite.keys import COMMUNITY_KEYS, require_keys, scope_keys
-from graphmem_sqlite.rows import as_json, micros, micros_or_none, moment, moment_or_none, scope_of
+from graphmem_sqlite.rows import as_json, micros, micros_or_none, moment, moment_or_none
 
 # Reading communities: a way in selects keys of communities `x`, and ends where filters are added.
 _PAGE = """
@@ -187,7 +187,7 @@ def _values(
 def _community_of(row: Sequence[Any]) -> Community:
     return Community.trusted(
         id=row[0],
-        scope=scope_of(row[1]),
+        scope=Scope.from_key(row[1]),
         level=row[2],
         name=row[3],
         summary=row[4],

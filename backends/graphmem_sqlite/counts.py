@@ -6,7 +6,6 @@ import sqlite3
 
 from graphmem.models import Scope, StoreStats
 from graphmem_sqlite.keys import scope_keys
-from graphmem_sqlite.rows import scope_of
 from graphmem_sqlite.schema import schema_number
 
 SCOPES = """
@@ -36,7 +35,7 @@ RECALLS = "SELECT count(*) FROM recalls WHERE scope = ?"
 
 def scopes(connection: sqlite3.Connection) -> list[Scope]:
     """Return the scopes that hold anything, ordered by key."""
-    return [scope_of(key) for (key,) in connection.execute(SCOPES)]
+    return [Scope.from_key(key) for (key,) in connection.execute(SCOPES)]
 
 
 def stats(connection: sqlite3.Connection, scope: Scope) -> StoreStats:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from graphmem.errors import Conflict
 from graphmem.models import AsOf, RecallQuery, RecallTrace, Scope, TracedEpisode, TracedFact, TracedSeed
 from graphmem_sqlite.keys import scope_keys
-from graphmem_sqlite.rows import Row, as_json, micros, moment, scope_of
+from graphmem_sqlite.rows import Row, as_json, micros, moment
 
 T = TypeVar("T")
 
@@ -128,7 +128,7 @@ def find_recalls(
     return [
         RecallTrace.trusted(
             id=row[1],
-            scope=scope_of(row[2]),
+            scope=Scope.from_key(row[2]),
             query=row[3],
             strategy=row[4],
             asked_at=moment(row[5]),

@@ -23,9 +23,9 @@ from datetime import datetime
 from typing import Any
 
 from graphmem.models import EntityHit, Scope
+from graphmem.protocols import question_words
 from graphmem_sqlite.keys import scope_keys
 from graphmem_sqlite.rows import ENTITY_COLUMNS, as_json, entity_of, micros
-from graphmem_sqlite.words import question_words
 
 _ROWS_PER_WORD = 1000
 _SCORED = 200

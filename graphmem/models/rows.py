@@ -58,14 +58,19 @@ class Scope(Model):
         """The scope as one text, percent-encoded, so that two scopes never share one."""
         return _scope_key(self.domain, self.project_id)
 
-    @classmethod
-    def from_key(cls, key: str) -> Scope:
+    @staticmethod
+    def from_key(key: str) -> Scope:
         """Read back what `key` wrote."""
-        domain, slash, project = key.partition("/")
-        return cls(unquote(domain), unquote(project) if slash else None)
+        return _scope_of(key)
 
     def __str__(self) -> str:
         return self.key
+
+
+@lru_cache(maxsize=4096)
+def _scope_of(key: str) -> Scope:
+    domain, slash, project = key.partition("/")
+    return Scope(unquote(domain), unquote(project) if slash else None)
 
 
 @lru_cache(maxsize=4096)

@@ -27,6 +27,7 @@ from graphmem.protocols.extraction import (
     Extractor,
     Redactor,
 )
+from graphmem.protocols.full_text import question_words, split_words
 from graphmem.protocols.index import IndexStore
 from graphmem.protocols.merges import MergeStore
 from graphmem.protocols.stores import CommunityStore, EdgeStore, EntityStore, EpisodeStore, RecallStore, Traversal
@@ -55,4 +56,6 @@ __all__ = [
     "VectorIndex",
     "VectorRows",
     "VectorState",
+    "question_words",
+    "split_words",
 ]
