@@ -41,6 +41,9 @@ class Transaction:
     A lock is a write to the node of a scope: the server makes every other transaction that writes to it wait
     until this one has ended. So no writer comes between what this one reads of a scope and what it writes there.
     The price: the writers of one scope take turns, those of different scopes don't.
+
+    No statement may set a property of that node from its own value (``SET l.n = l.n + 1``): the server locks the node
+    once more for that, and tells whoever waits for it that it is in a deadlock. `WITH l, l.n + 1 AS next` serves.
     """
 
     def __init__(self, transaction: ManagedTransaction) -> None:

@@ -1,4 +1,4 @@
 UNWIND $q.lock AS scope
 MERGE (l:Graphmem {scope_key: scope.key})
-ON CREATE SET l:Scope, l.domain = scope.domain, l.project = scope.project, l.turn = 0
-SET l.turn = l.turn + 1
+ON CREATE SET l:Scope, l.domain = scope.domain, l.project = scope.project
+SET l.locked_at = timestamp()

@@ -1,7 +1,7 @@
 // Store index entries, each at the next position of its scope; the scope is locked.
 MATCH (l:Graphmem {scope_key: $q.scope})
-WITH l, coalesce(l.index_position, 0) AS last
-SET l.index_position = last + size($q.rows), l.index_model = coalesce(l.index_model, $q.model)
+WITH l, coalesce(l.index_position, 0) AS last, coalesce(l.index_model, $q.model) AS model
+SET l.index_position = last + size($q.rows), l.index_model = model
 WITH last
 UNWIND range(0, size($q.rows) - 1) AS at
 WITH last + at + 1 AS position, $q.rows[at] AS row

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Generator
+import time
+from collections.abc import Callable, Generator
+from threading import Thread
 
 import pytest
 
-from graphmem.models import Changes, Edge, EdgeQuery, EntityQuery, Scope
+from graphmem.models import Changes, Edge, EdgeQuery, Entity, EntityQuery, IndexEntry, Removal, Scope
 from graphmem.testing.base import in_threads
 from graphmem_neo4j import Neo4jBackend, open_backend
-from tests.integration.neo4j.support import SCOPE, edge, entity, of
+from tests.integration.neo4j.support import SCOPE, ask, edge, entity, of
 from tests.neo4j_server import emptied
 
 WRITERS = 8
@@ -63,6 +65,40 @@ def test_a_fact_that_all_bring_at_once_is_stored_once(stores: list[Neo4jBackend]
 
     brought = in_threads([lambda s=s: bring(s) for s in stores])
     assert (sum(brought), stores[0].stats(SCOPE).edges) == (1, 1)
+
+
+WRITES_THAT_COUNT: dict[str, Callable[[Entity], Changes]] = {
+    "index entries": lambda row: Changes(index=(IndexEntry(kind="entity", key=row.id, model="m"),)),
+    "a removal": lambda row: Changes(removals=(Removal("entity", row.id),)),
+}
+
+
+@pytest.mark.parametrize("changes_of", WRITES_THAT_COUNT.values(), ids=list(WRITES_THAT_COUNT))
+def test_a_writer_that_waits_for_another_is_not_told_of_a_deadlock(
+    stores: list[Neo4jBackend], caplog: pytest.LogCaptureFixture, changes_of: Callable[[Entity], Changes]
+) -> None:
+    row = entity("Anna")
+    stores[0].write(SCOPE, Changes(entities=(row,), index=(IndexEntry(kind="entity", key=row.id, model="m"),)))
+    waiting = Thread(target=lambda: stores[1].write(SCOPE, of(entity("Berta"))))
+
+    def work() -> None:
+        stores[0].write(SCOPE, of(entity("Carla")))  # locks the scope
+        if not waiting.is_alive():
+            waiting.start()
+        _wait_until_blocked(stores[2])
+        stores[0].write(SCOPE, changes_of(row))
+
+    stores[0].atomic(work)
+    waiting.join()
+    assert "will be retried" not in caplog.text
+
+
+def _wait_until_blocked(store: Neo4jBackend) -> None:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        if any(status.startswith("Blocked by") for status in ask(store, "SHOW TRANSACTIONS YIELD status")):
+            return
+    raise AssertionError("nobody waits for the lock")
 
 
 def _resolve(store: Neo4jBackend, names: list[str]) -> None:
