@@ -274,6 +274,10 @@
       const button = make("button", { type: "button" }, isolated(data.nodes[number].name), make("small", {}, data.nodes[number].type));
       button.addEventListener("click", () => {
         const node = graph.getElementById(`n${number}`);
+        if (node.hasClass("hidden") && state.types.has(data.nodes[number].type)) {
+          state.mode = "always"; // it is there, but at another time
+          showTime();
+        }
         choose(node);
         graph.animate({ center: { eles: node }, zoom: Math.max(graph.zoom(), 1), duration: 200 });
       });
