@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Self
 
 from graphmem.background import BackgroundJob
+from graphmem.communities.background import AssignmentJob
 from graphmem.communities.service import Communities
 from graphmem.embed import Embedder, Embeddings
 from graphmem.errors import BackendUnavailable, EmbeddingFailed, IndexUnavailable, StoreReadOnly
@@ -67,12 +68,13 @@ class Engine:
         vectors: VectorIndex | None,
         similar: SimilarEntities | None,
         links: NoteLinks | None,
+        llm: BaseChatModel | str | None,
         background: bool,
     ) -> None:
         self.backend = backend
         self._vectors = vectors
         self.rag = GraphRAGService(backend, Reader(embedder, phrase_finder()), vectors)
-        self.communities = Communities(backend, settings, embedder=embedder, redactor=redactor)
+        self.communities = Communities(backend, settings, embedder=embedder, redactor=redactor, llm=llm)
         self.settings = settings
         self.ontology = ontology
         self._extractor = extractor
@@ -92,7 +94,9 @@ class Engine:
         self._extraction = BackgroundJob("graphmem-extract", self._extract) if queue and background else None
         self._indexing = BackgroundJob("graphmem-index", self._index) if background else None
         self._unindexed: dict[Scope, None] = {}
-        self._schedule = UpkeepSchedule(backend, upkeep_jobs(backend, settings), settings.community_refresh_interval)
+        jobs = [*upkeep_jobs(backend, settings), *self.communities.jobs]
+        self._assignment = self.communities.assignment if background else None
+        self._schedule = UpkeepSchedule(backend, jobs, settings.community_refresh_interval)
         self._upkeep = BackgroundJob("graphmem-upkeep", self._keep_up) if background else None
         self.recorder = RecallRecorder(backend)
         self._pause = _FIRST_PAUSE
@@ -140,6 +144,7 @@ class Engine:
                 vectors=vectors,
                 similar=similar,
                 links=links,
+                llm=llm,
                 background=background,
             )
             if background:
@@ -164,6 +169,8 @@ class Engine:
         if self._indexing is not None and scopes:
             self._unindexed.update(dict.fromkeys(scopes))
             self._indexing.wake()
+        if self._assignment is not None and scopes:
+            self._assignment.wake(scopes)
 
     def look_after(self, *scopes: Scope) -> None:
         """Let the upkeep in the background see whether it is due in these scopes."""
@@ -225,9 +232,12 @@ class Engine:
         self._pause = min(self._pause * 2, _LONGEST_PAUSE)
         return self._pause
 
+    def _working(self) -> Sequence[BackgroundJob | AssignmentJob | RecallRecorder | None]:
+        return (self._extraction, self._indexing, self._assignment, self._upkeep, self.recorder)
+
     def background_errors(self) -> Sequence[str]:
         """Return the errors of background work that still goes on failing."""
-        jobs = [job for job in (self._extraction, self._indexing, self._upkeep, self.recorder) if job is not None]
+        jobs = [job for job in self._working() if job is not None]
         return [f"{type(job.error).__name__}: {job.error}" for job in jobs if job.error is not None]
 
     def stats(self, scope: Scope) -> Stats:
@@ -271,6 +281,8 @@ class Engine:
             self._extraction.stop(timeout=self.settings.extraction_timeout * 2)
         if self._indexing is not None:
             self._indexing.stop(timeout=self.settings.embedding_timeout * 2)
+        if self._assignment is not None:
+            self._assignment.stop(timeout=self.settings.embedding_timeout * 2)
         if self._upkeep is not None:
             self._upkeep.stop(timeout=self.settings.embedding_timeout * 2)
         self.recorder.stop()

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from graphmem.communities.describe import CENTRAL, TOP_FACTS, Material, name_of, summary_of
+from graphmem.communities.graph import Ints
 from graphmem.communities.inside import Grouped
 from graphmem.communities.matching import Group
 from graphmem.communities.present import Present
+from graphmem.communities.summarise import Description
 from graphmem.models import Community, Membership, Partition, Scope, utc_now
 from graphmem.protocols import GraphBackend
 
@@ -21,7 +23,7 @@ _SAME = 0.8
 """A community of which so large a share of all members, old and new, is in both keeps its name."""
 
 _READ = 256  # communities of which names and facts are read at once
-_TICK = timedelta(microseconds=1)
+TICK = timedelta(microseconds=1)
 
 Redact = Callable[[str, Sequence[str]], str]
 """(text, names that may stay) → the text without personal data."""
@@ -49,6 +51,11 @@ class Row:
     renamed: bool
 
     @property
+    def level(self) -> int:
+        """Its level."""
+        return self.community.level
+
+    @property
     def wants_summary(self) -> bool:
         """Whether a language model has something to write."""
         return self.community.fingerprint != self.digest
@@ -56,16 +63,22 @@ class Row:
 
 @dataclass(slots=True)
 class Plan:
-    """What a refresh found, and what of it isn't in the store."""
+    """What a refresh found in the graph as it was since `begun`, and what of it isn't in the store, as of `moment`."""
 
     partition: Partition
     grouped: list[Grouped]
+    begun: datetime
+    moment: datetime
     rows: list[Row] = field(default_factory=list[Row])
     communities: list[Community] = field(default_factory=list[Community])
     memberships: list[Membership] = field(default_factory=list[Membership])
     created: int = 0
     ended: int = 0
     moved: int = 0
+
+    def members(self, row: Row) -> Ints:
+        """Return the positions of a community's members among the nodes."""
+        return self.grouped[row.level].members(row.group.number)
 
     @property
     def changes_nothing(self) -> bool:
@@ -82,6 +95,8 @@ class Planner:
         Whose communities.
     present
         As they are.
+    begun
+        When reading the graph began.
     models_write
         Whether a language model writes summaries: then those that one wrote stay until it has written better ones.
     redact
@@ -89,7 +104,14 @@ class Planner:
     """
 
     def __init__(
-        self, backend: GraphBackend, scope: Scope, present: Present, *, models_write: bool, redact: Redact
+        self,
+        backend: GraphBackend,
+        scope: Scope,
+        present: Present,
+        begun: datetime,
+        *,
+        models_write: bool,
+        redact: Redact,
     ) -> None:
         self._backend = backend
         self._scope = scope
@@ -98,12 +120,13 @@ class Planner:
         self._redact = redact
         times = [c.updated_at for c in present.communities.values()]
         times += [m.since for of_level in present.memberships.values() for m in of_level.values()]
+        self._begun = begun
         # a clock that was set back must not end a membership before it began
-        self.moment = max(utc_now(), max(times, default=datetime.min.replace(tzinfo=utc_now().tzinfo)) + _TICK)
+        self.moment = max(utc_now(), max(times, default=datetime.min.replace(tzinfo=utc_now().tzinfo)) + TICK)
 
     def plan(self, partition: Partition, levels: Sequence[Sequence[Group]], grouped: list[Grouped]) -> Plan:
         """Return the plan for groups that have their ids."""
-        plan = Plan(partition, grouped)
+        plan = Plan(partition, grouped, self._begun, self.moment)
         shared, touched = self._members(plan, levels)
         wanted: list[tuple[Group, Community | None, str]] = []
         for level, groups in enumerate(levels):
@@ -204,6 +227,14 @@ def is_of(community: Community, digest: str) -> bool:
 def is_by_model(community: Community) -> bool:
     """Tell whether a language model wrote the summary."""
     return bool(community.summary) and not community.fingerprint.endswith(EXTRACTIVE)
+
+
+def described_by(row: Row, found: Description, material: Material, redact: Redact) -> Community:
+    """Return a community with what a model says of it; a name that the model gave stays while most members do."""
+    community = row.community
+    keeps_name = is_by_model(community) and community.name and not row.renamed
+    name = community.name if keeps_name else redact(found.name, material.names) or name_of(material)
+    return community.changed(name=name, summary=redact(found.summary, material.names), fingerprint=row.digest)
 
 
 def materials(
