@@ -71,11 +71,11 @@ def visualize(
 
 
 def _format(word: str | None, out: Path | None) -> PictureFormat:
-    from graphmem.visualise import FORMATS
+    from graphmem.visualise import FORMATS, PictureFormat
 
     if word is None:
         return _ENDINGS.get(out.suffix.lower(), "ascii") if out is not None else "ascii"
-    known = {name: name for name in FORMATS}
+    known: dict[str, PictureFormat] = {name: name for name in FORMATS}
     if word not in known:
         raise typer.BadParameter(f"--format: {word!r} is none of {', '.join(known)}")
     return known[word]
