@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from graphmem.communities.found import FoundCommunity, Refreshed
     from graphmem.embed import Embeddings
     from graphmem.errors import (
         BackendUnavailable,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from graphmem.upkeep.unmerge import Unmerged
 
 _HOME = {
+    "graphmem.communities.found": ("FoundCommunity", "Refreshed"),
     "graphmem.embed": ("Embeddings",),
     "graphmem.errors": (
         "BackendUnavailable",
@@ -93,6 +95,7 @@ __all__ = [
     "Evaluation",
     "ExtractionFailed",
     "Fact",
+    "FoundCommunity",
     "GraphMemError",
     "GraphMemory",
     "IndexMismatch",
@@ -108,6 +111,7 @@ __all__ = [
     "Question",
     "RecallResult",
     "Receipt",
+    "Refreshed",
     "SchemaTooNew",
     "Scope",
     "SearchResults",

@@ -9,6 +9,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Self
 
 from graphmem.background import BackgroundJob
+from graphmem.communities.background import AssignmentJob
+from graphmem.communities.service import Communities
 from graphmem.embed import Embedder, Embeddings
 from graphmem.errors import BackendUnavailable, EmbeddingFailed, IndexUnavailable, StoreReadOnly
 from graphmem.ingest.gate import looks_like_injection
@@ -34,6 +36,8 @@ from graphmem.registry import open_backend
 from graphmem.results import Check, QueueError, Stats
 from graphmem.settings import Settings
 from graphmem.text.redact import PatternRedactor
+from graphmem.upkeep.jobs import upkeep_jobs
+from graphmem.upkeep.schedule import UpkeepSchedule
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -64,11 +68,13 @@ class Engine:
         vectors: VectorIndex | None,
         similar: SimilarEntities | None,
         links: NoteLinks | None,
+        llm: BaseChatModel | str | None,
         background: bool,
     ) -> None:
         self.backend = backend
         self._vectors = vectors
         self.rag = GraphRAGService(backend, Reader(embedder, phrase_finder()), vectors)
+        self.communities = Communities(backend, settings, embedder=embedder, redactor=redactor, llm=llm)
         self.settings = settings
         self.ontology = ontology
         self._extractor = extractor
@@ -88,6 +94,10 @@ class Engine:
         self._extraction = BackgroundJob("graphmem-extract", self._extract) if queue and background else None
         self._indexing = BackgroundJob("graphmem-index", self._index) if background else None
         self._unindexed: dict[Scope, None] = {}
+        jobs = [*upkeep_jobs(backend, settings), *self.communities.jobs]
+        self._assignment = self.communities.assignment if background else None
+        self._schedule = UpkeepSchedule(backend, jobs, settings.community_refresh_interval)
+        self._upkeep = BackgroundJob("graphmem-upkeep", self._keep_up) if background else None
         self.recorder = RecallRecorder(backend)
         self._pause = _FIRST_PAUSE
         self._closed = False
@@ -134,10 +144,12 @@ class Engine:
                 vectors=vectors,
                 similar=similar,
                 links=links,
+                llm=llm,
                 background=background,
             )
             if background:
-                engine.wake(*backend.scopes())
+                engine.wake(*(scopes := backend.scopes()))
+                engine.look_after(*scopes)
         except BaseException:
             if vectors is not None:
                 vectors.close()
@@ -157,6 +169,26 @@ class Engine:
         if self._indexing is not None and scopes:
             self._unindexed.update(dict.fromkeys(scopes))
             self._indexing.wake()
+        if self._assignment is not None and scopes:
+            self._assignment.wake(scopes)
+
+    def look_after(self, *scopes: Scope) -> None:
+        """Let the upkeep in the background see whether it is due in these scopes."""
+        if self._upkeep is not None and self._schedule.look_at(scopes):
+            self._upkeep.wake()
+
+    def count_processed(self, scope: Scope, episodes: int) -> None:
+        """Tell the upkeep in the background that episodes were processed."""
+        if self._upkeep is not None and self._schedule.processed(scope, episodes):
+            self._upkeep.wake()
+
+    def _keep_up(self) -> float | None:
+        assert self._upkeep is not None
+        job = self._upkeep
+        try:
+            return 0.0 if self._schedule.run(lambda: job.stopping) else None
+        except StoreReadOnly:
+            return None  # whoever may write to it will do it
 
     def _index(self) -> float | None:
         scope = next(iter(self._unindexed), None)
@@ -193,14 +225,19 @@ class Engine:
         if done.claimed:
             self._pause = _FIRST_PAUSE
             self.wake(*done.scopes)
+            for scope in done.scopes:
+                self.count_processed(scope, done.claimed)  # of all scopes: the schedule looks before it acts
             return 0.0
         # retries, and what other processes leave, turn up without a wake
         self._pause = min(self._pause * 2, _LONGEST_PAUSE)
         return self._pause
 
+    def _working(self) -> Sequence[BackgroundJob | AssignmentJob | RecallRecorder | None]:
+        return (self._extraction, self._indexing, self._assignment, self._upkeep, self.recorder)
+
     def background_errors(self) -> Sequence[str]:
         """Return the errors of background work that still goes on failing."""
-        jobs = [job for job in (self._extraction, self._indexing, self.recorder) if job is not None]
+        jobs = [job for job in self._working() if job is not None]
         return [f"{type(job.error).__name__}: {job.error}" for job in jobs if job.error is not None]
 
     def stats(self, scope: Scope) -> Stats:
@@ -244,6 +281,10 @@ class Engine:
             self._extraction.stop(timeout=self.settings.extraction_timeout * 2)
         if self._indexing is not None:
             self._indexing.stop(timeout=self.settings.embedding_timeout * 2)
+        if self._assignment is not None:
+            self._assignment.stop(timeout=self.settings.embedding_timeout * 2)
+        if self._upkeep is not None:
+            self._upkeep.stop(timeout=self.settings.embedding_timeout * 2)
         self.recorder.stop()
         try:
             self.recorder.write()

@@ -10,6 +10,7 @@ from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from graphmem.errors import InvalidInput
+from graphmem.models import CommunityAlgorithm
 from graphmem.registry import masked
 from graphmem.results import StrategyChoice
 
@@ -108,6 +109,31 @@ class Settings(BaseSettings):
     )
     lpa_edge_chunk_size: int = Field(
         10_000, ge=0, description="rows read at once when communities are found in this process; 0 is taken as 10,000"
+    )
+    community_algorithm: CommunityAlgorithm = Field(
+        "label_propagation", description="how communities are found: label_propagation, or leiden, which gives levels"
+    )
+    community_refresh_interval: Count = Field(
+        100, description="processed episodes between two rounds of upkeep in the background"
+    )
+    eviction: bool = Field(True, description="delete what is long over and hide what is long unseen, in the background")
+    expired_edge_retention_days: Annotated[float, Field(ge=0.0, le=1e6, allow_inf_nan=False)] = Field(
+        90.0, description="days that superseded facts stay, and entities without active facts that nobody mentions"
+    )
+    min_edge_weight: Share = Field(
+        0.0, description="effective confidence below which eviction ends a fact that nobody asks for; 0 is off"
+    )
+    max_entities: int = Field(0, ge=0, description="entities beyond so many are hidden by eviction; 0 is no cap")
+    decay: bool = Field(True, description="let retrieval counts fade, in the background")
+    link_weight_decay_lambda: Annotated[float, Field(ge=0.0, le=100.0, allow_inf_nan=False)] = Field(
+        0.01, description="how fast they fade: count × exp(−λ × days)"
+    )
+    link_weight_decay_interval: Annotated[float, Field(ge=0.0, le=1e6, allow_inf_nan=False)] = Field(
+        1.0, description="days within which a fact that was retrieved keeps its count"
+    )
+    community_refresh: bool = Field(True, description="find communities anew, in the background")
+    community_assignment: bool = Field(
+        True, description="let new entities join the communities of their neighbours, in the background"
     )
     spreading_decay_lambda: Annotated[float, Field(gt=0.0, le=1.0, allow_inf_nan=False)] = Field(
         0.85, description="share of its activation that a node passes on along a sure fact"

@@ -396,9 +396,10 @@ class MemoryBackend(GraphBackend):
         self, scope: Scope, *, rate: float, idle_since: datetime, since: datetime | None, now: datetime, after: str = ""
     ) -> tuple[int, str]:
         """Lower the retrieval counts of a page of facts."""
-        times = {"idle_since": idle_since, "since": since, "now": now}
         with self._store.all_or_nothing():
-            return upkeep.decay_retrievals(self._store, scope, rate=rate, after=after, **times)
+            return upkeep.decay_retrievals(
+                self._store, scope, rate=rate, idle_since=idle_since, since=since, now=now, after=after
+            )
 
     def find_idle(self, scope: Scope, *, before: datetime, limit: int = 1000) -> list[str]:
         """Return ids of entities without active facts that weren't seen for long."""

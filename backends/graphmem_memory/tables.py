@@ -19,6 +19,7 @@ from graphmem.models import (
     Episode,
     IndexEntry,
     IndexState,
+    Mark,
     Membership,
     MembershipKey,
     Mention,
@@ -84,6 +85,14 @@ class StateRow:
 
     scope: Scope
     state: IndexState
+
+
+@dataclass(frozen=True, slots=True)
+class MarkRow:
+    """A mark of upkeep with its scope."""
+
+    scope: Scope
+    mark: Mark
 
 
 K = TypeVar("K", str, tuple[str, ...], MembershipKey)
@@ -200,6 +209,7 @@ class Store:
                 "source": lambda e: [e.source_id],
                 "target": lambda e: [e.target_id],
                 "active": lambda e: [(e.scope, e.key)] if e.is_active else [],
+                "episode": lambda e: e.episode_ids,
             },
         )
         self.episodes = Table[str, Episode](
@@ -230,6 +240,7 @@ class Store:
         self.index = Table[tuple[str, ...], IndexRow](
             self._journal, {"key": lambda i: [(i.scope, i.entry.kind, i.entry.key)]}
         )
+        self.marks = Table[tuple[str, ...], MarkRow](self._journal, {})
         self.index_states = Table[str, StateRow](self._journal, {})
         self._position = 0
         self.claims = Table[str, ClaimRow](self._journal, {"owner": lambda c: [c.owner]})

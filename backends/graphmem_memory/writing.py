@@ -18,12 +18,14 @@ from graphmem.models import (
     Merge,
     Outcome,
     RecallTrace,
+    Redaction,
     Scope,
     Support,
 )
 from graphmem_memory.indexing import put_entry
-from graphmem_memory.removing import remove
+from graphmem_memory.removing import remove, unindex
 from graphmem_memory.tables import AliasRow, MembershipRow, MentionRow, Store
+from graphmem_memory.upkeep import put_mark
 
 
 def apply_changes(store: Store, scope: Scope, changes: Changes) -> None:
@@ -42,6 +44,8 @@ def apply_changes(store: Store, scope: Scope, changes: Changes) -> None:
         _put_mention(store, scope, mention)
     for outcome in changes.outcomes:
         _settle(store, scope, outcome)
+    for redaction in changes.redactions:
+        _redact(store, scope, redaction)
     for community in changes.communities:
         _put_community(store, scope, community)
     for community in changes.communities:
@@ -57,6 +61,8 @@ def apply_changes(store: Store, scope: Scope, changes: Changes) -> None:
         _same_scope("merge", merge, scope)
         _id_is_free("merge", merge.id, store.merges.get(merge.id), scope)
         store.merges.put(merge.id, merge)
+    for mark in changes.marks:
+        put_mark(store, scope, mark)
     for removal in changes.removals:
         remove(store, scope, removal)
 
@@ -133,6 +139,12 @@ def _settle(store: Store, scope: Scope, outcome: Outcome) -> None:
     store.episodes.put(episode.id, settled)
     if store.claims.get(episode.id) is not None:
         store.claims.put(episode.id, None)
+
+
+def _redact(store: Store, scope: Scope, redaction: Redaction) -> None:
+    episode = _episode(store, scope, redaction.episode_id)
+    store.episodes.put(episode.id, episode.changed(text=redaction.text))
+    unindex(store, scope, "episode", episode.id)
 
 
 def _put_community(store: Store, scope: Scope, community: Community) -> None:

@@ -25,6 +25,7 @@ from graphmem.models import (
     IndexEntry,
     IndexKind,
     IndexState,
+    Mark,
     Membership,
     MembershipQuery,
     Mention,
@@ -38,7 +39,19 @@ from graphmem.models import (
     utc_now,
 )
 from graphmem.protocols import GraphBackend
-from graphmem_neo4j import communities, counts, doctor, edges, entities, indexing, merges, recalls, search, traversal
+from graphmem_neo4j import (
+    communities,
+    counts,
+    doctor,
+    edges,
+    entities,
+    indexing,
+    merges,
+    recalls,
+    search,
+    traversal,
+    upkeep,
+)
 from graphmem_neo4j import episodes as queue
 from graphmem_neo4j.browser import Neo4jBrowser
 from graphmem_neo4j.connection import Database
@@ -232,6 +245,40 @@ class Neo4jBackend(GraphBackend):
     def reset_index(self, scope: Scope) -> int:
         """Remove all entries of a scope and its model."""
         return indexing.reset_index(self._database, scope)
+
+    # Upkeep -----------------------------------------------------------------------------------------
+
+    def find_marks(self, scope: Scope) -> list[Mark]:
+        """Return the marks of a scope, ordered by job."""
+        return upkeep.find_marks(self._database, scope)
+
+    def decay_retrievals(
+        self, scope: Scope, *, rate: float, idle_since: datetime, since: datetime | None, now: datetime, after: str = ""
+    ) -> tuple[int, str]:
+        """Lower the retrieval counts of a page of facts."""
+        return upkeep.decay_retrievals(
+            self._database, scope, rate=rate, idle_since=idle_since, since=since, now=now, after=after
+        )
+
+    def find_idle(self, scope: Scope, *, before: datetime, limit: int = 1000) -> list[str]:
+        """Return ids of entities without active facts that weren't seen for long."""
+        return upkeep.find_idle(self._database, scope, before, limit)
+
+    def find_least_connected(self, scope: Scope, *, limit: int = 1000) -> list[str]:
+        """Return ids of entities, those with the fewest active facts first."""
+        return upkeep.find_least_connected(self._database, scope, limit)
+
+    def find_edges_of_episodes(self, scope: Scope, episode_ids: Sequence[str]) -> list[str]:
+        """Return ids of the facts that one of these episodes stated; reads all facts of the scope."""
+        return upkeep.find_edges_of_episodes(self._database, scope, episode_ids)
+
+    def clear(self, scope: Scope) -> None:
+        """Remove everything of a scope, its node included, in as many transactions as it takes."""
+        upkeep.clear(self._database, scope)
+
+    def scrub(self) -> bool:
+        """Do nothing: files and logs are the server's, which overwrites them in its own time."""
+        return True
 
     # Traversal and maintenance --------------------------------------------------------------------
 

@@ -50,6 +50,7 @@ def read_known(transaction: Transaction, scope: Scope, changes: Changes) -> Know
     for mention in changes.mentions:
         nodes.update({mention.entity_id: None, mention.episode_id: None})
     nodes.update(dict.fromkeys(o.episode_id for o in changes.outcomes))
+    nodes.update(dict.fromkeys(r.episode_id for r in changes.redactions))
     edges = dict.fromkeys(c.edge_id for c in changes.closings)
     edges.update(dict.fromkeys(e.id for e in changes.edges))
     edges.update(dict.fromkeys(s.edge_id for s in changes.supports))

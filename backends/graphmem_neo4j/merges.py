@@ -97,17 +97,26 @@ def remove(transaction: Transaction, scope: Scope, removals: Sequence[Removal]) 
     edges = ids_of(removal.id for removal in named.get("edge", ()))
     if entities:
         edges += transaction.run("facts_of_entities", scope=scope.key, ids=entities)
-    gone: list[list[str]] = []
+    gone: list[list[str]] = [[removal.of, removal.id] for removal in named.get("index", ())]
     if edges:
         found = transaction.run("remove_edges", scope=scope.key, ids=list(dict.fromkeys(edges)))
         gone += [["fact", edge_id] for edge_id in found]
     if entities:
         found = transaction.run("remove_entities", scope=scope.key, ids=entities)
         gone += [["entity", entity_id] for entity_id in found]
+    if episodes := ids_of(removal.id for removal in named.get("episode", ())):
+        stated = transaction.run("edges_of_episodes", scope=scope.key, ids=episodes)
+        if stated:
+            transaction.run("forget_sources", edges=stated, ids=episodes)
+        found = transaction.run("remove_episodes", scope=scope.key, ids=episodes)
+        gone += [["episode", episode_id] for episode_id in found]
     if gone:
         transaction.run("remove_index", scope=scope.key, rows=gone)
     for kind, query in (("alias", "remove_aliases"), ("mention", "remove_mentions")):
         if rows := [[removal.id, removal.of] for removal in named.get(kind, ())]:
             transaction.run(query, scope=scope.key, rows=rows)
+    for kind, query in (("community", "remove_communities"), ("recall", "remove_recalls")):
+        if ids := ids_of(removal.id for removal in named.get(kind, ())):
+            transaction.run(query, scope=scope.key, ids=ids)
     if merges := ids_of(removal.id for removal in named.get("merge", ())):
         transaction.run("remove_merges", scope=scope.key, ids=merges)

@@ -10,7 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from graphmem.errors import Conflict, InvalidInput
-from graphmem.models import Alias, Changes, Closing, Edge, EdgeKey, EdgeType, Entity, Mention, Outcome, Scope, Support
+from graphmem.models import (
+    Alias,
+    Changes,
+    Closing,
+    Edge,
+    EdgeKey,
+    EdgeType,
+    Entity,
+    Mention,
+    Outcome,
+    Redaction,
+    Scope,
+    Support,
+)
 from graphmem_neo4j.connection import Database, Transaction
 from graphmem_neo4j.groups import GroupPlan
 from graphmem_neo4j.indexing import IndexPlan
@@ -18,6 +31,7 @@ from graphmem_neo4j.known import Known, KnownFact, active_key, read_known
 from graphmem_neo4j.merges import MergePlan, remove
 from graphmem_neo4j.rows import type_labels
 from graphmem_neo4j.stored import StoredRow, Times, edge_row, entity_row
+from graphmem_neo4j.upkeep import put_marks
 
 
 def apply_changes(database: Database, scope: Scope, changes: Changes) -> None:
@@ -40,6 +54,7 @@ def apply_changes(database: Database, scope: Scope, changes: Changes) -> None:
         groups.run(transaction)
         index.run(transaction)
         merges.run(transaction)
+        put_marks(transaction, scope, changes.marks)
         remove(transaction, scope, changes.removals)
 
     database.write(work)
@@ -68,6 +83,7 @@ class Plan:
         self._supported: dict[str, KnownFact] = {}
         self._mentions: dict[tuple[str, str], StoredRow] = {}
         self._outcomes: list[StoredRow] = []
+        self._redactions: dict[str, str] = {}
 
     def add(self, changes: Changes) -> None:
         """Judge all changes; what isn't right raises."""
@@ -85,6 +101,8 @@ class Plan:
             self._mention(mention)
         for outcome in changes.outcomes:
             self._settle(outcome)
+        for redaction in changes.redactions:
+            self._redact(redaction)
 
     def run(self, transaction: Transaction) -> None:
         """Write."""
@@ -101,6 +119,10 @@ class Plan:
         if self._supported:
             supports = [[i, fact.confidence, list(fact.episode_ids)] for i, fact in self._supported.items()]
             transaction.run("support_edges", rows=supports)
+        if self._redactions:
+            transaction.run("redact_episodes", rows=[list(item) for item in self._redactions.items()])
+            unindexed = [["episode", episode_id] for episode_id in self._redactions]
+            transaction.run("remove_index", scope=self._key, rows=unindexed)
 
     def _rows(self) -> dict[str, list[StoredRow]]:
         new = self._new_entities
@@ -210,6 +232,10 @@ class Plan:
         queue = self._key if processed is None else None
         retry_at = self._times.at(outcome.retry_at)
         self._outcomes.append([outcome.episode_id, processed, retry_at, outcome.error, outcome.attempts, queue])
+
+    def _redact(self, redaction: Redaction) -> None:
+        self._require_episode(redaction.episode_id)
+        self._redactions[redaction.episode_id] = redaction.text
 
     # What has to be there -------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ from graphmem.models import (
     IndexEntry,
     IndexKind,
     IndexState,
+    Mark,
     Membership,
     MembershipQuery,
     Mention,
@@ -38,7 +39,7 @@ from graphmem.models import (
     utc_now,
 )
 from graphmem.protocols import GraphBackend
-from graphmem_sqlite import communities, counts, edges, entities, indexing, merges, recalls, search, traversal
+from graphmem_sqlite import communities, counts, edges, entities, indexing, merges, recalls, search, traversal, upkeep
 from graphmem_sqlite import episodes as queue
 from graphmem_sqlite.connection import Database
 from graphmem_sqlite.writing import apply_changes
@@ -232,6 +233,48 @@ class SQLiteBackend(GraphBackend):
         """Remove all entries of a scope and its model."""
         with self._database.writing() as connection:
             return indexing.reset_index(connection, scope)
+
+    # Upkeep -----------------------------------------------------------------------------------------
+
+    def find_marks(self, scope: Scope) -> list[Mark]:
+        """Return the marks of a scope, ordered by job."""
+        with self._database.reading() as connection:
+            return upkeep.find_marks(connection, scope)
+
+    def decay_retrievals(
+        self, scope: Scope, *, rate: float, idle_since: datetime, since: datetime | None, now: datetime, after: str = ""
+    ) -> tuple[int, str]:
+        """Lower the retrieval counts of a page of facts."""
+        with self._database.writing() as connection:
+            return upkeep.decay_retrievals(
+                connection, scope, rate=rate, idle_since=idle_since, since=since, now=now, after=after
+            )
+
+    def find_idle(self, scope: Scope, *, before: datetime, limit: int = 1000) -> list[str]:
+        """Return ids of entities without active facts that weren't seen for long."""
+        with self._database.reading() as connection:
+            return upkeep.find_idle(connection, scope, before, limit)
+
+    def find_least_connected(self, scope: Scope, *, limit: int = 1000) -> list[str]:
+        """Return ids of entities, those with the fewest active facts first."""
+        with self._database.reading() as connection:
+            return upkeep.find_least_connected(connection, scope, limit)
+
+    def find_edges_of_episodes(self, scope: Scope, episode_ids: Sequence[str]) -> list[str]:
+        """Return ids of the facts that one of these episodes stated."""
+        with self._database.reading() as connection:
+            return upkeep.find_edges_of_episodes(connection, scope, episode_ids)
+
+    def clear(self, scope: Scope) -> None:
+        """Remove everything of a scope, its name included, in one transaction."""
+        with self._database.writing() as connection:
+            upkeep.clear(connection, scope)
+
+    def scrub(self) -> bool:
+        """Write full text anew and empty the log; what was deleted elsewhere was overwritten with zeros at once."""
+        with self._database.writing() as connection:
+            upkeep.merge_words(connection)
+        return self._database.empty_log()
 
     # Traversal and maintenance --------------------------------------------------------------------
 

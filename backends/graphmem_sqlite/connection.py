@@ -18,6 +18,7 @@ from graphmem_sqlite.schema import claim_file, migrate, require_known
 
 _PRAGMAS = (
     "PRAGMA foreign_keys = ON",
+    "PRAGMA secure_delete = ON",  # what is forgotten leaves no bytes in free pages
     "PRAGMA synchronous = FULL",
     "PRAGMA temp_store = MEMORY",
     "PRAGMA cache_size = -32768",
@@ -201,6 +202,15 @@ class Database:
         """Run a block of SQL in a write transaction (`transaction`) and translate its errors."""
         with self.transaction() as connection, translated(self.name):
             yield connection
+
+    def empty_log(self) -> bool:
+        """Bring the log into the file and cut it to nothing; return False where readers kept that from being done."""
+        with self._lock, translated(self.name):
+            self._require_open()
+            if self._writer.in_transaction:
+                return False
+            busy, *_ = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            return not busy
 
     @contextmanager
     def _bracket(self, begin: str, commit: str, undo: tuple[str, ...]) -> Generator[None, None, None]:

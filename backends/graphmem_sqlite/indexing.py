@@ -48,12 +48,14 @@ ADD = """
 INSERT INTO index_entries (scope, kind, key, model, vectors, pieces, detail, complete) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
 SET_MODEL = """
-INSERT INTO index_states (scope, model, generation) VALUES (?1, ?2, 0)
+INSERT INTO index_states (scope, model, generation)
+VALUES (?1, ?2, coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'index_entries'), 0))
 ON CONFLICT (scope) DO UPDATE SET model = ?2
 """
 RESET = "DELETE FROM index_entries WHERE scope = ?"
 NEXT_GENERATION = """
-INSERT INTO index_states (scope, model, generation) VALUES (?, NULL, 1)
+INSERT INTO index_states (scope, model, generation)
+VALUES (?, NULL, 1 + coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'index_entries'), 0))
 ON CONFLICT (scope) DO UPDATE SET model = NULL, generation = generation + 1
 """
 _ROWS = {"episode": EPISODE_KEYS, "fact": EDGE_KEYS, "entity": ENTITY_KEYS}

@@ -14,8 +14,9 @@ from graphmem_sqlite.indexing import put_entries
 from graphmem_sqlite.keys import EDGE_KEYS, ENTITY_KEYS, EPISODE_KEYS, add_scope, require_keys
 from graphmem_sqlite.merges import put_merges
 from graphmem_sqlite.recalls import add_recalls
-from graphmem_sqlite.removing import remove
+from graphmem_sqlite.removing import remove, remove_entry
 from graphmem_sqlite.rows import Row, as_json, micros, micros_or_none, packed
+from graphmem_sqlite.upkeep import put_marks
 from graphmem_sqlite.words import scoped_words
 
 KNOWN_ENTITIES = """
@@ -83,6 +84,7 @@ UPDATE episodes SET
     processed_at = ?, error = ?, attempts = ?, retry_at = ?, claimed_by = NULL, claimed_until = NULL
 WHERE key = ?
 """
+REDACT = "UPDATE episodes SET text = ? WHERE key = ?"
 
 
 def apply_changes(connection: sqlite3.Connection, scope: Scope, changes: Changes) -> None:
@@ -115,10 +117,12 @@ class _Write:
         self._support_edges()
         self._add_mentions()
         self._settle_episodes()
+        self._redact_episodes()
         self._put_communities()
         self._add_recalls()
         put_entries(self._connection, self._scope, self._scope_key, self._changes.index)
         put_merges(self._connection, self._scope_key, self._changes.merges)
+        put_marks(self._connection, self._scope_key, self._changes.marks)
         remove(self._connection, self._scope_key, self._changes.removals)
 
     # Entities -------------------------------------------------------------------------------------
@@ -190,6 +194,7 @@ class _Write:
         named.update(dict.fromkeys(i for s in changes.supports for i in s.episode_ids))
         named.update(dict.fromkeys(m.episode_id for m in changes.mentions))
         named.update(dict.fromkeys(o.episode_id for o in changes.outcomes))
+        named.update(dict.fromkeys(r.episode_id for r in changes.redactions))
         named.update(dict.fromkeys(found.episode_id for trace in changes.recalls for found in trace.episodes))
         self._episodes = require_keys(self._connection, EPISODE_KEYS, self._scope, self._scope_key, list(named))
 
@@ -311,6 +316,12 @@ class _Write:
             for o in self._changes.outcomes
         ]
         self._connection.executemany(SETTLE, rows)
+
+    def _redact_episodes(self) -> None:
+        redactions = self._changes.redactions
+        self._connection.executemany(REDACT, [(r.text, self._episodes[r.episode_id]) for r in redactions])
+        for redaction in redactions:
+            remove_entry(self._connection, self._scope_key, "episode", redaction.episode_id)
 
     # Communities and recalls ----------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from graphmem.embed.interface import Embeddings
 from graphmem.embed.minilm import MiniLM, minilm_available
 from graphmem.embed.weights import installed_weights
 from graphmem.errors import InvalidInput, MissingExtra
-from graphmem.ingest.extract.llm_errors import reason_for
+from graphmem.llm.errors import reason_for
 
 _log = logging.getLogger(__name__)
 

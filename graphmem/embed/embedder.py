@@ -13,8 +13,8 @@ from graphmem.embed.cache import Cached, CacheInfo, VectorCache, key_of
 from graphmem.embed.fork import PerProcess
 from graphmem.embed.interface import Embeddings, TokenEmbeddings, TokenVectors
 from graphmem.errors import EmbeddingFailed, InvalidInput
-from graphmem.ingest.extract.llm_calls import TimedCalls
-from graphmem.ingest.extract.llm_errors import reason_for, secrets_of
+from graphmem.llm.calls import TimedCalls
+from graphmem.llm.errors import reason_for, secrets_of
 
 C = TypeVar("C", NDArray[np.float32], TokenVectors)
 Vectors = NDArray[np.float32]

@@ -7,9 +7,9 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from graphmem.errors import ExtractionFailed, MissingExtra
+from graphmem.errors import ExtractionFailed
 from graphmem.ingest.contradict import Ask
-from graphmem.ingest.extract.llm_calls import TimedCalls
+from graphmem.llm.chat import Chat, as_data
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -71,21 +71,12 @@ def llm_same(model: BaseChatModel | str, *, timeout: float) -> Ask:
 
 
 def _judge(model: BaseChatModel | str, prompt_text: str, what: str, timeout: float) -> Ask:
-    if isinstance(model, str):
-        try:
-            from langchain.chat_models import init_chat_model
-        except ImportError as error:
-            raise MissingExtra(what, "llm") from error
-        chat: BaseChatModel = init_chat_model(model)
-    else:
-        chat = model
-    calls = TimedCalls[str](1, timeout)
+    chat = Chat(model, what, timeout=timeout)
 
     def ask(new: str, known: Sequence[str]) -> Sequence[int]:
-        numbered = "\n".join(f"{i}. {_plain(fact)}" for i, fact in enumerate(known, 1))
-        prompt = prompt_text.format(known=numbered, new=_plain(new))
-        [reply] = calls.run([lambda: str(chat.invoke(prompt).text)])
-        if isinstance(reply, Exception):
+        numbered = "\n".join(f"{i}. {as_data(fact)}" for i, fact in enumerate(known, 1))
+        [reply] = chat.ask([prompt_text.format(known=numbered, new=as_data(new))])
+        if isinstance(reply, ExtractionFailed):
             raise reply
         found = _LIST.search(reply)
         if found is None:
@@ -93,7 +84,3 @@ def _judge(model: BaseChatModel | str, prompt_text: str, what: str, timeout: flo
         return [number - 1 for number in json.loads(found[0])]
 
     return ask
-
-
-def _plain(fact: str) -> str:
-    return re.sub(r"[<>]|\s+", " ", fact)

@@ -6,16 +6,19 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
+from graphmem.communities.found import FoundCommunity, Refreshed
 from graphmem.inputs import ItemLike, TripleLike
+from graphmem.memory.exploring import Exploring
 from graphmem.memory.part import Time
 from graphmem.memory.reading import Reading
 from graphmem.memory.recalling import Recalling
 from graphmem.memory.writing import Receipt, Writing
+from graphmem.models import CommunityAlgorithm
 from graphmem.rag.found import SearchResults
 from graphmem.results import Diff, Fact, LoadReport, RecallResult, Trace
 
 
-class Asynchronous(Writing, Recalling, Reading):
+class Asynchronous(Writing, Recalling, Reading, Exploring):
     """The same calls with an ``a`` in front."""
 
     async def aremember(self, turn: ItemLike, **fields: Any) -> Receipt:
@@ -65,3 +68,11 @@ class Asynchronous(Writing, Recalling, Reading):
     async def adiff(self, start: Time, end: Time, **options: Any) -> Diff:
         """`diff` for async code."""
         return await asyncio.to_thread(self.diff, start, end, **options)
+
+    async def arefresh_communities(self, algorithm: CommunityAlgorithm | None = None) -> Refreshed:
+        """`refresh_communities` for async code."""
+        return await asyncio.to_thread(self.refresh_communities, algorithm)
+
+    async def acommunities(self, query: str | None = None, **options: Any) -> list[FoundCommunity]:
+        """`communities` for async code."""
+        return await asyncio.to_thread(self.communities, query, **options)

@@ -10,6 +10,7 @@ from graphmem.engine import Engine
 from graphmem.inputs import to_scope
 from graphmem.memory.asynchronous import Asynchronous
 from graphmem.memory.keeping import Keeping
+from graphmem.memory.visualising import Visualising
 from graphmem.models import Scope
 from graphmem.protocols import Explorer, Extractor, Redactor
 from graphmem.settings import Settings
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 
-class GraphMemory(Asynchronous, Keeping):
+class GraphMemory(Asynchronous, Keeping, Visualising):
     """A memory: one scope of one store, with the work that goes on behind it.
 
     Open it with `open`. Every method is safe from any thread; those that begin with ``a`` are for async code

@@ -86,6 +86,7 @@ class Writing(Part):
         """
         report = self._engine.loader.ingest(self.scope, items, skip_invalid=skip_invalid, on_progress=on_progress)
         self._engine.index(self.scope)
+        self._engine.count_processed(self.scope, report.extracted)
         return report
 
     def add_facts(
@@ -115,6 +116,7 @@ class Writing(Part):
             on_progress=on_progress,
         )
         self._engine.wake(self.scope)
+        self._engine.count_processed(self.scope, report.stored)
         return report
 
     def backfill(self, limit: int | None = None, *, on_progress: OnProgress | None = None) -> LoadReport:

@@ -21,6 +21,7 @@ from graphmem.models.changes import (
     Changes,
     Closing,
     Outcome,
+    Redaction,
     Removal,
     RemovalKind,
     Support,
@@ -85,6 +86,7 @@ from graphmem.models.rows import (
     is_visible,
     one_or_many,
 )
+from graphmem.models.upkeep import Mark, decayed
 
 __all__ = [
     "MAX_FACT_BYTES",
@@ -115,6 +117,7 @@ __all__ = [
     "IndexEntry",
     "IndexKind",
     "IndexState",
+    "Mark",
     "Membership",
     "MembershipKey",
     "MembershipQuery",
@@ -128,6 +131,7 @@ __all__ = [
     "Properties",
     "RecallQuery",
     "RecallTrace",
+    "Redaction",
     "Removal",
     "RemovalKind",
     "Scalar",
@@ -142,6 +146,7 @@ __all__ = [
     "TracedSeed",
     "UTCDateTime",
     "Versions",
+    "decayed",
     "existed",
     "is_visible",
     "new_id",

@@ -11,6 +11,7 @@ from graphmem.models.index import IndexEntry
 from graphmem.models.merges import Merge
 from graphmem.models.recalls import RecallTrace
 from graphmem.models.rows import Alias, Edge, Entity, Mention
+from graphmem.models.upkeep import Mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,24 +47,34 @@ class Outcome:
     retry_at: datetime | None = None
 
 
-RemovalKind = Literal["entity", "alias", "edge", "mention", "merge"]
+@dataclass(frozen=True, slots=True)
+class Redaction:
+    """The text of an episode is replaced, which only erasure does; what the index holds of the episode goes."""
+
+    episode_id: str
+    text: str
+
+
+RemovalKind = Literal["entity", "alias", "edge", "episode", "mention", "community", "recall", "index", "merge"]
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
     """A row goes; one that isn't in the scope is left out.
 
-    With an entity go its aliases, facts, mentions and memberships; with an entity or a fact what the index holds of it,
-    and the rows of recall traces that name it. The other rows of a trace stay, as do merges.
+    With an entity go its aliases, facts, mentions and memberships; with an episode its mentions, and its id from the
+    facts that it stated, which stay; with a community its memberships, and what was part of it is part of nothing. With
+    an entity, a fact or an episode goes what the index holds of it, and the rows of recall traces that name it. The
+    other rows of a trace stay, as do merges.
 
     Attributes
     ----------
     kind
         Of what.
     id
-        Of an entity, edge or merge its id, of an alias the alias itself, of a mention the id of its entity.
+        Of an alias the alias itself, of a mention the id of its entity, of an entry of the index its key; else its id.
     of
-        Of an alias its type, of a mention the id of its episode.
+        Of an alias its type, of a mention the id of its episode, of an entry of the index its kind.
     """
 
     kind: RemovalKind
@@ -77,9 +88,10 @@ class Changes:
 
     Applied in this order: entities (inserted, or replaced by id), aliases (inserted, or pointed
     elsewhere), closings, edges (inserted, or replaced by id), supports, mentions (the first of an entity
-    and an episode stays), outcomes, communities (inserted, or replaced by id; a parent may stand behind its parts),
-    memberships (inserted, or replaced by community, entity and `since`), recalls (the first of an id stays),
-    index (inserted, or replaced by kind and key), merges (inserted, or replaced by id), removals.
+    and an episode stays), outcomes, redactions, communities (inserted, or replaced by id; a parent may stand behind
+    its parts), memberships (inserted, or replaced by community, entity and `since`), recalls (the first of an id
+    stays), index (inserted, or replaced by kind and key), merges (inserted, or replaced by id), marks (inserted, or
+    replaced by job), removals.
     """
 
     entities: tuple[Entity, ...] = ()
@@ -89,9 +101,11 @@ class Changes:
     supports: tuple[Support, ...] = ()
     mentions: tuple[Mention, ...] = ()
     outcomes: tuple[Outcome, ...] = ()
+    redactions: tuple[Redaction, ...] = ()
     communities: tuple[Community, ...] = ()
     memberships: tuple[Membership, ...] = ()
     recalls: tuple[RecallTrace, ...] = ()
     index: tuple[IndexEntry, ...] = ()
     merges: tuple[Merge, ...] = ()
+    marks: tuple[Mark, ...] = ()
     removals: tuple[Removal, ...] = ()

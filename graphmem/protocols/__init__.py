@@ -31,6 +31,7 @@ from graphmem.protocols.full_text import question_words, split_words
 from graphmem.protocols.index import IndexStore
 from graphmem.protocols.merges import MergeStore
 from graphmem.protocols.stores import CommunityStore, EdgeStore, EntityStore, EpisodeStore, RecallStore, Traversal
+from graphmem.protocols.upkeep import UpkeepStore
 from graphmem.protocols.vectors import VectorHit, VectorIndex, VectorRows, VectorState
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "RecallStore",
     "Redactor",
     "Traversal",
+    "UpkeepStore",
     "VectorHit",
     "VectorIndex",
     "VectorRows",

@@ -26,6 +26,7 @@ from graphmem.protocols.explorer import Explorer
 from graphmem.protocols.index import IndexStore
 from graphmem.protocols.merges import MergeStore
 from graphmem.protocols.stores import CommunityStore, EdgeStore, EntityStore, EpisodeStore, RecallStore, Traversal
+from graphmem.protocols.upkeep import UpkeepStore
 from graphmem.protocols.vectors import VectorIndex
 
 T = TypeVar("T")
@@ -91,6 +92,7 @@ class GraphBackend(
     RecallStore,
     IndexStore,
     MergeStore,
+    UpkeepStore,
     Traversal,
     Maintenance,
     Protocol,

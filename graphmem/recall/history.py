@@ -38,10 +38,10 @@ def history(
         e for e in backend.all_edges(scopes, query) if e.recorded_at <= as_of.known and e.valid_from <= as_of.valid
     ]
     edges.sort(key=lambda e: (e.valid_from, e.recorded_at, e.id), reverse=True)
-    return to_facts(backend, scopes, [_as_known(e, as_of.known) for e in edges[:limit]])
+    return to_facts(backend, scopes, [as_known(e, as_of.known) for e in edges[:limit]])
 
 
-def _as_known(edge: Edge, known: datetime) -> Edge:
+def as_known(edge: Edge, known: datetime) -> Edge:
     """Return a version as it stood at a transaction time: an end that was learned later is not there yet."""
     if edge.expired_at is None or edge.expired_at <= known:
         return edge

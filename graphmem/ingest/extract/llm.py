@@ -13,12 +13,12 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
 from graphmem.errors import ExtractionFailed, InvalidInput, MissingExtra
-from graphmem.ingest.extract.llm_calls import TimedCalls
-from graphmem.ingest.extract.llm_errors import reason_for, rejects_the_format, secrets_of
 from graphmem.ingest.extract.llm_json import as_extraction, find_json
 from graphmem.ingest.extract.llm_prompt import Message, answer_schema, data_blocks, rules, with_schema
 from graphmem.ingest.extract.llm_select import Limits, select
 from graphmem.ingest.gate import SKIPPED, skip_reason
+from graphmem.llm.calls import TimedCalls
+from graphmem.llm.errors import reason_for, rejects_the_format, secrets_of
 from graphmem.models import Episode
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import Extraction, ExtractionRequest

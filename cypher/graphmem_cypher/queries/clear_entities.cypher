@@ -1,0 +1,10 @@
+// Delete some of the entities of a scope, their facts being gone, with their names.
+MATCH (e:Entity)
+WHERE e.scope = $q.scope AND e.id > '' AND e:Graphmem
+WITH e LIMIT $q.limit
+CALL (e) {
+    MATCH (a:Graphmem {entity_id: e.id})
+    DELETE a
+}
+DETACH DELETE e
+RETURN count(*) AS row

@@ -1,0 +1,6 @@
+// Delete the marks of upkeep of a scope.
+MATCH (m:Graphmem)
+WHERE m.scope = $q.scope AND m.upkeep_job IS NOT NULL
+WITH m LIMIT $q.limit
+DELETE m
+RETURN count(*) AS row

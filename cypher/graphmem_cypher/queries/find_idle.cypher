@@ -1,0 +1,6 @@
+// Entities that nothing active is about, and that were last seen and recorded by a time.
+MATCH (e:Entity)
+WHERE e.scope = $q.scope AND e.id > '' AND e:Graphmem AND e.archived_at IS NULL
+    AND e.last_seen_at <= datetime($q.before) AND e.recorded_at <= datetime($q.before)
+    AND NOT EXISTS { /* include active_edges */ }
+RETURN e.id AS row ORDER BY e.scope, e.id LIMIT $q.limit

@@ -1,0 +1,11 @@
+// Delete communities of a scope with their memberships; what was part of them is part of nothing.
+UNWIND $q.ids AS id
+MATCH (c:Graphmem {id: id})
+WHERE c:Community AND c.scope = $q.scope
+CALL (c) {
+    MATCH (part:Community)
+    WHERE part.scope = c.scope AND part.id > '' AND part:Graphmem AND part.parent_id = c.id
+    SET part.parent_id = null
+}
+DETACH DELETE c
+RETURN id AS row

@@ -1,0 +1,144 @@
+"""New entities join communities between two refreshes (spec: communities, incremental)."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from graphmem.communities.planning import TICK
+from graphmem.models import (
+    Changes,
+    Community,
+    CommunityQuery,
+    EdgeQuery,
+    Mark,
+    Membership,
+    MembershipQuery,
+    Scope,
+    utc_now,
+)
+from graphmem.protocols import GraphBackend
+
+JOB = "community-assignment"
+"""Name of the mark: its cursor is the id of the last fact that was looked at."""
+
+_FACTS = 500  # new facts in one step
+_NEIGHBOURS = 1_000  # rows of a page
+
+Joined = dict[str, list[str]]
+"""Entity id → ids of the communities that it joins, from level 0 on, each a part of the one before."""
+
+
+class Assignment:
+    """Puts the ends of new facts that are in no community into the one that most of their neighbours are in.
+
+    Of equal ones into that with the smallest id; an entity without such a neighbour waits for one, or for the next
+    refresh. How far it has come is a mark in the store.
+
+    Parameters
+    ----------
+    backend
+        Where the graph is.
+    """
+
+    def __init__(self, backend: GraphBackend) -> None:
+        self._backend = backend
+
+    def step(self, scope: Scope) -> bool:
+        """Look at the next facts of a scope; return whether those were the last."""
+        backend = self._backend
+        if not backend.find_communities([scope], CommunityQuery(level=0), limit=1):
+            return True  # the first refresh makes them
+        mark = next((mark for mark in backend.find_marks(scope) if mark.job == JOB), Mark(JOB))
+        page = backend.find_edges([scope], EdgeQuery(versions="active"), after=mark.cursor, limit=_FACTS)
+        if not page:
+            return True
+        ends = sorted({end for edge in page for end in (edge.source_id, edge.target_id)})
+        waiting = self._waiting(scope, ends)
+        joined = _Neighbourhood(backend, scope).join(waiting) if waiting else {}
+        seen = Mark(JOB, utc_now(), mark.episodes, cursor=page[-1].id)
+        backend.atomic(lambda: self._write(scope, joined, seen))
+        return len(page) < _FACTS
+
+    def _waiting(self, scope: Scope, entity_ids: Sequence[str]) -> list[str]:
+        """Return which entities are in no community and not archived."""
+        query = MembershipQuery(entity_ids=tuple(entity_ids), level=0)
+        placed = {m.entity_id for m in self._backend.all_memberships([scope], query)}
+        found = self._backend.get_entities([scope], [i for i in entity_ids if i not in placed])
+        return [i for i in entity_ids if i in found and found[i].archived_at is None]
+
+    def _write(self, scope: Scope, joined: Joined, seen: Mark) -> None:
+        """Write who joins what, unless that has changed since: what isn't written waits for the next refresh."""
+        ids = tuple(dict.fromkeys(i for communities in joined.values() for i in communities))
+        query = CommunityQuery(ids=ids)
+        present = {c.id: c for c in self._backend.all_communities([scope], query)} if ids else {}
+        still = self._waiting(scope, list(joined)) if present else []
+        moment = max([utc_now(), *(c.updated_at + TICK for c in present.values())])
+        memberships = [
+            Membership.trusted(community_id=community_id, entity_id=entity_id, since=moment)
+            for entity_id in still
+            for community_id in joined[entity_id]
+            if community_id in present
+        ]
+        larger = {m.community_id for m in memberships}
+        communities = [c.changed(updated_at=moment) for i, c in present.items() if i in larger]
+        changes = Changes(communities=tuple(communities), memberships=tuple(memberships), marks=(seen,))
+        self._backend.write(scope, changes)
+
+
+@dataclass(slots=True)
+class _Neighbourhood:
+    """What is around entities that look for a community; read once each."""
+
+    backend: GraphBackend
+    scope: Scope
+    communities: dict[str, Community] = field(default_factory=dict[str, Community])
+
+    def join(self, waiting: Iterable[str]) -> Joined:
+        """Return who joins what; one that has joined counts for its neighbours, too."""
+        joined: Joined = {}
+        queue = deque(waiting)
+        while queue:
+            entity_id = queue.popleft()
+            if entity_id in joined:
+                continue
+            neighbours = self._neighbours(entity_id)
+            homes = self._homes(neighbours, joined)
+            if chosen := self._chosen(homes):
+                joined[entity_id] = chosen
+                queue.extend(i for i in neighbours if i not in homes and i not in joined)
+        return joined
+
+    def _neighbours(self, entity_id: str) -> list[str]:
+        query = EdgeQuery(touching=(entity_id,), versions="active")
+        edges = self.backend.all_edges([self.scope], query, chunk=_NEIGHBOURS)
+        return sorted({e.target_id if e.source_id == entity_id else e.source_id for e in edges})
+
+    def _homes(self, entity_ids: Sequence[str], joined: Joined) -> dict[str, list[str]]:
+        """Return the communities of those that have one."""
+        homes = {i: list(joined[i]) for i in entity_ids if i in joined}
+        for start in range(0, len(entity_ids), _NEIGHBOURS):
+            query = MembershipQuery(entity_ids=tuple(entity_ids[start : start + _NEIGHBOURS]))
+            for membership in self.backend.all_memberships([self.scope], query):
+                homes.setdefault(membership.entity_id, []).append(membership.community_id)
+        return homes
+
+    def _chosen(self, homes: Mapping[str, Sequence[str]]) -> list[str]:
+        """Return the community that most are in, then of its parts the one that most of them are in, and so on."""
+        votes = Counter(i for communities in homes.values() for i in communities)
+        unknown = tuple(i for i in votes if i not in self.communities)
+        if unknown:
+            found = self.backend.all_communities([self.scope], CommunityQuery(ids=unknown))
+            self.communities.update((c.id, c) for c in found)
+        chosen: list[str] = []
+        parent: str | None = None
+        while True:
+            level = len(chosen)
+            open_ones = [
+                i for i in votes if (c := self.communities.get(i)) and c.level == level and c.parent_id == parent
+            ]
+            if not open_ones:
+                return chosen
+            parent = min(open_ones, key=lambda i: (-votes[i], i))
+            chosen.append(parent)

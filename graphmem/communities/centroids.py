@@ -1,0 +1,100 @@
+"""What the members of communities mean together: the mean of their vectors, from the index of the store."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphmem.models import Community, Scope
+from graphmem.protocols import GraphBackend
+
+Vectors = NDArray[np.float32]
+
+_PAGE = 2_000
+_KEPT = 8
+
+_Key = tuple[object, ...]
+
+
+class Centroids:
+    """Unit vectors of communities, computed when they are asked for, and kept until a community changes.
+
+    The vectors of the members pass by a page at a time; one vector for each community stays in memory.
+
+    Parameters
+    ----------
+    backend
+        The store.
+    """
+
+    def __init__(self, backend: GraphBackend) -> None:
+        self._backend = backend
+        self._kept: OrderedDict[_Key, Vectors] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(
+        self,
+        scopes: Sequence[Scope],
+        model: str,
+        communities: Sequence[Community],
+        members: Mapping[str, Sequence[str]],
+    ) -> Vectors | None:
+        """Return the centroids, float32 (k, d), rows of 0 where no member has a vector; None where none has.
+
+        Parameters
+        ----------
+        scopes
+            Of the communities.
+        model
+            The embedding model; a scope of which the index has vectors of another gives none.
+        communities
+            k of them.
+        members
+            Id of a community → ids of its members.
+        """
+        states = [self._backend.index_state(scope) for scope in scopes]
+        if not any(state.model == model for state in states):
+            return None
+        generations = tuple(state.generation for state in states)
+        sizes = tuple((c.id, c.updated_at, len(members.get(c.id, ()))) for c in communities)
+        key: _Key = (tuple(scopes), model, generations, hash(sizes))
+        with self._lock:
+            if (kept := self._kept.get(key)) is not None:
+                self._kept.move_to_end(key)
+                return kept
+        indexed = [scope for scope, state in zip(scopes, states, strict=True) if state.model == model]
+        made = self._made(indexed, communities, members)
+        if made is not None:
+            with self._lock:
+                self._kept[key] = made
+                while len(self._kept) > _KEPT:
+                    self._kept.popitem(last=False)
+        return made
+
+    def _made(
+        self, scopes: Sequence[Scope], communities: Sequence[Community], members: Mapping[str, Sequence[str]]
+    ) -> Vectors | None:
+        rows_of: dict[str, list[int]] = {}
+        for row, community in enumerate(communities):
+            for entity_id in members.get(community.id, ()):
+                rows_of.setdefault(entity_id, []).append(row)
+        total: Vectors | None = None
+        for scope in scopes:
+            after = 0
+            while page := self._backend.read_index(scope, kind="entity", after=after, limit=_PAGE):
+                after = page[-1].position
+                for entry in page:
+                    if entry.vectors and (rows := rows_of.get(entry.key)):
+                        vector = np.frombuffer(entry.vectors, dtype="<f2").astype(np.float32)
+                        if total is None:
+                            total = np.zeros((len(communities), len(vector)), np.float32)
+                        total[rows] += vector
+        if total is None:
+            return None
+        length = np.linalg.norm(total, axis=1, keepdims=True)
+        total /= np.where(length == 0.0, 1.0, length)
+        return total

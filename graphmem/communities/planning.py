@@ -1,0 +1,270 @@
+"""What a refresh changes: worked out before anything is written (spec: communities)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from graphmem.communities.describe import CENTRAL, TOP_FACTS, Material, name_of, summary_of
+from graphmem.communities.graph import Ints
+from graphmem.communities.inside import Grouped
+from graphmem.communities.matching import Group
+from graphmem.communities.present import Present
+from graphmem.communities.summarise import Description
+from graphmem.models import Community, Membership, Partition, Scope, utc_now
+from graphmem.protocols import GraphBackend
+
+EXTRACTIVE = ":extractive"
+"""Stands behind the fingerprint of a summary that no language model wrote."""
+
+_SAME = 0.8
+"""A community of which so large a share of all members, old and new, is in both keeps its name."""
+
+_READ = 256  # communities of which names and facts are read at once
+TICK = timedelta(microseconds=1)
+
+Redact = Callable[[str, Sequence[str]], str]
+"""(text, names that may stay) → the text without personal data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A community of the plan.
+
+    Attributes
+    ----------
+    community
+        As it will be.
+    group
+        The group that it is.
+    digest
+        Fingerprint of that.
+    renamed
+        Whether too many members changed for it to keep a name that a language model gave it.
+    """
+
+    community: Community
+    group: Group
+    digest: str
+    renamed: bool
+
+    @property
+    def level(self) -> int:
+        """Its level."""
+        return self.community.level
+
+    @property
+    def wants_summary(self) -> bool:
+        """Whether a language model has something to write."""
+        return self.community.fingerprint != self.digest
+
+
+@dataclass(slots=True)
+class Plan:
+    """What a refresh found in the graph as it was since `begun`, and what of it isn't in the store, as of `moment`."""
+
+    partition: Partition
+    grouped: list[Grouped]
+    begun: datetime
+    moment: datetime
+    rows: list[Row] = field(default_factory=list[Row])
+    communities: list[Community] = field(default_factory=list[Community])
+    memberships: list[Membership] = field(default_factory=list[Membership])
+    created: int = 0
+    ended: int = 0
+    moved: int = 0
+
+    def members(self, row: Row) -> Ints:
+        """Return the positions of a community's members among the nodes."""
+        return self.grouped[row.level].members(row.group.number)
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether the store is as it should be."""
+        return not (self.communities or self.memberships)
+
+
+class Planner:
+    """Works out what has to be written.
+
+    Parameters
+    ----------
+    backend, scope
+        Whose communities.
+    present
+        As they are.
+    begun
+        When reading the graph began.
+    models_write
+        Whether a language model writes summaries: then those that one wrote stay until it has written better ones.
+    redact
+        Takes personal data out of summaries.
+    """
+
+    def __init__(
+        self,
+        backend: GraphBackend,
+        scope: Scope,
+        present: Present,
+        begun: datetime,
+        *,
+        models_write: bool,
+        redact: Redact,
+    ) -> None:
+        self._backend = backend
+        self._scope = scope
+        self._present = present
+        self._models_write = models_write
+        self._redact = redact
+        times = [c.updated_at for c in present.communities.values()]
+        times += [m.since for of_level in present.memberships.values() for m in of_level.values()]
+        self._begun = begun
+        # a clock that was set back must not end a membership before it began
+        self.moment = max(utc_now(), max(times, default=datetime.min.replace(tzinfo=utc_now().tzinfo)) + TICK)
+
+    def plan(self, partition: Partition, levels: Sequence[Sequence[Group]], grouped: list[Grouped]) -> Plan:
+        """Return the plan for groups that have their ids."""
+        plan = Plan(partition, grouped, self._begun, self.moment)
+        shared, touched = self._members(plan, levels)
+        wanted: list[tuple[Group, Community | None, str]] = []
+        for level, groups in enumerate(levels):
+            for group in groups:
+                old = self._present.communities.get(group.id)
+                digest = grouped[level].fingerprint(group.number, partition.node_ids)
+                if old is not None and not self._needs_row(old, group, digest, touched):
+                    plan.rows.append(Row(old, group, digest, renamed=False))
+                else:
+                    wanted.append((group, old, digest))
+        self._describe(plan, wanted, {g.id: level for level, groups in enumerate(levels) for g in groups}, shared)
+        self._end_others(plan)
+        return plan
+
+    def _needs_row(self, old: Community, group: Group, digest: str, touched: Mapping[str, int]) -> bool:
+        return group.id in touched or old.parent_id != group.parent_id or not is_of(old, digest)
+
+    def _members(self, plan: Plan, levels: Sequence[Sequence[Group]]) -> tuple[Counter[str], Counter[str]]:
+        """Plan who leaves and who comes; return by community who stays, and who left or came."""
+        shared, touched = Counter[str](), Counter[str]()
+        for level in range(max(len(levels), 1 + max(self._present.memberships, default=-1))):
+            before = self._present.memberships.get(level, {})
+            now = self._of_level(plan, levels[level], level) if level < len(levels) else {}
+            for entity_id, membership in before.items():
+                if now.get(entity_id) == membership.community_id:
+                    shared[membership.community_id] += 1
+                else:
+                    plan.memberships.append(membership.changed(until=self.moment))
+                    touched[membership.community_id] += 1
+            for entity_id, community_id in now.items():
+                if entity_id not in before or before[entity_id].community_id != community_id:
+                    came = {"community_id": community_id, "entity_id": entity_id, "since": self.moment}
+                    plan.memberships.append(Membership.trusted(**came))
+                    touched[community_id] += 1
+        for membership in self._present.extra:
+            plan.memberships.append(membership.changed(until=self.moment))
+            touched[membership.community_id] += 1
+        return shared, touched
+
+    def _of_level(self, plan: Plan, groups: Sequence[Group], level: int) -> dict[str, str]:
+        ids = plan.partition.node_ids
+        return {ids[n]: g.id for g in groups for n in plan.grouped[level].members(g.number).tolist()}
+
+    def _describe(
+        self,
+        plan: Plan,
+        wanted: Sequence[tuple[Group, Community | None, str]],
+        level_of: Mapping[str, int],
+        shared: Mapping[str, int],
+    ) -> None:
+        """Plan the rows of communities that are new or have changed."""
+        sizes = Counter(m.community_id for of in self._present.memberships.values() for m in of.values())
+        for start in range(0, len(wanted), _READ):
+            some = wanted[start : start + _READ]
+            groups = [(level_of[group.id], group.number) for group, _, _ in some]
+            texts = materials(self._backend, self._scope, plan.partition, plan.grouped, groups)
+            for (group, old, digest), (level, number), material in zip(some, groups, texts, strict=True):
+                now = len(plan.grouped[level].members(number))
+                union = sizes[group.id] + now - shared[group.id]
+                same = old is not None and shared[group.id] >= _SAME * union
+                row = self._row(group, old, digest, material, level=level, same=same)
+                plan.rows.append(Row(row, group, digest, renamed=not same))
+                plan.communities.append(row)
+                plan.created += old is None
+        plan.moved = sum(
+            1
+            for m in plan.memberships
+            if m.community_id in self._present.communities and (m.until is None or m.community_id in level_of)
+        )
+
+    def _row(
+        self, group: Group, old: Community | None, digest: str, material: Material, *, level: int, same: bool
+    ) -> Community:
+        by_model = old is not None and is_by_model(old)
+        if old is None:
+            old = Community.trusted(
+                id=group.id, scope=self._scope, level=level, created_at=self.moment, updated_at=self.moment
+            )
+        row = old.changed(parent_id=group.parent_id, updated_at=self.moment)
+        if is_of(old, digest) or (by_model and self._models_write):
+            return row
+        name = old.name if by_model and same else name_of(material, "" if by_model else old.name)
+        summary = self._redact(summary_of(material), material.names)
+        return row.changed(name=name, summary=summary, fingerprint=digest + EXTRACTIVE)
+
+    def _end_others(self, plan: Plan) -> None:
+        going_on = {row.community.id for row in plan.rows}
+        ended = [c for c in self._present.communities.values() if c.id not in going_on]
+        plan.ended = len(ended)
+        plan.communities += [c.changed(ended_at=self.moment, updated_at=self.moment) for c in ended]
+
+
+def is_of(community: Community, digest: str) -> bool:
+    """Tell whether the text of a community was made from what has this fingerprint."""
+    return community.fingerprint.removesuffix(EXTRACTIVE) == digest
+
+
+def is_by_model(community: Community) -> bool:
+    """Tell whether a language model wrote the summary."""
+    return bool(community.summary) and not community.fingerprint.endswith(EXTRACTIVE)
+
+
+def described_by(row: Row, found: Description, material: Material, redact: Redact) -> Community:
+    """Return a community with what a model says of it; a name that the model gave stays while most members do."""
+    community = row.community
+    keeps_name = is_by_model(community) and community.name and not row.renamed
+    name = community.name if keeps_name else redact(found.name, material.names) or name_of(material)
+    return community.changed(name=name, summary=redact(found.summary, material.names), fingerprint=row.digest)
+
+
+def materials(
+    backend: GraphBackend,
+    scope: Scope,
+    partition: Partition,
+    grouped: Sequence[Grouped],
+    groups: Sequence[tuple[int, int]],
+) -> list[Material]:
+    """Read what communities are described by, given as (level, number of the group); two or three round trips."""
+    ids = partition.node_ids
+    central = [[ids[n] for n in grouped[level].central(number, CENTRAL)] for level, number in groups]
+    best = [grouped[level].top(number, TOP_FACTS) for level, number in groups]
+    edges = backend.get_edges([scope], list(dict.fromkeys(i for top in best for i in top)))
+    unsaid = [end for edge in edges.values() if not edge.fact for end in (edge.source_id, edge.target_id)]
+    wanted = dict.fromkeys([*(i for some in central for i in some), *unsaid])
+    names = {i: entity.name for i, entity in backend.get_entities([scope], list(wanted)).items()}
+
+    def said(edge_id: str) -> tuple[frozenset[str], str]:
+        edge = edges[edge_id]
+        words = (names.get(edge.source_id, ""), edge.relation.replace("_", " "), names.get(edge.target_id, ""))
+        return frozenset((edge.source_id, edge.target_id)), edge.fact or " ".join(words).strip()
+
+    return [
+        Material(
+            names=tuple(names[i] for i in some if i in names),
+            size=len(grouped[level].members(number)),
+            facts=grouped[level].count(number),
+            top=tuple(said(i) for i in top if i in edges),
+            period=grouped[level].period(number),
+        )
+        for (level, number), some, top in zip(groups, central, best, strict=True)
+    ]

@@ -1,0 +1,59 @@
+"""The communities that a scope has at present, and who is in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from graphmem.models import Community, CommunityQuery, Membership, MembershipQuery, Scope
+from graphmem.protocols import GraphBackend
+
+State = Mapping[str, datetime]
+"""Id of a community → when anything of it changed last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """The communities of a scope that have not ended.
+
+    Attributes
+    ----------
+    communities
+        By id.
+    memberships
+        Of each level: entity id → its membership.
+    extra
+        Memberships of entities that are in another community of that level, too, or in one that has ended.
+    """
+
+    communities: dict[str, Community] = field(default_factory=dict[str, Community])
+    memberships: dict[int, dict[str, Membership]] = field(default_factory=dict[int, "dict[str, Membership]"])
+    extra: list[Membership] = field(default_factory=list[Membership])
+
+    @property
+    def state(self) -> dict[str, datetime]:
+        """What tells whether somebody changed them since."""
+        return {community.id: community.updated_at for community in self.communities.values()}
+
+    def keys(self, level: int) -> dict[str, str]:
+        """Return entity id → id of its community on a level."""
+        return {entity_id: m.community_id for entity_id, m in self.memberships.get(level, {}).items()}
+
+
+def read_present(backend: GraphBackend, scope: Scope, chunk: int) -> Present:
+    """Read the communities and their members, `chunk` rows at a time."""
+    found = Present({c.id: c for c in backend.all_communities([scope], CommunityQuery())})
+    for membership in backend.all_memberships([scope], MembershipQuery(), chunk=chunk):
+        community = found.communities.get(membership.community_id)
+        of_level = {} if community is None else found.memberships.setdefault(community.level, {})
+        if community is None or membership.entity_id in of_level:
+            found.extra.append(membership)
+        else:
+            of_level[membership.entity_id] = membership
+    return found
+
+
+def read_state(backend: GraphBackend, scope: Scope) -> dict[str, datetime]:
+    """Read what tells whether the communities have changed since they were read."""
+    return {c.id: c.updated_at for c in backend.all_communities([scope], CommunityQuery())}

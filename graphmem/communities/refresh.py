@@ -1,0 +1,189 @@
+"""Finding the communities of a scope anew: what goes on keeps its id and its name, what is no more ends, dated."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+
+from graphmem.communities.assign import JOB as ASSIGNMENT
+from graphmem.communities.detect import choose_detector, chunk_of
+from graphmem.communities.found import Refreshed
+from graphmem.communities.inside import Grouped, read_inside
+from graphmem.communities.matching import match_levels
+from graphmem.communities.planning import TICK, Plan, Planner, Redact, Row, described_by, materials
+from graphmem.communities.present import State, read_present, read_state
+from graphmem.communities.summarise import AT_ONCE, Summaries
+from graphmem.errors import Conflict, ExtractionFailed, InvalidInput
+from graphmem.models import Changes, Community, CommunityAlgorithm, CommunityQuery, Mark, Membership, Scope, utc_now
+from graphmem.protocols import GraphBackend, Redactor
+from graphmem.settings import Settings
+from graphmem.text.normalise import canonical
+
+_log = logging.getLogger(__name__)
+
+_TRIES = 5  # in each of which somebody else changed the communities first
+_IN_FLIGHT = timedelta(minutes=5)  # a fact gets its id before its transaction ends
+_AT_ONCE = 5_000  # rows of a batch
+_ASKED = 2 * AT_ONCE  # communities of which the model's answers are written together
+
+
+class CommunityRefresh:
+    """Finds communities, and writes what has changed.
+
+    Parameters
+    ----------
+    backend
+        Where the graph is.
+    settings
+        `lpa_edge_chunk_size`, and the algorithm by default.
+    redactor
+        Takes personal data out of summaries; None leaves them as they are.
+    summaries
+        Asks a language model for summaries; None leaves those that are put together from facts.
+    """
+
+    def __init__(
+        self,
+        backend: GraphBackend,
+        settings: Settings,
+        redactor: Redactor | None = None,
+        summaries: Summaries | None = None,
+    ) -> None:
+        self._backend = backend
+        self._settings = settings
+        self._redactor = redactor
+        self._summaries = summaries
+
+    def refresh(
+        self,
+        scope: Scope,
+        algorithm: CommunityAlgorithm | None = None,
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> Refreshed:
+        """Find the communities of a scope anew, and write what has changed: all of it, or nothing.
+
+        Then a language model, if there is one, is asked about those that are not as it has described them; each batch
+        of its answers is written by itself, what it fails at is left to the next refresh, and so is what is left when
+        `stopping` says that there is no more time.
+
+        Raises
+        ------
+        Conflict
+            If others changed the communities each time before this could be written.
+        """
+        begun = time.perf_counter()
+        algorithm = algorithm or self._settings.community_algorithm
+        for _ in range(_TRIES):
+            plan, state = self._plan(scope, algorithm)
+            if plan.changes_nothing or self._written(scope, plan, state):
+                summarised, failed = self._summarised(scope, plan, stopping)
+                told = _told(plan, algorithm, time.perf_counter() - begun)
+                return told.changed(summarised=summarised, failed=failed)
+        raise Conflict(f"scope {scope}: others changed its communities {_TRIES} times while they were refreshed")
+
+    def _plan(self, scope: Scope, algorithm: CommunityAlgorithm) -> tuple[Plan, State]:
+        begun, chunk = utc_now(), chunk_of(self._settings)
+        present = read_present(self._backend, scope, chunk)
+        detector = choose_detector(self._backend, self._settings)
+        partition = detector.detect(scope, algorithm, present.keys(0) or None)
+        facts = read_inside(self._backend, scope, partition.node_ids, partition.levels[0], chunk)
+        grouped = [Grouped(facts, labels) for labels in partition.levels]
+        levels = match_levels(partition, {level: present.keys(level) for level in present.memberships})
+        by_model = self._summaries is not None
+        planner = Planner(self._backend, scope, present, begun, models_write=by_model, redact=self._redact())
+        return planner.plan(partition, levels, grouped), present.state
+
+    def _written(self, scope: Scope, plan: Plan, state: State) -> bool:
+        """Write in one transaction, unless somebody else changed the communities since they were read."""
+        # what was stored before this was in the graph: new entities are looked for behind it
+        seen = Mark(ASSIGNMENT, plan.moment, cursor=id_at(plan.begun - _IN_FLIGHT))
+
+        def work() -> bool:
+            if read_state(self._backend, scope) != state:
+                return False
+            self._backend.write(scope, Changes(marks=(seen,)))
+            for start in range(0, len(plan.communities), _AT_ONCE):
+                some = tuple(plan.communities[start : start + _AT_ONCE])
+                self._backend.write(scope, Changes(communities=some))
+            for start in range(0, len(plan.memberships), _AT_ONCE):
+                some_members: tuple[Membership, ...] = tuple(plan.memberships[start : start + _AT_ONCE])
+                self._backend.write(scope, Changes(memberships=some_members))
+            return True
+
+        try:
+            return self._backend.atomic(work)
+        except InvalidInput as error:  # an entity that the plan names is gone
+            _log.info("scope %s: communities are looked for again: %s", scope, error)
+            return False
+
+    def _summarised(self, scope: Scope, plan: Plan, stopping: Callable[[], bool]) -> tuple[int, int]:
+        """Ask the model about communities, the largest first; return how many it described, and how many it didn't."""
+        wanted = [row for row in plan.rows if row.wants_summary] if self._summaries is not None else []
+        wanted.sort(key=lambda row: (-len(plan.members(row)), row.community.id))
+        done = 0
+        for start in range(0, len(wanted), _ASKED):
+            if stopping():
+                break
+            some = wanted[start : start + _ASKED]
+            described = self._described(scope, plan, some)
+            done += self._write_texts(scope, described)
+            if not described:
+                break  # the model is away: asking about the others would cost a timeout each
+        return done, len(wanted) - done
+
+    def _described(self, scope: Scope, plan: Plan, rows: Sequence[Row]) -> list[Community]:
+        assert self._summaries is not None
+        texts = materials(self._backend, scope, plan.partition, plan.grouped, [(r.level, r.group.number) for r in rows])
+        described: list[Community] = []
+        for row, material, found in zip(rows, texts, self._summaries.describe(texts), strict=True):
+            if isinstance(found, ExtractionFailed):
+                _log.warning("community %s has no summary by the model yet: %s", row.community.id, found)
+                continue
+            described.append(described_by(row, found, material, self._redact()))
+        return described
+
+    def _write_texts(self, scope: Scope, described: Sequence[Community]) -> int:
+        """Write texts of communities that nobody has changed since; return how many those were."""
+        expected = {community.id: community for community in described}
+
+        def work() -> int:
+            query = CommunityQuery(ids=tuple(expected))
+            present = self._backend.find_communities([scope], query, limit=len(expected))
+            now = [expected[c.id] for c in present if c.updated_at == expected[c.id].updated_at]
+            moment = utc_now()
+            rows = tuple(c.changed(updated_at=max(moment, c.updated_at + TICK)) for c in now)
+            self._backend.write(scope, Changes(communities=rows))
+            return len(rows)
+
+        return self._backend.atomic(work) if described else 0
+
+    def _redact(self) -> Redact:
+        redactor = self._redactor
+
+        def redact(text: str, names: Sequence[str]) -> str:
+            return text if redactor is None else redactor.redact(text, {canonical(name) for name in names})
+
+        return redact
+
+
+def id_at(moment: datetime) -> str:
+    """Return what no id that was made at this moment or later lies below (RFC 9562, UUIDv7)."""
+    stamp = f"{max(0, int(moment.timestamp() * 1000)):012x}"
+    return f"{stamp[:8]}-{stamp[8:]}"
+
+
+def _told(plan: Plan, algorithm: CommunityAlgorithm, seconds: float) -> Refreshed:
+    return Refreshed(
+        algorithm=algorithm,
+        communities=len(plan.rows),
+        levels=len(plan.partition.levels) if plan.rows else 0,
+        members=len(plan.partition.node_ids),
+        created=plan.created,
+        updated=len(plan.communities) - plan.created - plan.ended,
+        ended=plan.ended,
+        moved=plan.moved,
+        modularity=plan.partition.modularity,
+        seconds=seconds,
+    )

@@ -1,0 +1,174 @@
+"""Finding communities for a question: by the words of their names and summaries, and by what their members mean."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphmem.communities.centroids import Centroids
+from graphmem.communities.found import FoundCommunity, Member
+from graphmem.embed import Embedder
+from graphmem.errors import EmbeddingFailed
+from graphmem.models import AsOf, Community, CommunityQuery, MembershipQuery, Scope
+from graphmem.protocols import GraphBackend
+from graphmem.text.words import query_phrases, query_words, stem, terms
+
+_NAME = 3.0  # how much more a word counts in a name than in a summary
+_CANDIDATES = 50  # entities that a question names
+_MEANING = 0.5  # share of the centroids in the score, where there are vectors
+_LEAST = 0.2  # cosine below which a centroid says nothing: two texts about nothing in common have up to that
+_PAGE = 10_000
+
+Floats = NDArray[np.float64]
+
+
+class CommunitySearch:
+    """Finds communities.
+
+    Parameters
+    ----------
+    backend
+        Where they are.
+    embedder
+        The embedding model; without one only words count.
+    """
+
+    def __init__(self, backend: GraphBackend, embedder: Embedder | None) -> None:
+        self._backend = backend
+        self._embedder = embedder
+        self._centroids = Centroids(backend)
+
+    def find(
+        self,
+        scopes: Sequence[Scope],
+        query: str | None,
+        *,
+        level: int | None,
+        as_of: AsOf | None,
+        ended: bool,
+        limit: int,
+    ) -> list[FoundCommunity]:
+        """Return communities with their members: those that fit a question, best first; without one, the largest.
+
+        Parameters
+        ----------
+        scopes
+            Where to look.
+        query
+            A question in plain words.
+        level
+            Only this one; all if None.
+        as_of
+            The moment that is seen; what was no community yet, or no more, is left out.
+        ended
+            Whether what is over at that moment is seen, too, with the members that it had in the end.
+        limit
+            Communities at most.
+        """
+        wanted = CommunityQuery(level=level, as_of=as_of, ended=ended)
+        communities = {c.id: c for c in self._backend.all_communities(scopes, wanted)}
+        members = self._member_ids(scopes, communities, level, as_of, ended=ended)
+        if query is None:
+            order = sorted(communities.values(), key=lambda c: (-len(members.get(c.id, ())), c.id))
+            scored: list[tuple[Community, float | None]] = [(c, None) for c in order[:limit]]
+        else:
+            scored = [*self._scored(scopes, query, list(communities.values()), members)[:limit]]
+        return self._shown(scopes, scored, members)
+
+    def _member_ids(
+        self,
+        scopes: Sequence[Scope],
+        communities: Mapping[str, Community],
+        level: int | None,
+        as_of: AsOf | None,
+        *,
+        ended: bool,
+    ) -> dict[str, list[str]]:
+        """Return the members of each community; of one that is over those that were in it when it ended."""
+        found: dict[str, list[str]] = {}
+        query = MembershipQuery(level=level, as_of=as_of, ended=ended)
+        for membership in self._backend.all_memberships(scopes, query, chunk=_PAGE):
+            community = communities.get(membership.community_id)
+            if community is not None and (membership.until is None or _at_the_end(membership.until, community, as_of)):
+                of_community = found.setdefault(community.id, [])
+                if not of_community or of_community[-1] != membership.entity_id:
+                    of_community.append(membership.entity_id)
+        return found
+
+    def _scored(
+        self, scopes: Sequence[Scope], query: str, communities: Sequence[Community], members: Mapping[str, list[str]]
+    ) -> list[tuple[Community, float]]:
+        words = _word_scores(query, communities) + self._named(scopes, query, communities, members)
+        score = words / (float(words.max(initial=0.0)) or 1.0)
+        if (cosines := self._cosines(scopes, query, communities, members)) is not None:
+            score = (1 - _MEANING) * score + _MEANING * np.where(cosines >= _LEAST, cosines, 0.0)
+        order = sorted(range(len(communities)), key=lambda i: (-score[i], communities[i].id))
+        return [(communities[i], float(score[i])) for i in order if score[i] > 0]
+
+    def _named(
+        self, scopes: Sequence[Scope], query: str, communities: Sequence[Community], members: Mapping[str, list[str]]
+    ) -> Floats:
+        """Return how many of the entities that a question names each community has, the rarer a name the more."""
+        words, phrases = query_words(query), query_phrases(query)
+        if not words and not phrases:
+            return np.zeros(len(communities))
+        hits = self._backend.search_entities(scopes, words=words, phrases=phrases, limit=_CANDIDATES)
+        weight = {hit.entity.id: 1.0 if hit.alias is not None else 0.5 for hit in hits}
+        share = math.log(1 + len(communities)) / (1.0 + len(weight))
+        totals = [sum(weight.get(i, 0.0) for i in members.get(c.id, ())) for c in communities]
+        return share * np.array(totals, dtype=np.float64)
+
+    def _cosines(
+        self, scopes: Sequence[Scope], query: str, communities: Sequence[Community], members: Mapping[str, list[str]]
+    ) -> Floats | None:
+        if self._embedder is None or not communities:
+            return None
+        centroids = self._centroids.of(scopes, self._embedder.model_name, communities, members)
+        if centroids is None:
+            return None
+        try:
+            return (centroids @ self._embedder.vector(query)).astype(np.float64)
+        except EmbeddingFailed:
+            return None  # by words, then
+
+    def _shown(
+        self,
+        scopes: Sequence[Scope],
+        scored: Sequence[tuple[Community, float | None]],
+        members: Mapping[str, list[str]],
+    ) -> list[FoundCommunity]:
+        ids = list(dict.fromkeys(i for c, _ in scored for i in members.get(c.id, ())))
+        entities = self._backend.get_entities(scopes, ids) if ids else {}
+        return [
+            FoundCommunity(
+                **community.model_dump(exclude={"scope"}),
+                members=tuple(
+                    Member(id=i, name=entities[i].name, entity_type=entities[i].entity_type)
+                    for i in members.get(community.id, ())
+                    if i in entities
+                ),
+                score=score,
+            )
+            for community, score in scored
+        ]
+
+
+def _at_the_end(until: datetime, community: Community, as_of: AsOf | None) -> bool:
+    """Tell whether a membership that is over lasted until the community was over, or was on at the moment seen."""
+    return until == community.ended_at or (as_of is not None and until > min(as_of.valid, as_of.known))
+
+
+def _word_scores(query: str, communities: Sequence[Community]) -> Floats:
+    """Return how well the words of a question fit names and summaries; words that few of them have count more."""
+    asked = list(dict.fromkeys(stem(word) for word in query_words(query)))
+    has = np.zeros((len(communities), len(asked)))
+    for row, community in zip(has, communities, strict=True):
+        in_name, in_summary = set(terms(community.name)), set(terms(community.summary))
+        row[:] = [_NAME * (word in in_name) + (word in in_summary) for word in asked]
+    seen = (has > 0).sum(axis=0)
+    idf = np.where(seen > 0, np.log1p(len(communities) / np.maximum(seen, 1)), 0.0)
+    return has @ idf if len(asked) else np.zeros(len(communities))
