@@ -12,7 +12,16 @@ from graphmem_neo4j.rows import ids_of, moment_or_none
 _PAGE = 1000
 _CLEARED = 10_000  # rows in one transaction: the server holds in memory what a transaction changes
 # facts before their entities, and what the index holds before its rows: what is left is right at any time
-_CLEAR = ("recalls", "communities", "merges", "index", "edges", "entities", "episodes", "marks")
+_CLEAR = (
+    "clear_recalls",
+    "clear_communities",
+    "clear_merges",
+    "clear_index",
+    "clear_edges",
+    "clear_entities",
+    "clear_episodes",
+    "clear_marks",
+)
 
 
 def find_marks(database: Database, scope: Scope) -> list[Mark]:
@@ -71,8 +80,8 @@ def find_edges_of_episodes(database: Database, scope: Scope, episode_ids: Sequen
 
 def clear(database: Database, scope: Scope) -> None:
     """Remove everything of a scope, piece by piece, and last the scope itself."""
-    for kind in _CLEAR:
-        while _clear_some(database, scope, kind):
+    for name in _CLEAR:
+        while _clear_some(database, scope, name):
             pass
 
     def work(transaction: Transaction) -> None:
@@ -82,10 +91,10 @@ def clear(database: Database, scope: Scope) -> None:
     database.write(work)
 
 
-def _clear_some(database: Database, scope: Scope, kind: str) -> bool:
+def _clear_some(database: Database, scope: Scope, name: str) -> bool:
     def work(transaction: Transaction) -> bool:
         transaction.lock([scope])
-        return transaction.run(f"clear_{kind}", scope=scope.key, limit=_CLEARED) == [_CLEARED]
+        return transaction.run(name, scope=scope.key, limit=_CLEARED) == [_CLEARED]
 
     return database.write(work)
 

@@ -9,7 +9,10 @@ from graphmem.memory.part import Part, Scopes
 from graphmem.models import Merge, MergeQuery, Scope
 from graphmem.rag.evaluate import KS, Evaluation, QuestionLike, evaluate
 from graphmem.results import Check, Stats
+from graphmem.upkeep.export import Exported, OnRows, Target, export
+from graphmem.upkeep.importing import Imported, ImportOptions, Source, import_rows
 from graphmem.upkeep.merge import merge_entities
+from graphmem.upkeep.rows import checksum
 from graphmem.upkeep.unmerge import Unmerged, unmerge
 
 
@@ -72,6 +75,63 @@ class Keeping(Part):
         where = self._scopes(scopes)
         query = MergeQuery(entity_ids=None if name is None else self._ids(where, name), undone=undone)
         return self._engine.backend.find_merges(where, query, limit=to_limit(limit), newest_first=True)
+
+    def export(self, target: Target, *, vectors: bool = True, on_rows: OnRows | None = None) -> Exported:
+        """Write everything that the scope holds as lines of JSON, for another store or for safe keeping.
+
+        Parameters
+        ----------
+        target
+            A path (its file is replaced when the new one is whole), or an open file of text or bytes.
+        vectors
+            Whether the index is written, too; without it the memory that imports the rows makes its own.
+        on_rows
+            Called with the rows written so far, now and then.
+        """
+        self._engine.recorder.write()  # what was just recalled belongs to it
+        return export(self._engine.backend, self.scope, target, vectors=vectors, on_rows=on_rows)
+
+    def import_(
+        self,
+        source: Source,
+        *,
+        rename: bool = False,
+        vectors: bool = True,
+        cut_off: bool = False,
+        on_rows: OnRows | None = None,
+    ) -> Imported:
+        """Store the rows of an exported memory in this scope; interrupted, it can be run again.
+
+        Parameters
+        ----------
+        source
+            A path, or an open file of text or bytes. What can be read twice is checked before anything is stored.
+        rename
+            Take in a file of another scope, whose rows become rows of this one.
+        vectors
+            Whether the index in the file is taken in, too; else it is made anew.
+        cut_off
+            Take in what there is of a file that is cut off.
+        on_rows
+            Called with the rows stored so far after each batch.
+
+        Raises
+        ------
+        InvalidInput
+            If the file is none of ours, of another version or scope, cut off, changed, or has a row that can't be
+            taken; the message names the line.
+        Conflict
+            If the scope holds other rows under the same names, or the store the same ids in another scope.
+        """
+        options = ImportOptions(rename=rename, vectors=vectors, cut_off=cut_off)
+        done = import_rows(self._engine.backend, self.scope, source, options, on_rows)
+        self._engine.wake(self.scope)
+        self._engine.look_after(self.scope)
+        return done
+
+    def checksum(self) -> str:
+        """Return what two memories with the same rows share, in whatever store and scope; its index is left out."""
+        return checksum(self._engine.backend, self.scope)
 
     def stats(self) -> Stats:
         """Count what the scope holds, and tell what its queue could not extract."""

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Self
 
 import uuid_utils
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic.fields import FieldInfo
 
 from graphmem.errors import InvalidInput
 
@@ -94,7 +95,7 @@ class Model(BaseModel):
         """
         made = cls.__new__(cls)
         fill = object.__setattr__  # the model is frozen
-        fill(made, "__dict__", {**_constants(cls), **values})
+        fill(made, "__dict__", {**_fields(cls), **values})
         fill(made, "__pydantic_fields_set__", set(values))
         fill(made, "__pydantic_extra__", None)
         fill(made, "__pydantic_private__", None)
@@ -102,13 +103,13 @@ class Model(BaseModel):
 
 
 @cache
-def _constants(model: type[BaseModel]) -> Mapping[str, Any]:
-    fields = model.model_fields.items()
-    return {
-        name: field.default
-        for name, field in fields
-        if not field.is_required() and field.default_factory is None and not isinstance(field.default, dict)
-    }
+def _fields(model: type[BaseModel]) -> Mapping[str, Any]:
+    """Return all fields in the order of the model, in which JSON tells them, those with a constant default with it."""
+    return {name: None if _is_given(field) else field.default for name, field in model.model_fields.items()}
+
+
+def _is_given(field: FieldInfo) -> bool:
+    return field.is_required() or field.default_factory is not None or isinstance(field.default, dict)
 
 
 def _explain(model: str, error: ValidationError) -> str:

@@ -1,0 +1,361 @@
+"""An exported memory is read back: checked as a whole where that is possible, then stored batch by batch."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any, cast
+
+from graphmem.errors import Conflict, InvalidInput
+from graphmem.models import Changes, Episode, Model, Outcome, Scope
+from graphmem.protocols import GraphBackend
+from graphmem.upkeep.export import FORMAT, VERSION, OnRows
+from graphmem.upkeep.rows import Row, RowKind, from_json, is_row_kind
+
+Source = str | os.PathLike[str] | IO[str] | IO[bytes]
+
+_PART: dict[RowKind, str] = {
+    "entity": "entities",
+    "alias": "aliases",
+    "edge": "edges",
+    "mention": "mentions",
+    "community": "communities",
+    "membership": "memberships",
+    "recall": "recalls",
+    "merge": "merges",
+    "index": "index",
+    "mark": "marks",
+}
+"""Kind → the field of `Changes` that brings it; episodes are stored by themselves."""
+
+
+class Imported(Model):
+    """What was imported.
+
+    Attributes
+    ----------
+    scope
+        Key of the scope that it went to.
+    rows
+        How many in all; `counts` tells how many of each kind.
+    complete
+        False if the file was cut off, and it was asked to take what is there.
+    """
+
+    scope: str
+    rows: int
+    counts: dict[str, int]
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """How a file is taken in.
+
+    Attributes
+    ----------
+    rename
+        Take in a file of another scope; its rows become rows of the scope that is imported to.
+    vectors
+        Whether the index in the file is taken in, too; else the memory makes its own.
+    cut_off
+        Take in what there is of a file that is cut off.
+    batch_size
+        Rows in one transaction.
+    """
+
+    rename: bool = False
+    vectors: bool = True
+    cut_off: bool = False
+    batch_size: int = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The first line of a file."""
+
+    scope: Scope
+    version: int
+
+
+def import_rows(
+    backend: GraphBackend,
+    scope: Scope,
+    source: Source,
+    options: ImportOptions | None = None,
+    on_rows: OnRows | None = None,
+) -> Imported:
+    """Store the rows of an exported memory; memory doesn't grow with their number.
+
+    A file that can be read twice (a path, or an open one that can be rewound) is checked whole before anything is
+    stored: that it is all there and as it was written, and of one scope. Each batch is one transaction. Interrupted, or
+    given twice, it stores the same rows again.
+
+    Parameters
+    ----------
+    backend, scope
+        Where they go.
+    source
+        A path, or an open file of text or bytes.
+    options
+        How the file is taken in.
+    on_rows
+        Called with the rows stored so far after each batch.
+
+    Raises
+    ------
+    InvalidInput
+        If the file is none of ours, of another version or scope, cut off, changed, or has a row that can't be taken;
+        the message names the line.
+    Conflict
+        If the scope holds other rows under the same names, or the store the same ids in another scope; what was stored
+        before that line stays.
+    """
+    options = options or ImportOptions()
+    if isinstance(source, (str, os.PathLike)):
+        path = Path(source)
+        if not path.is_file():
+            raise InvalidInput(f"import: there is no file {path}")
+        with path.open("rb") as file:
+            return import_rows(backend, scope, file, options, on_rows)
+    if source.seekable():
+        begin = source.tell()
+        _check(source, scope, options)
+        source.seek(begin)
+    return _Import(backend, scope, options, on_rows).run(source)
+
+
+def read_header(source: str | os.PathLike[str]) -> Header:
+    """Return what the first line of a file says.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such file, it is none of ours, or of another version.
+    """
+    path = Path(source)
+    if not path.is_file():
+        raise InvalidInput(f"import: there is no file {path}")
+    with path.open("rb") as file:
+        return _header(file.readline())
+
+
+# Lines --------------------------------------------------------------------------------------------
+
+
+def _data(line: bytes | str) -> bytes:
+    return line.encode("utf-8", "surrogatepass") if isinstance(line, str) else line
+
+
+def _object(number: int, line: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(line)
+    except ValueError:
+        cut = "" if line.endswith(b"\n") else "; the file ends in the middle of it"
+        raise InvalidInput(f"import, line {number}: is no JSON{cut}") from None
+    if not isinstance(value, dict):
+        raise InvalidInput(f"import, line {number}: expected an object")
+    return cast("dict[str, Any]", value)
+
+
+def _header(line: bytes) -> Header:
+    value = _object(1, line) if line.startswith(b"{") else {}
+    if value.get("format") != FORMAT:
+        raise InvalidInput(f"import, line 1: is not the first line of an exported memory ({FORMAT!r} is missing)")
+    version, scope = value.get("version"), value.get("scope")
+    if version != VERSION:
+        raise InvalidInput(
+            f"import, line 1: the file has version {version!r} of the format, this program reads version {VERSION}"
+        )
+    if not isinstance(scope, str) or not scope:
+        raise InvalidInput(f"import, line 1: scope {scope!r} is none")
+    return Header(Scope.from_key(scope), VERSION)
+
+
+def _require_scope(header: Header, scope: Scope, options: ImportOptions) -> None:
+    if header.scope != scope and not options.rename:
+        raise InvalidInput(
+            f"import, line 1: the file is of scope {header.scope}, not of {scope}; import it there, or ask for the "
+            "scope to be renamed (rename=True; on the command line --scope)"
+        )
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What was read so far, for the last line to be compared with."""
+
+    digest: Any = field(default_factory=lambda: hashlib.blake2b(digest_size=16))
+    counts: Counter[str] = field(default_factory=Counter[str])
+
+    def require(self, number: int, end: Mapping[str, Any]) -> None:
+        told = {str(kind): count for kind, count in end.get("counts", {}).items()}
+        if told != dict(self.counts):
+            wrong = next(k for k in sorted({*told, *self.counts}) if told.get(k, 0) != self.counts[k])
+            raise InvalidInput(
+                f"import, line {number}: the file had {told.get(wrong, 0)} rows of kind {wrong}, {self.counts[wrong]} "
+                "are there: lines are missing or doubled"
+            )
+        if end.get("digest") != self.digest.hexdigest():
+            raise InvalidInput(f"import, line {number}: a line before was changed since the file was written")
+
+
+def _check(file: IO[str] | IO[bytes], scope: Scope, options: ImportOptions) -> None:
+    """Read a file through before anything of it is stored."""
+    seen = _Seen()
+    prefix = b""
+    number = 0
+    ended = False
+    header: Header | None = None
+    for number, raw in enumerate(file, 1):
+        line = _data(raw)
+        if header is None:
+            header = _header(line)
+            _require_scope(header, scope, options)
+            in_scope = json.dumps(header.scope.key, ensure_ascii=False)
+            prefix = f',"scope":{in_scope},"row":'.encode()
+        elif ended:
+            raise InvalidInput(f"import, line {number}: stands behind the last line of an exported memory")
+        elif line.startswith(b'{"end":'):
+            if not options.cut_off:
+                seen.require(number, _object(number, line).get("end", {}))
+            ended = True
+        else:
+            head, _, kind = line[: line.find(b",")].partition(b'{"kind":')
+            if head or not line[9 + len(kind) - 1 :].startswith(prefix):
+                kind = json.dumps(_envelope(number, line, header)[0]).encode()  # written by another hand
+            seen.counts[kind.decode().strip('"')] += 1
+        seen.digest.update(line)
+    if header is None:
+        raise InvalidInput("import: the file is empty")
+    if not ended and not options.cut_off:
+        raise InvalidInput(_cut_off(number))
+
+
+def _cut_off(number: int) -> str:
+    return (
+        f"import, line {number}: the file is cut off behind it: its last line is missing; fetch the whole file, or ask "
+        "for what is there (cut_off=True; on the command line --cut-off)"
+    )
+
+
+def _envelope(number: int, line: bytes, header: Header) -> tuple[RowKind, dict[str, Any]]:
+    """Return the kind and the fields of a row."""
+    value = _object(number, line)
+    kind, row = value.get("kind"), value.get("row")
+    if not is_row_kind(kind):
+        raise InvalidInput(f"import, line {number}: kind {kind!r} is none that this program knows")
+    if value.get("scope") != header.scope.key:
+        raise InvalidInput(
+            f"import, line {number}: the row is of scope {value.get('scope')!r}, the file of {header.scope.key!r}"
+        )
+    if not isinstance(row, dict):
+        raise InvalidInput(f"import, line {number}: the row is no object")
+    return kind, cast("dict[str, Any]", row)
+
+
+# Storing ------------------------------------------------------------------------------------------
+
+_Read = tuple[int, RowKind, Row]
+
+
+class _Import:
+    def __init__(self, backend: GraphBackend, scope: Scope, options: ImportOptions, on_rows: OnRows | None) -> None:
+        self._backend = backend
+        self._scope = scope
+        self._options = options
+        self._on_rows = on_rows
+        self._seen = _Seen()
+        self._stored: Counter[str] = Counter()
+        self._complete = False
+
+    def run(self, file: IO[str] | IO[bytes]) -> Imported:
+        rows = self._rows(file)
+        while batch := list(islice(rows, self._options.batch_size)):
+            self._store(batch)
+            if self._on_rows is not None:
+                self._on_rows(self._stored.total())
+        return Imported(
+            scope=self._scope.key, rows=self._stored.total(), counts=dict(self._stored), complete=self._complete
+        )
+
+    def _rows(self, file: IO[str] | IO[bytes]) -> Iterator[_Read]:
+        header: Header | None = None
+        number = 0
+        for number, raw in enumerate(file, 1):
+            line = _data(raw)
+            if header is None:
+                header = _header(line)
+                _require_scope(header, self._scope, self._options)
+            elif line.startswith(b'{"end":'):
+                if not self._options.cut_off:
+                    self._seen.require(number, _object(number, line).get("end", {}))
+                self._complete = True
+            elif not line.endswith(b"\n") and self._options.cut_off:
+                return  # a piece of a line
+            else:
+                kind, fields = _envelope(number, line, header)
+                self._seen.counts[kind] += 1
+                if kind != "index" or self._options.vectors:
+                    yield number, kind, self._row(number, kind, fields)
+            self._seen.digest.update(line)
+        if not self._complete and not self._options.cut_off:
+            raise InvalidInput(_cut_off(number))
+
+    def _row(self, number: int, kind: RowKind, fields: Mapping[str, Any]) -> Row:
+        try:
+            return from_json(kind, fields, self._scope)
+        except (KeyError, TypeError, ValueError) as error:
+            what = f"the field {error} is missing" if isinstance(error, KeyError) else str(error)
+            raise InvalidInput(f"import, line {number}: {what}") from error
+
+    def _store(self, batch: Sequence[_Read]) -> None:
+        try:
+            self._backend.atomic(lambda: self._write(batch))
+        except (Conflict, InvalidInput) as error:
+            if len(batch) == 1:
+                raise _placed(batch[0][0], batch[0][1], error) from error
+            for one in batch:  # to name the line; those before it are stored, as they would be by smaller batches
+                self._store([one])
+            return
+        self._stored.update(Counter(kind for _, kind, _ in batch))
+
+    def _write(self, batch: Sequence[_Read]) -> None:
+        episodes = [row for _, _, row in batch if isinstance(row, Episode)]
+        if episodes:
+            self._put_episodes(episodes)
+        parts: dict[str, list[Row]] = {}
+        for _, kind, row in batch:
+            if kind != "episode":
+                parts.setdefault(_PART[kind], []).append(row)
+        if parts:
+            changes: dict[str, Any] = {name: tuple(rows) for name, rows in parts.items()}
+            self._backend.write(self._scope, Changes(**changes))
+
+    def _put_episodes(self, episodes: Sequence[Episode]) -> None:
+        """Store episodes; of those that are there already, only how far they were processed is taken over."""
+        there = self._backend.get_episodes([self._scope], [episode.id for episode in episodes])
+        new = [episode for episode in episodes if episode.id not in there]
+        for episode, (held, _) in zip(new, self._backend.add_episodes(self._scope, new), strict=True):
+            if held != episode.id:
+                raise Conflict(
+                    f"episode {episode.id}: scope {self._scope} has its external_id {episode.external_id!r} as "
+                    f"episode {held}"
+                )
+        outcomes = tuple(
+            Outcome(e.id, processed_at=e.processed_at, error=e.error, attempts=e.attempts, retry_at=e.retry_at)
+            for e in episodes
+            if e.id in there and e.changed(metadata=there[e.id].metadata) != there[e.id]
+        )
+        if outcomes:
+            self._backend.write(self._scope, Changes(outcomes=outcomes))
+
+
+def _placed(number: int, kind: RowKind, error: Conflict | InvalidInput) -> Conflict | InvalidInput:
+    hint = "; import into a scope of its own" if isinstance(error, Conflict) else ""
+    return type(error)(f"import, line {number}: {kind}: {error}{hint}")
