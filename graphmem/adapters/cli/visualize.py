@@ -71,7 +71,7 @@ def visualize(
 
 
 def _format(word: str | None, out: Path | None) -> PictureFormat:
-    from graphmem.visualise import FORMATS, PictureFormat
+    from graphmem.visualise import FORMATS
 
     if word is None:
         return _ENDINGS.get(out.suffix.lower(), "ascii") if out is not None else "ascii"
