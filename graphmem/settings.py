@@ -99,6 +99,9 @@ class Settings(BaseSettings):
     )
     max_hops: int = Field(2, ge=0, le=6, description="hops from the seeds")
     max_seeds: Count = Field(10, description="entities that a recall starts from")
+    seed_community_cap: int = Field(
+        3, ge=0, description="of those entities at most so many of one community; 0 is no limit"
+    )
     max_frontier: Count = Field(300, description="nodes that a hop starts from")
     seed_structural_weight: Share = Field(0.4, description="weight of connectedness against text in a seed's score")
     fact_text_weight: Annotated[float, Field(ge=0.0, le=10.0, allow_inf_nan=False)] = Field(

@@ -54,24 +54,27 @@ def name_of(material: Material, before: str = "") -> str:
 
 
 def summary_of(material: Material) -> str:
-    """Return who and what it is about, when, and the best facts, each of other entities as far as there are such."""
+    """Return who and what it is about, when, and the best facts, one of each two entities as far as there are such."""
     names = [_short(name) for name in material.names]
     more = material.size - len(names)
     listed = ", ".join(names) + (f" and {more:,} more" if more > 0 else "")
-    head = f"{material.size:,} members, {material.facts:,} {'fact' if material.facts == 1 else 'facts'}"
+    facts = f"{material.facts:,} {'fact' if material.facts == 1 else 'facts'}"
     when = "" if material.period is None else f", {_span(*material.period)}"
-    return " ".join([f"{head}{when}: {listed}.", *(_sentence(text) for text in _various(material.top))])
+    return " ".join([f"{listed}; {facts}{when}.", *(_sentence(text) for text in _various(material.top))])
 
 
 def _various(top: Sequence[tuple[frozenset[str], str]]) -> list[str]:
-    """Return the best facts: first one of each two entities, then the others."""
+    """Return the best facts: first one of each two entities and of each sentence quoted, then the others."""
     first: dict[frozenset[str], str] = {}
     others: list[str] = []
+    quoted: set[str] = set()
     for ends, text in top:
-        if ends in first:
+        quote = text.partition("“")[2]
+        if ends in first or quote in quoted:
             others.append(text)
         else:
             first[ends] = text
+            quoted |= {quote} - {""}
     return list(dict.fromkeys([*first.values(), *others]))[:_TOLD]
 
 

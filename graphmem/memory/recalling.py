@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
+from graphmem.communities.found import FoundCommunity
 from graphmem.errors import InvalidInput, NotFound
 from graphmem.inputs import to_as_of, to_limit
 from graphmem.memory.part import Part, Scopes, Time
@@ -13,10 +15,12 @@ from graphmem.rag.found import SearchResults
 from graphmem.rag.service import SearchOptions
 from graphmem.recall.options import RecallOptions
 from graphmem.recall.recall import recall
+from graphmem.recall.route import HeuristicRouter, narrowed
 from graphmem.recall.trace import Observer, explain
 from graphmem.results import RecallResult, StrategyChoice, Trace
 
 _MOST_QUOTES = 25  # episodes in a context
+_MOST_COMMUNITIES = 20
 
 
 class Recalling(Part):
@@ -177,6 +181,8 @@ class Recalling(Part):
     ) -> str:
         """Return facts and dated quotes for a question, for a prompt; empty if there is nothing, or nothing fits.
 
+        A question about everything ("What are the main topics?") is answered by communities, which stand first.
+
         Parameters
         ----------
         query, as_of, scopes
@@ -193,7 +199,18 @@ class Recalling(Part):
         known = self.recall(query, limit=limit, as_of=as_of, scopes=scopes)
         k = max(settings.search_limit, min(_MOST_QUOTES, budget_tokens // 40))
         said = worth_quoting(self.search(query, k=k, as_of=as_of, scopes=scopes).found)
-        return render_context(known.facts, budget_tokens, count_tokens, episodes=said)
+        about = self._overview(query, as_of, scopes)
+        return render_context(known.facts, budget_tokens, count_tokens, episodes=said, communities=about)
+
+    def _overview(self, query: str, as_of: AsOf | Time | None, scopes: Scopes | None) -> list[FoundCommunity]:
+        """Return the communities that answer a question about everything; none for another question."""
+        if HeuristicRouter().route(query, now=utc_now()).kind != "global":
+            return []
+        where, moment = self._scopes(scopes), to_as_of(as_of)
+        narrow = narrowed(query)
+        options: dict[str, Any] = {"level": 0, "as_of": moment, "ended": False, "limit": _MOST_COMMUNITIES}
+        found = self._engine.communities.find(where, narrow, **options) if narrow else []
+        return found or self._engine.communities.find(where, None, **options)
 
     def _traces(self, scopes: Sequence[Scope], query: RecallQuery, limit: int) -> list[Trace]:
         self._engine.recorder.write()  # what was just recalled can be asked about at once

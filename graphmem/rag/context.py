@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
+from graphmem.communities.found import FoundCommunity
 from graphmem.models import Episode
 from graphmem.rag.found import Found
 from graphmem.results import Fact
 
+COMMUNITIES_HEADER = "## Communities"
 HEADER = "## Known facts"
 EPISODES_HEADER = "## Episodes"
 
 _QUOTED = 1000  # characters of an episode
+_GLIMPSE = 200  # characters of a summary where there are too many communities
 _BREAKING = re.compile(r"[<>]|\s+")
 _GROUNDS = frozenset({"lexical", "fact", "graph"})
 
@@ -30,29 +33,46 @@ def render_context(
     count_tokens: CountTokens = estimate_tokens,
     *,
     episodes: Iterable[Episode] = (),
+    communities: Iterable[FoundCommunity] = (),
 ) -> str:
-    """Return a block of facts and a block of episodes, one a line, as many as fit; empty where none does.
+    """Return blocks of communities, facts and episodes, one a line, as many as fit; empty where none does.
 
-    Facts stand first and may fill half of the budget; episodes have the rest, and what they leave is for facts again.
+    Communities stand first and may fill half of the budget, or all of it where there is nothing else. Of what they
+    leave facts may fill half; episodes have the rest, and what they leave is for facts again.
 
     Parameters
     ----------
-    facts, episodes
+    facts, episodes, communities
         Best first.
     budget_tokens
-        Both have at most so many tokens together.
+        All have at most so many tokens together.
     count_tokens
         How the reader's model counts; the default estimates.
     """
     stated = list(dict.fromkeys(render_fact(fact) for fact in facts))  # one clause may state several facts
     quotes = list(dict.fromkeys(render_episode(episode) for episode in episodes))
-    share = budget_tokens // 2 if quotes else budget_tokens
+    overview = _overview(list(communities), _half(budget_tokens, stated or quotes), count_tokens)
+    if overview:
+        budget_tokens -= _cost(overview, count_tokens) + count_tokens("\n\n")
+    share = _half(budget_tokens, quotes)
     some = _fit(HEADER, stated, share, count_tokens)
     between = count_tokens("\n\n") if quotes else 0
     quoted = _fit(EPISODES_HEADER, quotes, budget_tokens - between - _cost(some, count_tokens), count_tokens)
     left = budget_tokens - between - _cost(quoted, count_tokens)
     told = _fit(HEADER, stated, left if quoted else budget_tokens, count_tokens)
-    return "\n\n".join("\n".join(block) for block in (told, quoted) if block)
+    return "\n\n".join("\n".join(block) for block in (overview, told, quoted) if block)
+
+
+def _overview(communities: Sequence[FoundCommunity], budget: int, count_tokens: CountTokens) -> list[str]:
+    """Return the block of communities, with the beginnings of their summaries where not all of them fit as they are."""
+    whole = _fit(COMMUNITIES_HEADER, [render_community(c) for c in communities], budget, count_tokens)
+    if len(whole) > len(communities):
+        return whole
+    return _fit(COMMUNITIES_HEADER, [render_community(c, _GLIMPSE) for c in communities], budget, count_tokens)
+
+
+def _half(budget: int, others: Sequence[str]) -> int:
+    return budget // 2 if others else budget
 
 
 def _fit(header: str, lines: Sequence[str], budget: int, count_tokens: CountTokens) -> list[str]:
@@ -68,6 +88,14 @@ def _fit(header: str, lines: Sequence[str], budget: int, count_tokens: CountToke
 
 def _cost(block: Sequence[str], count_tokens: CountTokens) -> int:
     return count_tokens(block[0]) + sum(count_tokens("\n" + line) for line in block[1:]) if block else 0
+
+
+def render_community(community: FoundCommunity, most: int | None = None) -> str:
+    """Return a community as one line: its name, how many are in it, and its summary, or so many characters of that."""
+    summary = _tamed(community.summary)
+    if most is not None and len(summary) > most:
+        summary = f"{summary[: most - 1].rsplit(' ', 1)[0]}…"
+    return f"- {_tamed(community.name)} ({len(community):,} members): {summary}"
 
 
 def render_fact(fact: Fact) -> str:

@@ -41,6 +41,7 @@ class RecallOptions(Model):
     max_hops: Annotated[int, Field(ge=0, le=6)]
     spreading: SpreadingOptions
     max_seeds: int
+    seed_community_cap: int
     max_frontier: int
     seed_structural_weight: float
     fact_text_weight: float
@@ -82,6 +83,7 @@ class RecallOptions(Model):
                 time_limit=settings.spreading_time_limit,
             ),
             max_seeds=settings.max_seeds,
+            seed_community_cap=settings.seed_community_cap,
             max_frontier=settings.max_frontier,
             seed_structural_weight=settings.seed_structural_weight,
             fact_text_weight=settings.fact_text_weight,

@@ -10,32 +10,73 @@ from typing import Any
 
 import numpy as np
 
-from graphmem.models import AsOf, Edge, EdgeKey, EdgeType, Entity, EpisodeQuery, ExpandLimits, Scope, Subgraph
+from graphmem.models import (
+    AsOf,
+    Edge,
+    EdgeKey,
+    EdgeType,
+    Entity,
+    EpisodeQuery,
+    ExpandLimits,
+    MembershipQuery,
+    Scope,
+    Subgraph,
+)
 from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.recall import astar, bfs, ppr, score, spreading
 from graphmem.recall.meaning import Meaning, entity_vectors, query_cosines
 from graphmem.recall.options import RecallOptions
 from graphmem.recall.route import HeuristicRouter, plan
-from graphmem.recall.seeds import score_seeds
+from graphmem.recall.seeds import capped, score_seeds
 from graphmem.recall.walk import Floats, Positions, Walk
 from graphmem.results import Fact, RecallResult, ScoreParts, Seed, Strategy
 from graphmem.text.words import query_phrases, query_words
 
 _CANDIDATES = 50  # entities by words, and as many by alias, that are scored as seeds
+_MEMBERSHIPS = 10 * _CANDIDATES  # of candidates, which have one each
 _MENTIONS = 10_000  # of the entities of a subgraph that a walk goes over, the oldest episodes first
 _EMBEDDING_TIME = 10.0  # seconds
 
 
 def find_seeds(
-    backend: GraphBackend, scopes: Sequence[Scope], query: str, *, structural_weight: float, limit: int
+    backend: GraphBackend,
+    scopes: Sequence[Scope],
+    query: str,
+    *,
+    structural_weight: float,
+    limit: int,
+    community_cap: int = 0,
+    as_of: AsOf | None = None,
 ) -> list[Seed]:
-    """Find the entities that a question is about, best first; one round trip."""
+    """Find the entities that a question is about, best first; one round trip, or two.
+
+    Parameters
+    ----------
+    backend, scopes, query
+        What is asked, and where.
+    structural_weight
+        As for `score_seeds`.
+    limit
+        At most so many.
+    community_cap
+        At most so many of one community of level 0; 0 is no limit.
+    as_of
+        The moment of which the communities are taken.
+    """
     words, phrases = query_words(query), query_phrases(query)
     if not words and not phrases:
         return []
     hits = backend.search_entities(scopes, words=words, phrases=phrases, limit=_CANDIDATES)
-    return score_seeds(hits, words, structural_weight=structural_weight, limit=limit)
+    if not community_cap:
+        return score_seeds(hits, words, structural_weight=structural_weight, limit=limit)
+    seeds = score_seeds(hits, words, structural_weight=structural_weight, limit=len(hits))
+    if len(seeds) <= community_cap:
+        return seeds[:limit]
+    members = MembershipQuery(entity_ids=tuple(seed.entity_id for seed in seeds), level=0, as_of=as_of)
+    found = backend.find_memberships(scopes, members, limit=_MEMBERSHIPS)
+    community_of = {m.entity_id: m.community_id for m in found}
+    return capped(seeds, community_of, cap=community_cap, limit=limit)
 
 
 def recall(
@@ -48,7 +89,7 @@ def recall(
     meaning: Meaning | None = None,
     observer: Callable[[Subgraph, Walk, Floats], None] | None = None,
 ) -> RecallResult:
-    """Return the facts around what a question names, best first; at most ``hops + 5`` round trips.
+    """Return the facts around what a question names, best first; at most ``hops + 6`` round trips.
 
     Each fact scores ``seed × proximity × reach × effective confidence × edge type weight × recency × relevance``, the
     first three as its strategy has it; of facts with the same (source, relation, target, edge type) the best stays.
@@ -65,7 +106,13 @@ def recall(
         Called with the subgraph, the walk over it and the score of each of its edges, if there are seeds.
     """
     seeds = find_seeds(
-        backend, scopes, query, structural_weight=options.seed_structural_weight, limit=options.max_seeds
+        backend,
+        scopes,
+        query,
+        structural_weight=options.seed_structural_weight,
+        limit=options.max_seeds,
+        community_cap=options.seed_community_cap,
+        as_of=options.as_of,
     )
     strategy, edge_types = _planned(query, seeds, options, now)
     if not seeds:

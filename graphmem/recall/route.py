@@ -14,9 +14,9 @@ from typing import Literal
 from graphmem.models import EdgeType
 from graphmem.results import Strategy
 from graphmem.text.dates import DateSpan, find_dates
-from graphmem.text.words import MAX_QUERY
+from graphmem.text.words import MAX_QUERY, STOP_WORDS, split_words
 
-Kind = Literal["episodic", "graph", "keyword", "semantic", "hybrid"]
+Kind = Literal["episodic", "global", "graph", "keyword", "semantic", "hybrid"]
 
 SUBGRAPH_MARKERS: dict[EdgeType, tuple[str, ...]] = {
     EdgeType.CAUSAL: (
@@ -44,12 +44,35 @@ GRAPH_MARKERS = (
     *("related to", "relation to", "relationship", "relationships", "relation between", "connected to"),
     *("connection between", "history of", "linked to", "in common"),
 )
+GLOBAL_MARKERS = (
+    *(
+        f"{which} {what}"
+        for which in ("main", "key", "major", "central", "common", "biggest", "most important", "what", "which")
+        for what in ("topic", "topics", "theme", "themes", "subjects", "communities", "threads")
+    ),
+    *("this memory about", "the memory about", "all this about", "it all about", "everything about"),
+    *(
+        "everything you know",
+        "what do you know",
+        "what is known",
+        "what have we talked about",
+        "what did we talk about",
+    ),
+    *("an overview", "overview of", "the big picture", "as a whole", "summarise everything", "summarize everything"),
+)
+"""Words of a question about everything, to which no entity is the answer but what belongs together."""
+
 QUESTION_WORDS = (
     *("what", "who", "whom", "whose", "which", "where", "when", "why", "how"),
     *("is", "are", "was", "were", "do", "does", "did", "has", "have", "had"),
     *("can", "could", "will", "would", "should"),
 )
 MANY_WORDS, FEW_WORDS = 6, 3
+
+_ABOUT_ITSELF = frozenset(
+    "conversation conversations memory graph data chat chats discussion discussions talk talks give tell show list "
+    "please know known topic topics theme themes".split()
+)
 
 _OPINION = re.compile(
     r"(?<!\w)what\s+(?:does|do|did)\s+.{1,80}?\s+(?:think|feel|say|believe)\s+(?:about|of)(?!\w)", re.I | re.S
@@ -79,8 +102,8 @@ class Route:
     Attributes
     ----------
     kind
-        episodic (about a time), graph (about how things are related), keyword (a name or a piece of code),
-        semantic (a question in words), hybrid (none of these for sure).
+        episodic (about a time), global (about everything: communities answer it), graph (about how things are
+        related), keyword (a name or a piece of code), semantic (a question in words), hybrid (none of these for sure).
     confidence
         How sure that is, in [0, 1].
     reasons
@@ -102,7 +125,14 @@ def classify_subgraph(query: str) -> frozenset[EdgeType]:
     return frozenset(found | {EdgeType.SEMANTIC}) if found else frozenset()
 
 
-PLANS: dict[Kind, Strategy] = {"episodic": "ppr", "graph": "ppr", "keyword": "bfs", "semantic": "ppr", "hybrid": "ppr"}
+PLANS: dict[Kind, Strategy] = {
+    "episodic": "ppr",
+    "global": "ppr",
+    "graph": "ppr",
+    "keyword": "bfs",
+    "semantic": "ppr",
+    "hybrid": "ppr",
+}
 """The strategy that serves each kind of question.
 
 A part of a name or a piece of code wants what stands right beside it: nearest first. The others want what their
@@ -129,7 +159,7 @@ class HeuristicRouter:
     graph: bool = True
 
     def route(self, query: str, known_entities: Iterable[str] = (), *, now: datetime) -> Route:
-        """Return the kind of a question: the first that fits of episodic, graph, keyword, semantic, hybrid.
+        """Return the kind of a question: the first that fits of episodic, global, graph, keyword, semantic, hybrid.
 
         Parameters
         ----------
@@ -144,6 +174,8 @@ class HeuristicRouter:
         words = read.split()
         if (route := _episodic(read, now)) is not None:
             return route
+        if reasons := tuple(found[0].lower() for found in _GLOBAL.finditer(read)):
+            return Route("global" if self.graph else "hybrid", 0.9, reasons)
         if reasons := _relations(read):
             return Route("graph" if self.graph else "hybrid", 0.9, reasons)
         if named := _named(read, known_entities):
@@ -157,6 +189,13 @@ class HeuristicRouter:
         if len(words) >= MANY_WORDS:
             return Route("semantic", 0.6, (f"at least {MANY_WORDS} words",))
         return Route("hybrid", 0.5, ())
+
+
+def narrowed(query: str) -> str | None:
+    """Return what a question about everything asks about in particular ("main topics of cooking"); None for nothing."""
+    rest = _GLOBAL.sub(" ", query[:MAX_QUERY])
+    words = [word for word in split_words(rest) if word not in STOP_WORDS and word not in _ABOUT_ITSELF]
+    return " ".join(words) or None
 
 
 def _episodic(query: str, now: datetime) -> Route | None:
@@ -204,4 +243,6 @@ def _whole(markers: Iterable[str]) -> re.Pattern[str]:
 
 
 _SUBGRAPH = {kind: _whole(markers) for kind, markers in SUBGRAPH_MARKERS.items()}
-_PAST, _FUTURE, _GRAPH, _QUESTION = map(_whole, (PAST_MARKERS, FUTURE_MARKERS, GRAPH_MARKERS, QUESTION_WORDS))
+_PAST, _FUTURE, _GRAPH, _QUESTION, _GLOBAL = map(
+    _whole, (PAST_MARKERS, FUTURE_MARKERS, GRAPH_MARKERS, QUESTION_WORDS, GLOBAL_MARKERS)
+)

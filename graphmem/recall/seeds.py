@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from graphmem.models import EntityHit
 from graphmem.results import Seed
@@ -57,6 +57,32 @@ def score_seeds(hits: Sequence[EntityHit], words: Sequence[str], *, structural_w
             )
         )
     return sorted((s for s in seeds if s.text > 0), key=lambda s: (-s.score, s.entity_id))[:limit]
+
+
+def capped(seeds: Sequence[Seed], community_of: Mapping[str, str], *, cap: int, limit: int) -> list[Seed]:
+    """Return the first `limit` seeds of which at most `cap` are in one community; those in none aren't counted.
+
+    Parameters
+    ----------
+    seeds
+        Best first.
+    community_of
+        Entity id → id of its community; entities without one are left out.
+    cap
+        At least 1, so that a community always keeps its best seed.
+    limit
+        At most so many.
+    """
+    taken: Counter[str] = Counter()
+    kept: list[Seed] = []
+    for seed in seeds:
+        community = community_of.get(seed.entity_id)
+        if community is not None:
+            taken[community] += 1
+            if taken[community] > cap:
+                continue
+        kept.append(seed)
+    return kept[:limit]
 
 
 def _text_scores(hits: Sequence[EntityHit], words: Sequence[str]) -> list[float]:
