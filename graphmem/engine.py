@@ -28,6 +28,7 @@ from graphmem.parts import (
     store_options,
 )
 from graphmem.protocols import Extractor, GraphBackend, Redactor, VectorIndex
+from graphmem.rag.meaning import StoredMeaning
 from graphmem.rag.phrases import phrase_finder
 from graphmem.rag.reading import Reader
 from graphmem.rag.service import GraphRAGService
@@ -74,6 +75,7 @@ class Engine:
         self.backend = backend
         self._vectors = vectors
         self.rag = GraphRAGService(backend, Reader(embedder, phrase_finder()), vectors)
+        self.meaning = StoredMeaning(backend, embedder, similar.vectors) if embedder and similar else None
         self.communities = Communities(backend, settings, embedder=embedder, redactor=redactor, llm=llm)
         self.settings = settings
         self.ontology = ontology

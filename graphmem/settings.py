@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
@@ -103,6 +103,9 @@ class Settings(BaseSettings):
         3, ge=0, description="of those entities at most so many of one community; 0 is no limit"
     )
     max_frontier: Count = Field(300, description="nodes that a hop starts from")
+    seed_mode: Literal["text", "hybrid"] = Field(
+        "text", description="find seeds by meaning only where words find none (text), or always (hybrid)"
+    )
     seed_structural_weight: Share = Field(0.4, description="weight of connectedness against text in a seed's score")
     fact_text_weight: Annotated[float, Field(ge=0.0, le=10.0, allow_inf_nan=False)] = Field(
         1.0, description="how much words that a fact shares with the question raise its score; 0 is off"

@@ -114,6 +114,14 @@ class EntityVectors:
                     found[i] = best
         return found
 
+    def nearest_of_all(self, scope: Scope, question: Vectors, at_least: float, limit: int) -> list[tuple[float, str]]:
+        """Return the nearest entities of any type, as (cosine, id), best first; see `nearest`."""
+        copy = self._fresh(scope, len(question))
+        with self._lock:
+            parts = [(held.rows.rows, list(held.keys)) for held in copy.types.values()]
+        found = [hit for rows, keys in parts for hit in _nearest(rows, keys, question[None], at_least, limit)[0]]
+        return sorted(found, key=lambda hit: (-hit[0], hit[1]))[:limit]
+
     def _fresh(self, scope: Scope, dimension: int) -> _Copy:
         """Return the copy of a scope, as new as the store.
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from graphmem.inputs import to_as_of, to_limit, to_time
 from graphmem.memory.part import Part, Scopes, Time
 from graphmem.models import AsOf, EdgeQuery, Entity, EntityQuery, Episode, EpisodeQuery
+from graphmem.recall.begin import find_seeds
 from graphmem.recall.history import diff, history
-from graphmem.recall.recall import find_seeds, to_facts
+from graphmem.recall.recall import to_facts
 from graphmem.results import Diff, Fact
 
 

@@ -76,7 +76,16 @@ class Recalling(Part):
         if trace and others:
             raise InvalidInput(f"trace: a traced recall reads one scope, got {len(where)}")
         now, observer = utc_now(), Observer() if trace else None
-        result = recall(self._engine.backend, where, query, options, self._engine.ontology, now, observer=observer)
+        result = recall(
+            self._engine.backend,
+            where,
+            query,
+            options,
+            self._engine.ontology,
+            now,
+            meaning=self._engine.meaning,
+            observer=observer,
+        )
         self._engine.recorder.count(where, [fact.id for fact in result.facts])
         if observer is None:
             return result

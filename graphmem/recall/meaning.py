@@ -16,6 +16,11 @@ from graphmem.recall.walk import Floats
 
 _log = logging.getLogger(__name__)
 
+LEAST_COSINE = 0.35
+"""Below it, an entity has nothing to do with a question."""
+
+_EMBEDDING_TIME = 10.0  # seconds
+
 Vectors = NDArray[np.floating]
 
 
@@ -28,6 +33,10 @@ class Meaning(Protocol):
 
     def of_entities(self, scopes: Sequence[Scope], entity_ids: Sequence[str]) -> Vectors:
         """Return the vectors of n entities, shape (n, d); a row of 0 where there is none."""
+        ...
+
+    def nearest(self, scopes: Sequence[Scope], question: Vectors, limit: int) -> Sequence[tuple[str, float]]:
+        """Return (entity id, cosine) of the entities nearest to a vector of shape (d,), best first."""
         ...
 
 
@@ -43,7 +52,12 @@ def entity_vectors(meaning: Meaning | None, scopes: Sequence[Scope], entity_ids:
 
 
 def query_cosines(
-    meaning: Meaning | None, scopes: Sequence[Scope], query: str, entity_ids: Sequence[str], *, time_limit: float
+    meaning: Meaning | None,
+    scopes: Sequence[Scope],
+    query: str,
+    entity_ids: Sequence[str],
+    *,
+    time_limit: float = _EMBEDDING_TIME,
 ) -> Floats | None:
     """Return the cosine of a question and each of n entities, shape (n,); None where they can't be had in time.
 
@@ -56,6 +70,28 @@ def query_cosines(
     """
     if meaning is None or (vectors := entity_vectors(meaning, scopes, entity_ids)) is None:
         return None
+    try:
+        [question] = _unit(np.atleast_2d(_asked(meaning, query, time_limit)), rows=1)
+        return np.where(np.any(vectors != 0.0, axis=1), vectors @ question, math.nan)
+    except Exception as error:  # noqa: BLE001 - as above
+        _log.debug("no vector of the question: %s: %s", type(error).__name__, error)
+        return None
+
+
+def nearest_entities(
+    meaning: Meaning, scopes: Sequence[Scope], query: str, limit: int, *, time_limit: float = _EMBEDDING_TIME
+) -> list[tuple[str, float]]:
+    """Return (entity id, cosine) of the entities whose meaning is near to a question's; none where that fails."""
+    try:
+        found = meaning.nearest(scopes, _asked(meaning, query, time_limit), limit)
+        return [(entity_id, cosine) for entity_id, cosine in found if cosine >= LEAST_COSINE]
+    except Exception as error:  # noqa: BLE001 - as above
+        _log.debug("no entities by meaning: %s: %s", type(error).__name__, error)
+        return []
+
+
+def _asked(meaning: Meaning, query: str, time_limit: float) -> Vectors:
+    """Return the vector of a question; a model that takes too long is left behind on its thread."""
     answer: list[Vectors] = []
     failure: list[Exception] = []
 
@@ -68,16 +104,11 @@ def query_cosines(
     worker = threading.Thread(target=ask, name="graphmem-question", daemon=True)
     worker.start()
     worker.join(time_limit)
-    try:
-        if failure:
-            raise failure[0]
-        if not answer:
-            raise TimeoutError(f"no answer within {time_limit} s")
-        [question] = _unit(np.atleast_2d(answer[0]), rows=1)
-        return np.where(np.any(vectors != 0.0, axis=1), vectors @ question, math.nan)
-    except Exception as error:  # noqa: BLE001 - as above
-        _log.debug("no vector of the question: %s: %s", type(error).__name__, error)
-        return None
+    if failure:
+        raise failure[0]
+    if not answer:
+        raise TimeoutError(f"no answer within {time_limit} s")
+    return answer[0]
 
 
 def _unit(vectors: Vectors, *, rows: int) -> Floats:

@@ -7,6 +7,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from graphmem.models import AsOf, EdgeType, Model
+from graphmem.recall.begin import SeedMode
 from graphmem.results import Strategy, StrategyChoice
 from graphmem.settings import Settings
 
@@ -44,6 +45,7 @@ class RecallOptions(Model):
     seed_community_cap: int
     max_frontier: int
     seed_structural_weight: float
+    seed_mode: SeedMode
     fact_text_weight: float
     temporal_decay_rate: Annotated[float, Field(ge=0.0, le=10.0, allow_inf_nan=False)]
     edge_types: tuple[EdgeType, ...] = ()
@@ -86,6 +88,7 @@ class RecallOptions(Model):
             seed_community_cap=settings.seed_community_cap,
             max_frontier=settings.max_frontier,
             seed_structural_weight=settings.seed_structural_weight,
+            seed_mode=settings.seed_mode,
             fact_text_weight=settings.fact_text_weight,
             temporal_decay_rate=settings.temporal_decay_rate if temporal_decay_rate is None else temporal_decay_rate,
             edge_types=edge_types,

@@ -18,65 +18,21 @@ from graphmem.models import (
     Entity,
     EpisodeQuery,
     ExpandLimits,
-    MembershipQuery,
     Scope,
     Subgraph,
 )
 from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.recall import astar, bfs, ppr, score, spreading
+from graphmem.recall.begin import find_seeds
 from graphmem.recall.meaning import Meaning, entity_vectors, query_cosines
 from graphmem.recall.options import RecallOptions
 from graphmem.recall.route import HeuristicRouter, plan
-from graphmem.recall.seeds import capped, score_seeds
 from graphmem.recall.walk import Floats, Positions, Walk
 from graphmem.results import Fact, RecallResult, ScoreParts, Seed, Strategy
-from graphmem.text.words import query_phrases, query_words
+from graphmem.text.words import query_words
 
-_CANDIDATES = 50  # entities by words, and as many by alias, that are scored as seeds
-_MEMBERSHIPS = 10 * _CANDIDATES  # of candidates, which have one each
 _MENTIONS = 10_000  # of the entities of a subgraph that a walk goes over, the oldest episodes first
-_EMBEDDING_TIME = 10.0  # seconds
-
-
-def find_seeds(
-    backend: GraphBackend,
-    scopes: Sequence[Scope],
-    query: str,
-    *,
-    structural_weight: float,
-    limit: int,
-    community_cap: int = 0,
-    as_of: AsOf | None = None,
-) -> list[Seed]:
-    """Find the entities that a question is about, best first; one round trip, or two.
-
-    Parameters
-    ----------
-    backend, scopes, query
-        What is asked, and where.
-    structural_weight
-        As for `score_seeds`.
-    limit
-        At most so many.
-    community_cap
-        At most so many of one community of level 0; 0 is no limit.
-    as_of
-        The moment of which the communities are taken.
-    """
-    words, phrases = query_words(query), query_phrases(query)
-    if not words and not phrases:
-        return []
-    hits = backend.search_entities(scopes, words=words, phrases=phrases, limit=_CANDIDATES)
-    if not community_cap:
-        return score_seeds(hits, words, structural_weight=structural_weight, limit=limit)
-    seeds = score_seeds(hits, words, structural_weight=structural_weight, limit=len(hits))
-    if len(seeds) <= community_cap:
-        return seeds[:limit]
-    members = MembershipQuery(entity_ids=tuple(seed.entity_id for seed in seeds), level=0, as_of=as_of)
-    found = backend.find_memberships(scopes, members, limit=_MEMBERSHIPS)
-    community_of = {m.entity_id: m.community_id for m in found}
-    return capped(seeds, community_of, cap=community_cap, limit=limit)
 
 
 def recall(
@@ -101,7 +57,7 @@ def recall(
     now
         The moment from which ages and relative dates are counted.
     meaning
-        Vectors, for the strategies that use them (astar, ppr); without them they do without.
+        Vectors: for seeds that no word finds, and for the strategies that use them (astar, ppr); all do without, too.
     observer
         Called with the subgraph, the walk over it and the score of each of its edges, if there are seeds.
     """
@@ -113,6 +69,8 @@ def recall(
         limit=options.max_seeds,
         community_cap=options.seed_community_cap,
         as_of=options.as_of,
+        meaning=meaning,
+        mode=options.seed_mode,
     )
     strategy, edge_types = _planned(query, seeds, options, now)
     if not seeds:
@@ -139,7 +97,7 @@ def recall(
             mentions = _mentions(backend, scopes, graph.node_ids, options.as_of)
             walk = ppr.walk(graph, seed_scores, mentions, entity_vectors(meaning, scopes, graph.node_ids))
         case "astar":
-            cosines = query_cosines(meaning, scopes, query, graph.node_ids, time_limit=_EMBEDDING_TIME)
+            cosines = query_cosines(meaning, scopes, query, graph.node_ids)
             walk = astar.walk(graph, seed_scores, cosines)
     scored = _score(graph, walk, query, options, ontology, now)
     if observer is not None:

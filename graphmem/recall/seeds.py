@@ -19,7 +19,14 @@ NAME_WEIGHT = 10.0
 _DEGREE_SHARE, _TYPES_SHARE, _ALL_TYPES = 0.6, 0.4, 4
 
 
-def score_seeds(hits: Sequence[EntityHit], words: Sequence[str], *, structural_weight: float, limit: int) -> list[Seed]:
+def score_seeds(
+    hits: Sequence[EntityHit],
+    words: Sequence[str],
+    cosines: Mapping[str, float] | None = None,
+    *,
+    structural_weight: float,
+    limit: int,
+) -> list[Seed]:
     """Score candidates by text and by how connected they are.
 
     Parameters
@@ -28,6 +35,8 @@ def score_seeds(hits: Sequence[EntityHit], words: Sequence[str], *, structural_w
         Candidates, each once.
     words
         Words of the question.
+    cosines
+        Entity id → how near its meaning is to the question's; counts where it is higher than the score by text.
     structural_weight
         w in ``score = text × (1 − w) + structural × w``, with ``structural = 0.6 × degree / highest degree +
         0.4 × min(distinct edge types / 4, 1)``.
@@ -39,7 +48,8 @@ def score_seeds(hits: Sequence[EntityHit], words: Sequence[str], *, structural_w
     list of Seed
         Best first; by id among equals.
     """
-    text = _text_scores(hits, words)
+    near = cosines or {}
+    text = [max(t, near.get(hit.entity.id, 0.0)) for hit, t in zip(hits, _text_scores(hits, words), strict=True)]
     top_degree = max((hit.degree for hit in hits), default=0) or 1
     seeds: list[Seed] = []
     for hit, t in zip(hits, text, strict=True):

@@ -10,6 +10,7 @@ import pytest
 
 from graphmem import GraphMemory, InvalidInput
 from graphmem.results import RecallResult, Strategy
+from tests.integration.embed.support import real_model
 
 OpenMemory = Callable[..., GraphMemory]
 
@@ -72,3 +73,21 @@ def test_a_result_says_by_which_strategy_it_was_found(memory: GraphMemory, strat
 def test_an_unknown_strategy_is_an_error_that_names_the_known(memory: GraphMemory) -> None:
     with pytest.raises(InvalidInput, match=r"strategy.*bfs.*dfs"):
         memory.recall("Maya", strategy="dfs")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"), [("Who makes music?", "Ben plays the violin"), ("Who has a dog?", "Eve has a retriever")]
+)
+def test_a_question_without_a_word_of_any_name_is_answered_by_meaning(
+    store_url: str, open_memory: OpenMemory, question: str, answer: str
+) -> None:
+    memory = open_memory(store_url, embeddings=real_model())
+    facts = [("Anna", "drives", "a Volvo"), ("Ben", "plays", "the violin"), ("Eve", "has", "a retriever")]
+    memory.add_facts(facts)
+    assert [f.fact for f in memory.recall(question)][:1] == [answer]
+
+
+def test_a_question_about_nothing_that_is_known_finds_nothing(store_url: str, open_memory: OpenMemory) -> None:
+    memory = open_memory(store_url, embeddings=real_model())
+    memory.add_facts([("Anna", "drives", "a Volvo"), ("Ben", "plays", "the violin")])
+    assert not memory.recall("When does photosynthesis produce oxygen?").facts

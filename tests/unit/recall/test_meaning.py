@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from graphmem.models import Scope
-from graphmem.recall.meaning import Vectors, entity_vectors, query_cosines
+from graphmem.recall.meaning import LEAST_COSINE, Vectors, entity_vectors, nearest_entities, query_cosines
 
 SCOPES = (Scope("tests"),)
 IDS = ("a", "b", "c")
@@ -29,6 +29,10 @@ class Table:
 
     def of_entities(self, scopes: Sequence[Scope], entity_ids: Sequence[str]) -> Vectors:
         return np.array([self.vectors.get(i, (0.0, 0.0)) for i in entity_ids])
+
+    def nearest(self, scopes: Sequence[Scope], question: Vectors, limit: int) -> Sequence[tuple[str, float]]:
+        found = sorted(((float(np.dot(v, question)), i) for i, v in self.vectors.items()), reverse=True)
+        return [(i, cosine) for cosine, i in found[:limit]]
 
 
 class Broken(Table):
@@ -105,3 +109,13 @@ def test_a_model_with_another_number_of_rows_counts_as_none(debug: pytest.LogCap
 
     assert entity_vectors(Short(), SCOPES, IDS) is None
     assert len(debug.records) == 1
+
+
+def test_what_has_nothing_to_do_with_a_question_is_not_near_it() -> None:
+    table = Table(a=(0.9, 0.0), b=(LEAST_COSINE, 0.0), c=(LEAST_COSINE - 0.01, 0.0))
+    assert nearest_entities(table, SCOPES, "who?", 10) == [("a", 0.9), ("b", LEAST_COSINE)]
+
+
+def test_a_failing_model_finds_nothing_near(debug: pytest.LogCaptureFixture) -> None:
+    assert nearest_entities(Broken(a=(1.0, 0.0)), SCOPES, "who?", 10) == []
+    assert ["the model is away" in r.message for r in debug.records] == [True]

@@ -245,6 +245,9 @@ class Towards:
     def of_entities(self, scopes: Sequence[Scope], entity_ids: Sequence[str]) -> Vectors:
         return np.array([[1.0, 0.0] if i in self.goals else [0.0, 0.0] for i in entity_ids])
 
+    def nearest(self, scopes: Sequence[Scope], question: Vectors, limit: int) -> Sequence[tuple[str, float]]:
+        return [(goal, 0.5) for goal in self.goals]
+
 
 def reach(backend: GraphBackend, fact: str, strategy: Strategy, meaning: Meaning | None) -> float:
     return next(f.parts.reach for f in ask(backend, strategy=strategy, meaning=meaning) if f.id == fact and f.parts)
@@ -253,6 +256,18 @@ def reach(backend: GraphBackend, fact: str, strategy: Strategy, meaning: Meaning
 def test_the_cheapest_way_leads_towards_what_the_question_means(backend: GraphBackend) -> None:
     assert reach(backend, "maya-globex", "astar", None) == pytest.approx(1 / (1 + 0.1))
     assert reach(backend, "maya-globex", "astar", Towards("globex")) == pytest.approx(1 / (1 + 0.1 * 0.01))
+
+
+def test_seeds_are_found_by_meaning_where_words_find_none(backend: GraphBackend) -> None:
+    found = [s.entity_id for s in ask(backend, "hardly any word", meaning=Towards("globex")).seeds]
+    assert found == ["globex"]
+
+
+def test_words_that_find_seeds_leave_meaning_out_but_in_hybrid_mode(backend: GraphBackend) -> None:
+    by_words = ask(backend, "Maya", meaning=Towards("globex")).seeds
+    both = ask(backend, "Maya", meaning=Towards("globex"), settings={"seed_mode": "hybrid"}).seeds
+    assert "globex" not in [s.entity_id for s in by_words]
+    assert {s.entity_id: s.text for s in both}["globex"] == 0.5
 
 
 def test_near_synonyms_share_rank(backend: GraphBackend) -> None:

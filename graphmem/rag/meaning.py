@@ -1,0 +1,63 @@
+"""What questions and entities mean, from the index of the store: the vectors that recall uses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphmem.embed import Embedder
+from graphmem.ingest.similar_vectors import EntityVectors
+from graphmem.models import Scope
+from graphmem.protocols import GraphBackend
+from graphmem.rag.reading import unpacked
+from graphmem.recall.meaning import LEAST_COSINE, Meaning
+
+Vectors = NDArray[np.float32]
+
+
+class StoredMeaning(Meaning):
+    """Vectors of entities as ingestion has made them ("name: summary"), beside those that a model gives questions.
+
+    Parameters
+    ----------
+    backend
+        The store.
+    embedder
+        The model; in scopes that were indexed with another one nothing has a vector.
+    vectors
+        The vectors of all entities, for what is nearest.
+    """
+
+    def __init__(self, backend: GraphBackend, embedder: Embedder, vectors: EntityVectors) -> None:
+        self._backend = backend
+        self._embedder = embedder
+        self._vectors = vectors
+
+    def of_query(self, query: str) -> Vectors:
+        """Return the vector of a question, shape (d,)."""
+        return self._embedder.vector(query)
+
+    def of_entities(self, scopes: Sequence[Scope], entity_ids: Sequence[str]) -> Vectors:
+        """Return the vectors of n entities, shape (n, d); a row of 0 where there is none."""
+        dimension = self._embedder.dimension
+        found = np.zeros((len(entity_ids), dimension), np.float32)
+        rows = {entity_id: row for row, entity_id in enumerate(entity_ids)}
+        for scope in self._fitting(scopes):
+            for entry in self._backend.find_index(scope, "entity", entity_ids):
+                if entry.vectors:
+                    found[rows[entry.key]] = unpacked(entry, dimension)[0]
+        return found
+
+    def nearest(self, scopes: Sequence[Scope], question: Vectors, limit: int) -> list[tuple[str, float]]:
+        """Return (entity id, cosine) of the entities nearest to a vector of shape (d,), best first."""
+        hits: list[tuple[float, str]] = []
+        for scope in self._fitting(scopes):
+            hits += self._vectors.nearest_of_all(scope, question, LEAST_COSINE, limit)
+        best = sorted(hits, key=lambda hit: (-hit[0], hit[1]))[:limit]
+        return [(entity_id, cosine) for cosine, entity_id in best]
+
+    def _fitting(self, scopes: Sequence[Scope]) -> list[Scope]:
+        """Return the scopes whose index was built with this model: vectors of two can't be compared."""
+        return [s for s in scopes if self._backend.index_state(s).model == self._embedder.model_name]
