@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from graphmem.ontology import Ontology
     from graphmem.rag.evaluate import Evaluation, Question
     from graphmem.rag.found import SearchResults
+    from graphmem.rag.options import ExpansionConfig
+    from graphmem.rag.rerank import CrossEncoder
     from graphmem.results import Check, Diff, Fact, LoadReport, RecallResult, Stats, Trace
     from graphmem.settings import Settings
     from graphmem.upkeep.unmerge import Unmerged
@@ -72,6 +74,8 @@ _HOME = {
     "graphmem.ontology": ("Ontology",),
     "graphmem.rag.evaluate": ("Evaluation", "Question"),
     "graphmem.rag.found": ("SearchResults",),
+    "graphmem.rag.options": ("ExpansionConfig",),
+    "graphmem.rag.rerank": ("CrossEncoder",),
     "graphmem.results": ("Check", "Diff", "Fact", "LoadReport", "RecallResult", "Stats", "Trace"),
     "graphmem.settings": ("Settings",),
     "graphmem.upkeep.unmerge": ("Unmerged",),
@@ -85,6 +89,7 @@ __all__ = [
     "BackendUnavailable",
     "Check",
     "Conflict",
+    "CrossEncoder",
     "Diff",
     "Document",
     "EdgeType",
@@ -93,6 +98,7 @@ __all__ = [
     "Entity",
     "Episode",
     "Evaluation",
+    "ExpansionConfig",
     "ExtractionFailed",
     "Fact",
     "FoundCommunity",

@@ -31,7 +31,9 @@ from graphmem.protocols import Extractor, GraphBackend, Redactor, VectorIndex
 from graphmem.rag.meaning import StoredMeaning
 from graphmem.rag.phrases import phrase_finder
 from graphmem.rag.reading import Reader
+from graphmem.rag.rerank import CrossEncoder, Reranker
 from graphmem.rag.service import GraphRAGService
+from graphmem.recall.options import SpreadingOptions
 from graphmem.recall.recorder import RecallRecorder
 from graphmem.registry import open_backend
 from graphmem.results import Check, QueueError, Stats
@@ -67,6 +69,7 @@ class Engine:
         redactor: Redactor | None,
         embedder: Embedder | None,
         vectors: VectorIndex | None,
+        cross_encoder: CrossEncoder | None,
         similar: SimilarEntities | None,
         links: NoteLinks | None,
         llm: BaseChatModel | str | None,
@@ -74,7 +77,9 @@ class Engine:
     ) -> None:
         self.backend = backend
         self._vectors = vectors
-        self.rag = GraphRAGService(backend, Reader(embedder, phrase_finder()), vectors)
+        reranker = Reranker(cross_encoder, settings.embedding_timeout) if cross_encoder is not None else None
+        reader, spreading = Reader(embedder, phrase_finder()), SpreadingOptions.of(settings)
+        self.rag = GraphRAGService(backend, reader, spreading, vectors, reranker)
         self.meaning = StoredMeaning(backend, embedder, similar.vectors) if embedder and similar else None
         self.communities = Communities(backend, settings, embedder=embedder, redactor=redactor, llm=llm)
         self.settings = settings
@@ -115,6 +120,7 @@ class Engine:
         llm: BaseChatModel | str | None,
         redactor: Redactor | None,
         embeddings: Embeddings | str | None,
+        cross_encoder: CrossEncoder | None,
         background: bool,
     ) -> Self:
         """Open the store and choose the parts; with `background`, go on with what waits in the queue."""
@@ -144,6 +150,7 @@ class Engine:
                 redactor=redactor,
                 embedder=embedder,
                 vectors=vectors,
+                cross_encoder=cross_encoder,
                 similar=similar,
                 links=links,
                 llm=llm,

@@ -89,6 +89,9 @@ class Settings(BaseSettings):
     qdrant_api_key: SecretStr | None = Field(None, description="the key for a Qdrant server")
     qdrant_prefix: str = Field("graphmem", description="of Qdrant's collections; one for each store")
     search_limit: Count = Field(10, description="episodes that a search returns")
+    expansion_boost: Annotated[float, Field(ge=0.0, le=10.0, allow_inf_nan=False)] = Field(
+        1.2, description="what the graph's share of a search is multiplied by where the caller asks for it"
+    )
     index_wait: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = Field(
         2.0, description="seconds that a search may spend on what was stored but not indexed yet"
     )

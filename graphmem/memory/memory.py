@@ -13,6 +13,7 @@ from graphmem.memory.keeping import Keeping
 from graphmem.memory.visualising import Visualising
 from graphmem.models import Scope
 from graphmem.protocols import Explorer, Extractor, Redactor
+from graphmem.rag.rerank import CrossEncoder
 from graphmem.settings import Settings
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class GraphMemory(Asynchronous, Keeping, Visualising):
         llm: BaseChatModel | str | None = None,
         redactor: Redactor | None = None,
         embeddings: Embeddings | str | None = None,
+        cross_encoder: CrossEncoder | None = None,
         settings: Settings | None = None,
         background: bool = True,
         **overrides: Any,
@@ -57,6 +59,9 @@ class GraphMemory(Asynchronous, Keeping, Visualising):
             Takes personal data out of facts and summaries; by default only if the setting `redact` is on.
         embeddings
             A LangChain `Embeddings`, or the word for one (see the setting `embeddings`).
+        cross_encoder
+            Reads the best episodes of each search with the question: a LangChain `BaseCrossEncoder`, or anything with
+            its `score`. None leaves the order as it is.
         settings
             Ready-made settings; otherwise they are read from ``GRAPHMEM_…`` variables and ``graphmem.toml``.
         background
@@ -79,6 +84,7 @@ class GraphMemory(Asynchronous, Keeping, Visualising):
             llm=llm,
             redactor=redactor,
             embeddings=embeddings,
+            cross_encoder=cross_encoder,
             background=background,
         )
         return cls(engine, to_scope(scope if scope is not None else settings.scope))

@@ -12,7 +12,8 @@ from graphmem.memory.part import Part, Scopes, Time
 from graphmem.models import AsOf, EdgeType, RecallQuery, Scope, utc_now
 from graphmem.rag.context import estimate_tokens, render_context, worth_quoting
 from graphmem.rag.found import SearchResults
-from graphmem.rag.service import SearchOptions
+from graphmem.rag.options import ExpansionConfig, Fusion, SearchOptions
+from graphmem.rag.trace import CONSIDERED, search_trace
 from graphmem.recall.options import RecallOptions
 from graphmem.recall.recall import recall
 from graphmem.recall.route import HeuristicRouter, narrowed
@@ -72,9 +73,7 @@ class Recalling(Part):
             as_of=to_as_of(as_of),
         )
         where = self._scopes(scopes)
-        scope, *others = where
-        if trace and others:
-            raise InvalidInput(f"trace: a traced recall reads one scope, got {len(where)}")
+        scope = self._traced(where) if trace else None
         now, observer = utc_now(), Observer() if trace else None
         result = recall(
             self._engine.backend,
@@ -87,7 +86,7 @@ class Recalling(Part):
             observer=observer,
         )
         self._engine.recorder.count(where, [fact.id for fact in result.facts])
-        if observer is None:
+        if observer is None or scope is None:
             return result
         kept = observer.trace(scope, result, now)
         self._engine.recorder.keep(kept)
@@ -147,7 +146,10 @@ class Recalling(Part):
         *,
         k: int | None = None,
         as_of: AsOf | Time | None = None,
-        graph: bool = True,
+        expansion: ExpansionConfig | None = None,
+        fusion: Fusion = "weighted",
+        diversity: float = 0.0,
+        trace: bool = False,
         scopes: Scopes | None = None,
     ) -> SearchResults:
         """Return the episodes that answer a question, best first, each with the reasons why.
@@ -160,9 +162,13 @@ class Recalling(Part):
             Episodes at most.
         as_of
             Only what had occurred and was recorded by then.
-        graph
-            Whether names that the question doesn't mention lead further.
-        scopes
+        expansion
+            Whether and how names lead further; by default by personalised PageRank.
+        fusion
+            How the channels are made one: "weighted" (the measured default), or "rrf" (reciprocal ranks).
+        diversity
+            In [0, 1): above 0, episodes unlike those before them gain (MMR).
+        trace, scopes
             As in `recall`.
 
         Raises
@@ -171,13 +177,24 @@ class Recalling(Part):
             If the memory was indexed with another embedding model.
         """
         settings = self._engine.settings
+        k = to_limit(settings.search_limit if k is None else k)
         options = SearchOptions(
-            k=to_limit(settings.search_limit if k is None else k),
+            k=max(k, CONSIDERED) if trace else k,
             as_of=to_as_of(as_of),
-            graph=graph,
+            expansion=expansion or ExpansionConfig(),
+            expansion_boost=settings.expansion_boost,
+            fusion=fusion,
+            diversity=diversity,
             wait=settings.index_wait,
         )
-        return self._engine.rag.search(self._scopes(scopes), query, options)
+        where, now = self._scopes(scopes), utc_now()
+        scope = self._traced(where) if trace else None
+        found = self._engine.rag.search(where, query, options)
+        if scope is None:
+            return found
+        kept = search_trace(self._engine.backend, scope, found, k, now)
+        self._engine.recorder.keep(kept)
+        return found.changed(found=found.found[:k], trace_id=kept.id)
 
     def context(
         self,
@@ -220,6 +237,13 @@ class Recalling(Part):
         options: dict[str, Any] = {"level": 0, "as_of": moment, "ended": False, "limit": _MOST_COMMUNITIES}
         found = self._engine.communities.find(where, narrow, **options) if narrow else []
         return found or self._engine.communities.find(where, None, **options)
+
+    def _traced(self, scopes: Sequence[Scope]) -> Scope:
+        """Return the one scope that a trace belongs to."""
+        scope, *others = scopes
+        if others:
+            raise InvalidInput(f"trace: a traced recall reads one scope, got {len(scopes)}")
+        return scope
 
     def _traces(self, scopes: Sequence[Scope], query: RecallQuery, limit: int) -> list[Trace]:
         self._engine.recorder.write()  # what was just recalled can be asked about at once

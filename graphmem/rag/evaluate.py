@@ -15,12 +15,13 @@ from graphmem.models import EpisodeQuery, Model, Scope, Text
 from graphmem.protocols import GraphBackend
 from graphmem.rag.baselines import BASELINES, Baseline
 from graphmem.rag.metrics import interval, recall_at, reciprocal_rank
-from graphmem.rag.service import GraphRAGService, SearchOptions
+from graphmem.rag.options import ExpansionConfig, SearchOptions
+from graphmem.rag.service import GraphRAGService
 
 Floats = NDArray[np.float64]
 
 Method = Literal["full", "no_graph", Baseline]
-"""full: what `search` returns. no_graph: the same with ``graph=False``. bm25, dense, rrf: see `Baseline`."""
+"""full: what `search` returns. no_graph: the same with ``expansion`` off. bm25, dense, rrf: see `Baseline`."""
 
 KS = (1, 5, 10, 20)
 _PAGE = 1000
@@ -240,7 +241,8 @@ class _Run:
         self._ready.add(scope)
 
     def _search(self, scope: Scope, question: str, *, graph: bool) -> list[str]:
-        results = self._service.search([scope], question, SearchOptions(k=self._ks[-1], graph=graph))
+        options = SearchOptions(k=self._ks[-1], expansion=ExpansionConfig(enabled=graph))
+        results = self._service.search([scope], question, options)
         self._degraded.update(dict.fromkeys(results.degraded))
         return [found.episode.id for found in results]
 

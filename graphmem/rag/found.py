@@ -7,7 +7,7 @@ from typing import Literal
 
 from graphmem.models import AsOf, Episode, Model
 
-Channel = Literal["lexical", "semantic", "fact", "graph", "prior"]
+Channel = Literal["lexical", "semantic", "fact", "graph", "prior", "rerank"]
 
 
 class Reason(Model):
@@ -17,7 +17,7 @@ class Reason(Model):
     ----------
     channel
         lexical: words. semantic: vectors. fact: facts that the episode states. graph: names that lead to it. prior:
-        who spoke, when, and whether it is a statement.
+        who spoke, when, and whether it is a statement. rerank: a cross-encoder that read it with the question.
     score
         Its share of the score.
     detail
@@ -57,12 +57,18 @@ class SearchResults(Model):
     ----------
     degraded
         What was away or not ready, in words; empty when nothing was.
+    seeds
+        Names of the question that the graph was walked from.
+    trace_id
+        By which `why` tells of a traced search.
     """
 
     query: str
     found: tuple[Found, ...]
     as_of: AsOf | None = None
     degraded: tuple[str, ...] = ()
+    seeds: tuple[str, ...] = ()
+    trace_id: str | None = None
 
     def __iter__(self) -> Iterator[Found]:  # type: ignore[override]
         return iter(self.found)

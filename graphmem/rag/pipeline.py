@@ -10,8 +10,12 @@ from numpy.typing import NDArray
 
 from graphmem.embed import TokenVectors
 from graphmem.rag.corpus import Corpus
+from graphmem.rag.options import ExpansionConfig, SearchOptions
 from graphmem.rag.question import Asked, months
+from graphmem.rag.rerank import reciprocal_ranks
+from graphmem.rag.strategies import stepwise
 from graphmem.rag.walk import Crossing, bridge, normalised, walk
+from graphmem.recall.options import SpreadingOptions
 from graphmem.text.words import terms
 
 Floats = NDArray[np.float64]
@@ -65,8 +69,9 @@ def rank(
     corpus: Corpus,
     asked: Asked,
     tokens: TokenVectors | None,
+    options: SearchOptions,
+    limits: SpreadingOptions,
     *,
-    graph: bool = True,
     sentence: Vectors | None = None,
 ) -> Ranking:
     """Score all episodes of a corpus for a question.
@@ -79,8 +84,10 @@ def rank(
         The question, read against it.
     tokens
         The question in the first person by the model, without pieces where that gives none; None where there is none.
-    graph
-        Whether the graph has a part in it.
+    options
+        How the graph takes part, and how the channels are made one.
+    limits
+        Of spreading, for that strategy.
     sentence
         Cosine of each episode's best sentence with the question, shape (n,), where an index outside has them.
     """
@@ -88,10 +95,14 @@ def rank(
     text = np.sum(list(parts.values()), axis=0)
     ranking = Ranking(text, parts, facts=facts)
     seeds = tuple(corpus.names.known[name] for name in asked.seeds)
-    if graph and seeds:
+    if options.expansion.enabled and seeds:
         gate = _gate(corpus, asked, seeds)
         if gate > 0:
-            _blend(ranking, corpus, asked, tokens, seeds, candidates, gate)
+            walked = _walked(ranking.total, corpus, tokens, seeds, candidates, options.expansion, limits)
+            _blend(ranking, corpus, asked, tokens, seeds, walked, gate, options.graph_weight)
+    if options.fusion == "rrf":
+        ranking.channels = reciprocal_ranks(ranking.channels)
+        ranking.total = np.sum(list(ranking.channels.values()), axis=0)
     return ranking
 
 
@@ -154,25 +165,42 @@ def _gate(corpus: Corpus, asked: Asked, seeds: Sequence[int]) -> float:
     return 0.0 if asked.speakers else max(names.rarity(len(names.reach(seed))) for seed in seeds)
 
 
+def _walked(
+    text: Floats,
+    corpus: Corpus,
+    tokens: TokenVectors | None,
+    seeds: tuple[int, ...],
+    candidates: Ints,
+    expansion: ExpansionConfig,
+    limits: SpreadingOptions,
+) -> Floats:
+    """Return what the graph gives each episode by the chosen strategy, in [0, 1], shape (n,)."""
+    found = np.zeros(len(corpus))
+    if expansion.strategy == "ppr":
+        found[candidates] = walk(text[candidates], seeds, corpus.names, candidates)
+    else:
+        question = None if tokens is None else tokens.pooled
+        found[candidates] = stepwise(expansion, seeds, corpus.names, candidates, question, limits)
+    return found
+
+
 def _blend(
     ranking: Ranking,
     corpus: Corpus,
     asked: Asked,
     tokens: TokenVectors | None,
     seeds: tuple[int, ...],
-    candidates: Ints,
+    walked: Floats,
     gate: float,
+    weight: float,
 ) -> None:
-    """Bring the graph in: ``(1 − .9 γ) × text + γ × (walk + bridge)``."""
-    n = len(corpus)
+    """Bring the graph in: ``(1 − .9 γ) × text + γ × weight × (walk + bridge)``."""
     text = ranking.total
-    walked = np.zeros(n)
-    walked[candidates] = walk(text[candidates], seeds, corpus.names, candidates)
     kept = normalised(text) * (1 - (1 - KEPT) * gate)
-    share = np.divide(kept, text, out=np.zeros(n), where=np.abs(text) > 1e-12)
+    share = np.divide(kept, text, out=np.zeros(len(corpus)), where=np.abs(text) > 1e-12)
     ranking.channels = {channel: part * share for channel, part in ranking.channels.items()}
-    ranking.channels["graph"] = gate * walked
-    ranking.total = kept + gate * walked
+    ranking.channels["graph"] = gate * weight * walked
+    ranking.total = kept + ranking.channels["graph"]
     ranking.seeds = seeds
     if tokens is not None and len(tokens.pieces):
         crossed, ranking.crossings = bridge(
@@ -184,5 +212,5 @@ def _blend(
             corpus.wholes.rows,
             corpus.lexicon.has,
         )
-        ranking.channels["bridge"] = gate * crossed
-        ranking.total = ranking.total + gate * crossed
+        ranking.channels["bridge"] = gate * weight * crossed
+        ranking.total = ranking.total + ranking.channels["bridge"]

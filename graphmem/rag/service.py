@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,14 +10,17 @@ from numpy.typing import NDArray
 
 from graphmem.embed import TokenVectors
 from graphmem.errors import EmbeddingFailed, IndexUnavailable, StoreReadOnly
-from graphmem.models import AsOf, Scope
+from graphmem.models import Scope
 from graphmem.protocols import GraphBackend, VectorIndex
 from graphmem.rag.baselines import Baseline, baseline
 from graphmem.rag.found import Channel, Found, Reason, SearchResults
 from graphmem.rag.index import Copy, RecallIndex
+from graphmem.rag.options import SearchOptions
 from graphmem.rag.pipeline import CANDIDATES, Ranking, rank
 from graphmem.rag.question import read_question
 from graphmem.rag.reading import Reader
+from graphmem.rag.rerank import READ, READER_WEIGHT, Reranker, varied
+from graphmem.recall.options import SpreadingOptions
 from graphmem.text.words import MAX_QUERY
 
 Floats = NDArray[np.float64]
@@ -34,30 +36,10 @@ _CHANNELS: dict[str, tuple[Channel, str]] = {
     "statement": ("prior", "statement"),
     "session": ("prior", "session"),
     "month": ("prior", "month"),
+    "rerank": ("rerank", "cross-encoder"),
 }
 _NEGLIGIBLE = 1e-9
-
-
-@dataclass(frozen=True, slots=True)
-class SearchOptions:
-    """How a search is made.
-
-    Attributes
-    ----------
-    k
-        Episodes at most.
-    as_of
-        Only episodes that had occurred and were recorded by then, and facts that held.
-    graph
-        Whether names lead further.
-    wait
-        Seconds that a search may spend on reading what was stored but not indexed yet.
-    """
-
-    k: int = 10
-    as_of: AsOf | None = None
-    graph: bool = True
-    wait: float = 1.0
+_ORDERED = 250  # positions that are looked at, at least
 
 
 class GraphRAGService:
@@ -69,13 +51,26 @@ class GraphRAGService:
         The store.
     reader
         Reads episodes and questions.
+    spreading
+        Limits of spreading activation, for searches that expand by it.
     vectors
         An index outside of the store for the vectors of sentences; None keeps them in memory.
+    reranker
+        Reads the best episodes of each search once more; None: nobody does.
     """
 
-    def __init__(self, backend: GraphBackend, reader: Reader, vectors: VectorIndex | None = None) -> None:
+    def __init__(
+        self,
+        backend: GraphBackend,
+        reader: Reader,
+        spreading: SpreadingOptions,
+        vectors: VectorIndex | None = None,
+        reranker: Reranker | None = None,
+    ) -> None:
         self._backend = backend
         self._reader = reader
+        self._spreading = spreading
+        self._reranker = reranker
         self.index = RecallIndex(backend, reader, vectors)
 
     def search(self, scopes: Sequence[Scope], query: str, options: SearchOptions) -> SearchResults:
@@ -103,13 +98,17 @@ class GraphRAGService:
             asked = read_question(query, copy.corpus.speakers, copy.corpus.names)
             tokens = self._tokens(asked.first_person, degraded)
             sentence = None if tokens is None else self._sentences(scopes, copy, tokens.pooled, degraded)
-            ranking = rank(copy.corpus, asked, tokens, graph=options.graph, sentence=sentence)
-            top = _top(ranking.total, copy, options)
+            ranking = rank(copy.corpus, asked, tokens, options, self._spreading, sentence=sentence)
+            order = _in_order(ranking.total, copy, options)
+            if self._reranker is not None:
+                order = self._read_again(scopes, query, order, ranking, copy, degraded)
+            top = varied(order, ranking.total, copy.corpus.wholes.rows, options.diversity, options.k)
             reasons = {i: _reasons(i, ranking, copy) for i in top}
+            seeds = tuple(copy.corpus.names.texts[seed] for seed in ranking.seeds)
             chosen = [(copy.corpus.ids[i], float(ranking.total[i]), reasons[i]) for i in top]
         episodes = self._backend.get_episodes(scopes, [episode_id for episode_id, _, _ in chosen])
         found = tuple(Found(episode=episodes[i], score=score, reasons=why) for i, score, why in chosen if i in episodes)
-        return SearchResults(query=query, found=found, as_of=options.as_of, degraded=tuple(degraded))
+        return SearchResults(query=query, found=found, as_of=options.as_of, degraded=tuple(degraded), seeds=seeds)
 
     @property
     def has_model(self) -> bool:
@@ -157,6 +156,31 @@ class GraphRAGService:
         none = np.empty((0, len(whole)), np.float32)
         return TokenVectors((), none, np.empty((0, 2), np.int64), whole)
 
+    def _read_again(
+        self,
+        scopes: Sequence[Scope],
+        question: str,
+        order: list[int],
+        ranking: Ranking,
+        copy: Copy,
+        degraded: list[str],
+    ) -> list[int]:
+        """Return the order by what a cross-encoder adds to the scores of the best."""
+        assert self._reranker is not None
+        best, ids = order[:READ], copy.corpus.ids
+        episodes = self._backend.get_episodes(scopes, [ids[i] for i in best])
+        best = [i for i in best if ids[i] in episodes]
+        try:
+            scores = self._reranker.scores(question, [episodes[ids[i]].text for i in best])
+        except EmbeddingFailed as error:
+            degraded.append(f"not read by the {error}")
+            return order
+        added = np.zeros(len(ranking.total))
+        added[best] = READER_WEIGHT * np.ptp(ranking.total[best]) * scores
+        ranking.channels["rerank"] = added
+        ranking.total = ranking.total + added
+        return sorted(best, key=lambda i: -ranking.total[i]) + [i for i in order if i not in set(best)]
+
     def _sentences(
         self, scopes: Sequence[Scope], copy: Copy, question: NDArray[np.float32], degraded: list[str]
     ) -> NDArray[np.float32] | None:
@@ -179,13 +203,13 @@ class GraphRAGService:
         return scores
 
 
-def _top(total: Floats, copy: Copy, options: SearchOptions) -> list[int]:
-    """Return the positions of the best episodes that were there at the moment asked about."""
+def _in_order(total: Floats, copy: Copy, options: SearchOptions) -> list[int]:
+    """Return the positions of the episodes that were there at the moment asked about, the best first."""
     if options.as_of is not None:
         moment = np.array([options.as_of.valid.timestamp(), options.as_of.known.timestamp()])
         total = np.where((copy.corpus.times.rows <= moment).all(axis=1), total, -np.inf)
-    order = np.argsort(-total, kind="stable")[: options.k]
-    return [i for i in order.tolist() if np.isfinite(total[i])]
+    order = np.argsort(-total, kind="stable")[: max(_ORDERED, 5 * options.k)]
+    return order[np.isfinite(total[order])].tolist()
 
 
 def _reasons(i: int, ranking: Ranking, copy: Copy) -> tuple[Reason, ...]:

@@ -24,6 +24,24 @@ class SpreadingOptions(Model):
     max_activated_nodes: Annotated[int, Field(ge=1)]
     time_limit: Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 
+    @classmethod
+    def of(cls, settings: Settings, max_hops: int | None = None) -> Self:
+        """Return the limits that the settings say; `max_hops` goes before theirs.
+
+        Raises
+        ------
+        InvalidInput
+            If `max_hops` doesn't fit.
+        """
+        return cls(
+            decay_lambda=settings.spreading_decay_lambda,
+            max_hops=settings.spreading_max_hops if max_hops is None else max_hops,
+            activation_threshold=settings.spreading_activation_threshold,
+            inhibition_threshold=settings.spreading_inhibition_threshold,
+            max_activated_nodes=settings.spreading_max_activated_nodes,
+            time_limit=settings.spreading_time_limit,
+        )
+
     @model_validator(mode="after")
     def _thresholds_in_order(self) -> Self:
         if self.activation_threshold >= self.inhibition_threshold:
@@ -76,14 +94,7 @@ class RecallOptions(Model):
             limit=settings.recall_limit if limit is None else limit,
             strategy=chosen,
             max_hops=settings.max_hops if max_hops is None else max_hops,
-            spreading=SpreadingOptions(
-                decay_lambda=settings.spreading_decay_lambda,
-                max_hops=max_hops if max_hops is not None and spreads else settings.spreading_max_hops,
-                activation_threshold=settings.spreading_activation_threshold,
-                inhibition_threshold=settings.spreading_inhibition_threshold,
-                max_activated_nodes=settings.spreading_max_activated_nodes,
-                time_limit=settings.spreading_time_limit,
-            ),
+            spreading=SpreadingOptions.of(settings, max_hops if spreads else None),
             max_seeds=settings.max_seeds,
             seed_community_cap=settings.seed_community_cap,
             max_frontier=settings.max_frontier,

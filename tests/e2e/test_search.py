@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphmem import GraphMemory, IndexMismatch, InvalidInput, Question
+from graphmem import ExpansionConfig, GraphMemory, IndexMismatch, InvalidInput, Question
 from graphmem.embed.interface import TokenVectors
 from graphmem.embed.minilm import minilm_available
 from graphmem.embed.weights import installed_weights
@@ -131,7 +131,11 @@ def test_a_name_leads_from_one_passage_to_the_next(library: GraphMemory) -> None
 
 def test_without_the_graph_no_reason_names_it(library: GraphMemory) -> None:
     question = "Who founded the press that printed the novel Grey Harbour?"
-    reasons = [reason for one in library.search(question, k=6, graph=False) for reason in one.reasons]
+    reasons = [
+        reason
+        for one in library.search(question, k=6, expansion=ExpansionConfig(enabled=False))
+        for reason in one.reasons
+    ]
     assert "graph" not in {reason.channel for reason in reasons}
 
 
@@ -323,3 +327,71 @@ def test_on_a_real_conversation_search_beats_the_plain_rankings(
     assert told.methods["full"].recall[10].mean >= 0.9
     assert told.gains["bm25"].recall[5].low > 0
     assert told.gains["dense"].recall[5].low > 0
+
+
+class Prefers:
+    """A cross-encoder that likes one word, or is broken."""
+
+    def __init__(self, word: str) -> None:
+        self.word = word
+
+    def score(self, text_pairs: list[tuple[str, str]]) -> list[float]:
+        if not self.word:
+            raise ConnectionError("the cross-encoder is away")
+        return [float(self.word in text) for _, text in text_pairs]
+
+
+@pytest.mark.parametrize("strategy", ["ppr", "bfs", "spreading", "astar"])
+def test_every_strategy_leads_over_a_name_to_the_next_passage(library: GraphMemory, strategy: Any) -> None:
+    question = "Who founded the press that printed the novel Grey Harbour?"
+    results = library.search(question, k=6, expansion=ExpansionConfig(strategy=strategy))
+    assert next(iter(results)).episode.external_id == "Grey Harbour"
+    led = [reason for one in results for reason in one.reasons if reason.channel == "graph" and reason.detail == "walk"]
+    assert led
+    assert results.seeds == ("grey harbour",)
+
+
+def test_expansion_boost_makes_the_graph_count_more(library: GraphMemory) -> None:
+    def share(config: ExpansionConfig) -> float:
+        found = library.search("Who printed the novel Grey Harbour?", k=6, expansion=config)
+        return sum(reason.score for one in found for reason in one.reasons if reason.channel == "graph")
+
+    assert share(ExpansionConfig(boost=True)) == pytest.approx(1.2 * share(ExpansionConfig()))
+
+
+@pytest.mark.parametrize("options", [{"fusion": "rrf"}, {"diversity": 0.5}])
+def test_parts_of_a_score_add_up_to_it_with_any_option(talk: GraphMemory, options: dict[str, Any]) -> None:
+    for one in talk.search("What did Maya make in the pottery class?", k=5, **options):
+        assert sum(reason.score for reason in one.reasons) == pytest.approx(one.score)
+
+
+def test_diversity_puts_what_was_said_before_behind(talk: GraphMemory) -> None:
+    talk.ingest([{"text": "Nate plays chess.", "external_id": f"again {n}"} for n in range(3)])
+    plain, varied = (found(talk, "Nate plays chess", k=4, diversity=d) for d in (0.0, 0.7))
+    assert sum("again" in one for one in varied) < sum("again" in one for one in plain)
+
+
+def test_a_cross_encoder_reads_the_best_once_more(store_url: str, open_memory: OpenMemory) -> None:
+    memory = open_memory(store_url, extractor="none", embeddings="none", cross_encoder=Prefers("heron"))
+    memory.ingest([{"text": "A lake."}, {"text": "The lake at noon, the lake at night."}, {"text": "A heron, a lake."}])
+    [best, *_] = memory.search("the lake", k=3)
+    assert best.episode.text == "A heron, a lake."
+    assert "cross-encoder" in [reason.detail for reason in best.reasons]
+    assert sum(reason.score for reason in best.reasons) == pytest.approx(best.score)
+
+
+def test_a_cross_encoder_that_fails_leaves_the_order_and_says_so(store_url: str, open_memory: OpenMemory) -> None:
+    memory = open_memory(store_url, extractor="none", embeddings="none", cross_encoder=Prefers(""))
+    memory.ingest([{"text": "A lake."}, {"text": "A heron."}])
+    found = memory.search("heron", k=1)
+    assert [one.episode.text for one in found] == ["A heron."]
+    assert any("cross-encoder" in reason for reason in found.degraded)
+
+
+def test_a_traced_search_tells_later_what_it_found_and_what_it_considered(library: GraphMemory) -> None:
+    results = library.search("Who printed the novel Grey Harbour?", k=2, trace=True)
+    told = library.why(results.trace_id or "")
+    assert (told.strategy, told.query) == ("search", "Who printed the novel Grey Harbour?")
+    returned = [(one.episode_id, one.score) for one in told.episodes if one.rank is not None]
+    assert returned == [(one.episode.id, pytest.approx(one.score)) for one in results]
+    assert len(told.episodes) == len(PASSAGES)

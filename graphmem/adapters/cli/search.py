@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphmem.adapters.cli.options import AsOfOption, KnownOption, point_in_time
+from graphmem.adapters.cli.options import AsOfOption, KnownOption, StrategyOption, point_in_time, strategy
 from graphmem.adapters.cli.session import Session, command
 
 if TYPE_CHECKING:
@@ -31,17 +31,30 @@ def search(
     known: KnownOption = None,
     why: Annotated[bool, typer.Option("--why", help="Tell what each score is made of.")] = False,
     graph: Annotated[bool, typer.Option("--graph/--no-graph", help="Whether names lead further.")] = True,
+    how: StrategyOption = None,
+    diversity: Annotated[
+        float, typer.Option("--diversity", help="From 0 to below 1: how much episodes unlike the others gain.")
+    ] = 0.0,
+    trace: Annotated[bool, typer.Option("--trace", help="Keep why it was found; graphmem why tells it.")] = False,
 ) -> None:
     """Find the episodes that answer a question, best first."""
+    from graphmem.rag.options import ExpansionConfig
+
     at = point_in_time(as_of, known)
+    chosen = strategy(how) or "ppr"
+    if chosen == "auto":
+        raise typer.BadParameter("--strategy: 'auto' is for recall; search takes ppr, bfs, spreading or astar")
+    expansion = ExpansionConfig(enabled=graph, strategy=chosen)
     with session.open() as memory:
-        found = memory.search(query, k=k, as_of=at, graph=graph)
+        found = memory.search(query, k=k, as_of=at, expansion=expansion, diversity=diversity, trace=trace)
         if session.out.as_json:
             session.out.document(found)
         elif len(found):
             _print_found(session, found, why=why)
         for reason in found.degraded if not session.out.as_json else ():
             session.out.note(f"not all of it was used: {reason}")
+        if found.trace_id is not None and not session.out.as_json:
+            session.out.note(f"graphmem why {found.trace_id} tells why")
         if not len(found):
             empty = "" if memory.stats().episodes else f": the scope {memory.scope.key!r} has none"
             session.nothing(f"no episode found for {query!r}{empty}")

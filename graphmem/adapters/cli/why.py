@@ -61,5 +61,14 @@ def _print(session: Session, trace: Trace, limit: int) -> None:
     if rows:
         session.out.line()
         session.out.table(columns, rows)
+    if trace.episodes:
+        session.out.line()
+        session.out.table(
+            [Column("#", align="right"), Column("episode", 4), Column("found by", 1), Column("score", align="right")],
+            [
+                ["-" if e.rank is None else str(e.rank), e.episode_id, e.channel, f"{e.score:.2f}"]
+                for e in trace.episodes[:limit]
+            ],
+        )
     if len(trace.facts) > limit:
         session.out.note(f"{count(len(trace.facts) - limit, 'fact')} more; --limit shows them")

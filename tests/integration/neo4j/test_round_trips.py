@@ -87,7 +87,8 @@ def test_recall_asks_at_most_six_times(neo4j_url: str, store: Neo4jBackend, roun
 
 def test_passage_is_stored_in_seven(neo4j_url: str, store: Neo4jBackend, round_trips: RoundTrips) -> None:
     """Begin and commit, episode, names, known facts, what a write looks at, and the write."""
-    with GraphMemory.open(neo4j_url, scope=Scope("round trips"), extractor="none") as memory:
+    options: dict[str, Any] = {"extractor": "none", "embeddings": "none", "background": False}
+    with GraphMemory.open(neo4j_url, scope=Scope("round trips"), **options) as memory:
         memory.add_facts([("Ada", "works with", "Charles")])
 
         # the commit is the one that isn't counted
