@@ -1,0 +1,229 @@
+"""A memory is kept in order: forgetting is complete, old things fade and hide, merges are undone, all on every store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import OpenMemory
+from test_search import WordVectors
+from toy import ToyExtractor
+
+from graphmem import Embeddings, GraphMemory, InvalidInput, NotFound
+from graphmem.memory import GraphMemory as Memory
+from graphmem.models import EdgeQuery, EntityQuery, EpisodeQuery, MergeQuery, Scope
+from graphmem.registry import open_backend
+
+SECRET = ("Zörblaxian", "Quimbledon")
+"""Words that only what is forgotten has; their tails survive any escaping of the umlaut."""
+TAILS = ("rblaxian", "uimbledon")
+
+
+def toy_memory(open_memory: OpenMemory, url: str, **options: Any) -> GraphMemory:
+    embeddings: Embeddings = WordVectors()
+    return open_memory(url, embeddings=embeddings, **options)
+
+
+def fill(memory: GraphMemory) -> None:
+    """Tell of people, two of whom only one session and the bulk of facts know."""
+    turns = [{"text": f"Person {i} | knows | Person {i + 1}", "session_id": "open"} for i in range(6)]
+    first, second = SECRET
+    turns += [
+        {
+            "text": f"{first} | visited | {second} # {first} was seen with Person 1",
+            "session_id": "secret",
+            "external_id": "told",
+            "metadata": {"from": f"{second} gazette"},
+        },
+        {"text": f"Person 1 | married_to | {first} # Person 1 is the one whom {first} trusts", "session_id": "secret"},
+        {"text": f"{second} | is_near | Person 2", "session_id": "secret"},
+        {"text": "Person 3 | likes | Person 5", "session_id": "secret"},
+    ]
+    memory.ingest(turns)
+    memory.search("who visited whom?")
+    memory.refresh_communities()
+    memory.recall(f"what of {first}?", trace=True)
+    memory.recall(f"{second}?", trace=True)
+    memory.recalls()
+
+
+def bytes_of(path: Path) -> bytes:
+    """Return all that lies on disk of a store."""
+    return b"".join(file.read_bytes() for file in sorted(path.parent.glob(f"{path.name}*")))
+
+
+def left_of(path: Path, *words: str) -> list[str]:
+    """Return those of the words that the files of a store still have, in any letter case."""
+    held = bytes_of(path).lower()
+    return [word for word in words if word.lower().encode() in held]
+
+
+def vectors_of(memory: GraphMemory, path: Path, words: tuple[str, ...]) -> list[bytes]:
+    """Return the beginnings of the vectors of what has these words."""
+    store = open_backend(f"sqlite:///{path}")
+    try:
+        rows: dict[str, str] = {}
+        rows.update((e.id, e.text) for e in store.find_episodes([memory.scope], EpisodeQuery()))
+        rows.update((e.id, e.fact) for e in store.find_edges([memory.scope], EdgeQuery(versions="all")))
+        rows.update((e.id, e.name) for e in store.find_entities([memory.scope], EntityQuery()))
+        entries = store.read_index(memory.scope, limit=10_000)
+        return [
+            entry.vectors[:128]
+            for entry in entries
+            if entry.vectors and any(word in rows.get(entry.key, entry.key) for word in words)
+        ]
+    finally:
+        store.close()
+
+
+# Forgetting ---------------------------------------------------------------------------------------
+
+
+def forget_session(memory: GraphMemory) -> None:
+    memory.forget(session="secret")
+
+
+def forget_entities(memory: GraphMemory) -> None:
+    for name in SECRET:
+        memory.forget(name, with_episodes=True)
+
+
+def forget_all(memory: GraphMemory) -> None:
+    memory.clear()
+
+
+@pytest.mark.parametrize("act", [forget_session, forget_entities, forget_all])
+def test_what_is_forgotten_leaves_no_byte_in_the_files(
+    sqlite_file: Path, open_memory: OpenMemory, act: Callable[[GraphMemory], None]
+) -> None:
+    memory = toy_memory(open_memory, f"sqlite:///{sqlite_file}")
+    fill(memory)
+    vectors = vectors_of(memory, sqlite_file, SECRET)
+    assert left_of(sqlite_file, *TAILS) == list(TAILS)
+    assert vectors
+    assert all(vector in bytes_of(sqlite_file) for vector in vectors)
+    act(memory)
+    assert left_of(sqlite_file, *TAILS) == []
+    assert not [vector for vector in vectors if vector in bytes_of(sqlite_file)]
+    memory.close()
+    assert left_of(sqlite_file, *TAILS) == []
+
+
+def test_much_that_was_written_again_and_again_leaves_no_byte_either(
+    sqlite_file: Path, open_memory: OpenMemory
+) -> None:
+    memory = toy_memory(open_memory, f"sqlite:///{sqlite_file}")
+    for i in range(300):
+        memory.remember(f"Hidden{i % 40}word{i} | met | Person {i % 9} # remark{i}secretly", session_id=f"s{i % 2}")
+        if i % 50 == 49:
+            memory.flush()
+            memory.search("who?")
+    memory.flush()
+    memory.search("who?")
+    memory.forget(session="s0")
+    hidden = [f"hidden{i % 40}word{i}" for i in range(0, 300, 2)] + [f"remark{i}secretly" for i in range(0, 300, 2)]
+    assert left_of(sqlite_file, *hidden) == []
+    assert len(left_of(sqlite_file, *[f"remark{i}secretly" for i in range(1, 300, 2)])) == 150
+
+
+@pytest.fixture
+def filled(store_url: str, open_memory: OpenMemory) -> GraphMemory:
+    memory = toy_memory(open_memory, store_url)
+    fill(memory)
+    return memory
+
+
+def exported(memory: GraphMemory, tmp_path: Path) -> str:
+    """Return everything that a memory holds as text."""
+    memory.export(tmp_path / "all.jsonl")
+    return (tmp_path / "all.jsonl").read_text("utf-8")
+
+
+@pytest.mark.parametrize("act", [forget_session, forget_entities, forget_all])
+def test_what_is_forgotten_is_in_no_row(
+    filled: GraphMemory, tmp_path: Path, act: Callable[[GraphMemory], None]
+) -> None:
+    assert all(word in exported(filled, tmp_path) for word in SECRET)
+    act(filled)
+    text = exported(filled, tmp_path)
+    assert [word for word in SECRET if word in text] == []
+    assert filled.search(SECRET[0]).found == () or all(SECRET[0] not in f.episode.text for f in filled.search("who?"))
+    assert [fact for fact in filled.recall("Person 1").facts if SECRET[0] in fact.fact] == []
+
+
+def test_forgetting_a_session_keeps_what_others_say(filled: GraphMemory) -> None:
+    before = {fact.id for fact in filled.facts("Person 1")}
+    done = filled.forget(session="secret")
+    assert (done.episodes, done.entities, done.left) == (4, 2, ())
+    assert done.facts == 4
+    assert done.recalls == 2
+    assert {fact.id for fact in filled.facts("Person 1")} == {f for f in before if f in _ids(filled)}
+    assert [f.fact for f in filled.facts("Person 0")] == ["Person 0 knows Person 1"]
+    assert filled.session("secret") == []
+    assert len(filled.session("open")) == 6
+
+
+def _ids(memory: GraphMemory) -> set[str]:
+    return {fact.id for i in range(7) for fact in memory.facts(f"Person {i}")}
+
+
+def test_a_fact_of_several_episodes_stays_without_the_forgotten_one(memory: GraphMemory) -> None:
+    memory.ingest(
+        [
+            {"text": "Ada | knows | Bob # as Carol whispered", "external_id": "first"},
+            {"text": "Ada | knows | Bob # as all know", "external_id": "second"},
+        ]
+    )
+    [fact] = memory.facts("Ada")
+    assert fact.fact == "Ada knows Bob as Carol whispered"
+    done = memory.forget(episode="first")
+    [left] = memory.facts("Ada")
+    assert (left.id, left.fact, len(left.episode_ids)) == (fact.id, "Ada knows Bob", 1)
+    assert (done.facts, done.rewritten_facts, done.episodes) == (0, 1, 1)
+    memory.forget(episode="second")
+    assert memory.facts("Ada") == ()
+    assert memory.stats().entities == 0
+
+
+def test_an_entity_is_forgotten_and_its_episodes_are_counted(memory: GraphMemory) -> None:
+    memory.ingest([{"text": "Ada | knows | Bob"}, {"text": "Bob | knows | Carol"}])
+    memory.add_facts([("Ada", "likes", "tea"), ("Bob", "likes", "coffee")])
+    done = memory.forget("ada")
+    assert (done.entities, done.facts, done.still_mentioned_in, done.redacted_episodes) == (1, 2, 1, 1)
+    assert {fact.fact for fact in memory.facts("Bob")} == {"Bob knows Carol", "Bob likes coffee"}
+    done = memory.forget("Bob", with_episodes=True)
+    assert (done.entities, done.episodes, done.still_mentioned_in) == (4, 3, 0)
+    assert memory.stats().entities == 0
+
+
+def test_a_scope_is_cleared_and_its_neighbour_stays(store_url: str, open_memory: OpenMemory) -> None:
+    memory = toy_memory(open_memory, store_url)
+    other = memory.in_scope("other")
+    for one in (memory, other):
+        fill(one)
+    kept = other.checksum()
+    assert memory.clear().episodes == 10
+    assert memory.scopes() == [Scope("other")]
+    assert other.checksum() == kept
+    assert memory.clear().episodes == 0
+    fill(memory)
+    assert memory.search(SECRET[0]).found
+
+
+def test_forgetting_names_exactly_one_thing_that_is_there(memory: GraphMemory) -> None:
+    memory.add_facts([("Ada", "likes", "tea")])
+    with pytest.raises(InvalidInput, match="one thing"):
+        memory.forget()
+    with pytest.raises(InvalidInput, match="one thing"):
+        memory.forget("Ada", episode="x")
+    for wrong in ({"entity": "Nobody"}, {"episode": "none"}, {"session": "none"}):
+        with pytest.raises(NotFound):
+            memory.forget(**wrong)
+    other = memory.in_scope("other")
+    with pytest.raises(NotFound):
+        other.forget("Ada")
+    assert memory.stats().entities == 2
