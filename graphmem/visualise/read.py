@@ -74,7 +74,7 @@ def read_picture(
     if seeds:
         ids = reader.around(seeds, hops)
         names = [e.name for e in backend.get_entities([scope], list(seeds)).values()]
-        return reader.picture(f"{', '.join(names)} and {hops} {'hop' if hops == 1 else 'hops'} around", ids, seeds)
+        return reader.picture(f"{', '.join(dict.fromkeys(names))} and {hops} {'hop' if hops == 1 else 'hops'} around", ids, seeds)
     return reader.picture(f"Scope {scope}", reader.everything())
 
 
