@@ -199,6 +199,8 @@ class Stats(Model):
     ----------
     pending_episodes, failed_episodes
         Waiting for extraction; out of tries.
+    community_members, waiting_entities
+        Entities in a community of level 0; entities that are in none: they know nobody in one, or wait for a refresh.
     errors
         Of episodes that failed or wait for another try, at most 10.
     background
@@ -217,6 +219,8 @@ class Stats(Model):
     mentions: int
     communities: int
     ended_communities: int
+    community_members: int
+    waiting_entities: int
     recalls: int
     edges_by_type: dict[str, int]
     entities_by_type: dict[str, int]

@@ -253,6 +253,7 @@ class IsolationTests(StoreTests):
             pending_episodes=2,
             mentions=1,
             communities=1,
+            community_members=2,
             recalls=1,
             edges_by_type={"semantic": 1},
             entities_by_type={"person": 2},
