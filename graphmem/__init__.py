@@ -43,6 +43,10 @@ if TYPE_CHECKING:
     from graphmem.rag.found import SearchResults
     from graphmem.results import Check, Diff, Fact, LoadReport, RecallResult, Stats, Trace
     from graphmem.settings import Settings
+    from graphmem.upkeep.evict import Evicted
+    from graphmem.upkeep.export import Exported
+    from graphmem.upkeep.forget import Forgotten
+    from graphmem.upkeep.importing import Imported
     from graphmem.upkeep.unmerge import Unmerged
 
 _HOME = {
@@ -74,6 +78,10 @@ _HOME = {
     "graphmem.rag.found": ("SearchResults",),
     "graphmem.results": ("Check", "Diff", "Fact", "LoadReport", "RecallResult", "Stats", "Trace"),
     "graphmem.settings": ("Settings",),
+    "graphmem.upkeep.evict": ("Evicted",),
+    "graphmem.upkeep.export": ("Exported",),
+    "graphmem.upkeep.forget": ("Forgotten",),
+    "graphmem.upkeep.importing": ("Imported",),
     "graphmem.upkeep.unmerge": ("Unmerged",),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
@@ -93,11 +101,15 @@ __all__ = [
     "Entity",
     "Episode",
     "Evaluation",
+    "Evicted",
+    "Exported",
     "ExtractionFailed",
     "Fact",
+    "Forgotten",
     "FoundCommunity",
     "GraphMemError",
     "GraphMemory",
+    "Imported",
     "IndexMismatch",
     "IndexUnavailable",
     "InvalidEntityName",

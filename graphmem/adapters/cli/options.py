@@ -37,13 +37,16 @@ StrategyOption = Annotated[
 
 
 def ask(question: str, *, yes: bool) -> None:
-    """Ask before something is done that many rows hang on; where nobody can answer, --yes is needed."""
+    """Ask before something is done that many rows hang on; where nobody answers, --yes is needed."""
     if yes:
         return
-    if not sys.stdin.isatty():
+    if sys.stdin.isatty():
+        typer.confirm(question, abort=True, err=True)
+    elif not (answer := sys.stdin.readline()):
         typer.echo(f"graphmem: {question} Nobody can be asked here: pass --yes", err=True)
         raise typer.Exit(1)
-    typer.confirm(question, abort=True, err=True)
+    elif answer.strip().lower() not in ("y", "yes"):
+        raise typer.Abort
 
 
 def moment(option: str, text: str) -> datetime:
