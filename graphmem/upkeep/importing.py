@@ -231,6 +231,8 @@ def _check(file: IO[str] | IO[bytes], scope: Scope, options: ImportOptions) -> N
             if not options.cut_off:
                 seen.require(number, _object(number, line).get("end", {}))
             ended = True
+        elif not line.endswith(b"\n") and options.cut_off:
+            break  # a piece of a line
         else:
             head, _, kind = line[: line.find(b",")].partition(b'{"kind":')
             if head or not line[9 + len(kind) - 1 :].startswith(prefix):
