@@ -176,7 +176,15 @@ def put_facts(store: GraphBackend, ids: list[str], arrays: tuple[Any, ...]) -> N
     rows = list(zip(*(values.tolist() for values in arrays), strict=True))
     for start in range(0, len(rows), 5_000):
         some = tuple(
-            Edge(scope=SCOPE, source_id=ids[a], target_id=ids[b], relation=new_id(), confidence=c, valid_from=now)
+            Edge(
+                scope=SCOPE,
+                source_id=ids[a],
+                target_id=ids[b],
+                relation=new_id(),
+                fact="One knows another.",
+                confidence=c,
+                valid_from=now,
+            )
             for a, b, c in rows[start : start + 5_000]
         )
         store.write(SCOPE, Changes(edges=some))
