@@ -166,14 +166,14 @@ def put(store: GraphBackend, nodes: int, arrays: Arrays) -> list[str]:
 def node(entity_id: str) -> Entity:
     """Return an entity that is named after its id."""
     now = utc_now()
-    values = {"name": entity_id, "canonical_name": entity_id, "entity_type": "concept"}
+    values: dict[str, Any] = {"name": entity_id, "canonical_name": entity_id, "entity_type": "concept"}
     return Entity(id=entity_id, scope=SCOPE, **values, first_seen_at=now, last_seen_at=now)
 
 
 def put_facts(store: GraphBackend, ids: list[str], arrays: tuple[Any, ...]) -> None:
     """Write facts between nodes; each its own relation, so that none is the same as another."""
     now = utc_now()
-    rows = list(zip(*(values.tolist() for values in arrays), strict=True))
+    rows: list[tuple[int, int, float]] = list(zip(*(values.tolist() for values in arrays), strict=True))
     for start in range(0, len(rows), 5_000):
         some = tuple(
             Edge(

@@ -21,12 +21,17 @@ from crashed import wait_until
 from graphmem import FoundCommunity, GraphMemory
 from graphmem.communities.summarise import AT_ONCE, MAX_PROMPT_BYTES
 from graphmem.models import AsOf, Changes, CommunityAlgorithm, EdgeQuery, MembershipQuery, Scope
+from graphmem.protocols import GraphBackend
 from graphmem.testing.communities_detect import planted
 
 Triples = Sequence[tuple[str, str, str]]
 
 BAND = ("Alma", "Bruno", "Clara", "Dario")
 CREW = ("Ewa", "Farid", "Greta", "Hugo")
+
+
+def store_of(memory: GraphMemory) -> GraphBackend:
+    return memory._engine.backend  # pyright: ignore[reportPrivateUsage]
 
 
 def friends(*names: str) -> Triples:
@@ -48,7 +53,7 @@ def homes(memory: GraphMemory, **options: Any) -> dict[str, str]:
 
 def written(memory: GraphMemory, monkeypatch: pytest.MonkeyPatch) -> list[Changes]:
     """Return what takes in everything that is written from now on."""
-    backend, seen = memory._engine.backend, list[Changes]()
+    backend, seen = store_of(memory), list[Changes]()
     write = backend.write
 
     def watched(scope: Scope, changes: Changes) -> None:
@@ -94,7 +99,7 @@ def test_reading_facts_changes_no_community(memory: GraphMemory, monkeypatch: py
     memory.refresh_communities()
     for name in BAND:
         memory.recall(f"Whom does {name} know?")
-    memory._engine.recorder.write()
+    memory._engine.recorder.write()  # pyright: ignore[reportPrivateUsage]
     changes = written(memory, monkeypatch)
     memory.refresh_communities()
     assert changes == []
@@ -104,7 +109,7 @@ def test_the_fingerprint_is_the_hash_of_entities_and_facts(memory: GraphMemory) 
     memory.add_facts(friends(*BAND))
     memory.refresh_communities()
     [community] = memory.communities()
-    edges = memory._engine.backend.find_edges([memory.scope], EdgeQuery(versions="active"))
+    edges = store_of(memory).find_edges([memory.scope], EdgeQuery(versions="active"))
     text = "\n".join(sorted(community.entity_ids)) + "\n\n" + "\n".join(sorted(e.id for e in edges))
     assert community.fingerprint.partition(":")[0] == blake3(text.encode()).hexdigest()
 
@@ -393,7 +398,7 @@ def refresh_once(pipe: Connection, url: str) -> None:
 def refresh_and_die(pipe: Connection, url: str, writes: int) -> None:
     """Refresh, and be killed in the middle of the transaction: after so many writes in it."""
     with GraphMemory.open(url, extractor="none", background=False) as memory:
-        backend = memory._engine.backend
+        backend = store_of(memory)
         write, left = backend.write, [writes]
 
         def dying(scope: Scope, changes: Changes) -> None:
@@ -414,7 +419,7 @@ def test_refreshes_at_once_make_one_partition(durable_url: str, open_memory: Ope
     found = memory.communities(limit=1000)
     ids = [i for community in found for i in community.entity_ids]
     assert len(ids) == len(set(ids)) == 200
-    rows = list(memory._engine.backend.all_memberships([memory.scope], MembershipQuery(ended=True)))
+    rows = list(store_of(memory).all_memberships([memory.scope], MembershipQuery(ended=True)))
     assert len(rows) == 200
 
 
@@ -439,7 +444,7 @@ def test_who_was_assigned_meanwhile_makes_a_refresh_look_again(memory: GraphMemo
     memory.refresh_communities()
     memory.add_facts([("Zora", "knows", "Alma")])
     once: list[Callable[[], object]] = [lambda: memory.in_scope(memory.scope).refresh_communities()]
-    backend = memory._engine.backend
+    backend = store_of(memory)
     atomic = backend.atomic
 
     def interrupted(work: Callable[[], Any]) -> Any:
@@ -453,5 +458,5 @@ def test_who_was_assigned_meanwhile_makes_a_refresh_look_again(memory: GraphMemo
     finally:
         setattr(backend, "atomic", atomic)  # noqa: B010
     assert (done.created, done.updated) == (0, 0)
-    rows = memory._engine.backend.find_memberships([memory.scope], MembershipQuery(level=0, ended=True))
+    rows = store_of(memory).find_memberships([memory.scope], MembershipQuery(level=0, ended=True))
     assert len(rows) == 9
