@@ -1,22 +1,31 @@
-"""A memory is kept in order: forgetting is complete, old things fade and hide, merges are undone, all on every store."""
+"""A memory is kept in order on every store: forgetting is complete, old things fade and hide, killed work goes on."""
 
 from __future__ import annotations
 
-import json
+import math
+import random
+import threading
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import pytest
+from children import child, heard
 from conftest import OpenMemory
+from crashed import assert_no_episode_is_half_there, wait_until
 from test_search import WordVectors
 from toy import ToyExtractor
 
 from graphmem import Embeddings, GraphMemory, InvalidInput, NotFound
-from graphmem.memory import GraphMemory as Memory
-from graphmem.models import EdgeQuery, EntityQuery, EpisodeQuery, MergeQuery, Scope
+from graphmem.models import EdgeQuery, EntityQuery, EpisodeQuery, Scope
+from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
+from graphmem.testing.rows import HOME, day, edge, edge_numbers, entity, entity_numbers, put_entities, put_graph
+from graphmem.upkeep.decay import DecayRule, decay
+from graphmem.upkeep.evict import EvictionRule, evict
+
+SCOPE = Scope()
 
 SECRET = ("Zörblaxian", "Quimbledon")
 """Words that only what is forgotten has; their tails survive any escaping of the umlaut."""
@@ -227,3 +236,143 @@ def test_forgetting_names_exactly_one_thing_that_is_there(memory: GraphMemory) -
     with pytest.raises(NotFound):
         other.forget("Ada")
     assert memory.stats().entities == 2
+
+
+# Killed -------------------------------------------------------------------------------------------
+
+
+def forget_all_sessions(pipe: Connection, url: str, sessions: int) -> None:
+    """Forget one session after the other; say each that is done."""
+    with GraphMemory.open(url, extractor=ToyExtractor(), background=False, embeddings="none") as memory:
+        pipe.send("ready")
+        for number in range(sessions):
+            memory.forget(session=f"s{number}")
+            pipe.send(number)
+
+
+def test_a_forget_that_is_killed_leaves_nothing_half_done_and_can_be_repeated(
+    durable_url: str, open_memory: OpenMemory
+) -> None:
+    sessions = 12
+    memory = open_memory(durable_url, embeddings="none")
+    memory.ingest(
+        [
+            {"text": f"Person {i % 5} | visited | Place {i}\nPerson {i % 5} | knows | Person {i % 5 + 1}", **session}
+            for i in range(sessions * 6)
+            for session in [{"session_id": f"s{i % sessions}"}]
+        ]
+    )
+    chance = random.Random(3)
+    done = -1
+    for _ in range(3):
+        with child(forget_all_sessions, durable_url, sessions) as (process, pipe):
+            assert pipe.recv() == "ready"
+            threading.Event().wait(chance.random() * 0.05)  # somewhere in the middle of the work
+            process.kill()
+            done = max([done, *(said for said in _said(pipe) if isinstance(said, int))])
+        store = open_backend(durable_url)
+        try:
+            assert_no_episode_is_half_there(store)
+        finally:
+            store.close()
+    left = [number for number in range(sessions) if memory.session(f"s{number}")]
+    assert all(number > done for number in left)
+    for number in left:
+        memory.forget(session=f"s{number}")
+    counts = memory.stats()
+    assert (counts.episodes, counts.entities, counts.edges, counts.mentions) == (0, 0, 0, 0)
+
+
+def _said(pipe: Connection) -> list[object]:
+    try:
+        return heard(pipe)
+    except NotFound:
+        return []  # the session that an earlier run had forgotten
+
+
+# Decay and eviction -------------------------------------------------------------------------------
+
+
+def never() -> bool:
+    return False
+
+
+@pytest.fixture
+def store(store_url: str) -> Iterator[GraphBackend]:
+    store = open_backend(store_url)
+    yield store
+    store.close()
+
+
+def test_counts_fade_once_for_the_days_that_passed_however_often_it_runs(store: GraphBackend) -> None:
+    put_graph(store, *(edge(n, n, n + 1, retrieval_count=4.0, last_retrieved_at=day(0)) for n in range(1, 30)))
+    rule = DecayRule(rate=0.01, interval=1.0)
+    decay(store, HOME, rule, never, now=day(10))
+    decay(store, HOME, rule, never, now=day(10))
+    decay(store, HOME, rule, never, now=day(30))
+    counts = [e.retrieval_count for e in store.find_edges([HOME], EdgeQuery())]
+    assert counts == pytest.approx([4 * math.exp(-0.3)] * 29)
+
+
+def test_what_is_long_over_goes_and_what_is_long_unseen_hides(store: GraphBackend) -> None:
+    put_graph(
+        store,
+        edge(1, 1, 2, valid_to=day(1), expired_at=day(1)),
+        edge(2, 3, 4, valid_to=day(95), expired_at=day(95)),
+        edge(3, 5, 6),
+        edge(4, 6, 7, confidence=0.1),
+    )
+    rule = EvictionRule(retention=90.0)
+    done = evict(store, HOME, rule, never, now=day(100))
+    assert (done.deleted_facts, done.ended_facts, done.archived_entities) == (1, 0, 4)
+    assert edge_numbers(store.find_edges([HOME], EdgeQuery(versions="all"))) == [2, 3, 4]
+    assert entity_numbers(store.find_entities([HOME], EntityQuery())) == [5, 6, 7]
+    again = evict(store, HOME, rule, never, now=day(100))
+    assert (again.deleted_facts, again.archived_entities) == (0, 0)
+    weak = evict(store, HOME, EvictionRule(retention=90.0, min_weight=0.3), never, now=day(100))
+    assert (weak.ended_facts, weak.archived_entities) == (1, 1)
+    assert edge_numbers(store.find_edges([HOME], EdgeQuery())) == [3]
+
+
+def test_a_cap_hides_those_with_the_fewest_facts_first(store: GraphBackend) -> None:
+    put_graph(store, *(edge(n, 1, n) for n in range(2, 6)))
+    put_entities(store, entity(9, last_seen_at=day(50)))
+    evict(store, HOME, EvictionRule(retention=90.0, max_entities=3), never, now=day(60))
+    assert entity_numbers(store.find_entities([HOME], EntityQuery())) == [1, 4, 5]
+
+
+def test_a_hidden_entity_comes_back_when_it_is_mentioned(store_url: str, open_memory: OpenMemory) -> None:
+    memory = open_memory(store_url, embeddings="none", expired_edge_retention_days=0)
+    memory.add_facts([("Ada", "works_at", "Initech")])
+    memory.add_facts(
+        [{"subject": "Ada", "relation": "works_at", "object": "Globex", "valid_from": "2030-01-01T00:00:00Z"}]
+    )
+    done = memory.evict()
+    assert (done.deleted_facts, done.archived_entities) == (1, 1)
+    assert memory.stats().archived_entities == 1
+    assert not memory.recall("Initech").seeds
+    memory.ingest([{"text": "Bob | visited | Initech"}])
+    assert memory.stats().archived_entities == 0
+    assert [seed.name for seed in memory.recall("Initech").seeds] == ["Initech"]
+
+
+def test_upkeep_runs_in_the_background_and_again_after_an_interruption(
+    durable_url: str, open_memory: OpenMemory
+) -> None:
+    options = {"embeddings": "none", "background": True, "community_refresh_interval": 5}
+    memory = open_memory(durable_url, **options)
+    memory.ingest([{"text": f"Person {i} | knows | Person {i + 1}"} for i in range(6)])
+    store = open_backend(durable_url)
+    try:
+        wait_until(
+            lambda: {mark.job for mark in store.find_marks(memory.scope) if mark.episodes} >= {"decay", "eviction"}
+        )
+        memory.close()
+        [before] = [mark for mark in store.find_marks(memory.scope) if mark.job == "eviction"]
+        with GraphMemory.open(durable_url, extractor=ToyExtractor(), background=False, embeddings="none") as other:
+            other.ingest([{"text": f"Person {i} | likes | Person {i + 1}"} for i in range(6)])  # nobody looks after it
+        open_memory(durable_url, **options)
+        wait_until(lambda: 12 in {mark.episodes for mark in store.find_marks(SCOPE)})
+        assert before.episodes == 6
+    finally:
+        store.close()
