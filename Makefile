@@ -53,7 +53,7 @@ bench: $(READY)
 # written into it: whichever one uv or pip is set up with serves, and the hashes say whether it is right.
 lock:
 	uv pip compile pyproject.toml -o requirements.lock --quiet --universal --python-version 3.11 \
-	  --extra all --group dev --generate-hashes --no-emit-index-url --no-annotate \
+	  --extra all --extra notebook --group dev --generate-hashes --no-emit-index-url --no-annotate \
 	  --custom-compile-command "make lock" $(ARGS)
 
 clean:

@@ -45,6 +45,10 @@ if TYPE_CHECKING:
     from graphmem.rag.rerank import CrossEncoder
     from graphmem.results import Check, Diff, Fact, LoadReport, RecallResult, Stats, Trace
     from graphmem.settings import Settings
+    from graphmem.upkeep.evict import Evicted
+    from graphmem.upkeep.export import Exported
+    from graphmem.upkeep.forget import Forgotten
+    from graphmem.upkeep.importing import Imported
     from graphmem.upkeep.unmerge import Unmerged
 
 _HOME = {
@@ -78,6 +82,10 @@ _HOME = {
     "graphmem.rag.rerank": ("CrossEncoder",),
     "graphmem.results": ("Check", "Diff", "Fact", "LoadReport", "RecallResult", "Stats", "Trace"),
     "graphmem.settings": ("Settings",),
+    "graphmem.upkeep.evict": ("Evicted",),
+    "graphmem.upkeep.export": ("Exported",),
+    "graphmem.upkeep.forget": ("Forgotten",),
+    "graphmem.upkeep.importing": ("Imported",),
     "graphmem.upkeep.unmerge": ("Unmerged",),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
@@ -98,12 +106,19 @@ __all__ = [
     "Entity",
     "Episode",
     "Evaluation",
+<<<<<<< HEAD
     "ExpansionConfig",
+=======
+    "Evicted",
+    "Exported",
+>>>>>>> main
     "ExtractionFailed",
     "Fact",
+    "Forgotten",
     "FoundCommunity",
     "GraphMemError",
     "GraphMemory",
+    "Imported",
     "IndexMismatch",
     "IndexUnavailable",
     "InvalidEntityName",

@@ -261,8 +261,12 @@ class Engine:
             QueueError(episode_id=e.id, error=e.error or "", attempts=e.attempts, retry_at=e.retry_at)
             for e in troubled[:_ERRORS_SHOWN]
         ]
-        counts = asdict(self.backend.stats(scope))
-        return Stats(scope=scope.key, **counts, errors=tuple(errors), background=tuple(self.background_errors()))
+        counts = self.backend.stats(scope)
+        waiting = max(0, counts.entities - counts.archived_entities - counts.community_members)
+        background = tuple(self.background_errors())
+        return Stats(
+            scope=scope.key, **asdict(counts), waiting_entities=waiting, errors=tuple(errors), background=background
+        )
 
     def doctor(self, scope: Scope) -> list[Check]:
         """Examine the store, the extractor and the queue of a scope."""

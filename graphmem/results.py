@@ -192,6 +192,25 @@ class QueueError(Model):
     retry_at: UTCDateTime | None = None
 
 
+class UpkeepState(Model):
+    """How far a job of upkeep has come in a scope.
+
+    Attributes
+    ----------
+    done_at
+        When it last ran to its end, None before that.
+    episodes
+        How many processed episodes the scope had then.
+    begun_at
+        When a run began that has not ended: it is going on, or was interrupted and goes on when it is due again.
+    """
+
+    job: str
+    done_at: UTCDateTime | None = None
+    episodes: int = 0
+    begun_at: UTCDateTime | None = None
+
+
 class Stats(Model):
     """How much a scope holds, and how its queue is.
 
@@ -199,8 +218,12 @@ class Stats(Model):
     ----------
     pending_episodes, failed_episodes
         Waiting for extraction; out of tries.
+    community_members, waiting_entities
+        Entities in a community of level 0; entities that are in none: they know nobody in one, or wait for a refresh.
     errors
         Of episodes that failed or wait for another try, at most 10.
+    upkeep
+        How far each job of upkeep has come.
     background
         Errors of background work of this process that still goes on failing.
     """
@@ -217,10 +240,13 @@ class Stats(Model):
     mentions: int
     communities: int
     ended_communities: int
+    community_members: int
+    waiting_entities: int
     recalls: int
     edges_by_type: dict[str, int]
     entities_by_type: dict[str, int]
     errors: tuple[QueueError, ...] = ()
+    upkeep: tuple[UpkeepState, ...] = ()
     background: tuple[str, ...] = ()
 
 

@@ -24,6 +24,7 @@ TEST_VARIABLES = {
     "GRAPHMEM_SCREENSHOTS",
     "GRAPHMEM_SOAK",
     "GRAPHMEM_TEST_CHROMIUM",
+    "GRAPHMEM_TEST_MERMAID",
 }
 
 # The machines that run this are slow and busy: an example that takes long is no failure. `make test` tries the same

@@ -478,10 +478,15 @@ class MemoryBackend(GraphBackend):
                 mentions=self._store.mentions.count(scope),
                 communities=len(communities),
                 ended_communities=sum(c.ended_at is not None for c in communities),
+                community_members=self._members(scope),
                 recalls=self._store.recalls.count(scope),
                 edges_by_type=dict(Counter(e.edge_type.value for e in edges)),
                 entities_by_type=dict(Counter(e.entity_type for e in entities)),
             )
+
+    def _members(self, scope: Scope) -> int:
+        query = MembershipQuery(level=0)
+        return len(self.find_memberships([scope], query, limit=self._store.memberships.count(scope)))
 
     def diagnose(self) -> list[tuple[str, bool, str]]:
         """Return (what, whether it is well, detail)."""

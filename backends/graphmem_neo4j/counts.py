@@ -31,6 +31,7 @@ def stats(database: Database, scope: Scope) -> StoreStats:
         mentions=counted["episodes"][1],
         communities=counted["communities"][0],
         ended_communities=counted["communities"][1],
+        community_members=counted["members"][0],
         recalls=counted["recalls"][0],
         edges_by_type={TYPES[row[0]].value: row[1] for row in edges},
         entities_by_type={row[0]: row[1] for row in entities},

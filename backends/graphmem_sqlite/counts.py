@@ -30,6 +30,10 @@ SELECT count(*) FROM episodes AS p INDEXED BY episodes_by_scope
 CROSS JOIN mentions AS m ON m.episode = p.key WHERE p.scope = ?
 """
 COMMUNITIES = "SELECT count(*), count(ended_at) FROM communities WHERE scope = ?"
+MEMBERS = """
+SELECT count(*) FROM communities AS x INDEXED BY communities_by_level
+CROSS JOIN memberships AS m ON m.community = x.key WHERE x.scope = ? AND x.level = 0 AND m.until IS NULL
+"""
 RECALLS = "SELECT count(*) FROM recalls WHERE scope = ?"
 
 
@@ -59,6 +63,7 @@ def stats(connection: sqlite3.Connection, scope: Scope) -> StoreStats:
         mentions=connection.execute(MENTIONS, keys).fetchone()[0],
         communities=communities,
         ended_communities=ended,
+        community_members=connection.execute(MEMBERS, keys).fetchone()[0],
         recalls=connection.execute(RECALLS, keys).fetchone()[0],
         edges_by_type={row[0]: row[1] for row in edges},
         entities_by_type={row[0]: row[1] for row in entities},

@@ -67,6 +67,12 @@ class VectorCache:
             while self._bytes > self._limit:
                 self._bytes -= _size(self._kept.popitem(last=False)[1])
 
+    def clear(self) -> None:
+        """Keep nothing of what was put in so far."""
+        with self._lock:
+            self._kept.clear()
+            self._bytes = 0
+
     def info(self) -> CacheInfo:
         """Return the counts since the cache was made."""
         with self._lock:

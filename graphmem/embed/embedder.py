@@ -128,6 +128,10 @@ class Embedder:
             cache.put(key_of(self.model_name, "text", text), one.pooled)
         return found
 
+    def forget(self) -> None:
+        """Empty the cache."""
+        self._cache.get().clear()
+
     def cache_info(self) -> CacheInfo:
         """Return how often a vector was known already, and how full the cache is."""
         return self._cache.get().info()

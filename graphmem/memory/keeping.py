@@ -9,8 +9,13 @@ from graphmem.memory.part import Part, Scopes
 from graphmem.models import Merge, MergeQuery, Scope
 from graphmem.rag.evaluate import KS, Evaluation, QuestionLike, evaluate
 from graphmem.results import Check, Stats
+from graphmem.upkeep import forget
+from graphmem.upkeep.decay import decay, is_interrupted
+from graphmem.upkeep.evict import Evicted, evict
 from graphmem.upkeep.export import Exported, OnRows, Target, export
+from graphmem.upkeep.forget import Forgotten
 from graphmem.upkeep.importing import Imported, ImportOptions, Source, import_rows
+from graphmem.upkeep.jobs import decay_rule, eviction_rule
 from graphmem.upkeep.merge import merge_entities
 from graphmem.upkeep.rows import checksum
 from graphmem.upkeep.unmerge import Unmerged, unmerge
@@ -75,6 +80,78 @@ class Keeping(Part):
         where = self._scopes(scopes)
         query = MergeQuery(entity_ids=None if name is None else self._ids(where, name), undone=undone)
         return self._engine.backend.find_merges(where, query, limit=to_limit(limit), newest_first=True)
+
+    def forget(
+        self,
+        entity: str | None = None,
+        *,
+        episode: str | None = None,
+        session: str | None = None,
+        with_episodes: bool = False,
+    ) -> Forgotten:
+        """Erase an entity, an episode or a session: rows, vectors, traces, evidence of merges, caches and files.
+
+        A fact goes when all episodes that state it are forgotten. One that others state as well stays without the
+        forgotten ones, and without its sentence if that came from there. All of it is one transaction.
+
+        Parameters
+        ----------
+        entity
+            Name or id. The episodes that mention it stay: they are somebody's words, and the report counts them.
+        episode
+            Id or `external_id`.
+        session
+            Whose episodes all go.
+        with_episodes
+            With an entity the episodes that mention it go, too.
+
+        Returns
+        -------
+        Forgotten
+            Counts; and in `left` what could not be erased now, if anything.
+
+        Raises
+        ------
+        NotFound
+            If there is no such thing in the scope.
+        InvalidInput
+            If not exactly one thing is named, or several entities go by the name (then give an id).
+        """
+        self._engine.recorder.write()  # what was just recalled may name it
+        done = forget.forget(
+            self._engine.backend,
+            self._engine.rag.index,
+            self.scope,
+            entity=entity,
+            episode=episode,
+            session=session,
+            with_episodes=with_episodes,
+        )
+        self._engine.wake(self.scope)
+        return done
+
+    def clear(self) -> Forgotten:
+        """Erase the whole scope; other scopes of the store stay."""
+        self._engine.recorder.write()
+        return forget.clear(self._engine.backend, self._engine.rag.index, self.scope)
+
+    def evict(self) -> Evicted:
+        """Delete superseded facts and hide entities that are long over or unseen, by the settings; at once.
+
+        In the background it runs by itself every `community_refresh_interval` processed episodes.
+        """
+        return evict(self._engine.backend, self.scope, eviction_rule(self._engine.settings), _never)
+
+    def decay(self) -> int:
+        """Let retrieval counts fade up to now, by the settings; return how many facts have one.
+
+        In the background it runs by itself every `community_refresh_interval` processed episodes.
+        """
+        rule = decay_rule(self._engine.settings)
+        done = 0
+        if is_interrupted(self._engine.backend, self.scope):
+            done = decay(self._engine.backend, self.scope, rule, _never)
+        return max(done, decay(self._engine.backend, self.scope, rule, _never))
 
     def export(self, target: Target, *, vectors: bool = True, on_rows: OnRows | None = None) -> Exported:
         """Write everything that the scope holds as lines of JSON, for another store or for safe keeping.
@@ -194,3 +271,7 @@ class Keeping(Part):
             If the embedding model fails; what isn't indexed is tried again later.
         """
         return self._engine.rag.index.rebuild(self.scope, on_progress)
+
+
+def _never() -> bool:
+    return False

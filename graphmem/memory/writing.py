@@ -86,6 +86,7 @@ class Writing(Part):
         """
         report = self._engine.loader.ingest(self.scope, items, skip_invalid=skip_invalid, on_progress=on_progress)
         self._engine.index(self.scope)
+        self._engine.wake(self.scope)
         self._engine.count_processed(self.scope, report.extracted)
         return report
 
@@ -122,7 +123,11 @@ class Writing(Part):
     def backfill(self, limit: int | None = None, *, on_progress: OnProgress | None = None) -> LoadReport:
         """Extract what is stored but waiting, at most `limit` episodes of this scope."""
         limit = None if limit is None else to_limit(limit)
-        return self._engine.loader.extract_waiting(self.scope, limit, on_progress)
+        report = self._engine.loader.extract_waiting(self.scope, limit, on_progress)
+        if report.extracted:
+            self._engine.wake(self.scope)
+            self._engine.count_processed(self.scope, report.extracted)
+        return report
 
     def flush(self, timeout: float | None = None, *, episode_id: str | None = None) -> int:
         """Wait until nothing of this scope waits for extraction any more, and lend a hand.

@@ -74,7 +74,10 @@ class Subgraph:
 
 @dataclass(frozen=True, slots=True)
 class StoreStats:
-    """How much a scope holds; totals count all rows, archived and ended ones included."""
+    """How much a scope holds; totals count all rows, archived and ended ones included.
+
+    `community_members` are those that are in a community of level 0 now.
+    """
 
     entities: int = 0
     archived_entities: int = 0
@@ -87,6 +90,7 @@ class StoreStats:
     mentions: int = 0
     communities: int = 0
     ended_communities: int = 0
+    community_members: int = 0
     recalls: int = 0
     edges_by_type: Mapping[str, int] = field(default_factory=dict[str, int])
     entities_by_type: Mapping[str, int] = field(default_factory=dict[str, int])

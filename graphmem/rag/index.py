@@ -53,6 +53,7 @@ class RecallIndex:
         self._reader = reader
         self._copies: OrderedDict[tuple[Scope, ...], Copy] = OrderedDict()
         self._indexed: dict[tuple[Scope, IndexKind], str] = {}
+        self._generations: dict[Scope, int] = {}
         self._lock = threading.Lock()
         self._indexing = threading.Lock()
 
@@ -99,7 +100,12 @@ class RecallIndex:
 
     def _require_model(self, scope: Scope) -> None:
         """Refuse vectors of another model; an index without vectors is built anew when a model comes."""
-        built = self._backend.index_state(scope).model
+        state = self._backend.index_state(scope)
+        built = state.model
+        if self._generations.get(scope) != state.generation:
+            self._generations[scope] = state.generation
+            for kind in _KINDS:
+                self._indexed.pop((scope, kind), None)  # entries were removed: rows that had some may have none
         if built is None or built == self._reader.model:
             return
         if built == "":
@@ -194,6 +200,28 @@ class RecallIndex:
                 if on_progress is not None:
                     on_progress(done)
         return done
+
+    def forget(self, scope: Scope, keys: Sequence[tuple[IndexKind, str]] | None) -> None:
+        """Drop what memory and the index outside of the store hold of rows that are gone.
+
+        Parameters
+        ----------
+        scope
+            Whose rows.
+        keys
+            What they were; None means all of the scope.
+
+        Raises
+        ------
+        IndexUnavailable
+            If the index outside of the store can't be reached; it is emptied when it is brought up to date next.
+        """
+        with self._lock:
+            for scopes in [scopes for scopes in self._copies if scope in scopes]:
+                del self._copies[scopes]
+        self._reader.forget()
+        if self.follower is not None:
+            self.follower.forget(scope, keys)
 
     @contextmanager
     def copy(self, scopes: Sequence[Scope]) -> Generator[Copy]:

@@ -91,6 +91,11 @@ class Reader:
         """Numbers of a vector, 0 without a model."""
         return 0 if self.embedder is None else self.embedder.dimension
 
+    def forget(self) -> None:
+        """Drop the vectors of texts that were read lately."""
+        if self.embedder is not None:
+            self.embedder.forget()
+
     def episodes(self, episodes: Sequence[tuple[Episode, Episode | None]]) -> list[IndexEntry]:
         """Read episodes, each with the one before it in its session.
 

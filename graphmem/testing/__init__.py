@@ -27,7 +27,7 @@ pytest.register_assert_rewrite(
         f"{__name__}.{module}"
         for module in (
             "atomicity base communities communities_detect concurrency edge_queries edges entities episodes index "
-            "isolation merges odd_input pair recalls stateful stateful_groups time traversal vectors".split()
+            "isolation merges odd_input pair recalls stateful stateful_groups time traversal upkeep vectors".split()
         )
     )
 )
@@ -49,6 +49,7 @@ from graphmem.testing.stateful import StatefulTests  # noqa: E402
 from graphmem.testing.stateful_groups import StatefulGroupTests  # noqa: E402
 from graphmem.testing.time import TimeTests  # noqa: E402
 from graphmem.testing.traversal import TraversalLimitTests, TraversalTests  # noqa: E402
+from graphmem.testing.upkeep import DecayTests, ErasureTests, IdleTests, MarkTests  # noqa: E402
 
 __all__ = [
     "AliasTests",
@@ -56,14 +57,18 @@ __all__ = [
     "ClosingTests",
     "CommunityTests",
     "ConnectionTests",
+    "DecayTests",
     "EdgeQueryTests",
     "EdgeTests",
     "EntityTests",
     "EpisodeTests",
+    "ErasureTests",
     "GraphBackendTests",
+    "IdleTests",
     "IndexStateTests",
     "IndexTests",
     "IsolationTests",
+    "MarkTests",
     "MembershipTests",
     "MentionTests",
     "MergeLedgerTests",
@@ -104,6 +109,10 @@ class GraphBackendTests(
     IndexStateTests,
     MergeLedgerTests,
     RemovalTests,
+    MarkTests,
+    DecayTests,
+    IdleTests,
+    ErasureTests,
     TraversalTests,
     TraversalLimitTests,
     IsolationTests,

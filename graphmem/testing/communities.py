@@ -164,6 +164,17 @@ class CommunityTests(StoreTests):
         stats = store.stats(HOME)
         assert (stats.communities, stats.ended_communities) == (3, 1)
 
+    def test_stats_count_who_is_in_a_community_of_the_first_level(self, store: GraphBackend) -> None:
+        put_entities(store, *(entity(n) for n in (1, 2, 3, 4)))
+        put_communities(
+            store,
+            community(1),
+            community(2, level=1, parent_id=community_id(1)),
+            members=[membership(1, 1), membership(2, 1), membership(3, 1, 0, 1), membership(1, 2)],
+        )
+        assert store.stats(HOME).community_members == 2
+        assert store.stats(PROJECT).community_members == 0
+
     @pytest.mark.parametrize(
         "fields",
         [

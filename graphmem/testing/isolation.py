@@ -18,8 +18,10 @@ from graphmem.models import (
     EdgeQuery,
     EntityQuery,
     EpisodeQuery,
+    Mark,
     MembershipQuery,
     Mention,
+    MergeQuery,
     Outcome,
     RecallQuery,
     Scope,
@@ -28,6 +30,7 @@ from graphmem.models import (
 )
 from graphmem.protocols import GraphBackend
 from graphmem.testing.base import StoreTests, everything
+from graphmem.testing.merges import merge, merge_id, put_merges
 from graphmem.testing.rows import (
     FUTURE,
     HOME,
@@ -108,6 +111,13 @@ READS: dict[str, Callable[[GraphBackend, Sequence[Scope]], object]] = {
     "find_recalls by entity": lambda s, scopes: s.find_recalls(scopes, RecallQuery(entity_ids=(entity_id(1),))),
     "find_recalls by fact": lambda s, scopes: s.find_recalls(scopes, RecallQuery(edge_ids=(edge_id(1),))),
     "find_recalls by episode": lambda s, scopes: s.find_recalls(scopes, RecallQuery(episode_ids=(episode_id(1),))),
+    "find_merges": lambda s, scopes: s.find_merges(scopes, MergeQuery(undone=True)),
+    "find_merges newest first": lambda s, scopes: s.find_merges(scopes, MergeQuery(), newest_first=True),
+    "find_merges by id": lambda s, scopes: s.find_merges(scopes, MergeQuery(ids=(merge_id(1),))),
+    "find_merges by entity": lambda s, scopes: s.find_merges(scopes, MergeQuery(entity_ids=(entity_id(1),))),
+    "find_marks": lambda s, scopes: [s.find_marks(scope) for scope in scopes],
+    "find_least_connected": lambda s, scopes: [s.find_least_connected(scope) for scope in scopes],
+    "find_edges_of_episodes": lambda s, scopes: [s.find_edges_of_episodes(scope, [episode_id(1)]) for scope in scopes],
     "expand": lambda s, scopes: s.expand(scopes, [entity_id(1), entity_id(2)], hops=2).node_ids,
 }
 
@@ -253,6 +263,7 @@ class IsolationTests(StoreTests):
             pending_episodes=2,
             mentions=1,
             communities=1,
+            community_members=2,
             recalls=1,
             edges_by_type={"semantic": 1},
             entities_by_type={"person": 2},
@@ -273,13 +284,14 @@ def _fill(store: GraphBackend, scope: Scope, start: int) -> None:
     """Give a scope entities start + 1 and start + 2, and one row or two of everything else, by the same names."""
     names = [{"name": f"Entity {n}"} for n in (1, 2)]
     put_entities(store, *(entity(start + n, scope, **given) for n, given in enumerate(names, start=1)))
-    put_edges(store, edge(start + 1, start + 1, start + 2, scope))
     rows = [episode(start + n, scope, session_id="s", external_id=name) for n, name in enumerate(("x", "y"), start=1)]
     store.add_episodes(scope, rows)
+    put_edges(store, edge(start + 1, start + 1, start + 2, scope, episode_ids=(episode_id(start + 1),)))
     mention = Mention(
         entity_id=entity_id(start + 1), episode_id=episode_id(start + 1), surface="Entity", seen_at=day(1)
     )
-    store.write(scope, Changes(mentions=(mention,)))
+    store.write(scope, Changes(mentions=(mention,), marks=(Mark("job"),)))
+    put_merges(store, merge(start + 1, start + 1, start + 2, scope))
     members = [membership(start + 1, start + 1), membership(start + 2, start + 1)]
     put_communities(store, community(start + 1, scope), members=members)
     told = (traced_episode(start + 1),)

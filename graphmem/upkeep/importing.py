@@ -119,10 +119,7 @@ def import_rows(
     """
     options = options or ImportOptions()
     if isinstance(source, (str, os.PathLike)):
-        path = Path(source)
-        if not path.is_file():
-            raise InvalidInput(f"import: there is no file {path}")
-        with path.open("rb") as file:
+        with _opened(source) as file:
             return import_rows(backend, scope, file, options, on_rows)
     if source.seekable():
         begin = source.tell()
@@ -131,22 +128,31 @@ def import_rows(
     return _Import(backend, scope, options, on_rows).run(source)
 
 
-def read_header(source: str | os.PathLike[str]) -> Header:
-    """Return what the first line of a file says.
+def read_header(source: Source) -> Header:
+    """Return what the first line of a file says; an open one, which has to be seekable, stays where it was.
 
     Raises
     ------
     InvalidInput
         If there is no such file, it is none of ours, or of another version.
     """
-    path = Path(source)
-    if not path.is_file():
-        raise InvalidInput(f"import: there is no file {path}")
-    with path.open("rb") as file:
-        return _header(file.readline())
+    if isinstance(source, (str, os.PathLike)):
+        with _opened(source) as file:
+            return read_header(file)
+    begin = source.tell()
+    line = _data(source.readline())
+    source.seek(begin)
+    return _header(line)
 
 
 # Lines --------------------------------------------------------------------------------------------
+
+
+def _opened(source: str | os.PathLike[str]) -> IO[bytes]:
+    path = Path(source)
+    if not path.is_file():
+        raise InvalidInput(f"import: there is no file {path}")
+    return path.open("rb")
 
 
 def _data(line: bytes | str) -> bytes:
@@ -225,6 +231,8 @@ def _check(file: IO[str] | IO[bytes], scope: Scope, options: ImportOptions) -> N
             if not options.cut_off:
                 seen.require(number, _object(number, line).get("end", {}))
             ended = True
+        elif not line.endswith(b"\n") and options.cut_off:
+            break  # a piece of a line
         else:
             head, _, kind = line[: line.find(b",")].partition(b'{"kind":')
             if head or not line[9 + len(kind) - 1 :].startswith(prefix):

@@ -63,7 +63,7 @@ _MODELS: dict[RowKind, type[Model]] = {
 _WITH_SCOPE: tuple[RowKind, ...] = ("episode", "entity", "edge", "community", "recall", "merge")
 _SCOPE: dict[str, Any] = {"scope": True}
 _NO_SCOPE: dict[RowKind, Any] = {
-    **dict.fromkeys(_WITH_SCOPE, {"scope"}),
+    **{kind: {"scope"} for kind in _WITH_SCOPE},
     "merge": {
         **_SCOPE,
         "kept": _SCOPE,

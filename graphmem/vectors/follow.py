@@ -105,6 +105,23 @@ class VectorFollower:
                 _log.warning("the vector index is emptied for the new embedding model: %s", error)
                 self.index.reset()
 
+    def forget(self, scope: Scope, keys: Sequence[tuple[IndexKind, str]] | None) -> None:
+        """Delete keys from the index at once, or with None a whole scope; `sync` would only do so when it comes.
+
+        Raises
+        ------
+        IndexUnavailable
+            If the index can't be reached; the next `sync` that can reach it fills the scope anew.
+        """
+        with self._locks[scope]:
+            if keys is None:
+                self._known.pop(scope, None)
+                self.index.clear(scope)
+                return
+            for kind in FOLLOWED:
+                if gone := [key for of, key in keys if of == kind]:
+                    self.index.delete(scope, kind, gone)
+
     def _begin(self, scope: Scope) -> VectorState | None:
         """Return where to go on; None where the store has no vectors."""
         built = self._backend.index_state(scope)

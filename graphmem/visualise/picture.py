@@ -55,7 +55,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An episode that a fact comes from."""
+    """An episode that a fact comes from; without a text it brought ready-made facts."""
 
     id: str
     text: str

@@ -14,6 +14,7 @@ from graphmem.models import (
     EdgeQuery,
     Entity,
     EntityQuery,
+    Episode,
     MembershipQuery,
     Scope,
     utc_now,
@@ -74,7 +75,9 @@ def read_picture(
     if seeds:
         ids = reader.around(seeds, hops)
         names = [e.name for e in backend.get_entities([scope], list(seeds)).values()]
-        return reader.picture(f"{', '.join(names)} and {hops} {'hop' if hops == 1 else 'hops'} around", ids, seeds)
+        return reader.picture(
+            f"{', '.join(dict.fromkeys(names))} and {hops} {'hop' if hops == 1 else 'hops'} around", ids, seeds
+        )
     return reader.picture(f"Scope {scope}", reader.everything())
 
 
@@ -189,9 +192,7 @@ class _Reader:
         rows = self._backend.get_episodes(self._scopes, wanted) if wanted else {}
         found = [i for i in wanted if i in rows]
         at = {i: n for n, i in enumerate(found)}
-        sources = tuple(
-            Source(e.id, e.text, e.occurred_at, e.speaker or e.role, e.title) for e in (rows[i] for i in found)
-        )
+        sources = tuple(_source(rows[i]) for i in found)
         return sources, tuple(
             Link(
                 id=e.id,
@@ -211,3 +212,8 @@ class _Reader:
 
 def _node(entity: Entity, group: int | None, *, is_seed: bool) -> Node:
     return Node(entity.id, entity.name, entity.entity_type, entity.summary, group, is_seed)
+
+
+def _source(episode: Episode) -> Source:
+    text = "" if episode.source == "triple" else episode.text  # the text of ready-made facts is a list of them all
+    return Source(episode.id, text, episode.occurred_at, episode.speaker or episode.role, episode.title)

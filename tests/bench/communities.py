@@ -3,8 +3,10 @@
     python tests/bench/communities.py [--json] [--edges N] [--neo4j bolt://user:password@host:port]
 
 The graph has groups of 100, 70 % of the facts are inside of one. In process: from arrays, beside igraph and networkit
-where they are installed. With `--neo4j` (a server that only this uses: what graphmem has on it is deleted): by Graph
-Data Science. `--json` prints the figures as one JSON object on the last line.
+where they are installed. On SQLite, with a hundredth and a tenth of the edges: a refresh through the API, first,
+unchanged and after 1 % of new facts, and how long a new entity takes to join. With `--neo4j` (a server that only this
+uses: what graphmem has on it is deleted): by Graph Data Science. `--json` prints the figures as one JSON object on the
+last line.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import argparse
 import json
 import statistics
 import sys
+import tempfile
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -23,10 +26,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphmem.communities import detect
+from graphmem.communities import refresh as refreshing
+from graphmem.communities.assign import Assignment
 from graphmem.communities.graph import EntityGraph, in_units, modularity
 from graphmem.communities.leiden import leiden
 from graphmem.communities.propagate import propagate
-from graphmem.models import Scope, new_id
+from graphmem.communities.refresh import CommunityRefresh
+from graphmem.models import Changes, Edge, Entity, MembershipQuery, Scope, new_id, utc_now
+from graphmem.protocols import GraphBackend
+from graphmem.registry import open_backend
+from graphmem.settings import Settings
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -45,10 +55,10 @@ PUT_EDGES = (
 Arrays = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
 
 
-def graph_arrays(edges: int) -> tuple[int, Arrays]:
+def graph_arrays(edges: int, seed: int = 0) -> tuple[int, Arrays]:
     """Return the number of nodes, and source, target and confidence of each edge."""
     nodes = edges // 10
-    chance = np.random.default_rng(0)
+    chance = np.random.default_rng(seed)
     source = chance.integers(0, nodes, edges)
     near = source // GROUP * GROUP + chance.integers(0, GROUP, edges)
     target = np.where(chance.random(edges) < INSIDE, near, chance.integers(0, nodes, edges))
@@ -85,6 +95,115 @@ def in_process(nodes: int, arrays: Arrays) -> dict[str, Any]:
         "leiden_modularity": round(modularity(graph, levels[0]), 3),
         "bytes_an_edge": round(peak_memory(names, arrays) / len(source)),
     }
+
+
+def kept(edges: int) -> dict[str, Any]:
+    """Measure refreshes of a SQLite file, and how new entities join, in a small graph and in this one."""
+    nodes, arrays = graph_arrays(edges)
+    with tempfile.TemporaryDirectory() as folder:
+        store = open_backend(f"sqlite:///{folder}/memory.db")
+        ids = put(store, nodes, arrays)
+        refresh = CommunityRefresh(store, Settings()).refresh
+        spent = watch_reads()
+        first, first_reading = refreshed(refresh, spent)
+        unchanged, _ = refreshed(refresh, spent)
+        put_facts(store, ids, tuple(values[: edges // 100] for values in graph_arrays(edges, seed=1)[1]))
+        more, more_reading = refreshed(refresh, spent)
+        joining = statistics.median(join(store, ids) for _ in range(RUNS))
+        store.close()
+    return {
+        "edges": len(arrays[0]),
+        "first_s": round(first, 2),
+        "first_reading_s": round(first_reading, 2),
+        "unchanged_s": round(unchanged, 2),
+        "after_1_percent_s": round(more, 2),
+        "after_1_percent_reading_s": round(more_reading, 2),
+        "share_apart_from_reading": round((more - more_reading) / (first - first_reading), 3),
+        "join_ms": round(1000 * joining, 2),
+    }
+
+
+def worked(work: Callable[[], Any]) -> tuple[float, Any]:
+    """Return the seconds of processor time and the result of a call: what a busy machine doesn't change."""
+    begun = time.process_time()
+    result = work()
+    return time.process_time() - begun, result
+
+
+def refreshed(refresh: Callable[[Scope], Any], spent: list[float]) -> tuple[float, float]:
+    """Return the processor seconds that a refresh took, and those of them that it read from the store."""
+    spent.clear()
+    seconds, _ = worked(lambda: refresh(SCOPE))
+    return seconds, sum(spent)
+
+
+def watch_reads() -> list[float]:
+    """Return a list that takes in the seconds of reading the graph into arrays, and the communities."""
+    spent: list[float] = []
+
+    def watched(find: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*args: Any, **named: Any) -> Any:
+            seconds, found = worked(lambda: find(*args, **named))
+            spent.append(seconds)
+            return found
+
+        return run
+
+    for module, name in ((detect, "read_graph"), (refreshing, "read_inside"), (refreshing, "read_present")):
+        setattr(module, name, watched(getattr(module, name)))
+    return spent
+
+
+def put(store: GraphBackend, nodes: int, arrays: Arrays) -> list[str]:
+    """Write the graph; return the ids of its nodes."""
+    ids = sorted(new_id() for _ in range(nodes))
+    for start in range(0, nodes, 5_000):
+        store.write(SCOPE, Changes(entities=tuple(node(i) for i in ids[start : start + 5_000])))
+    put_facts(store, ids, arrays)
+    return ids
+
+
+def node(entity_id: str) -> Entity:
+    """Return an entity that is named after its id."""
+    now = utc_now()
+    values: dict[str, Any] = {"name": entity_id, "canonical_name": entity_id, "entity_type": "concept"}
+    return Entity(id=entity_id, scope=SCOPE, **values, first_seen_at=now, last_seen_at=now)
+
+
+def put_facts(store: GraphBackend, ids: list[str], arrays: tuple[Any, ...]) -> None:
+    """Write facts between nodes; each its own relation, so that none is the same as another."""
+    now = utc_now()
+    rows: list[tuple[int, int, float]] = list(zip(*(values.tolist() for values in arrays), strict=True))
+    for start in range(0, len(rows), 5_000):
+        some = tuple(
+            Edge(
+                scope=SCOPE,
+                source_id=ids[a],
+                target_id=ids[b],
+                relation=new_id(),
+                fact="One knows another.",
+                confidence=c,
+                valid_from=now,
+            )
+            for a, b, c in rows[start : start + 5_000]
+        )
+        store.write(SCOPE, Changes(edges=some))
+
+
+def join(store: GraphBackend, ids: list[str]) -> float:
+    """Return the processor seconds in which a new entity with ten neighbours joins a community."""
+    assignment = Assignment(store)
+    while not assignment.step(SCOPE):
+        pass
+    now, new = utc_now(), new_id()
+    edges = tuple(
+        Edge(scope=SCOPE, source_id=new, target_id=i, relation="knows", valid_from=now) for i in ids[:GROUP:10]
+    )
+    store.write(SCOPE, Changes(entities=(node(new),), edges=edges))
+    seconds, _ = worked(lambda: assignment.step(SCOPE))
+    found = store.find_memberships([SCOPE], MembershipQuery(entity_ids=(new,)))
+    assert len(found) == 1
+    return seconds
 
 
 def peak_memory(names: list[str], arrays: Arrays) -> int:
@@ -187,6 +306,7 @@ def main() -> None:
     options = parser.parse_args()
     nodes, arrays = graph_arrays(options.edges)
     figures: dict[str, Any] = {"nodes": nodes, "edges": len(arrays[0]), "in_process": in_process(nodes, arrays)}
+    figures["kept"] = [kept(many) for many in (options.edges // 100, options.edges // 10)]
     if options.neo4j:
         figures["gds"] = by_gds(options.neo4j, nodes, arrays)
     for name, value in figures.items():

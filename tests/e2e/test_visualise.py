@@ -235,6 +235,13 @@ class Opened:
         """Return the names of the entities that are seen."""
         return set(self.page.evaluate("graph.nodes(':visible').map(node => node.data('label'))"))
 
+    def wait_until_seen(self, *names: str, seen: bool = True) -> None:
+        """Wait until all of these entities are seen, or none of them."""
+        shown = "graph.nodes(':visible').some(node => node.data('label') === name)"
+        self.page.wait_for_function(
+            f"([names, seen]) => names.every(name => {shown} === seen)", arg=[list(names), seen]
+        )
+
     def positions(self) -> Any:
         return self.page.evaluate("graph.nodes().map(node => node.position())")
 
@@ -327,7 +334,7 @@ def test_click_on_a_fact_quotes_its_episode_with_date_and_speaker(opened: Opened
 def test_slider_goes_back_to_what_was_true_then(opened: Opened) -> None:
     opened.page.locator("#date").fill("2024-06-01")
 
-    assert {"Initech", "Ravi Menon"} <= opened.names()
+    opened.wait_until_seen("Initech", "Ravi Menon")
     assert "Maya Chen works at Globex" not in shown_facts(opened)
     assert opened.page.locator("#slider").input_value() == str((datetime(2024, 6, 1) - datetime(1970, 1, 1)).days)  # noqa: DTZ001
 
@@ -342,17 +349,18 @@ def shown_facts(opened: Opened) -> list[str]:
 
 def test_all_time_shows_what_ended_too(opened: Opened) -> None:
     opened.page.click("#always")
+    opened.wait_until_seen("Initech")
     assert {"Maya Chen works at Initech", "Maya Chen works at Globex"} <= set(shown_facts(opened))
 
 
 def test_type_that_is_unticked_goes(opened: Opened) -> None:
     opened.page.locator("#types input[value=organization]").uncheck()
-    assert "Globex" not in opened.names()
+    opened.wait_until_seen("Globex", seen=False)
 
 
 def test_edge_type_that_is_unticked_goes_with_entities_that_only_it_reaches(opened: Opened) -> None:
     opened.page.locator("#edge-types input[value=causal]").uncheck()
-    assert HOSTILE not in opened.names()
+    opened.wait_until_seen(HOSTILE, seen=False)
 
 
 def test_legend_tells_the_communities_in_the_colours_of_their_members(opened: Opened) -> None:

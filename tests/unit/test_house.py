@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import json
 import re
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from graphmem.settings import Settings
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted(path for folder in ("graphmem", "backends", "cypher") for path in ROOT.glob(f"{folder}/**/*.py"))
 # found by what they plug into, and imported by nobody here
-PLUG_INS = {"langchain-huggingface", "neo4j-rust-ext"}
+PLUG_INS = {"ipykernel", "langchain-huggingface", "neo4j-rust-ext"}
 
 # models → protocols → services → memory → the public surface → adapters. A module imports from its own
 # layer or an earlier one; the longest prefix decides.
@@ -175,7 +176,15 @@ def declared() -> dict[str, set[str]]:
 
 
 def imported_roots() -> set[str]:
-    return {name.split(".")[0] for path in SOURCES for name in imports_of(path)}
+    """Return the top-level modules that the sources and the notebooks import."""
+    names = [name for path in SOURCES for name in imports_of(path)]
+    for path in ROOT.glob("notebooks/*.ipynb"):
+        cells = json.loads(path.read_text("utf-8"))["cells"]
+        code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+        nodes = list(ast.walk(ast.parse(code)))
+        names += [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+        names += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
+    return {name.split(".")[0] for name in names}
 
 
 def named_in_strings() -> set[str]:

@@ -30,5 +30,8 @@ UNION ALL
 MATCH (c:Community) WHERE c.scope = $q.scope AND c.id > '' AND c:Graphmem
 RETURN ['communities', null, count(*), count(c.ended_at)] AS row
 UNION ALL
+MATCH (c:Community) WHERE c.scope = $q.scope AND c.id > '' AND c:Graphmem AND c.level = 0
+RETURN ['members', null, sum(COUNT { (c)<-[r:IN_COMMUNITY]-(:Graphmem) WHERE r.until IS NULL }), 0] AS row
+UNION ALL
 MATCH (t:Recall) WHERE t.scope = $q.scope AND t.id > '' AND t:Graphmem
 RETURN ['recalls', null, count(*), 0] AS row

@@ -27,7 +27,12 @@ def stats(session: Session) -> None:
         rows += [(f"  {kind}", number) for kind, number in sorted(found.edges_by_type.items(), key=_most_first)]
         rows += [("episodes", found.episodes), ("  waiting", found.pending_episodes)]
         rows += [("  out of tries", found.failed_episodes), ("mentions", found.mentions)]
-        rows += [("communities", found.communities), ("  ended", found.ended_communities), ("recalls", found.recalls)]
+        rows += [
+            ("communities", found.communities),
+            ("  ended", found.ended_communities),
+            ("  members", found.community_members),
+            ("recalls", found.recalls),
+        ]
         rows += [(f"error of {error.episode_id}", error.error) for error in found.errors]
         rows += [("error in the background", error) for error in found.background]
         session.out.pairs(rows)

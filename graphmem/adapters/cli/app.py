@@ -7,7 +7,20 @@ from typing import Annotated, Any
 
 import typer
 
-from graphmem.adapters.cli import about, browser, demo, loading, merging, reading, search, visualize, why
+from graphmem.adapters.cli import (
+    about,
+    browser,
+    communities,
+    demo,
+    loading,
+    merging,
+    reading,
+    search,
+    transfer,
+    upkeep,
+    visualize,
+    why,
+)
 from graphmem.adapters.cli import eval as evaluation
 from graphmem.adapters.cli.session import Shared, shared_options
 
@@ -58,5 +71,19 @@ def _with_shared_options() -> None:
 
 
 _with_shared_options()
-for part in (demo, loading, reading, merging, search, why, evaluation, about, browser, visualize):
+for part in (
+    demo,
+    loading,
+    reading,
+    merging,
+    upkeep,
+    transfer,
+    search,
+    why,
+    evaluation,
+    about,
+    browser,
+    communities,
+    visualize,
+):
     part.register(app)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphmem.adapters.cli.options import LimitOption
-from graphmem.adapters.cli.session import FAILED, Session, command
+from graphmem.adapters.cli.options import LimitOption, YesOption, ask
+from graphmem.adapters.cli.session import Session, command
 
 if TYPE_CHECKING:
     from graphmem.models import Merge
-
-_Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -26,11 +23,11 @@ def merge(
     session: Session,
     names: Annotated[list[str], typer.Argument(help="The entities that go, by name or id.")],
     into: Annotated[str, typer.Option("--into", metavar="NAME", help="The entity that stays, by name or id.")],
-    yes: _Yes = False,
+    yes: YesOption = False,
 ) -> None:
     """Take entities for one: facts, names and mentions move to the one that stays."""
     with session.open() as memory:
-        _ask(f"Merge {', '.join(map(repr, names))} into {into!r} in scope {memory.scope}?", yes=yes)
+        ask(f"Merge {', '.join(map(repr, names))} into {into!r} in scope {memory.scope}?", yes=yes)
         made = memory.merge(names, into=into)
         if session.out.as_json:
             session.out.document([_shown(one) for one in made])
@@ -42,13 +39,13 @@ def merge(
 def unmerge(
     session: Session,
     merge: Annotated[str, typer.Argument(help="Id of the merge, as graphmem merges tells it.")],
-    yes: _Yes = False,
+    yes: YesOption = False,
 ) -> None:
     """Undo a merge; what came in since stays with the entity that it was said of."""
     from graphmem.adapters.cli.show import count
 
     with session.open() as memory:
-        _ask(f"Undo merge {merge} in scope {memory.scope}?", yes=yes)
+        ask(f"Undo merge {merge} in scope {memory.scope}?", yes=yes)
         done = memory.unmerge(merge)
         if session.out.as_json:
             counts = {"entity_id": done.entity.id, "facts": done.facts, "mentions": done.mentions}
@@ -123,13 +120,3 @@ def _shown(merge: Merge) -> dict[str, object]:
         "mentions": len(merge.mentions),
         "undone_at": merge.undone_at,
     }
-
-
-def _ask(question: str, *, yes: bool) -> None:
-    """Ask before something is changed that many rows hang on; where nobody can answer, --yes is needed."""
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        typer.echo(f"graphmem: {question} Nobody can be asked here: pass --yes", err=True)
-        raise typer.Exit(FAILED)
-    typer.confirm(question, abort=True, err=True)

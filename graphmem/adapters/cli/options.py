@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, get_args
 
@@ -27,10 +28,25 @@ EdgeTypeOption = Annotated[
     typer.Option("--edge-type", metavar="TYPE", help="Only facts of this type; may be given several times."),
 ]
 
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
+
 StrategyOption = Annotated[
     str | None,
     typer.Option("--strategy", metavar="NAME", help="How the graph is walked: bfs, spreading, ppr, astar or auto."),
 ]
+
+
+def ask(question: str, *, yes: bool) -> None:
+    """Ask before something is done that many rows hang on; where nobody answers, --yes is needed."""
+    if yes:
+        return
+    if sys.stdin.isatty():
+        typer.confirm(question, abort=True, err=True)
+    elif not (answer := sys.stdin.readline()):
+        typer.echo(f"graphmem: {question} Nobody can be asked here: pass --yes", err=True)
+        raise typer.Exit(1)
+    elif answer.strip().lower() not in ("y", "yes"):
+        raise typer.Abort
 
 
 def moment(option: str, text: str) -> datetime:

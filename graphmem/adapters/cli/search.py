@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphmem.adapters.cli.options import AsOfOption, KnownOption, StrategyOption, point_in_time, strategy
+from graphmem.adapters.cli.options import (
+    AsOfOption,
+    KnownOption,
+    StrategyOption,
+    YesOption,
+    ask,
+    point_in_time,
+    strategy,
+)
 from graphmem.adapters.cli.session import Session, command
 
 if TYPE_CHECKING:
@@ -62,19 +70,14 @@ def search(
 
 def reindex(
     session: Session,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")] = False,
+    yes: YesOption = False,
 ) -> None:
     """Build the index that search uses anew, for another embedding model for instance."""
     with session.open() as memory:
         counts = memory.stats()
         rows = counts.episodes + counts.active_edges
-        if not yes:
-            model = session.settings.embeddings
-            typer.confirm(
-                f"Read {rows:,} episodes and facts of the scope {memory.scope.key!r} anew, embeddings {model!r}?",
-                abort=True,
-                err=True,
-            )
+        model = session.settings.embeddings
+        ask(f"Read {rows:,} episodes and facts of the scope {memory.scope.key!r} anew, embeddings {model!r}?", yes=yes)
         with session.out.progress(rows) as tell:
             done = memory.reindex(on_progress=tell)
         if session.out.as_json:

@@ -113,7 +113,7 @@
       "text-outline-color": "#fff", "text-outline-width": 2, "min-zoomed-font-size": 8, "text-max-width": 120, "text-wrap": "ellipsis",
     } },
     { selector: "edge.over", style: { "line-style": "dashed", opacity: 0.6 } },
-    { selector: ".faded", style: { opacity: 0.12, "text-opacity": 0 } },
+    { selector: ".faded", style: { opacity: 0.2, "text-opacity": 0 } },
     { selector: ".near", style: { "min-zoomed-font-size": 0, "z-index": 10 } },
     { selector: "node:selected", style: { "border-width": 4, "border-color": "#d6336c" } },
     { selector: "edge:selected", style: { width: 3.5, "line-color": "#d6336c", "target-arrow-color": "#d6336c", opacity: 1 } },
@@ -211,6 +211,7 @@
     const quotes = link.sources.map((number) => {
       const source = data.sources[number];
       const who = source.who ? [isolated(source.who), ", "] : [];
+      if (!source.text) return make("p", { className: "meta" }, `told as a ready-made fact, ${day(source.at)}`);
       return make("blockquote", {}, isolated(source.text), make("footer", {}, ...who, day(source.at)));
     });
     return make("article", { className: isOver(link) ? "ended" : "" },
@@ -257,7 +258,15 @@
       if (element.isNode()) showNode(element.data("number")); else showLink(element.data("number"));
     }
     graph.resize();
+    if (element) bringIntoView(element.isNode() ? element : element.union(element.connectedNodes()));
     emphasise();
+  }
+  // The panel takes room from the graph: what was clicked must not end up behind it.
+  function bringIntoView(elements) {
+    const box = elements.renderedBoundingBox();
+    if (box.x1 >= 0 && box.y1 >= 0 && box.x2 <= graph.width() && box.y2 <= graph.height()) return;
+    if (box.w > graph.width() || box.h > graph.height()) graph.fit(elements, 60);
+    else graph.center(elements);
   }
 
   // Finding

@@ -16,6 +16,7 @@ from graphmem.recall.route import (
     Route,
     TimeRange,
     classify_subgraph,
+    narrowed,
     plan,
 )
 
@@ -162,3 +163,34 @@ def test_no_question_is_an_error(query: str, known: list[str]) -> None:
 def test_a_plan_has_the_strategy_of_its_kind_and_the_types_of_its_words() -> None:
     query = "Why did Maya leave?"
     assert plan(query, route(query, ("Maya",))) == (PLANS["graph"], (EdgeType.CAUSAL, EdgeType.SEMANTIC))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "What are the main topics?",
+        "what is this memory about?",
+        "Which themes come up most?",
+        "Give me an overview of our conversations",
+        "What do you know about Maya, and everything you know?",
+    ],
+)
+def test_a_question_about_everything_is_global(query: str) -> None:
+    assert route(query, ("Maya",)).kind == "global"
+
+
+def test_a_time_goes_before_everything() -> None:
+    assert route("What were the main topics last week?").kind == "episodic"
+
+
+@pytest.mark.parametrize(
+    ("query", "rest"),
+    [
+        ("What are the main topics?", None),
+        ("What is this memory about?", None),
+        ("What are the main topics about sailing boats?", "sailing boats"),
+        ("Give me an overview of our conversations", None),
+    ],
+)
+def test_what_a_question_about_everything_asks_in_particular(query: str, rest: str | None) -> None:
+    assert narrowed(query) == rest

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from graphmem.models import Entity, EntityHit, Scope
-from graphmem.recall.seeds import score_seeds
+from graphmem.recall.seeds import capped, score_seeds
+from graphmem.results import Seed
 
 THEN = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -65,3 +66,18 @@ def test_no_more_than_the_limit() -> None:
 
 def test_nothing_found_gives_no_seeds() -> None:
     assert ranked([], ["vim"]) == []
+
+
+def seed(name: str) -> Seed:
+    return Seed(entity_id=name, name=name, entity_type="person", score=1.0, text=1.0, structural=0.0)
+
+
+def test_of_one_community_the_best_seeds_stay() -> None:
+    seeds = [seed(name) for name in "abcdef"]
+    homes = {"a": "x", "b": "x", "c": "x", "d": "y"}
+    assert [s.name for s in capped(seeds, homes, cap=2, limit=10)] == ["a", "b", "d", "e", "f"]
+    assert [s.name for s in capped(seeds, homes, cap=1, limit=2)] == ["a", "d"]
+
+
+def test_seeds_of_no_community_are_not_counted() -> None:
+    assert len(capped([seed(name) for name in "abcdef"], {}, cap=1, limit=10)) == 6

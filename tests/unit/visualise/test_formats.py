@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import html
 import json
 import re
@@ -9,6 +10,7 @@ import shutil
 import subprocess
 from datetime import UTC, datetime
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +22,7 @@ from graphmem.models import AsOf, EdgeType
 from graphmem.visualise import FORMATS, Group, Link, Node, Picture, Source, render
 from graphmem.visualise.style import line
 
+ROOT = Path(__file__).parents[3]
 T0 = datetime(2024, 1, 1, tzinfo=UTC)
 HOSTILE = (
     "</script><script>alert(1)</script>",
@@ -122,6 +125,13 @@ def test_same_picture_gives_the_same_text(team: Picture, form: Any) -> None:
 def test_unknown_format_is_named_in_the_error(team: Picture) -> None:
     with pytest.raises(InvalidInput, match="'svg' is none of html, mermaid, dot, ascii"):
         render(team, "svg")  # pyright: ignore[reportArgumentType]
+
+
+def test_libraries_are_the_ones_that_the_decision_names() -> None:
+    decision = (ROOT / "docs/decisions/0023-cytoscape-and-d3-force.md").read_text("utf-8")
+    libraries = (ROOT / "graphmem/visualise/assets").glob("*.min.js")
+    found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in libraries}
+    assert found == dict(re.findall(r"^\| `(\S+)` .* `(\w{64})` \|$", decision, re.M))
 
 
 # Hostile names

@@ -1,0 +1,151 @@
+"""The commands that keep a memory in order: forget, clear, evict, decay, backfill."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graphmem.adapters.cli.options import YesOption, ask
+from graphmem.adapters.cli.session import FAILED, Session, command
+
+if TYPE_CHECKING:
+    from graphmem.upkeep.forget import Forgotten
+
+_TOLD = (
+    "episodes",
+    "entities",
+    "facts",
+    "mentions",
+    "communities",
+    "recalls",
+    "merges",
+    "rewritten_facts",
+    "redacted_episodes",
+    "emptied_communities",
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    for function in (forget, clear, evict, decay, backfill):
+        command(app)(function)
+
+
+def forget(
+    session: Session,
+    name: Annotated[str | None, typer.Argument(help="An entity, by name or id.")] = None,
+    episode: Annotated[str | None, typer.Option(metavar="ID", help="An episode, by id or external id.")] = None,
+    conversation: Annotated[
+        str | None, typer.Option("--session", metavar="ID", help="A session, with all of its episodes.")
+    ] = None,
+    with_episodes: Annotated[
+        bool, typer.Option("--with-episodes", help="With an entity, the episodes that mention it, too.")
+    ] = False,
+    yes: YesOption = False,
+) -> None:
+    """Erase an entity, an episode or a session, with all that was made of it."""
+    kinds = (("entity", name), ("episode", episode), ("session", conversation))
+    named = [f"{kind} {what!r}" for kind, what in kinds if what is not None]
+    if len(named) != 1:
+        raise typer.BadParameter("name one thing: an entity, or --episode ID, or --session ID")
+    with session.open() as memory:
+        all_of = " and the episodes that mention it" if with_episodes else ""
+        ask(f"Erase {named[0]}{all_of} in scope {memory.scope}? It can't be undone.", yes=yes)
+        done = memory.forget(name, episode=episode, session=conversation, with_episodes=with_episodes)
+        _tell(session, done)
+
+
+def clear(session: Session, yes: YesOption = False) -> None:
+    """Erase everything in the scope; other scopes of the store stay."""
+    with session.open() as memory:
+        counts = memory.stats()
+        ask(
+            f"Erase all of scope {memory.scope}: {counts.episodes:,} episodes, {counts.entities:,} entities, "
+            f"{counts.edges:,} facts? It can't be undone.",
+            yes=yes,
+        )
+        _tell(session, memory.clear())
+
+
+def evict(session: Session, yes: YesOption = False) -> None:
+    """Delete what is long over and hide what is long unseen, by the settings."""
+    settings = session.settings
+    with session.open() as memory:
+        ask(
+            f"Delete facts of scope {memory.scope} that have been superseded for "
+            f"{settings.expired_edge_retention_days:g} days? It can't be undone.",
+            yes=yes,
+        )
+        done = memory.evict()
+        if session.out.as_json:
+            session.out.document(done)
+            return
+        session.out.pairs(
+            [
+                ("facts deleted", done.deleted_facts),
+                ("facts ended", done.ended_facts),
+                ("entities archived", done.archived_entities),
+            ]
+        )
+
+
+def decay(session: Session) -> None:
+    """Let the retrieval counts of facts fade up to now, by the settings."""
+    from graphmem.adapters.cli.show import count
+
+    with session.open() as memory:
+        looked_at = memory.decay()
+        if session.out.as_json:
+            session.out.document({"scope": memory.scope.key, "facts": looked_at})
+            return
+        session.out.line(f"{count(looked_at, 'fact')} with a retrieval count")
+
+
+def backfill(
+    session: Session,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="Episodes at most. [default: all]")] = None,
+    extractor: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="spacy, recorded:FILE or llm:PROVIDER:MODEL. [default: that of the settings]"
+        ),
+    ] = None,
+) -> None:
+    """Extract what is stored but waiting."""
+    with session.open(extractor=extractor) as memory:
+        waiting = memory.stats().pending_episodes
+        with session.out.progress(min(waiting, limit or waiting)) as tell:
+            report = memory.backfill(limit, on_progress=lambda progress: tell(progress.extracted + progress.failed))
+        left = memory.stats().pending_episodes
+        if session.out.as_json:
+            session.out.document({**report.model_dump(mode="json"), "waiting": left})
+        else:
+            session.out.pairs(
+                [
+                    ("extracted", report.extracted),
+                    ("failed", report.failed),
+                    ("new entities", report.entities),
+                    ("new facts", report.edges),
+                    ("waiting", left),
+                ]
+            )
+    if waiting and not report.extracted:
+        session.out.note("nothing was extracted; graphmem doctor and graphmem stats tell why")
+        raise typer.Exit(FAILED)
+
+
+def _tell(session: Session, done: Forgotten) -> None:
+    if session.out.as_json:
+        session.out.document(done)
+    else:
+        counts = [(name.replace("_", " "), getattr(done, name)) for name in _TOLD]
+        session.out.pairs([pair for pair in counts if pair[1]] or [("erased", 0)])
+        if done.still_mentioned_in:
+            session.out.note(
+                f"{done.still_mentioned_in:,} episodes go on mentioning it; --with-episodes erases them, too"
+            )
+    for what in done.left:
+        session.out.note(f"not erased yet: {what}")
+    if done.left:
+        raise typer.Exit(FAILED)

@@ -1,0 +1,403 @@
+"""What has to change for episodes or an entity to be gone: collected from a store, then written as one change.
+
+A fact whose episodes are all forgotten goes. One that others state as well loses the forgotten ones; if the first of
+its episodes is among them, the sentence came from there: the plain triple takes its place, and its properties go. An
+entity that nothing else mentions and no fact is about goes; of the others what may quote a forgotten text goes: their
+summaries, and names that only such a text used.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from graphmem.models import (
+    Changes,
+    CommunityQuery,
+    Edge,
+    EdgeQuery,
+    Entity,
+    Episode,
+    EpisodeQuery,
+    IndexEntry,
+    IndexKind,
+    Membership,
+    MembershipQuery,
+    Mention,
+    Merge,
+    MergeQuery,
+    RecallQuery,
+    RecallTrace,
+    Redaction,
+    Removal,
+    RemovalKind,
+    Scope,
+    utc_now,
+)
+from graphmem.protocols import GraphBackend
+from graphmem.rag.reading import detail_of
+from graphmem.text.normalise import canonical, clean
+from graphmem.upkeep.merge import ALL
+
+_PAGE = 500
+_SHORTEST = 3  # letters of a name that is looked for in texts
+
+
+@dataclass(slots=True)
+class Erased:
+    """What an erasure removes and changes.
+
+    Attributes
+    ----------
+    removed
+        Ids (of index entries their keys) by kind.
+    redacted_episodes, rewritten_facts, emptied_communities
+        What stays without what it quoted.
+    still_mentioned_in
+        Episodes that go on naming the entity.
+    mentions
+        Mentions that go with what they were of or in.
+    unindexed
+        (kind, key) of what the index held of all that.
+    """
+
+    removed: dict[RemovalKind, list[str]] = field(default_factory=dict[RemovalKind, "list[str]"])
+    redacted_episodes: int = 0
+    rewritten_facts: int = 0
+    emptied_communities: int = 0
+    still_mentioned_in: int = 0
+    mentions: int = 0
+    unindexed: list[tuple[IndexKind, str]] = field(default_factory=list["tuple[IndexKind, str]"])
+
+    def count(self, kind: RemovalKind) -> int:
+        """Return how many rows of a kind go."""
+        return len(self.removed.get(kind, ()))
+
+
+class Erasure:
+    """One erasure, to be run in a transaction of the store.
+
+    Parameters
+    ----------
+    backend, scope
+        Whose rows.
+    episodes
+        The episodes that go, by id.
+    entity
+        The entity that goes whatever else mentions it; None for none.
+    """
+
+    def __init__(
+        self, backend: GraphBackend, scope: Scope, episodes: dict[str, Episode], entity: Entity | None = None
+    ) -> None:
+        self._backend = backend
+        self._scope = scope
+        self._episodes = episodes
+        self._entity = entity
+        self._changes: dict[str, list[Any]] = {}
+        self._removals: dict[Removal, None] = {}
+        self._done = Erased()
+
+    def run(self) -> Erased:
+        """Collect and write everything; return what that was."""
+        self._facts()
+        self._people()
+        self._quotes = Quotes(self._names)
+        self._rewrite_facts()
+        self._rewrite_entities()
+        self._redact_episodes()
+        self._communities()
+        self._traces()
+        self._merges()
+        self._index()
+        self._remove("edge", self._gone_facts)
+        self._remove("entity", self._gone_people)
+        self._remove("episode", self._episodes)
+        self._write()
+        return self._done
+
+    def _write(self) -> None:
+        changes: dict[str, Any] = {name: tuple(rows) for name, rows in self._changes.items()}
+        self._backend.write(self._scope, Changes(**changes, removals=tuple(self._removals)))
+        for removal in self._removals:
+            self._done.removed.setdefault(removal.kind, []).append(removal.id)
+
+    def _put(self, part: str, row: Any) -> None:
+        self._changes.setdefault(part, []).append(row)
+
+    def _remove(self, kind: RemovalKind, ids: Iterable[str], of: str = "") -> None:
+        self._removals.update((Removal(kind, row_id, of), None) for row_id in ids)
+
+    def _unindex(self, kind: IndexKind, keys: Iterable[str]) -> None:
+        keys = list(keys)
+        self._remove("index", keys, kind)
+        self._done.unindexed.extend((kind, key) for key in keys)
+
+    # What goes --------------------------------------------------------------------------------------
+
+    def _facts(self) -> None:
+        """Tell the facts that go from those that others state as well."""
+        told = self._backend.get_edges(
+            [self._scope], self._backend.find_edges_of_episodes(self._scope, list(self._episodes))
+        )
+        gone = {i: edge for i, edge in told.items() if not set(edge.episode_ids) - self._episodes.keys()}
+        if self._entity is not None:
+            query = EdgeQuery(touching=(self._entity.id,), versions="all")
+            gone.update((edge.id, edge) for edge in self._backend.all_edges([self._scope], query))
+        self._gone_facts: dict[str, Edge] = gone
+        self._kept_facts = {i: edge for i, edge in told.items() if i not in gone}
+
+    def _people(self) -> None:
+        """Find the entities that go, those that are left, and the names that mean the former."""
+        self._mentions: list[Mention] = []
+        if self._episodes:
+            ids = list(self._episodes)
+            self._mentions = self._backend.find_mentions([self._scope], episode_ids=ids, limit=ALL)
+        ends = {end for edge in self._gone_facts.values() for end in (edge.source_id, edge.target_id)}
+        touched = self._backend.get_entities([self._scope], sorted({m.entity_id for m in self._mentions} | ends))
+        self._other_mentions: dict[str, list[Mention]] = {}
+        if touched:
+            for mention in self._backend.find_mentions([self._scope], entity_ids=list(touched), limit=ALL):
+                if mention.episode_id not in self._episodes:
+                    self._other_mentions.setdefault(mention.entity_id, []).append(mention)
+        held = self._held([i for i in touched if i not in self._other_mentions])
+        mentioned = {mention.entity_id for mention in self._mentions}
+        alone = {i for i in mentioned & touched.keys() if i not in self._other_mentions and i not in held}
+        self._gone_people = {i: touched[i] for i in sorted(alone)}
+        if self._entity is not None:
+            self._gone_people[self._entity.id] = self._entity
+        self._left = {i: entity for i, entity in touched.items() if i not in self._gone_people}
+        aliases = self._backend.find_aliases([self._scope], list(self._gone_people)) if self._gone_people else []
+        self._names = {alias.alias for alias in aliases}
+        of_gone = self._backend.find_mentions([self._scope], entity_ids=list(self._gone_people), limit=ALL)
+        self._mentions_of_gone = of_gone
+        self._done.mentions = len({(m.entity_id, m.episode_id) for m in (*self._mentions, *of_gone)})
+
+    def _held(self, entity_ids: Sequence[str]) -> set[str]:
+        """Return those of the entities that a fact which stays is about."""
+        if not entity_ids:
+            return set()
+        query = EdgeQuery(touching=tuple(entity_ids), versions="all")
+        edges = self._backend.all_edges([self._scope], query)
+        return {end for edge in edges if edge.id not in self._gone_facts for end in (edge.source_id, edge.target_id)}
+
+    # What stays, without what it quoted -------------------------------------------------------------
+
+    def _rewrite_facts(self) -> None:
+        """Take forgotten episodes, and sentences that quote what goes, out of the facts that stay."""
+        stay = dict(self._kept_facts)
+        if self._gone_people:
+            beside = self._backend.find_edges_of_episodes(self._scope, [m.episode_id for m in self._mentions_of_gone])
+            for edge in self._backend.get_edges([self._scope], beside).values():
+                if edge.id not in self._gone_facts and self._quotes.found_in(edge.fact):
+                    stay.setdefault(edge.id, edge)
+        ends = {end for edge in stay.values() for end in (edge.source_id, edge.target_id)}
+        names = {i: e.name for i, e in self._backend.get_entities([self._scope], sorted(ends)).items()}
+        for edge in stay.values():
+            self._put("edges", self._without(edge, names))
+        self._unindex("fact", stay)
+        self._done.rewritten_facts = len(stay)
+
+    def _without(self, edge: Edge, names: dict[str, str]) -> Edge:
+        """Return a fact that stays as the episodes that are left state it."""
+        left = tuple(i for i in edge.episode_ids if i not in self._episodes)
+        first = edge.episode_ids[:1]
+        if self._quotes.found_in(edge.fact) or (first and first[0] in self._episodes):
+            plain = f"{names[edge.source_id]} {edge.relation.replace('_', ' ')} {names[edge.target_id]}"
+            return edge.changed(episode_ids=left, fact=plain, properties={})
+        return edge.changed(episode_ids=left)
+
+    def _rewrite_entities(self) -> None:
+        """Empty summaries that may quote what goes, and drop names that only a forgotten text used."""
+        mentioned = {mention.entity_id for mention in self._mentions}
+        used: dict[str, set[str]] = {}
+        for mention in self._mentions:
+            used.setdefault(mention.entity_id, set()).add(canonical(mention.surface))
+        for entity in self._left.values():
+            if entity.summary and (entity.id in mentioned or self._quotes.found_in(entity.summary)):
+                self._put("entities", entity.changed(summary=""))
+                self._unindex("entity", [entity.id])
+        if not used:
+            return
+        for alias in self._backend.find_aliases([self._scope], [i for i in self._left if i in used]):
+            others = {canonical(mention.surface) for mention in self._other_mentions.get(alias.entity_id, ())}
+            own = self._left[alias.entity_id].canonical_name
+            if alias.alias in used[alias.entity_id] and alias.alias not in others and alias.alias != own:
+                self._remove("alias", [alias.alias], alias.entity_type)
+
+    def _redact_episodes(self) -> None:
+        """Take the lines that name the entity out of episodes that are nothing but triples."""
+        if self._entity is None:
+            return
+        others = [
+            mention.episode_id
+            for mention in self._mentions_of_gone
+            if mention.entity_id == self._entity.id and mention.episode_id not in self._episodes
+        ]
+        said = {edge.fact for edge in self._gone_facts.values()}
+        for episode in self._backend.get_episodes([self._scope], others).values():
+            if episode.source != "triple":
+                self._done.still_mentioned_in += 1
+                continue
+            lines = episode.text.split("\n")
+            left = [line for line in lines if line not in said and not self._quotes.found_in(line)]
+            if len(left) < len(lines):
+                self._put("redactions", Redaction(episode.id, "\n".join(left)))
+                self._done.unindexed.append(("episode", episode.id))
+                self._done.redacted_episodes += 1
+
+    def _communities(self) -> None:
+        """Empty what was written of the communities that any of this was part of, for it to be made anew."""
+        people = [*self._gone_people, *self._left]
+        within = {m.community_id for m in self._memberships(entity_ids=people)} if people else set[str]()
+        now = utc_now()
+        for community in self._backend.all_communities([self._scope], CommunityQuery(ended=True)):
+            text = f"{community.name}\n{community.summary}"
+            if community.id not in within and not self._quotes.found_in(text):
+                continue
+            members = {m.entity_id for m in self._memberships(community_ids=[community.id])}
+            if not members - self._gone_people.keys():
+                self._remove("community", [community.id])
+            elif community.name or community.summary or community.fingerprint:
+                updated = max(now, community.updated_at) if community.ended_at is None else community.updated_at
+                emptied = community.changed(name="", summary="", fingerprint="", updated_at=updated)
+                self._put("communities", emptied)
+                self._done.emptied_communities += 1
+
+    def _memberships(
+        self, *, entity_ids: Sequence[str] | None = None, community_ids: Sequence[str] | None = None
+    ) -> Iterator[Membership]:
+        query = MembershipQuery(
+            entity_ids=None if entity_ids is None else tuple(entity_ids),
+            community_ids=None if community_ids is None else tuple(community_ids),
+            ended=True,
+        )
+        return self._backend.all_memberships([self._scope], query)
+
+    # What was kept beside the rows ------------------------------------------------------------------
+
+    def _traces(self) -> None:
+        """Remove the traces that came upon what goes, or whose question names it."""
+        ways = (
+            RecallQuery(entity_ids=tuple(self._gone_people)),
+            RecallQuery(edge_ids=tuple(self._gone_facts)),
+            RecallQuery(episode_ids=tuple(self._episodes)),
+        )
+        for query in ways:
+            self._remove("recall", [trace.id for trace in self._pages_of_traces(query)])
+        if self._names:
+            asked = self._pages_of_traces(RecallQuery())
+            self._remove("recall", [trace.id for trace in asked if self._quotes.found_in(trace.query)])
+
+    def _pages_of_traces(self, query: RecallQuery) -> Iterator[RecallTrace]:
+        after = ""
+        while page := self._backend.find_recalls([self._scope], query, after=after, limit=_PAGE):
+            yield from page
+            after = page[-1].id
+
+    def _merges(self) -> None:
+        """Take what goes out of the evidence of merges; one of an entity that goes goes as a whole."""
+        for merge in all_merges(self._backend, self._scope):
+            if {merge.kept_id, merge.merged.id} & self._gone_people.keys():
+                self._remove("merge", [merge.id])
+            elif (scrubbed := self._scrubbed(merge)) != merge:
+                self._put("merges", scrubbed)
+
+    def _scrubbed(self, merge: Merge) -> Merge:
+        names = {merge.kept_id: merge.kept.name, merge.merged.id: merge.merged.name}
+
+        def goes(edge: Edge) -> bool:
+            ends = {edge.source_id, edge.target_id}
+            said = set(edge.episode_ids)
+            return (
+                edge.id in self._gone_facts
+                or bool(ends & self._gone_people.keys())
+                or bool(said and not said - self._episodes.keys())
+            )
+
+        def kept(edge: Edge) -> Edge:
+            if not set(edge.episode_ids) & self._episodes.keys() and not self._quotes.found_in(edge.fact):
+                return edge
+            ends = self._backend.get_entities([self._scope], [edge.source_id, edge.target_id])
+            known = {edge.source_id: "", edge.target_id: "", **{i: e.name for i, e in ends.items()}, **names}
+            return self._without(edge, known)
+
+        mentions = tuple(m for m in merge.mentions if m.episode_id not in self._episodes)
+        edges = tuple(kept(edge) for edge in merge.edges if not goes(edge))
+        folded = tuple(
+            pair.changed(edge=kept(pair.edge), into=None if pair.into is None else kept(pair.into))
+            for pair in merge.folded
+            if not goes(pair.edge) and (pair.into is None or not goes(pair.into))
+        )
+        shared = tuple(i for i in merge.shared if i not in self._episodes)
+        told = (len(mentions), len(shared)) != (len(merge.mentions), len(merge.shared))
+        if told or edges != merge.edges or folded != merge.folded:
+            merge = merge.changed(kept=merge.kept.changed(summary=""), merged=merge.merged.changed(summary=""))
+        return merge.changed(mentions=mentions, edges=edges, folded=folded, shared=shared)
+
+    def _index(self) -> None:
+        """Take out what the index made of the episodes and nobody else uses: what followed them, and names."""
+        self._done.unindexed.extend(("episode", i) for i in self._episodes)
+        self._done.unindexed.extend(("entity", i) for i in self._gone_people)
+        self._unindex("episode", self._followers())
+        if self._episodes or self._changes.get("redactions"):
+            self._unindex("name", self._unused_names())
+
+    def _unused_names(self) -> list[str]:
+        """Return the names in the index that no text has which stays as it is.
+
+        Names of a text that isn't indexed at present are among them; they come back with it.
+        """
+        gone = {*self._episodes, *(row.episode_id for row in self._changes.get("redactions", ()))}
+        names = {entry.key for entry in self._entries("name")}
+        if names:
+            for entry in self._entries("episode"):
+                if entry.key not in gone:
+                    names.difference_update(detail_of(entry).get("names", ()))
+        return sorted(names)
+
+    def _entries(self, kind: IndexKind) -> Iterator[IndexEntry]:
+        position = 0
+        while page := self._backend.read_index(self._scope, kind=kind, after=position, limit=_PAGE):
+            yield from page
+            position = page[-1].position
+
+    def _followers(self) -> list[str]:
+        """Return the episodes that were read together with one that goes: the next of its session."""
+        found: set[str] = set()
+        for episode in self._episodes.values():
+            if episode.session_id is None:
+                continue
+            query = EpisodeQuery(session_id=episode.session_id)
+            found |= {e.id for e in self._backend.find_episodes([self._scope], query, after=episode.id, limit=1)}
+        return sorted(found - self._episodes.keys())
+
+
+def all_merges(backend: GraphBackend, scope: Scope) -> Iterator[Merge]:
+    """Yield the whole ledger of a scope, what was undone included."""
+    after = ""
+    while page := backend.find_merges([scope], MergeQuery(undone=True), after=after, limit=_PAGE):
+        yield from page
+        after = page[-1].id
+
+
+class Quotes:
+    """Finds names in texts, as whole words in any letter case.
+
+    Parameters
+    ----------
+    names
+        Normalised names.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        words = sorted((re.escape(name) for name in names if len(name) >= _SHORTEST), key=len, reverse=True)
+        self._names = re.compile(rf"(?<!\w)(?:{'|'.join(words)})(?!\w)") if words else None
+
+    def found_in(self, text: str) -> bool:
+        """Tell whether a text has one of the names."""
+        if self._names is None or not text:
+            return False
+        return self._names.search(clean(text, 4 * len(text.encode())).lower()) is not None

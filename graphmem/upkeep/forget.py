@@ -1,0 +1,193 @@
+"""Forgetting that is complete: rows, index, traces, the ledger's evidence, caches and files (spec: upkeep, forget)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from graphmem.errors import IndexUnavailable, InvalidInput, NotFound
+from graphmem.models import Entity, Episode, EpisodeQuery, Model, Scope
+from graphmem.protocols import GraphBackend
+from graphmem.rag.index import RecallIndex
+from graphmem.upkeep.erase import Erased, Erasure, Quotes, all_merges
+from graphmem.upkeep.merge import ALL, entity_called
+
+_log = logging.getLogger(__name__)
+
+_PAGE = 500
+
+
+class Forgotten(Model):
+    """What was forgotten, and what could not be erased yet.
+
+    Attributes
+    ----------
+    episodes, entities, facts, mentions, communities, recalls, merges, index_entries
+        Rows that are gone; `index_entries` counts what was taken out of the index beside its rows.
+    rewritten_facts
+        Facts that stay, without the forgotten episodes or a sentence that quoted something forgotten.
+    redacted_episodes
+        Episodes of ready-made facts that stay without the lines that named the entity.
+    emptied_communities
+        Communities whose names and summaries are made anew by the next refresh.
+    still_mentioned_in
+        Episodes whose text goes on naming the entity: they are somebody's words. `forget` with `with_episodes` takes
+        them, too.
+    left
+        What could not be erased now, and why; run it again to have it erased.
+    """
+
+    episodes: int = 0
+    entities: int = 0
+    facts: int = 0
+    mentions: int = 0
+    communities: int = 0
+    recalls: int = 0
+    merges: int = 0
+    index_entries: int = 0
+    rewritten_facts: int = 0
+    redacted_episodes: int = 0
+    emptied_communities: int = 0
+    still_mentioned_in: int = 0
+    left: tuple[str, ...] = ()
+
+
+def forget(
+    backend: GraphBackend,
+    index: RecallIndex,
+    scope: Scope,
+    *,
+    entity: str | None = None,
+    episode: str | None = None,
+    session: str | None = None,
+    with_episodes: bool = False,
+) -> Forgotten:
+    """Erase an entity, an episode or a session, in one transaction, and then what is left in caches and files.
+
+    Parameters
+    ----------
+    backend, index, scope
+        Where.
+    entity
+        Name or id of an entity.
+    episode
+        Id or `external_id` of an episode.
+    session
+        Id of a session, whose episodes all go.
+    with_episodes
+        With an entity the episodes that mention it go, too.
+
+    Raises
+    ------
+    NotFound
+        If there is no such thing in the scope. Files are cleaned nevertheless: a run before may have been interrupted.
+    InvalidInput
+        If not exactly one thing is named, or several entities go by the name.
+    """
+    if sum(what is not None for what in (entity, episode, session)) != 1:
+        raise InvalidInput("forget: name one thing: an entity, an episode or a session")
+    if with_episodes and entity is None:
+        raise InvalidInput("forget: with_episodes goes with an entity")
+
+    def work() -> Erased:
+        if entity is not None:
+            return _entity(backend, scope, entity_called(backend, scope, entity), with_episodes=with_episodes)
+        if episode is not None:
+            return Erasure(backend, scope, _episode(backend, scope, episode)).run()
+        assert session is not None
+        return Erasure(backend, scope, _session(backend, scope, session)).run()
+
+    try:
+        done = backend.atomic(work)
+    except NotFound:
+        backend.scrub()
+        raise
+    return Forgotten(
+        episodes=done.count("episode"),
+        entities=done.count("entity"),
+        facts=done.count("edge"),
+        mentions=done.mentions,
+        communities=done.count("community"),
+        recalls=done.count("recall"),
+        merges=done.count("merge"),
+        index_entries=done.count("index"),
+        rewritten_facts=done.rewritten_facts,
+        redacted_episodes=done.redacted_episodes,
+        emptied_communities=done.emptied_communities,
+        still_mentioned_in=done.still_mentioned_in,
+        left=_clean_up(backend, index, scope, done),
+    )
+
+
+def clear(backend: GraphBackend, index: RecallIndex, scope: Scope) -> Forgotten:
+    """Erase a whole scope, its name included, and then what is left in caches and files.
+
+    A store that can't take it in one transaction takes several; interrupted, run it again.
+    """
+    counts = backend.stats(scope)
+    merges = sum(1 for _ in all_merges(backend, scope))
+    left = list(_outside(index, scope, None))  # first: the store tells what is left to do until it is cleared itself
+    backend.clear(scope)
+    left += _scrubbed(backend)
+    return Forgotten(
+        episodes=counts.episodes,
+        entities=counts.entities,
+        facts=counts.edges,
+        mentions=counts.mentions,
+        communities=counts.communities,
+        recalls=counts.recalls,
+        merges=merges,
+        left=tuple(left),
+    )
+
+
+def _entity(backend: GraphBackend, scope: Scope, entity: Entity, *, with_episodes: bool) -> Erased:
+    mentions = backend.find_mentions([scope], entity_ids=[entity.id], limit=ALL)
+    told_in = backend.get_episodes([scope], [mention.episode_id for mention in mentions])
+    if with_episodes:
+        return Erasure(backend, scope, told_in, entity).run()
+    # ready-made facts that are all about it make an episode with nothing left
+    quotes = Quotes(alias.alias for alias in backend.find_aliases([scope], [entity.id]))
+    empty = {
+        i: episode
+        for i, episode in told_in.items()
+        if episode.source == "triple" and all(quotes.found_in(line) for line in episode.text.split("\n"))
+    }
+    return Erasure(backend, scope, empty, entity).run()
+
+
+def _episode(backend: GraphBackend, scope: Scope, named: str) -> dict[str, Episode]:
+    if found := backend.get_episodes([scope], [named]):
+        return found
+    by_name = backend.find_episodes([scope], EpisodeQuery(external_ids=(named,)), limit=1)
+    if not by_name:
+        raise NotFound(f"no episode has the id or external_id {named!r} in scope {scope}")
+    return {episode.id: episode for episode in by_name}
+
+
+def _session(backend: GraphBackend, scope: Scope, session: str) -> dict[str, Episode]:
+    found: dict[str, Episode] = {}
+    after = ""
+    while page := backend.find_episodes([scope], EpisodeQuery(session_id=session), after=after, limit=_PAGE):
+        found.update((episode.id, episode) for episode in page)
+        after = page[-1].id
+    if not found:
+        raise NotFound(f"no episode belongs to session {session!r} in scope {scope}")
+    return found
+
+
+def _clean_up(backend: GraphBackend, index: RecallIndex, scope: Scope, done: Erased) -> tuple[str, ...]:
+    return (*_outside(index, scope, done), *_scrubbed(backend))
+
+
+def _outside(index: RecallIndex, scope: Scope, done: Erased | None) -> Iterable[str]:
+    try:
+        index.forget(scope, None if done is None else done.unindexed)
+    except IndexUnavailable as error:
+        _log.warning("forget: %s", error)
+        yield f"vectors in an index outside of the store, until it is reached again: {error}"
+
+
+def _scrubbed(backend: GraphBackend) -> Iterable[str]:
+    if not backend.scrub():
+        yield "the store's log, which others are reading: run it again, or close them"

@@ -1,0 +1,378 @@
+"""A memory is kept in order on every store: forgetting is complete, old things fade and hide, killed work goes on."""
+
+from __future__ import annotations
+
+import math
+import random
+import threading
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import pytest
+from children import child, heard
+from conftest import OpenMemory
+from crashed import assert_no_episode_is_half_there, wait_until
+from test_search import WordVectors
+from toy import ToyExtractor
+
+from graphmem import Embeddings, GraphMemory, InvalidInput, NotFound
+from graphmem.models import EdgeQuery, EntityQuery, EpisodeQuery, Scope
+from graphmem.protocols import GraphBackend
+from graphmem.registry import open_backend
+from graphmem.testing.rows import HOME, day, edge, edge_numbers, entity, entity_numbers, put_entities, put_graph
+from graphmem.upkeep.decay import DecayRule, decay
+from graphmem.upkeep.evict import EvictionRule, evict
+
+SCOPE = Scope()
+
+SECRET = ("Zörblaxian", "Quimbledon")
+"""Words that only what is forgotten has; their tails survive any escaping of the umlaut."""
+TAILS = ("rblaxian", "uimbledon")
+
+
+def toy_memory(open_memory: OpenMemory, url: str, **options: Any) -> GraphMemory:
+    embeddings: Embeddings = WordVectors()
+    return open_memory(url, embeddings=embeddings, **options)
+
+
+def fill(memory: GraphMemory) -> None:
+    """Tell of people, two of whom only one session and the bulk of facts know."""
+    turns = [{"text": f"Person {i} | knows | Person {i + 1}", "session_id": "open"} for i in range(6)]
+    first, second = SECRET
+    turns += [
+        {
+            "text": f"{first} | visited | {second} # {first} was seen with Person 1",
+            "session_id": "secret",
+            "external_id": "told",
+            "metadata": {"from": f"{second} gazette"},
+        },
+        {"text": f"Person 1 | married_to | {first} # Person 1 is the one whom {first} trusts", "session_id": "secret"},
+        {"text": f"{second} | is_near | Person 2", "session_id": "secret"},
+        {"text": "Person 3 | likes | Person 5", "session_id": "secret"},
+    ]
+    memory.ingest(turns)
+    memory.search("who visited whom?")
+    memory.refresh_communities()
+    memory.recall(f"what of {first}?", trace=True)
+    memory.recall(f"{second}?", trace=True)
+    memory.recalls()
+
+
+def bytes_of(path: Path) -> bytes:
+    """Return all that lies on disk of a store."""
+    return b"".join(file.read_bytes() for file in sorted(path.parent.glob(f"{path.name}*")))
+
+
+def left_of(path: Path, *words: str) -> list[str]:
+    """Return those of the words that the files of a store still have, in any letter case."""
+    held = bytes_of(path).lower()
+    return [word for word in words if word.lower().encode() in held]
+
+
+def vectors_of(memory: GraphMemory, path: Path, words: tuple[str, ...]) -> list[bytes]:
+    """Return the beginnings of the vectors of what has these words."""
+    store = open_backend(f"sqlite:///{path}")
+    try:
+        rows: dict[str, str] = {}
+        rows.update((e.id, e.text) for e in store.find_episodes([memory.scope], EpisodeQuery()))
+        rows.update((e.id, e.fact) for e in store.find_edges([memory.scope], EdgeQuery(versions="all")))
+        rows.update((e.id, e.name) for e in store.find_entities([memory.scope], EntityQuery()))
+        entries = store.read_index(memory.scope, limit=10_000)
+        return [
+            entry.vectors[:128]
+            for entry in entries
+            if entry.vectors and any(word in rows.get(entry.key, entry.key) for word in words)
+        ]
+    finally:
+        store.close()
+
+
+# Forgetting ---------------------------------------------------------------------------------------
+
+
+def forget_session(memory: GraphMemory) -> None:
+    memory.forget(session="secret")
+
+
+def forget_entities(memory: GraphMemory) -> None:
+    for name in SECRET:
+        memory.forget(name, with_episodes=True)
+
+
+def forget_all(memory: GraphMemory) -> None:
+    memory.clear()
+
+
+@pytest.mark.parametrize("act", [forget_session, forget_entities, forget_all])
+def test_what_is_forgotten_leaves_no_byte_in_the_files(
+    sqlite_file: Path, open_memory: OpenMemory, act: Callable[[GraphMemory], None]
+) -> None:
+    memory = toy_memory(open_memory, f"sqlite:///{sqlite_file}")
+    fill(memory)
+    vectors = vectors_of(memory, sqlite_file, SECRET)
+    assert left_of(sqlite_file, *TAILS) == list(TAILS)
+    assert vectors
+    assert all(vector in bytes_of(sqlite_file) for vector in vectors)
+    act(memory)
+    assert left_of(sqlite_file, *TAILS) == []
+    assert not [vector for vector in vectors if vector in bytes_of(sqlite_file)]
+    memory.close()
+    assert left_of(sqlite_file, *TAILS) == []
+
+
+def test_much_that_was_written_again_and_again_leaves_no_byte_either(
+    sqlite_file: Path, open_memory: OpenMemory
+) -> None:
+    memory = toy_memory(open_memory, f"sqlite:///{sqlite_file}")
+    for i in range(300):
+        memory.remember(f"Hidden{i % 40}word{i} | met | Person {i % 9} # remark{i}secretly", session_id=f"s{i % 2}")
+        if i % 50 == 49:
+            memory.flush()
+            memory.search("who?")
+    memory.flush()
+    memory.search("who?")
+    memory.forget(session="s0")
+    hidden = [f"hidden{i % 40}word{i}" for i in range(0, 300, 2)] + [f"remark{i}secretly" for i in range(0, 300, 2)]
+    assert left_of(sqlite_file, *hidden) == []
+    assert len(left_of(sqlite_file, *[f"remark{i}secretly" for i in range(1, 300, 2)])) == 150
+
+
+@pytest.fixture
+def filled(store_url: str, open_memory: OpenMemory) -> GraphMemory:
+    memory = toy_memory(open_memory, store_url)
+    fill(memory)
+    return memory
+
+
+def exported(memory: GraphMemory, tmp_path: Path) -> str:
+    """Return everything that a memory holds as text."""
+    memory.export(tmp_path / "all.jsonl")
+    return (tmp_path / "all.jsonl").read_text("utf-8")
+
+
+@pytest.mark.parametrize("act", [forget_session, forget_entities, forget_all])
+def test_what_is_forgotten_is_in_no_row(
+    filled: GraphMemory, tmp_path: Path, act: Callable[[GraphMemory], None]
+) -> None:
+    assert all(word in exported(filled, tmp_path) for word in SECRET)
+    act(filled)
+    text = exported(filled, tmp_path)
+    assert [word for word in SECRET if word in text] == []
+    assert filled.search(SECRET[0]).found == () or all(SECRET[0] not in f.episode.text for f in filled.search("who?"))
+    assert [fact for fact in filled.recall("Person 1").facts if SECRET[0] in fact.fact] == []
+
+
+def test_forgetting_a_session_keeps_what_others_say(filled: GraphMemory) -> None:
+    before = {fact.id for fact in filled.facts("Person 1")}
+    done = filled.forget(session="secret")
+    assert (done.episodes, done.entities, done.left) == (4, 2, ())
+    assert done.facts == 4
+    assert done.recalls == 2
+    assert {fact.id for fact in filled.facts("Person 1")} == {f for f in before if f in _ids(filled)}
+    assert [f.fact for f in filled.facts("Person 0")] == ["Person 0 knows Person 1"]
+    assert filled.session("secret") == []
+    assert len(filled.session("open")) == 6
+
+
+def _ids(memory: GraphMemory) -> set[str]:
+    return {fact.id for i in range(7) for fact in memory.facts(f"Person {i}")}
+
+
+def test_a_fact_of_several_episodes_stays_without_the_forgotten_one(memory: GraphMemory) -> None:
+    memory.ingest(
+        [
+            {"text": "Ada | knows | Bob # as Carol whispered", "external_id": "first"},
+            {"text": "Ada | knows | Bob # as all know", "external_id": "second"},
+        ]
+    )
+    [fact] = memory.facts("Ada")
+    assert fact.fact == "Ada knows Bob as Carol whispered"
+    done = memory.forget(episode="first")
+    [left] = memory.facts("Ada")
+    assert (left.id, left.fact, len(left.episode_ids)) == (fact.id, "Ada knows Bob", 1)
+    assert (done.facts, done.rewritten_facts, done.episodes) == (0, 1, 1)
+    memory.forget(episode="second")
+    assert memory.facts("Ada") == ()
+    assert memory.stats().entities == 0
+
+
+def test_an_entity_is_forgotten_and_its_episodes_are_counted(memory: GraphMemory) -> None:
+    memory.ingest([{"text": "Ada | knows | Bob"}, {"text": "Bob | knows | Carol"}])
+    memory.add_facts([("Ada", "likes", "tea"), ("Bob", "likes", "coffee")])
+    done = memory.forget("ada")
+    assert (done.entities, done.facts, done.still_mentioned_in, done.redacted_episodes) == (1, 2, 1, 1)
+    assert {fact.fact for fact in memory.facts("Bob")} == {"Bob knows Carol", "Bob likes coffee"}
+    done = memory.forget("Bob", with_episodes=True)
+    assert (done.entities, done.episodes, done.still_mentioned_in) == (4, 3, 0)
+    assert memory.stats().entities == 0
+
+
+def test_a_scope_is_cleared_and_its_neighbour_stays(store_url: str, open_memory: OpenMemory) -> None:
+    memory = toy_memory(open_memory, store_url)
+    other = memory.in_scope("other")
+    for one in (memory, other):
+        fill(one)
+    kept = other.checksum()
+    assert memory.clear().episodes == 10
+    assert memory.scopes() == [Scope("other")]
+    assert other.checksum() == kept
+    assert memory.clear().episodes == 0
+    fill(memory)
+    assert memory.search(SECRET[0]).found
+
+
+def test_forgetting_names_exactly_one_thing_that_is_there(memory: GraphMemory) -> None:
+    memory.add_facts([("Ada", "likes", "tea")])
+    with pytest.raises(InvalidInput, match="one thing"):
+        memory.forget()
+    with pytest.raises(InvalidInput, match="one thing"):
+        memory.forget("Ada", episode="x")
+    for wrong in ({"entity": "Nobody"}, {"episode": "none"}, {"session": "none"}):
+        with pytest.raises(NotFound):
+            memory.forget(**wrong)
+    other = memory.in_scope("other")
+    with pytest.raises(NotFound):
+        other.forget("Ada")
+    assert memory.stats().entities == 2
+
+
+# Killed -------------------------------------------------------------------------------------------
+
+
+def forget_all_sessions(pipe: Connection, url: str, sessions: int) -> None:
+    """Forget one session after the other; say each that is done."""
+    with GraphMemory.open(url, extractor=ToyExtractor(), background=False, embeddings="none") as memory:
+        pipe.send("ready")
+        for number in range(sessions):
+            memory.forget(session=f"s{number}")
+            pipe.send(number)
+
+
+def test_a_forget_that_is_killed_leaves_nothing_half_done_and_can_be_repeated(
+    durable_url: str, open_memory: OpenMemory
+) -> None:
+    sessions = 12
+    memory = open_memory(durable_url, embeddings="none")
+    memory.ingest(
+        [
+            {"text": f"Person {i % 5} | visited | Place {i}\nPerson {i % 5} | knows | Person {i % 5 + 1}", **session}
+            for i in range(sessions * 6)
+            for session in [{"session_id": f"s{i % sessions}"}]
+        ]
+    )
+    chance = random.Random(3)
+    done = -1
+    for _ in range(3):
+        with child(forget_all_sessions, durable_url, sessions) as (process, pipe):
+            assert pipe.recv() == "ready"
+            threading.Event().wait(chance.random() * 0.05)  # somewhere in the middle of the work
+            process.kill()
+            done = max([done, *(said for said in _said(pipe) if isinstance(said, int))])
+        store = open_backend(durable_url)
+        try:
+            assert_no_episode_is_half_there(store)
+        finally:
+            store.close()
+    left = [number for number in range(sessions) if memory.session(f"s{number}")]
+    assert all(number > done for number in left)
+    for number in left:
+        memory.forget(session=f"s{number}")
+    counts = memory.stats()
+    assert (counts.episodes, counts.entities, counts.edges, counts.mentions) == (0, 0, 0, 0)
+
+
+def _said(pipe: Connection) -> list[object]:
+    try:
+        return heard(pipe)
+    except NotFound:
+        return []  # the session that an earlier run had forgotten
+
+
+# Decay and eviction -------------------------------------------------------------------------------
+
+
+def never() -> bool:
+    return False
+
+
+@pytest.fixture
+def store(store_url: str) -> Iterator[GraphBackend]:
+    store = open_backend(store_url)
+    yield store
+    store.close()
+
+
+def test_counts_fade_once_for_the_days_that_passed_however_often_it_runs(store: GraphBackend) -> None:
+    put_graph(store, *(edge(n, n, n + 1, retrieval_count=4.0, last_retrieved_at=day(0)) for n in range(1, 30)))
+    rule = DecayRule(rate=0.01, interval=1.0)
+    decay(store, HOME, rule, never, now=day(10))
+    decay(store, HOME, rule, never, now=day(10))
+    decay(store, HOME, rule, never, now=day(30))
+    counts = [e.retrieval_count for e in store.find_edges([HOME], EdgeQuery())]
+    assert counts == pytest.approx([4 * math.exp(-0.3)] * 29)
+
+
+def test_what_is_long_over_goes_and_what_is_long_unseen_hides(store: GraphBackend) -> None:
+    put_graph(
+        store,
+        edge(1, 1, 2, valid_to=day(1), expired_at=day(1)),
+        edge(2, 3, 4, valid_to=day(95), expired_at=day(95)),
+        edge(3, 5, 6),
+        edge(4, 6, 7, confidence=0.1),
+    )
+    rule = EvictionRule(retention=90.0)
+    done = evict(store, HOME, rule, never, now=day(100))
+    assert (done.deleted_facts, done.ended_facts, done.archived_entities) == (1, 0, 4)
+    assert edge_numbers(store.find_edges([HOME], EdgeQuery(versions="all"))) == [2, 3, 4]
+    assert entity_numbers(store.find_entities([HOME], EntityQuery())) == [5, 6, 7]
+    again = evict(store, HOME, rule, never, now=day(100))
+    assert (again.deleted_facts, again.archived_entities) == (0, 0)
+    weak = evict(store, HOME, EvictionRule(retention=90.0, min_weight=0.3), never, now=day(100))
+    assert (weak.ended_facts, weak.archived_entities) == (1, 1)
+    assert edge_numbers(store.find_edges([HOME], EdgeQuery())) == [3]
+
+
+def test_a_cap_hides_those_with_the_fewest_facts_first(store: GraphBackend) -> None:
+    put_graph(store, *(edge(n, 1, n) for n in range(2, 6)))
+    put_entities(store, entity(9, last_seen_at=day(50)))
+    evict(store, HOME, EvictionRule(retention=90.0, max_entities=3), never, now=day(60))
+    assert entity_numbers(store.find_entities([HOME], EntityQuery())) == [1, 4, 5]
+
+
+def test_a_hidden_entity_comes_back_when_it_is_mentioned(store_url: str, open_memory: OpenMemory) -> None:
+    memory = open_memory(store_url, embeddings="none", expired_edge_retention_days=0)
+    memory.add_facts([("Ada", "works_at", "Initech")])
+    memory.add_facts(
+        [{"subject": "Ada", "relation": "works_at", "object": "Globex", "valid_from": "2030-01-01T00:00:00Z"}]
+    )
+    done = memory.evict()
+    assert (done.deleted_facts, done.archived_entities) == (1, 1)
+    assert memory.stats().archived_entities == 1
+    assert not memory.recall("Initech").seeds
+    memory.ingest([{"text": "Bob | visited | Initech"}])
+    assert memory.stats().archived_entities == 0
+    assert [seed.name for seed in memory.recall("Initech").seeds] == ["Initech"]
+
+
+def test_upkeep_runs_in_the_background_and_again_after_an_interruption(
+    durable_url: str, open_memory: OpenMemory
+) -> None:
+    options = {"embeddings": "none", "background": True, "community_refresh_interval": 5}
+    memory = open_memory(durable_url, **options)
+    memory.ingest([{"text": f"Person {i} | knows | Person {i + 1}"} for i in range(6)])
+    store = open_backend(durable_url)
+    try:
+        wait_until(
+            lambda: {mark.job for mark in store.find_marks(memory.scope) if mark.episodes} >= {"decay", "eviction"}
+        )
+        memory.close()
+        [before] = [mark for mark in store.find_marks(memory.scope) if mark.job == "eviction"]
+        with GraphMemory.open(durable_url, extractor=ToyExtractor(), background=False, embeddings="none") as other:
+            other.ingest([{"text": f"Person {i} | likes | Person {i + 1}"} for i in range(6)])  # nobody looks after it
+        open_memory(durable_url, **options)
+        wait_until(lambda: 12 in {mark.episodes for mark in store.find_marks(SCOPE)})
+        assert before.episodes == 6
+    finally:
+        store.close()

@@ -1,0 +1,140 @@
+"""New entities join communities: which one, at what cost, and what is remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from datetime import timedelta
+
+import pytest
+
+from graphmem.communities.assign import JOB, Assignment
+from graphmem.communities.refresh import CommunityRefresh, id_at
+from graphmem.models import Changes, CommunityQuery, Edge, EdgeQuery, Mark, MembershipQuery, Scope, new_id, utc_now
+from graphmem.protocols import GraphBackend
+from graphmem.registry import open_backend
+from graphmem.settings import Settings
+from graphmem.testing.communities_detect import clique
+from graphmem.testing.rows import HOME, edge, entity, entity_id, put_edges, put_entities
+
+
+@pytest.fixture
+def store() -> Generator[GraphBackend, None, None]:
+    store = open_backend("memory://")
+    put_entities(store, *(entity(n) for n in range(1, 100)))
+    connect(store, [*clique(1, 2, 3), *clique(4, 5, 6)])
+    CommunityRefresh(store, Settings()).refresh(HOME)
+    yield store
+    store.close()
+
+
+def homes(store: GraphBackend) -> dict[str, str]:
+    return {m.entity_id: m.community_id for m in store.all_memberships([HOME], MembershipQuery(level=0))}
+
+
+def connect(store: GraphBackend, pairs: Sequence[tuple[int, int]]) -> None:
+    """Add facts with ids of now: assignment looks for those."""
+    put_edges(store, *(edge(0, a, b).changed(id=new_id()) for a, b in pairs))
+
+
+def assign(store: GraphBackend) -> None:
+    while not Assignment(store).step(HOME):
+        pass
+
+
+def test_the_community_of_most_neighbours_wins(store: GraphBackend) -> None:
+    connect(store, [(9, 1), (4, 9), (9, 5)])
+    assign(store)
+    assert homes(store)[entity_id(9)] == homes(store)[entity_id(4)]
+
+
+def test_of_two_with_as_many_neighbours_the_smaller_id_wins(store: GraphBackend) -> None:
+    connect(store, [(9, 1), (9, 4)])
+    assign(store)
+    here = homes(store)
+    assert here[entity_id(9)] == min(here[entity_id(1)], here[entity_id(4)])
+
+
+def test_several_facts_with_one_neighbour_count_once(store: GraphBackend) -> None:
+    connect(store, [(9, 1), (9, 4), (9, 5)])
+    put_edges(store, *(edge(0, 9, 1, relation=f"likes_{n}").changed(id=new_id()) for n in range(5)))
+    assign(store)
+    assert homes(store)[entity_id(9)] == homes(store)[entity_id(4)]
+
+
+def test_a_chain_of_new_entities_joins_whole(store: GraphBackend) -> None:
+    connect(store, [(12, 11), (11, 10), (10, 9), (9, 1)])
+    assign(store)
+    assert {homes(store)[entity_id(n)] for n in (9, 10, 11, 12)} == {homes(store)[entity_id(1)]}
+
+
+def test_who_knows_nobody_in_a_community_waits_until_one_does(store: GraphBackend) -> None:
+    connect(store, [(9, 10)])
+    assign(store)
+    assert not {entity_id(9), entity_id(10)} & homes(store).keys()
+    connect(store, [(10, 4)])
+    assign(store)
+    assert homes(store)[entity_id(9)] == homes(store)[entity_id(10)] == homes(store)[entity_id(4)]
+
+
+def test_without_communities_everybody_waits_for_the_first_refresh() -> None:
+    store = open_backend("memory://")
+    put_entities(store, entity(1), entity(2))
+    connect(store, [(1, 2)])
+    assert Assignment(store).step(HOME)
+    assert store.find_marks(HOME) == []
+    store.close()
+
+
+def test_an_archived_entity_joins_nothing(store: GraphBackend) -> None:
+    put_entities(store, entity(9, archived_at=utc_now()))
+    connect(store, [(9, 1)])
+    assign(store)
+    assert entity_id(9) not in homes(store)
+
+
+def test_the_next_step_begins_behind_the_last(store: GraphBackend) -> None:
+    connect(store, [(9, 1)])
+    assign(store)
+    [mark] = [mark for mark in store.find_marks(HOME) if mark.job == JOB]
+    newest = max(e.id for e in store.all_edges([HOME], EdgeQuery()))
+    assert mark.cursor == newest
+    assert store.find_edges([HOME], EdgeQuery(), after=mark.cursor) == []
+
+
+def test_a_community_that_grew_says_so_and_is_described_anew(store: GraphBackend) -> None:
+    home = homes(store)[entity_id(1)]
+    [before] = store.find_communities([HOME], CommunityQuery(ids=(home,)))
+    connect(store, [(9, 1)])
+    assign(store)
+    [grown] = store.find_communities([HOME], CommunityQuery(ids=(home,)))
+    assert grown.updated_at > before.updated_at
+    CommunityRefresh(store, Settings()).refresh(HOME)
+    [described] = store.find_communities([HOME], CommunityQuery(ids=(home,)))
+    assert described.fingerprint != before.fingerprint
+    assert "4 facts" in described.summary
+
+
+@pytest.mark.parametrize("others", [10, 80])
+def test_what_is_read_are_the_neighbours(store: GraphBackend, monkeypatch: pytest.MonkeyPatch, others: int) -> None:
+    connect(store, [(n, n + 1) for n in range(10, 10 + others)])
+    assign(store)
+    CommunityRefresh(store, Settings()).refresh(HOME)
+    newest = max(e.id for e in store.all_edges([HOME], EdgeQuery()))
+    store.write(HOME, Changes(marks=(Mark(JOB, cursor=newest),)))
+    rows: list[Edge] = []
+    find_edges = store.find_edges
+
+    def counted(scopes: Sequence[Scope], query: EdgeQuery, *, after: str = "", limit: int = 1000) -> list[Edge]:
+        found = find_edges(scopes, query, after=after, limit=limit)
+        rows.extend(found)
+        return found
+
+    connect(store, [(99, 1), (99, 2)])
+    monkeypatch.setattr(store, "find_edges", counted)
+    assign(store)
+    assert len(rows) == 4  # the two that are new, and those of the new entity
+
+
+def test_ids_that_are_made_later_lie_above() -> None:
+    now = utc_now()
+    assert id_at(now - timedelta(seconds=1)) < new_id() < id_at(now + timedelta(hours=1))

@@ -1,0 +1,45 @@
+"""Which groups are communities, and which ids they go on with."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from graphmem.communities.matching import match_levels
+from graphmem.models import Partition
+
+
+def partition(*levels: str) -> Partition:
+    ids = [f"e{n:02}" for n in range(len(levels[0]))]
+    labels = [np.array([int(c) for c in level], dtype=np.int64) for level in levels]
+    return Partition.of(ids, labels, 0.0)
+
+
+def test_parts_have_the_whole_as_parent() -> None:
+    wholes, parts = match_levels(partition("00001111", "00112222"), {})
+    assert [g.parent_id for g in wholes] == [None, None]
+    assert [(g.number, g.parent_id) for g in parts] == [(0, wholes[0].id), (1, wholes[0].id)]
+
+
+def test_a_group_of_one_and_one_that_was_not_split_are_no_parts() -> None:
+    _, parts = match_levels(partition("00001111", "00012222"), {})
+    assert [g.number for g in parts] == [0]
+
+
+def test_parts_of_parts_have_the_nearest_community_as_parent() -> None:
+    levels = match_levels(partition("000000000011", "000000000122", "000011111233"), {})
+    assert [len(groups) for groups in levels] == [2, 1, 2]
+    assert {g.parent_id for g in levels[2]} == {levels[1][0].id}
+
+
+def test_ids_go_on_on_each_level() -> None:
+    found = partition("00001111", "00112222")
+    first = {i: "left" if n < 4 else "right" for n, i in enumerate(found.node_ids)}
+    second = dict.fromkeys(found.node_ids[2:4], "inner")
+    wholes, parts = match_levels(found, {0: first, 1: second})
+    assert [g.id for g in wholes] == ["left", "right"]
+    assert parts[1].id == "inner"
+    assert parts[0].id != "inner"
+
+
+def test_nothing_has_no_communities() -> None:
+    assert match_levels(Partition.of([], [np.zeros(0, dtype=np.int64)], 0.0), {}) == [[]]
