@@ -106,12 +106,9 @@ __all__ = [
     "Entity",
     "Episode",
     "Evaluation",
-<<<<<<< HEAD
     "ExpansionConfig",
-=======
     "Evicted",
     "Exported",
->>>>>>> main
     "ExtractionFailed",
     "Fact",
     "Forgotten",
