@@ -1,0 +1,86 @@
+"""Real questions about real conversations: every store ranks the episodes alike."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphmem import GraphMemory, Scope
+from graphmem.embed import TokenVectors
+from tests.bench.locomo import questions, turns
+from tests.integration.embed.support import real_model
+
+OpenMemory = Callable[..., GraphMemory]
+
+CONVERSATIONS, QUESTIONS, TOP = 3, 200, 10
+
+
+class Once:
+    """The real model, which reads each text once for all stores of a test."""
+
+    def __init__(self) -> None:
+        self._model = real_model()
+        self._read: dict[str, TokenVectors] = {}
+
+    def embed_tokens(self, texts: Sequence[str], /) -> list[TokenVectors]:
+        missing = [text for text in dict.fromkeys(texts) if text not in self._read]
+        self._read.update(zip(missing, self._model.embed_tokens(missing) if missing else [], strict=True))
+        return [self._read[text] for text in texts]
+
+    def embed_documents(self, texts: list[str], /) -> list[list[float]]:
+        return [one.pooled.tolist() for one in self.embed_tokens(texts)]
+
+    def embed_query(self, text: str, /) -> list[float]:
+        return self.embed_documents([text])[0]
+
+
+@pytest.fixture(scope="module")
+def model() -> Once:
+    return Once()
+
+
+@pytest.fixture(scope="module")
+def conversations(shared_data: Path) -> list[dict[str, Any]]:
+    return json.loads((shared_data / "locomo_dev.json").read_text("utf-8"))[:CONVERSATIONS]
+
+
+@pytest.fixture(scope="module")
+def expected(conversations: list[dict[str, Any]], model: Once) -> dict[tuple[str, str], list[str]]:
+    """The ranking of the memory store, the oracle."""
+    options: dict[str, Any] = {"extractor": "none", "embeddings": model, "background": False}
+    with GraphMemory.open("memory://oracle-of-rankings", **options) as oracle:
+        return rankings(oracle, conversations)
+
+
+def rankings(memory: GraphMemory, conversations: list[dict[str, Any]]) -> dict[tuple[str, str], list[str]]:
+    """Return the top episodes for each (scope, question)."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for conversation in conversations:
+        asked = questions(conversation)
+        scope = Scope.from_key(asked[0].scope or "")
+        here = memory.in_scope(scope)
+        here.ingest(turns(conversation))
+        for question in asked[: QUESTIONS - len(found)]:
+            results = here.search(question.question, k=TOP)
+            found[scope.key, question.question] = [one.episode.external_id or "" for one in results]
+    return found
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("durable_url", ["sqlite", "neo4j"], indirect=True)
+def test_the_top_ten_of_two_hundred_questions_are_those_of_the_memory_store(
+    durable_url: str,
+    open_memory: OpenMemory,
+    conversations: list[dict[str, Any]],
+    model: Once,
+    expected: dict[tuple[str, str], list[str]],
+) -> None:
+    memory = open_memory(durable_url, extractor="none", embeddings=model)
+    found = rankings(memory, conversations)
+    assert len(found) >= 0.95 * QUESTIONS
+    shared = [len({*found[key]} & {*expected[key]}) / len(expected[key]) for key in expected]
+    assert sum(shared) / len(shared) >= 0.99
