@@ -36,7 +36,7 @@ from graphmem.rag.service import GraphRAGService
 from graphmem.recall.options import SpreadingOptions
 from graphmem.recall.recorder import RecallRecorder
 from graphmem.registry import open_backend
-from graphmem.results import Check, QueueError, Stats
+from graphmem.results import Check, QueueError, Stats, UpkeepState
 from graphmem.settings import Settings
 from graphmem.text.redact import PatternRedactor
 from graphmem.upkeep.jobs import upkeep_jobs
@@ -264,8 +264,17 @@ class Engine:
         counts = self.backend.stats(scope)
         waiting = max(0, counts.entities - counts.archived_entities - counts.community_members)
         background = tuple(self.background_errors())
+        upkeep = tuple(
+            UpkeepState(job=mark.job, done_at=mark.done_at, episodes=mark.episodes, begun_at=mark.begun_at)
+            for mark in self.backend.find_marks(scope)
+        )
         return Stats(
-            scope=scope.key, **asdict(counts), waiting_entities=waiting, errors=tuple(errors), background=background
+            scope=scope.key,
+            **asdict(counts),
+            waiting_entities=waiting,
+            errors=tuple(errors),
+            upkeep=upkeep,
+            background=background,
         )
 
     def doctor(self, scope: Scope) -> list[Check]:

@@ -27,7 +27,8 @@ pytest.register_assert_rewrite(
         f"{__name__}.{module}"
         for module in (
             "atomicity base communities communities_detect concurrency edge_queries edges entities episodes index "
-            "isolation merges odd_input pair recalls stateful stateful_groups time traversal upkeep vectors".split()
+            "isolation merges odd_input pair recalls stateful stateful_groups stateful_upkeep time traversal upkeep "
+            "vectors".split()
         )
     )
 )
@@ -47,6 +48,7 @@ from graphmem.testing.odd_input import OddInputTests  # noqa: E402
 from graphmem.testing.recalls import RecallTests  # noqa: E402
 from graphmem.testing.stateful import StatefulTests  # noqa: E402
 from graphmem.testing.stateful_groups import StatefulGroupTests  # noqa: E402
+from graphmem.testing.stateful_upkeep import StatefulUpkeepTests  # noqa: E402
 from graphmem.testing.time import TimeTests  # noqa: E402
 from graphmem.testing.traversal import TraversalLimitTests, TraversalTests  # noqa: E402
 from graphmem.testing.upkeep import DecayTests, ErasureTests, IdleTests, MarkTests  # noqa: E402
@@ -80,6 +82,7 @@ __all__ = [
     "SearchTests",
     "StatefulGroupTests",
     "StatefulTests",
+    "StatefulUpkeepTests",
     "StoreTests",
     "ThreadTests",
     "TimeTests",
@@ -122,5 +125,6 @@ class GraphBackendTests(
     OddInputTests,
     StatefulTests,
     StatefulGroupTests,
+    StatefulUpkeepTests,
 ):
     """Everything that a store has to show; see `StoreTests` for the two hooks."""

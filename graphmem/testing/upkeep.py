@@ -67,6 +67,12 @@ class MarkTests(StoreTests):
         store.write(HOME, Changes(marks=(Mark("a", day(3), 8),)))
         assert store.find_marks(HOME) == [Mark("a", day(3), 8)]
 
+    def test_marks_of_one_job_in_two_scopes_are_apart(self, store: GraphBackend) -> None:
+        for scope, n in ((HOME, 1), (PROJECT, 101)):
+            put_entities(store, entity(n, scope))
+            store.write(scope, Changes(marks=(Mark("a", day(n)),)))
+        assert [store.find_marks(scope) for scope in (HOME, PROJECT)] == [[Mark("a", day(1))], [Mark("a", day(101))]]
+
     def test_a_mark_is_undone_with_its_write(self, store: GraphBackend) -> None:
         with pytest.raises(InvalidInput):
             store.write(HOME, Changes(marks=(Mark("a"),), redactions=(Redaction(episode_id(1), "x"),)))
@@ -131,8 +137,8 @@ class IdleTests(StoreTests):
 
     def test_the_facts_of_an_episode_are_those_that_it_stated_in_all_versions(self, store: GraphBackend) -> None:
         put_episodes(store, 1, 2, 3)
-        told = {"episode_ids": (episode_id(1), episode_id(2))}
-        put_graph(store, edge(1, 1, 2, **told), edge(2, 2, 3, valid_to=day(1), episode_ids=(episode_id(2),)))
+        both = (episode_id(1), episode_id(2))
+        put_graph(store, edge(1, 1, 2, episode_ids=both), edge(2, 2, 3, valid_to=day(1), episode_ids=(episode_id(2),)))
         put_edges(store, edge(3, 3, 1, episode_ids=(episode_id(3),)), edge(4, 1, 3))
         assert store.find_edges_of_episodes(HOME, [episode_id(2)]) == [edge_id(1), edge_id(2)]
         assert store.find_edges_of_episodes(HOME, [episode_id(1), episode_id(3)]) == [edge_id(1), edge_id(3)]

@@ -17,8 +17,11 @@ from graphmem.models import (
     Entity,
     EntityQuery,
     Episode,
+    Mark,
     Membership,
     MembershipQuery,
+    Merge,
+    MergeQuery,
     RecallQuery,
     RecallTrace,
     Scope,
@@ -264,3 +267,71 @@ class DropsMembersOfAChangedCommunity(Sound):
             for key in table.keys_of("community", [community.id for community in changes.communities]):
                 table.put(key, None)
             super().write(scope, changes)
+
+
+class LeavesMentionsOfForgottenEpisodes(Sound):
+    """Removes an episode, and nothing that hangs on it."""
+
+    def write(self, scope: Scope, changes: Changes) -> None:
+        gone = [removal.id for removal in changes.removals if removal.kind == "episode"]
+        with self._store.all_or_nothing():
+            left = [row for row in self._store.mentions.read([scope]) if row.mention.episode_id in gone]
+            super().write(scope, changes)
+            for row in left:
+                self._store.mentions.put((row.mention.episode_id, row.mention.entity_id), row)
+
+
+class ClearsWithoutAGeneration(Sound):
+    """Begins the index of a cleared scope where it began before."""
+
+    def clear(self, scope: Scope) -> None:
+        super().clear(scope)
+        with self._store.lock:
+            self._store.index_states.put(scope.key, None)
+
+
+class ClearsTooMuch(Sound):
+    """Takes the projects of a domain for a part of it."""
+
+    def clear(self, scope: Scope) -> None:
+        for other in self.scopes():
+            if other.domain == scope.domain:
+                super().clear(other)
+
+
+class FadesWhatIsInUse(Sound):
+    """Lowers every count, whenever it was retrieved."""
+
+    def decay_retrievals(self, scope: Scope, *, idle_since: datetime, now: datetime, **rest: Any) -> tuple[int, str]:
+        return super().decay_retrievals(scope, idle_since=now, now=now, **rest)
+
+
+class FadesTwice(Sound):
+    """Counts the days from the last retrieval, however often the count was lowered since."""
+
+    def decay_retrievals(self, scope: Scope, *, since: datetime | None, **rest: Any) -> tuple[int, str]:
+        return super().decay_retrievals(scope, since=None, **rest)
+
+
+class HidesWhatFactsAreAbout(Sound):
+    """Takes an entity without facts of its own for idle, though others are about it."""
+
+    def find_idle(self, scope: Scope, *, before: datetime, limit: int = 1000) -> list[str]:
+        sources = {edge.source_id for edge in self._store.edges.read([scope]) if edge.is_active}
+        people = self.find_entities([scope], EntityQuery())
+        idle = [e.id for e in people if e.id not in sources and e.last_seen_at <= before and e.recorded_at <= before]
+        return idle[:limit]
+
+
+class LeaksMerges(Sound):
+    """Believes that whoever knows an entity may see every merge of it."""
+
+    def find_merges(self, scopes: Sequence[Scope], query: MergeQuery, **paging: Any) -> list[Merge]:
+        return super().find_merges(scopes if query.entity_ids is None else self.scopes(), query, **paging)
+
+
+class MarksOfOneScopeForAll(Sound):
+    """Keeps one mark for each job."""
+
+    def find_marks(self, scope: Scope) -> list[Mark]:
+        return [mark for s in (scope, *self.scopes()) for mark in MemoryBackend.find_marks(self, s)]

@@ -229,9 +229,12 @@ def test_forgetting_names_exactly_one_thing_that_is_there(memory: GraphMemory) -
         memory.forget()
     with pytest.raises(InvalidInput, match="one thing"):
         memory.forget("Ada", episode="x")
-    for wrong in ({"entity": "Nobody"}, {"episode": "none"}, {"session": "none"}):
-        with pytest.raises(NotFound):
-            memory.forget(**wrong)
+    with pytest.raises(NotFound):
+        memory.forget("Nobody")
+    with pytest.raises(NotFound):
+        memory.forget(episode="none")
+    with pytest.raises(NotFound):
+        memory.forget(session="none")
     other = memory.in_scope("other")
     with pytest.raises(NotFound):
         other.forget("Ada")

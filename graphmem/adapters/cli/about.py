@@ -34,6 +34,7 @@ def stats(session: Session) -> None:
             ("recalls", found.recalls),
         ]
         rows += [(f"error of {error.episode_id}", error.error) for error in found.errors]
+        rows += [(f"{job.job}, last run", job.done_at or "interrupted") for job in found.upkeep]
         rows += [("error in the background", error) for error in found.background]
         session.out.pairs(rows)
 
