@@ -13,6 +13,7 @@ from graphmem.inputs import to_as_of, to_limit
 from graphmem.memory import GraphMemory
 from graphmem.models import AsOf, Episode, Scope
 from graphmem.rag.found import Found, SearchResults
+from graphmem.rag.options import ExpansionConfig
 
 try:
     from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
@@ -50,8 +51,8 @@ class GraphMemoryRetriever(BaseRetriever):
         Documents at most; defaults to the setting `search_limit`.
     as_of
         Only what had occurred and was recorded by then.
-    graph
-        Whether names that the question doesn't mention lead further.
+    expansion
+        Whether and how names that the question doesn't mention lead further.
     scopes
         Scopes to read instead of the memory's own.
     """
@@ -61,7 +62,7 @@ class GraphMemoryRetriever(BaseRetriever):
     memory: GraphMemory = Field(exclude=True, repr=False)
     k: int | None = None
     as_of: Moment | None = None
-    graph: bool = True
+    expansion: ExpansionConfig = ExpansionConfig()
     scopes: tuple[Scope, ...] | None = None
 
     @field_validator("k")
@@ -100,7 +101,7 @@ class GraphMemoryRetriever(BaseRetriever):
         return {
             "k": self.k if k is None else k,
             "as_of": self.as_of if as_of is None else as_of,
-            "graph": self.graph,
+            "expansion": self.expansion,
             "scopes": self.scopes,
         }
 
