@@ -104,7 +104,7 @@ def kept(edges: int) -> dict[str, Any]:
         store = open_backend(f"sqlite:///{folder}/memory.db")
         ids = put(store, nodes, arrays)
         refresh = CommunityRefresh(store, Settings()).refresh
-        spent = watch_reads()
+        spent = watch_reads(store)
         first, first_reading = refreshed(refresh, spent)
         unchanged, _ = refreshed(refresh, spent)
         put_facts(store, ids, tuple(values[: edges // 100] for values in graph_arrays(edges, seed=1)[1]))
@@ -137,13 +137,20 @@ def refreshed(refresh: Callable[[Scope], Any], spent: list[float]) -> tuple[floa
     return seconds, sum(spent)
 
 
-def watch_reads() -> list[float]:
-    """Return a list that takes in the seconds of reading the graph into arrays, and the communities."""
+def watch_reads(store: GraphBackend) -> list[float]:
+    """Return a list that takes in the seconds of reading rows, and of reading the graph into arrays."""
     spent: list[float] = []
+    within = [False]
 
     def watched(find: Callable[..., Any]) -> Callable[..., Any]:
         def run(*args: Any, **named: Any) -> Any:
-            seconds, found = worked(lambda: find(*args, **named))
+            if within[0]:
+                return find(*args, **named)
+            within[0] = True
+            try:
+                seconds, found = worked(lambda: find(*args, **named))
+            finally:
+                within[0] = False
             spent.append(seconds)
             return found
 
@@ -151,6 +158,9 @@ def watch_reads() -> list[float]:
 
     for module, name in ((detect, "read_graph"), (refreshing, "read_inside"), (refreshing, "read_present")):
         setattr(module, name, watched(getattr(module, name)))
+    for name in dir(store):
+        if name.startswith(("find_", "get_")):
+            setattr(store, name, watched(getattr(store, name)))
     return spent
 
 
