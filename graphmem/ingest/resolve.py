@@ -36,6 +36,8 @@ class NamedThing:
     declared_type: str | None = None
     summary: str = ""
     confidence: float = 1.0
+    guessed: bool = False
+    """Whether `usual_type` is an extractor's guess; `entity_type` is None then."""
 
     @classmethod
     def of(
@@ -48,6 +50,7 @@ class NamedThing:
         summary: str = "",
         confidence: float = 1.0,
         allowed: frozenset[str] = frozenset(),
+        guessed: bool = False,
     ) -> NamedThing:
         """Clean a name and its type.
 
@@ -58,7 +61,9 @@ class NamedThing:
         """
         display, key = require_name(name, ontology.short_names | allowed if allowed else ontology.short_names)
         kind, declared = (None, None) if entity_type is None else ontology.entity_type(entity_type)
-        return cls(display, key, kind, usual_type, declared, summary, confidence)
+        if guessed:
+            kind, usual_type = None, kind
+        return cls(display, key, kind, usual_type, declared, summary, confidence, guessed)
 
 
 class Likeness(Protocol):
@@ -174,6 +179,8 @@ class Resolver:
             # then something more specific than a concept
             others = (e for kind, e in sorted(by_type.items()) if kind != "concept")
             found = by_type.get(usual) or next(others, None) or by_type.get("concept")
+            if thing.guessed and found is by_type.get("concept") and usual not in ("", "concept"):
+                found = self._typed(by_type, usual, guessed=True) or found
         else:
             found = by_type.get(thing.entity_type) or self._typed(by_type, thing.entity_type)
         if found is None and (meant := self._meant(thing, seen_at)) is not None:
@@ -224,17 +231,17 @@ class Resolver:
         )
         return kept
 
-    def _typed(self, by_type: dict[str, Entity], entity_type: str) -> Entity | None:
-        """Give its type to an entity that only triples without types have named so far, if there is one."""
-        untyped = by_type.get("concept")
-        if untyped is None or untyped.properties.get(TYPE_STATED, True):
+    def _typed(self, by_type: dict[str, Entity], entity_type: str, *, guessed: bool = False) -> Entity | None:
+        """Give its type to an entity of which nobody has told one so far, if there is one; a guess may follow."""
+        untyped = next((e for _, e in sorted(by_type.items()) if not e.properties.get(TYPE_STATED, True)), None)
+        if untyped is None:
             return None
-        del by_type["concept"]
-        properties = {key: value for key, value in untyped.properties.items() if key != TYPE_STATED}
+        del by_type[untyped.entity_type]
+        properties = {key: value for key, value in untyped.properties.items() if guessed or key != TYPE_STATED}
         entity = self._touched.get(untyped.id, untyped).changed(entity_type=entity_type, properties=properties)
         self._touched[entity.id] = entity
         self._aliases.append(Alias(alias=entity.canonical_name, entity_type=entity_type, entity_id=entity.id))
-        self._outdated[entity.canonical_name, "concept"] = None
+        self._outdated[entity.canonical_name, untyped.entity_type] = None
         return entity
 
     def _create(self, thing: NamedThing, seen_at: datetime) -> Entity:
@@ -251,8 +258,8 @@ class Resolver:
     def _made(self, thing: NamedThing, seen_at: datetime) -> Entity:
         kind = thing.entity_type or self._usual.get(thing.canonical)
         properties: Properties = {"declared_type": thing.declared_type} if thing.declared_type else {}
-        if kind is None:
-            properties = {TYPE_STATED: False}
+        if kind is None or thing.guessed:
+            properties[TYPE_STATED] = False
         return Entity.trusted(  # all of it is cleaned: `NamedThing.of`
             id=new_id(),
             scope=self._scope,
@@ -271,6 +278,8 @@ class Resolver:
         latest = seen_at >= entity.last_seen_at
         # the display form follows the latest casing of the entity's own name, not of its other aliases
         rename = latest and thing.canonical == entity.canonical_name
+        if thing.guessed and thing.display.islower():
+            rename = False  # a parser's word, not a name that somebody wrote
         seen = {
             "name": thing.display if rename else entity.name,
             "summary": thing.summary or entity.summary,

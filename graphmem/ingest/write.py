@@ -118,6 +118,7 @@ def _thing(
             summary=fact_text(entity.summary),
             confidence=_clamped(entity.confidence),
             allowed=speaker,
+            guessed=entity.guessed,
         )
     except InvalidInput as error:
         dropped[_reason(error)] += 1
@@ -161,7 +162,8 @@ def statement_of(
 
     def end(name: str, stated: str | None, usual: str | None) -> NamedThing:
         thing = NamedThing.of(name, stated, ontology, usual_type=usual, confidence=confidence, allowed=allowed)
-        return thing if stated else things.get(thing.canonical, thing)
+        listed = things.get(thing.canonical)
+        return listed if listed is not None and (listed.guessed or not stated) else thing
 
     source = end(edge.source, edge.source_type, source_type)
     target = end(edge.target, edge.target_type, target_type)

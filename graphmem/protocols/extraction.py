@@ -22,12 +22,17 @@ class Redactor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ExtractedEntity:
-    """An entity as an extractor named it: raw words, not yet cleaned or resolved."""
+    """An entity as an extractor named it: raw words, not yet cleaned or resolved.
+
+    `guessed` True says that its type is a guess: whatever is known by that name goes before it, and the first who
+    states a type of that entity gives it.
+    """
 
     name: str
     entity_type: str = "concept"
     summary: str = ""
     confidence: float = 1.0
+    guessed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

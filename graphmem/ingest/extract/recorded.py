@@ -32,7 +32,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, cast
@@ -287,7 +287,8 @@ def _entity(item: object) -> ExtractedEntity:
     entity = read_entity(item)
     if entity is None:
         raise ValueError(f"entity {item!r:.80}: expected a name or an object with one")
-    return entity
+    guessed = isinstance(item, dict) and cast("dict[str, object]", item).get("guessed") is True
+    return replace(entity, guessed=True) if guessed else entity
 
 
 def _edge(item: object) -> ExtractedEdge:

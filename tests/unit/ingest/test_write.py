@@ -72,6 +72,33 @@ def test_two_types_of_one_name_are_two_entities(backend: GraphBackend) -> None:
     assert len(backend.find_entities([SCOPE], EntityQuery())) == 2
 
 
+def test_a_guessed_type_gives_way_to_what_is_known_by_that_name(backend: GraphBackend) -> None:
+    say(backend, Extraction((ExtractedEntity("Maya", "person"),)))
+    say(backend, Extraction((ExtractedEntity("Maya", "location", guessed=True),)))
+    assert names(backend) == {"Maya": "person"}
+
+
+def test_a_stated_type_replaces_a_guessed_one(backend: GraphBackend) -> None:
+    say(backend, Extraction((ExtractedEntity("Maya", "location", guessed=True),)))
+    say(backend, Extraction((ExtractedEntity("Maya", "person"),)))
+    assert names(backend) == {"Maya": "person"}
+    say(backend, Extraction((ExtractedEntity("Maya", "location"),)))
+    assert len(backend.find_entities([SCOPE], EntityQuery())) == 2  # stated twice: two that share a name
+
+
+def test_a_better_guess_replaces_a_concept(backend: GraphBackend) -> None:
+    say(backend, Extraction((ExtractedEntity("Priya", "concept", guessed=True),)))
+    say(backend, Extraction((ExtractedEntity("Priya", "person", guessed=True),)))
+    say(backend, Extraction((ExtractedEntity("Priya", "location", guessed=True),)))
+    assert names(backend) == {"Priya": "person"}
+
+
+def test_a_guessed_name_in_lower_case_leaves_the_name_that_somebody_wrote(backend: GraphBackend) -> None:
+    say(backend, Extraction((ExtractedEntity("Nate", "person"),)))
+    say(backend, Extraction((ExtractedEntity("nate", "concept", guessed=True),)))
+    assert names(backend) == {"Nate": "person"}
+
+
 def test_an_end_without_a_stated_type_is_whatever_is_known_by_that_name(backend: GraphBackend) -> None:
     say(backend, Extraction((ExtractedEntity("Maya", "person"),)))
     say(backend, Extraction(edges=(ExtractedEdge("maya", "enjoys", "chess"),)))

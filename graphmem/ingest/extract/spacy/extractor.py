@@ -89,7 +89,9 @@ class SpacyExtractor(Extractor):
         for sentence in doc.sents:
             for end in names.named(sentence):
                 if not end.role:
-                    mentioned.setdefault((end.name, end.kind), ExtractedEntity(end.name, end.kind, confidence=0.8))
+                    mentioned.setdefault(
+                        (end.name, end.kind), ExtractedEntity(end.name, end.kind, confidence=0.8, guessed=True)
+                    )
             if len(sentence) > MAX_SENTENCE or is_question(sentence):
                 continue
             before = len(edges)
@@ -98,7 +100,8 @@ class SpacyExtractor(Extractor):
             for clause in clauses(sentence):
                 edges += facts.of(clause)
             edges += _together(sentence, names, edges[before:])
-        return _limited(_distinct(edges), mentioned.values())
+        talking = frozenset({episode.speaker, request.addressee})
+        return _limited(_distinct(edges), mentioned.values(), talking)
 
 
 def _parses(pipeline: Language, texts: list[str]) -> list[Doc | Exception]:
@@ -191,13 +194,15 @@ def _distinct(edges: Iterable[ExtractedEdge]) -> list[ExtractedEdge]:
     return kept
 
 
-def _limited(edges: list[ExtractedEdge], mentioned: Iterable[ExtractedEntity]) -> Extraction:
-    """Keep the most confident facts and names within the limits, and count the rest."""
+def _limited(
+    edges: list[ExtractedEdge], mentioned: Iterable[ExtractedEntity], talking: frozenset[str | None]
+) -> Extraction:
+    """Keep the most confident facts and names within the limits, and count the rest; who talks is a person."""
     entities: dict[str, ExtractedEntity] = {}
     kept: list[ExtractedEdge] = []
     for edge in sorted(edges, key=lambda e: -e.confidence):
         ends = [
-            ExtractedEntity(name, kind or "concept", confidence=edge.confidence)
+            ExtractedEntity(name, kind or "concept", confidence=edge.confidence, guessed=name not in talking)
             for name, kind in ((edge.source, edge.source_type), (edge.target, edge.target_type))
         ]
         new = [e for e in ends if e.name not in entities]
