@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from graphmem import GraphMemory, Scope
+from graphmem import Fact, GraphMemory, Scope
 from graphmem.embed import TokenVectors
-from tests.bench.locomo import questions, turns
+from tests.bench.locomo import observations, questions, scope_of, turns
 from tests.integration.embed.support import real_model
 
 OpenMemory = Callable[..., GraphMemory]
@@ -84,3 +84,29 @@ def test_the_top_ten_of_two_hundred_questions_are_those_of_the_memory_store(
     assert len(found) >= 0.95 * QUESTIONS
     shared = [len({*found[key]} & {*expected[key]}) / len(expected[key]) for key in expected]
     assert sum(shared) / len(shared) >= 0.99
+
+
+@pytest.mark.timeout(900)
+def test_two_hundred_recalls_of_a_memory_that_moved_to_neo4j_are_those_of_the_file(
+    tmp_path: Path, empty_neo4j_url: str, open_memory: OpenMemory, conversations: list[dict[str, Any]], model: Once
+) -> None:
+    scope = scope_of(conversations[0])
+    options: dict[str, Any] = {"embeddings": model, "scope": scope}
+    there = open_memory(f"sqlite:///{tmp_path}/memory.db", extractor="spacy", **options)
+    there.ingest(turns(conversations[0]))
+    there.add_facts(observations(conversations[0]))
+    there.refresh_communities()
+    there.export(tmp_path / "memory.jsonl")
+    moved = open_memory(empty_neo4j_url, extractor="none", **options)
+    moved.import_(tmp_path / "memory.jsonl")
+    assert moved.checksum() == there.checksum()
+    asked = [question.question for conversation in conversations for question in questions(conversation)][:QUESTIONS]
+    overlaps = [overlap(moved.recall(question).facts, there.recall(question).facts) for question in asked]
+    assert len(overlaps) == QUESTIONS
+    assert sum(overlaps) / len(overlaps) >= 0.99
+
+
+def overlap(found: Sequence[Fact], expected: Sequence[Fact]) -> float:
+    """Return the share of the expected facts that was found; two empty answers agree."""
+    ids = {fact.id for fact in expected}
+    return len(ids & {fact.id for fact in found}) / len(ids) if ids else float(not found)

@@ -1,0 +1,54 @@
+"""The command line as a user runs it: a process of its own in a folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+GRAPHMEM = str(shutil.which("graphmem", path=Path(sys.executable).parent))
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        return json.loads(self.out)
+
+
+class Shell:
+    """Runs `graphmem` in one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def run(self, *arguments: str, stdin: str | bytes = b"", **variables: str) -> Ran:
+        done = subprocess.run(
+            [GRAPHMEM, *arguments],
+            cwd=self.folder,
+            env={**os.environ, "PYTHONUTF8": "1", **variables},
+            input=stdin.encode() if isinstance(stdin, str) else stdin,
+            capture_output=True,
+            check=False,
+            timeout=120,
+        )
+        return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    def write(self, name: str, text: str) -> str:
+        (self.folder / name).write_text(text, encoding="utf-8")
+        return name
+
+    def write_lines(self, name: str, *values: object) -> str:
+        lines = [value if isinstance(value, str) else json.dumps(value) for value in values]
+        return self.write(name, "".join(f"{line}\n" for line in lines))
