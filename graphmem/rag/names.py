@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphmem.rag.growing import Growing
+from graphmem.text.words import STOP_WORDS
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
@@ -26,7 +27,7 @@ LONGEST = 6
 """Words of a name that is looked for in a text."""
 
 _STEM = 5  # letters by which words are taken for one, when names are looked for that may be alike
-_COMPARED = 2000  # names that share a word, the latest ones: a word of more tells little
+_COMPARED = 2000  # names that share a word, and as many before them: a word of more tells little
 
 _COMMON = frozenset(
     "the a an in it he she they this that is was are were who what when where which how why year years one two first "
@@ -115,14 +116,19 @@ class Names:
         assert self._vectors is not None
         fresh: defaultdict[str, list[int]] = defaultdict(list)
         for number in range(first, len(self.texts)):
-            for word in {word[:_STEM] for word in self.texts[number].split()}:
+            words = {word[:_STEM] for word in self.texts[number].split()}
+            for word in words - STOP_WORDS or words:
                 fresh[word].append(number)
         rows = self._vectors.rows
         for word, new in fresh.items():
-            self._by_word[word] += new
-            others = np.array(self._by_word[word][-max(_COMPARED, len(new)) :])
-            for start in range(0, len(new), _COMPARED):
-                some = np.array(new[start : start + _COMPARED])
+            known = self._by_word[word]
+            begin = len(known)
+            known += new
+            for start in range(begin, len(known), _COMPARED):
+                some = np.array(known[start : start + _COMPARED])
+                others = np.array(known[max(0, start - _COMPARED) : start + _COMPARED])
+                if len(others) == 1:
+                    continue  # most words are of one name
                 cosines = rows[some] @ rows[others].T
                 for i, j in np.argwhere(cosines >= SAME).tolist():
                     self._join(int(some[i]), int(others[j]), float(cosines[i, j]))
