@@ -39,8 +39,10 @@ DOCKER = Path(__file__).parents[1] / "docker"
 RUNNING = os.environ.get("GRAPHMEM_TEST_NEO4J_URL")
 
 OUR_ROWS = "MATCH (n:Graphmem) WHERE n.migration IS NULL CALL (n) { DETACH DELETE n } IN TRANSACTIONS OF 5000 ROWS"
-# A laptop with 4 GB runs it, and a second one that a test has for itself.
-MEMORY = {
+# A laptop with 4 GB runs it, and a second one that a test has for itself. Each test empties the database and fills it
+# anew: to a server that looks at its statistics every 10 seconds, as it does by default, every plan would be stale.
+SETTINGS = {
+    "NEO4J_dbms_cypher_min__replan__interval": "10m",
     "NEO4J_server_memory_heap_initial__size": "256m",
     "NEO4J_server_memory_heap_max__size": "768m",
     "NEO4J_server_memory_pagecache_size": "128m",
@@ -176,7 +178,7 @@ class Neo4jServer:
             container.with_copy_into_container(content, path)
         if gds:
             container.with_env("NEO4J_PLUGINS", '["graph-data-science"]')
-        container.with_envs(**MEMORY)
+        container.with_envs(**SETTINGS)
         container.with_envs(**dict(settings or {}))
         self._container: Neo4jContainer = container
 
@@ -274,6 +276,11 @@ def run(url: str, query: str, **parameters: Any) -> list[dict[str, Any]]:
 def empty(url: str) -> None:
     """Delete what graphmem has in a database, but for its schema."""
     run(url, OUR_ROWS)
+
+
+def forget_plans(url: str) -> None:
+    """Make a server plan each query anew, for what is in the database now."""
+    run(url, "CALL db.clearQueryCaches()")
 
 
 def emptied(url: str) -> Neo4jBackend:

@@ -16,7 +16,7 @@ from graphmem_cypher import query
 from graphmem_neo4j import Neo4jBackend
 from graphmem_neo4j.edges import moment_values, type_names
 from tests.integration.neo4j.support import MOMENT, SCOPE, edge, entity, of
-from tests.neo4j_server import emptied
+from tests.neo4j_server import emptied, forget_plans
 
 FACTS = 1200
 HUB = entity("hub")
@@ -48,6 +48,7 @@ def stores(neo4j_url: str) -> Generator[tuple[Neo4jBackend, GraphBackend], None,
         store.write(SCOPE, of(HUB, *OTHERS))
         store.write(SCOPE, Changes(edges=tuple(known)))
         store.write(SCOPE, Changes(supports=(Support(lowest.id, 1.0),)))  # now the best of all
+    forget_plans(neo4j_url)
     yield ours, measure
     ours.close()
     measure.close()
