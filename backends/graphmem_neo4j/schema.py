@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 
 from neo4j import ManagedTransaction, Query, Session
 from neo4j.exceptions import ClientError
@@ -59,11 +60,18 @@ def _apply(session: Session, statement: Query | str) -> None:
     def work(transaction: ManagedTransaction) -> None:
         transaction.run(statement).consume()  # type: ignore[arg-type]
 
-    try:
+    with unless_done_by_another():
         if _IN_PARTS in str(statement):
             session.run(statement).consume()  # type: ignore[arg-type]
         else:
             session.execute_write(work)
+
+
+@contextmanager
+def unless_done_by_another() -> Generator[None]:
+    """Pass over the refusal of an index or a constraint that somebody else has made at the same moment."""
+    try:
+        yield
     except ClientError as error:
         if error.code not in _DONE_BY_ANOTHER:
             raise

@@ -18,6 +18,7 @@ from graphmem.protocols import VectorHit, VectorIndex, VectorRows, VectorState
 from graphmem_cypher import query
 from graphmem_neo4j.connection import Database, Transaction
 from graphmem_neo4j.failures import translated
+from graphmem_neo4j.schema import unless_done_by_another
 
 EXACT_BELOW = 5_000
 """Vectors of a scope up to which all of them are compared, in the engine."""
@@ -152,7 +153,8 @@ class Neo4jVectorIndex(VectorIndex):
     def _make(self, dimension: int) -> None:
         options = {"indexConfig": {**_OPTIONS, "vector.dimensions": dimension}}
         with translated(self._database.place.name), self._database.session() as session:
-            session.run(query("make_vector_index"), options=options).consume()
+            with unless_done_by_another():
+                session.run(query("make_vector_index"), options=options).consume()
             session.run(query("await_index"), q={"name": _NAME, "seconds": _ONLINE_WITHIN}).consume()
         self._dimension = None
 
