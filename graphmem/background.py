@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+
+from graphmem.errors import StoreReadOnly
+from graphmem.models import Scope
 
 _log = logging.getLogger(__name__)
 
@@ -74,3 +77,54 @@ class BackgroundJob:
                 failures += 1
                 pause = min(0.1 * 2**failures, _LONGEST_PAUSE)
                 _log.warning("%s failed, next try in %.1f s: %s", self._name, pause, error)
+
+
+class ScopedJob:
+    """Runs a job in one scope after the other, on a thread of its own.
+
+    Parameters
+    ----------
+    name
+        Name of the thread.
+    step
+        Does the next piece of work in a scope; returns whether it was the last. What it raises is dealt with as by
+        `BackgroundJob`, and the scope waits on; in a store that can't be written to it is left to whoever may.
+    """
+
+    def __init__(self, name: str, step: Callable[[Scope], bool]) -> None:
+        self._step = step
+        self._waiting: dict[Scope, None] = {}
+        self._lock = threading.Lock()
+        self._job = BackgroundJob(name, self._work)
+
+    @property
+    def error(self) -> Exception | None:
+        """Why the last try failed; None if it didn't."""
+        return self._job.error
+
+    def wake(self, scopes: Iterable[Scope]) -> None:
+        """Have the work in scopes done soon."""
+        with self._lock:
+            self._waiting.update(dict.fromkeys(scopes))
+        self._job.wake()
+
+    def stop(self, timeout: float | None = None) -> bool:
+        """Let the present step end and stop the thread; return whether it did within `timeout` seconds."""
+        return self._job.stop(timeout)
+
+    def _work(self) -> float | None:
+        with self._lock:
+            scope = next(iter(self._waiting), None)
+            if scope is None:
+                return None
+            del self._waiting[scope]  # before the work: what is stored meanwhile wakes it again
+        done = False
+        try:
+            done = self._step(scope)
+        except StoreReadOnly:
+            done = True
+        finally:
+            if not done:
+                with self._lock:
+                    self._waiting[scope] = None
+        return 0.0

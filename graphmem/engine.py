@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Self
 
-from graphmem.background import BackgroundJob
-from graphmem.communities.background import AssignmentJob
+from graphmem.background import BackgroundJob, ScopedJob
 from graphmem.communities.service import Communities
 from graphmem.embed import Embedder, Embeddings
 from graphmem.errors import BackendUnavailable, EmbeddingFailed, IndexUnavailable, StoreReadOnly
@@ -99,8 +98,7 @@ class Engine:
             links=links,
         )
         self._extraction = BackgroundJob("graphmem-extract", self._extract) if queue and background else None
-        self._indexing = BackgroundJob("graphmem-index", self._index) if background else None
-        self._unindexed: dict[Scope, None] = {}
+        self._indexing = ScopedJob("graphmem-index", self._index_some) if background else None
         jobs = [*upkeep_jobs(backend, settings), *self.communities.jobs]
         self._assignment = self.communities.assignment if background else None
         self._schedule = UpkeepSchedule(backend, jobs, settings.community_refresh_interval)
@@ -175,11 +173,9 @@ class Engine:
         """Let the background work look at the queue, and at what isn't indexed in these scopes."""
         if self._extraction is not None:
             self._extraction.wake()
-        if self._indexing is not None and scopes:
-            self._unindexed.update(dict.fromkeys(scopes))
-            self._indexing.wake()
-        if self._assignment is not None and scopes:
-            self._assignment.wake(scopes)
+        for job in (self._indexing, self._assignment):
+            if job is not None and scopes:
+                job.wake(scopes)
 
     def look_after(self, *scopes: Scope) -> None:
         """Let the upkeep in the background see whether it is due in these scopes."""
@@ -199,26 +195,13 @@ class Engine:
         except StoreReadOnly:
             return None  # whoever may write to it will do it
 
-    def _index(self) -> float | None:
-        scope = next(iter(self._unindexed), None)
-        if scope is None:
-            return None
-        self._unindexed.pop(scope, None)  # before the work: what is stored meanwhile wakes it again
-        try:
-            done = self.rag.index.index_waiting(scope, limit=_INDEXED_AT_ONCE)
-        except StoreReadOnly:
-            return 0.0  # whoever may write to it will index
-        except BaseException:
-            self._unindexed[scope] = None
-            raise
-        if not done:
-            self._unindexed[scope] = None
-        return 0.0
+    def _index_some(self, scope: Scope) -> bool:
+        return self.rag.index.index_waiting(scope, limit=_INDEXED_AT_ONCE)
 
     def index(self, scope: Scope) -> None:
         """Index all that waits in a scope; a model that fails is logged, and tried again later."""
         try:
-            while not self.rag.index.index_waiting(scope, limit=_INDEXED_AT_ONCE):
+            while not self._index_some(scope):
                 pass
         except EmbeddingFailed as error:
             _log.warning("scope %s is found by words only: %s", scope, error)
@@ -241,7 +224,7 @@ class Engine:
         self._pause = min(self._pause * 2, _LONGEST_PAUSE)
         return self._pause
 
-    def _working(self) -> Sequence[BackgroundJob | AssignmentJob | RecallRecorder | None]:
+    def _working(self) -> Sequence[BackgroundJob | ScopedJob | RecallRecorder | None]:
         return (self._extraction, self._indexing, self._assignment, self._upkeep, self.recorder)
 
     def background_errors(self) -> Sequence[str]:
@@ -301,12 +284,9 @@ class Engine:
             self._closed = True
         if self._extraction is not None:
             self._extraction.stop(timeout=self.settings.extraction_timeout * 2)
-        if self._indexing is not None:
-            self._indexing.stop(timeout=self.settings.embedding_timeout * 2)
-        if self._assignment is not None:
-            self._assignment.stop(timeout=self.settings.embedding_timeout * 2)
-        if self._upkeep is not None:
-            self._upkeep.stop(timeout=self.settings.embedding_timeout * 2)
+        for job in (self._indexing, self._assignment, self._upkeep):
+            if job is not None:
+                job.stop(timeout=self.settings.embedding_timeout * 2)
         self.recorder.stop()
         try:
             self.recorder.write()

@@ -8,7 +8,7 @@ from typing import Any
 from graphmem.models import AsOf, Community, CommunityQuery, Membership, MembershipQuery, Scope
 from graphmem_neo4j.connection import Database
 from graphmem_neo4j.entities import keys_of
-from graphmem_neo4j.rows import moment, moment_or_none
+from graphmem_neo4j.rows import community_of, moment, moment_or_none
 
 
 def find_communities(
@@ -33,7 +33,7 @@ def find_communities(
         limit=limit,
         **_dates(query.as_of, ended=query.ended),
     )
-    return [_community_of(row) for row in rows]
+    return [community_of(row) for row in rows]
 
 
 def find_memberships(
@@ -72,21 +72,6 @@ def _dates(as_of: AsOf | None, *, ended: bool) -> dict[str, Any]:
 
 def _distinct(ids: Sequence[str] | None) -> list[str] | None:
     return None if ids is None else list(dict.fromkeys(ids))
-
-
-def _community_of(row: Sequence[Any]) -> Community:
-    return Community.trusted(
-        id=row[0],
-        scope=Scope.from_key(row[1]),
-        level=row[2],
-        name=row[3],
-        summary=row[4],
-        fingerprint=row[5],
-        parent_id=row[6],
-        created_at=moment(row[7]),
-        updated_at=moment(row[8]),
-        ended_at=moment_or_none(row[9]),
-    )
 
 
 def community_row(community: Community) -> dict[str, Any]:

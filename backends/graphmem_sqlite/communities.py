@@ -9,7 +9,7 @@ from typing import Any
 from graphmem.errors import Conflict
 from graphmem.models import AsOf, Community, CommunityQuery, Membership, MembershipQuery, Scope
 from graphmem_sqlite.keys import COMMUNITY_KEYS, require_keys, scope_keys
-from graphmem_sqlite.rows import as_json, micros, micros_or_none, moment, moment_or_none
+from graphmem_sqlite.rows import as_json, community_of, micros, micros_or_none, moment, moment_or_none
 
 # Reading communities: a way in selects keys of communities `x`, and ends where filters are added.
 _PAGE = """
@@ -147,7 +147,7 @@ def find_communities(
         "after": after,
         "ids": None if query.ids is None else as_json(dict.fromkeys(query.ids)),
     }
-    return [_community_of(row) for row in connection.execute(community_statement(query), values)]
+    return [community_of(row) for row in connection.execute(community_statement(query), values)]
 
 
 def find_memberships(
@@ -182,21 +182,6 @@ def _values(
         "entities": None if query.entity_ids is None else as_json(dict.fromkeys(query.entity_ids)),
         "moment": None if query.as_of is None else micros(min(query.as_of.valid, query.as_of.known)),
     }
-
-
-def _community_of(row: Sequence[Any]) -> Community:
-    return Community.trusted(
-        id=row[0],
-        scope=Scope.from_key(row[1]),
-        level=row[2],
-        name=row[3],
-        summary=row[4],
-        fingerprint=row[5],
-        parent_id=row[6],
-        created_at=moment(row[7]),
-        updated_at=moment(row[8]),
-        ended_at=moment_or_none(row[9]),
-    )
 
 
 def put_communities(

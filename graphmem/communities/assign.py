@@ -50,7 +50,7 @@ class Assignment:
         backend = self._backend
         if not backend.find_communities([scope], CommunityQuery(level=0), limit=1):
             return True  # the first refresh makes them
-        mark = next((mark for mark in backend.find_marks(scope) if mark.job == JOB), Mark(JOB))
+        mark = backend.find_mark(scope, JOB)
         page = backend.find_edges([scope], EdgeQuery(versions="active"), after=mark.cursor, limit=_FACTS)
         if not page:
             return True

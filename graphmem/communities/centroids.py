@@ -9,8 +9,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from graphmem.embed import Embedder
 from graphmem.models import Community, Scope
 from graphmem.protocols import GraphBackend
+from graphmem.rag.reading import unpacked
 
 Vectors = NDArray[np.float32]
 
@@ -39,7 +41,7 @@ class Centroids:
     def of(
         self,
         scopes: Sequence[Scope],
-        model: str,
+        embedder: Embedder,
         communities: Sequence[Community],
         members: Mapping[str, Sequence[str]],
     ) -> Vectors | None:
@@ -49,13 +51,14 @@ class Centroids:
         ----------
         scopes
             Of the communities.
-        model
+        embedder
             The embedding model; a scope of which the index has vectors of another gives none.
         communities
             k of them.
         members
             Id of a community → ids of its members.
         """
+        model = embedder.model_name
         states = [self._backend.index_state(scope) for scope in scopes]
         if not any(state.model == model for state in states):
             return None
@@ -67,7 +70,7 @@ class Centroids:
                 self._kept.move_to_end(key)
                 return kept
         indexed = [scope for scope, state in zip(scopes, states, strict=True) if state.model == model]
-        made = self._made(indexed, communities, members)
+        made = self._made(indexed, embedder.dimension, communities, members)
         if made is not None:
             with self._lock:
                 self._kept[key] = made
@@ -76,7 +79,11 @@ class Centroids:
         return made
 
     def _made(
-        self, scopes: Sequence[Scope], communities: Sequence[Community], members: Mapping[str, Sequence[str]]
+        self,
+        scopes: Sequence[Scope],
+        dimension: int,
+        communities: Sequence[Community],
+        members: Mapping[str, Sequence[str]],
     ) -> Vectors | None:
         rows_of: dict[str, list[int]] = {}
         for row, community in enumerate(communities):
@@ -84,15 +91,12 @@ class Centroids:
                 rows_of.setdefault(entity_id, []).append(row)
         total: Vectors | None = None
         for scope in scopes:
-            after = 0
-            while page := self._backend.read_index(scope, kind="entity", after=after, limit=_PAGE):
-                after = page[-1].position
-                for entry in page:
-                    if entry.vectors and (rows := rows_of.get(entry.key)):
-                        vector = np.frombuffer(entry.vectors, dtype="<f2").astype(np.float32)
-                        if total is None:
-                            total = np.zeros((len(communities), len(vector)), np.float32)
-                        total[rows] += vector
+            for entry in self._backend.all_entries(scope, kind="entity", chunk=_PAGE):
+                if entry.vectors and (rows := rows_of.get(entry.key)):
+                    [vector] = unpacked(entry, dimension)
+                    if total is None:
+                        total = np.zeros((len(communities), dimension), np.float32)
+                    total[rows] += vector
         if total is None:
             return None
         length = np.linalg.norm(total, axis=1, keepdims=True)

@@ -127,11 +127,9 @@ class CommunitySearch:
     ) -> Floats | None:
         if self._embedder is None or not communities:
             return None
-        centroids = self._centroids.of(scopes, self._embedder.model_name, communities, members)
-        if centroids is None:
-            return None
         try:
-            return (centroids @ self._embedder.vector(query)).astype(np.float64)
+            centroids = self._centroids.of(scopes, self._embedder, communities, members)
+            return None if centroids is None else (centroids @ self._embedder.vector(query)).astype(np.float64)
         except EmbeddingFailed:
             return None  # by words, then
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from graphmem.communities.background import AssignmentJob, refresh_job
+from graphmem.communities.background import assignment_job, refresh_job
 from graphmem.communities.refresh import CommunityRefresh
 from graphmem.communities.search import CommunitySearch
 from graphmem.communities.summarise import Summaries
@@ -46,5 +46,5 @@ class Communities:
         refresh = CommunityRefresh(backend, settings, redactor, summaries)
         self.refresh = refresh.refresh
         self.jobs = [refresh_job(refresh)] if settings.community_refresh else []
-        self.assignment = AssignmentJob(backend) if settings.community_assignment else None
+        self.assignment = assignment_job(backend) if settings.community_assignment else None
         self.find = CommunitySearch(backend, embedder).find

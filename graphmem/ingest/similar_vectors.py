@@ -96,7 +96,7 @@ class EntityVectors:
         """
         if not questions:
             return []
-        copy = self._fresh(scope, len(questions[0][1]))
+        copy = self._fresh(scope, len(questions[0][1]), self._backend.index_state(scope).generation)
         found: list[list[tuple[float, str]]] = [[] for _ in questions]
         by_type: dict[str, list[int]] = {}
         for position, (kind, _) in enumerate(questions):
@@ -114,20 +114,24 @@ class EntityVectors:
                     found[i] = best
         return found
 
-    def nearest_of_all(self, scope: Scope, question: Vectors, at_least: float, limit: int) -> list[tuple[float, str]]:
-        """Return the nearest entities of any type, as (cosine, id), best first; see `nearest`."""
-        copy = self._fresh(scope, len(question))
+    def nearest_of_all(
+        self, scope: Scope, generation: int, question: Vectors, at_least: float, limit: int
+    ) -> list[tuple[float, str]]:
+        """Return the nearest entities of any type, as (cosine, id), best first; see `nearest`.
+
+        `generation` is that of the scope's index at present.
+        """
+        copy = self._fresh(scope, len(question), generation)
         with self._lock:
             parts = [(held.rows.rows, list(held.keys)) for held in copy.types.values()]
         found = [hit for rows, keys in parts for hit in _nearest(rows, keys, question[None], at_least, limit)[0]]
         return sorted(found, key=lambda hit: (-hit[0], hit[1]))[:limit]
 
-    def _fresh(self, scope: Scope, dimension: int) -> _Copy:
+    def _fresh(self, scope: Scope, dimension: int, generation: int) -> _Copy:
         """Return the copy of a scope, as new as the store.
 
         The store is read without the lock held: a thread in a transaction waits for nobody here.
         """
-        generation = self._backend.index_state(scope).generation
         with self._lock:
             copy = self._copies.pop(scope, None)
             if copy is None or (copy.generation, copy.dimension) != (generation, dimension):

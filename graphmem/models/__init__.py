@@ -86,6 +86,7 @@ from graphmem.models.rows import (
     is_visible,
     one_or_many,
 )
+from graphmem.models.stored import RowReader
 from graphmem.models.upkeep import Mark, decayed
 
 __all__ = [
@@ -134,6 +135,7 @@ __all__ = [
     "Redaction",
     "Removal",
     "RemovalKind",
+    "RowReader",
     "Scalar",
     "Scope",
     "StoreStats",

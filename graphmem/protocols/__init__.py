@@ -16,7 +16,7 @@ derived from them once, here. Rules that hold for all of them:
 - **Empty**: in a query None doesn't restrict; an empty tuple allows nothing, so nothing is found.
 """
 
-from graphmem.protocols.backend import GraphBackend, Maintenance
+from graphmem.protocols.backend import GraphBackend, Maintenance, pages
 from graphmem.protocols.communities import CommunityDetector
 from graphmem.protocols.explorer import Explorer
 from graphmem.protocols.extraction import (
@@ -58,6 +58,7 @@ __all__ = [
     "VectorIndex",
     "VectorRows",
     "VectorState",
+    "pages",
     "question_words",
     "split_words",
 ]

@@ -16,8 +16,15 @@ from graphmem.models import (
     EntityQuery,
     Episode,
     EpisodeQuery,
+    IndexEntry,
+    IndexKind,
+    Mark,
     Membership,
     MembershipQuery,
+    Merge,
+    MergeQuery,
+    RecallQuery,
+    RecallTrace,
     Scope,
     StoreStats,
 )
@@ -132,26 +139,21 @@ class GraphBackend(
 
     def all_edges(self, scopes: Sequence[Scope], query: EdgeQuery, *, chunk: int = 1000) -> Iterator[Edge]:
         """Yield every edge that matches, read in pages of `chunk` rows."""
-        after = ""
-        while page := self.find_edges(scopes, query, after=after, limit=chunk):
-            yield from page
-            after = page[-1].id
+        return _each(pages(lambda after: self.find_edges(scopes, query, after=after, limit=chunk)))
 
     def all_entities(self, scopes: Sequence[Scope], query: EntityQuery, *, chunk: int = 1000) -> Iterator[Entity]:
         """Yield every entity that matches, read in pages of `chunk` rows."""
-        after = ""
-        while page := self.find_entities(scopes, query, after=after, limit=chunk):
-            yield from page
-            after = page[-1].id
+        return _each(pages(lambda after: self.find_entities(scopes, query, after=after, limit=chunk)))
+
+    def all_episodes(self, scopes: Sequence[Scope], query: EpisodeQuery, *, chunk: int = 1000) -> Iterator[Episode]:
+        """Yield every episode that matches, read in pages of `chunk` rows."""
+        return _each(pages(lambda after: self.find_episodes(scopes, query, after=after, limit=chunk)))
 
     def all_communities(
         self, scopes: Sequence[Scope], query: CommunityQuery, *, chunk: int = 1000
     ) -> Iterator[Community]:
         """Yield every community that matches, read in pages of `chunk` rows."""
-        after = ""
-        while page := self.find_communities(scopes, query, after=after, limit=chunk):
-            yield from page
-            after = page[-1].id
+        return _each(pages(lambda after: self.find_communities(scopes, query, after=after, limit=chunk)))
 
     def all_memberships(
         self, scopes: Sequence[Scope], query: MembershipQuery, *, chunk: int = 10_000
@@ -161,3 +163,49 @@ class GraphBackend(
         while page := self.find_memberships(scopes, query, after=after, limit=chunk):
             yield from page
             after = page[-1]
+
+    def all_recalls(self, scopes: Sequence[Scope], query: RecallQuery, *, chunk: int = 500) -> Iterator[RecallTrace]:
+        """Yield every recall trace that matches, read in pages of `chunk` rows."""
+        return _each(pages(lambda after: self.find_recalls(scopes, query, after=after, limit=chunk)))
+
+    def all_merges(self, scopes: Sequence[Scope], query: MergeQuery, *, chunk: int = 500) -> Iterator[Merge]:
+        """Yield every merge that matches, read in pages of `chunk` rows."""
+        return _each(pages(lambda after: self.find_merges(scopes, query, after=after, limit=chunk)))
+
+    def all_entries(self, scope: Scope, *, kind: IndexKind | None = None, chunk: int = 1000) -> Iterator[IndexEntry]:
+        """Yield every index entry of one kind, or of all, read in pages of `chunk` rows."""
+        after = 0
+        while page := self.read_index(scope, kind=kind, after=after, limit=chunk):
+            yield from page
+            after = page[-1].position
+
+    def find_mark(self, scope: Scope, job: str) -> Mark:
+        """Return how far a job of upkeep has come in a scope; a mark that says nothing where there is none."""
+        return next((mark for mark in self.find_marks(scope) if mark.job == job), Mark(job))
+
+
+class _HasId(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+R = TypeVar("R", bound=_HasId)
+
+
+def pages(read: Callable[[str], list[R]]) -> Iterator[list[R]]:
+    """Yield pages in ascending order of id until there are no more rows.
+
+    Parameters
+    ----------
+    read
+        Returns the page behind an id; "" is before the first.
+    """
+    after = ""
+    while page := read(after):
+        yield page
+        after = page[-1].id
+
+
+def _each(found: Iterator[list[R]]) -> Iterator[R]:
+    for page in found:
+        yield from page

@@ -44,7 +44,7 @@ class StoredMeaning(Meaning):
         dimension = self._embedder.dimension
         found = np.zeros((len(entity_ids), dimension), np.float32)
         rows = {entity_id: row for row, entity_id in enumerate(entity_ids)}
-        for scope in self._fitting(scopes):
+        for scope, _ in self._fitting(scopes):
             for entry in self._backend.find_index(scope, "entity", entity_ids):
                 if entry.vectors:
                     found[rows[entry.key]] = unpacked(entry, dimension)[0]
@@ -53,11 +53,12 @@ class StoredMeaning(Meaning):
     def nearest(self, scopes: Sequence[Scope], question: Vectors, limit: int) -> list[tuple[str, float]]:
         """Return (entity id, cosine) of the entities nearest to a vector of shape (d,), best first."""
         hits: list[tuple[float, str]] = []
-        for scope in self._fitting(scopes):
-            hits += self._vectors.nearest_of_all(scope, question, LEAST_COSINE, limit)
+        for scope, generation in self._fitting(scopes):
+            hits += self._vectors.nearest_of_all(scope, generation, question, LEAST_COSINE, limit)
         best = sorted(hits, key=lambda hit: (-hit[0], hit[1]))[:limit]
         return [(entity_id, cosine) for cosine, entity_id in best]
 
-    def _fitting(self, scopes: Sequence[Scope]) -> list[Scope]:
-        """Return the scopes whose index was built with this model: vectors of two can't be compared."""
-        return [s for s in scopes if self._backend.index_state(s).model == self._embedder.model_name]
+    def _fitting(self, scopes: Sequence[Scope]) -> list[tuple[Scope, int]]:
+        """Return the scopes whose index was built with this model, and its generation: two can't be compared."""
+        states = [(scope, self._backend.index_state(scope)) for scope in scopes]
+        return [(scope, state.generation) for scope, state in states if state.model == self._embedder.model_name]

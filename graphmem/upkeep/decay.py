@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from graphmem.models import Changes, Mark, Scope, utc_now
+from graphmem.models import Changes, Scope, utc_now
 from graphmem.protocols import GraphBackend
 from graphmem.upkeep.schedule import Stopping
 
@@ -63,15 +63,11 @@ def decay(backend: GraphBackend, scope: Scope, rule: DecayRule, stopping: Stoppi
 
 def is_interrupted(backend: GraphBackend, scope: Scope) -> bool:
     """Tell whether a decay of this scope has begun and not ended."""
-    return _mark(backend, scope).begun_at is not None
-
-
-def _mark(backend: GraphBackend, scope: Scope) -> Mark:
-    return next((mark for mark in backend.find_marks(scope) if mark.job == _MARK), Mark(_MARK))
+    return backend.find_mark(scope, _MARK).begun_at is not None
 
 
 def _page(backend: GraphBackend, scope: Scope, rule: DecayRule, now: datetime) -> tuple[int, bool]:
-    mark = _mark(backend, scope)
+    mark = backend.find_mark(scope, _MARK)
     begun = mark.begun_at or now
     if mark.done_at is not None and begun <= mark.done_at:
         return 0, False

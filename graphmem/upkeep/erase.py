@@ -21,7 +21,6 @@ from graphmem.models import (
     Entity,
     Episode,
     EpisodeQuery,
-    IndexEntry,
     IndexKind,
     Membership,
     MembershipQuery,
@@ -29,7 +28,6 @@ from graphmem.models import (
     Merge,
     MergeQuery,
     RecallQuery,
-    RecallTrace,
     Redaction,
     Removal,
     RemovalKind,
@@ -286,20 +284,14 @@ class Erasure:
             RecallQuery(episode_ids=tuple(self._episodes)),
         )
         for query in ways:
-            self._remove("recall", [trace.id for trace in self._pages_of_traces(query)])
+            self._remove("recall", [trace.id for trace in self._backend.all_recalls([self._scope], query)])
         if self._names:
-            asked = self._pages_of_traces(RecallQuery())
+            asked = self._backend.all_recalls([self._scope], RecallQuery())
             self._remove("recall", [trace.id for trace in asked if self._quotes.found_in(trace.query)])
-
-    def _pages_of_traces(self, query: RecallQuery) -> Iterator[RecallTrace]:
-        after = ""
-        while page := self._backend.find_recalls([self._scope], query, after=after, limit=_PAGE):
-            yield from page
-            after = page[-1].id
 
     def _merges(self) -> None:
         """Take what goes out of the evidence of merges; one of an entity that goes goes as a whole."""
-        for merge in all_merges(self._backend, self._scope):
+        for merge in self._backend.all_merges([self._scope], MergeQuery(undone=True)):
             if {merge.kept_id, merge.merged.id} & self._gone_people.keys():
                 self._remove("merge", [merge.id])
             elif (scrubbed := self._scrubbed(merge)) != merge:
@@ -351,18 +343,12 @@ class Erasure:
         Names of a text that isn't indexed at present are among them; they come back with it.
         """
         gone = {*self._episodes, *(row.episode_id for row in self._changes.get("redactions", ()))}
-        names = {entry.key for entry in self._entries("name")}
+        names = {entry.key for entry in self._backend.all_entries(self._scope, kind="name", chunk=_PAGE)}
         if names:
-            for entry in self._entries("episode"):
+            for entry in self._backend.all_entries(self._scope, kind="episode", chunk=_PAGE):
                 if entry.key not in gone:
                     names.difference_update(detail_of(entry).get("names", ()))
         return sorted(names)
-
-    def _entries(self, kind: IndexKind) -> Iterator[IndexEntry]:
-        position = 0
-        while page := self._backend.read_index(self._scope, kind=kind, after=position, limit=_PAGE):
-            yield from page
-            position = page[-1].position
 
     def _followers(self) -> list[str]:
         """Return the episodes that were read together with one that goes: the next of its session."""
@@ -373,14 +359,6 @@ class Erasure:
             query = EpisodeQuery(session_id=episode.session_id)
             found |= {e.id for e in self._backend.find_episodes([self._scope], query, after=episode.id, limit=1)}
         return sorted(found - self._episodes.keys())
-
-
-def all_merges(backend: GraphBackend, scope: Scope) -> Iterator[Merge]:
-    """Yield the whole ledger of a scope, what was undone included."""
-    after = ""
-    while page := backend.find_merges([scope], MergeQuery(undone=True), after=after, limit=_PAGE):
-        yield from page
-        after = page[-1].id
 
 
 class Quotes:

@@ -6,15 +6,13 @@ import logging
 from collections.abc import Iterable
 
 from graphmem.errors import IndexUnavailable, InvalidInput, NotFound
-from graphmem.models import Entity, Episode, EpisodeQuery, Model, Scope
+from graphmem.models import Entity, Episode, EpisodeQuery, MergeQuery, Model, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.rag.index import RecallIndex
-from graphmem.upkeep.erase import Erased, Erasure, Quotes, all_merges
+from graphmem.upkeep.erase import Erased, Erasure, Quotes
 from graphmem.upkeep.merge import ALL, entity_called
 
 _log = logging.getLogger(__name__)
-
-_PAGE = 500
 
 
 class Forgotten(Model):
@@ -125,7 +123,7 @@ def clear(backend: GraphBackend, index: RecallIndex, scope: Scope) -> Forgotten:
     A store that can't take it in one transaction takes several; interrupted, run it again.
     """
     counts = backend.stats(scope)
-    merges = sum(1 for _ in all_merges(backend, scope))
+    merges = sum(1 for _ in backend.all_merges([scope], MergeQuery(undone=True)))
     left = list(_outside(index, scope, None))  # first: the store tells what is left to do until it is cleared itself
     backend.clear(scope)
     left += _scrubbed(backend)
@@ -166,11 +164,8 @@ def _episode(backend: GraphBackend, scope: Scope, named: str) -> dict[str, Episo
 
 
 def _session(backend: GraphBackend, scope: Scope, session: str) -> dict[str, Episode]:
-    found: dict[str, Episode] = {}
-    after = ""
-    while page := backend.find_episodes([scope], EpisodeQuery(session_id=session), after=after, limit=_PAGE):
-        found.update((episode.id, episode) for episode in page)
-        after = page[-1].id
+    said = backend.all_episodes([scope], EpisodeQuery(session_id=session))
+    found = {episode.id: episode for episode in said}
     if not found:
         raise NotFound(f"no episode belongs to session {session!r} in scope {scope}")
     return found

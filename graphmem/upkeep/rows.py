@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeGuard
 
 from graphmem.models import (
@@ -31,7 +31,7 @@ from graphmem.models import (
     RecallTrace,
     Scope,
 )
-from graphmem.protocols import GraphBackend
+from graphmem.protocols import GraphBackend, pages
 
 RowKind = Literal[
     "episode", "entity", "alias", "edge", "mention", "community", "membership", "recall", "merge", "index", "mark"
@@ -179,11 +179,11 @@ class _Reading:
     def rows(self, *, extras: bool) -> Told:
         for page in self._episodes():
             yield from self._told("episode", page)
-        for page in _pages(
+        for page in pages(
             lambda after: self._backend.find_entities([self._scope], EntityQuery(archived=True), after=after)
         ):
             yield from self._entities(page)
-        for edges in _pages(
+        for edges in pages(
             lambda after: self._backend.find_edges([self._scope], EdgeQuery(versions="all"), after=after)
         ):
             yield from self._late([i for e in edges for i in (e.source_id, e.target_id)])
@@ -196,16 +196,13 @@ class _Reading:
             yield from _of("mention", mentions)
         yield from self._communities()
         yield from self._recalls()
-        for merges in _pages(
-            lambda after: self._backend.find_merges([self._scope], MergeQuery(undone=True), after=after, limit=_PAGE)
-        ):
-            yield from _of("merge", merges)
+        yield from _of("merge", self._backend.all_merges([self._scope], MergeQuery(undone=True), chunk=_PAGE))
         if extras:
             yield from self._index()
             yield from _of("mark", self._backend.find_marks(self._scope))
 
     def _episodes(self) -> Iterator[list[Episode]]:
-        return _pages(lambda after: self._backend.find_episodes([self._scope], EpisodeQuery(), after=after))
+        return pages(lambda after: self._backend.find_episodes([self._scope], EpisodeQuery(), after=after))
 
     def _told(self, kind: RowKind, rows: Sequence[Episode | Entity | Edge]) -> Told:
         for row in rows:
@@ -253,33 +250,20 @@ class _Reading:
                 yield "membership", member
 
     def _recalls(self) -> Told:
-        for page in _pages(
-            lambda after: self._backend.find_recalls([self._scope], RecallQuery(), after=after, limit=_PAGE)
-        ):
-            for trace in page:
-                yield from self._late([*(s.entity_id for s in trace.seeds), *(f.entity_id for f in trace.facts)])
-                yield from self._late_edges(f.edge_id for f in trace.facts)
-                yield from self._late_episodes(found.episode_id for found in trace.episodes)
-                yield "recall", trace
+        for trace in self._backend.all_recalls([self._scope], RecallQuery(), chunk=_PAGE):
+            yield from self._late([*(s.entity_id for s in trace.seeds), *(f.entity_id for f in trace.facts)])
+            yield from self._late_edges(f.edge_id for f in trace.facts)
+            yield from self._late_episodes(found.episode_id for found in trace.episodes)
+            yield "recall", trace
 
     def _index(self) -> Told:
-        position = 0
-        while page := self._backend.read_index(self._scope, after=position, limit=_PAGE):
-            for entry in page:
-                if entry.kind == "name" or not self._unseen([entry.key]):
-                    yield "index", entry
-            position = page[-1].position
+        for entry in self._backend.all_entries(self._scope, chunk=_PAGE):
+            if entry.kind == "name" or not self._unseen([entry.key]):
+                yield "index", entry
 
 
 def _of(kind: RowKind, rows: Iterable[Row]) -> Told:
     return ((kind, row) for row in rows)
-
-
-def _pages(read: Callable[[str], list[Any]]) -> Iterator[list[Any]]:
-    after = ""
-    while page := read(after):
-        yield page
-        after = page[-1].id
 
 
 def _stamp(row_id: str) -> str:

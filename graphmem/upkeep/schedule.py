@@ -104,7 +104,7 @@ class UpkeepSchedule:
         counts = self._backend.stats(scope)
         processed = counts.episodes - counts.pending_episodes - counts.failed_episodes
         for job in self._jobs:
-            mark = self._mark(scope, job)
+            mark = self._backend.find_mark(scope, job.name)
             # fewer than at the last run: some were forgotten, and how many came since isn't known
             if 0 <= processed - mark.episodes < self._interval:
                 continue
@@ -113,6 +113,3 @@ class UpkeepSchedule:
                 return
             self._backend.write(scope, Changes(marks=(Mark(job.name, begun, processed),)))
             _log.info("scope %s: %s is done", scope, job.name)
-
-    def _mark(self, scope: Scope, job: UpkeepJob) -> Mark:
-        return next((mark for mark in self._backend.find_marks(scope) if mark.job == job.name), Mark(job.name))

@@ -6,7 +6,7 @@ stated under both is parted by its episodes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from graphmem.errors import InvalidInput, NotFound
@@ -27,8 +27,6 @@ from graphmem.models import (
 from graphmem.protocols import GraphBackend
 from graphmem.text.normalise import canonical
 from graphmem.upkeep.merge import ALL, edges_of, parted, repointed
-
-_PAGE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +71,7 @@ def unmerge(backend: GraphBackend, scope: Scope, merge_id: str) -> Unmerged:
         [merge] = found
         if merge.undone_at is not None:
             raise InvalidInput(f"merge {merge_id}: was undone at {merge.undone_at.isoformat()}")
-        others = [other for other in _merges(backend, scope) if other.id != merge.id]
+        others = [other for other in backend.all_merges([scope], MergeQuery()) if other.id != merge.id]
         _require_last(merge, others)
         kept = backend.get_entities([scope], [merge.kept_id]).get(merge.kept_id)
         if kept is None:
@@ -82,13 +80,6 @@ def unmerge(backend: GraphBackend, scope: Scope, merge_id: str) -> Unmerged:
         return _Parting(backend, merge, kept, [o for o in others if o.kept_id == merge.kept_id]).run()
 
     return backend.atomic(work)
-
-
-def _merges(backend: GraphBackend, scope: Scope) -> Iterator[Merge]:
-    after = ""
-    while page := backend.find_merges([scope], MergeQuery(), after=after, limit=_PAGE):
-        yield from page
-        after = page[-1].id
 
 
 def _require_last(merge: Merge, others: Iterable[Merge]) -> None:

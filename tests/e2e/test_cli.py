@@ -12,19 +12,10 @@ from typing import Any, cast
 
 import pytest
 
-from tests.e2e.shell import GRAPHMEM, Shell
+from tests.e2e.shell import GRAPHMEM, TRIPLES, TURNS, Shell
 from tests.neo4j_server import PASSWORD
 
-TURNS = [
-    {"text": f"Turn number {n}.", "speaker": "Mara", "occurred_at": f"2025-03-{n:02d}T10:00:00Z"} for n in range(1, 11)
-]
 ONES_OWN = {"recorded_at", "first_seen_at", "last_seen_at", "expired_at", "seconds", "store", "superseded_by"}
-TRIPLES = """subject,relation,object,valid_from,valid_to,edge_type
-Maya Chen,works at,Initech,2024-01-01,,
-Maya Chen,works at,Globex,2025-06-01,,
-Maya Chen,knows,Ravi Menon,2024-02-01,,
-Outage,caused,Rollback,2024-03-01,,causal
-"""
 
 
 @pytest.fixture

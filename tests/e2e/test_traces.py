@@ -53,9 +53,9 @@ def test_without_being_asked_for_no_trace_is_kept(filled: GraphMemory) -> None:
     assert filled.recalls() == []
 
 
-def test_a_recall_that_found_nothing_is_traced_too(filled: GraphMemory) -> None:
-    found = filled.recall("What about Xanthippe?", trace=True)
-    told = filled.why(found.trace_id or "")
+def test_a_recall_that_found_nothing_is_traced_too(memory: GraphMemory) -> None:
+    found = memory.recall("What about Xanthippe?", trace=True)
+    told = memory.why(found.trace_id or "")
     assert (told.seeds, told.facts) == ((), ())
 
 

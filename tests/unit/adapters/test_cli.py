@@ -3,48 +3,24 @@
 from __future__ import annotations
 
 import io
-import json
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from graphmem.adapters.cli import main
-
-TURNS = [
-    {"text": f"Turn number {n}.", "speaker": "Mara", "occurred_at": f"2025-03-{n:02d}T10:00:00Z"} for n in range(1, 11)
-]
-TRIPLES = """subject,relation,object,valid_from,valid_to,edge_type
-Maya Chen,works at,Initech,2024-01-01,,
-Maya Chen,works at,Globex,2025-06-01,,
-Maya Chen,knows,Ravi Menon,2024-02-01,,
-Outage,caused,Rollback,2024-03-01,,causal
-"""
+from tests.e2e.shell import TRIPLES, TURNS, Folder, Ran
 
 
-@dataclass(frozen=True)
-class Ran:
-    """What a command did."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> Any:
-        return json.loads(self.out)
-
-
-class Shell:
+class Shell(Folder):
     """Runs commands in one folder."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[], Any]) -> None:
-        self.folder = folder
+        super().__init__(folder)
         self._monkeypatch = monkeypatch
         self._read = read
 
@@ -58,14 +34,6 @@ class Shell:
                 main(arguments)
         out, err = self._read()
         return Ran(int(ended.value.code or 0), out, err)
-
-    def write(self, name: str, text: str) -> str:
-        (self.folder / name).write_text(text, encoding="utf-8")
-        return name
-
-    def write_lines(self, name: str, *values: object) -> str:
-        lines = [value if isinstance(value, str) else json.dumps(value) for value in values]
-        return self.write(name, "".join(f"{line}\n" for line in lines))
 
 
 @pytest.fixture
