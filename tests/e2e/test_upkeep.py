@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import math
-import random
-import threading
 from collections.abc import Callable, Iterator
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import pytest
-from children import child, heard
 from conftest import OpenMemory
-from crashed import assert_no_episode_is_half_there, wait_until
+from crashed import wait_until
 from test_search import WordVectors
 from toy import ToyExtractor
 
@@ -239,58 +235,6 @@ def test_forgetting_names_exactly_one_thing_that_is_there(memory: GraphMemory) -
     with pytest.raises(NotFound):
         other.forget("Ada")
     assert memory.stats().entities == 2
-
-
-# Killed -------------------------------------------------------------------------------------------
-
-
-def forget_all_sessions(pipe: Connection, url: str, sessions: int) -> None:
-    """Forget one session after the other; say each that is done."""
-    with GraphMemory.open(url, extractor=ToyExtractor(), background=False, embeddings="none") as memory:
-        pipe.send("ready")
-        for number in range(sessions):
-            memory.forget(session=f"s{number}")
-            pipe.send(number)
-
-
-def test_a_forget_that_is_killed_leaves_nothing_half_done_and_can_be_repeated(
-    durable_url: str, open_memory: OpenMemory
-) -> None:
-    sessions = 12
-    memory = open_memory(durable_url, embeddings="none")
-    memory.ingest(
-        [
-            {"text": f"Person {i % 5} | visited | Place {i}\nPerson {i % 5} | knows | Person {i % 5 + 1}", **session}
-            for i in range(sessions * 6)
-            for session in [{"session_id": f"s{i % sessions}"}]
-        ]
-    )
-    chance = random.Random(3)
-    done = -1
-    for _ in range(3):
-        with child(forget_all_sessions, durable_url, sessions) as (process, pipe):
-            assert pipe.recv() == "ready"
-            threading.Event().wait(chance.random() * 0.05)  # somewhere in the middle of the work
-            process.kill()
-            done = max([done, *(said for said in _said(pipe) if isinstance(said, int))])
-        store = open_backend(durable_url)
-        try:
-            assert_no_episode_is_half_there(store)
-        finally:
-            store.close()
-    left = [number for number in range(sessions) if memory.session(f"s{number}")]
-    assert all(number > done for number in left)
-    for number in left:
-        memory.forget(session=f"s{number}")
-    counts = memory.stats()
-    assert (counts.episodes, counts.entities, counts.edges, counts.mentions) == (0, 0, 0, 0)
-
-
-def _said(pipe: Connection) -> list[object]:
-    try:
-        return heard(pipe)
-    except NotFound:
-        return []  # the session that an earlier run had forgotten
 
 
 # Decay and eviction -------------------------------------------------------------------------------
