@@ -6,7 +6,8 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -118,14 +119,12 @@ def import_rows(
         before that line stays.
     """
     options = options or ImportOptions()
-    if isinstance(source, (str, os.PathLike)):
-        with _opened(source) as file:
-            return import_rows(backend, scope, file, options, on_rows)
-    if source.seekable():
-        begin = source.tell()
-        _check(source, scope, options)
-        source.seek(begin)
-    return _Import(backend, scope, options, on_rows).run(source)
+    with _opened(source) as file, _telling(source):
+        if file.seekable():
+            begin = file.tell()
+            _check(file, scope, options)
+            file.seek(begin)
+        return _Import(backend, scope, options, on_rows).run(file)
 
 
 def read_header(source: Source) -> Header:
@@ -136,23 +135,34 @@ def read_header(source: Source) -> Header:
     InvalidInput
         If there is no such file, it is none of ours, or of another version.
     """
-    if isinstance(source, (str, os.PathLike)):
-        with _opened(source) as file:
-            return read_header(file)
-    begin = source.tell()
-    line = _data(source.readline())
-    source.seek(begin)
-    return _header(line)
+    with _opened(source) as file, _telling(source):
+        begin = file.tell()
+        line = _data(file.readline())
+        file.seek(begin)
+        return _header(line)
 
 
 # Lines --------------------------------------------------------------------------------------------
 
 
-def _opened(source: str | os.PathLike[str]) -> IO[bytes]:
+def _opened(source: Source) -> AbstractContextManager[IO[str] | IO[bytes]]:
+    """Open a path; what is open stays open."""
+    if not isinstance(source, (str, os.PathLike)):
+        return nullcontext(source)
     path = Path(source)
     if not path.is_file():
         raise InvalidInput(f"import: there is no file {path}")
     return path.open("rb")
+
+
+@contextmanager
+def _telling(source: Source) -> Generator[None]:
+    """Put the name of the file in front of what is wrong with it."""
+    name = f" of {os.fspath(source)}" if isinstance(source, (str, os.PathLike)) else ""
+    try:
+        yield
+    except (Conflict, InvalidInput) as error:
+        raise type(error)(f"import{name}, {error}") from error.__cause__
 
 
 def _data(line: bytes | str) -> bytes:
@@ -164,30 +174,30 @@ def _object(number: int, line: bytes) -> dict[str, Any]:
         value = json.loads(line)
     except ValueError:
         cut = "" if line.endswith(b"\n") else "; the file ends in the middle of it"
-        raise InvalidInput(f"import, line {number}: is no JSON{cut}") from None
+        raise InvalidInput(f"line {number}: is no JSON{cut}") from None
     if not isinstance(value, dict):
-        raise InvalidInput(f"import, line {number}: expected an object")
+        raise InvalidInput(f"line {number}: expected an object")
     return cast("dict[str, Any]", value)
 
 
 def _header(line: bytes) -> Header:
     value = _object(1, line) if line.startswith(b"{") else {}
     if value.get("format") != FORMAT:
-        raise InvalidInput(f"import, line 1: is not the first line of an exported memory ({FORMAT!r} is missing)")
+        raise InvalidInput(f"line 1: is not the first line of an exported memory ({FORMAT!r} is missing)")
     version, scope = value.get("version"), value.get("scope")
     if version != VERSION:
         raise InvalidInput(
-            f"import, line 1: the file has version {version!r} of the format, this program reads version {VERSION}"
+            f"line 1: the file has version {version!r} of the format, this program reads version {VERSION}"
         )
     if not isinstance(scope, str) or not scope:
-        raise InvalidInput(f"import, line 1: scope {scope!r} is none")
+        raise InvalidInput(f"line 1: scope {scope!r} is none")
     return Header(Scope.from_key(scope), VERSION)
 
 
 def _require_scope(header: Header, scope: Scope, options: ImportOptions) -> None:
     if header.scope != scope and not options.rename:
         raise InvalidInput(
-            f"import, line 1: the file is of scope {header.scope}, not of {scope}; import it there, or ask for the "
+            f"line 1: the file is of scope {header.scope}, not of {scope}; import it there, or ask for the "
             "scope to be renamed (rename=True; on the command line --scope)"
         )
 
@@ -204,11 +214,11 @@ class _Seen:
         if told != dict(self.counts):
             wrong = next(k for k in sorted({*told, *self.counts}) if told.get(k, 0) != self.counts[k])
             raise InvalidInput(
-                f"import, line {number}: the file had {told.get(wrong, 0)} rows of kind {wrong}, {self.counts[wrong]} "
+                f"line {number}: the file had {told.get(wrong, 0)} rows of kind {wrong}, {self.counts[wrong]} "
                 "are there: lines are missing or doubled"
             )
         if end.get("digest") != self.digest.hexdigest():
-            raise InvalidInput(f"import, line {number}: a line before was changed since the file was written")
+            raise InvalidInput(f"line {number}: a line before was changed since the file was written")
 
 
 def _check(file: IO[str] | IO[bytes], scope: Scope, options: ImportOptions) -> None:
@@ -226,7 +236,7 @@ def _check(file: IO[str] | IO[bytes], scope: Scope, options: ImportOptions) -> N
             in_scope = json.dumps(header.scope.key, ensure_ascii=False)
             prefix = f',"scope":{in_scope},"row":'.encode()
         elif ended:
-            raise InvalidInput(f"import, line {number}: stands behind the last line of an exported memory")
+            raise InvalidInput(f"line {number}: stands behind the last line of an exported memory")
         elif line.startswith(b'{"end":'):
             if not options.cut_off:
                 seen.require(number, _object(number, line).get("end", {}))
@@ -240,14 +250,14 @@ def _check(file: IO[str] | IO[bytes], scope: Scope, options: ImportOptions) -> N
             seen.counts[kind.decode().strip('"')] += 1
         seen.digest.update(line)
     if header is None:
-        raise InvalidInput("import: the file is empty")
+        raise InvalidInput("the file is empty")
     if not ended and not options.cut_off:
         raise InvalidInput(_cut_off(number))
 
 
 def _cut_off(number: int) -> str:
     return (
-        f"import, line {number}: the file is cut off behind it: its last line is missing; fetch the whole file, or ask "
+        f"line {number}: the file is cut off behind it: its last line is missing; fetch the whole file, or ask "
         "for what is there (cut_off=True; on the command line --cut-off)"
     )
 
@@ -257,13 +267,13 @@ def _envelope(number: int, line: bytes, header: Header) -> tuple[RowKind, dict[s
     value = _object(number, line)
     kind, row = value.get("kind"), value.get("row")
     if not is_row_kind(kind):
-        raise InvalidInput(f"import, line {number}: kind {kind!r} is none that this program knows")
+        raise InvalidInput(f"line {number}: kind {kind!r} is none that this program knows")
     if value.get("scope") != header.scope.key:
         raise InvalidInput(
-            f"import, line {number}: the row is of scope {value.get('scope')!r}, the file of {header.scope.key!r}"
+            f"line {number}: the row is of scope {value.get('scope')!r}, the file of {header.scope.key!r}"
         )
     if not isinstance(row, dict):
-        raise InvalidInput(f"import, line {number}: the row is no object")
+        raise InvalidInput(f"line {number}: the row is no object")
     return kind, cast("dict[str, Any]", row)
 
 
@@ -320,7 +330,7 @@ class _Import:
             return from_json(kind, fields, self._scope)
         except (KeyError, TypeError, ValueError) as error:
             what = f"the field {error} is missing" if isinstance(error, KeyError) else str(error)
-            raise InvalidInput(f"import, line {number}: {what}") from error
+            raise InvalidInput(f"line {number}: {what}") from error
 
     def _store(self, batch: Sequence[_Read]) -> None:
         try:
@@ -366,4 +376,4 @@ class _Import:
 
 def _placed(number: int, kind: RowKind, error: Conflict | InvalidInput) -> Conflict | InvalidInput:
     hint = "; import into a scope of its own" if isinstance(error, Conflict) else ""
-    return type(error)(f"import, line {number}: {kind}: {error}{hint}")
+    return type(error)(f"line {number}: {kind}: {error}{hint}")
