@@ -179,7 +179,8 @@ class Recalling(Part):
         settings = self._engine.settings
         k = to_limit(settings.search_limit if k is None else k)
         options = SearchOptions(
-            k=max(k, CONSIDERED) if trace else k,
+            k=k,
+            considered=CONSIDERED if trace else 0,
             as_of=to_as_of(as_of),
             expansion=expansion or ExpansionConfig(),
             expansion_boost=settings.expansion_boost,

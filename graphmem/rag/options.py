@@ -42,6 +42,8 @@ class SearchOptions(Model):
     ----------
     k
         Episodes at most.
+    considered
+        Episodes in all, where a trace also wants those next to the k, by score alone.
     as_of
         Only episodes that had occurred and were recorded by then.
     expansion
@@ -57,6 +59,7 @@ class SearchOptions(Model):
     """
 
     k: Annotated[int, Field(ge=0)] = 10
+    considered: Annotated[int, Field(ge=0)] = 0
     as_of: AsOf | None = None
     expansion: ExpansionConfig = ExpansionConfig()
     expansion_boost: float = 1.2

@@ -103,6 +103,7 @@ class GraphRAGService:
             if self._reranker is not None:
                 order = self._read_again(scopes, query, order, ranking, copy, degraded)
             top = varied(order, ranking.total, copy.corpus.wholes.rows, options.diversity, options.k)
+            top = list(dict.fromkeys([*top, *order]))[: max(len(top), options.considered)]
             reasons = {i: _reasons(i, ranking, copy) for i in top}
             seeds = tuple(copy.corpus.names.texts[seed] for seed in ranking.seeds)
             chosen = [(copy.corpus.ids[i], float(ranking.total[i]), reasons[i]) for i in top]

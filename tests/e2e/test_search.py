@@ -371,6 +371,13 @@ def test_diversity_puts_what_was_said_before_behind(talk: GraphMemory) -> None:
     assert sum("again" in one for one in varied) < sum("again" in one for one in plain)
 
 
+@pytest.mark.parametrize("diversity", [0.0, 0.3, 0.7])
+def test_a_trace_changes_nothing_of_what_is_found(talk: GraphMemory, diversity: float) -> None:
+    talk.ingest([{"text": f"Nate plays chess, round {n}.", "external_id": f"round {n}"} for n in range(30)])
+    plain = found(talk, "Nate plays chess", k=3, diversity=diversity)
+    assert found(talk, "Nate plays chess", k=3, diversity=diversity, trace=True) == plain
+
+
 def test_a_cross_encoder_reads_the_best_once_more(store_url: str, open_memory: OpenMemory) -> None:
     memory = open_memory(store_url, extractor="none", embeddings="none", cross_encoder=Prefers("heron"))
     memory.ingest([{"text": "A lake."}, {"text": "The lake at noon, the lake at night."}, {"text": "A heron, a lake."}])
