@@ -195,12 +195,12 @@ class Loader:
             for value in batch:
                 try:
                     triple = Triple.of(value)
-                    groups.setdefault(triple.source, []).append((triple, self._statement(triple)))
+                    groups.setdefault(triple.source, []).append((triple, self._statement(triple, occurred_at)))
                 except InvalidInput as error:
                     if not skip_invalid:
                         raise
                     progress.reject(value, error)
-            written = self._write_triples(scope, groups, occurred_at or utc_now())
+            written = self._write_triples(scope, groups, occurred_at)
             progress.received += len(batch)
             progress.stored += written.episodes
             progress.written.add(written)
@@ -208,7 +208,7 @@ class Loader:
                 on_progress(progress)
         return progress.report(time.perf_counter() - begun)
 
-    def _statement(self, triple: Triple) -> Statement:
+    def _statement(self, triple: Triple, occurred_at: datetime | None) -> Statement:
         stated = ExtractedEdge(
             source=triple.subject,
             relation=triple.relation,
@@ -216,7 +216,7 @@ class Loader:
             edge_type=triple.edge_type,
             fact=triple.fact,
             confidence=triple.confidence,
-            valid_from=triple.valid_from,
+            valid_from=triple.valid_from or (None if triple.valid_to else occurred_at),
             valid_to=triple.valid_to,
             source_type=triple.subject_type,
             target_type=triple.object_type,
@@ -228,7 +228,7 @@ class Loader:
         return statement_of(stated, {}, self._ontology, properties=triple.metadata)
 
     def _write_triples(
-        self, scope: Scope, groups: dict[str | None, list[tuple[Triple, Statement]]], occurred_at: datetime
+        self, scope: Scope, groups: dict[str | None, list[tuple[Triple, Statement]]], occurred_at: datetime | None
     ) -> Written:
         readings = [
             Reading(
@@ -243,18 +243,21 @@ class Loader:
 
 
 def _triple_episode(
-    scope: Scope, source: str | None, group: Sequence[tuple[Triple, Statement]], occurred_at: datetime
+    scope: Scope, source: str | None, group: Sequence[tuple[Triple, Statement]], occurred_at: datetime | None
 ) -> Episode:
     sentences = "\n".join(t.fact or f"{t.subject} {t.relation} {t.object}" for t, _ in group)
     if source is None:
-        # the same triples again are the same episode: a load that is repeated adds nothing
+        # the same triples again are the same episode, unless they are stated of another time: a load that is repeated
+        # adds nothing
         content = "\n".join(t.model_dump_json(exclude_defaults=True) for t, _ in group)
+        if occurred_at is not None:
+            content += f"\n{occurred_at.isoformat()}"
         source = f"triples:{hashlib.blake2b(content.encode(), digest_size=16).hexdigest()}"
     return Episode(
         scope=scope,
         source="triple",
         text="\n".join(clean(line, MAX_FACT_BYTES) for line in sentences[: MAX_FACT_BYTES * 4].split("\n")),
-        occurred_at=occurred_at,
+        occurred_at=occurred_at or utc_now(),
         processed_at=utc_now(),
         external_id=source,
     )

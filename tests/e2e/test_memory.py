@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
@@ -202,6 +202,18 @@ def test_a_fact_that_changed_is_told_as_it_is_now_and_as_it_was(open_memory: Ope
     assert [f.target for f in memory.recall("Where does Maya work?")] == ["Globex"]
     assert [f.target for f in memory.recall("Where does Maya work?", as_of="2025-06-01")] == ["Initech"]
     assert [f.target for f in memory.history("Maya", "works at")] == ["Globex", "Initech"]
+
+
+@pytest.mark.parametrize("source", [None, "hr"])
+def test_who_goes_back_to_what_was_is_back(open_memory: Open, source: str | None) -> None:
+    memory = open_memory()
+    told = (("Initech", "2024-01-01"), ("Globex", "2025-06-01"), ("Initech", "2026-01-01"))
+    for employer, at in told:
+        triple = {"subject": "Maya", "relation": "works at", "object": employer, "source": source}
+        memory.add_facts([triple], occurred_at=at)
+    days = [(f.target, f.valid_from.date(), f.valid_to and f.valid_to.date()) for f in memory.history("Maya")]
+    first, second, third = (date.fromisoformat(at) for _, at in told)
+    assert days == [("Initech", third, None), ("Globex", second, third), ("Initech", first, second)]
 
 
 def test_what_was_not_known_yet_is_not_told_of_then(open_memory: Open) -> None:
