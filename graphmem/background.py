@@ -72,8 +72,8 @@ class BackgroundJob:
             try:
                 pause = self._job()
                 failures, self.error = 0, None
-            except Exception as error:  # noqa: BLE001 - whatever it is, the thread must live and say so
-                self.error = error
+            except BaseException as error:  # noqa: BLE001 - whatever it is, the thread must live and say so
+                self.error = error if isinstance(error, Exception) else RuntimeError(repr(error))
                 failures += 1
                 pause = min(0.1 * 2**failures, _LONGEST_PAUSE)
                 _log.warning("%s failed, next try in %.1f s: %s", self._name, pause, error)

@@ -45,6 +45,7 @@ class _Item(Model):
         now = utc_now()
         fields = {name: getattr(self, name) for name in type(self).model_fields if name != INJECTION_FLAG}
         fields["occurred_at"] = self.occurred_at or now
+        fields["external_id"] = self.external_id or None
         if self.has_injection_flags:
             fields["metadata"] = {**self.metadata, INJECTION_FLAG: True}
         return Episode(scope=scope, source=self.episode_source, recorded_at=now, **fields)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
+from urllib.parse import quote
 
 from pydantic import ConfigDict, Field, field_validator
 
@@ -165,7 +166,8 @@ class GraphMemoryChatMessageHistory(BaseChatMessageHistory):
             raise InvalidInput("session_id: expected the name of a conversation, got none")
         self._memory = memory
         self._session_id = session_id
-        self._prefix = f"{session_id}:"  # of external ids: they are unique in a scope, ids of messages in a session
+        # of external ids: they are unique in a scope, ids of messages in a session; no prefix begins with another
+        self._prefix = f"{quote(session_id, safe='')}:"
         self._names = {"user": user, "assistant": assistant}
         self._limit = to_limit(limit)
 

@@ -195,7 +195,7 @@ class Loader:
             for value in batch:
                 try:
                     triple = Triple.of(value)
-                    groups.setdefault(triple.source, []).append((triple, self._statement(triple, occurred_at)))
+                    groups.setdefault(triple.source or None, []).append((triple, self._statement(triple, occurred_at)))
                 except InvalidInput as error:
                     if not skip_invalid:
                         raise

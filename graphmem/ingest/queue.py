@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
+from asyncio import CancelledError
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -157,9 +158,11 @@ class ExtractionQueue:
             if len(results) != len(requests):
                 raise ExtractionFailed(f"{len(results)} results for {len(requests)} episodes")
             return results
-        except Exception as error:  # noqa: BLE001 - extractors are plugins; a broken one must not end the queue
+        except (Exception, SystemExit, CancelledError) as error:  # noqa: BLE001 - plugins: a broken one must not end the queue
             _log.warning("extractor %s failed: %s", self._extractor.name, error)
-            return [ExtractionFailed(f"{self._extractor.name}: {error}")] * len(requests)
+            if len(requests) > 1 and not isinstance(error, ExtractionFailed):
+                return [result for request in requests for result in self._extract([request])]  # it may be one text
+            return [ExtractionFailed(f"{self._extractor.name}: {error!r}")] * len(requests)
 
     def _read(self, episode: Episode, extraction: Extraction, done: Processed) -> Reading | Exception:
         try:

@@ -60,10 +60,12 @@ class FactLedger:
 
     def add(self, edge: Edge) -> str:
         """Take in a new fact; return the id of the row that holds it from now on."""
-        active = next((e for e in self._versions(edge) if e.is_active), None)
+        versions = self._versions(edge)
+        active = next((e for e in versions if e.is_active), None)
         if edge.valid_to is None:
-            if active is not None:
-                return self._support(active, edge)
+            held = (e for e in versions if e.valid_to and e.valid_from <= edge.valid_from < e.valid_to)
+            if (version := active or next(held, None)) is not None:
+                return self._support(version, edge)  # it holds, or did when this was said
             if self._ontology.is_single_valued(edge.relation):
                 edge = self._make_room(edge)
         elif active is not None and active.valid_from < edge.valid_to:
@@ -78,17 +80,18 @@ class FactLedger:
         self._new[edge.id] = None
         return edge.id
 
-    def end(self, key: EdgeKey, at: datetime) -> bool:
-        """End the active fact of this key at a time; return whether there was one."""
+    def end(self, key: EdgeKey, at: datetime, said_at: datetime) -> bool:
+        """End the active fact of this key at a time; return whether there was one that had begun when this was said."""
         active = next((self._by_id[i] for i in self._by_key[key] if self._by_id[i].is_active), None)
-        if active is not None:
-            self._close(active, at, None)
-        return active is not None
+        if active is None or active.valid_from > max(at, said_at):
+            return False
+        self._close(active, at, None)
+        return True
 
     def end_edge(self, edge_id: str, at: datetime, successor: str | None) -> None:
-        """End a known fact by id, if it is still active."""
+        """End a known fact by id, if it is still active and had begun by then."""
         edge = self._by_id.get(edge_id)
-        if edge is not None and edge.is_active and edge.id != successor:
+        if edge is not None and edge.is_active and edge.id != successor and edge.valid_from <= at:
             self._close(edge, at, successor)
 
     def _make_room(self, edge: Edge) -> Edge:

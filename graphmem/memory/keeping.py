@@ -202,6 +202,7 @@ class Keeping(Part):
         """
         options = ImportOptions(rename=rename, vectors=vectors, cut_off=cut_off)
         done = import_rows(self._engine.backend, self.scope, source, options, on_rows)
+        self._engine.rag.index.look_again(self.scope)
         self._engine.wake(self.scope)
         self._engine.look_after(self.scope)
         return done

@@ -12,6 +12,8 @@ from graphmem.recall.history import diff, history
 from graphmem.recall.recall import to_facts
 from graphmem.results import Diff, Fact
 
+_FILTERED = 1000  # entities that a text names, of which some are left when type or time are asked for
+
 
 class Reading(Part):
     """What shows entities, facts and episodes."""
@@ -46,16 +48,18 @@ class Reading(Part):
         if query is None:
             found = EntityQuery(entity_types=types, as_of=moment)
             return self._engine.backend.find_entities(where, found, limit=limit)
+        most = limit if types is None and moment is None else max(limit, _FILTERED)
         seeds = find_seeds(
             self._engine.backend,
             where,
             query,
             structural_weight=self._engine.settings.seed_structural_weight,
-            limit=limit,
+            limit=most,
+            candidates=most,
         )
         found = EntityQuery(ids=tuple(s.entity_id for s in seeds), entity_types=types, as_of=moment)
-        by_id = {e.id: e for e in self._engine.backend.find_entities(where, found, limit=max(1, limit))}
-        return [by_id[s.entity_id] for s in seeds if s.entity_id in by_id]
+        by_id = {e.id: e for e in self._engine.backend.find_entities(where, found, limit=max(1, most))}
+        return [by_id[s.entity_id] for s in seeds if s.entity_id in by_id][:limit]
 
     def facts(
         self,

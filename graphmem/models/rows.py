@@ -246,4 +246,6 @@ def one_or_many(scopes: Scope | Iterable[Scope]) -> tuple[Scope, ...]:
     found = (scopes,) if isinstance(scopes, Scope) else tuple(dict.fromkeys(scopes))
     if not found:
         raise InvalidInput("scopes: a read names at least one scope, got none")
+    if wrong := [scope for scope in found if not isinstance(scope, Scope)]:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput(f"scopes: expected Scope objects, got {wrong[0]!r}")
     return found

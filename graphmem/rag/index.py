@@ -14,7 +14,7 @@ from graphmem.models import Changes, Episode, EpisodeQuery, IndexEntry, IndexKin
 from graphmem.protocols import GraphBackend, VectorIndex
 from graphmem.rag.corpus import Corpus, FactUnit, Unit
 from graphmem.rag.question import first_person
-from graphmem.rag.reading import Reader, StatedFact, detail_of, unpacked, unpacked_pieces
+from graphmem.rag.reading import Reader, StatedFact, detail_of, dimension_of, unpacked, unpacked_pieces
 from graphmem.vectors.follow import VectorFollower
 
 _PAGE = 1000
@@ -53,6 +53,7 @@ class RecallIndex:
         self._reader = reader
         self._copies: OrderedDict[tuple[Scope, ...], Copy] = OrderedDict()
         self._indexed: dict[tuple[Scope, IndexKind], str] = {}
+        self._looked_at = 0.0  # by the clock of this machine, when it was looked for rows that wait
         self._generations: dict[Scope, int] = {}
         self._lock = threading.Lock()
         self._indexing = threading.Lock()
@@ -104,8 +105,7 @@ class RecallIndex:
         built = state.model
         if self._generations.get(scope) != state.generation:
             self._generations[scope] = state.generation
-            for kind in _KINDS:
-                self._indexed.pop((scope, kind), None)  # entries were removed: rows that had some may have none
+            self.look_again(scope)  # entries were removed: rows that had some may have none
         if built is None or built == self._reader.model:
             return
         if built == "":
@@ -118,9 +118,13 @@ class RecallIndex:
 
     def _waiting(self, scope: Scope, kind: IndexKind, limit: int) -> list[str]:
         """Return what waits, among the rows that aren't known to be indexed."""
+        now = time.time()
+        if now < self._looked_at:
+            self._indexed.clear()  # the clock was set back: new rows have ids below those that were indexed
+        self._looked_at = now
         waiting = self._backend.find_unindexed(scope, kind, after=self._indexed.get((scope, kind), ""), limit=limit)
         if not waiting:
-            self._indexed[scope, kind] = _id_of(time.time() - _STILL_COMING)
+            self._indexed[scope, kind] = _id_of(now - _STILL_COMING)
         return waiting
 
     def _index(self, scope: Scope, kind: IndexKind, ids: Sequence[str]) -> None:
@@ -179,6 +183,11 @@ class RecallIndex:
         query = EpisodeQuery(session_id=episode.session_id, before=episode.id)
         return next(iter(self._backend.find_episodes([scope], query, limit=1, newest_first=True)), None)
 
+    def look_again(self, scope: Scope) -> None:
+        """Look through all rows of a scope for some that wait: there may be new ones with ids of long ago."""
+        for kind in _KINDS:
+            self._indexed.pop((scope, kind), None)
+
     # Reading ----------------------------------------------------------------------------------------
 
     def rebuild(self, scope: Scope, on_progress: Callable[[int], None] | None = None) -> int:
@@ -189,8 +198,7 @@ class RecallIndex:
         self._backend.reset_index(scope)
         if self.follower is not None:
             self.follower.restart(scope)
-        for kind in _KINDS:
-            self._indexed.pop((scope, kind), None)
+        self.look_again(scope)
         done = 0
         for kind in _KINDS:
             while indexed := self._index_batch(scope, kind, _BATCH):
@@ -228,7 +236,7 @@ class RecallIndex:
         """Give the copy of some scopes, as new as the store, to one thread at a time."""
         key = tuple(scopes)
         with self._lock:
-            copy = self._copies.pop(key, None) or self._empty()
+            copy = self._copies.pop(key, None) or self._empty(key)
             self._copies[key] = copy
             while len(self._copies) > _KEPT:
                 self._copies.popitem(last=False)
@@ -236,16 +244,25 @@ class RecallIndex:
             self._refresh(copy, key)
             yield copy
 
-    def _empty(self) -> Copy:
-        dimension = self._reader.dimension
-        return Copy(Corpus(dimension, sentences=self.follower is None), {}, {}, threading.RLock())
+    def _empty(self, scopes: Sequence[Scope]) -> Copy:
+        corpus = Corpus(self._dimension(scopes), sentences=self.follower is None)
+        return Copy(corpus, {}, {}, threading.RLock())
+
+    def _dimension(self, scopes: Sequence[Scope]) -> int:
+        """Return that of the model; while it can't be asked, that of vectors it has made, or 0 where there are none."""
+        try:
+            return self._reader.dimension
+        except EmbeddingFailed:
+            pages = (self._backend.read_index(scope, after=0, limit=_PAGE) for scope in scopes)
+            return next((found for page in pages for entry in page if (found := dimension_of(entry))), 0)
 
     def _refresh(self, copy: Copy, scopes: Sequence[Scope]) -> None:
         states = {scope: self._backend.index_state(scope) for scope in scopes}
         fresh = self._news(copy, scopes)
         removed = any(copy.states.get(scope, state).generation != state.generation for scope, state in states.items())
+        removed |= not copy.corpus.has_vectors and bool(self._reader.model) and self._dimension(scopes) > 0
         if removed or any(entry.kind == "episode" and entry.key in copy.corpus.position for entry in fresh):
-            emptied = self._empty()
+            emptied = self._empty(scopes)
             copy.corpus, copy.positions = emptied.corpus, {}
             fresh = self._news(copy, scopes)
         copy.states = states

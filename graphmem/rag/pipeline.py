@@ -129,6 +129,8 @@ def _text_parts(
         raw["month"] = (corpus.months.rows & wanted > 0).astype(np.float32)
     weights = _weights(tokens)
     parts = {channel: weights[channel] * normalised(values) for channel, values in raw.items()}
+    if n and raw["lexical"].min() > 0 and not parts["lexical"].any():
+        parts["lexical"] = np.full(n, weights["lexical"])  # all share the words alike: that is ground, too
     candidates = _best(np.sum(list(parts.values()), axis=0), CANDIDATES)
     if tokens is not None and len(tokens.pieces):
         late = np.zeros(n)

@@ -190,6 +190,11 @@ def unpacked(entry: IndexEntry, dimension: int) -> Vectors:
     return rows.reshape(-1, dimension) if dimension else np.empty((0, 0), np.float32)
 
 
+def dimension_of(entry: IndexEntry) -> int:
+    """Return how many numbers a vector of an entry has, if it has exactly one: else 0."""
+    return 0 if entry.kind == "episode" else len(entry.vectors) // 2
+
+
 def unpacked_pieces(entry: IndexEntry) -> NDArray[np.int8]:
     """Return the pieces of an entry, shape (p, 128)."""
     return np.frombuffer(entry.pieces, dtype=np.int8).reshape(-1, DIMENSIONS)

@@ -15,8 +15,7 @@ from graphmem.text.words import query_phrases, query_words
 
 SeedMode = Literal["text", "hybrid"]
 
-_CANDIDATES = 50  # entities by words, as many by alias and as many by meaning, that are scored as seeds
-_MEMBERSHIPS = 10 * _CANDIDATES  # of candidates, which have one each
+_CANDIDATES = 50
 
 
 def find_seeds(
@@ -30,6 +29,7 @@ def find_seeds(
     as_of: AsOf | None = None,
     meaning: Meaning | None = None,
     mode: SeedMode = "text",
+    candidates: int = _CANDIDATES,
 ) -> list[Seed]:
     """Find the entities that a question is about, best first; one round trip, or two.
 
@@ -49,14 +49,16 @@ def find_seeds(
         Vectors, by which entities are found, too: with "text" only where words find nothing, with "hybrid" always.
     mode
         See `meaning`.
+    candidates
+        How many are found by words, as many by alias and as many by meaning, and scored.
     """
     words, phrases = query_words(query), query_phrases(query)
     hits: list[EntityHit] = []
     if words or phrases:
-        hits = backend.search_entities(scopes, words=words, phrases=phrases, limit=_CANDIDATES)
+        hits = backend.search_entities(scopes, words=words, phrases=phrases, limit=candidates)
     cosines: dict[str, float] = {}
     if meaning is not None and (mode == "hybrid" or not hits):
-        cosines = dict(nearest_entities(meaning, scopes, query, _CANDIDATES))
+        cosines = dict(nearest_entities(meaning, scopes, query, candidates))
         hits += _hits_of(backend, scopes, cosines.keys() - {hit.entity.id for hit in hits})
     if not community_cap:
         return score_seeds(hits, words, cosines, structural_weight=structural_weight, limit=limit)
@@ -64,7 +66,7 @@ def find_seeds(
     if len(seeds) <= community_cap:
         return seeds[:limit]
     members = MembershipQuery(entity_ids=tuple(seed.entity_id for seed in seeds), level=0, as_of=as_of)
-    found = backend.find_memberships(scopes, members, limit=_MEMBERSHIPS)
+    found = backend.find_memberships(scopes, members, limit=10 * candidates)
     community_of = {m.entity_id: m.community_id for m in found}
     return capped(seeds, community_of, cap=community_cap, limit=limit)
 

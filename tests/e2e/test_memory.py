@@ -216,6 +216,26 @@ def test_who_goes_back_to_what_was_is_back(open_memory: Open, source: str | None
     assert days == [("Initech", third, None), ("Globex", second, third), ("Initech", first, second)]
 
 
+def test_an_entity_is_found_by_its_type_among_many_of_its_name(open_memory: Open) -> None:
+    memory = open_memory()
+    memory.add_facts([(f"Rust {n}", "is in", "Oxide") for n in range(60)])
+    memory.add_facts([Triple(subject="Mr Rust", relation="knows", object="Ann", subject_type="person")])
+    assert [e.name for e in memory.entities("Rust", entity_type="person", limit=1)] == ["Mr Rust"]
+    assert len(memory.entities("Rust", limit=58)) == 58
+
+
+def test_an_empty_id_is_none(open_memory: Open) -> None:
+    memory = open_memory()
+    for text in ("first", "second"):
+        assert memory.remember(text, external_id="").created
+    assert memory.stats().episodes == 2
+
+
+def test_a_scope_is_named_by_a_scope(open_memory: Open) -> None:
+    with pytest.raises(InvalidInput, match="expected Scope"):
+        open_memory().recall("Maya", scopes="other")  # type: ignore[arg-type]
+
+
 def test_what_was_not_known_yet_is_not_told_of_then(open_memory: Open) -> None:
     memory = open_memory()
     memory.add_facts([("Maya", "works at", "Initech")], occurred_at="2025-01-05")

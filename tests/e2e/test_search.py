@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import uuid_utils
 
 from graphmem import ExpansionConfig, GraphMemory, IndexMismatch, InvalidInput, Question
 from graphmem.embed.interface import TokenVectors
@@ -42,6 +43,21 @@ class WordVectors:
         for term in terms(text):
             vector[int.from_bytes(hashlib.blake2b(term.encode()).digest()[:4]) % self.dimension] += 1
         return vector.tolist()
+
+
+class Silent:
+    """Doesn't tell its dimension unless it is asked for a vector."""
+
+    model_name = "silent"
+
+    def __init__(self) -> None:
+        self.words = WordVectors()
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return self.words.embed_documents(texts)
+
+    def embed_query(self, text: str) -> list[float]:
+        return self.words.embed_query(text)
 
 
 class TokenWordVectors(WordVectors):
@@ -200,6 +216,46 @@ def test_a_model_that_is_away_leaves_words_and_says_so(talk: GraphMemory, model:
     results = talk.search("Was there a heron?", k=1)
     assert [one.episode.external_id for one in results] == ["t6"]
     assert any("the model is away" in reason for reason in results.degraded)
+
+
+def test_a_model_that_is_away_from_the_start_leaves_words(durable_url: str, open_memory: OpenMemory) -> None:
+    silent = Silent()
+    with GraphMemory.open(durable_url, extractor="none", embeddings=silent, background=False) as first:
+        first.ingest(numbered())
+        first.search("chess")
+    silent.words.broken = True
+    memory = open_memory(durable_url, extractor="none", embeddings=silent)
+    results = memory.search("Where does Nate play chess?", k=1)
+    assert [one.episode.external_id for one in results] == ["t4"]
+    assert any("the model is away" in reason for reason in results.degraded)
+    assert memory.context("Where does Nate play chess?")
+    silent.words.broken = False
+    [best] = memory.search("Nate plays chess where?", k=1)
+    assert "semantic" in {reason.channel for reason in best.reasons}
+
+
+def test_the_only_episode_of_a_memory_is_found_with_a_reason(store_url: str, open_memory: OpenMemory) -> None:
+    memory = open_memory(store_url, extractor="none", embeddings="none")
+    memory.remember("My sister's wedding is on 5 June in Lisbon.", speaker="Maya")
+    [found] = memory.search("When is the wedding?")
+    assert [reason.channel for reason in found.reasons] == ["lexical"]
+    assert "wedding is on 5 June" in memory.context("When is the wedding?")
+
+
+def test_rows_with_ids_of_long_ago_are_read_too(
+    store_url: str, open_memory: OpenMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    early = uuid_utils.uuid7
+    with monkeypatch.context() as patched:
+        patched.setattr(uuid_utils, "uuid7", lambda: early(timestamp=1_700_000_000, nanos=0))
+        source = open_memory("memory://", extractor="none", embeddings="none")
+        source.ingest([{"text": "The walrus sings.", "external_id": "w"}])
+        source.export(tmp_path / "old.jsonl", vectors=False)
+    memory = open_memory(store_url, extractor="none", embeddings="none")
+    memory.ingest(numbered())
+    memory.search("chess")
+    memory.import_(tmp_path / "old.jsonl", vectors=False)
+    assert [one.episode.external_id for one in memory.search("walrus", k=1)] == ["w"]
 
 
 def test_a_model_that_comes_back_reads_what_it_missed(talk: GraphMemory, model: WordVectors) -> None:

@@ -61,6 +61,13 @@ def test_the_same_id_in_another_session_is_another_message(memory: GraphMemory) 
     assert [str(m.text) for m in GraphMemoryChatMessageHistory(memory, "two").messages] == ["two"]
 
 
+def test_ids_of_sessions_and_messages_never_run_together(memory: GraphMemory) -> None:
+    one, other = (GraphMemoryChatMessageHistory(memory, session) for session in ("user", "user:42"))
+    one.add_messages([HumanMessage("from one", id="42:1")])
+    other.add_messages([HumanMessage("from the other", id="1")])
+    assert [str(message.text) for message in other.messages] == ["from the other"]
+
+
 def test_a_call_of_a_tool_without_words_is_left_out(memory: GraphMemory) -> None:
     history = GraphMemoryChatMessageHistory(memory, "talk")
     history.add_messages([AIMessage("", tool_calls=[{"name": "look", "args": {}, "id": "call-7"}])])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from asyncio import CancelledError
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -99,6 +100,20 @@ def test_an_extractor_that_raises_is_a_failure_of_its_episodes_only(backend: Gra
 
     store(backend, "Maya knows Jonas")
     assert ExtractionQueue(backend, Broken(), DEFAULT_ONTOLOGY, FAST).process(10).failed == 1
+
+
+@pytest.mark.parametrize("error", [ValueError("oh"), SystemExit(1), CancelledError()])
+def test_an_extractor_that_raises_for_one_text_reads_the_others(backend: GraphBackend, error: BaseException) -> None:
+    class Fussy(Scripted):
+        def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
+            if any(request.episode.text == "odd" for request in requests):
+                raise error
+            return super().extract(requests)
+
+    store(backend, "odd", "Maya knows Jonas")
+    done = ExtractionQueue(backend, Fussy(), DEFAULT_ONTOLOGY, FAST).process(10)
+    assert (done.claimed, done.failed) == (2, 1)
+    assert facts(backend) == ["Maya knows Jonas"]
 
 
 def test_the_extractor_sees_the_four_user_turns_before(backend: GraphBackend) -> None:

@@ -93,20 +93,36 @@ def test_facts_of_one_batch_supersede_each_other_in_any_order() -> None:
 def test_a_named_end_closes_the_active_fact_of_that_key() -> None:
     vim = fact("vim", 2020, relation="uses")
     facts = ledger(vim)
-    assert facts.end(vim.key, year(2025))
+    assert facts.end(vim.key, year(2025), year(2025))
     assert facts.closings[0].valid_to == year(2025)
 
 
 def test_an_end_before_the_beginning_closes_at_the_beginning() -> None:
     vim = fact("vim", 2020, relation="uses")
     facts = ledger(vim)
-    facts.end(vim.key, year(2010))
+    assert facts.end(vim.key, year(2010), year(2026))
     assert facts.closings[0].valid_to == year(2020)
+
+
+def test_an_end_that_was_told_before_a_fact_began_is_not_of_that_fact() -> None:
+    vim = fact("vim", 2023, relation="uses")
+    facts = ledger(vim)
+    assert not facts.end(vim.key, year(2021), year(2021))
+    facts.end_edge(vim.id, year(2021), None)
+    assert facts.closings == ()
+
+
+def test_what_was_said_while_a_fact_held_supports_that_version() -> None:
+    vim = fact("vim", 2020, 2022, relation="uses", episode_ids=("e1",))
+    facts = ledger(vim)
+    assert facts.add(fact("vim", 2021, relation="uses", episode_ids=("e2",))) == vim.id
+    assert facts.edges == ()
+    assert facts.add(fact("vim", 2022, relation="uses")) != vim.id
 
 
 def test_an_end_of_something_unknown_changes_nothing() -> None:
     facts = ledger()
-    assert not facts.end(("maya", "vim", "uses", EdgeType.SEMANTIC), year(2025))
+    assert not facts.end(("maya", "vim", "uses", EdgeType.SEMANTIC), year(2025), year(2025))
     assert facts.closings == ()
 
 
