@@ -175,15 +175,13 @@ def _fields(value: object) -> dict[str, Any]:
 
 
 def to_time(value: datetime | str) -> datetime:
-    """Read an aware time from itself or ISO 8601 text (a bare date is midnight UTC).
+    """Read an aware time from itself or ISO 8601 text (of a bare year, month or day the start, UTC).
 
     Raises
     ------
     InvalidInput
         If it is naive or no time.
     """
-    if isinstance(value, str) and len(value) == 10:
-        value = f"{value}T00:00:00Z"
     return AsOf(valid=value).valid
 
 

@@ -25,5 +25,5 @@ class Part:
 
     def _ids(self, scopes: Sequence[Scope], name: str) -> tuple[str, ...]:
         key = canonical(name)
-        found = (e.id for s in scopes for _, e in self._engine.backend.resolve_names(s, [key]))
-        return tuple(dict.fromkeys(found))
+        found = dict.fromkeys(e.id for s in scopes for _, e in self._engine.backend.resolve_names(s, [key]))
+        return tuple(found or self._engine.backend.get_entities(scopes, [name]))

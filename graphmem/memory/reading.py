@@ -69,7 +69,7 @@ class Reading(Part):
         limit: int = 100,
         scopes: Scopes | None = None,
     ) -> tuple[Fact, ...]:
-        """Return the facts that an entity takes part in, newest first; `name` is one of its names."""
+        """Return the facts that an entity takes part in, newest first; `name` is one of its names, or its id."""
         where = self._scopes(scopes)
         moment, limit = to_as_of(as_of), to_limit(limit)
         ids = self._ids(where, name)

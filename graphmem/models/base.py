@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
@@ -15,6 +16,8 @@ from pydantic.fields import FieldInfo
 from graphmem.errors import InvalidInput
 
 Scalar = str | int | float | bool | None
+
+_DATE = re.compile(r"\d{4}(-\d\d(-\d\d)?)?")
 
 MAX_NAME_BYTES = 512
 MAX_RELATION_BYTES = 256
@@ -43,14 +46,17 @@ def _to_utc(value: datetime) -> datetime:
         raise ValueError(f"{value.isoformat()} is in UTC before the year 1 or after the year 9999") from None
 
 
-def _no_numbers(value: Any) -> Any:
+def _time(value: Any) -> Any:
     # pydantic would read a bare number as seconds since 1970: never what a caller meant
     if isinstance(value, (int, float)):
         raise ValueError("a time is a datetime or an ISO 8601 text with a time zone, not a number")
+    if isinstance(value, str) and _DATE.fullmatch(value):
+        return f"{value}-01-01"[:10] + "T00:00:00Z"
     return value
 
 
-UTCDateTime = Annotated[datetime, BeforeValidator(_no_numbers), AfterValidator(_to_utc)]
+UTCDateTime = Annotated[datetime, BeforeValidator(_time), AfterValidator(_to_utc)]
+"""An aware time, kept in UTC; a text may be a year, a month or a day: the start of it, UTC."""
 Confidence = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 
 

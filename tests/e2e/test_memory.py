@@ -224,6 +224,29 @@ def test_an_entity_is_found_by_its_type_among_many_of_its_name(open_memory: Open
     assert len(memory.entities("Rust", limit=58)) == 58
 
 
+def test_namesakes_are_told_apart_by_their_ids(open_memory: Open) -> None:
+    memory = open_memory()
+    memory.add_facts([Triple(subject="Mercury", relation="likes", object="jazz", subject_type="person")])
+    memory.add_facts([Triple(subject="Mercury", relation="uses", object="Kafka", subject_type="project")])
+    told: dict[str, tuple[list[str], list[str]]] = {}
+    for one in memory.entities("Mercury"):
+        facts, versions = memory.facts(one.id), memory.history(one.id)
+        told[one.entity_type] = ([f.target for f in facts], [f.target for f in versions])
+    assert told == {"person": (["jazz"], ["jazz"]), "project": (["Kafka"], ["Kafka"])}
+    assert len(memory.facts("Mercury")) == 2
+    assert memory.facts("01900000-0000-7000-8000-000000000000") == ()
+
+
+@pytest.mark.parametrize(("given", "day"), [("2026-03-10", 10), ("2026-03", 1), ("2026-03-10T00:00:00Z", 10)])
+def test_a_bare_date_is_its_start(open_memory: Open, given: str, day: int) -> None:
+    memory = open_memory()
+    memory.add_facts([{"subject": "Maya", "relation": "knows", "object": "Ann", "valid_from": given}])
+    memory.remember("Maya | met | Bob", occurred_at=given)
+    memory.flush()
+    start = datetime(2026, 3, day, tzinfo=UTC)
+    assert {f.valid_from for f in memory.facts("Maya", as_of=given)} == {start}
+
+
 def test_an_empty_id_is_none(open_memory: Open) -> None:
     memory = open_memory()
     for text in ("first", "second"):
