@@ -279,8 +279,8 @@ def empty(url: str) -> None:
 
 
 def forget_plans(url: str) -> None:
-    """Make a server plan each query anew, for what is in the database now."""
-    run(url, "CALL db.clearQueryCaches()")
+    """Make a server count anew what its indexes hold, and plan each query for that."""
+    run(url, "CALL db.prepareForReplanning(60)")
 
 
 def emptied(url: str) -> Neo4jBackend:

@@ -192,6 +192,12 @@ class Resolver:
         by_type[entity.entity_type] = entity
         return entity
 
+    def known_since(self, entity: Entity, at: datetime) -> None:
+        """Take note that a fact about an entity held at a time: then the entity was there, whoever mentioned it when."""
+        latest = self._touched.get(entity.id, entity)
+        if at < latest.first_seen_at:
+            self._touched[entity.id] = latest.changed(first_seen_at=at)
+
     def _know_by_other_types(self, store: EntityStore, known: Sequence[tuple[str, Entity]]) -> None:
         """Take in the types that a name had before its entity was merged into one of another type."""
         asked: defaultdict[str, set[str]] = defaultdict(set)

@@ -341,6 +341,9 @@ class Writer:
             if stated.valid_to is not None and stated.valid_to < begin and not stated.ended:
                 written.dropped["valid_to before valid_from"] += 1
                 continue
+            if begin < seen_at:
+                resolver.known_since(source, begin)
+                resolver.known_since(target, begin)
             edge = Edge.trusted(  # all of it is cleaned: `statement_of`
                 id=new_id(),
                 scope=scope,

@@ -100,7 +100,10 @@ class AsOf(Model):
 
 
 class Entity(Model):
-    """A node of the graph: somebody or something that facts are about."""
+    """A node of the graph: somebody or something that facts are about.
+
+    `first_seen_at` is the earliest time of which something is known of it: of a mention, or when a fact began to hold.
+    """
 
     id: str = Field(default_factory=new_id)
     scope: Scope

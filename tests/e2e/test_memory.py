@@ -247,6 +247,14 @@ def test_a_bare_date_is_its_start(open_memory: Open, given: str, day: int) -> No
     assert {f.valid_from for f in memory.facts("Maya", as_of=given)} == {start}
 
 
+def test_an_entity_is_there_as_soon_as_a_fact_about_it_holds(open_memory: Open) -> None:
+    memory = open_memory()
+    memory.add_facts([Triple(subject="Maya", relation="works at", object="Initech", valid_from="2024-01-05")])
+    assert {e.name for e in memory.entities(as_of="2024-06")} == {"Maya", "Initech"}
+    assert memory.entities(as_of="2023-12-31") == []
+    assert "Initech" in memory.visualize(as_of="2024-06", format="dot")
+
+
 def test_an_empty_id_is_none(open_memory: Open) -> None:
     memory = open_memory()
     for text in ("first", "second"):
