@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar, cast
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from graphmem.errors import InvalidInput
 from graphmem.models import (
+    UTC_OFFSET,
     AsOf,
     Confidence,
     Episode,
@@ -39,6 +40,22 @@ class _Item(Model):
     external_id: Text | None = None
     metadata: Properties = {}
     has_injection_flags: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keep_offset(cls, fields: Any) -> Any:
+        """Note the offset of the time before it becomes UTC."""
+        if not isinstance(fields, dict):
+            return fields
+        given = cast("dict[str, Any]", fields)
+        at, metadata = given.get("occurred_at"), given.get("metadata") or {}
+        try:
+            at = datetime.fromisoformat(at) if isinstance(at, str) else at
+        except ValueError:
+            return given  # what isn't right is told by the field
+        if isinstance(at, datetime) and at.utcoffset() and isinstance(metadata, dict):
+            return {**given, "metadata": {UTC_OFFSET: f"{at:%z}", **cast("dict[str, Any]", metadata)}}
+        return given
 
     def to_episode(self, scope: Scope) -> Episode:
         """Return the episode that is stored for this item."""

@@ -193,7 +193,7 @@ class Resolver:
         return entity
 
     def known_since(self, entity: Entity, at: datetime) -> None:
-        """Take note that a fact about an entity held at a time: then the entity was there, whoever mentioned it when."""
+        """Take note that a fact about an entity held at a time: the entity was there then."""
         latest = self._touched.get(entity.id, entity)
         if at < latest.first_seen_at:
             self._touched[entity.id] = latest.changed(first_seen_at=at)

@@ -73,6 +73,7 @@ from graphmem.models.recalls import (
     TracedSeed,
 )
 from graphmem.models.rows import (
+    UTC_OFFSET,
     Alias,
     AsOf,
     Edge,
@@ -94,6 +95,7 @@ __all__ = [
     "MAX_NAME_BYTES",
     "MAX_RELATION_BYTES",
     "MIN_EDGE_WEIGHT",
+    "UTC_OFFSET",
     "Alias",
     "AsOf",
     "Changes",

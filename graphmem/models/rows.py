@@ -212,6 +212,9 @@ def is_visible(
 
 EpisodeSource = Literal["message", "document", "triple"]
 
+UTC_OFFSET = "utc_offset"
+"""Metadata of an episode: the offset that its time was given with, such as "+0100", where that isn't UTC."""
+
 
 class Episode(Model):
     """One ingested item: a message, a document or a set of triples."""
@@ -232,6 +235,17 @@ class Episode(Model):
     attempts: int = 0
     error: Text | None = None
     retry_at: UTCDateTime | None = None
+
+    @property
+    def local_time(self) -> datetime:
+        """When it occurred by the clock of whoever wrote it, as far as that is known: whose "today" is meant."""
+        offset = self.metadata.get(UTC_OFFSET)
+        if not isinstance(offset, str):
+            return self.occurred_at
+        try:
+            return self.occurred_at.astimezone(datetime.strptime(offset, "%z").tzinfo)
+        except (ValueError, OverflowError):
+            return self.occurred_at
 
 
 class Mention(Model):

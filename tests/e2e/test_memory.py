@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -249,10 +250,34 @@ def test_a_bare_date_is_its_start(open_memory: Open, given: str, day: int) -> No
 
 def test_an_entity_is_there_as_soon_as_a_fact_about_it_holds(open_memory: Open) -> None:
     memory = open_memory()
-    memory.add_facts([Triple(subject="Maya", relation="works at", object="Initech", valid_from="2024-01-05")])
+    memory.add_facts(
+        [Triple(subject="Maya", relation="works at", object="Initech", valid_from=datetime(2024, 1, 5, tzinfo=UTC))]
+    )
     assert {e.name for e in memory.entities(as_of="2024-06")} == {"Maya", "Initech"}
     assert memory.entities(as_of="2023-12-31") == []
     assert "Initech" in memory.visualize(as_of="2024-06", format="dot")
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "day"),
+    [
+        ("I moved to Rome today.", "2025-02-03T00:30:00+01:00", date(2025, 2, 3)),
+        ("I bought a house this year.", "2026-01-01T01:00:00+02:00", date(2026, 1, 1)),
+        ("I moved to Rome yesterday.", "2025-02-03T23:30:00-05:00", date(2025, 2, 2)),
+        ("I moved to Rome yesterday.", "2025-02-03T00:30:00Z", date(2025, 2, 2)),
+    ],
+)
+def test_days_are_those_of_whoever_wrote(tmp_path: Path, text: str, at: str, day: date) -> None:
+    with GraphMemory.open(f"sqlite:///{tmp_path}/memory.db", embeddings="none", background=False) as memory:
+        memory.ingest([{"text": text, "speaker": "Lena Berg", "occurred_at": at}])
+        begun = {fact.valid_from.date() for fact in memory.history("Lena Berg")}
+        assert day in begun
+        assert {fact.valid_from for fact in memory.history("Lena Berg")} <= {
+            datetime.combine(day, datetime.min.time(), UTC),
+            datetime.fromisoformat(at).astimezone(UTC),
+        }
+        [episode] = memory.search(text, k=1).found
+        assert episode.episode.occurred_at == datetime.fromisoformat(at)
 
 
 def test_an_empty_id_is_none(open_memory: Open) -> None:

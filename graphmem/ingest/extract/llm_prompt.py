@@ -143,7 +143,7 @@ def _attributes(episode: Episode, **more: str | None) -> str:
     values = {
         "speaker": speaker_name(episode),
         **more,
-        "time": episode.occurred_at.strftime("%A %Y-%m-%dT%H:%M:%SZ"),
+        "time": episode.local_time.strftime("%A %Y-%m-%dT%H:%M:%S%z").replace("+0000", "Z"),
     }
     return "".join(f' {name}="{_quotable(value)}"' for name, value in values.items() if value)
 

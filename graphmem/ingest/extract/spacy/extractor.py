@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy.clauses import clauses, is_question
@@ -82,8 +83,9 @@ class SpacyExtractor(Extractor):
     def _extraction(self, request: ExtractionRequest, doc: Doc) -> Extraction:
         episode = request.episode
         names = Names(doc, self._ontology, episode.speaker, request.addressee, episode.title)
-        dates = dates_of(doc, episode.occurred_at, message=episode.speaker is not None)
-        facts = Facts(names, dates, self._ontology, episode.occurred_at)
+        told = episode.local_time.replace(tzinfo=UTC)  # days are those of whoever wrote it
+        dates = dates_of(doc, told, message=episode.speaker is not None)
+        facts = Facts(names, dates, self._ontology, told)
         edges: list[ExtractedEdge] = []
         mentioned: dict[tuple[str, str], ExtractedEntity] = {}
         for sentence in doc.sents:
