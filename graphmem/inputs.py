@@ -48,7 +48,8 @@ class _Item(Model):
         if not isinstance(fields, dict):
             return fields
         given = cast("dict[str, Any]", fields)
-        at, metadata = given.get("occurred_at"), given.get("metadata") or {}
+        at: object = given.get("occurred_at")
+        metadata: object = given.get("metadata") or {}
         try:
             at = datetime.fromisoformat(at) if isinstance(at, str) else at
         except ValueError:

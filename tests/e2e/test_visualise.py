@@ -193,7 +193,13 @@ def test_command_tells_what_it_wrote_as_json(shell: Shell) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "code"),
-    [(("Nobody",), 4), (("--format", "svg"), 2), (("--out", "missing/a.html"), 2), (("Maya Chen", "--hops", "9"), 2)],
+    [
+        (("Nobody",), 4),
+        (("--format", "svg"), 2),
+        (("Maya Chen", "--out", "a.pdf"), 2),
+        (("--out", "missing/a.html"), 2),
+        (("Maya Chen", "--hops", "9"), 2),
+    ],
 )
 def test_command_tells_what_is_wrong(shell: Shell, arguments: tuple[str, ...], code: int) -> None:
     done = shell.run(*arguments)

@@ -239,7 +239,9 @@ def _tell_result(out: Output, memory: GraphMemory, load: _Load) -> None:
     if load.refused_count > _TOLD:
         out.note(f"and {load.refused_count - _TOLD:,} more; --json lists up to {_KEPT:,}")
     if waiting:
-        out.note(f"{waiting:,} episodes wait for extraction; graphmem doctor and graphmem stats tell why")
+        out.note(
+            f"{waiting:,} episodes wait for extraction: graphmem backfill reads them, graphmem stats tells of failures"
+        )
 
 
 def _summary(load: _Load) -> list[tuple[str, Any]]:

@@ -74,7 +74,10 @@ def _format(word: str | None, out: Path | None) -> PictureFormat:
     from graphmem.visualise import FORMATS
 
     if word is None:
-        return _ENDINGS.get(out.suffix.lower(), "ascii") if out is not None else "ascii"
+        ending = out.suffix.lower() if out is not None else ""
+        if ending and ending not in _ENDINGS:
+            raise typer.BadParameter(f"--out: {ending} is none of {', '.join(_ENDINGS)}; --format names the format")
+        return _ENDINGS.get(ending, "ascii")
     known: dict[str, PictureFormat] = {name: name for name in FORMATS}
     if word not in known:
         raise typer.BadParameter(f"--format: {word!r} is none of {', '.join(known)}")

@@ -1,0 +1,5 @@
+"""`python -m graphmem` is the command line."""
+
+from graphmem.adapters.cli import main
+
+main()
