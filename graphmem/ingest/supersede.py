@@ -78,6 +78,17 @@ class FactLedger:
         self._new[edge.id] = None
         return edge.id
 
+    def gainsays(self, edge: Edge) -> bool:
+        """Tell whether a new fact would end an active one of higher confidence."""
+        if not self._ontology.is_single_valued(edge.relation):
+            return False
+        slot = (self._by_id[i] for i in self._by_slot[edge.source_id, edge.relation])
+        return any(e.is_active and e.target_id != edge.target_id and e.confidence > edge.confidence for e in slot)
+
+    def outweighs(self, key: EdgeKey, confidence: float) -> bool:
+        """Tell whether there is an active fact of this key with a higher confidence."""
+        return any(self._by_id[i].is_active and self._by_id[i].confidence > confidence for i in self._by_key[key])
+
     def end(self, key: EdgeKey, at: datetime) -> bool:
         """End the active fact of this key at a time; return whether there was one."""
         active = next((self._by_id[i] for i in self._by_key[key] if self._by_id[i].is_active), None)

@@ -267,7 +267,10 @@ class Writer:
         ]
         ledger = FactLedger(self._known(scope, facts, resolver), self._ontology, now)
         for fact in facts:
-            self._enter(ledger, fact)
+            if fact.stated.hearsay and _against_better(ledger, fact):
+                written.dropped["hearsay against a known fact"] += 1
+            else:
+                self._enter(ledger, fact)
         self._backend.write(
             scope,
             Changes(
@@ -398,7 +401,7 @@ class Writer:
     def _enter(self, ledger: FactLedger, fact: _Fact) -> None:
         if not fact.stated.ended:
             entered = ledger.add(fact.edge)
-            for edge_id in fact.contradicted:
+            for edge_id in () if fact.stated.hearsay else fact.contradicted:
                 ledger.end_edge(edge_id, fact.edge.valid_from, entered)
             return
         at = fact.stated.valid_to or fact.seen_at
@@ -419,6 +422,13 @@ class _Fact:
     stated: ExtractedEdge
     seen_at: datetime
     contradicted: tuple[str, ...]
+
+
+def _against_better(ledger: FactLedger, fact: _Fact) -> bool:
+    """Tell whether a fact would end one of higher confidence."""
+    if fact.stated.ended:
+        return any(ledger.outweighs(key, fact.edge.confidence) for key in _keys(fact.edge))
+    return ledger.gainsays(fact.edge)
 
 
 def _sentence(statement: Statement, source: Entity, target: Entity) -> str:

@@ -41,6 +41,7 @@ class ExtractedEdge:
 
     `ended` True says that the fact stopped being true, at `valid_to` or else when the episode occurred.
     `edge_type` None means unstated. An end that isn't among the entities is one of `source_type` / `target_type`.
+    `hearsay` True says that somebody else said or believes it: it ends no known fact of higher confidence.
     """
 
     source: str
@@ -54,6 +55,7 @@ class ExtractedEdge:
     ended: bool = False
     source_type: str | None = None
     target_type: str | None = None
+    hearsay: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -298,4 +298,5 @@ def _edge(item: object) -> ExtractedEdge:
         raise ValueError(f"edge {item!r:.80}: expected source, relation and target")
     if unreadable:
         raise ValueError(f"edge {item!r:.120}: a time in it isn't ISO 8601")
-    return edge
+    hearsay = isinstance(item, dict) and cast("dict[str, object]", item).get("hearsay") is True
+    return replace(edge, hearsay=True) if hearsay else edge

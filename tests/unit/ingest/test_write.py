@@ -222,3 +222,14 @@ def test_personal_data_is_redacted_from_facts_but_not_from_names(backend: GraphB
     reading = read_extraction(episode, Extraction(edges=(stated,)), DEFAULT_ONTOLOGY, Counter())
     Writer(backend, DEFAULT_ONTOLOGY, PatternRedactor()).write(SCOPE, [reading])
     assert edges(backend) == [("Maya ([email]) reads team@globex.example", True)]
+
+
+def test_hearsay_against_a_surer_fact_is_dropped_and_counted(backend: GraphBackend) -> None:
+    say(backend, Extraction(edges=(ExtractedEdge("Eva", "works_at", "Globex", confidence=0.9),)))
+    claims = (
+        ExtractedEdge("Eva", "works_at", "Initech", confidence=0.5, hearsay=True),
+        ExtractedEdge("Eva", "works_at", "Globex", confidence=0.5, ended=True, hearsay=True),
+    )
+    dropped = say(backend, Extraction(edges=claims), at=SUMMER)
+    assert dropped == {"hearsay against a known fact": 2}
+    assert edges(backend, "active") == [("Eva works at Globex", True)]

@@ -44,6 +44,8 @@ class Clause:
         Upper limit of the confidence of its facts.
     offhand
         Whether it is a mere "I'll …", of which most are courtesy.
+    reports
+        The verbs of saying and believing that it depends on.
     """
 
     verb: Token
@@ -58,6 +60,7 @@ class Clause:
     passive: bool = False
     certainty: float = 1.0
     offhand: bool = False
+    reports: tuple[Token, ...] = ()
 
 
 def clauses(sentence: Span) -> Iterator[Clause]:
@@ -203,7 +206,14 @@ def _finite(verb: Token) -> Clause | None:
     if (unreal and not (wishes and not _conditional(verb))) or (limit := _standing(verb)) is None:
         return None
     return _with_tense(
-        Clause(verb, (verb,), tuple(found), stance="wants_to" if wishes else "", certainty=min(certainty, limit))
+        Clause(
+            verb,
+            (verb,),
+            tuple(found),
+            stance="wants_to" if wishes else "",
+            certainty=min(certainty, limit),
+            reports=tuple(reports(verb)),
+        )
     )
 
 
@@ -228,6 +238,8 @@ def _standing(verb: Token) -> float | None:
             if head.lemma_ not in words.REPORTING or negation(head) or _unreal(head):
                 return None
             limit = min(limit, 0.5)
+        if token.dep_ == "ccomp" and token.i < head.i and head.lemma_ in words.HEARSAY:
+            limit = min(limit, 0.5)  # "Ida lives in Rome, Tom says"
         if (
             token.dep_ in ("advcl", "relcl", "ccomp")
             and token.i > head.i
@@ -237,6 +249,15 @@ def _standing(verb: Token) -> float | None:
             return None
         token = head
     return limit
+
+
+def reports(verb: Token) -> Iterator[Token]:
+    """Yield the verbs of saying and believing that a verb depends on: "thinks" of "Tom thinks that I live in Rome"."""
+    token = verb
+    while token.dep_ != "ROOT":
+        if token.dep_ == "ccomp" and token.head.lemma_ in words.REPORTING:
+            yield token.head
+        token = token.head
 
 
 def _with_tense(clause: Clause) -> Clause:

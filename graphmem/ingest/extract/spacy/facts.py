@@ -21,7 +21,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from graphmem.ingest.extract.spacy.clauses import Clause
+from graphmem.ingest.extract.spacy import words
+from graphmem.ingest.extract.spacy.clauses import Clause, subjects_of
 from graphmem.ingest.extract.spacy.jobs import last_days, owned_jobs
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.patterns import statements
@@ -51,6 +52,27 @@ def _is_plan(clause: Clause, period: Period) -> bool:
     if period.ahead:
         return True
     return clause.verb.tag_ == "VBG" and (period.running or clause.verb.lemma_ == "go") and len(clause.chain) == 1
+
+
+def _is_hearsay(clause: Clause, source: End, names: Names) -> bool:
+    """Tell whether somebody else than whom a clause is about says or believes it; what the speaker says counts."""
+    for report in clause.reports:
+        if report.lemma_ not in words.HEARSAY:
+            continue
+        reporters = [e for t in subjects_of(report) if t.dep_ == "nsubj" for e in names.ends(t)]
+        own = any(e.name == source.name for e in reporters) and report.lemma_ != "hear"
+        told = any(e.role == "speaker" for e in reporters) and report.lemma_ not in words.BELIEVING | {"hear"}
+        if not (own or told):
+            return True
+    return False
+
+
+def _is_misbelief(clause: Clause, source: End) -> bool:
+    """Tell whether a clause is what others believe of the speaker, who would know: "people think I live in Rome"."""
+    return source.role == "speaker" and any(
+        r.lemma_ in words.BELIEVING and not any(t.lower_ in words.FIRST_PERSON for t in subjects_of(r))
+        for r in clause.reports
+    )
 
 
 class Facts:
@@ -113,7 +135,7 @@ class Facts:
             return None  # a wrong one would end a right one: only the patterns that make sure state these
         if said.explicit is False and _courtesy(clause, source, target, period):
             return None
-        if clause.negated and not relation.startswith("does_not_"):
+        if (clause.negated and not relation.startswith("does_not_")) or _is_misbelief(clause, source):
             return None
         if subject.role == "addressee" and not (said.explicit or (target.named and not target.role)):
             return None  # "you're doing great": what people say to each other is mostly courtesy
@@ -135,4 +157,5 @@ class Facts:
             ended=ended,
             source_type=source.kind,
             target_type=target.kind,
+            hearsay=_is_hearsay(clause, source, self._names),
         )

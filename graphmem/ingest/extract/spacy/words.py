@@ -171,6 +171,9 @@ INTENTIONS: Mapping[str, str] = {
 REPORTING = _words(
     "think say tell know hear learn realize realise discover mention believe find remember notice announce"
 )
+HEARSAY = _words("think say tell hear mention believe announce")
+"""Verbs of reporting that leave open whether it is so."""
+BELIEVING = _words("think believe")
 UNREAL_MODALS = _words("would could might may should must can shall ought need cannot")
 UNREAL_MARKS = _words("if unless whether lest supposing provided wherever whenever whatever though")
 UNSURE = _words("maybe perhaps probably possibly hopefully supposedly allegedly apparently almost nearly hardly barely")

@@ -152,6 +152,7 @@ FULL = Extraction(
             valid_to=datetime(2024, 1, 1, tzinfo=UTC),
             source_type="person",
             target_type="person",
+            hearsay=True,
         ),
     ),
     (("limit", 3), ("ungrounded", 2)),
