@@ -89,11 +89,15 @@ class FactLedger:
         """Tell whether there is an active fact of this key with a higher confidence."""
         return any(self._by_id[i].is_active and self._by_id[i].confidence > confidence for i in self._by_key[key])
 
-    def end(self, key: EdgeKey, at: datetime) -> bool:
-        """End the active fact of this key at a time; return whether there was one."""
+    def end(self, key: EdgeKey, at: datetime, told: datetime | None = None) -> bool:
+        """End the active fact of this key at a time; return whether there was one.
+
+        Where the end isn't after the beginning, which is often only when the fact was first told, it ends when the
+        end was `told`: it was true for a time, and an empty interval would say that it never was.
+        """
         active = next((self._by_id[i] for i in self._by_key[key] if self._by_id[i].is_active), None)
         if active is not None:
-            self._close(active, at, None)
+            self._close(active, told if told is not None and at <= active.valid_from else at, None)
         return active is not None
 
     def end_edge(self, edge_id: str, at: datetime, successor: str | None) -> None:

@@ -405,7 +405,7 @@ class Writer:
                 ledger.end_edge(edge_id, fact.edge.valid_from, entered)
             return
         at = fact.stated.valid_to or fact.seen_at
-        ended = [ledger.end(key, at) for key in _keys(fact.edge)]
+        ended = [ledger.end(key, at, fact.seen_at) for key in _keys(fact.edge)]
         if not any(ended) and fact.stated.valid_from is not None and fact.stated.valid_from < at:
             ledger.add(fact.edge.changed(valid_to=at))  # never heard of it before, but when it held is known
 

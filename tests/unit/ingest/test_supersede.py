@@ -104,6 +104,13 @@ def test_an_end_before_the_beginning_closes_at_the_beginning() -> None:
     assert facts.closings[0].valid_to == year(2020)
 
 
+def test_an_end_before_the_beginning_closes_when_it_was_told() -> None:
+    vim = fact("vim", 2020, relation="uses")
+    facts = ledger(vim)
+    facts.end(vim.key, year(2010), told=year(2025))
+    assert facts.closings[0].valid_to == year(2025)
+
+
 def test_an_end_of_something_unknown_changes_nothing() -> None:
     facts = ledger()
     assert not facts.end(("maya", "vim", "uses", EdgeType.SEMANTIC), year(2025))

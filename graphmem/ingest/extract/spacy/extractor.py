@@ -81,8 +81,8 @@ class SpacyExtractor(Extractor):
 
     def _extraction(self, request: ExtractionRequest, doc: Doc) -> Extraction:
         episode = request.episode
+        dates = dates_of(doc, episode.occurred_at, message=episode.speaker is not None)  # first: it mends tags
         names = Names(doc, self._ontology, episode.speaker, request.addressee, episode.title)
-        dates = dates_of(doc, episode.occurred_at, message=episode.speaker is not None)
         facts = Facts(names, dates, self._ontology, episode.occurred_at)
         edges: list[ExtractedEdge] = []
         mentioned: dict[tuple[str, str], ExtractedEntity] = {}

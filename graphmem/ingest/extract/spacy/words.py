@@ -174,6 +174,9 @@ REPORTING = _words(
 HEARSAY = _words("think say tell hear mention believe announce")
 """Verbs of reporting that leave open whether it is so."""
 BELIEVING = _words("think believe")
+SAME_PAST = _words("quit put cut set hit let read shut hurt bet cost cast split spread burst upset bid rid shed")
+"""Verbs of which the past is written as the present."""
+HABITUAL = _words("every each usually always often sometimes generally normally mostly typically")
 UNREAL_MODALS = _words("would could might may should must can shall ought need cannot")
 UNREAL_MARKS = _words("if unless whether lest supposing provided wherever whenever whatever though")
 UNSURE = _words("maybe perhaps probably possibly hopefully supposedly allegedly apparently almost nearly hardly barely")

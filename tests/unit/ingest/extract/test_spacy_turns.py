@@ -71,8 +71,58 @@ def test_hearsay_ends_no_surer_fact(report: str, held: bool) -> None:
 
 
 def test_hearsay_counts_where_nothing_is_known() -> None:
-    facts = told(("2026-03-01", "Somebody told me that Peter lives in Tokyo."), ("2026-03-20", "Peter lives in Berlin."))
+    facts = told(
+        ("2026-03-01", "Somebody told me that Peter lives in Tokyo."), ("2026-03-20", "Peter lives in Berlin.")
+    )
     assert facts == {
         "Peter lives_in Tokyo": ("2026-03-01", "2026-03-20"),
         "Peter lives_in Berlin": ("2026-03-20", None),
     }
+
+
+# Tense --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("end", "when"),
+    [
+        ("I quit Siemens in August.", "2025-08-01"),
+        ("I quit Siemens last month.", "2025-08-01"),
+        ("I quit Siemens.", "2025-09-15"),
+        ("I'm quitting Siemens in December.", "2025-12-01"),
+    ],
+)
+def test_a_past_that_is_written_as_the_present_is_told_by_its_date(end: str, when: str) -> None:
+    facts = told(("2025-01-10", "I work at Siemens."), ("2025-09-15", end))
+    assert facts["Sam works_at Siemens"] == ("2025-01-10", when)
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("We put up a shed last week.", "Sam put_up shed"),
+        ("I cut my hair yesterday.", "Sam cut hair"),
+        ("I put money aside every month.", "Sam puts money"),
+    ],
+)
+def test_what_was_done_is_no_habit(text: str, fact: str) -> None:
+    facts = told(("2025-09-15", text))
+    assert [f for f in facts if f.split()[1] == fact.split()[1]] == list(facts)
+
+
+@pytest.mark.parametrize(
+    ("text", "fact", "begin"),
+    [
+        ("Peter said he is starting at Siemens in June.", "Peter works_at Siemens", "2025-06-01"),
+        ("Mia told me she's moving to Paris in June.", "Mia lives_in Paris", "2025-06-01"),
+        ("Peter said that he moved to Oslo in June.", "Peter lives_in Oslo", "2024-06-01"),
+        ("Anna mentioned that she has worked at Siemens since May.", "Anna works_at Siemens", "2024-05-01"),
+    ],
+)
+def test_when_it_was_said_is_not_when_it_happens(text: str, fact: str, begin: str) -> None:
+    assert told(("2025-03-10", text))[fact] == (begin, None)
+
+
+def test_what_ended_before_it_was_told_was_true_for_a_time() -> None:
+    facts = told(("2026-05-11", "I work at Siemens."), ("2026-05-12", "I got fired from Siemens yesterday."))
+    assert facts["Sam works_at Siemens"] == ("2026-05-11", "2026-05-12")
