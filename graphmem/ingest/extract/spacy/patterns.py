@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import Clause
 from graphmem.ingest.extract.spacy.homes import places
-from graphmem.ingest.extract.spacy.known import well_known
+from graphmem.ingest.extract.spacy.known import given_up, well_known
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.relations import Statement, is_state, verb_form
 from graphmem.ingest.extract.spacy.tree import objects_of, prepositions
@@ -33,6 +33,7 @@ def statements(clause: Clause, subject: End, names: Names, period: Period) -> It
     if lemma == "be" and not clause.passive:
         yield from _copula(clause, subject, names)
         return
+    yield from given_up(clause, names)
     yield from (past for s in known if (past := _as_past(clause, s, period)) is not None)
     # what ended is worth its event too: who never heard of the job learns of it by "lost_job_at"
     successor = any(not s.ended for s in known)
@@ -140,7 +141,7 @@ def _prepositions(clause: Clause, names: Names) -> Iterator[Statement]:
 
 
 def _copula(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
-    if clause.stance or clause.ended or (clause.past and not clause.ongoing and not clause.ended and subject.role):
+    if clause.stance or (clause.past and not clause.ongoing and not clause.ended and subject.role):
         return
     for token in objects_of(clause.verb, "attr"):
         yield from _is_a(clause, subject, token, names)

@@ -89,9 +89,12 @@ def _tokens(clause: Clause) -> list[Token]:
 
     def add(token: Token) -> None:
         kept[token.i] = token
+        contrasted = token.pos_ in ("NOUN", "PROPN") and any(c.dep_ == "neg" for c in token.children)
         for child in token.children:
             if child.i in chain:
                 add(child)
+            elif contrasted and child.dep_ in ("neg", "appos"):
+                continue  # "in Bern, not Berlin"
             elif child.dep_ in _LEFT_OUT and not (child.dep_ == "punct" and child.text in ("-", "'")):
                 joins = child.dep_ == "cc" and (not is_verb(token) or any(c.i in chain for c in token.conjuncts))
                 named = child.dep_ == "appos" and token.pos_ in ("NOUN", "PROPN")

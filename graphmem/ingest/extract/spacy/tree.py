@@ -17,6 +17,8 @@ def objects_of(verb: Token, *deps: str) -> list[Token]:
 def prepositions(token: Token) -> Iterator[tuple[str, Token]]:
     """Yield (preposition, head of its noun phrase) of a verb or noun, also of "out of", "over to"."""
     for child in token.children:
+        if any(c.dep_ == "neg" for c in child.children):
+            continue  # "in Bern, not in Berlin"
         if child.dep_ in ("prep", "agent", "dative") and child.pos_ in ("ADP", "SCONJ", "PART"):
             for noun in child.children:
                 if noun.dep_ == "pobj":

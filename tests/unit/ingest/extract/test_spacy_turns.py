@@ -126,3 +126,69 @@ def test_when_it_was_said_is_not_when_it_happens(text: str, fact: str, begin: st
 def test_what_ended_before_it_was_told_was_true_for_a_time() -> None:
     facts = told(("2026-05-11", "I work at Siemens."), ("2026-05-12", "I got fired from Siemens yesterday."))
     assert facts["Sam works_at Siemens"] == ("2026-05-11", "2026-05-12")
+
+
+# Endings ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "fact"),
+    [
+        ("I use Emacs.", "I no longer use Emacs.", "Sam uses Emacs"),
+        ("I like jazz.", "I no longer like jazz.", "Sam likes jazz"),
+        ("I'm vegetarian.", "I'm no longer vegetarian.", "Sam is vegetarian"),
+        ("I'm a student.", "I'm not a student anymore.", "Sam is_a student"),
+        ("I'm a teacher.", "I used to be a teacher.", "Sam is_a teacher"),
+        ("Peter Falk is the CEO of Acme.", "Peter Falk is no longer the CEO of Acme.", "Peter Falk is_ceo_of Acme"),
+        ("Anna is my boss.", "Anna is no longer my boss.", "Sam has_boss Anna"),
+        ("I'm married to Anna.", "Anna and I got divorced.", "Sam married_to Anna"),
+        ("I'm a member of the chess club.", "I left the chess club.", "Sam is_member_of chess club"),
+        ("I live in Berlin.", "Sorry, I meant I live in Bern, not Berlin.", "Sam lives_in Berlin"),
+        ("I play tennis.", "I gave up tennis.", "Sam plays tennis"),
+        ("I own a Tesla.", "I sold the Tesla.", "Sam owns Tesla"),
+        ("I'm dating Julia.", "I broke up with Julia.", "Sam has_partner Julia"),
+        ("Anna and I are married.", "Anna and I got divorced.", "Anna married_to Sam"),
+    ],
+)
+def test_a_fact_ends_by_what_people_say_of_its_end(begin: str, end: str, fact: str) -> None:
+    assert told(("2026-03-01", begin), ("2026-03-20", end))[fact] == ("2026-03-01", "2026-03-20")
+
+
+@pytest.mark.parametrize(
+    ("begin", "other", "fact"),
+    [
+        ("I own a boat.", "I sold a boat to Peter.", "Sam owns boat"),
+        ("I play tennis.", "I gave up on Monday.", "Sam plays tennis"),
+        ("I'm a member of the chess club.", "I left the house.", "Sam is_member_of chess club"),
+        ("I live in Berlin.", "I live in Berlin, not in Bern.", "Sam lives_in Berlin"),
+        ("I prefer tea.", "I prefer tea, not coffee.", "Sam prefers tea"),
+        ("I'm a student.", "I'm no longer than two metres.", "Sam is_a student"),
+    ],
+)
+def test_what_only_resembles_an_end_ends_nothing(begin: str, other: str, fact: str) -> None:
+    assert told(("2026-03-01", begin), ("2026-03-20", other))[fact] == ("2026-03-01", None)
+
+
+# Make-believe -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Imagine I lived in Tokyo.",
+        "Imagine I live in Tokyo and work at Sony.",
+        "Say I worked at Sony.",
+        "Let's say I live in Tokyo.",
+        "Assume that Anna works at Sony.",
+        "In my dream I lived in Tokyo and worked at Sony.",
+        "Last night I dreamed that I lived in Tokyo.",
+        "In my novel, Peter lives in Tokyo.",
+        "In the novel that I'm writing, Anna lives in Rome.",
+    ],
+)
+def test_make_believe_is_no_fact(text: str) -> None:
+    assert [f for f in told(("2026-03-01", text)) if " co_occurs_with " not in f] == []
+
+
+def test_what_stands_beside_make_believe_is_a_fact() -> None:
+    assert "Sam lives_in Rome" in told(("2026-03-01", "In my novel, Peter lives in Tokyo. I live in Rome."))
