@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 
 from graphmem.errors import InvalidInput
@@ -31,6 +31,8 @@ from graphmem.models import (
 from graphmem.ontology import Ontology
 from graphmem.protocols import ExtractedEdge, ExtractedEntity, Extraction, GraphBackend, Redactor
 from graphmem.text.normalise import canonical, fact_text
+
+_LAST_DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,7 +342,7 @@ class Writer:
                 written.dropped["self-loop"] += 1
                 continue
             stated = statement.stated
-            begin = stated.valid_from or (min(seen_at, stated.valid_to) if stated.valid_to else seen_at)
+            begin = stated.valid_from or _beginning(seen_at, stated.valid_to)
             if stated.valid_to is not None and stated.valid_to < begin and not stated.ended:
                 written.dropped["valid_to before valid_from"] += 1
                 continue
@@ -422,6 +424,13 @@ class _Fact:
     stated: ExtractedEdge
     seen_at: datetime
     contradicted: tuple[str, ...]
+
+
+def _beginning(seen_at: datetime, end: datetime | None) -> datetime:
+    """Return since when a fact of unknown beginning holds: when it was told, or its last day if it was over by then."""
+    if end is None or end > seen_at:
+        return seen_at
+    return end - _LAST_DAY
 
 
 def _against_better(ledger: FactLedger, fact: _Fact) -> bool:

@@ -233,3 +233,10 @@ def test_hearsay_against_a_surer_fact_is_dropped_and_counted(backend: GraphBacke
     dropped = say(backend, Extraction(edges=claims), at=SUMMER)
     assert dropped == {"hearsay against a known fact": 2}
     assert edges(backend, "active") == [("Eva works at Globex", True)]
+
+
+def test_a_fact_of_which_only_the_end_is_known_holds_on_its_last_day(backend: GraphBackend) -> None:
+    ended = ExtractedEdge("Eva", "worked_at", "Globex", valid_to=datetime(2023, 1, 1, tzinfo=UTC))
+    say(backend, Extraction(edges=(ended,)))
+    [edge] = backend.find_edges([SCOPE], EdgeQuery(versions="all"))
+    assert (edge.valid_from, edge.valid_to) == (datetime(2022, 12, 31, tzinfo=UTC), datetime(2023, 1, 1, tzinfo=UTC))

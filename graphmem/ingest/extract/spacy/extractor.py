@@ -95,7 +95,7 @@ class SpacyExtractor(Extractor):
             if len(sentence) > MAX_SENTENCE or is_question(sentence):
                 continue
             before = len(edges)
-            edges += relatives(sentence, names)
+            edges += relatives(sentence, names, dates)
             edges += facts.of_last_days(sentence)
             for clause in clauses(sentence):
                 edges += facts.of(clause)

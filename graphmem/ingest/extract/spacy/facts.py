@@ -146,6 +146,7 @@ class Facts:
             ceiling = min(ceiling, INDIRECT)
         ended = said.ended or (clause.ended and not said.timeless)
         start, end = period.bounds(ended=ended)
+        last = period.until if said.former and period.over else None
         return ExtractedEdge(
             source=source.name,
             relation=relation,
@@ -153,7 +154,7 @@ class Facts:
             fact=said.fact or sentence(clause, subject, self._names, self._dates),
             confidence=min(ceiling, clause.certainty, source.certainty, target.certainty, said.certainty),
             valid_from=None if said.timeless else start,
-            valid_to=None if said.timeless else end,
+            valid_to=last if said.timeless else end,
             ended=ended,
             source_type=source.kind,
             target_type=target.kind,

@@ -36,10 +36,15 @@ def well_known(clause: Clause, subject: End, names: Names, period: Period) -> It
         return
     if subject.kind == "person":
         yield from _birth(clause, names)
-        yield from _management(clause, names)
     else:
         yield from hirings(clause, subject, names)
         yield from _deployment(clause, names)
+    if subject.kind == "person":
+        yield from _management(clause, names)
+    elif _acts_as_person(clause, subject):
+        yield from (
+            replace(said, source=replace(subject, kind="person", named=True)) for said in _management(clause, names)
+        )
     yield from _choice(clause, names)
     yield from _budget(clause, subject, names)
     if clause.verb.lemma_ in words.CREATING and clause.past and not clause.passive:
@@ -54,7 +59,12 @@ def _acts_as_person(clause: Clause, subject: End) -> bool:
     if head is None or head.pos_ != "PROPN" or subject.label or any(head.children):
         return False
     own = any(c.lower_ in words.THIRD_PERSON for t in objects_of(clause.verb, "dobj") for c in t.children)
-    return own or clause.verb.lemma_.lower() in words.PERSONAL
+    return own or clause.verb.lemma_.lower() in words.PERSONAL or _leads_people(clause)
+
+
+def _leads_people(clause: Clause) -> bool:
+    led = objects_of(clause.verb, "dobj") if clause.verb.lemma_ in ("manage", "lead", "head") else []
+    return any(t.lower_ in words.LED or any(c.text == "Project" for c in t.children) for t in led)
 
 
 def _settled(clause: Clause, period: Period) -> bool:
@@ -136,8 +146,10 @@ def _management(clause: Clause, names: Names) -> Iterator[Statement]:
     if lemma in ("manage", "lead", "head") and (not clause.past or clause.ended) and not clause.passive:
         for token in objects_of(clause.verb, "dobj"):
             for end in names.end(token):
-                if (end.label in ("ORG", "PRODUCT") and lemma == "manage") or token.lower_ in words.MANAGEABLE:
-                    yield Statement("manages", end, explicit=True)
+                project = end.name.startswith("Project ")
+                thing = token.pos_ == "PROPN" and end.named and not end.role and end.label in ("", "ORG", "PRODUCT")
+                if (lemma == "manage" and (thing or project)) or token.lower_ in words.MANAGEABLE:
+                    yield Statement("manages", replace(end, kind="project") if project else end, explicit=True)
 
 
 def _deployment(clause: Clause, names: Names) -> Iterator[Statement]:

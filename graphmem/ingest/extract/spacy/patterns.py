@@ -12,7 +12,7 @@ from graphmem.ingest.extract.spacy.homes import places
 from graphmem.ingest.extract.spacy.known import given_up, well_known
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.relations import Statement, is_state, verb_form
-from graphmem.ingest.extract.spacy.tree import objects_of, prepositions
+from graphmem.ingest.extract.spacy.tree import is_named, objects_of, prepositions
 from graphmem.ingest.extract.spacy.when import Period
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def _as_past(clause: Clause, said: Statement, period: Period) -> Statement | Non
     if words.third_person(lemma) != said.relation.partition("_")[0]:
         return None
     relation = said.relation.replace(words.third_person(lemma), words.past(lemma, lemma, "VB"), 1)
-    return replace(said, relation=relation, ended=False, explicit=False, timeless=True)
+    return replace(said, relation=relation, ended=False, explicit=False, timeless=True, former=True)
 
 
 def _objects(clause: Clause, names: Names) -> Iterator[Statement]:
@@ -161,6 +161,9 @@ def _is_a(clause: Clause, subject: End, token: Token, names: Names) -> Iterator[
     if head is not None and (favourite or head.lower_ in ("name", "budget")):
         yield from _of_whose(head, token, names, favourite=favourite)
         return
+    if head is not None and is_named(head):
+        yield from _is_named(head, token, names)
+        return
     owner = names.owner(token)
     favourites = ("favorite", "favourite")
     if owner is not None and (token.lower_ in favourites or any(c.lower_ in favourites for c in token.children)):
@@ -201,6 +204,20 @@ def _is_a(clause: Clause, subject: End, token: Token, names: Names) -> Iterator[
             and token.lower_ not in words.VAGUE
         ):
             yield Statement("is_a", target)
+
+
+def _is_named(head: Token, token: Token, names: Names) -> Iterator[Statement]:
+    """Yield has_boss of "my boss is Anna Holm"."""
+    owner = names.owner(head)
+    if owner is None:
+        return
+    noun = head.lower_
+    for end in names.end(token):
+        if end.named and not end.role and end.label in ("", "PERSON"):
+            fact = f"{owner.name}'s {noun} is {end.name}."
+            kind = "person" if noun in words.KIN else end.kind
+            whom = replace(end, kind=kind)
+            yield Statement(words.PARTNER_OF.get(noun, f"has_{noun}"), whom, explicit=True, source=owner, fact=fact)
 
 
 def _of_whose(head: Token, token: Token, names: Names, *, favourite: bool) -> Iterator[Statement]:

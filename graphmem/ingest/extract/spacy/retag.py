@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.render import Dates
-from graphmem.ingest.extract.spacy.tree import governor
+from graphmem.ingest.extract.spacy.tree import dated
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
@@ -44,7 +44,7 @@ def _was(verb: Token, dates: Dates, reference: datetime) -> bool:
     """Tell whether "cut" or "quit" is the past: with a date that is over; "quit" unless one is ahead."""
     if any(c.lower_ in words.HABITUAL for c in verb.subtree):
         return False
-    named = [d for t in verb.sent if (d := dates.at.get(t.i)) is not None and governor(t) == verb]
+    named = [d for t in verb.sent if (d := dates.at.get(t.i)) is not None and dated(t) == verb]
     if verb.lower_ == "quit":
         return all(d.begin <= reference for d in named)
     return any(d.until <= reference for d in named)

@@ -12,7 +12,7 @@ from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import Clause
 from graphmem.ingest.extract.spacy.render import Dates
 from graphmem.ingest.extract.spacy.retag import mend_tags
-from graphmem.ingest.extract.spacy.tree import governor
+from graphmem.ingest.extract.spacy.tree import dated
 from graphmem.text.dates import DateSpan, day_ago, find_dates
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def _tokens(doc: Doc, span: DateSpan) -> Span | tuple[()]:
 
 
 def _is_ahead(token: Token) -> bool:
-    verb = governor(token)
+    verb = dated(token)
     chain = list(_up_to_report(verb))
     if any(c.dep_ in ("aux", "auxpass") and (c.tag_ == "VBD" or c.lemma_ == "have") for c in verb.children):
         return False
@@ -109,7 +109,7 @@ class Period:
         chain = {t.i for t in clause.chain}
         for token in clause.verb.sent:
             span = dates.at.get(token.i)
-            if span is None or not dates.first(token) or governor(token).i not in chain:
+            if span is None or not dates.first(token) or dated(token).i not in chain:
                 continue
             word, late = _lead(token)
             moment = span.until if late else span.begin

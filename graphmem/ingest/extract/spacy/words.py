@@ -64,6 +64,10 @@ PETS = _words("dog cat puppy kitten pup pet hamster horse rabbit parrot turtle p
 RELATIONAL = frozenset(KIN) | PETS
 PARTNERS = _words("boyfriend girlfriend partner")
 SPOUSES = _words("husband wife spouse")
+PARTNER_OF: Mapping[str, str] = {
+    **dict.fromkeys(SPOUSES, "married_to"),
+    **dict.fromkeys(PARTNERS, "has_partner"),
+}
 SEVERAL = _words("friend kid child baby student teammate colleague coworker cousin neighbor neighbour teacher doctor")
 """Of these one has several: "my friend" of two messages need not be the same one, "my friends" are."""
 
@@ -289,6 +293,7 @@ ROLES_OF = _words(
 )
 MANAGEABLE = _words("team department store shop restaurant project company office branch hotel group studio business")
 NO_PLACE = _words("night noon midnight home weekends times least first last once present work school")
+LED = _words("team department office branch")
 CREATING = _words("create build develop design invent compose")
 CREATED = _words(
     "song poem painting novel book app website album film movie game tool library company program system sculpture"

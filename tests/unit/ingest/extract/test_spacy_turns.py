@@ -192,3 +192,43 @@ def test_make_believe_is_no_fact(text: str) -> None:
 
 def test_what_stands_beside_make_believe_is_a_fact() -> None:
     assert "Sam lives_in Rome" in told(("2026-03-01", "In my novel, Peter lives in Tokyo. I live in Rome."))
+
+
+# Dates --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "fact", "span"),
+    [
+        ("I was working at Google until 2023.", "Sam worked_at Google", ("2022-12-31", "2023-01-01")),
+        ("I lived in Rome until 2020.", "Sam lived_in Rome", ("2019-12-31", "2020-01-01")),
+        ("I used to live in Rome.", "Sam lived_in Rome", ("2025-03-10", None)),
+        ("I adopted a cat called Vespa on 3 January.", "Sam adopted cat", ("2025-01-03", None)),
+        ("I adopted a cat called Vespa on 3 January.", "Sam has_cat Vespa", ("2025-01-03", None)),
+        ("I got married on 3 January.", "Sam has_status married", ("2025-01-03", None)),
+        ("I have a cat called Vespa.", "Sam has_cat Vespa", ("2025-03-10", None)),
+    ],
+)
+def test_a_fact_holds_when_its_sentence_says(text: str, fact: str, span: tuple[str, str | None]) -> None:
+    assert told(("2025-03-10", text))[fact] == span
+
+
+# Plain sentences ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("I am married to Eva.", {"Sam married_to Eva"}),
+        ("My boss is Anna Holm.", {"Sam has_boss Anna Holm"}),
+        ("My wife is Anna.", {"Sam married_to Anna"}),
+        ("My sister is a nurse.", {"Sam has_sister Sam's sister", "Sam's sister is_a nurse"}),
+        ("Maya manages Project Heron.", {"Maya manages Project Heron"}),
+        ("Peter Falk manages Acme.", {"Peter Falk manages Acme"}),
+        ("My boss is Anna's brother.", set[str]()),
+        ("Anna manages Peter.", set[str]()),
+        ("Sony manages Acme.", set[str]()),
+    ],
+)
+def test_a_plain_sentence_gives_just_what_it_says(text: str, facts: set[str]) -> None:
+    assert set(told(("2025-03-10", text))) == facts
