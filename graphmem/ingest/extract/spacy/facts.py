@@ -16,7 +16,7 @@ Convention of relations: states in the present ("works_at", "likes"), events in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ from graphmem.ingest.extract.spacy.clauses import Clause, subjects_of
 from graphmem.ingest.extract.spacy.jobs import last_days, owned_jobs
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.patterns import statements
-from graphmem.ingest.extract.spacy.relations import Statement
+from graphmem.ingest.extract.spacy.relations import Statement, is_state
 from graphmem.ingest.extract.spacy.render import Dates, sentence
 from graphmem.ingest.extract.spacy.when import Period
 from graphmem.ontology import Ontology
@@ -111,10 +111,23 @@ class Facts:
             if edge is not None:
                 yield edge
         for subject in {s.name: s for s in subjects}.values():
-            for statement in statements(clause, subject, self._names, period):
-                edge = self._edge(clause, subject, statement, period)
+            said = list(statements(clause, subject, self._names, period))
+            for statement in said:
+                edge = self._edge(clause, subject, statement, period, self._apart(clause, statement, said))
                 if edge is not None:
                     yield edge
+
+    def _apart(self, clause: Clause, statement: Statement, said: Collection[Statement]) -> frozenset[int]:
+        """Return the prepositions of a clause that tell only its other facts of one value: these end by themselves.
+
+        "Sam works at Acme as an engineer" gives "Sam works as an engineer", which is no news of Acme.
+        """
+        others = {s.target.name for s in said if self._ontology.is_single_valued(self._ontology.relation(s.relation))}
+        others -= {statement.target.name}
+        if not others or not is_state(clause):
+            return frozenset()
+        heads = (t for t in clause.verb.subtree if t.dep_ == "prep")
+        return frozenset(t.i for t in heads if any(e.name in others for n in t.children for e in self._names.end(n)))
 
     def of_last_days(self, sentence: Span) -> Iterator[ExtractedEdge]:
         """Yield the jobs that end with a "last day"."""
@@ -124,7 +137,9 @@ class Facts:
             if edge is not None:
                 yield edge
 
-    def _edge(self, clause: Clause, subject: End, said: Statement, period: Period) -> ExtractedEdge | None:
+    def _edge(
+        self, clause: Clause, subject: End, said: Statement, period: Period, apart: frozenset[int] = frozenset()
+    ) -> ExtractedEdge | None:
         source, target = said.source or subject, said.target
         relation = self._ontology.relation(said.relation)
         if source.name.lower() == target.name.lower() or not (source.named or target.named):
@@ -151,7 +166,7 @@ class Facts:
             source=source.name,
             relation=relation,
             target=target.name,
-            fact=said.fact or sentence(clause, subject, self._names, self._dates),
+            fact=said.fact or sentence(clause, subject, self._names, self._dates, apart),
             confidence=min(ceiling, clause.certainty, source.certainty, target.certainty, said.certainty),
             valid_from=None if said.timeless else start,
             valid_to=last if said.timeless else end,

@@ -82,6 +82,9 @@ def _working(clause: Clause, names: Names) -> Iterator[Statement]:
             yield from (Statement("works_at", t, explicit=True) for t in _workplaces(noun, names, after))
         elif word == "as" and not clause.stance:
             yield from (Statement("works_as", t) for t in names.end(noun))
+            for inner, place in prepositions(noun) if works else ():  # "as an engineer at Acme"
+                if inner == "at":
+                    yield from (Statement("works_at", t, explicit=True) for t in _workplaces(place, names, "at"))
 
 
 def _beginning(clause: Clause, subject: End, names: Names, period: Period) -> Iterator[Statement]:

@@ -203,7 +203,7 @@ def _dropped(clause: Clause, objects: list[End], after: list[tuple[str, End]]) -
 
 
 def given_up(clause: Clause, names: Names) -> Iterator[Statement]:
-    """Yield what ended with "gave up tennis", "sold the Tesla", "left the chess club": whatever may have been said of it."""
+    """Yield what ended with "gave up tennis", "sold the Tesla", "left the chess club"."""
     if not clause.past or clause.passive or clause.stance or clause.negated:
         return
     lemma = clause.verb.lemma_.lower()
