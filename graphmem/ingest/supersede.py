@@ -100,6 +100,12 @@ class FactLedger:
             self._close(active, told if told is not None and at <= active.valid_from else at, None)
         return active is not None
 
+    def end_slot(self, slot: Slot, at: datetime, told: datetime) -> None:
+        """End whatever a relation of one value holds, if it began before this was told; see `end` for the time."""
+        for edge in [self._by_id[i] for i in self._by_slot[slot]]:
+            if edge.is_active and edge.valid_from < told:
+                self._close(edge, told if at <= edge.valid_from else at, None)
+
     def end_edge(self, edge_id: str, at: datetime, successor: str | None) -> None:
         """End a known fact by id, if it is still active."""
         edge = self._by_id.get(edge_id)

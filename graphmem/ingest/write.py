@@ -49,6 +49,15 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
+class Ending:
+    """That whatever a relation of one value held is over, before its source is resolved."""
+
+    source: NamedThing
+    relation: str
+    valid_to: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
     """What an episode says, cleaned.
 
@@ -65,6 +74,7 @@ class Reading:
     statements: tuple[Statement, ...]
     contradicted: Mapping[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]])
     settles: bool = True
+    endings: tuple[Ending, ...] = ()
 
 
 @dataclass(slots=True)
@@ -106,7 +116,19 @@ def read_extraction(episode: Episode, extraction: Extraction, ontology: Ontology
             statements.append(statement_of(edge, things, ontology, allowed=speaker))
         except InvalidInput as error:
             dropped[_reason(error)] += 1
-    return Reading(episode, tuple(things.values()), tuple(statements))
+    endings: list[Ending] = []
+    for ending in extraction.endings:
+        relation = ontology.relation(ending.relation)
+        if not ontology.is_single_valued(relation):
+            dropped["ending of a relation with several values"] += 1
+            continue
+        try:
+            source = NamedThing.of(ending.source, ending.source_type, ontology, allowed=speaker)
+        except InvalidInput as error:
+            dropped[_reason(error)] += 1
+            continue
+        endings.append(Ending(things.get(source.canonical, source), relation, ending.valid_to))
+    return Reading(episode, tuple(things.values()), tuple(statements), endings=tuple(endings))
 
 
 def _thing(
@@ -264,12 +286,14 @@ class Writer:
             likeness = partial(self._similar.of, prepared)
         resolver = Resolver(self._backend, scope, _things(readings), now, likeness)
         mentions: dict[tuple[str, str], Mention] = {}
-        facts = [
-            fact for reading in readings for fact in self._resolved(scope, reading, resolver, mentions, written, now)
-        ]
-        ledger = FactLedger(self._known(scope, facts, resolver), self._ontology, now)
-        for fact in facts:
-            if fact.stated.hearsay and _against_better(ledger, fact):
+        said: list[_Over | _Fact] = []
+        for reading in readings:
+            said += self._resolved(scope, reading, resolver, mentions, written, now)
+        ledger = FactLedger(self._known(scope, said, resolver), self._ontology, now)
+        for fact in said:
+            if isinstance(fact, _Over):
+                ledger.end_slot(fact.slot, fact.at, fact.seen_at)
+            elif fact.stated.hearsay and _against_better(ledger, fact):
                 written.dropped["hearsay against a known fact"] += 1
             else:
                 self._enter(ledger, fact)
@@ -316,7 +340,7 @@ class Writer:
         mentions: dict[tuple[str, str], Mention],
         written: Written,
         now: datetime,
-    ) -> list[_Fact]:
+    ) -> list[_Over | _Fact]:
         episode = reading.episode
         seen_at = episode.occurred_at
 
@@ -335,7 +359,10 @@ class Writer:
 
         for thing in reading.things:
             mentioned(thing)
-        facts: list[_Fact] = []
+        facts: list[_Over | _Fact] = [
+            _Over((mentioned(ending.source).id, ending.relation), ending.valid_to or seen_at, seen_at)
+            for ending in reading.endings
+        ]
         for position, statement in enumerate(reading.statements):
             source, target = mentioned(statement.source), mentioned(statement.target)
             if source.id == target.id:
@@ -375,12 +402,12 @@ class Writer:
             return text
         return fact_text(self._redactor.redact(text, {thing.canonical for thing in about}))
 
-    def _known(self, scope: Scope, facts: Sequence[_Fact], resolver: Resolver) -> Iterable[Edge]:
+    def _known(self, scope: Scope, said: Sequence[_Over | _Fact], resolver: Resolver) -> Iterable[Edge]:
         """Read the versions that the facts may touch; those of new entities can't exist."""
         keys: dict[EdgeKey, None] = {}
-        slots: dict[tuple[str, str], None] = {}
+        slots = {o.slot: None for o in said if isinstance(o, _Over) and not resolver.is_new(o.slot[0])}
         ids: dict[str, None] = {}
-        for fact in facts:
+        for fact in (f for f in said if isinstance(f, _Fact)):
             edge = fact.edge
             ids.update(dict.fromkeys(fact.contradicted))
             if resolver.is_new(edge.source_id):
@@ -415,6 +442,7 @@ class Writer:
 def _things(readings: Sequence[Reading]) -> list[NamedThing]:
     """Return all names of some readings, those that the facts only name last."""
     things = [thing for reading in readings for thing in reading.things]
+    things += [ending.source for reading in readings for ending in reading.endings]
     return things + [thing for r in readings for s in r.statements for thing in (s.source, s.target)]
 
 
@@ -438,6 +466,13 @@ def _against_better(ledger: FactLedger, fact: _Fact) -> bool:
     if fact.stated.ended:
         return any(ledger.outweighs(key, fact.edge.confidence) for key in _keys(fact.edge))
     return ledger.gainsays(fact.edge)
+
+
+@dataclass(frozen=True, slots=True)
+class _Over:
+    slot: tuple[str, str]
+    at: datetime
+    seen_at: datetime
 
 
 def _sentence(statement: Statement, source: Entity, target: Entity) -> str:

@@ -59,12 +59,29 @@ class ExtractedEdge:
 
 
 @dataclass(frozen=True, slots=True)
+class ExtractedEnding:
+    """What stopped being true without being named: "I was laid off" ends the `works_at` of the source, whatever it is.
+
+    Only for relations with one value; at `valid_to`, or else when the episode occurred.
+    """
+
+    source: str
+    relation: str
+    valid_to: datetime | None = None
+    source_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Extraction:
-    """What one episode says. `dropped` counts what was cut by grounding or limits, by reason."""
+    """What one episode says. `dropped` counts what was cut by grounding or limits, by reason.
+
+    `endings` come before `edges`: "I lost my job and joined Acme" doesn't end the new job.
+    """
 
     entities: tuple[ExtractedEntity, ...] = ()
     edges: tuple[ExtractedEdge, ...] = ()
     dropped: tuple[tuple[str, int], ...] = ()
+    endings: tuple[ExtractedEnding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import pytest
 from graphmem.ingest.write import Reading, Writer, read_extraction
 from graphmem.models import EdgeQuery, EdgeType, EntityQuery, Episode, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY
-from graphmem.protocols import ExtractedEdge, ExtractedEntity, Extraction, GraphBackend
+from graphmem.protocols import ExtractedEdge, ExtractedEnding, ExtractedEntity, Extraction, GraphBackend
 from graphmem.registry import open_backend
 from graphmem.text.redact import PatternRedactor
 
@@ -240,3 +240,15 @@ def test_a_fact_of_which_only_the_end_is_known_holds_on_its_last_day(backend: Gr
     say(backend, Extraction(edges=(ended,)))
     [edge] = backend.find_edges([SCOPE], EdgeQuery(versions="all"))
     assert (edge.valid_from, edge.valid_to) == (datetime(2022, 12, 31, tzinfo=UTC), datetime(2023, 1, 1, tzinfo=UTC))
+
+
+def test_an_ending_of_a_relation_with_several_values_is_dropped_and_counted(backend: GraphBackend) -> None:
+    dropped = say(backend, Extraction(endings=(ExtractedEnding("Eva", "uses"),)))
+    assert dropped == {"ending of a relation with several values": 1}
+
+
+def test_an_ending_comes_before_the_facts_of_its_episode(backend: GraphBackend) -> None:
+    say(backend, Extraction(edges=(ExtractedEdge("Eva", "works_at", "Globex"),)))
+    new = ExtractedEdge("Eva", "works_at", "Initech")
+    say(backend, Extraction(edges=(new,), endings=(ExtractedEnding("Eva", "works_at"),)), at=SUMMER)
+    assert sorted(edges(backend)) == [("Eva works at Globex", False), ("Eva works at Initech", True)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy.clauses import clauses, is_question
@@ -14,7 +15,14 @@ from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.prepare import prose
 from graphmem.ingest.extract.spacy.when import dates_of
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
-from graphmem.protocols import ExtractedEdge, ExtractedEntity, Extraction, ExtractionRequest, Extractor
+from graphmem.protocols import (
+    ExtractedEdge,
+    ExtractedEnding,
+    ExtractedEntity,
+    Extraction,
+    ExtractionRequest,
+    Extractor,
+)
 from graphmem.text.english import english_pipeline, parsing
 
 if TYPE_CHECKING:
@@ -85,6 +93,7 @@ class SpacyExtractor(Extractor):
         names = Names(doc, self._ontology, episode.speaker, request.addressee, episode.title)
         facts = Facts(names, dates, self._ontology, episode.occurred_at)
         edges: list[ExtractedEdge] = []
+        endings: list[ExtractedEnding] = []
         mentioned: dict[tuple[str, str], ExtractedEntity] = {}
         for sentence in doc.sents:
             for end in names.named(sentence):
@@ -99,9 +108,11 @@ class SpacyExtractor(Extractor):
             edges += facts.of_last_days(sentence)
             for clause in clauses(sentence):
                 edges += facts.of(clause)
+                endings += facts.endings(clause)
             edges += _together(sentence, names, edges[before:])
         talking = frozenset({episode.speaker, request.addressee})
-        return _limited(_distinct(edges), mentioned.values(), talking)
+        found = _limited(_distinct(edges), mentioned.values(), talking)
+        return replace(found, endings=tuple(dict.fromkeys(endings)))
 
 
 def _parses(pipeline: Language, texts: list[str]) -> list[Doc | Exception]:

@@ -24,13 +24,14 @@ from typing import TYPE_CHECKING
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import Clause, subjects_of
 from graphmem.ingest.extract.spacy.jobs import last_days, owned_jobs
+from graphmem.ingest.extract.spacy.known import over
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.patterns import statements
 from graphmem.ingest.extract.spacy.relations import Statement, is_state
 from graphmem.ingest.extract.spacy.render import Dates, sentence
 from graphmem.ingest.extract.spacy.when import Period
 from graphmem.ontology import Ontology
-from graphmem.protocols import ExtractedEdge
+from graphmem.protocols import ExtractedEdge, ExtractedEnding
 
 if TYPE_CHECKING:
     from spacy.tokens import Span
@@ -116,6 +117,17 @@ class Facts:
                 edge = self._edge(clause, subject, statement, period, self._apart(clause, statement, said))
                 if edge is not None:
                     yield edge
+
+    def endings(self, clause: Clause) -> Iterator[ExtractedEnding]:
+        """Yield what ended without being named."""
+        subjects = [e for t in clause.subjects for e in self._names.end(t)]
+        if not clause.subjects and self._names.speaker:
+            subjects = [self._names.speaker]
+        period = Period.of(clause, self._dates, self._reference)
+        for subject in {s.name: s for s in subjects}.values():
+            if min(clause.certainty, subject.certainty) > INDIRECT and not _is_hearsay(clause, subject, self._names):
+                for relation in over(clause, subject, period):
+                    yield ExtractedEnding(subject.name, relation, period.begin, "person")
 
     def _apart(self, clause: Clause, statement: Statement, said: Collection[Statement]) -> frozenset[int]:
         """Return the prepositions of a clause that tell only its other facts of one value: these end by themselves.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import Clause, helpers, is_bare
 from graphmem.ingest.extract.spacy.homes import homes, places
-from graphmem.ingest.extract.spacy.jobs import hirings, jobs
+from graphmem.ingest.extract.spacy.jobs import hirings, jobless, jobs
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.relations import Statement, is_state
 from graphmem.ingest.extract.spacy.tree import objects_of, prepositions
@@ -51,6 +51,20 @@ def well_known(clause: Clause, subject: End, names: Names, period: Period) -> It
         for token in objects_of(clause.verb, "dobj"):
             if token.lower_ in words.CREATED or token.ent_type_ in ("WORK_OF_ART", "PRODUCT"):
                 yield from (Statement("created", t, explicit=t.named) for t in names.ends(token))
+
+
+def over(clause: Clause, subject: End, period: Period) -> Iterator[str]:
+    """Yield the relations of one value that ended, whatever it was: works_at of "I was laid off"."""
+    if clause.negated or (clause.stance and not _settled(clause, period)):
+        return
+    if subject.kind != "person" and not _acts_as_person(clause, subject):
+        return
+    if jobless(clause, period):
+        yield "works_at"
+    said = objects_of(clause.verb, "acomp", "oprd", "xcomp") if clause.verb.lemma_ in ("be", "get") else []
+    happens = clause.past if clause.verb.lemma_ != "be" else not clause.past
+    if happens and any(t.lower_ == "divorced" for t in (*said, *([clause.verb] if clause.passive else []))):
+        yield "married_to"
 
 
 def _acts_as_person(clause: Clause, subject: End) -> bool:

@@ -46,9 +46,17 @@ def joins_verb(token: Token) -> bool:
 def dated(token: Token) -> Token:
     """Return the verb that a date belongs to: not "married" of "got married", nor "called" of "a cat called Vespa"."""
     verb = governor(token)
-    while verb.dep_ in ("acomp", "oprd") or (verb.dep_ == "acl" and verb.lemma_ in ("call", "name")):
+    while _is_part(verb):
         verb = governor(verb.head)
     return verb
+
+
+def _is_part(verb: Token) -> bool:
+    if verb.dep_ == "ROOT":
+        return False
+    naming = verb.dep_ == "acl" and verb.lemma_ in ("call", "name")
+    letting = verb.dep_ in ("xcomp", "ccomp") and verb.lower_ == "go" and verb.head.lemma_ == "let"
+    return naming or letting or verb.dep_ in ("acomp", "oprd")
 
 
 def governor(token: Token) -> Token:

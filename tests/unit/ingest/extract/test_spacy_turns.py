@@ -155,6 +155,45 @@ def test_a_fact_ends_by_what_people_say_of_its_end(begin: str, end: str, fact: s
 
 
 @pytest.mark.parametrize(
+    ("begin", "end", "fact"),
+    [
+        ("I work at Acme.", "I was laid off last week.", "Sam works_at Acme"),
+        ("I work at Acme.", "I was let go last week.", "Sam works_at Acme"),
+        ("I work at Acme.", "I got fired last week.", "Sam works_at Acme"),
+        ("I work at Acme.", "I lost my job last week.", "Sam works_at Acme"),
+        ("I work at Acme.", "I quit my job last week and joined Vellum Robotics.", "Sam works_at Acme"),
+        ("I work at Acme.", "I retired last week.", "Sam works_at Acme"),
+        ("I'm married to Marco.", "Marco and I got divorced last week.", "Sam married_to Marco"),
+        ("I'm married to Marco.", "We got divorced last week.", "Sam married_to Marco"),
+    ],
+)
+def test_what_ends_need_not_be_named(begin: str, end: str, fact: str) -> None:
+    facts = told(("2026-03-01", begin), ("2026-03-20", end))
+    assert facts[fact] == ("2026-03-01", "2026-03-09")
+    assert facts.get("Sam works_at Vellum Robotics", ("", None))[1] is None
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "I quit my second job.",
+        "I quit my job as a tutor.",
+        "I lost my old job in 2019.",
+        "I was laid off from Siemens.",
+        "I think I lost my job.",
+        "If I lost my job, I would travel.",
+        "I didn't lose my job.",
+        "I might quit my job.",
+        "Peter lost his job.",
+        "I was fired up.",
+    ],
+)
+def test_a_job_ends_only_when_it_is_meant(other: str) -> None:
+    facts = told(("2026-03-01", "I work at Acme."), ("2026-03-20", other))
+    assert facts["Sam works_at Acme"] == ("2026-03-01", None)
+
+
+@pytest.mark.parametrize(
     ("begin", "other", "fact"),
     [
         ("I own a boat.", "I sold a boat to Peter.", "Sam owns boat"),
