@@ -57,6 +57,8 @@ def _is_plan(clause: Clause, period: Period) -> bool:
 
 def _is_hearsay(clause: Clause, source: End, names: Names) -> bool:
     """Tell whether somebody else than whom a clause is about says or believes it; what the speaker says counts."""
+    if any(c.lower_ == "according" for c in clause.chain[0].children):
+        return True
     for report in clause.reports:
         if report.lemma_ not in words.HEARSAY:
             continue
@@ -169,7 +171,8 @@ class Facts:
         ceiling = EXPLICIT if said.explicit else PLAIN
         if not (source.named and target.named) and not said.explicit:
             ceiling = COMMON
-        if "addressee" in (subject.role, target.role):
+        hearsay = _is_hearsay(clause, source, self._names)
+        if hearsay or "addressee" in (subject.role, target.role):
             ceiling = min(ceiling, INDIRECT)
         ended = said.ended or (clause.ended and not said.timeless)
         start, end = period.bounds(ended=ended)
@@ -185,5 +188,5 @@ class Facts:
             ended=ended,
             source_type=source.kind,
             target_type=target.kind,
-            hearsay=_is_hearsay(clause, source, self._names),
+            hearsay=hearsay,
         )

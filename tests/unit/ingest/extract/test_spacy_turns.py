@@ -60,6 +60,7 @@ def test_what_others_say_of_the_speaker_ends_nothing_that_the_speaker_said(repor
         ("I think Peter lives in Tokyo.", True),
         ("Tom says that Peter moved to Tokyo.", True),
         ("I heard that Peter doesn't live in Berlin anymore.", True),
+        ("According to Tom, Peter lives in Tokyo.", True),
         ("Peter told me that she moved to Tokyo.", False),
         ("Peter lives in Tokyo.", False),
         ("I know that Peter lives in Tokyo.", False),
