@@ -1,4 +1,4 @@
-"""Which known facts a new one confirms, ends, or comes too late for (spec: supersession). Pure, no store.
+"""Which known facts a new one confirms, ends, or comes too late for (spec: supersession). No store.
 
 A `FactLedger` is loaded with the versions that may be affected, is told the new facts in order, and
 holds what has to be written. It decides in this order: the same key merges; a single-valued relation
@@ -8,7 +8,7 @@ with another target ends the old fact; an extractor (or the contradiction check)
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from graphmem.models import Closing, Edge, EdgeKey, Support
@@ -29,9 +29,18 @@ class FactLedger:
         Tells which relations are single-valued.
     now
         Transaction time of this write.
+    was_told
+        Whether an episode that states an edge had occurred by a time; asked only of an end before the beginning.
     """
 
-    def __init__(self, known: Iterable[Edge], ontology: Ontology, now: datetime) -> None:
+    def __init__(
+        self,
+        known: Iterable[Edge],
+        ontology: Ontology,
+        now: datetime,
+        was_told: Callable[[Edge, datetime], bool] = lambda *_: False,
+    ) -> None:
+        self._was_told = was_told
         self._ontology = ontology
         self._now = now
         self._by_id: dict[str, Edge] = {}
@@ -80,13 +89,35 @@ class FactLedger:
         self._new[edge.id] = None
         return edge.id
 
-    def end(self, key: EdgeKey, at: datetime, said_at: datetime) -> bool:
-        """End the active fact of this key at a time; return whether there was one that had begun when this was said."""
-        active = next((self._by_id[i] for i in self._by_key[key] if self._by_id[i].is_active), None)
-        if active is None or active.valid_from > max(at, said_at):
+    def gainsays(self, edge: Edge) -> bool:
+        """Tell whether a new fact would end an active one of higher confidence."""
+        if not self._ontology.is_single_valued(edge.relation):
             return False
-        self._close(active, at, None)
+        slot = (self._by_id[i] for i in self._by_slot[edge.source_id, edge.relation])
+        return any(e.is_active and e.target_id != edge.target_id and e.confidence > edge.confidence for e in slot)
+
+    def outweighs(self, key: EdgeKey, confidence: float) -> bool:
+        """Tell whether there is an active fact of this key with a higher confidence."""
+        return any(self._by_id[i].is_active and self._by_id[i].confidence > confidence for i in self._by_key[key])
+
+    def end(self, key: EdgeKey, at: datetime, told: datetime) -> bool:
+        """End the active fact of this key at a time; return whether there was one.
+
+        Where the end isn't after the beginning, which is often only when the fact was first told, it ends when the
+        end was `told`: it was true for a time, and an empty interval would say that it never was. One that began only
+        after that is a plan that was cancelled, if it had been told by then, else it isn't meant.
+        """
+        active = next((self._by_id[i] for i in self._by_key[key] if self._by_id[i].is_active), None)
+        if active is None or (active.valid_from > max(at, told) and not self._was_told(active, told)):
+            return False
+        self._close(active, told if at <= active.valid_from else at, None)
         return True
+
+    def end_slot(self, slot: Slot, at: datetime, told: datetime) -> None:
+        """End whatever a relation of one value holds, if it began before this was told; see `end` for the time."""
+        for edge in [self._by_id[i] for i in self._by_slot[slot]]:
+            if edge.is_active and edge.valid_from < told:
+                self._close(edge, told if at <= edge.valid_from else at, None)
 
     def end_edge(self, edge_id: str, at: datetime, successor: str | None) -> None:
         """End a known fact by id, if it is still active and had begun by then."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 
 from graphmem.errors import InvalidInput
@@ -32,6 +32,8 @@ from graphmem.ontology import Ontology
 from graphmem.protocols import ExtractedEdge, ExtractedEntity, Extraction, GraphBackend, Redactor
 from graphmem.text.normalise import canonical, fact_text
 
+_LAST_DAY = timedelta(days=1)
+
 
 @dataclass(frozen=True, slots=True)
 class Statement:
@@ -44,6 +46,15 @@ class Statement:
     fact: str
     stated: ExtractedEdge
     properties: Properties = field(default_factory=dict[str, "str | int | float | bool | None"])
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """That whatever a relation of one value held is over, before its source is resolved."""
+
+    source: NamedThing
+    relation: str
+    valid_to: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +74,7 @@ class Reading:
     statements: tuple[Statement, ...]
     contradicted: Mapping[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]])
     settles: bool = True
+    endings: tuple[Ending, ...] = ()
 
 
 @dataclass(slots=True)
@@ -104,7 +116,19 @@ def read_extraction(episode: Episode, extraction: Extraction, ontology: Ontology
             statements.append(statement_of(edge, things, ontology, allowed=speaker))
         except InvalidInput as error:
             dropped[_reason(error)] += 1
-    return Reading(episode, tuple(things.values()), tuple(statements))
+    endings: list[Ending] = []
+    for ending in extraction.endings:
+        relation = ontology.relation(ending.relation)
+        if not ontology.is_single_valued(relation):
+            dropped["ending of a relation with several values"] += 1
+            continue
+        try:
+            source = NamedThing.of(ending.source, ending.source_type, ontology, allowed=speaker)
+        except InvalidInput as error:
+            dropped[_reason(error)] += 1
+            continue
+        endings.append(Ending(things.get(source.canonical, source), relation, ending.valid_to))
+    return Reading(episode, tuple(things.values()), tuple(statements), endings=tuple(endings))
 
 
 def _thing(
@@ -262,12 +286,17 @@ class Writer:
             likeness = partial(self._similar.of, prepared)
         resolver = Resolver(self._backend, scope, _things(readings), now, likeness)
         mentions: dict[tuple[str, str], Mention] = {}
-        facts = [
-            fact for reading in readings for fact in self._resolved(scope, reading, resolver, mentions, written, now)
-        ]
-        ledger = FactLedger(self._known(scope, facts, resolver), self._ontology, now)
-        for fact in facts:
-            self._enter(ledger, fact)
+        said: list[_Over | _Fact] = []
+        for reading in readings:
+            said += self._resolved(scope, reading, resolver, mentions, written, now)
+        ledger = FactLedger(self._known(scope, said, resolver), self._ontology, now, partial(self._was_told, scope))
+        for fact in said:
+            if isinstance(fact, _Over):
+                ledger.end_slot(fact.slot, fact.at, fact.seen_at)
+            elif fact.stated.hearsay and _against_better(ledger, fact):
+                written.dropped["hearsay against a known fact"] += 1
+            else:
+                self._enter(ledger, fact)
         self._backend.write(
             scope,
             Changes(
@@ -311,7 +340,7 @@ class Writer:
         mentions: dict[tuple[str, str], Mention],
         written: Written,
         now: datetime,
-    ) -> list[_Fact]:
+    ) -> list[_Over | _Fact]:
         episode = reading.episode
         seen_at = episode.occurred_at
 
@@ -330,14 +359,17 @@ class Writer:
 
         for thing in reading.things:
             mentioned(thing)
-        facts: list[_Fact] = []
+        facts: list[_Over | _Fact] = [
+            _Over((mentioned(ending.source).id, ending.relation), ending.valid_to or seen_at, seen_at)
+            for ending in reading.endings
+        ]
         for position, statement in enumerate(reading.statements):
             source, target = mentioned(statement.source), mentioned(statement.target)
             if source.id == target.id:
                 written.dropped["self-loop"] += 1
                 continue
             stated = statement.stated
-            begin = stated.valid_from or (min(seen_at, stated.valid_to) if stated.valid_to else seen_at)
+            begin = stated.valid_from or _beginning(seen_at, stated.valid_to)
             if stated.valid_to is not None and stated.valid_to < begin and not stated.ended:
                 written.dropped["valid_to before valid_from"] += 1
                 continue
@@ -373,12 +405,12 @@ class Writer:
             return text
         return fact_text(self._redactor.redact(text, {thing.canonical for thing in about}))
 
-    def _known(self, scope: Scope, facts: Sequence[_Fact], resolver: Resolver) -> Iterable[Edge]:
+    def _known(self, scope: Scope, said: Sequence[_Over | _Fact], resolver: Resolver) -> Iterable[Edge]:
         """Read the versions that the facts may touch; those of new entities can't exist."""
         keys: dict[EdgeKey, None] = {}
-        slots: dict[tuple[str, str], None] = {}
+        slots = {o.slot: None for o in said if isinstance(o, _Over) and not resolver.is_new(o.slot[0])}
         ids: dict[str, None] = {}
-        for fact in facts:
+        for fact in (f for f in said if isinstance(f, _Fact)):
             edge = fact.edge
             ids.update(dict.fromkeys(fact.contradicted))
             if resolver.is_new(edge.source_id):
@@ -398,10 +430,14 @@ class Writer:
                 known.update((e.id, e) for e in self._backend.all_edges([scope], query, chunk=5000))
         return known.values()
 
+    def _was_told(self, scope: Scope, edge: Edge, at: datetime) -> bool:
+        episodes = self._backend.get_episodes([scope], edge.episode_ids)
+        return any(episode.occurred_at <= at for episode in episodes.values())
+
     def _enter(self, ledger: FactLedger, fact: _Fact) -> None:
         if not fact.stated.ended:
             entered = ledger.add(fact.edge)
-            for edge_id in fact.contradicted:
+            for edge_id in () if fact.stated.hearsay else fact.contradicted:
                 ledger.end_edge(edge_id, fact.edge.valid_from, entered)
             return
         at = fact.stated.valid_to or fact.seen_at
@@ -413,6 +449,7 @@ class Writer:
 def _things(readings: Sequence[Reading]) -> list[NamedThing]:
     """Return all names of some readings, those that the facts only name last."""
     things = [thing for reading in readings for thing in reading.things]
+    things += [ending.source for reading in readings for ending in reading.endings]
     return things + [thing for r in readings for s in r.statements for thing in (s.source, s.target)]
 
 
@@ -422,6 +459,27 @@ class _Fact:
     stated: ExtractedEdge
     seen_at: datetime
     contradicted: tuple[str, ...]
+
+
+def _beginning(seen_at: datetime, end: datetime | None) -> datetime:
+    """Return since when a fact of unknown beginning holds: when it was told, or its last day if it was over by then."""
+    if end is None or end > seen_at:
+        return seen_at
+    return end - _LAST_DAY
+
+
+def _against_better(ledger: FactLedger, fact: _Fact) -> bool:
+    """Tell whether a fact would end one of higher confidence."""
+    if fact.stated.ended:
+        return any(ledger.outweighs(key, fact.edge.confidence) for key in _keys(fact.edge))
+    return ledger.gainsays(fact.edge)
+
+
+@dataclass(frozen=True, slots=True)
+class _Over:
+    slot: tuple[str, str]
+    at: datetime
+    seen_at: datetime
 
 
 def _sentence(statement: Statement, source: Entity, target: Entity) -> str:

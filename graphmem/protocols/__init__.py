@@ -21,6 +21,7 @@ from graphmem.protocols.communities import CommunityDetector
 from graphmem.protocols.explorer import Explorer
 from graphmem.protocols.extraction import (
     ExtractedEdge,
+    ExtractedEnding,
     ExtractedEntity,
     Extraction,
     ExtractionRequest,
@@ -42,6 +43,7 @@ __all__ = [
     "EpisodeStore",
     "Explorer",
     "ExtractedEdge",
+    "ExtractedEnding",
     "ExtractedEntity",
     "Extraction",
     "ExtractionRequest",

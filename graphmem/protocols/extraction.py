@@ -41,6 +41,7 @@ class ExtractedEdge:
 
     `ended` True says that the fact stopped being true, at `valid_to` or else when the episode occurred.
     `edge_type` None means unstated. An end that isn't among the entities is one of `source_type` / `target_type`.
+    `hearsay` True says that somebody else said or believes it: it ends no known fact of higher confidence.
     """
 
     source: str
@@ -54,15 +55,33 @@ class ExtractedEdge:
     ended: bool = False
     source_type: str | None = None
     target_type: str | None = None
+    hearsay: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractedEnding:
+    """What stopped being true without being named: "I was laid off" ends the `works_at` of the source, whatever it is.
+
+    Only for relations with one value; at `valid_to`, or else when the episode occurred.
+    """
+
+    source: str
+    relation: str
+    valid_to: datetime | None = None
+    source_type: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What one episode says. `dropped` counts what was cut by grounding or limits, by reason."""
+    """What one episode says. `dropped` counts what was cut by grounding or limits, by reason.
+
+    `endings` come before `edges`: "I lost my job and joined Acme" doesn't end the new job.
+    """
 
     entities: tuple[ExtractedEntity, ...] = ()
     edges: tuple[ExtractedEdge, ...] = ()
     dropped: tuple[tuple[str, int], ...] = ()
+    endings: tuple[ExtractedEnding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ from typing import IO, Any, cast
 from graphmem.errors import ExtractionFailed, InvalidInput
 from graphmem.ingest.extract.llm_parse import read_edge, read_entity
 from graphmem.models import Episode, utc_now
-from graphmem.protocols import ExtractedEdge, ExtractedEntity, Extraction, ExtractionRequest, Extractor
+from graphmem.protocols import ExtractedEdge, ExtractedEnding, ExtractedEntity, Extraction, ExtractionRequest, Extractor
 
 _BATCH = 500
 _KEY_BYTES = 16
@@ -191,13 +191,14 @@ def _line(episode: Episode, extraction: Extraction, extractor: str) -> bytes:
         "recorded_at": utc_now(),
         "entities": [asdict(entity) for entity in extraction.entities],
         "edges": [_stated(edge) for edge in extraction.edges],
+        "endings": [_stated(ending) for ending in extraction.endings] or None,
         "dropped": dict(extraction.dropped) or None,
     }
     kept = {key: value for key, value in fields.items() if value is not None}
     return json.dumps(kept, ensure_ascii=False, default=_iso).encode("utf-8", "replace") + b"\n"
 
 
-def _stated(edge: ExtractedEdge) -> dict[str, Any]:
+def _stated(edge: ExtractedEdge | ExtractedEnding) -> dict[str, Any]:
     return {
         key: value for key, value in asdict(edge).items() if value is not None and value != "" and value is not False
     }
@@ -273,7 +274,8 @@ def _extraction(fields: dict[str, Any]) -> Extraction:
         if not isinstance(count, int):
             raise ValueError(f"dropped.{reason}: expected a count, got {count!r:.80}")
         dropped[reason] += count
-    return Extraction(entities, tuple(edges), tuple(sorted(dropped.items())))
+    endings = tuple(_ending(item) for item in _listed(fields, "endings"))
+    return Extraction(entities, tuple(edges), tuple(sorted(dropped.items())), endings)
 
 
 def _listed(fields: dict[str, Any], name: str) -> list[object]:
@@ -291,6 +293,12 @@ def _entity(item: object) -> ExtractedEntity:
     return replace(entity, guessed=True) if guessed else entity
 
 
+def _ending(item: object) -> ExtractedEnding:
+    whatever = {**cast("dict[str, object]", item), "target": "whatever"} if isinstance(item, dict) else item
+    edge = _edge(whatever)
+    return ExtractedEnding(edge.source, edge.relation, edge.valid_to, edge.source_type)
+
+
 def _edge(item: object) -> ExtractedEdge:
     unreadable: Counter[str] = Counter()
     edge = read_edge(item, unreadable)
@@ -298,4 +306,5 @@ def _edge(item: object) -> ExtractedEdge:
         raise ValueError(f"edge {item!r:.80}: expected source, relation and target")
     if unreadable:
         raise ValueError(f"edge {item!r:.120}: a time in it isn't ISO 8601")
-    return edge
+    hearsay = isinstance(item, dict) and cast("dict[str, object]", item).get("hearsay") is True
+    return replace(edge, hearsay=True) if hearsay else edge

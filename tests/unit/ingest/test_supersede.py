@@ -97,13 +97,6 @@ def test_a_named_end_closes_the_active_fact_of_that_key() -> None:
     assert facts.closings[0].valid_to == year(2025)
 
 
-def test_an_end_before_the_beginning_closes_at_the_beginning() -> None:
-    vim = fact("vim", 2020, relation="uses")
-    facts = ledger(vim)
-    assert facts.end(vim.key, year(2010), year(2026))
-    assert facts.closings[0].valid_to == year(2020)
-
-
 def test_an_end_that_was_told_before_a_fact_began_is_not_of_that_fact() -> None:
     vim = fact("vim", 2023, relation="uses")
     facts = ledger(vim)
@@ -112,12 +105,40 @@ def test_an_end_that_was_told_before_a_fact_began_is_not_of_that_fact() -> None:
     assert facts.closings == ()
 
 
+def test_a_plan_that_was_told_is_cancelled_before_it_begins() -> None:
+    plan = fact("vim", 2023, relation="uses")
+    facts = FactLedger([plan], DEFAULT_ONTOLOGY, NOW, lambda edge, at: at >= year(2020))
+    assert facts.end(plan.key, year(2021), year(2021))
+    assert facts.closings[0].valid_to == year(2023)
+
+
 def test_what_was_said_while_a_fact_held_supports_that_version() -> None:
     vim = fact("vim", 2020, 2022, relation="uses", episode_ids=("e1",))
     facts = ledger(vim)
     assert facts.add(fact("vim", 2021, relation="uses", episode_ids=("e2",))) == vim.id
     assert facts.edges == ()
     assert facts.add(fact("vim", 2022, relation="uses")) != vim.id
+
+
+def test_an_end_before_the_beginning_closes_when_it_was_told() -> None:
+    vim = fact("vim", 2020, relation="uses")
+    facts = ledger(vim)
+    facts.end(vim.key, year(2010), told=year(2025))
+    assert facts.closings[0].valid_to == year(2025)
+
+
+def test_whatever_a_relation_of_one_value_holds_can_end_by_itself() -> None:
+    old = fact("initech", 2020)
+    facts = ledger(old)
+    facts.end_slot((old.source_id, old.relation), year(2024), told=year(2025))
+    facts.add(fact("globex", 2026))
+    assert [(c.edge_id, c.valid_to) for c in facts.closings] == [(old.id, year(2024))]
+
+
+def test_an_end_that_was_told_before_a_fact_began_leaves_it() -> None:
+    facts = ledger(fact("initech", 2020))
+    facts.end_slot(("maya", "works_at"), year(2010), told=year(2015))
+    assert facts.closings == ()
 
 
 def test_an_end_of_something_unknown_changes_nothing() -> None:

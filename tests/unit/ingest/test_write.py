@@ -11,7 +11,7 @@ import pytest
 from graphmem.ingest.write import Reading, Writer, read_extraction
 from graphmem.models import EdgeQuery, EdgeType, EntityQuery, Episode, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY
-from graphmem.protocols import ExtractedEdge, ExtractedEntity, Extraction, GraphBackend
+from graphmem.protocols import ExtractedEdge, ExtractedEnding, ExtractedEntity, Extraction, GraphBackend
 from graphmem.registry import open_backend
 from graphmem.text.redact import PatternRedactor
 
@@ -222,3 +222,33 @@ def test_personal_data_is_redacted_from_facts_but_not_from_names(backend: GraphB
     reading = read_extraction(episode, Extraction(edges=(stated,)), DEFAULT_ONTOLOGY, Counter())
     Writer(backend, DEFAULT_ONTOLOGY, PatternRedactor()).write(SCOPE, [reading])
     assert edges(backend) == [("Maya ([email]) reads team@globex.example", True)]
+
+
+def test_hearsay_against_a_surer_fact_is_dropped_and_counted(backend: GraphBackend) -> None:
+    say(backend, Extraction(edges=(ExtractedEdge("Eva", "works_at", "Globex", confidence=0.9),)))
+    claims = (
+        ExtractedEdge("Eva", "works_at", "Initech", confidence=0.5, hearsay=True),
+        ExtractedEdge("Eva", "works_at", "Globex", confidence=0.5, ended=True, hearsay=True),
+    )
+    dropped = say(backend, Extraction(edges=claims), at=SUMMER)
+    assert dropped == {"hearsay against a known fact": 2}
+    assert edges(backend, "active") == [("Eva works at Globex", True)]
+
+
+def test_a_fact_of_which_only_the_end_is_known_holds_on_its_last_day(backend: GraphBackend) -> None:
+    ended = ExtractedEdge("Eva", "worked_at", "Globex", valid_to=datetime(2023, 1, 1, tzinfo=UTC))
+    say(backend, Extraction(edges=(ended,)))
+    [edge] = backend.find_edges([SCOPE], EdgeQuery(versions="all"))
+    assert (edge.valid_from, edge.valid_to) == (datetime(2022, 12, 31, tzinfo=UTC), datetime(2023, 1, 1, tzinfo=UTC))
+
+
+def test_an_ending_of_a_relation_with_several_values_is_dropped_and_counted(backend: GraphBackend) -> None:
+    dropped = say(backend, Extraction(endings=(ExtractedEnding("Eva", "uses"),)))
+    assert dropped == {"ending of a relation with several values": 1}
+
+
+def test_an_ending_comes_before_the_facts_of_its_episode(backend: GraphBackend) -> None:
+    say(backend, Extraction(edges=(ExtractedEdge("Eva", "works_at", "Globex"),)))
+    new = ExtractedEdge("Eva", "works_at", "Initech")
+    say(backend, Extraction(edges=(new,), endings=(ExtractedEnding("Eva", "works_at"),)), at=SUMMER)
+    assert sorted(edges(backend)) == [("Eva works at Globex", False), ("Eva works at Initech", True)]

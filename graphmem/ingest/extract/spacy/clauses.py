@@ -44,6 +44,8 @@ class Clause:
         Upper limit of the confidence of its facts.
     offhand
         Whether it is a mere "I'll …", of which most are courtesy.
+    reports
+        The verbs of saying and believing that it depends on.
     """
 
     verb: Token
@@ -58,11 +60,12 @@ class Clause:
     passive: bool = False
     certainty: float = 1.0
     offhand: bool = False
+    reports: tuple[Token, ...] = ()
 
 
 def clauses(sentence: Span) -> Iterator[Clause]:
     """Yield the clauses of a sentence that state or intend something; questions, orders and "if" give none."""
-    if is_question(sentence):
+    if is_question(sentence) or _is_make_believe(sentence):
         return
     for token in sentence:
         if token.pos_ not in ("VERB", "AUX") or token.dep_ not in _CLAUSES:
@@ -82,6 +85,20 @@ def is_question(sentence: Span) -> bool:
         root = sentence.root
         inverted = any(child.dep_ in SUBJECTS and child.i > token.i for child in root.children)
         return token.dep_ in ("aux", "auxpass") and token.head == root and inverted
+    return False
+
+
+def _is_make_believe(sentence: Span) -> bool:
+    """Tell whether a sentence is of a dream, a story, or what is to be imagined: "say I lived in Rome"."""
+    for token in sentence:
+        if token.lower_ in words.IMAGINING and (token.i == sentence.start or token.nbor(-1).lower_ in ("'s", "us")):
+            following = token.nbor().lower_ if token.i + 1 < sentence.end else ""
+            if following in ("that", "if") or any(t.dep_ in SUBJECTS and t.i > token.i for t in sentence):
+                return True
+        if token.dep_ == "pobj" and token.lower_ in words.FICTIONS and token.head.lower_ == "in":
+            place = token.head
+            if place.i == sentence.start or place.head == sentence.root:
+                return True
     return False
 
 
@@ -121,10 +138,12 @@ def _is_passive(verb: Token) -> bool:
 def negation(verb: Token) -> bool:
     """Tell whether a verb is denied, by "not", "never", "hardly" or "no" before its object."""
     for child in verb.children:
+        if child.dep_ == "neg" and child.i > verb.i and child.nbor(-1).text == ",":
+            continue  # "I prefer tea, not coffee"
         if child.dep_ == "neg" or (child.lower_ in words.NEGATORS and child.dep_ != "conj"):
             return True
         if child.dep_ in ("dobj", "attr", "nsubj", "nsubjpass") and any(
-            c.lower_ in words.NEGATORS and c.dep_ in ("det", "neg", "preconj") for c in child.children
+            c.lower_ in words.NEGATORS and c.dep_ in ("det", "neg", "preconj") and c.i < child.i for c in child.children
         ):
             return True
     return False
@@ -203,7 +222,14 @@ def _finite(verb: Token) -> Clause | None:
     if (unreal and not (wishes and not _conditional(verb))) or (limit := _standing(verb)) is None:
         return None
     return _with_tense(
-        Clause(verb, (verb,), tuple(found), stance="wants_to" if wishes else "", certainty=min(certainty, limit))
+        Clause(
+            verb,
+            (verb,),
+            tuple(found),
+            stance="wants_to" if wishes else "",
+            certainty=min(certainty, limit),
+            reports=tuple(reports(verb)),
+        )
     )
 
 
@@ -225,9 +251,14 @@ def _standing(verb: Token) -> float | None:
             if any(c.lower_ == "so" for c in head.children):
                 token = head
                 continue  # "so slow that we moved": told as a result
+            if head.lemma_ == "mean" and head.tag_ == "VBD" and any(t.lower_ == "i" for t in subjects_of(head)):
+                token = head
+                continue  # "sorry, I meant I live in Bern"
             if head.lemma_ not in words.REPORTING or negation(head) or _unreal(head):
                 return None
             limit = min(limit, 0.5)
+        if token.dep_ == "ccomp" and token.i < head.i and head.lemma_ in words.HEARSAY:
+            limit = min(limit, 0.5)  # "Ida lives in Rome, Tom says"
         if (
             token.dep_ in ("advcl", "relcl", "ccomp")
             and token.i > head.i
@@ -237,6 +268,15 @@ def _standing(verb: Token) -> float | None:
             return None
         token = head
     return limit
+
+
+def reports(verb: Token) -> Iterator[Token]:
+    """Yield the verbs of saying and believing that a verb depends on: "thinks" of "Tom thinks that I live in Rome"."""
+    token = verb
+    while token.dep_ != "ROOT":
+        if token.dep_ == "ccomp" and token.head.lemma_ in words.REPORTING:
+            yield token.head
+        token = token.head
 
 
 def _with_tense(clause: Clause) -> Clause:
@@ -263,9 +303,10 @@ def _with_tense(clause: Clause) -> Clause:
 def _over(verb: Token) -> bool:
     """Tell whether "no longer" or "not … anymore" stands with the verb."""
     adverbs = {c.lower_ for c in verb.children if c.dep_ in ("advmod", "neg", "npadvmod")}
-    if "longer" in adverbs and any(
+    near = [*verb.children, *(g for c in verb.children if c.dep_ in ("acomp", "attr", "prep") for g in c.children)]
+    if any(
         c.lower_ == "longer" and any(g.lower_ in ("no", "n't", "not") for g in (*c.children, *verb.children))
-        for c in verb.children
+        for c in near
     ):
         return True
     text = verb.sent.text.lower()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,14 @@ from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.prepare import prose
 from graphmem.ingest.extract.spacy.when import dates_of
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
-from graphmem.protocols import ExtractedEdge, ExtractedEntity, Extraction, ExtractionRequest, Extractor
+from graphmem.protocols import (
+    ExtractedEdge,
+    ExtractedEnding,
+    ExtractedEntity,
+    Extraction,
+    ExtractionRequest,
+    Extractor,
+)
 from graphmem.text.english import english_pipeline, parsing
 
 if TYPE_CHECKING:
@@ -82,11 +90,12 @@ class SpacyExtractor(Extractor):
 
     def _extraction(self, request: ExtractionRequest, doc: Doc) -> Extraction:
         episode = request.episode
-        names = Names(doc, self._ontology, episode.speaker, request.addressee, episode.title)
         told = episode.local_time.replace(tzinfo=UTC)  # days are those of whoever wrote it
-        dates = dates_of(doc, told, message=episode.speaker is not None)
+        dates = dates_of(doc, told, message=episode.speaker is not None)  # first: it mends tags
+        names = Names(doc, self._ontology, episode.speaker, request.addressee, episode.title)
         facts = Facts(names, dates, self._ontology, told)
         edges: list[ExtractedEdge] = []
+        endings: list[ExtractedEnding] = []
         mentioned: dict[tuple[str, str], ExtractedEntity] = {}
         for sentence in doc.sents:
             for end in names.named(sentence):
@@ -97,13 +106,15 @@ class SpacyExtractor(Extractor):
             if len(sentence) > MAX_SENTENCE or is_question(sentence):
                 continue
             before = len(edges)
-            edges += relatives(sentence, names)
+            edges += relatives(sentence, names, dates)
             edges += facts.of_last_days(sentence)
             for clause in clauses(sentence):
                 edges += facts.of(clause)
+                endings += facts.endings(clause)
             edges += _together(sentence, names, edges[before:])
         talking = frozenset({episode.speaker, request.addressee})
-        return _limited(_distinct(edges), mentioned.values(), talking)
+        found = _limited(_distinct(edges), mentioned.values(), talking)
+        return replace(found, endings=tuple(dict.fromkeys(endings)))
 
 
 def _parses(pipeline: Language, texts: list[str]) -> list[Doc | Exception]:

@@ -16,20 +16,22 @@ Convention of relations: states in the present ("works_at", "likes"), events in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from graphmem.ingest.extract.spacy.clauses import Clause
+from graphmem.ingest.extract.spacy import words
+from graphmem.ingest.extract.spacy.clauses import Clause, subjects_of
 from graphmem.ingest.extract.spacy.jobs import last_days, owned_jobs
+from graphmem.ingest.extract.spacy.known import over
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.patterns import statements
-from graphmem.ingest.extract.spacy.relations import Statement
+from graphmem.ingest.extract.spacy.relations import Statement, is_state
 from graphmem.ingest.extract.spacy.render import Dates, sentence
 from graphmem.ingest.extract.spacy.when import Period
 from graphmem.ontology import Ontology
-from graphmem.protocols import ExtractedEdge
+from graphmem.protocols import ExtractedEdge, ExtractedEnding
 
 if TYPE_CHECKING:
     from spacy.tokens import Span
@@ -51,6 +53,29 @@ def _is_plan(clause: Clause, period: Period) -> bool:
     if period.ahead:
         return True
     return clause.verb.tag_ == "VBG" and (period.running or clause.verb.lemma_ == "go") and len(clause.chain) == 1
+
+
+def _is_hearsay(clause: Clause, source: End, names: Names) -> bool:
+    """Tell whether somebody else than whom a clause is about says or believes it; what the speaker says counts."""
+    if any(c.lower_ == "according" for c in clause.chain[0].children):
+        return True
+    for report in clause.reports:
+        if report.lemma_ not in words.HEARSAY:
+            continue
+        reporters = [e for t in subjects_of(report) if t.dep_ == "nsubj" for e in names.ends(t)]
+        own = any(e.name == source.name for e in reporters) and report.lemma_ != "hear"
+        told = any(e.role == "speaker" for e in reporters) and report.lemma_ not in words.BELIEVING | {"hear"}
+        if not (own or told):
+            return True
+    return False
+
+
+def _is_misbelief(clause: Clause, source: End) -> bool:
+    """Tell whether a clause is what others believe of the speaker, who would know: "people think I live in Rome"."""
+    return source.role == "speaker" and any(
+        r.lemma_ in words.BELIEVING and not any(t.lower_ in words.FIRST_PERSON for t in subjects_of(r))
+        for r in clause.reports
+    )
 
 
 class Facts:
@@ -89,10 +114,34 @@ class Facts:
             if edge is not None:
                 yield edge
         for subject in {s.name: s for s in subjects}.values():
-            for statement in statements(clause, subject, self._names, period):
-                edge = self._edge(clause, subject, statement, period)
+            said = list(statements(clause, subject, self._names, period))
+            for statement in said:
+                edge = self._edge(clause, subject, statement, period, self._apart(clause, statement, said))
                 if edge is not None:
                     yield edge
+
+    def endings(self, clause: Clause) -> Iterator[ExtractedEnding]:
+        """Yield what ended without being named."""
+        subjects = [e for t in clause.subjects for e in self._names.end(t)]
+        if not clause.subjects and self._names.speaker:
+            subjects = [self._names.speaker]
+        period = Period.of(clause, self._dates, self._reference)
+        for subject in {s.name: s for s in subjects}.values():
+            if min(clause.certainty, subject.certainty) > INDIRECT and not _is_hearsay(clause, subject, self._names):
+                for relation in over(clause, subject, period):
+                    yield ExtractedEnding(subject.name, relation, period.begin, "person")
+
+    def _apart(self, clause: Clause, statement: Statement, said: Collection[Statement]) -> frozenset[int]:
+        """Return the prepositions of a clause that tell only its other facts of one value: these end by themselves.
+
+        "Sam works at Acme as an engineer" gives "Sam works as an engineer", which is no news of Acme.
+        """
+        others = {s.target.name for s in said if self._ontology.is_single_valued(self._ontology.relation(s.relation))}
+        others -= {statement.target.name}
+        if not others or not is_state(clause):
+            return frozenset()
+        heads = (t for t in clause.verb.subtree if t.dep_ == "prep")
+        return frozenset(t.i for t in heads if any(e.name in others for n in t.children for e in self._names.end(n)))
 
     def of_last_days(self, sentence: Span) -> Iterator[ExtractedEdge]:
         """Yield the jobs that end with a "last day"."""
@@ -102,7 +151,9 @@ class Facts:
             if edge is not None:
                 yield edge
 
-    def _edge(self, clause: Clause, subject: End, said: Statement, period: Period) -> ExtractedEdge | None:
+    def _edge(
+        self, clause: Clause, subject: End, said: Statement, period: Period, apart: frozenset[int] = frozenset()
+    ) -> ExtractedEdge | None:
         source, target = said.source or subject, said.target
         relation = self._ontology.relation(said.relation)
         if source.name.lower() == target.name.lower() or not (source.named or target.named):
@@ -113,26 +164,29 @@ class Facts:
             return None  # a wrong one would end a right one: only the patterns that make sure state these
         if said.explicit is False and _courtesy(clause, source, target, period):
             return None
-        if clause.negated and not relation.startswith("does_not_"):
+        if (clause.negated and not relation.startswith("does_not_")) or _is_misbelief(clause, source):
             return None
         if subject.role == "addressee" and not (said.explicit or (target.named and not target.role)):
             return None  # "you're doing great": what people say to each other is mostly courtesy
         ceiling = EXPLICIT if said.explicit else PLAIN
         if not (source.named and target.named) and not said.explicit:
             ceiling = COMMON
-        if "addressee" in (subject.role, target.role):
+        hearsay = _is_hearsay(clause, source, self._names)
+        if hearsay or "addressee" in (subject.role, target.role):
             ceiling = min(ceiling, INDIRECT)
         ended = said.ended or (clause.ended and not said.timeless)
         start, end = period.bounds(ended=ended)
+        last = period.until if said.former and period.over else None
         return ExtractedEdge(
             source=source.name,
             relation=relation,
             target=target.name,
-            fact=said.fact or sentence(clause, subject, self._names, self._dates),
+            fact=said.fact or sentence(clause, subject, self._names, self._dates, apart),
             confidence=min(ceiling, clause.certainty, source.certainty, target.certainty, said.certainty),
             valid_from=None if said.timeless else start,
-            valid_to=None if said.timeless else end,
+            valid_to=last if said.timeless else end,
             ended=ended,
             source_type=source.kind,
             target_type=target.kind,
+            hearsay=hearsay,
         )

@@ -82,6 +82,9 @@ def _working(clause: Clause, names: Names) -> Iterator[Statement]:
             yield from (Statement("works_at", t, explicit=True) for t in _workplaces(noun, names, after))
         elif word == "as" and not clause.stance:
             yield from (Statement("works_as", t) for t in names.end(noun))
+            for inner, place in prepositions(noun) if works and not clause.ended else ():  # "as an engineer at Acme"
+                if inner == "at":
+                    yield from (Statement("works_at", t, explicit=True) for t in _workplaces(place, names, "at"))
 
 
 def _beginning(clause: Clause, subject: End, names: Names, period: Period) -> Iterator[Statement]:
@@ -185,6 +188,30 @@ def _ending(clause: Clause, names: Names, period: Period) -> Iterator[Statement]
         for token in objects_of(verb, "dobj"):
             for end in _workplaces(token, names, "join"):
                 yield Statement("works_at", end, ended=True, explicit=True)
+
+
+def jobless(clause: Clause, period: Period) -> bool:
+    """Tell whether a clause says that somebody has no work any more, and not where: "was laid off", "quit my job"."""
+    verb, lemma = clause.verb, clause.verb.lemma_.lower()
+    if not (clause.past or period.ahead):
+        return False
+    job = _job_noun(verb)
+    after = {c.lower_ for c in verb.children}
+    fired = clause.passive and (
+        (lemma in ("fire", "dismiss") and not any(c.dep_ == "prt" for c in verb.children))
+        or (lemma == "lay" and "off" in after)
+        or (lemma == "let" and "go" in after)
+        or (lemma == "make" and "redundant" in after)
+    )
+    own = job is not None and {c.dep_ for c in job.children} & {"poss", "amod", "compound"} == {"poss"}
+    gone = own and lemma in ("lose", "quit", "leave")
+    heads = [verb, *([job] if job is not None else [])]
+    named = any(w in ("at", "from", "with", "by", "as") for h in heads for w, n in prepositions(h) if not _is_date(n))
+    return (fired or gone or (lemma == "retire" and not clause.passive)) and not named
+
+
+def _is_date(noun: Token) -> bool:
+    return noun.ent_type_ in words.QUANTITIES
 
 
 def owned_jobs(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import negation, subjects_of
 from graphmem.ingest.extract.spacy.facts import COMMON, EXPLICIT, PLAIN
 from graphmem.ingest.extract.spacy.names import End, Names
+from graphmem.ingest.extract.spacy.render import Dates
+from graphmem.ingest.extract.spacy.tree import dated, is_named
 from graphmem.protocols import ExtractedEdge
 
 if TYPE_CHECKING:
     from spacy.tokens import Span, Token
 
-_PARTNER_OF = {**dict.fromkeys(words.SPOUSES, "married_to"), **dict.fromkeys(words.PARTNERS, "has_partner")}
 
-
-def relatives(sentence: Span, names: Names) -> Iterator[ExtractedEdge]:
+def relatives(sentence: Span, names: Names, dates: Dates) -> Iterator[ExtractedEdge]:
     """Yield the facts of possessives, compounds and appositions of a sentence."""
     for token in sentence:
         if token.pos_ not in ("NOUN", "PROPN") or token.ent_type_ == "PERSON":
@@ -26,7 +28,7 @@ def relatives(sentence: Span, names: Names) -> Iterator[ExtractedEdge]:
         owner = names.owner(token)
         if any(c.lower_ in ("ex", "former", "late", "future", "own") for c in token.children):
             continue
-        yield from _called(token, owner, names)
+        yield from _called(token, owner, names, dates)
         if token.lemma_.lower() in words.RELATIONAL and owner is not None:
             yield from _relative(token, owner, named, names)
         elif owner is not None and (thing := _apposed(token, names)) is not None and token.lower_ not in words.VAGUE:
@@ -41,7 +43,7 @@ def relatives(sentence: Span, names: Names) -> Iterator[ExtractedEdge]:
             yield from _office(token, owner, named, names)
 
 
-def _called(token: Token, owner: End | None, names: Names) -> Iterator[ExtractedEdge]:
+def _called(token: Token, owner: End | None, names: Names, dates: Dates) -> Iterator[ExtractedEdge]:
     """Yield "Max is_a dog" of "a dog named Max", and whose it is where the clause says so."""
     noun = token.lemma_.lower()
     calls = [c for c in token.children if c.dep_ == "acl" and c.lower_ in ("named", "called")]
@@ -50,12 +52,21 @@ def _called(token: Token, owner: End | None, names: Names) -> Iterator[Extracted
         owner = owner or next((e for t in subjects_of(token.head) for e in names.end(t)), None)
     for end in (e for t in called for e in names.end(t) if not e.role):
         if noun in words.RELATIONAL and owner is not None:
-            yield _edge(owner, f"has_{noun}", end, f"{owner.name} has a {noun} named {end.name}.", PLAIN)
+            fact = _edge(owner, f"has_{noun}", end, f"{owner.name} has a {noun} named {end.name}.", PLAIN)
+            yield replace(fact, valid_from=_since(token, dates))
         yield from (
             _edge(end, "is_a", kind, f"{end.name} is a {kind.name}.", COMMON)
             for kind in names.end(token)
             if not kind.named and token.tag_ == "NN"
         )
+
+
+def _since(token: Token, dates: Dates) -> datetime | None:
+    """Return when somebody got what is the object of a verb in the past: "adopted a cat on 3 January"."""
+    verb = token.head
+    if token.dep_ != "dobj" or verb.lemma_ not in ("get", "adopt") or verb.tag_ != "VBD":
+        return None
+    return next((d.begin for t in verb.subtree if (d := dates.at.get(t.i)) is not None and dated(t) == verb), None)
 
 
 def _named_by(token: Token, names: Names) -> End | None:
@@ -78,14 +89,14 @@ def _apposed(token: Token, names: Names) -> End | None:
 
 def _relative(token: Token, owner: End, named: End | None, names: Names) -> Iterator[ExtractedEdge]:
     noun = token.lemma_.lower()
-    relation = _PARTNER_OF.get(noun, f"has_{noun}")
+    relation = words.PARTNER_OF.get(noun, f"has_{noun}")
     if named is not None:
         if relation == "married_to" and owner.kind != "person":
             return
         certainty = min(EXPLICIT, owner.certainty, named.certainty)
         yield _edge(owner, relation, named, f"{named.name} is {owner.name}'s {noun}.", certainty)
         return
-    if token.dep_ == "attr" or (token.dep_ == "poss" and token.head.lower_ == "name"):
+    if token.dep_ == "attr" or is_named(token) or (token.dep_ == "poss" and token.head.lower_ == "name"):
         return  # "Anna is my sister" and "my sister's name is Anna" name her
     for end in names.end(token):
         if end.named and end.name.startswith(f"{owner.name}'s ") and noun != "baby":

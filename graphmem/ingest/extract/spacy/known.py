@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import Clause, helpers, is_bare
 from graphmem.ingest.extract.spacy.homes import homes, places
-from graphmem.ingest.extract.spacy.jobs import hirings, jobs
+from graphmem.ingest.extract.spacy.jobs import hirings, jobless, jobs
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.relations import Statement, is_state
 from graphmem.ingest.extract.spacy.tree import objects_of, prepositions
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _GUESSED_OWNER = 0.4
 _GUESSED_TOOL = 0.6
+_GUESSED_PERSON = 0.7
 
 
 def well_known(clause: Clause, subject: End, names: Names, period: Period) -> Iterator[Statement]:
@@ -30,15 +31,20 @@ def well_known(clause: Clause, subject: End, names: Names, period: Period) -> It
         whom = None if subject.kind == "person" else replace(subject, kind="person", named=True)
         for said in (*jobs(clause, subject, names, period), *homes(clause, names, period)):
             yield replace(said, source=whom)
-        yield from _partner(clause, names, period)
+        yield from _partner(clause, subject, names, period)
     if clause.stance:
         return
     if subject.kind == "person":
         yield from _birth(clause, names)
-        yield from _management(clause, names)
     else:
         yield from hirings(clause, subject, names)
         yield from _deployment(clause, names)
+    if subject.kind == "person":
+        yield from _management(clause, names)
+    elif _acts_as_person(clause, subject):
+        yield from (
+            replace(said, source=replace(subject, kind="person", named=True)) for said in _management(clause, names)
+        )
     yield from _choice(clause, names)
     yield from _budget(clause, subject, names)
     if clause.verb.lemma_ in words.CREATING and clause.past and not clause.passive:
@@ -47,13 +53,32 @@ def well_known(clause: Clause, subject: End, names: Names, period: Period) -> It
                 yield from (Statement("created", t, explicit=t.named) for t in names.ends(token))
 
 
+def over(clause: Clause, subject: End, period: Period) -> Iterator[str]:
+    """Yield the relations of one value that ended, whatever it was: works_at of "I was laid off"."""
+    if clause.negated or (clause.stance and not _settled(clause, period)):
+        return
+    if subject.kind != "person" and not _acts_as_person(clause, subject):
+        return
+    if jobless(clause, period):
+        yield "works_at"
+    said = objects_of(clause.verb, "acomp", "oprd", "xcomp") if clause.verb.lemma_ in ("be", "get") else []
+    happens = clause.past if clause.verb.lemma_ != "be" else not clause.past
+    if happens and any(t.lower_ == "divorced" for t in (*said, *([clause.verb] if clause.passive else []))):
+        yield "married_to"
+
+
 def _acts_as_person(clause: Clause, subject: End) -> bool:
     """Tell whether a name that the recogniser doesn't know is a person's by what is said: "Anna quit her job"."""
     head = clause.subjects[0] if clause.subjects else None
     if head is None or head.pos_ != "PROPN" or subject.label or any(head.children):
         return False
     own = any(c.lower_ in words.THIRD_PERSON for t in objects_of(clause.verb, "dobj") for c in t.children)
-    return own or clause.verb.lemma_.lower() in words.PERSONAL
+    return own or clause.verb.lemma_.lower() in words.PERSONAL or _leads_people(clause)
+
+
+def _leads_people(clause: Clause) -> bool:
+    led = objects_of(clause.verb, "dobj") if clause.verb.lemma_ in ("manage", "lead", "head") else []
+    return any(t.lower_ in words.LED or any(c.text == "Project" for c in t.children) for t in led)
 
 
 def _settled(clause: Clause, period: Period) -> bool:
@@ -61,18 +86,18 @@ def _settled(clause: Clause, period: Period) -> bool:
     return clause.stance == "plans_to" and period.ahead and not any(t.lemma_ in words.INTENTIONS for t in clause.chain)
 
 
-def _partner(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
+def _partner(clause: Clause, subject: End, names: Names, period: Period) -> Iterator[Statement]:
     """Yield married_to, is_engaged_to, has_partner and their ends, and has_status where nobody is named."""
     verb, lemma = clause.verb, clause.verb.lemma_.lower()
     happens = clause.past or period.ahead
-    people = [e for t in objects_of(verb, "dobj") for e in names.end(t) if e.kind == "person"]
+    people = [e for t in objects_of(verb, "dobj") for e in _people(t, names)]
     if lemma == "marry" and happens and not clause.passive:
         yield from (Statement("married_to", e, explicit=True) for e in people)
-    yield from _status(clause, names, happens=happens)
+    yield from _status(clause, subject, names, happens=happens)
     if lemma == "divorce" and clause.past and not clause.passive:
         yield from (Statement("married_to", e, ended=True, explicit=True) for e in people)
     if lemma in ("break", "split") and clause.past and any(c.lower_ == "up" for c in verb.children):
-        for end in _whom(verb, names):
+        for end in _whom(verb, names) or _other_half(clause, subject, names):
             yield Statement("broke_up_with", end)
             yield Statement("has_partner", end, ended=True, explicit=True)
     if lemma == "date" and not clause.passive and is_state(clause) and not clause.stance:
@@ -80,11 +105,25 @@ def _partner(clause: Clause, names: Names, period: Period) -> Iterator[Statement
 
 
 def _whom(token: Token, names: Names) -> list[End]:
-    found = (e for w, n in prepositions(token) if w in ("to", "with") for e in names.end(n))
-    return [e for e in found if e.kind == "person"]
+    return [e for w, n in prepositions(token) if w in ("to", "with") for e in _people(n, names)]
 
 
-def _status(clause: Clause, names: Names, *, happens: bool) -> Iterator[Statement]:
+def _people(token: Token, names: Names) -> Iterator[End]:
+    """Yield whom a noun phrase names, where only a person can stand: an unknown name is one."""
+    for end in names.end(token):
+        if end.kind == "person":
+            yield end
+        elif token.pos_ == "PROPN" and end.named and not end.role and not any(c.dep_ == "det" for c in token.children):
+            yield End(end.name, "person", named=True, certainty=min(end.certainty, _GUESSED_PERSON), label="PERSON")
+
+
+def _other_half(clause: Clause, subject: End, names: Names) -> list[End]:
+    """Return the other one of "Anna and I broke up"."""
+    both = {e.name: e for t in clause.subjects for e in _people(t, names)}
+    return [e for e in both.values() if e.name != subject.name] if len(both) == 2 and subject.name in both else []
+
+
+def _status(clause: Clause, subject: End, names: Names, *, happens: bool) -> Iterator[Statement]:
     """Yield what "got married", "is engaged to Daniel", "have been married since 2019" say."""
     verb, lemma = clause.verb, clause.verb.lemma_.lower()
     getting = (lemma == "get" and happens) or any(h.lower_ in words.GETS for h in helpers(verb))
@@ -96,8 +135,11 @@ def _status(clause: Clause, names: Names, *, happens: bool) -> Iterator[Statemen
         if status not in words.STATUSES:
             continue
         whom = [*_whom(word, names), *(_whom(verb, names) if word is not verb else [])]
+        half = _other_half(clause, subject, names)
         if status == "married":
-            yield from (Statement("married_to", e, explicit=True) for e in whom)
+            yield from (Statement("married_to", e, explicit=True) for e in whom or half)
+        elif status == "divorced":
+            yield from (Statement("married_to", e, ended=True, explicit=True) for e in whom or half)
         elif status == "engaged":
             yield from (Statement("is_engaged_to", e, explicit=True) for e in whom)
         free = all(n.ent_type_ in words.QUANTITIES for _, n in prepositions(word))
@@ -118,8 +160,10 @@ def _management(clause: Clause, names: Names) -> Iterator[Statement]:
     if lemma in ("manage", "lead", "head") and (not clause.past or clause.ended) and not clause.passive:
         for token in objects_of(clause.verb, "dobj"):
             for end in names.end(token):
-                if (end.label in ("ORG", "PRODUCT") and lemma == "manage") or token.lower_ in words.MANAGEABLE:
-                    yield Statement("manages", end, explicit=True)
+                project = end.name.startswith("Project ")
+                thing = token.pos_ == "PROPN" and end.named and not end.role and end.label in ("", "ORG", "PRODUCT")
+                if (lemma == "manage" and (thing or project)) or token.lower_ in words.MANAGEABLE:
+                    yield Statement("manages", replace(end, kind="project") if project else end, explicit=True)
 
 
 def _deployment(clause: Clause, names: Names) -> Iterator[Statement]:
@@ -170,6 +214,20 @@ def _dropped(clause: Clause, objects: list[End], after: list[tuple[str, End]]) -
         yield from (Statement("uses", e, explicit=True) for e in _tools([e for w, e in after if w == "for"]) if objects)
     if lemma == "give" and any(c.lower_ == "up" for c in clause.verb.children):
         yield from (Statement("uses", e, ended=True, explicit=True) for e in _tools([e for w, e in after if w == "on"]))
+
+
+def given_up(clause: Clause, names: Names) -> Iterator[Statement]:
+    """Yield what ended with "gave up tennis", "sold the Tesla", "left the chess club"."""
+    if not clause.past or clause.passive or clause.stance or clause.negated:
+        return
+    lemma = clause.verb.lemma_.lower()
+    particle = next((f"_{c.lower_}" for c in clause.verb.children if c.dep_ == "prt"), "")
+    for token in objects_of(clause.verb, "dobj"):
+        group = "_group" if token.lower_ in words.GROUPS else ""
+        definite = token.pos_ == "PROPN" or any(c.lower_ in words.DEFINITE for c in token.children)
+        for relation in words.ENDS.get(f"{lemma}{particle}{group}", ()):
+            if definite or lemma in words.ENDING_ANY:
+                yield from (Statement(relation, e, ended=True) for e in names.ends(token) if not e.role)
 
 
 def _moved(clause: Clause, names: Names, after: list[tuple[str, End]]) -> Iterator[Statement]:

@@ -195,7 +195,8 @@ class Names:
         if joins_verb(token):
             return
         for joined in token.conjuncts:
-            if joined.i > token.i and joined.pos_ in ("NOUN", "PROPN", "PRON"):
+            denied = any(c.dep_ == "neg" for c in joined.children)  # "tea, not coffee"
+            if joined.i > token.i and joined.pos_ in ("NOUN", "PROPN", "PRON") and not denied:
                 yield from self.end(joined)
 
     def end(self, token: Token) -> Iterator[End]:

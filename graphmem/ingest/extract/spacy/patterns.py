@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import Clause
 from graphmem.ingest.extract.spacy.homes import places
-from graphmem.ingest.extract.spacy.known import well_known
+from graphmem.ingest.extract.spacy.known import given_up, well_known
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.relations import Statement, is_state, verb_form
-from graphmem.ingest.extract.spacy.tree import objects_of, prepositions
+from graphmem.ingest.extract.spacy.tree import is_named, objects_of, prepositions
 from graphmem.ingest.extract.spacy.when import Period
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ def statements(clause: Clause, subject: End, names: Names, period: Period) -> It
     if lemma == "be" and not clause.passive:
         yield from _copula(clause, subject, names)
         return
+    yield from given_up(clause, names)
     yield from (past for s in known if (past := _as_past(clause, s, period)) is not None)
     # what ended is worth its event too: who never heard of the job learns of it by "lost_job_at"
     successor = any(not s.ended for s in known)
@@ -51,7 +52,7 @@ def _as_past(clause: Clause, said: Statement, period: Period) -> Statement | Non
     if words.third_person(lemma) != said.relation.partition("_")[0]:
         return None
     relation = said.relation.replace(words.third_person(lemma), words.past(lemma, lemma, "VB"), 1)
-    return replace(said, relation=relation, ended=False, explicit=False, timeless=True)
+    return replace(said, relation=relation, ended=False, explicit=False, timeless=True, former=True)
 
 
 def _objects(clause: Clause, names: Names) -> Iterator[Statement]:
@@ -140,7 +141,7 @@ def _prepositions(clause: Clause, names: Names) -> Iterator[Statement]:
 
 
 def _copula(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
-    if clause.stance or clause.ended or (clause.past and not clause.ongoing and not clause.ended and subject.role):
+    if clause.stance or (clause.past and not clause.ongoing and not clause.ended and subject.role):
         return
     for token in objects_of(clause.verb, "attr"):
         yield from _is_a(clause, subject, token, names)
@@ -159,6 +160,9 @@ def _is_a(clause: Clause, subject: End, token: Token, names: Names) -> Iterator[
     favourite = head is not None and any(c.lower_ in ("favorite", "favourite", "preferred") for c in head.children)
     if head is not None and (favourite or head.lower_ in ("name", "budget")):
         yield from _of_whose(head, token, names, favourite=favourite)
+        return
+    if head is not None and is_named(head):
+        yield from _is_named(head, token, names)
         return
     owner = names.owner(token)
     favourites = ("favorite", "favourite")
@@ -200,6 +204,20 @@ def _is_a(clause: Clause, subject: End, token: Token, names: Names) -> Iterator[
             and token.lower_ not in words.VAGUE
         ):
             yield Statement("is_a", target)
+
+
+def _is_named(head: Token, token: Token, names: Names) -> Iterator[Statement]:
+    """Yield has_boss of "my boss is Anna Holm"."""
+    owner = names.owner(head)
+    if owner is None:
+        return
+    noun = head.lower_
+    for end in names.end(token):
+        if end.named and not end.role and end.label in ("", "PERSON"):
+            fact = f"{owner.name}'s {noun} is {end.name}."
+            kind = "person" if noun in words.KIN else end.kind
+            whom = replace(end, kind=kind)
+            yield Statement(words.PARTNER_OF.get(noun, f"has_{noun}"), whom, explicit=True, source=owner, fact=fact)
 
 
 def _of_whose(head: Token, token: Token, names: Names, *, favourite: bool) -> Iterator[Statement]:

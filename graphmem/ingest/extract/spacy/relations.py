@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A relation of a clause's subject to something: what `Facts` turns into an edge."""
+    """A relation of a clause's subject to something: what `Facts` turns into an edge.
+
+    A `former` one is told in the past ("worked_at") of what is over, perhaps with the date of its end.
+    """
 
     relation: str
     target: End
@@ -25,6 +28,7 @@ class Statement:
     fact: str = ""
     timeless: bool = False
     certainty: float = 1.0
+    former: bool = False
 
 
 def verb_form(clause: Clause) -> str:

@@ -38,9 +38,9 @@ class Dates:
         return self.at.get(token.i) is not None and self.at.get(token.i - 1) is not self.at[token.i]
 
 
-def sentence(clause: Clause, subject: End, names: Names, dates: Dates) -> str:
-    """Return the sentence of a clause, told of one subject."""
-    tokens = _tokens(clause)
+def sentence(clause: Clause, subject: End, names: Names, dates: Dates, apart: frozenset[int] = frozenset()) -> str:
+    """Return the sentence of a clause, told of one subject, without what hangs on the tokens `apart`."""
+    tokens = _tokens(clause, apart)
     head = clause.subjects[0] if clause.subjects else None
     inside = {t.i for t in head.subtree} | {t.i for c in head.conjuncts for t in c.subtree} if head else set[int]()
     if clause.verb.i in inside:  # a relative clause: its antecedent is its subject
@@ -81,7 +81,7 @@ def sentence(clause: Clause, subject: End, names: Names, dates: Dates) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def _tokens(clause: Clause) -> list[Token]:
+def _tokens(clause: Clause, apart: frozenset[int]) -> list[Token]:
     """Return the tokens of a clause in order, without other clauses."""
     chain = {t.i for t in clause.chain}
     tops = (clause.chain[0], clause.verb) if clause.verb not in clause.chain[0].subtree else (clause.chain[0],)
@@ -89,9 +89,12 @@ def _tokens(clause: Clause) -> list[Token]:
 
     def add(token: Token) -> None:
         kept[token.i] = token
+        contrasted = token.pos_ in ("NOUN", "PROPN") and any(c.dep_ == "neg" for c in token.children)
         for child in token.children:
             if child.i in chain:
                 add(child)
+            elif child.i in apart or (contrasted and child.dep_ in ("neg", "appos")):
+                continue  # "in Bern, not Berlin"
             elif child.dep_ in _LEFT_OUT and not (child.dep_ == "punct" and child.text in ("-", "'")):
                 joins = child.dep_ == "cc" and (not is_verb(token) or any(c.i in chain for c in token.conjuncts))
                 named = child.dep_ == "appos" and token.pos_ in ("NOUN", "PROPN")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from graphmem.ingest.extract.spacy import words
+
 if TYPE_CHECKING:
     from spacy.tokens import Token
 
@@ -17,6 +19,8 @@ def objects_of(verb: Token, *deps: str) -> list[Token]:
 def prepositions(token: Token) -> Iterator[tuple[str, Token]]:
     """Yield (preposition, head of its noun phrase) of a verb or noun, also of "out of", "over to"."""
     for child in token.children:
+        if any(c.dep_ == "neg" for c in child.children):
+            continue  # "in Bern, not in Berlin"
         if child.dep_ in ("prep", "agent", "dative") and child.pos_ in ("ADP", "SCONJ", "PART"):
             for noun in child.children:
                 if noun.dep_ == "pobj":
@@ -26,9 +30,33 @@ def prepositions(token: Token) -> Iterator[tuple[str, Token]]:
                     yield from ((inner.lower_, n) for n in inner.children if n.dep_ == "pobj")
 
 
+def is_named(noun: Token) -> bool:
+    """Tell whether a relative is the subject of "my boss is Anna Holm"."""
+    if noun.dep_ != "nsubj" or noun.tag_ != "NN" or noun.lower_ not in words.RELATIONAL or noun.head.lemma_ != "be":
+        return False
+    named = [c for c in noun.head.children if c.dep_ == "attr" and c.pos_ == "PROPN"]
+    return any(not any(c.dep_ in ("det", "poss") for c in t.children) for t in named)
+
+
 def joins_verb(token: Token) -> bool:
     """Tell whether a noun is listed with verbs: "watch movies, hike, and play chess" has one object, no list."""
     return any(c.pos_ == "VERB" and c.i > token.i for c in token.conjuncts)
+
+
+def dated(token: Token) -> Token:
+    """Return the verb that a date belongs to: not "married" of "got married", nor "called" of "a cat called Vespa"."""
+    verb = governor(token)
+    while _is_part(verb):
+        verb = governor(verb.head)
+    return verb
+
+
+def _is_part(verb: Token) -> bool:
+    if verb.dep_ == "ROOT":
+        return False
+    naming = verb.dep_ == "acl" and verb.lemma_ in ("call", "name")
+    letting = verb.dep_ in ("xcomp", "ccomp") and verb.lower_ == "go" and verb.head.lemma_ == "let"
+    return naming or letting or verb.dep_ in ("acomp", "oprd")
 
 
 def governor(token: Token) -> Token:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import Clause
 from graphmem.ingest.extract.spacy.render import Dates
-from graphmem.ingest.extract.spacy.tree import governor
+from graphmem.ingest.extract.spacy.retag import mend_tags
+from graphmem.ingest.extract.spacy.tree import dated
 from graphmem.text.dates import DateSpan, day_ago, find_dates
 
 if TYPE_CHECKING:
-    from spacy.tokens import Doc, Token
+    from spacy.tokens import Doc, Span, Token
 
 _DURATION = re.compile(
     r"\bfor (?:the (?:last|past) )?(?:about |around |almost |over )?"
@@ -26,24 +29,30 @@ def dates_of(doc: Doc, reference: datetime, *, message: bool) -> Dates:
     """Return the dates of a parsed text by token; a bare weekday or month after "will" or "going to" lies ahead.
 
     A document counts only with those that name a year: nobody knows when it was written.
+    Verbs that a date shows to be in the past are tagged so.
     """
     at: dict[int, DateSpan] = {}
     past = [d for d in find_dates(doc.text, reference) if message or re.search(r"\d{4}", d.text)]
+    mend_tags(doc, Dates({t.i: d for d in past for t in _tokens(doc, d)}), reference)
     if not past:
         return Dates(at)
     ahead = {(d.start, d.end): d for d in find_dates(doc.text, reference, future=True)}
     for span in past:
-        tokens = doc.char_span(span.start, span.end, alignment_mode="expand")
-        if tokens is None:
+        tokens = _tokens(doc, span)
+        if not tokens:
             continue
         chosen = ahead.get((span.start, span.end), span) if _is_ahead(tokens.root) else span
         at.update({t.i: chosen for t in tokens})
     return Dates(at)
 
 
+def _tokens(doc: Doc, span: DateSpan) -> Span | tuple[()]:
+    return doc.char_span(span.start, span.end, alignment_mode="expand") or ()
+
+
 def _is_ahead(token: Token) -> bool:
-    verb = governor(token)
-    chain = [verb, *verb.ancestors]
+    verb = dated(token)
+    chain = list(_up_to_report(verb))
     if any(c.dep_ in ("aux", "auxpass") and (c.tag_ == "VBD" or c.lemma_ == "have") for c in verb.children):
         return False
     if any(c.lower_ in ("will", "'ll", "wo") for v in chain[:2] for c in v.children):
@@ -54,6 +63,14 @@ def _is_ahead(token: Token) -> bool:
     if any(c.lower_ == "getting" and c.dep_ == "auxpass" for c in verb.children):
         return True
     return verb.tag_ in ("VB", "VBG") and not any(v.tag_ == "VBD" for v in chain)
+
+
+def _up_to_report(verb: Token) -> Iterator[Token]:
+    """Yield a verb and what it depends on, but no "said": when a thing was told is not when it happens."""
+    yield verb
+    while verb.dep_ != "ROOT" and not (verb.dep_ == "ccomp" and verb.head.lemma_ in words.REPORTING):
+        verb = verb.head
+        yield verb
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +109,7 @@ class Period:
         chain = {t.i for t in clause.chain}
         for token in clause.verb.sent:
             span = dates.at.get(token.i)
-            if span is None or not dates.first(token) or governor(token).i not in chain:
+            if span is None or not dates.first(token) or dated(token).i not in chain:
                 continue
             word, late = _lead(token)
             moment = span.until if late else span.begin

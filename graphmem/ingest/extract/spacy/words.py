@@ -64,6 +64,10 @@ PETS = _words("dog cat puppy kitten pup pet hamster horse rabbit parrot turtle p
 RELATIONAL = frozenset(KIN) | PETS
 PARTNERS = _words("boyfriend girlfriend partner")
 SPOUSES = _words("husband wife spouse")
+PARTNER_OF: Mapping[str, str] = {
+    **dict.fromkeys(SPOUSES, "married_to"),
+    **dict.fromkeys(PARTNERS, "has_partner"),
+}
 SEVERAL = _words("friend kid child baby student teammate colleague coworker cousin neighbor neighbour teacher doctor")
 """Of these one has several: "my friend" of two messages need not be the same one, "my friends" are."""
 
@@ -171,6 +175,31 @@ INTENTIONS: Mapping[str, str] = {
 REPORTING = _words(
     "think say tell know hear learn realize realise discover mention believe find remember notice announce"
 )
+HEARSAY = _words("think say tell hear mention believe announce")
+"""Verbs of reporting that leave open whether it is so."""
+BELIEVING = _words("think believe")
+SAME_PAST = _words("quit put cut set hit let read shut hurt bet cost cast split spread burst upset bid rid shed")
+"""Verbs of which the past is written as the present."""
+HABITUAL = _words("every each usually always often sometimes generally normally mostly typically")
+ENDS: Mapping[str, tuple[str, ...]] = {
+    "give_up": ("plays", "does", "uses", "eats", "drinks"),
+    "quit": ("plays", "does"),
+    "sell": ("owns", "has"),
+    "give_away": ("owns", "has"),
+    "leave_group": ("is_member_of", "is_part_of"),
+    "quit_group": ("is_member_of", "is_part_of"),
+}
+"""Verb with its particle, and "_group" where its object is one → the relations to its object that end with it."""
+ENDING_ANY = _words("give quit")
+"""Of those the verbs after which a bare noun is the whole kind ("tennis"); after others it takes a definite one."""
+DEFINITE = _words("the my our his her their this that")
+IMAGINING = _words("imagine suppose say assume pretend picture")
+"""Orders to take something as given for once."""
+FICTIONS = _words(
+    "dream dreams nightmare novel story film movie fiction fantasy daydream fairytale screenplay script simulation "
+    "roleplay imagination"
+)
+"""In these nothing is so."""
 UNREAL_MODALS = _words("would could might may should must can shall ought need cannot")
 UNREAL_MARKS = _words("if unless whether lest supposing provided wherever whenever whatever though")
 UNSURE = _words("maybe perhaps probably possibly hopefully supposedly allegedly apparently almost nearly hardly barely")
@@ -264,6 +293,7 @@ ROLES_OF = _words(
 )
 MANAGEABLE = _words("team department store shop restaurant project company office branch hotel group studio business")
 NO_PLACE = _words("night noon midnight home weekends times least first last once present work school")
+LED = _words("team department office branch")
 CREATING = _words("create build develop design invent compose")
 CREATED = _words(
     "song poem painting novel book app website album film movie game tool library company program system sculpture"

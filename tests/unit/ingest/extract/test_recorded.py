@@ -14,7 +14,7 @@ import pytest
 from graphmem.errors import ExtractionFailed, InvalidInput
 from graphmem.ingest.extract.recorded import RecordedExtractor, Recorder
 from graphmem.models import Episode, Scope
-from graphmem.protocols import ExtractedEdge, ExtractedEntity, Extraction, ExtractionRequest
+from graphmem.protocols import ExtractedEdge, ExtractedEnding, ExtractedEntity, Extraction, ExtractionRequest
 
 TEXT = "Ann works at Acme, für immer."
 
@@ -152,9 +152,14 @@ FULL = Extraction(
             valid_to=datetime(2024, 1, 1, tzinfo=UTC),
             source_type="person",
             target_type="person",
+            hearsay=True,
         ),
     ),
     (("limit", 3), ("ungrounded", 2)),
+    (
+        ExtractedEnding("Ann", "works_at"),
+        ExtractedEnding("Ümit", "married_to", datetime(2024, 1, 1, tzinfo=UTC), "person"),
+    ),
 )
 
 

@@ -528,6 +528,13 @@ def test_a_date_belongs_to_its_own_verb(say: Say) -> None:
         ("Well, I took my dog to Rome.", "took_dog_to", "Nora took their dog to Rome."),
         ("I don't like mushrooms.", "does_not_like", "Nora doesn't like mushrooms."),
         ("Lost my job at Intel yesterday.", "works_at", "Nora lost their job at Intel on 7 May 2023."),
+        ("I work at Siemens as an engineer.", "works_as", "Nora works as an engineer."),
+        ("I work at Siemens as an engineer.", "works_at", "Nora works at Siemens as an engineer."),
+        ("I live in Oslo with my wife Anna.", "lives_with", "Nora lives with their wife Anna."),
+        ("I work as an engineer at Siemens.", "works_as", "Nora works as an engineer."),
+        ("I live with Anna in Oslo.", "lives_with", "Nora lives with Anna."),
+        ("I moved to Oslo with Anna.", "moved_with", "Nora moved to Oslo with Anna."),
+        ("I live in Bern, not Berlin.", "lives_in", "Nora lives in Bern."),
     ],
 )
 def test_a_fact_can_be_read_by_itself(say: Say, text: str, relation: str, sentence: str) -> None:

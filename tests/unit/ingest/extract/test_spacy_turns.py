@@ -1,0 +1,274 @@
+"""What the history of a fact is after several turns, read without a language model."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import pytest
+
+from graphmem import GraphMemory, Turn
+from graphmem.ingest.extract.spacy import spacy_available
+
+pytestmark = pytest.mark.skipif(not spacy_available(), reason="spaCy and an English model are not installed")
+
+Spans = dict[str, tuple[str, str | None]]
+
+
+def told(*turns: tuple[str, str] | tuple[str, str, str]) -> Spans:
+    """Return "source relation target" → (begin, end) after turns of (day, text) by Sam or (day, text, speaker)."""
+    memory = GraphMemory.open(f"memory://{uuid4()}", embeddings="none", background=False)
+    with memory:
+        items = [
+            Turn(
+                text=t[1], speaker=t[2] if len(t) == 3 else "Sam", occurred_at=datetime.fromisoformat(t[0] + "T12:00Z")
+            )
+            for t in turns
+        ]
+        memory.ingest(items)
+        found = [f for e in memory.entities(limit=100) for f in memory.history(e.name)]
+    return {f"{f.source} {f.relation} {f.target}": (_day(f.valid_from), f.valid_to and _day(f.valid_to)) for f in found}
+
+
+def _day(moment: datetime) -> str:
+    return moment.astimezone(UTC).date().isoformat()
+
+
+# Hearsay ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        "People think I live in Tokyo.",
+        "My mum thinks I live in Tokyo. She is wrong.",
+        "The letter says that I live in Tokyo, which is wrong.",
+        "My neighbour Tom believes that I moved to Tokyo.",
+        "I heard that I live in Tokyo.",
+    ],
+)
+def test_what_others_say_of_the_speaker_ends_nothing_that_the_speaker_said(report: str) -> None:
+    facts = told(("2026-03-01", "I live in Berlin."), ("2026-03-20", report))
+    assert facts["Sam lives_in Berlin"] == ("2026-03-01", None)
+    assert "Sam lives_in Tokyo" not in facts
+
+
+@pytest.mark.parametrize(
+    ("report", "held"),
+    [
+        ("Somebody told me that Peter lives in Tokyo.", True),
+        ("I think Peter lives in Tokyo.", True),
+        ("Tom says that Peter moved to Tokyo.", True),
+        ("I heard that Peter doesn't live in Berlin anymore.", True),
+        ("According to Tom, Peter lives in Tokyo.", True),
+        ("Peter told me that she moved to Tokyo.", False),
+        ("Peter lives in Tokyo.", False),
+        ("I know that Peter lives in Tokyo.", False),
+    ],
+)
+def test_hearsay_ends_no_surer_fact(report: str, held: bool) -> None:
+    facts = told(("2026-03-01", "I live in Berlin.", "Peter"), ("2026-03-20", report))
+    assert facts["Peter lives_in Berlin"] == ("2026-03-01", None if held else "2026-03-20")
+
+
+def test_hearsay_counts_where_nothing_is_known() -> None:
+    facts = told(
+        ("2026-03-01", "Somebody told me that Peter lives in Tokyo."), ("2026-03-20", "Peter lives in Berlin.")
+    )
+    assert facts == {
+        "Peter lives_in Tokyo": ("2026-03-01", "2026-03-20"),
+        "Peter lives_in Berlin": ("2026-03-20", None),
+    }
+
+
+# Tense --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("end", "when"),
+    [
+        ("I quit Siemens in August.", "2025-08-01"),
+        ("I quit Siemens last month.", "2025-08-01"),
+        ("I quit Siemens.", "2025-09-15"),
+        ("I'm quitting Siemens in December.", "2025-12-01"),
+    ],
+)
+def test_a_past_that_is_written_as_the_present_is_told_by_its_date(end: str, when: str) -> None:
+    facts = told(("2025-01-10", "I work at Siemens."), ("2025-09-15", end))
+    assert facts["Sam works_at Siemens"] == ("2025-01-10", when)
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("We put up a shed last week.", "Sam put_up shed"),
+        ("I cut my hair yesterday.", "Sam cut hair"),
+        ("I put money aside every month.", "Sam puts money"),
+    ],
+)
+def test_what_was_done_is_no_habit(text: str, fact: str) -> None:
+    facts = told(("2025-09-15", text))
+    assert [f for f in facts if f.split()[1] == fact.split()[1]] == list(facts)
+
+
+@pytest.mark.parametrize(
+    ("text", "fact", "begin"),
+    [
+        ("Peter said he is starting at Siemens in June.", "Peter works_at Siemens", "2025-06-01"),
+        ("Mia told me she's moving to Paris in June.", "Mia lives_in Paris", "2025-06-01"),
+        ("Peter said that he moved to Oslo in June.", "Peter lives_in Oslo", "2024-06-01"),
+        ("Anna mentioned that she has worked at Siemens since May.", "Anna works_at Siemens", "2024-05-01"),
+    ],
+)
+def test_when_it_was_said_is_not_when_it_happens(text: str, fact: str, begin: str) -> None:
+    assert told(("2025-03-10", text))[fact] == (begin, None)
+
+
+def test_what_ended_before_it_was_told_was_true_for_a_time() -> None:
+    facts = told(("2026-05-11", "I work at Siemens."), ("2026-05-12", "I got fired from Siemens yesterday."))
+    assert facts["Sam works_at Siemens"] == ("2026-05-11", "2026-05-12")
+
+
+# Endings ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "fact"),
+    [
+        ("I use Emacs.", "I no longer use Emacs.", "Sam uses Emacs"),
+        ("I like jazz.", "I no longer like jazz.", "Sam likes jazz"),
+        ("I'm vegetarian.", "I'm no longer vegetarian.", "Sam is vegetarian"),
+        ("I'm a student.", "I'm not a student anymore.", "Sam is_a student"),
+        ("I'm a teacher.", "I used to be a teacher.", "Sam is_a teacher"),
+        ("Peter Falk is the CEO of Acme.", "Peter Falk is no longer the CEO of Acme.", "Peter Falk is_ceo_of Acme"),
+        ("Anna is my boss.", "Anna is no longer my boss.", "Sam has_boss Anna"),
+        ("I'm married to Anna.", "Anna and I got divorced.", "Sam married_to Anna"),
+        ("I'm a member of the chess club.", "I left the chess club.", "Sam is_member_of chess club"),
+        ("I live in Berlin.", "Sorry, I meant I live in Bern, not Berlin.", "Sam lives_in Berlin"),
+        ("I play tennis.", "I gave up tennis.", "Sam plays tennis"),
+        ("I own a Tesla.", "I sold the Tesla.", "Sam owns Tesla"),
+        ("I'm dating Julia.", "I broke up with Julia.", "Sam has_partner Julia"),
+        ("Anna and I are married.", "Anna and I got divorced.", "Anna married_to Sam"),
+    ],
+)
+def test_a_fact_ends_by_what_people_say_of_its_end(begin: str, end: str, fact: str) -> None:
+    assert told(("2026-03-01", begin), ("2026-03-20", end))[fact] == ("2026-03-01", "2026-03-20")
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "fact"),
+    [
+        ("I work at Acme.", "I was laid off last week.", "Sam works_at Acme"),
+        ("I work at Acme.", "I was let go last week.", "Sam works_at Acme"),
+        ("I work at Acme.", "I got fired last week.", "Sam works_at Acme"),
+        ("I work at Acme.", "I lost my job last week.", "Sam works_at Acme"),
+        ("I work at Acme.", "I quit my job last week and joined Vellum Robotics.", "Sam works_at Acme"),
+        ("I work at Acme.", "I retired last week.", "Sam works_at Acme"),
+        ("I'm married to Marco.", "Marco and I got divorced last week.", "Sam married_to Marco"),
+        ("I'm married to Marco.", "We got divorced last week.", "Sam married_to Marco"),
+    ],
+)
+def test_what_ends_need_not_be_named(begin: str, end: str, fact: str) -> None:
+    facts = told(("2026-03-01", begin), ("2026-03-20", end))
+    assert facts[fact] == ("2026-03-01", "2026-03-09")
+    assert facts.get("Sam works_at Vellum Robotics", ("", None))[1] is None
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "I quit my second job.",
+        "I quit my job as a tutor.",
+        "I lost my old job in 2019.",
+        "I was laid off from Siemens.",
+        "I think I lost my job.",
+        "If I lost my job, I would travel.",
+        "I didn't lose my job.",
+        "I might quit my job.",
+        "Peter lost his job.",
+        "I was fired up.",
+    ],
+)
+def test_a_job_ends_only_when_it_is_meant(other: str) -> None:
+    facts = told(("2026-03-01", "I work at Acme."), ("2026-03-20", other))
+    assert facts["Sam works_at Acme"] == ("2026-03-01", None)
+
+
+@pytest.mark.parametrize(
+    ("begin", "other", "fact"),
+    [
+        ("I own a boat.", "I sold a boat to Peter.", "Sam owns boat"),
+        ("I play tennis.", "I gave up on Monday.", "Sam plays tennis"),
+        ("I'm a member of the chess club.", "I left the house.", "Sam is_member_of chess club"),
+        ("I live in Berlin.", "I live in Berlin, not in Bern.", "Sam lives_in Berlin"),
+        ("I prefer tea.", "I prefer tea, not coffee.", "Sam prefers tea"),
+        ("I'm a student.", "I'm no longer than two metres.", "Sam is_a student"),
+    ],
+)
+def test_what_only_resembles_an_end_ends_nothing(begin: str, other: str, fact: str) -> None:
+    assert told(("2026-03-01", begin), ("2026-03-20", other))[fact] == ("2026-03-01", None)
+
+
+# Make-believe -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Imagine I lived in Tokyo.",
+        "Imagine I live in Tokyo and work at Sony.",
+        "Say I worked at Sony.",
+        "Let's say I live in Tokyo.",
+        "Assume that Anna works at Sony.",
+        "In my dream I lived in Tokyo and worked at Sony.",
+        "Last night I dreamed that I lived in Tokyo.",
+        "In my novel, Peter lives in Tokyo.",
+        "In the novel that I'm writing, Anna lives in Rome.",
+    ],
+)
+def test_make_believe_is_no_fact(text: str) -> None:
+    assert [f for f in told(("2026-03-01", text)) if " co_occurs_with " not in f] == []
+
+
+def test_what_stands_beside_make_believe_is_a_fact() -> None:
+    assert "Sam lives_in Rome" in told(("2026-03-01", "In my novel, Peter lives in Tokyo. I live in Rome."))
+
+
+# Dates --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "fact", "span"),
+    [
+        ("I was working at Google until 2023.", "Sam worked_at Google", ("2022-12-31", "2023-01-01")),
+        ("I lived in Rome until 2020.", "Sam lived_in Rome", ("2019-12-31", "2020-01-01")),
+        ("I used to live in Rome.", "Sam lived_in Rome", ("2025-03-10", None)),
+        ("I adopted a cat called Vespa on 3 January.", "Sam adopted cat", ("2025-01-03", None)),
+        ("I adopted a cat called Vespa on 3 January.", "Sam has_cat Vespa", ("2025-01-03", None)),
+        ("I got married on 3 January.", "Sam has_status married", ("2025-01-03", None)),
+        ("I have a cat called Vespa.", "Sam has_cat Vespa", ("2025-03-10", None)),
+    ],
+)
+def test_a_fact_holds_when_its_sentence_says(text: str, fact: str, span: tuple[str, str | None]) -> None:
+    assert told(("2025-03-10", text))[fact] == span
+
+
+# Plain sentences ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("I am married to Eva.", {"Sam married_to Eva"}),
+        ("My boss is Anna Holm.", {"Sam has_boss Anna Holm"}),
+        ("My wife is Anna.", {"Sam married_to Anna"}),
+        ("My sister is a nurse.", {"Sam has_sister Sam's sister", "Sam's sister is_a nurse"}),
+        ("Maya manages Project Heron.", {"Maya manages Project Heron"}),
+        ("Peter Falk manages Acme.", {"Peter Falk manages Acme"}),
+        ("My boss is Anna's brother.", set[str]()),
+        ("Anna manages Peter.", set[str]()),
+        ("Sony manages Acme.", set[str]()),
+    ],
+)
+def test_a_plain_sentence_gives_just_what_it_says(text: str, facts: set[str]) -> None:
+    assert set(told(("2025-03-10", text))) == facts
