@@ -237,6 +237,90 @@ def test_forgetting_names_exactly_one_thing_that_is_there(memory: GraphMemory) -
     assert memory.stats().entities == 2
 
 
+# Forgetting what was merged -----------------------------------------------------------------------
+
+
+def merged_memory(open_memory: OpenMemory, url: str) -> GraphMemory:
+    """Tell of somebody whom one episode knows, and merge that one into another."""
+    memory = toy_memory(open_memory, url)
+    first, second = SECRET
+    memory.ingest(
+        [
+            {"text": f"{first} | lives_in | {second} # {first} hides", "external_id": "told"},
+            {"text": "Ada | knows | Bob"},
+            {"text": "Ada L | likes | tea", "external_id": "tea"},
+        ]
+    )
+    memory.search("who hides?")
+    return memory
+
+
+def merge_at_once(memory: GraphMemory) -> None:
+    memory.merge([SECRET[0], "Ada L"], into="Ada")
+
+
+def merge_in_a_chain(memory: GraphMemory) -> None:
+    memory.merge(SECRET[0], into="Ada L")
+    memory.merge("Ada L", into="Ada")
+
+
+def merge_undo_and_merge(memory: GraphMemory) -> None:
+    [made] = memory.merge(SECRET[0], into="Bob")
+    memory.unmerge(made.id)
+    merge_at_once(memory)
+
+
+MERGES = [merge_at_once, merge_in_a_chain, merge_undo_and_merge]
+
+
+@pytest.mark.parametrize("act", MERGES)
+def test_a_merged_name_goes_with_the_only_episode_that_knew_it(
+    store_url: str, open_memory: OpenMemory, tmp_path: Path, act: Callable[[GraphMemory], None]
+) -> None:
+    memory = merged_memory(open_memory, store_url)
+    act(memory)
+    memory.forget(episode="told")
+    text = exported(memory, tmp_path)
+    assert [tail for tail in TAILS if tail in text] == []
+    assert [entity.name for entity in memory.entities()] == ["Ada", "Bob", "tea"]
+    assert memory.merges()[0].merged.name == "Ada L"
+    memory.unmerge(memory.merges()[0].id)
+    said = [memory.facts(name)[0].fact for name in ("Ada", "Ada L")]
+    assert said == ["Ada knows Bob", "Ada L likes tea"]
+    memory.merge("Ada L", into="Ada")
+    memory.forget(episode="tea")
+    assert memory.merges() == []
+
+
+@pytest.mark.parametrize("act", MERGES)
+def test_a_forgotten_name_that_was_merged_leaves_no_byte(
+    sqlite_file: Path, open_memory: OpenMemory, act: Callable[[GraphMemory], None]
+) -> None:
+    memory = merged_memory(open_memory, f"sqlite:///{sqlite_file}")
+    act(memory)
+    assert left_of(sqlite_file, *TAILS) == list(TAILS)
+    memory.forget(episode="told")
+    assert left_of(sqlite_file, *TAILS) == []
+
+
+@pytest.mark.parametrize("more", [f"{SECRET[0]} | visited | Ada", f"Ada | said | that # {SECRET[0]} came along"])
+def test_a_merged_name_that_others_use_stays(store_url: str, open_memory: OpenMemory, more: str) -> None:
+    memory = merged_memory(open_memory, store_url)
+    memory.ingest([{"text": more}])
+    [made] = memory.merge(SECRET[0], into="Ada")
+    memory.forget(episode="told")
+    assert [merge.id for merge in memory.merges()] == [made.id]
+    assert memory.unmerge(made.id).entity.name == SECRET[0]
+
+
+def test_all_that_was_merged_goes_with_an_entity(filled: GraphMemory, tmp_path: Path) -> None:
+    filled.merge(SECRET[0], into="Person 4")
+    filled.merge(["Person 4", SECRET[1]], into="Person 6")
+    filled.forget("Person 6", with_episodes=True)
+    text = exported(filled, tmp_path)
+    assert [word for word in (*SECRET, "Person 4", "Person 6") if word in text] == []
+
+
 # Decay and eviction -------------------------------------------------------------------------------
 
 
