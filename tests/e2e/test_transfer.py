@@ -100,6 +100,54 @@ def test_an_import_is_repeated_without_a_change(told: GraphMemory, tmp_path: Pat
     assert there.checksum() == told.checksum()
 
 
+def employed(memory: GraphMemory, since: str, where: str) -> None:
+    memory.add_facts(
+        [{"subject": "Eve", "relation": "works_at", "object": where, "valid_from": f"{since}-01-01T00:00:00Z"}]
+    )
+
+
+def test_an_older_export_rewinds_nothing(memory: GraphMemory, tmp_path: Path) -> None:
+    employed(memory, "2020", "Initech")
+    memory.ingest([{"text": "Ada | knows | Bob"}, {"text": "Ada L | knows | Bob"}, {"text": "Carol | likes | tea"}])
+    [undone] = memory.merge("Carol", into="Bob")
+    memory.refresh_communities()
+    memory.remember("Carol | visited | Rome")
+    memory.export(tmp_path / "old.jsonl")
+    memory.backfill()
+    employed(memory, "2022", "Globex")
+    memory.ingest([{"text": "Ada | knows | Bob"}])
+    memory.unmerge(undone.id)
+    memory.merge("Ada L", into="Ada")
+    memory.refresh_communities()
+    memory.decay()
+    before = memory.checksum()
+    memory.import_(tmp_path / "old.jsonl")
+    assert [fact.target for fact in memory.facts("Eve")] == ["Globex"]
+    assert [fact.target for fact in memory.facts("Ada")] == ["Bob"]
+    assert memory.checksum() == before
+    assert memory.stats().pending_episodes == 0
+
+
+def test_a_newer_export_brings_what_is_new(memory: GraphMemory, tmp_path: Path, open_memory: OpenMemory) -> None:
+    employed(memory, "2020", "Initech")
+    memory.ingest([{"text": "Ada | knows | Bob"}, {"text": "Carol | likes | tea # who is kind"}])
+    memory.merge("Carol", into="Bob")
+    memory.remember("Dan | visited | Rome")
+    memory.export(tmp_path / "old.jsonl")
+    there = open_memory("memory://")
+    there.import_(tmp_path / "old.jsonl")
+    memory.backfill()
+    employed(memory, "2022", "Globex")
+    memory.ingest([{"text": "ADA | knows | Bob # who is clever"}])
+    memory.unmerge(memory.merges()[0].id)
+    memory.export(tmp_path / "new.jsonl")
+    there.import_(tmp_path / "new.jsonl")
+    for name in ("Eve", "Ada", "Bob", "Carol", "Dan"):
+        assert there.history(name) == memory.history(name)
+    assert there.merges(undone=True) == memory.merges(undone=True)
+    assert {entity.id: entity for entity in there.entities()} == {entity.id: entity for entity in memory.entities()}
+
+
 def test_a_scope_is_renamed_where_it_is_asked_for(told: GraphMemory, tmp_path: Path, open_memory: OpenMemory) -> None:
     told.export(tmp_path / "all.jsonl", vectors=False)
     there = open_memory("memory://", scope="other/one", embeddings=WordVectors())
