@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from graphmem.errors import Conflict, InvalidInput
-from graphmem.models import Changes, Episode, Model, Scope
+from graphmem.models import Changes, Edge, EdgeQuery, Entity, Episode, EpisodeQuery, Model, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.upkeep.export import FORMAT, VERSION, OnRows
 from graphmem.upkeep.joining import Joining
@@ -358,7 +358,7 @@ class _Import:
             self._backend.atomic(lambda: self._write(batch))
         except (Conflict, InvalidInput) as error:
             if len(batch) == 1:
-                raise _placed(batch[0][0], batch[0][1], error) from error
+                raise self._placed(batch[0], error) from error
             for one in batch:  # to name the line; those before it are stored, as they would be by smaller batches
                 self._store([one])
             return
@@ -389,7 +389,28 @@ class _Import:
         if outcomes:
             self._backend.write(self._scope, Changes(outcomes=outcomes))
 
+    def _placed(self, read: _Read, error: Conflict | InvalidInput) -> Conflict | InvalidInput:
+        """Return an error with the line, and with what helps."""
+        number, kind, row = read
+        hint = ""
+        if isinstance(error, Conflict) and self._is_named_here(row):
+            hint = "; import into a scope of its own"
+        elif isinstance(error, Conflict):
+            hint = (
+                "; this store has the rows of the file in another scope already, and ids are unique in a store: "
+                "import into another store"
+            )
+        return type(error)(f"line {number}: {kind}: {error}{hint}")
 
-def _placed(number: int, kind: RowKind, error: Conflict | InvalidInput) -> Conflict | InvalidInput:
-    hint = "; import into a scope of its own" if isinstance(error, Conflict) else ""
-    return type(error)(f"line {number}: {kind}: {error}{hint}")
+    def _is_named_here(self, row: Row) -> bool:
+        """Tell whether the scope has another row under the name of this one."""
+        if isinstance(row, Episode):
+            ids = () if row.external_id is None else (row.external_id,)
+            return bool(ids and self._backend.find_episodes([self._scope], EpisodeQuery(external_ids=ids), limit=1))
+        if isinstance(row, Entity):
+            names = self._backend.resolve_names(self._scope, [row.canonical_name])
+            return any((e.canonical_name, e.entity_type) == (row.canonical_name, row.entity_type) for _, e in names)
+        if isinstance(row, Edge):
+            query = EdgeQuery(keys=(row.key,), versions="active")
+            return bool(self._backend.find_edges([self._scope], query, limit=1))
+        return False

@@ -156,8 +156,24 @@ def test_a_scope_is_renamed_where_it_is_asked_for(told: GraphMemory, tmp_path: P
     there.import_(tmp_path / "all.jsonl", rename=True)
     assert there.scopes() == [Scope("other", "one")]
     assert there.checksum() == told.checksum()
-    with pytest.raises(Conflict, match="line "):
+    with pytest.raises(Conflict, match=r"line 2: episode: .* in another scope already.* import into another store"):
         there.in_scope("third").import_(tmp_path / "all.jsonl", rename=True)
+
+
+def test_a_memory_is_not_imported_into_the_store_that_it_came_from(memory: GraphMemory, tmp_path: Path) -> None:
+    memory.add_facts([("Ada", "likes", "tea")])
+    memory.export(tmp_path / "all.jsonl")
+    with pytest.raises(Conflict, match="import into another store"):
+        memory.in_scope("copy").import_(tmp_path / "all.jsonl", rename=True)
+
+
+def test_a_name_that_the_scope_has_is_told(memory: GraphMemory, tmp_path: Path, open_memory: OpenMemory) -> None:
+    memory.add_facts([("Ada", "likes", "tea")])
+    memory.export(tmp_path / "all.jsonl")
+    other = open_memory("memory://")
+    other.add_facts([("Ada", "likes", "coffee")])
+    with pytest.raises(Conflict, match="import into a scope of its own"):
+        other.import_(tmp_path / "all.jsonl")
 
 
 # Files that are refused -----------------------------------------------------------------------------
