@@ -48,7 +48,7 @@ class Keeping(Part):
         """
         gone = [names_or_ids] if isinstance(names_or_ids, str) else list(names_or_ids)
         self._engine.recorder.write()  # what was just recalled names what moves
-        return merge_entities(self._engine.backend, self.scope, gone, into)
+        return merge_entities(self._engine.backend, self.scope, gone, into, self._engine.ontology)
 
     def unmerge(self, merge_id: str) -> Unmerged:
         """Undo a merge: both entities are as they were, and what came in since stays with the one it was said of.
@@ -61,7 +61,7 @@ class Keeping(Part):
             If it was undone before, or a later merge has to be undone first; the message names that one.
         """
         self._engine.recorder.write()
-        return unmerge(self._engine.backend, self.scope, merge_id)
+        return unmerge(self._engine.backend, self.scope, merge_id, self._engine.ontology)
 
     def merges(
         self, name: str | None = None, *, undone: bool = False, limit: int = 100, scopes: Scopes | None = None
