@@ -17,7 +17,17 @@ from graphmem import Embeddings, GraphMemory, InvalidInput, NotFound
 from graphmem.models import EdgeQuery, EntityQuery, EpisodeQuery, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
-from graphmem.testing.rows import HOME, day, edge, edge_numbers, entity, entity_numbers, put_entities, put_graph
+from graphmem.testing.rows import (
+    HOME,
+    day,
+    edge,
+    edge_id,
+    edge_numbers,
+    entity,
+    entity_numbers,
+    put_entities,
+    put_graph,
+)
 from graphmem.upkeep.decay import DecayRule, decay
 from graphmem.upkeep.evict import EvictionRule, evict
 
@@ -365,6 +375,32 @@ def test_what_is_long_over_goes_and_what_is_long_unseen_hides(store: GraphBacken
     assert edge_numbers(store.find_edges([HOME], EdgeQuery())) == [3]
 
 
+def test_what_ends_in_the_future_is_neither_deleted_nor_hidden(store: GraphBackend) -> None:
+    put_graph(
+        store,
+        edge(1, 1, 2, valid_to=day(200)),
+        edge(2, 3, 4, valid_to=day(200), expired_at=day(1), superseded_by=edge_id(3)),
+        edge(3, 3, 5, valid_from=day(200)),
+        edge(4, 6, 7, valid_from=day(200), valid_to=day(200)),
+        edge(5, 8, 9, valid_to=day(1)),
+    )
+    rule = EvictionRule(retention=1.0)
+    done = evict(store, HOME, rule, never, now=day(100))
+    assert (done.deleted_facts, done.archived_entities) == (0, 4)
+    assert entity_numbers(store.find_entities([HOME], EntityQuery())) == [1, 2, 3, 4, 5]
+    done = evict(store, HOME, rule, never, now=day(201))
+    assert (done.deleted_facts, done.archived_entities) == (1, 3)
+    assert edge_numbers(store.find_edges([HOME], EdgeQuery(versions="all"))) == [1, 3, 4, 5]
+
+
+def test_many_that_stay_do_not_keep_others_from_being_hidden(store: GraphBackend) -> None:
+    put_graph(store, *(edge(n, 2 * n, 2 * n + 1, valid_to=day(200)) for n in range(600)))
+    put_entities(store, *(entity(n) for n in range(5000, 5600)))
+    done = evict(store, HOME, EvictionRule(retention=1.0), never, now=day(100))
+    assert (done.archived_entities, done.finished) == (600, True)
+    assert len(list(store.all_entities([HOME], EntityQuery()))) == 1200
+
+
 def test_a_cap_hides_those_with_the_fewest_facts_first(store: GraphBackend) -> None:
     put_graph(store, *(edge(n, 1, n) for n in range(2, 6)))
     put_entities(store, entity(9, last_seen_at=day(50)))
@@ -374,10 +410,8 @@ def test_a_cap_hides_those_with_the_fewest_facts_first(store: GraphBackend) -> N
 
 def test_a_hidden_entity_comes_back_when_it_is_mentioned(store_url: str, open_memory: OpenMemory) -> None:
     memory = open_memory(store_url, embeddings="none", expired_edge_retention_days=0)
-    memory.add_facts([("Ada", "works_at", "Initech")])
-    memory.add_facts(
-        [{"subject": "Ada", "relation": "works_at", "object": "Globex", "valid_from": "2030-01-01T00:00:00Z"}]
-    )
+    memory.add_facts([("Ada", "works_at", "Initech")], occurred_at="2020-01-01T00:00:00Z")
+    memory.add_facts([("Ada", "works_at", "Globex")], occurred_at="2021-01-01T00:00:00Z")
     done = memory.evict()
     assert (done.deleted_facts, done.archived_entities) == (1, 1)
     assert memory.stats().archived_entities == 1
