@@ -105,7 +105,7 @@ class Keeping(Part):
         session
             Whose episodes all go.
         with_episodes
-            With an entity the episodes that mention it go, too.
+            With an entity the episodes that mention it go, too; of ready-made facts only the lines that name it.
 
         Returns
         -------

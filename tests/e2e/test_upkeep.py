@@ -215,6 +215,26 @@ def test_an_entity_is_forgotten_and_its_episodes_are_counted(memory: GraphMemory
     assert memory.stats().entities == 0
 
 
+@pytest.mark.parametrize("with_episodes", [False, True])
+def test_facts_that_were_added_with_those_of_an_entity_stay(
+    memory: GraphMemory, tmp_path: Path, with_episodes: bool
+) -> None:
+    memory.add_facts(
+        [
+            *((f"Person {i}", "knows", f"Friend {i}") for i in range(40)),
+            {"subject": SECRET[0], "relation": "knows", "object": "Person 1"},
+            {"subject": SECRET[0], "relation": "likes", "object": "tea", "fact": "That one likes tea"},
+        ]
+    )
+    memory.ingest([{"text": f"{SECRET[0]} | visited | Rome"}])
+    done = memory.forget(SECRET[0], with_episodes=with_episodes)
+    assert (done.facts, done.redacted_episodes, done.episodes) == (3, 1, int(with_episodes))
+    assert memory.stats().edges == 40
+    assert memory.facts("Person 1")[0].target == "Friend 1"
+    assert "That one likes tea" not in exported(memory, tmp_path)
+    assert (SECRET[0] in exported(memory, tmp_path)) is not with_episodes
+
+
 def test_a_scope_is_cleared_and_its_neighbour_stays(store_url: str, open_memory: OpenMemory) -> None:
     memory = toy_memory(open_memory, store_url)
     other = memory.in_scope("other")
