@@ -47,7 +47,8 @@ class Keeping(Part):
             If a name stands for several entities (then give an id), or both are the same entity.
         """
         gone = [names_or_ids] if isinstance(names_or_ids, str) else list(names_or_ids)
-        return merge_entities(self._engine.backend, self.scope, gone, into)
+        self._engine.recorder.write()  # what was just recalled names what moves
+        return merge_entities(self._engine.backend, self.scope, gone, into, self._engine.ontology)
 
     def unmerge(self, merge_id: str) -> Unmerged:
         """Undo a merge: both entities are as they were, and what came in since stays with the one it was said of.
@@ -59,7 +60,8 @@ class Keeping(Part):
         InvalidInput
             If it was undone before, or a later merge has to be undone first; the message names that one.
         """
-        return unmerge(self._engine.backend, self.scope, merge_id)
+        self._engine.recorder.write()
+        return unmerge(self._engine.backend, self.scope, merge_id, self._engine.ontology)
 
     def merges(
         self, name: str | None = None, *, undone: bool = False, limit: int = 100, scopes: Scopes | None = None
@@ -103,7 +105,7 @@ class Keeping(Part):
         session
             Whose episodes all go.
         with_episodes
-            With an entity the episodes that mention it go, too.
+            With an entity the episodes that mention it go, too; of ready-made facts only the lines that name it.
 
         Returns
         -------
@@ -140,6 +142,7 @@ class Keeping(Part):
 
         In the background it runs by itself every `community_refresh_interval` processed episodes.
         """
+        self._engine.recorder.write()  # what was just recalled may go
         return evict(self._engine.backend, self.scope, eviction_rule(self._engine.settings), _never)
 
     def decay(self) -> int:
@@ -200,6 +203,7 @@ class Keeping(Part):
         Conflict
             If the scope holds other rows under the same names, or the store the same ids in another scope.
         """
+        self._engine.recorder.write()
         options = ImportOptions(rename=rename, vectors=vectors, cut_off=cut_off)
         done = import_rows(self._engine.backend, self.scope, source, options, on_rows)
         self._engine.rag.index.look_again(self.scope)

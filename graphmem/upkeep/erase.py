@@ -2,18 +2,19 @@
 
 A fact whose episodes are all forgotten goes. One that others state as well loses the forgotten ones; if the first of
 its episodes is among them, the sentence came from there: the plain triple takes its place, and its properties go. An
-entity that nothing else mentions and no fact is about goes; of the others what may quote a forgotten text goes: their
-summaries, and names that only such a text used.
+entity that nothing else mentions and no fact is about goes, also one that was merged into another; of the others what
+may quote a forgotten text goes: their summaries, and names that only such a text used.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from graphmem.models import (
+    Alias,
     Changes,
     CommunityQuery,
     Edge,
@@ -38,6 +39,7 @@ from graphmem.protocols import GraphBackend
 from graphmem.rag.reading import detail_of
 from graphmem.text.normalise import canonical, clean
 from graphmem.upkeep.merge import ALL
+from graphmem.upkeep.merged_away import Forgetting, merged_away
 
 _PAGE = 500
 _SHORTEST = 3  # letters of a name that is looked for in texts
@@ -102,6 +104,7 @@ class Erasure:
         """Collect and write everything; return what that was."""
         self._facts()
         self._people()
+        self._merged()
         self._quotes = Quotes(self._names)
         self._rewrite_facts()
         self._rewrite_entities()
@@ -172,6 +175,40 @@ class Erasure:
         of_gone = self._backend.find_mentions([self._scope], entity_ids=list(self._gone_people), limit=ALL)
         self._mentions_of_gone = of_gone
         self._done.mentions = len({(m.entity_id, m.episode_id) for m in (*self._mentions, *of_gone)})
+
+    def _merged(self) -> None:
+        """Find the merged entities that go, and take their names from those that have them now."""
+        self._ledger = list(self._backend.all_merges([self._scope], MergeQuery(undone=True)))
+        here = {end for merge in self._ledger for end in (merge.kept_id, merge.merged.id)}
+        aliases = self._backend.find_aliases([self._scope], list(self._left)) if here and self._left else []
+        told = Forgetting(
+            episodes=self._episodes,
+            gone=self._gone_people,
+            left=self._left,
+            mentions=self._mentions,
+            other_mentions=self._other_mentions,
+            fact_goes=self._fact_goes,
+            other_texts=self._texts,
+            named_in=lambda names, texts: any(map(Quotes(names).found_in, texts)),
+        )
+        found = merged_away(self._ledger, aliases, told)
+        self._gone_merged, self._holders = found.ids, found.holders
+        for alias in aliases:
+            if alias.alias in found.names.get(alias.entity_id, ()):
+                self._remove("alias", [alias.alias], alias.entity_type)
+        self._names |= {name for names in found.names.values() for name in names}
+
+    def _texts(self, episode_ids: Collection[str]) -> Iterator[str]:
+        return (e.text for e in self._backend.get_episodes([self._scope], list(episode_ids)).values())
+
+    def _fact_goes(self, edge: Edge) -> bool:
+        """Tell whether a fact goes that the ledger keeps."""
+        ends, said = {edge.source_id, edge.target_id}, set(edge.episode_ids)
+        return (
+            edge.id in self._gone_facts
+            or bool(ends & self._gone_people.keys())
+            or bool(said and not said - self._episodes.keys())
+        )
 
     def _held(self, entity_ids: Sequence[str]) -> set[str]:
         """Return those of the entities that a fact which stays is about."""
@@ -291,23 +328,20 @@ class Erasure:
 
     def _merges(self) -> None:
         """Take what goes out of the evidence of merges; one of an entity that goes goes as a whole."""
-        for merge in self._backend.all_merges([self._scope], MergeQuery(undone=True)):
-            if {merge.kept_id, merge.merged.id} & self._gone_people.keys():
+        gone = self._gone_people.keys() | self._gone_merged
+        for merge in self._ledger:
+            if {merge.kept_id, merge.merged.id} & gone:
                 self._remove("merge", [merge.id])
             elif (scrubbed := self._scrubbed(merge)) != merge:
                 self._put("merges", scrubbed)
 
     def _scrubbed(self, merge: Merge) -> Merge:
         names = {merge.kept_id: merge.kept.name, merge.merged.id: merge.merged.name}
+        unused = {(removal.id, removal.of) for removal in self._removals if removal.kind == "alias"}
+        goes = self._fact_goes
 
-        def goes(edge: Edge) -> bool:
-            ends = {edge.source_id, edge.target_id}
-            said = set(edge.episode_ids)
-            return (
-                edge.id in self._gone_facts
-                or bool(ends & self._gone_people.keys())
-                or bool(said and not said - self._episodes.keys())
-            )
+        def used(aliases: tuple[Alias, ...]) -> tuple[Alias, ...]:
+            return tuple(alias for alias in aliases if (alias.alias, alias.entity_type) not in unused)
 
         def kept(edge: Edge) -> Edge:
             if not set(edge.episode_ids) & self._episodes.keys() and not self._quotes.found_in(edge.fact):
@@ -325,9 +359,24 @@ class Erasure:
         )
         shared = tuple(i for i in merge.shared if i not in self._episodes)
         told = (len(mentions), len(shared)) != (len(merge.mentions), len(merge.shared))
-        if told or edges != merge.edges or folded != merge.folded:
-            merge = merge.changed(kept=merge.kept.changed(summary=""), merged=merge.merged.changed(summary=""))
-        return merge.changed(mentions=mentions, edges=edges, folded=folded, shared=shared)
+        silent = told or edges != merge.edges or folded != merge.folded
+        return merge.changed(
+            kept=self._silent(merge.kept, silent),
+            merged=self._silent(merge.merged, silent),
+            mentions=mentions,
+            edges=edges,
+            folded=folded,
+            shared=shared,
+            aliases=used(merge.aliases),
+            added=used(merge.added),
+        )
+
+    def _silent(self, row: Entity, silent: bool) -> Entity:
+        """Return a row of the ledger without a summary that may quote what goes."""
+        held_by = self._holders.get(row.id, row.id)
+        if silent or self._quotes.found_in(row.summary) or any(m.entity_id == held_by for m in self._mentions):
+            return row.changed(summary="")
+        return row
 
     def _index(self) -> None:
         """Take out what the index made of the episodes and nobody else uses: what followed them, and names."""

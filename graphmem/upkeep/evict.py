@@ -90,9 +90,10 @@ class _Eviction:
         self._stopping = stopping
         self._now = now
         self._before = now - timedelta(days=rule.retention)
+        self._busy: set[str] = set()  # entities without active facts that aren't idle all the same
 
     def run(self) -> Evicted:
-        deleted, finished = self._repeat(self._delete_superseded)
+        deleted, finished = self._delete_superseded()
         ended = archived = 0
         if finished and self._rule.min_weight > 0:
             ended, finished = self._end_weak()
@@ -114,11 +115,24 @@ class _Eviction:
                 return done, False
         return done, True
 
-    def _delete_superseded(self) -> int:
+    def _delete_superseded(self) -> tuple[int, bool]:
+        """Delete what is known to be over for so long; what ends later than that, or only in the future, stays."""
+        deleted, after = 0, ""
+        while True:
+            done, after = self._backend.atomic(lambda behind=after: self._delete_page(behind))
+            deleted += done
+            if not after:
+                return deleted, True
+            if done and self._stopping():
+                return deleted, False
+
+    def _delete_page(self, after: str) -> tuple[int, str]:
+        """Delete what is over of a page of superseded facts; return how many, and the last id ("" at the end)."""
         query = EdgeQuery(window=("expired_at", _EVER, self._before), versions="all")
-        over = self._backend.find_edges([self._scope], query, limit=_BATCH)
-        self._backend.write(self._scope, Changes(removals=tuple(Removal("edge", edge.id) for edge in over)))
-        return len(over)
+        page = self._backend.find_edges([self._scope], query, after=after, limit=_BATCH)
+        over = [edge.id for edge in page if edge.valid_to is None or edge.valid_to <= self._before]
+        self._backend.write(self._scope, Changes(removals=tuple(Removal("edge", edge_id) for edge_id in over)))
+        return len(over), page[-1].id if page else ""
 
     def _end_weak(self) -> tuple[int, bool]:
         ended, after = 0, ""
@@ -150,7 +164,26 @@ class _Eviction:
         return len(closings)
 
     def _archive_idle(self) -> int:
-        return self._archive(self._backend.find_idle(self._scope, before=self._before, limit=_BATCH))
+        """Hide entities that nothing active is about, nor anything that goes on for a time."""
+        while True:
+            found = self._backend.find_idle(self._scope, before=self._before, limit=_BATCH + len(self._busy))
+            new = [entity_id for entity_id in found if entity_id not in self._busy]
+            busy = self._ends_of_present(new)
+            self._busy |= busy
+            if not new or len(busy) < len(new):
+                return self._archive([entity_id for entity_id in new if entity_id not in busy])
+
+    def _ends_of_present(self, entity_ids: Sequence[str]) -> set[str]:
+        """Return those of the entities that a fact is about whose end lies in the future."""
+        if not entity_ids:
+            return set()
+        query = EdgeQuery(touching=tuple(entity_ids), versions="all")
+        present = (
+            edge
+            for edge in self._backend.all_edges([self._scope], query)
+            if edge.valid_to is not None and edge.valid_to > max(self._now, edge.valid_from)
+        )
+        return {end for edge in present for end in (edge.source_id, edge.target_id)} & set(entity_ids)
 
     def _archive_beyond_cap(self) -> int:
         counts = self._backend.stats(self._scope)

@@ -10,7 +10,7 @@ from graphmem.models import Entity, Episode, EpisodeQuery, MergeQuery, Model, Sc
 from graphmem.protocols import GraphBackend
 from graphmem.rag.index import RecallIndex
 from graphmem.upkeep.erase import Erased, Erasure, Quotes
-from graphmem.upkeep.merge import ALL, entity_called
+from graphmem.upkeep.merge import ALL, edges_of, entity_called
 
 _log = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ def forget(
     session
         Id of a session, whose episodes all go.
     with_episodes
-        With an entity the episodes that mention it go, too.
+        With an entity the episodes that mention it go, too; of ready-made facts only the lines that name it.
 
     Raises
     ------
@@ -142,16 +142,16 @@ def clear(backend: GraphBackend, index: RecallIndex, scope: Scope) -> Forgotten:
 def _entity(backend: GraphBackend, scope: Scope, entity: Entity, *, with_episodes: bool) -> Erased:
     mentions = backend.find_mentions([scope], entity_ids=[entity.id], limit=ALL)
     told_in = backend.get_episodes([scope], [mention.episode_id for mention in mentions])
-    if with_episodes:
-        return Erasure(backend, scope, told_in, entity).run()
-    # ready-made facts that are all about it make an episode with nothing left
     quotes = Quotes(alias.alias for alias in backend.find_aliases([scope], [entity.id]))
-    empty = {
-        i: episode
-        for i, episode in told_in.items()
-        if episode.source == "triple" and all(quotes.found_in(line) for line in episode.text.split("\n"))
-    }
-    return Erasure(backend, scope, empty, entity).run()
+    said = {edge.fact for edge in edges_of(backend, scope, entity.id)}
+
+    def goes(episode: Episode) -> bool:
+        """Tell whether nothing is left of an episode; of ready-made facts only the lines about the entity go."""
+        if episode.source != "triple":
+            return with_episodes
+        return all(line in said or quotes.found_in(line) for line in episode.text.split("\n"))
+
+    return Erasure(backend, scope, {i: episode for i, episode in told_in.items() if goes(episode)}, entity).run()
 
 
 def _episode(backend: GraphBackend, scope: Scope, named: str) -> dict[str, Episode]:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from graphmem.errors import Conflict, InvalidInput
-from graphmem.models import Changes, Episode, Model, Outcome, Scope
+from graphmem.models import Changes, Edge, EdgeQuery, Entity, Episode, EpisodeQuery, Model, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.upkeep.export import FORMAT, VERSION, OnRows
+from graphmem.upkeep.joining import Joining
 from graphmem.upkeep.rows import Row, RowKind, from_json, is_row_kind
 
 Source = str | os.PathLike[str] | IO[str] | IO[bytes]
@@ -95,8 +96,8 @@ def import_rows(
     """Store the rows of an exported memory; memory doesn't grow with their number.
 
     A file that can be read twice (a path, or an open one that can be rewound) is checked whole before anything is
-    stored: that it is all there and as it was written, and of one scope. Each batch is one transaction. Interrupted, or
-    given twice, it stores the same rows again.
+    stored: that it is all there and as it was written, and of one scope. Each batch is one transaction. Of rows that
+    are there only what the store lacks is taken (`Joining`), so that it may be interrupted, given twice, and be older.
 
     Parameters
     ----------
@@ -120,11 +121,12 @@ def import_rows(
     """
     options = options or ImportOptions()
     with _opened(source) as file, _telling(source):
+        parted: set[str] = set()
         if file.seekable():
             begin = file.tell()
-            _check(file, scope, options)
+            parted = _check(file, scope, options)
             file.seek(begin)
-        return _Import(backend, scope, options, on_rows).run(file)
+        return _Import(backend, scope, options, on_rows, parted).run(file)
 
 
 def read_header(source: Source) -> Header:
@@ -221,9 +223,10 @@ class _Seen:
             raise InvalidInput(f"line {number}: a line before was changed since the file was written")
 
 
-def _check(file: IO[str] | IO[bytes], scope: Scope, options: ImportOptions) -> None:
-    """Read a file through before anything of it is stored."""
+def _check(file: IO[str] | IO[bytes], scope: Scope, options: ImportOptions) -> set[str]:
+    """Read a file through before anything of it is stored; return the entities that were merged, and parted again."""
     seen = _Seen()
+    merged: dict[str, bool] = {}
     prefix = b""
     number = 0
     ended = False
@@ -248,11 +251,21 @@ def _check(file: IO[str] | IO[bytes], scope: Scope, options: ImportOptions) -> N
             if head or not line[9 + len(kind) - 1 :].startswith(prefix):
                 kind = json.dumps(_envelope(number, line, header)[0]).encode()  # written by another hand
             seen.counts[kind.decode().strip('"')] += 1
+            if kind.strip(b'"') == b"merge":
+                row = _envelope(number, line, header)[1]
+                entity_id = _id_of_merged(row)
+                merged[entity_id] = merged.get(entity_id, False) or row.get("undone_at") is None
         seen.digest.update(line)
     if header is None:
         raise InvalidInput("the file is empty")
     if not ended and not options.cut_off:
         raise InvalidInput(_cut_off(number))
+    return {entity_id for entity_id, still in merged.items() if not still}
+
+
+def _id_of_merged(row: Mapping[str, Any]) -> str:
+    merged = row.get("merged")
+    return str(cast("dict[str, Any]", merged).get("id")) if isinstance(merged, dict) else ""
 
 
 def _cut_off(number: int) -> str:
@@ -283,8 +296,16 @@ _Read = tuple[int, RowKind, Row]
 
 
 class _Import:
-    def __init__(self, backend: GraphBackend, scope: Scope, options: ImportOptions, on_rows: OnRows | None) -> None:
+    def __init__(
+        self,
+        backend: GraphBackend,
+        scope: Scope,
+        options: ImportOptions,
+        on_rows: OnRows | None,
+        parted: Collection[str],
+    ) -> None:
         self._backend = backend
+        self._joining = Joining(backend, scope, parted)
         self._scope = scope
         self._options = options
         self._on_rows = on_rows
@@ -337,7 +358,7 @@ class _Import:
             self._backend.atomic(lambda: self._write(batch))
         except (Conflict, InvalidInput) as error:
             if len(batch) == 1:
-                raise _placed(batch[0][0], batch[0][1], error) from error
+                raise self._placed(batch[0], error) from error
             for one in batch:  # to name the line; those before it are stored, as they would be by smaller batches
                 self._store([one])
             return
@@ -351,8 +372,7 @@ class _Import:
         for _, kind, row in batch:
             if kind != "episode":
                 parts.setdefault(_PART[kind], []).append(row)
-        if parts:
-            changes: dict[str, Any] = {name: tuple(rows) for name, rows in parts.items()}
+        if changes := self._joining.changes(parts):
             self._backend.write(self._scope, Changes(**changes))
 
     def _put_episodes(self, episodes: Sequence[Episode]) -> None:
@@ -365,15 +385,32 @@ class _Import:
                     f"episode {episode.id}: scope {self._scope} has its external_id {episode.external_id!r} as "
                     f"episode {held}"
                 )
-        outcomes = tuple(
-            Outcome(e.id, processed_at=e.processed_at, error=e.error, attempts=e.attempts, retry_at=e.retry_at)
-            for e in episodes
-            if e.id in there and e.changed(metadata=there[e.id].metadata) != there[e.id]
-        )
+        outcomes = self._joining.outcomes(episodes, there)
         if outcomes:
             self._backend.write(self._scope, Changes(outcomes=outcomes))
 
+    def _placed(self, read: _Read, error: Conflict | InvalidInput) -> Conflict | InvalidInput:
+        """Return an error with the line, and with what helps."""
+        number, kind, row = read
+        hint = ""
+        if isinstance(error, Conflict) and self._is_named_here(row):
+            hint = "; import into a scope of its own"
+        elif isinstance(error, Conflict):
+            hint = (
+                "; this store has the rows of the file in another scope already, and ids are unique in a store: "
+                "import into another store"
+            )
+        return type(error)(f"line {number}: {kind}: {error}{hint}")
 
-def _placed(number: int, kind: RowKind, error: Conflict | InvalidInput) -> Conflict | InvalidInput:
-    hint = "; import into a scope of its own" if isinstance(error, Conflict) else ""
-    return type(error)(f"line {number}: {kind}: {error}{hint}")
+    def _is_named_here(self, row: Row) -> bool:
+        """Tell whether the scope has another row under the name of this one."""
+        if isinstance(row, Episode):
+            ids = () if row.external_id is None else (row.external_id,)
+            return bool(ids and self._backend.find_episodes([self._scope], EpisodeQuery(external_ids=ids), limit=1))
+        if isinstance(row, Entity):
+            names = self._backend.resolve_names(self._scope, [row.canonical_name])
+            return any((e.canonical_name, e.entity_type) == (row.canonical_name, row.entity_type) for _, e in names)
+        if isinstance(row, Edge):
+            query = EdgeQuery(keys=(row.key,), versions="active")
+            return bool(self._backend.find_edges([self._scope], query, limit=1))
+        return False

@@ -18,8 +18,10 @@ from graphmem.models import (
     Support,
     utc_now,
 )
+from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.text.normalise import canonical
+from graphmem.upkeep.endings import ended_by_merge
 
 ALL = 10**9
 """More mentions than an entity has."""
@@ -47,11 +49,14 @@ def entity_called(backend: GraphBackend, scope: Scope, name_or_id: str) -> Entit
     return next(iter(found.values()))
 
 
-def merge_entities(backend: GraphBackend, scope: Scope, names_or_ids: Sequence[str], into: str) -> list[Merge]:
+def merge_entities(
+    backend: GraphBackend, scope: Scope, names_or_ids: Sequence[str], into: str, ontology: Ontology = DEFAULT_ONTOLOGY
+) -> list[Merge]:
     """Merge entities into one, in one transaction.
 
     Their facts are re-pointed; a fact that the kept entity has as well is folded into that one, which takes the better
-    confidence and all episodes; one between the two is dropped. Names and mentions move. Each has a row in the ledger.
+    confidence and all episodes; one between the two is dropped. Of a single-valued relation the fact that began last
+    ends the other's. Names and mentions move. Each has a row in the ledger.
 
     Parameters
     ----------
@@ -61,6 +66,8 @@ def merge_entities(backend: GraphBackend, scope: Scope, names_or_ids: Sequence[s
         The entities that go.
     into
         The one that stays.
+    ontology
+        Tells which relations are single-valued.
 
     Raises
     ------
@@ -78,12 +85,12 @@ def merge_entities(backend: GraphBackend, scope: Scope, names_or_ids: Sequence[s
         for name, entity in zip(names_or_ids, gone, strict=True):
             if entity.id == kept.id:
                 raise InvalidInput(f"merge: {name!r} and {into!r} are the same entity, {kept.id}")
-        return [_merge(backend, scope, i, kept.id) for i in dict.fromkeys(entity.id for entity in gone)]
+        return [_merge(backend, scope, i, kept.id, ontology) for i in dict.fromkeys(entity.id for entity in gone)]
 
     return backend.atomic(work)
 
 
-def _merge(backend: GraphBackend, scope: Scope, gone_id: str, kept_id: str) -> Merge:
+def _merge(backend: GraphBackend, scope: Scope, gone_id: str, kept_id: str, ontology: Ontology) -> Merge:
     rows = backend.get_entities([scope], [gone_id, kept_id])
     gone, kept = rows[gone_id], rows[kept_id]
     moved, folded = _edges(backend, scope, gone_id, kept_id)
@@ -120,6 +127,9 @@ def _merge(backend: GraphBackend, scope: Scope, gone_id: str, kept_id: str) -> M
             removals=(Removal("entity", gone_id),),
         ),
     )
+    active = backend.all_edges([scope], EdgeQuery(source_ids=(kept_id,), versions="active"))
+    closings = ended_by_merge(active, {edge.id for edge in moved}, ontology, merge.at)
+    backend.write(scope, Changes(closings=tuple(closings)))
     return merge
 
 

@@ -1,7 +1,7 @@
 """Undoing a merge: both sides as they were, and what came in since with the one that it was said of.
 
 What came in since stays with the kept entity, unless the episode named it by a name of the merged one. A fact that was
-stated under both is parted by its episodes.
+stated under both is parted by its episodes, and one that a fact of the other side ended goes on.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ from graphmem.models import (
     new_id,
     utc_now,
 )
+from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.text.normalise import canonical
+from graphmem.upkeep.endings import Parted
 from graphmem.upkeep.merge import ALL, edges_of, parted, repointed
 
 
@@ -49,8 +51,8 @@ class Unmerged:
     mentions: int
 
 
-def unmerge(backend: GraphBackend, scope: Scope, merge_id: str) -> Unmerged:
-    """Undo a merge, in one transaction.
+def unmerge(backend: GraphBackend, scope: Scope, merge_id: str, ontology: Ontology = DEFAULT_ONTOLOGY) -> Unmerged:
+    """Undo a merge, in one transaction; the ontology tells which relations are single-valued.
 
     Communities of the merged entity, its vector and its part in recall traces don't come back; the first two are made
     anew in time.
@@ -77,7 +79,8 @@ def unmerge(backend: GraphBackend, scope: Scope, merge_id: str) -> Unmerged:
         if kept is None:
             raise NotFound(f"merge {merge_id}: the entity that was kept, {merge.kept_id}, is gone")
         _require_free(backend, scope, merge)
-        return _Parting(backend, merge, kept, [o for o in others if o.kept_id == merge.kept_id]).run()
+        into_the_same = [o for o in others if o.kept_id == merge.kept_id]
+        return _Parting(backend, merge, kept, into_the_same, ontology).run()
 
     return backend.atomic(work)
 
@@ -109,8 +112,11 @@ def _require_free(backend: GraphBackend, scope: Scope, merge: Merge) -> None:
 class _Parting:
     """One unmerge: collects what has to be written."""
 
-    def __init__(self, backend: GraphBackend, merge: Merge, kept: Entity, others: Sequence[Merge]) -> None:
+    def __init__(
+        self, backend: GraphBackend, merge: Merge, kept: Entity, others: Sequence[Merge], ontology: Ontology
+    ) -> None:
         self._backend = backend
+        self._ontology = ontology
         self._merge = merge
         self._scope = merge.scope
         self._kept = kept
@@ -124,6 +130,7 @@ class _Parting:
         self._edges: dict[str, Edge] = {}
         self._active: dict[EdgeKey, str] = {}
         self._episodes: dict[str, Episode] = {}
+        self._twins: dict[str, str] = {}
 
     def run(self) -> Unmerged:
         merge = self._merge
@@ -200,12 +207,26 @@ class _Parting:
                 self._give(repointed(edge, merge.kept_id, self._id))
             else:
                 self._edges[edge.id] = edge.changed(episode_ids=_without(edge.episode_ids, said))
-                self._give(repointed(self._copied(edge, said), merge.kept_id, self._id))
+                self._give(repointed(self._twin(edge, said), merge.kept_id, self._id))
+        self._end_anew({**current, **self._edges})
+
+    def _end_anew(self, parted: dict[str, Edge]) -> None:
+        """Let go on what a fact of the other side ended; these rows come last, when their keys are free."""
+        sides = (self._id, self._merge.kept_id)
+        for edge in Parted(parted, sides, self._twins, self._ontology).ended_by_own(self._merge.at):
+            self._edges.pop(edge.id, None)
+            self._edges[edge.id] = edge
+
+    def _twin(self, edge: Edge, episode_ids: Sequence[str]) -> Edge:
+        """Return a fact as these episodes stated it, and remember that both sides have it."""
+        copied = self._copied(edge, episode_ids)
+        self._twins[edge.id] = copied.id
+        return copied
 
     def _split(self, edge: Edge, stay: Sequence[str]) -> None:
         """Give a fact back; what was said since of the kept entity stays there as a fact of its own."""
         if stay:
-            copied = self._copied(edge, stay)
+            copied = self._twin(edge, stay)
             self._edges[copied.id] = copied
         self._give(repointed(edge, self._merge.kept_id, self._id).changed(episode_ids=_without(edge.episode_ids, stay)))
 
@@ -224,6 +245,13 @@ class _Parting:
         if confidence == max(before.confidence, former.confidence):
             confidence = max([before.confidence, *(edge.confidence for edge in others)])
         left = _without(into.episode_ids, (*brought, *said))
+        self._twins[into.id] = former.id
+        if before.is_active and former.is_active and not into.is_active:
+            former = former.changed(
+                valid_to=max(into.valid_to or former.valid_from, former.valid_from),
+                expired_at=into.expired_at,
+                superseded_by=into.superseded_by,
+            )
         self._edges[into.id] = into.changed(confidence=confidence, episode_ids=left)
         self._give(former.changed(episode_ids=tuple(dict.fromkeys((*former.episode_ids, *said)))))
 

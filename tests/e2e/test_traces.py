@@ -9,8 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from conftest import OpenMemory
 
 from graphmem import GraphMemory, InvalidInput, NotFound, Scope
+from graphmem.models import utc_now
 
 FACTS = [
     ("Maya", "works at", "Globex"),
@@ -122,3 +124,27 @@ def test_a_store_that_cannot_be_written_still_recalls(
         assert reader.recalls() == []
     finally:
         sqlite_file.parent.chmod(0o755)
+
+
+def test_a_trace_is_kept_though_its_memory_is_put_in_order_at_once(memory: GraphMemory) -> None:
+    memory.ingest([{"text": "Ada | knows | Carol"}, {"text": "Bob | uses | Rust"}, {"text": "Bob | uses | Python"}])
+    asked = memory.recall("Bob", trace=True)
+    [made] = memory.merge("Bob", into="Ada")
+    assert asked.trace_id is not None
+    assert {told.fact.id for told in memory.why(asked.trace_id).facts} >= {fact.id for fact in asked.facts}
+    asked = memory.recall("Ada", trace=True)
+    memory.unmerge(made.id)
+    assert asked.trace_id is not None
+    assert memory.why(asked.trace_id).seeds
+
+
+def test_a_trace_is_kept_though_what_it_found_is_evicted_at_once(store_url: str, open_memory: OpenMemory) -> None:
+    memory = open_memory(store_url, expired_edge_retention_days=0)
+    memory.ingest([{"text": "Ada | works_at | Initech"}])
+    then = utc_now()
+    memory.add_facts([("Ada", "works_at", "Globex")])
+    asked = memory.recall("Ada", as_of=then, trace=True)
+    assert [fact.target for fact in asked.facts] == ["Initech"]
+    memory.evict()
+    assert asked.trace_id is not None
+    assert memory.why(asked.trace_id).seeds

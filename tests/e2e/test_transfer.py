@@ -100,6 +100,54 @@ def test_an_import_is_repeated_without_a_change(told: GraphMemory, tmp_path: Pat
     assert there.checksum() == told.checksum()
 
 
+def employed(memory: GraphMemory, since: str, where: str) -> None:
+    memory.add_facts(
+        [{"subject": "Eve", "relation": "works_at", "object": where, "valid_from": f"{since}-01-01T00:00:00Z"}]
+    )
+
+
+def test_an_older_export_rewinds_nothing(memory: GraphMemory, tmp_path: Path) -> None:
+    employed(memory, "2020", "Initech")
+    memory.ingest([{"text": "Ada | knows | Bob"}, {"text": "Ada L | knows | Bob"}, {"text": "Carol | likes | tea"}])
+    [undone] = memory.merge("Carol", into="Bob")
+    memory.refresh_communities()
+    memory.remember("Carol | visited | Rome")
+    memory.export(tmp_path / "old.jsonl")
+    memory.backfill()
+    employed(memory, "2022", "Globex")
+    memory.ingest([{"text": "Ada | knows | Bob"}])
+    memory.unmerge(undone.id)
+    memory.merge("Ada L", into="Ada")
+    memory.refresh_communities()
+    memory.decay()
+    before = memory.checksum()
+    memory.import_(tmp_path / "old.jsonl")
+    assert [fact.target for fact in memory.facts("Eve")] == ["Globex"]
+    assert [fact.target for fact in memory.facts("Ada")] == ["Bob"]
+    assert memory.checksum() == before
+    assert memory.stats().pending_episodes == 0
+
+
+def test_a_newer_export_brings_what_is_new(memory: GraphMemory, tmp_path: Path, open_memory: OpenMemory) -> None:
+    employed(memory, "2020", "Initech")
+    memory.ingest([{"text": "Ada | knows | Bob"}, {"text": "Carol | likes | tea # who is kind"}])
+    memory.merge("Carol", into="Bob")
+    memory.remember("Dan | visited | Rome")
+    memory.export(tmp_path / "old.jsonl")
+    there = open_memory("memory://")
+    there.import_(tmp_path / "old.jsonl")
+    memory.backfill()
+    employed(memory, "2022", "Globex")
+    memory.ingest([{"text": "ADA | knows | Bob # who is clever"}])
+    memory.unmerge(memory.merges()[0].id)
+    memory.export(tmp_path / "new.jsonl")
+    there.import_(tmp_path / "new.jsonl")
+    for name in ("Eve", "Ada", "Bob", "Carol", "Dan"):
+        assert there.history(name) == memory.history(name)
+    assert there.merges(undone=True) == memory.merges(undone=True)
+    assert {entity.id: entity for entity in there.entities()} == {entity.id: entity for entity in memory.entities()}
+
+
 def test_a_scope_is_renamed_where_it_is_asked_for(told: GraphMemory, tmp_path: Path, open_memory: OpenMemory) -> None:
     told.export(tmp_path / "all.jsonl", vectors=False)
     there = open_memory("memory://", scope="other/one", embeddings=WordVectors())
@@ -108,8 +156,24 @@ def test_a_scope_is_renamed_where_it_is_asked_for(told: GraphMemory, tmp_path: P
     there.import_(tmp_path / "all.jsonl", rename=True)
     assert there.scopes() == [Scope("other", "one")]
     assert there.checksum() == told.checksum()
-    with pytest.raises(Conflict, match="line "):
+    with pytest.raises(Conflict, match=r"line 2: episode: .* in another scope already.* import into another store"):
         there.in_scope("third").import_(tmp_path / "all.jsonl", rename=True)
+
+
+def test_a_memory_is_not_imported_into_the_store_that_it_came_from(memory: GraphMemory, tmp_path: Path) -> None:
+    memory.add_facts([("Ada", "likes", "tea")])
+    memory.export(tmp_path / "all.jsonl")
+    with pytest.raises(Conflict, match="import into another store"):
+        memory.in_scope("copy").import_(tmp_path / "all.jsonl", rename=True)
+
+
+def test_a_name_that_the_scope_has_is_told(memory: GraphMemory, tmp_path: Path, open_memory: OpenMemory) -> None:
+    memory.add_facts([("Ada", "likes", "tea")])
+    memory.export(tmp_path / "all.jsonl")
+    other = open_memory("memory://")
+    other.add_facts([("Ada", "likes", "coffee")])
+    with pytest.raises(Conflict, match="import into a scope of its own"):
+        other.import_(tmp_path / "all.jsonl")
 
 
 # Files that are refused -----------------------------------------------------------------------------

@@ -17,7 +17,17 @@ from graphmem import Embeddings, GraphMemory, InvalidInput, NotFound
 from graphmem.models import EdgeQuery, EntityQuery, EpisodeQuery, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
-from graphmem.testing.rows import HOME, day, edge, edge_numbers, entity, entity_numbers, put_entities, put_graph
+from graphmem.testing.rows import (
+    HOME,
+    day,
+    edge,
+    edge_id,
+    edge_numbers,
+    entity,
+    entity_numbers,
+    put_entities,
+    put_graph,
+)
 from graphmem.upkeep.decay import DecayRule, decay
 from graphmem.upkeep.evict import EvictionRule, evict
 
@@ -205,6 +215,26 @@ def test_an_entity_is_forgotten_and_its_episodes_are_counted(memory: GraphMemory
     assert memory.stats().entities == 0
 
 
+@pytest.mark.parametrize("with_episodes", [False, True])
+def test_facts_that_were_added_with_those_of_an_entity_stay(
+    memory: GraphMemory, tmp_path: Path, with_episodes: bool
+) -> None:
+    memory.add_facts(
+        [
+            *((f"Person {i}", "knows", f"Friend {i}") for i in range(40)),
+            {"subject": SECRET[0], "relation": "knows", "object": "Person 1"},
+            {"subject": SECRET[0], "relation": "likes", "object": "tea", "fact": "That one likes tea"},
+        ]
+    )
+    memory.ingest([{"text": f"{SECRET[0]} | visited | Rome"}])
+    done = memory.forget(SECRET[0], with_episodes=with_episodes)
+    assert (done.facts, done.redacted_episodes, done.episodes) == (3, 1, int(with_episodes))
+    assert memory.stats().edges == 40
+    assert memory.facts("Person 1")[0].target == "Friend 1"
+    assert "That one likes tea" not in exported(memory, tmp_path)
+    assert (SECRET[0] in exported(memory, tmp_path)) is not with_episodes
+
+
 def test_a_scope_is_cleared_and_its_neighbour_stays(store_url: str, open_memory: OpenMemory) -> None:
     memory = toy_memory(open_memory, store_url)
     other = memory.in_scope("other")
@@ -235,6 +265,90 @@ def test_forgetting_names_exactly_one_thing_that_is_there(memory: GraphMemory) -
     with pytest.raises(NotFound):
         other.forget("Ada")
     assert memory.stats().entities == 2
+
+
+# Forgetting what was merged -----------------------------------------------------------------------
+
+
+def merged_memory(open_memory: OpenMemory, url: str) -> GraphMemory:
+    """Tell of somebody whom one episode knows, and merge that one into another."""
+    memory = toy_memory(open_memory, url)
+    first, second = SECRET
+    memory.ingest(
+        [
+            {"text": f"{first} | lives_in | {second} # {first} hides", "external_id": "told"},
+            {"text": "Ada | knows | Bob"},
+            {"text": "Ada L | likes | tea", "external_id": "tea"},
+        ]
+    )
+    memory.search("who hides?")
+    return memory
+
+
+def merge_at_once(memory: GraphMemory) -> None:
+    memory.merge([SECRET[0], "Ada L"], into="Ada")
+
+
+def merge_in_a_chain(memory: GraphMemory) -> None:
+    memory.merge(SECRET[0], into="Ada L")
+    memory.merge("Ada L", into="Ada")
+
+
+def merge_undo_and_merge(memory: GraphMemory) -> None:
+    [made] = memory.merge(SECRET[0], into="Bob")
+    memory.unmerge(made.id)
+    merge_at_once(memory)
+
+
+MERGES = [merge_at_once, merge_in_a_chain, merge_undo_and_merge]
+
+
+@pytest.mark.parametrize("act", MERGES)
+def test_a_merged_name_goes_with_the_only_episode_that_knew_it(
+    store_url: str, open_memory: OpenMemory, tmp_path: Path, act: Callable[[GraphMemory], None]
+) -> None:
+    memory = merged_memory(open_memory, store_url)
+    act(memory)
+    memory.forget(episode="told")
+    text = exported(memory, tmp_path)
+    assert [tail for tail in TAILS if tail in text] == []
+    assert [entity.name for entity in memory.entities()] == ["Ada", "Bob", "tea"]
+    assert memory.merges()[0].merged.name == "Ada L"
+    memory.unmerge(memory.merges()[0].id)
+    said = [memory.facts(name)[0].fact for name in ("Ada", "Ada L")]
+    assert said == ["Ada knows Bob", "Ada L likes tea"]
+    memory.merge("Ada L", into="Ada")
+    memory.forget(episode="tea")
+    assert memory.merges() == []
+
+
+@pytest.mark.parametrize("act", MERGES)
+def test_a_forgotten_name_that_was_merged_leaves_no_byte(
+    sqlite_file: Path, open_memory: OpenMemory, act: Callable[[GraphMemory], None]
+) -> None:
+    memory = merged_memory(open_memory, f"sqlite:///{sqlite_file}")
+    act(memory)
+    assert left_of(sqlite_file, *TAILS) == list(TAILS)
+    memory.forget(episode="told")
+    assert left_of(sqlite_file, *TAILS) == []
+
+
+@pytest.mark.parametrize("more", [f"{SECRET[0]} | visited | Ada", f"Ada | said | that # {SECRET[0]} came along"])
+def test_a_merged_name_that_others_use_stays(store_url: str, open_memory: OpenMemory, more: str) -> None:
+    memory = merged_memory(open_memory, store_url)
+    memory.ingest([{"text": more}])
+    [made] = memory.merge(SECRET[0], into="Ada")
+    memory.forget(episode="told")
+    assert [merge.id for merge in memory.merges()] == [made.id]
+    assert memory.unmerge(made.id).entity.name == SECRET[0]
+
+
+def test_all_that_was_merged_goes_with_an_entity(filled: GraphMemory, tmp_path: Path) -> None:
+    filled.merge(SECRET[0], into="Person 4")
+    filled.merge(["Person 4", SECRET[1]], into="Person 6")
+    filled.forget("Person 6", with_episodes=True)
+    text = exported(filled, tmp_path)
+    assert [word for word in (*SECRET, "Person 4", "Person 6") if word in text] == []
 
 
 # Decay and eviction -------------------------------------------------------------------------------
@@ -281,6 +395,32 @@ def test_what_is_long_over_goes_and_what_is_long_unseen_hides(store: GraphBacken
     assert edge_numbers(store.find_edges([HOME], EdgeQuery())) == [3]
 
 
+def test_what_ends_in_the_future_is_neither_deleted_nor_hidden(store: GraphBackend) -> None:
+    put_graph(
+        store,
+        edge(1, 1, 2, valid_to=day(200)),
+        edge(2, 3, 4, valid_to=day(200), expired_at=day(1), superseded_by=edge_id(3)),
+        edge(3, 3, 5, valid_from=day(200)),
+        edge(4, 6, 7, valid_from=day(200), valid_to=day(200)),
+        edge(5, 8, 9, valid_to=day(1)),
+    )
+    rule = EvictionRule(retention=1.0)
+    done = evict(store, HOME, rule, never, now=day(100))
+    assert (done.deleted_facts, done.archived_entities) == (0, 4)
+    assert entity_numbers(store.find_entities([HOME], EntityQuery())) == [1, 2, 3, 4, 5]
+    done = evict(store, HOME, rule, never, now=day(201))
+    assert (done.deleted_facts, done.archived_entities) == (1, 3)
+    assert edge_numbers(store.find_edges([HOME], EdgeQuery(versions="all"))) == [1, 3, 4, 5]
+
+
+def test_many_that_stay_do_not_keep_others_from_being_hidden(store: GraphBackend) -> None:
+    put_graph(store, *(edge(n, 2 * n, 2 * n + 1, valid_to=day(200)) for n in range(600)))
+    put_entities(store, *(entity(n) for n in range(5000, 5600)))
+    done = evict(store, HOME, EvictionRule(retention=1.0), never, now=day(100))
+    assert (done.archived_entities, done.finished) == (600, True)
+    assert len(list(store.all_entities([HOME], EntityQuery()))) == 1200
+
+
 def test_a_cap_hides_those_with_the_fewest_facts_first(store: GraphBackend) -> None:
     put_graph(store, *(edge(n, 1, n) for n in range(2, 6)))
     put_entities(store, entity(9, last_seen_at=day(50)))
@@ -290,10 +430,8 @@ def test_a_cap_hides_those_with_the_fewest_facts_first(store: GraphBackend) -> N
 
 def test_a_hidden_entity_comes_back_when_it_is_mentioned(store_url: str, open_memory: OpenMemory) -> None:
     memory = open_memory(store_url, embeddings="none", expired_edge_retention_days=0)
-    memory.add_facts([("Ada", "works_at", "Initech")])
-    memory.add_facts(
-        [{"subject": "Ada", "relation": "works_at", "object": "Globex", "valid_from": "2030-01-01T00:00:00Z"}]
-    )
+    memory.add_facts([("Ada", "works_at", "Initech")], occurred_at="2020-01-01T00:00:00Z")
+    memory.add_facts([("Ada", "works_at", "Globex")], occurred_at="2021-01-01T00:00:00Z")
     done = memory.evict()
     assert (done.deleted_facts, done.archived_entities) == (1, 1)
     assert memory.stats().archived_entities == 1

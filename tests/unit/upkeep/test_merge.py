@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from graphmem import GraphMemory
 from graphmem.errors import InvalidInput, NotFound
 from graphmem.models import Alias, Changes, Edge, EdgeType, Mention, Merge, Scope
-from graphmem.protocols import GraphBackend
+from graphmem.protocols import ExtractedEdge, Extraction, ExtractionRequest, GraphBackend
 from graphmem.registry import open_backend
 from graphmem.testing.base import Contents, contents, everything, in_threads
 from graphmem.testing.rows import (
@@ -322,3 +323,111 @@ def test_a_fact_whose_other_end_was_forgotten_does_not_come_back(store: GraphBac
     store.write(HOME, Changes(removals=(Removal("entity", entity_id(3)),)))
     unmerge(store, HOME, made.id)
     assert key_facts(store) == {("Entity 2", "knows", "Entity 4")}
+
+
+# Single-valued relations ----------------------------------------------------------------------------
+
+
+def employed(n: int, who: int, where: int, since: float, **fields: Any) -> Edge:
+    return edge(n, who, where, relation="works_at", valid_from=day(since), **fields)
+
+
+def ends(store: GraphBackend) -> dict[int, tuple[int, object]]:
+    """Return who has each fact, and until when."""
+    return {int(e.id[:8], 16): (int(e.source_id[:8], 16), e.valid_to) for e in contents(store, HOME).edges}
+
+
+def test_the_employer_that_came_last_ends_the_others(store: GraphBackend) -> None:
+    put_graph(
+        store, employed(1, 1, 10, 0), employed(2, 2, 11, 5), employed(3, 3, 12, 2), edge(4, 2, 13), edge(5, 1, 14)
+    )
+    before = contents(store, HOME)
+    made = merge_entities(store, HOME, ["Entity 2", "Entity 3"], "Entity 1")
+    assert ends(store) == {1: (1, day(5)), 2: (1, None), 3: (1, day(5)), 4: (1, None), 5: (1, None)}
+    for merge in made:
+        unmerge(store, HOME, merge.id)
+    assert rows(contents(store, HOME)) == rows(before)
+
+
+def test_employers_that_came_at_the_same_time_stay(store: GraphBackend) -> None:
+    put_graph(store, employed(1, 1, 10, 0), employed(2, 2, 11, 0))
+    merge_entities(store, HOME, ["Entity 2"], "Entity 1")
+    assert ends(store) == {1: (1, None), 2: (1, None)}
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_random_merges_of_employed_people_leave_no_trace(store: GraphBackend, seed: int) -> None:
+    chance = random.Random(seed)
+    put_graph(store, *(employed(n, n, 10 + n, chance.randrange(9)) for n in range(8)))
+    before = contents(store, HOME)
+    waiting = merge_entities(store, HOME, [entity_id(n) for n in (1, 2, 3)], entity_id(0))
+    waiting += merge_entities(store, HOME, [entity_id(n) for n in (5, 0)], entity_id(4))
+    while waiting:
+        chance.shuffle(waiting)
+        for merge in list(waiting):
+            with suppress(InvalidInput):  # another stands on it
+                unmerge(store, HOME, merge.id)
+                waiting.remove(merge)
+    assert rows(contents(store, HOME)) == rows(before)
+
+
+@pytest.fixture
+def people(store_place: str) -> Iterator[GraphMemory]:
+    with GraphMemory.open(store_place, extractor=Statements(), embeddings="none", background=False) as memory:
+        yield memory
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store_place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return "memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/memory.db"
+
+
+class Statements:
+    """Reads ``subject | object``: who works where."""
+
+    name = "statements"
+    batch_size = 4
+
+    def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
+        stated = [request.episode.text.split(" | ") for request in requests]
+        return [Extraction(edges=(ExtractedEdge(who, "works_at", where),)) for who, where in stated]
+
+
+def say(memory: GraphMemory, who: str, where: str, year: int) -> None:
+    memory.ingest([{"text": f"{who} | {where}", "occurred_at": f"{year}-01-01T00:00:00Z"}])
+
+
+def employers(memory: GraphMemory, who: str) -> list[tuple[str, int, int | None]]:
+    """Return where somebody worked, from when and until when."""
+    found = memory.history(who)
+    return sorted(
+        ((f.target, f.valid_from.year, None if f.valid_to is None else f.valid_to.year) for f in found),
+        key=lambda fact: fact[1],
+    )
+
+
+def test_what_a_fact_of_the_other_ended_goes_on_when_they_are_parted(people: GraphMemory) -> None:
+    say(people, "Bobby", "Acme", 2020)
+    say(people, "Robert", "Globex", 2022)
+    [made] = people.merge("Robert", into="Bobby")
+    say(people, "Robert", "Hooli", 2024)
+    assert employers(people, "Bobby") == [("Acme", 2020, 2022), ("Globex", 2022, 2024), ("Hooli", 2024, None)]
+    people.unmerge(made.id)
+    assert employers(people, "Bobby") == [("Acme", 2020, None)]
+    assert employers(people, "Robert") == [("Globex", 2022, 2024), ("Hooli", 2024, None)]
+
+
+def test_each_side_has_its_own_facts_one_after_the_other(people: GraphMemory) -> None:
+    say(people, "Bobby", "Acme", 2019)
+    say(people, "Robert", "Acme", 2020)
+    [made] = people.merge("Robert", into="Bobby")
+    for who, where, year in (
+        ("Robert", "Hooli", 2022),
+        ("Bobby", "Initech", 2023),
+        ("Robert", "Globex", 2025),
+        ("Bobby", "Umbrella", 2024),  # told late: it ended when the next began
+    ):
+        say(people, who, where, year)
+    people.unmerge(made.id)
+    assert employers(people, "Bobby") == [("Acme", 2019, 2023), ("Initech", 2023, 2024), ("Umbrella", 2024, None)]
+    assert employers(people, "Robert") == [("Acme", 2020, 2022), ("Hooli", 2022, 2025), ("Globex", 2025, None)]

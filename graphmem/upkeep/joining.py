@@ -1,0 +1,239 @@
+"""Rows of a file beside those that a scope has: of a row that is there only what the store lacks is taken.
+
+What happened here since the file was written stays: facts that ended, merges and their undoing, what was seen later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, TypeVar
+
+from graphmem.models import (
+    Alias,
+    Community,
+    CommunityQuery,
+    Edge,
+    Entity,
+    Episode,
+    IndexEntry,
+    IndexKind,
+    Mark,
+    Membership,
+    MembershipQuery,
+    Mention,
+    Merge,
+    MergeQuery,
+    Outcome,
+    RecallTrace,
+    Scope,
+)
+from graphmem.protocols import GraphBackend
+
+R = TypeVar("R", Entity, Edge, Community, Merge)
+
+
+class Joining:
+    """What a scope takes of rows, batch by batch, as they stand in a file.
+
+    Parameters
+    ----------
+    backend, scope
+        Where they go.
+    parted
+        Entities that were merged once, and aren't any more in the file.
+    """
+
+    def __init__(self, backend: GraphBackend, scope: Scope, parted: Collection[str]) -> None:
+        self._backend = backend
+        self._scope = scope
+        self._parted = parted
+        ledger = list(backend.all_merges([scope], MergeQuery(undone=True)))
+        merges = [merge for merge in ledger if merge.undone_at is None]
+        given_back = [merge for merge in ledger if merge.undone_at is not None]
+        there = backend.get_entities([scope], [merge.merged.id for merge in merges]) if merges else {}
+        self._into = {m.merged.id: m.kept_id for m in merges if m.merged.id not in there and m.merged.id not in parted}
+        self._given_back = {
+            (merge.kept_id, mention.episode_id)
+            for merge in given_back
+            for mention in merge.mentions
+            if mention.episode_id not in merge.shared
+        }
+        self._folded = {f.edge.id for m in merges if m.merged.id in self._into for f in m.folded}
+
+    def changes(self, parts: dict[str, list[Any]]) -> dict[str, tuple[Any, ...]]:
+        """Return of the fields of a `Changes` what is to be written."""
+        ways: dict[str, Callable[[list[Any]], Iterable[Any]]] = {
+            "entities": self._entities,
+            "aliases": self._aliases,
+            "edges": self._edges,
+            "mentions": self._mentions,
+            "communities": self._communities,
+            "memberships": self._memberships,
+            "recalls": self._recalls,
+            "merges": self._merges,
+            "index": self._index,
+            "marks": self._marks,
+        }
+        taken = {name: tuple(ways[name](rows)) for name, rows in parts.items()}
+        return {name: rows for name, rows in taken.items() if rows}
+
+    def outcomes(self, episodes: Iterable[Episode], there: dict[str, Episode]) -> tuple[Outcome, ...]:
+        """Return how far episodes came that the scope has; none goes back into the queue."""
+        further = (
+            e
+            for e in episodes
+            if (held := there.get(e.id)) is not None
+            and held.processed_at is None
+            and (e.processed_at is not None or e.attempts > held.attempts)
+        )
+        return tuple(
+            Outcome(e.id, processed_at=e.processed_at, error=e.error, attempts=e.attempts, retry_at=e.retry_at)
+            for e in further
+        )
+
+    def _holder(self, entity_id: str) -> str:
+        """Return the entity that has here what this one has in the file."""
+        seen: set[str] = set()
+        while entity_id in self._into and entity_id not in seen:
+            seen.add(entity_id)
+            entity_id = self._into[entity_id]
+        return entity_id
+
+    # Entities and their names ---------------------------------------------------------------------
+
+    def _entities(self, rows: Sequence[Entity]) -> Iterable[Entity]:
+        rows = [row for row in rows if row.id not in self._into]
+        return _joined(rows, self._backend.get_entities([self._scope], [row.id for row in rows]), _entity)
+
+    def _aliases(self, rows: Sequence[Alias]) -> Iterable[Alias]:
+        known = self._backend.resolve_names(self._scope, list(dict.fromkeys(row.alias for row in rows)))
+        ids = list(dict.fromkeys(entity.id for _, entity in known))
+        aliases = self._backend.find_aliases([self._scope], ids) if ids else []
+        held = {(alias.alias, alias.entity_type) for alias in aliases}
+        for row in rows:
+            if row.entity_id in self._parted or (row.alias, row.entity_type) not in held:
+                yield row.changed(entity_id=self._holder(row.entity_id))
+
+    def _mentions(self, rows: Sequence[Mention]) -> Iterable[Mention]:
+        kept = (row for row in rows if (row.entity_id, row.episode_id) not in self._given_back)
+        return (row.changed(entity_id=self._holder(row.entity_id)) for row in kept)
+
+    # Facts ----------------------------------------------------------------------------------------
+
+    def _edges(self, rows: Sequence[Edge]) -> Iterable[Edge]:
+        here = [row for row in map(self._placed, rows) if row is not None]
+        return _joined(here, self._backend.get_edges([self._scope], [row.id for row in here]), self._edge)
+
+    def _placed(self, row: Edge) -> Edge | None:
+        """Return a fact between the entities that are here; None where a merge folded it into another."""
+        source, target = self._holder(row.source_id), self._holder(row.target_id)
+        if row.id in self._folded or source == target:
+            return None
+        return row.changed(source_id=source, target_id=target)
+
+    def _edge(self, ours: Edge, file: Edge) -> Edge:
+        joined = ours.changed(
+            confidence=max(ours.confidence, file.confidence),
+            episode_ids=tuple(dict.fromkeys((*ours.episode_ids, *file.episode_ids))),
+        )
+        if ours.is_active and not file.is_active:
+            ended = {"valid_to": file.valid_to, "expired_at": file.expired_at, "superseded_by": file.superseded_by}
+            joined = joined.changed(**ended)
+        if file.last_retrieved_at is not None and (
+            ours.last_retrieved_at is None or file.last_retrieved_at > ours.last_retrieved_at
+        ):
+            joined = joined.changed(retrieval_count=file.retrieval_count, last_retrieved_at=file.last_retrieved_at)
+        if {file.source_id, file.target_id} & set(self._parted):
+            joined = joined.changed(source_id=file.source_id, target_id=file.target_id)
+        return joined
+
+    # Communities, traces, the ledger --------------------------------------------------------------
+
+    def _communities(self, rows: Sequence[Community]) -> Iterable[Community]:
+        query = CommunityQuery(ids=tuple(row.id for row in rows), ended=True)
+        return _joined(rows, {row.id: row for row in self._backend.all_communities([self._scope], query)}, _community)
+
+    def _memberships(self, rows: Sequence[Membership]) -> Iterable[Membership]:
+        ids = tuple(dict.fromkeys(row.community_id for row in rows))
+        query = MembershipQuery(community_ids=ids, ended=True)
+        there = {row.key: row for row in self._backend.all_memberships([self._scope], query)}
+        for row in rows:
+            held = there.get(row.key)
+            if row.entity_id not in self._into and (held is None or (held.until is None and row.until is not None)):
+                yield row
+
+    def _recalls(self, rows: Sequence[RecallTrace]) -> Iterable[RecallTrace]:
+        if not self._into:
+            return rows
+        return [
+            row.changed(
+                seeds=tuple(seed.changed(entity_id=self._holder(seed.entity_id)) for seed in row.seeds),
+                facts=tuple(
+                    fact.changed(entity_id=self._holder(fact.entity_id))
+                    for fact in row.facts
+                    if fact.edge_id not in self._folded
+                ),
+            )
+            for row in rows
+        ]
+
+    def _merges(self, rows: Sequence[Merge]) -> Iterable[Merge]:
+        query = MergeQuery(ids=tuple(row.id for row in rows), undone=True)
+        there = {row.id: row for row in self._backend.all_merges([self._scope], query)}
+        entities = self._backend.get_entities([self._scope], [row.merged.id for row in rows])
+
+        def joined(ours: Merge, file: Merge) -> Merge:
+            there_again = file.merged.id in entities or file.merged.id in self._parted
+            if ours.undone_at is not None or not there_again:
+                return ours
+            return ours.changed(undone_at=file.undone_at)
+
+        return _joined(rows, there, joined)
+
+    def _index(self, rows: Sequence[IndexEntry]) -> Iterable[IndexEntry]:
+        of_kind: dict[IndexKind, list[str]] = {}
+        for row in rows:
+            of_kind.setdefault(row.kind, []).append(row.key)
+        held = {
+            (entry.kind, entry.key)
+            for kind, keys in of_kind.items()
+            for entry in self._backend.find_index(self._scope, kind, keys)
+            if entry.complete
+        }
+        gone = self._into.keys() | self._folded
+        return (row for row in rows if (row.kind, row.key) not in held and row.key not in gone)
+
+    def _marks(self, rows: Sequence[Mark]) -> Iterable[Mark]:
+        held = {mark.job for mark in self._backend.find_marks(self._scope)}
+        return (row for row in rows if row.job not in held)
+
+
+def _joined(rows: Sequence[R], there: dict[str, R], join: Callable[[R, R], R]) -> Iterable[R]:
+    """Return new rows as they are, and of those that are there the ones that change."""
+    for row in rows:
+        ours = there.get(row.id)
+        if ours is None:
+            yield row
+        elif (joined := join(ours, row)) != ours:
+            yield joined
+
+
+def _entity(ours: Entity, file: Entity) -> Entity:
+    """Return an entity as it was seen last; both have hidden it or one did, where neither saw it later."""
+    later = file.last_seen_at > ours.last_seen_at
+    newer, older = (file, ours) if later else (ours, file)
+    same = file.last_seen_at == ours.last_seen_at
+    return newer.changed(
+        recorded_at=ours.recorded_at,
+        confidence=max(ours.confidence, file.confidence),
+        first_seen_at=min(ours.first_seen_at, file.first_seen_at),
+        access_count=max(ours.access_count, file.access_count),
+        archived_at=newer.archived_at or (older.archived_at if same else None),
+        valid_from=newer.valid_from or older.valid_from,
+        valid_to=newer.valid_to or older.valid_to,
+    )
+
+
+def _community(ours: Community, file: Community) -> Community:
+    newer = file if file.updated_at > ours.updated_at else ours
+    return newer.changed(ended_at=ours.ended_at or newer.ended_at)
