@@ -38,9 +38,9 @@ class FactLedger:
         known: Iterable[Edge],
         ontology: Ontology,
         now: datetime,
-        was_told: Callable[[Edge, datetime], bool] = lambda *_: False,
+        was_told: Callable[[Edge, datetime], bool] | None = None,
     ) -> None:
-        self._was_told = was_told
+        self._told_by = was_told
         self._ontology = ontology
         self._now = now
         self._by_id: dict[str, Edge] = {}
@@ -124,6 +124,9 @@ class FactLedger:
         edge = self._by_id.get(edge_id)
         if edge is not None and edge.is_active and edge.id != successor and edge.valid_from <= at:
             self._close(edge, at, successor)
+
+    def _was_told(self, edge: Edge, at: datetime) -> bool:
+        return self._told_by is not None and self._told_by(edge, at)
 
     def _make_room(self, edge: Edge) -> Edge:
         """End the rivals that began before a single-valued fact; close it where a later one begins."""

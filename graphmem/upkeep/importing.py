@@ -305,7 +305,9 @@ class _Import:
         parted: Collection[str],
     ) -> None:
         self._backend = backend
-        self._joining = Joining(backend, scope, parted)
+        there = backend.stats(scope)
+        is_empty = not (there.episodes or there.entities or there.recalls)
+        self._joining = None if is_empty else Joining(backend, scope, parted)
         self._scope = scope
         self._options = options
         self._on_rows = on_rows
@@ -372,7 +374,11 @@ class _Import:
         for _, kind, row in batch:
             if kind != "episode":
                 parts.setdefault(_PART[kind], []).append(row)
-        if changes := self._joining.changes(parts):
+        if self._joining is None:
+            changes: dict[str, Any] = {name: tuple(rows) for name, rows in parts.items()}
+        else:
+            changes = self._joining.changes(parts)
+        if changes:
             self._backend.write(self._scope, Changes(**changes))
 
     def _put_episodes(self, episodes: Sequence[Episode]) -> None:
@@ -385,8 +391,7 @@ class _Import:
                     f"episode {episode.id}: scope {self._scope} has its external_id {episode.external_id!r} as "
                     f"episode {held}"
                 )
-        outcomes = self._joining.outcomes(episodes, there)
-        if outcomes:
+        if self._joining is not None and (outcomes := self._joining.outcomes(episodes, there)):
             self._backend.write(self._scope, Changes(outcomes=outcomes))
 
     def _placed(self, read: _Read, error: Conflict | InvalidInput) -> Conflict | InvalidInput:
