@@ -271,10 +271,10 @@ class SQLiteBackend(GraphBackend):
             upkeep.clear(connection, scope)
 
     def scrub(self) -> bool:
-        """Write full text anew and empty the log; what was deleted elsewhere was overwritten with zeros at once."""
+        """Write full text and the file anew and empty the log: it takes as long as copying the file."""
         with self._database.writing() as connection:
             upkeep.merge_words(connection)
-        return self._database.empty_log()
+        return self._database.write_anew()
 
     # Traversal and maintenance --------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from graphmem_sqlite.schema import claim_file, migrate, require_known
 
 _PRAGMAS = (
     "PRAGMA foreign_keys = ON",
-    "PRAGMA secure_delete = ON",  # what is forgotten leaves no bytes in free pages
+    "PRAGMA secure_delete = ON",  # what is forgotten leaves no bytes in free pages; see `write_anew`
     "PRAGMA synchronous = FULL",
     "PRAGMA temp_store = MEMORY",
     "PRAGMA cache_size = -32768",
@@ -26,6 +26,7 @@ _PRAGMAS = (
     "PRAGMA journal_size_limit = 67108864",
 )
 _IDLE_READERS = 8
+_LATER = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL}  # others use it; no room for a second one
 
 
 class Database:
@@ -203,12 +204,25 @@ class Database:
         with self.transaction() as connection, translated(self.name):
             yield connection
 
-    def empty_log(self) -> bool:
-        """Bring the log into the file and cut it to nothing; return False where readers kept that from being done."""
+    def write_anew(self) -> bool:
+        """Write the whole file anew, and cut the log to nothing; return False where others kept that from being done.
+
+        `secure_delete` leaves something: a row that was moved to another page when a tree was balanced may have left a
+        copy in the unused part of its former page.
+        """
         with self._lock, translated(self.name):
             self._require_open()
             if self._writer.in_transaction:
                 return False
+            self._writer.execute("PRAGMA temp_store = FILE")  # the file may be larger than memory
+            try:
+                self._writer.execute("VACUUM")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF in _LATER:
+                    return False
+                raise
+            finally:
+                self._writer.execute("PRAGMA temp_store = MEMORY")
             busy, *_ = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             return not busy
 

@@ -128,13 +128,14 @@ def test_what_is_forgotten_leaves_no_byte_in_the_files(
     assert left_of(sqlite_file, *TAILS) == []
 
 
+@pytest.mark.parametrize("flushed", [7, 50])  # rows that move from page to page leave copies behind
 def test_much_that_was_written_again_and_again_leaves_no_byte_either(
-    sqlite_file: Path, open_memory: OpenMemory
+    sqlite_file: Path, open_memory: OpenMemory, flushed: int
 ) -> None:
     memory = toy_memory(open_memory, f"sqlite:///{sqlite_file}")
     for i in range(300):
         memory.remember(f"Hidden{i % 40}word{i} | met | Person {i % 9} # remark{i}secretly", session_id=f"s{i % 2}")
-        if i % 50 == 49:
+        if i % flushed == flushed - 1:
             memory.flush()
             memory.search("who?")
     memory.flush()
