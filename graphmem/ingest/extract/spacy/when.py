@@ -39,8 +39,8 @@ def dates_of(doc: Doc, reference: datetime, *, message: bool) -> Dates:
     ahead = {(d.start, d.end): d for d in find_dates(doc.text, reference, future=True)}
     for span in past:
         tokens = _tokens(doc, span)
-        if not tokens:
-            continue
+        if not tokens or any(t.lower_ in ("every", "each") for t in doc[max(0, tokens.start - 2) : tokens.start]):
+            continue  # "every Sunday", "each second Friday": no day
         chosen = ahead.get((span.start, span.end), span) if _is_ahead(tokens.root) else span
         at.update({t.i: chosen for t in tokens})
     return Dates(at)

@@ -112,6 +112,15 @@ def test_what_was_done_is_no_habit(text: str, fact: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "text", ["I play tennis with Maria every Sunday.", "I play tennis with Maria every other Friday in the park."]
+)
+def test_what_is_done_every_sunday_is_no_plan(text: str) -> None:
+    facts = told(("2026-05-11", text))
+    assert not [fact for fact in facts if "plans" in fact]
+    assert {begin for begin, _ in facts.values()} == {"2026-05-11"}
+
+
+@pytest.mark.parametrize(
     ("text", "fact", "begin"),
     [
         ("Peter said he is starting at Siemens in June.", "Peter works_at Siemens", "2025-06-01"),
