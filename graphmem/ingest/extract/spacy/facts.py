@@ -136,12 +136,14 @@ class Facts:
 
         "Sam works at Acme as an engineer" gives "Sam works as an engineer", which is no news of Acme.
         """
-        others = {s.target.name for s in said if self._ontology.is_single_valued(self._ontology.relation(s.relation))}
-        others -= {statement.target.name}
+        single = (s for s in said if self._ontology.is_single_valued(self._ontology.relation(s.relation)))
+        others = {s.target.name.casefold() for s in single} - {statement.target.name.casefold()}
         if not others or not is_state(clause):
             return frozenset()
         heads = (t for t in clause.verb.subtree if t.dep_ == "prep")
-        return frozenset(t.i for t in heads if any(e.name in others for n in t.children for e in self._names.end(n)))
+        return frozenset(
+            t.i for t in heads if any(e.name.casefold() in others for n in t.children for e in self._names.end(n))
+        )
 
     def of_last_days(self, sentence: Span) -> Iterator[ExtractedEdge]:
         """Yield the jobs that end with a "last day"."""

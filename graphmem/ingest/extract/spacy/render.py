@@ -175,14 +175,14 @@ def _person(token: Token, subject: End, names: Names) -> str:
 def _agreeing(token: Token, subject: End) -> str:
     """Return a finite verb in the third person singular where it stood with "I" or "you"."""
     word, lemma = token.lower_, token.lemma_.lower()
+    if word == "'s" and token.i + 1 < len(token.doc) and token.nbor().lower_ == "been":
+        return "has"
     if not (subject.role or token.tag_ == "VBZ"):
         return (
             token.text
             if token.text not in ("'s", "'re", "'ve")
             else {"'s": "is", "'re": "are", "'ve": "have"}[token.text]
         )
-    if word == "'s" and token.i + 1 < len(token.doc) and token.nbor().lower_ == "been":
-        return "has"
     if word in ("'ll", "will"):
         return "will"
     if word in ("'d", "would") or token.tag_ == "MD":
