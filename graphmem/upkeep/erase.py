@@ -3,7 +3,8 @@
 A fact whose episodes are all forgotten goes. One that others state as well loses the forgotten ones; if the first of
 its episodes is among them, the sentence came from there: the plain triple takes its place, and its properties go. An
 entity that nothing else mentions and no fact is about goes, also one that was merged into another; of the others what
-may quote a forgotten text goes: their summaries, and names that only such a text used.
+may quote a forgotten text goes: their summaries, and names that only such a text used. What ended only because of a
+forgotten statement goes on.
 """
 
 from __future__ import annotations
@@ -103,6 +104,7 @@ class Erasure:
     def run(self) -> Erased:
         """Collect and write everything; return what that was."""
         self._facts()
+        self._ends()
         self._people()
         self._merged()
         self._quotes = Quotes(self._names)
@@ -149,6 +151,29 @@ class Erasure:
             gone.update((edge.id, edge) for edge in self._backend.all_edges([self._scope], query))
         self._gone_facts: dict[str, Edge] = gone
         self._kept_facts = {i: edge for i, edge in told.items() if i not in gone}
+
+    def _ends(self) -> None:
+        """Find the facts that ended only because of what a forgotten episode stated, as they are without that."""
+        self._going_on: dict[str, Edge] = {}
+        unsaid = {i: edge for i, edge in self._gone_facts.items() if set(edge.episode_ids) & self._episodes.keys()}
+        slots = dict.fromkeys((edge.source_id, edge.relation) for edge in unsaid.values())
+        if not slots:
+            return
+        query = EdgeQuery(slots=tuple(slots), versions="all")
+        there = {e.id: e for e in self._backend.all_edges([self._scope], query) if e.id not in self._gone_facts}
+        held = {edge.key for edge in there.values() if edge.is_active}
+        for edge in there.values():
+            if edge.superseded_by not in unsaid:
+                continue
+            after: str | None = edge.superseded_by
+            while after in self._gone_facts:
+                after = self._gone_facts[after].superseded_by
+            if (later := there.get(after or "")) is not None:
+                end = max(later.valid_from, edge.valid_from)
+                self._going_on[edge.id] = edge.changed(valid_to=end, superseded_by=later.id)
+            elif edge.key not in held:
+                held.add(edge.key)
+                self._going_on[edge.id] = edge.changed(valid_to=None, expired_at=None, superseded_by=None)
 
     def _people(self) -> None:
         """Find the entities that go, those that are left, and the names that mean the former."""
@@ -231,7 +256,9 @@ class Erasure:
         ends = {end for edge in stay.values() for end in (edge.source_id, edge.target_id)}
         names = {i: e.name for i, e in self._backend.get_entities([self._scope], sorted(ends)).items()}
         for edge in stay.values():
-            self._put("edges", self._without(edge, names))
+            self._put("edges", self._without(self._going_on.pop(edge.id, edge), names))
+        for edge in self._going_on.values():
+            self._put("edges", edge)
         self._unindex("fact", stay)
         self._done.rewritten_facts = len(stay)
 

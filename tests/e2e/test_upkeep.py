@@ -205,6 +205,21 @@ def test_a_fact_of_several_episodes_stays_without_the_forgotten_one(memory: Grap
     assert memory.stats().entities == 0
 
 
+def test_what_a_forgotten_statement_had_ended_goes_on(memory: GraphMemory) -> None:
+    for year, employer in ((2021, "Initech"), (2023, "Globex"), (2025, "Hooli")):
+        moment = f"{year}-01-01T00:00:00Z"
+        memory.ingest([{"text": f"Maya | works_at | {employer}", "session_id": employer, "occurred_at": moment}])
+
+    def jobs() -> list[tuple[str, int, int | None]]:
+        return [(f.target, f.valid_from.year, f.valid_to and f.valid_to.year) for f in memory.history("Maya")]
+
+    memory.forget(session="Globex")
+    assert jobs() == [("Hooli", 2025, None), ("Initech", 2021, 2025)]
+    memory.forget(session="Hooli")
+    assert jobs() == [("Initech", 2021, None)]
+    assert [fact.target for fact in memory.recall("Where does Maya work?")] == ["Initech"]
+
+
 def test_an_entity_is_forgotten_and_its_episodes_are_counted(memory: GraphMemory) -> None:
     memory.ingest([{"text": "Ada | knows | Bob"}, {"text": "Bob | knows | Carol"}])
     memory.add_facts([("Ada", "likes", "tea"), ("Bob", "likes", "coffee")])
