@@ -25,6 +25,7 @@ DIMENSIONS = 128
 DISCOUNT = {-2: 0.7, -1: 0.85, 1: 0.75, 2: 0.6}
 """What the best match in a neighbour at this distance counts."""
 
+_PART = 1024  # vectors that are multiplied at once: they stay in the cache
 
 STATED = 0.8
 """What a match in a fact that an episode states counts, beside one in its own words."""
@@ -131,15 +132,26 @@ class Pieces:
         matches = np.zeros((len(question), len(needed) + 1), dtype=np.float32)
         if len(needed):
             rows = np.arange(int(counts.sum())) + np.repeat(begins - starts, counts)
-            cosines = question @ self._rows.rows[rows].astype(np.float32).T / 127
-            matches[:, :-1] = np.maximum(np.maximum.reduceat(cosines, starts, axis=1), 0)
+            cosines = _cosines(self._rows.rows, rows, question)
+            matches[:, :-1] = np.maximum(np.maximum.reduceat(cosines, starts, axis=0), 0).T
         columns = place[self._stated_by.rows]
         inside = np.flatnonzero(columns < len(needed))
         if len(inside):
-            cosines = STATED * question @ self._stated.rows[inside].astype(np.float32).T / 127
-            np.maximum.at(matches.T, columns[inside], cosines.T)
+            np.maximum.at(matches.T, columns[inside], STATED * _cosines(self._stated.rows, inside, question))
         return matches, place
 
     def _rarity(self, piece: str) -> float:
         n, having = len(self._count), self._frequency.get(piece, 0)
         return math.log(1 + (n - having + 0.5) / (having + 0.5))
+
+
+def _cosines(stored: NDArray[np.int8], rows: NDArray[np.integer], question: Floats) -> Floats:
+    """Return the cosine of some stored vectors with those of a question, shape (rows, p); a part at a time."""
+    factors = np.ascontiguousarray(question.T) / 127
+    found = np.empty((len(rows), len(question)), dtype=np.float32)
+    part = np.empty((min(_PART, len(rows)), stored.shape[1]), dtype=np.float32)
+    for start in range(0, len(rows), _PART):
+        some = rows[start : start + _PART]
+        np.copyto(part[: len(some)], stored[some])
+        np.matmul(part[: len(some)], factors, out=found[start : start + len(some)])
+    return found
