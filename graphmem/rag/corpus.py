@@ -112,6 +112,7 @@ class Corpus:
         self._session_number: dict[Hashable, int] = {}
         self._talks: dict[int, set[int]] = {}
         self._titles: set[str] = set()
+        self._title_begins: set[str] = set()
         self._name_vectors: dict[str, NDArray[np.float32]] = {}
 
     def __len__(self) -> int:
@@ -205,9 +206,11 @@ class Corpus:
         titles = [bare_title(unit.episode.title or "") for unit in units]
         fresh = [title for title in dict.fromkeys(titles) if is_telling(title) and title not in self._titles]
         self._titles.update(fresh)
+        self._title_begins.update(title.split()[0] for title in fresh)
         of_each: list[list[str]] = []
         for unit, title in zip(units, titles, strict=True):
-            found = [*unit.names, *([title] if title else []), *names_in(unit.episode.text, self._titles)]
+            others = names_in(unit.episode.text, self._titles, begins=self._title_begins)
+            found = [*unit.names, *([title] if title else []), *others]
             of_each.append([n for n in dict.fromkeys(found) if unit.session is None or n not in spoken])
         self._learn_names(self.names.missing(name for found in of_each for name in found))
         self.names.extend(
@@ -225,7 +228,7 @@ class Corpus:
         """Attach a new title to the earlier episodes that have it in their text."""
         parts = set(terms(title))
         for position in self.lexicon.with_all(parts, until) if parts else []:
-            if title in names_in(self._texts[position], self._titles):
+            if title in names_in(self._texts[position], self._titles, begins=self._title_begins):
                 self.names.attach(position, title)
 
     def best_sentence(self, question: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -53,11 +53,15 @@ def is_telling(name: str) -> bool:
     return len(name) > 2 and name not in _COMMON
 
 
-def names_in(text: str, *known: Container[str]) -> list[str]:
-    """Return the names in a text that any of `known` holds: the longest first from the left, no overlaps, each once."""
+def names_in(text: str, *known: Container[str], begins: Container[str] | None = None) -> list[str]:
+    """Return the names in a text that any of `known` holds: the longest first from the left, no overlaps, each once.
+
+    `begins` holds the first words of all of them, where somebody keeps those: the search is faster with it.
+    """
     words, found, begin = plain(text).split(), dict[str, None](), 0
     while begin < len(words):
-        for length in range(min(LONGEST, len(words) - begin), 0, -1):
+        longest = LONGEST if begins is None or words[begin] in begins else 0
+        for length in range(min(longest, len(words) - begin), 0, -1):
             run = " ".join(words[begin : begin + length])
             if any(run in names for names in known):
                 found[run] = None
