@@ -40,7 +40,7 @@ class FactLedger:
         now: datetime,
         was_told: Callable[[Edge, datetime], bool] | None = None,
     ) -> None:
-        self._told_by = was_told
+        self._was_told = was_told
         self._ontology = ontology
         self._now = now
         self._by_id: dict[str, Edge] = {}
@@ -69,10 +69,9 @@ class FactLedger:
 
     def add(self, edge: Edge) -> str:
         """Take in a new fact; return the id of the row that holds it from now on."""
-        versions = self._versions(edge)
-        active = next((e for e in versions if e.is_active), None)
+        active = self._active(edge.key)
         if edge.valid_to is None:
-            held = (e for e in versions if e.valid_to and e.valid_from <= edge.valid_from < e.valid_to)
+            held = (e for e in self._versions(edge) if e.valid_to and e.valid_from <= edge.valid_from < e.valid_to)
             if (version := active or next(held, None)) is not None:
                 return self._support(version, edge)  # it holds, or did when this was said
             if self._ontology.is_single_valued(edge.relation):
@@ -98,7 +97,8 @@ class FactLedger:
 
     def outweighs(self, key: EdgeKey, confidence: float) -> bool:
         """Tell whether there is an active fact of this key with a higher confidence."""
-        return any(self._by_id[i].is_active and self._by_id[i].confidence > confidence for i in self._by_key[key])
+        active = self._active(key)
+        return active is not None and active.confidence > confidence
 
     def end(self, key: EdgeKey, at: datetime, told: datetime) -> bool:
         """End the active fact of this key at a time; return whether there was one.
@@ -107,17 +107,19 @@ class FactLedger:
         end was `told`: it was true for a time, and an empty interval would say that it never was. One that began only
         after that is a plan that was cancelled, if it had been told by then, else it isn't meant.
         """
-        active = next((self._by_id[i] for i in self._by_key[key] if self._by_id[i].is_active), None)
-        if active is None or (active.valid_from > max(at, told) and not self._was_told(active, told)):
+        active = self._active(key)
+        if active is None:
             return False
-        self._close(active, told if at <= active.valid_from else at, None)
+        if active.valid_from > max(at, told) and not (self._was_told and self._was_told(active, told)):
+            return False
+        self._end_told(active, at, told)
         return True
 
     def end_slot(self, slot: Slot, at: datetime, told: datetime) -> None:
         """End whatever a relation of one value holds, if it began before this was told; see `end` for the time."""
         for edge in [self._by_id[i] for i in self._by_slot[slot]]:
             if edge.is_active and edge.valid_from < told:
-                self._close(edge, told if at <= edge.valid_from else at, None)
+                self._end_told(edge, at, told)
 
     def end_edge(self, edge_id: str, at: datetime, successor: str | None) -> None:
         """End a known fact by id, if it is still active and had begun by then."""
@@ -125,8 +127,8 @@ class FactLedger:
         if edge is not None and edge.is_active and edge.id != successor and edge.valid_from <= at:
             self._close(edge, at, successor)
 
-    def _was_told(self, edge: Edge, at: datetime) -> bool:
-        return self._told_by is not None and self._told_by(edge, at)
+    def _end_told(self, edge: Edge, at: datetime, told: datetime) -> None:
+        self._close(edge, told if at <= edge.valid_from else at, None)
 
     def _make_room(self, edge: Edge) -> Edge:
         """End the rivals that began before a single-valued fact; close it where a later one begins."""
@@ -142,6 +144,9 @@ class FactLedger:
             if rival.is_active and rival.valid_from <= edge.valid_from:
                 self._close(rival, edge.valid_from, edge.id)
         return edge
+
+    def _active(self, key: EdgeKey) -> Edge | None:
+        return next((self._by_id[i] for i in self._by_key[key] if self._by_id[i].is_active), None)
 
     def _versions(self, edge: Edge) -> list[Edge]:
         return [self._by_id[i] for i in self._by_key[edge.key]]

@@ -189,8 +189,8 @@ class Erasure:
                 if mention.episode_id not in self._episodes:
                     self._other_mentions.setdefault(mention.entity_id, []).append(mention)
         held = self._held([i for i in touched if i not in self._other_mentions])
-        mentioned = {mention.entity_id for mention in self._mentions}
-        alone = {i for i in mentioned & touched.keys() if i not in self._other_mentions and i not in held}
+        self._mentioned = {mention.entity_id for mention in self._mentions}
+        alone = {i for i in self._mentioned & touched.keys() if i not in self._other_mentions and i not in held}
         self._gone_people = {i: touched[i] for i in sorted(alone)}
         if self._entity is not None:
             self._gone_people[self._entity.id] = self._entity
@@ -273,12 +273,11 @@ class Erasure:
 
     def _rewrite_entities(self) -> None:
         """Empty summaries that may quote what goes, and drop names that only a forgotten text used."""
-        mentioned = {mention.entity_id for mention in self._mentions}
         used: dict[str, set[str]] = {}
         for mention in self._mentions:
             used.setdefault(mention.entity_id, set()).add(canonical(mention.surface))
         for entity in self._left.values():
-            if entity.summary and (entity.id in mentioned or self._quotes.found_in(entity.summary)):
+            if entity.summary and (entity.id in self._mentioned or self._quotes.found_in(entity.summary)):
                 self._put("entities", entity.changed(summary=""))
                 self._unindex("entity", [entity.id])
         if not used:
@@ -356,15 +355,16 @@ class Erasure:
     def _merges(self) -> None:
         """Take what goes out of the evidence of merges; one of an entity that goes goes as a whole."""
         gone = self._gone_people.keys() | self._gone_merged
+        unused = {(removal.id, removal.of) for removal in self._removals if removal.kind == "alias"}
         for merge in self._ledger:
             if {merge.kept_id, merge.merged.id} & gone:
                 self._remove("merge", [merge.id])
-            elif (scrubbed := self._scrubbed(merge)) != merge:
+            elif (scrubbed := self._scrubbed(merge, unused)) != merge:
                 self._put("merges", scrubbed)
 
-    def _scrubbed(self, merge: Merge) -> Merge:
+    def _scrubbed(self, merge: Merge, unused: Collection[tuple[str, str]]) -> Merge:
+        """Return a merge without what goes; `unused` are names that go, with their types."""
         names = {merge.kept_id: merge.kept.name, merge.merged.id: merge.merged.name}
-        unused = {(removal.id, removal.of) for removal in self._removals if removal.kind == "alias"}
         goes = self._fact_goes
 
         def used(aliases: tuple[Alias, ...]) -> tuple[Alias, ...]:
@@ -401,7 +401,7 @@ class Erasure:
     def _silent(self, row: Entity, silent: bool) -> Entity:
         """Return a row of the ledger without a summary that may quote what goes."""
         held_by = self._holders.get(row.id, row.id)
-        if silent or self._quotes.found_in(row.summary) or any(m.entity_id == held_by for m in self._mentions):
+        if silent or self._quotes.found_in(row.summary) or held_by in self._mentioned:
             return row.changed(summary="")
         return row
 

@@ -135,9 +135,10 @@ def fill(path: Path, size: int, scopes: int) -> float:
     begun = time.perf_counter()
     with opened(path) as memory:
         have = sum(memory.in_scope(f"s{n}").stats().episodes for n in range(scopes))
+        waiting = islice(texts(), have, size)
         for start in range(have, size, 1000):
             groups: dict[str, list[Turn | Document]] = {}
-            for place, text in enumerate(islice(texts(), start, min(start + 1000, size)), start):
+            for place, text in enumerate(islice(waiting, 1000), start):
                 groups.setdefault(f"s{place // 200 % scopes}", []).append(text)
             for scope, group in groups.items():
                 memory.in_scope(scope).ingest(group)

@@ -172,13 +172,17 @@ def test_merges_undone_in_any_order_that_is_allowed_leave_no_trace(store: GraphB
     before = _random_graph(store, chance)
     waiting = merge_entities(store, HOME, [entity_id(n) for n in (1, 2, 3)], entity_id(0))
     waiting += merge_entities(store, HOME, [entity_id(5)], entity_id(4))
+    undo_in_any_order(store, waiting, chance)
+    assert rows(contents(store, HOME)) == rows(before)
+
+
+def undo_in_any_order(store: GraphBackend, waiting: list[Merge], chance: random.Random) -> None:
     while waiting:
         chance.shuffle(waiting)
         for merge in list(waiting):
             with suppress(InvalidInput):  # another stands on it
                 unmerge(store, HOME, merge.id)
                 waiting.remove(merge)
-    assert rows(contents(store, HOME)) == rows(before)
 
 
 def _random_graph(store: GraphBackend, chance: random.Random) -> Contents:
@@ -362,12 +366,7 @@ def test_random_merges_of_employed_people_leave_no_trace(store: GraphBackend, se
     before = contents(store, HOME)
     waiting = merge_entities(store, HOME, [entity_id(n) for n in (1, 2, 3)], entity_id(0))
     waiting += merge_entities(store, HOME, [entity_id(n) for n in (5, 0)], entity_id(4))
-    while waiting:
-        chance.shuffle(waiting)
-        for merge in list(waiting):
-            with suppress(InvalidInput):  # another stands on it
-                unmerge(store, HOME, merge.id)
-                waiting.remove(merge)
+    undo_in_any_order(store, waiting, chance)
     assert rows(contents(store, HOME)) == rows(before)
 
 

@@ -27,8 +27,9 @@ def well_known(clause: Clause, subject: End, names: Names, period: Period) -> It
     """Yield what a clause states in the relations that the ontology knows; of plans only those with a date."""
     if clause.stance and not _settled(clause, period):
         return
-    if subject.kind == "person" or _acts_as_person(clause, subject):
-        whom = None if subject.kind == "person" else replace(subject, kind="person", named=True)
+    whom = None if subject.kind == "person" else replace(subject, kind="person", named=True)
+    acts = whom is None or _acts_as_person(clause, subject)
+    if acts:
         for said in (*jobs(clause, subject, names, period), *homes(clause, names, period)):
             yield replace(said, source=whom)
         yield from _partner(clause, subject, names, period)
@@ -39,12 +40,8 @@ def well_known(clause: Clause, subject: End, names: Names, period: Period) -> It
     else:
         yield from hirings(clause, subject, names)
         yield from _deployment(clause, names)
-    if subject.kind == "person":
-        yield from _management(clause, names)
-    elif _acts_as_person(clause, subject):
-        yield from (
-            replace(said, source=replace(subject, kind="person", named=True)) for said in _management(clause, names)
-        )
+    if acts:
+        yield from (replace(said, source=whom) for said in _management(clause, names))
     yield from _choice(clause, names)
     yield from _budget(clause, subject, names)
     if clause.verb.lemma_ in words.CREATING and clause.past and not clause.passive:

@@ -6,13 +6,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
+from graphmem.ingest.extract.spacy.clauses import SUBJECTS, helpers
 from graphmem.ingest.extract.spacy.render import Dates
 from graphmem.ingest.extract.spacy.tree import dated
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
-
-_SUBJECTS = ("nsubj", "nsubjpass")
 
 
 def mend_tags(doc: Doc, dates: Dates, reference: datetime) -> None:
@@ -28,16 +27,12 @@ def mend_tags(doc: Doc, dates: Dates, reference: datetime) -> None:
         When it was said.
     """
     for token in doc:
-        if not any(c.dep_ in _SUBJECTS and c.i < token.i for c in token.children) or _helped(token):
+        if not any(c.dep_ in SUBJECTS and c.i < token.i for c in token.children) or helpers(token):
             continue
         if token.tag_ == "VBP" and token.lower_ in words.SAME_PAST and _was(token, dates, reference):
             token.tag_ = "VBD"
         elif token.tag_ in ("VB", "IN") and any(c.lower_ == "longer" for c in token.children):
             token.tag_, token.pos_ = "VBP", "VERB"
-
-
-def _helped(verb: Token) -> bool:
-    return any(c.dep_ in ("aux", "auxpass") for c in verb.children)
 
 
 def _was(verb: Token, dates: Dates, reference: datetime) -> bool:
