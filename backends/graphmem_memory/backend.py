@@ -401,10 +401,10 @@ class MemoryBackend(GraphBackend):
                 self._store, scope, rate=rate, idle_since=idle_since, since=since, now=now, after=after
             )
 
-    def find_idle(self, scope: Scope, *, before: datetime, limit: int = 1000) -> list[str]:
+    def find_idle(self, scope: Scope, *, before: datetime, now: datetime, limit: int = 1000) -> list[str]:
         """Return ids of entities without active facts that weren't seen for long."""
         with self._store.lock:
-            return upkeep.find_idle(self._store, scope, before, limit)
+            return upkeep.find_idle(self._store, scope, before, now, limit)
 
     def find_least_connected(self, scope: Scope, *, limit: int = 1000) -> list[str]:
         """Return ids of entities, those with the fewest active facts first."""

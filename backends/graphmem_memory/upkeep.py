@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 
-from graphmem.models import Entity, Mark, Scope, decayed
+from graphmem.models import Edge, Entity, Mark, Scope, decayed
 from graphmem_memory.indexing import state_of
 from graphmem_memory.tables import K, MarkRow, R, StateRow, Store, Table
 
@@ -45,21 +45,31 @@ def decay_retrievals(
     return len(page), page[-1].id if len(page) == _PAGE else ""
 
 
-def _degree(store: Store, entity_id: str) -> int:
+def _edges_about(store: Store, entity_id: str) -> Iterator[Edge]:
     keys = store.edges.keys_of("source", [entity_id]) | store.edges.keys_of("target", [entity_id])
-    return sum((edge := store.edges.get(key)) is not None and edge.is_active for key in keys)
+    return (edge for key in keys if (edge := store.edges.get(key)) is not None)
+
+
+def _degree(store: Store, entity_id: str) -> int:
+    return sum(edge.is_active for edge in _edges_about(store, entity_id))
+
+
+def _is_present(edge: Edge, now: datetime) -> bool:
+    return edge.is_active or (edge.valid_to is not None and edge.valid_to > max(now, edge.valid_from))
 
 
 def _present(store: Store, scope: Scope) -> Iterator[Entity]:
     return (entity for entity in store.entities.read([scope]) if entity.archived_at is None)
 
 
-def find_idle(store: Store, scope: Scope, before: datetime, limit: int) -> list[str]:
-    """Return ids of entities that nothing active is about, and that were last seen and recorded by `before`."""
+def find_idle(store: Store, scope: Scope, before: datetime, now: datetime, limit: int) -> list[str]:
+    """Return ids of entities that were last seen and recorded by `before`, and that no present fact is about."""
     idle = (
         entity.id
         for entity in _present(store, scope)
-        if entity.last_seen_at <= before and entity.recorded_at <= before and not _degree(store, entity.id)
+        if entity.last_seen_at <= before
+        and entity.recorded_at <= before
+        and not any(_is_present(edge, now) for edge in _edges_about(store, entity.id))
     )
     return list(islice(idle, limit))
 

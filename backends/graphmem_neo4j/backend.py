@@ -260,9 +260,9 @@ class Neo4jBackend(GraphBackend):
             self._database, scope, rate=rate, idle_since=idle_since, since=since, now=now, after=after
         )
 
-    def find_idle(self, scope: Scope, *, before: datetime, limit: int = 1000) -> list[str]:
+    def find_idle(self, scope: Scope, *, before: datetime, now: datetime, limit: int = 1000) -> list[str]:
         """Return ids of entities without active facts that weren't seen for long."""
-        return upkeep.find_idle(self._database, scope, before, limit)
+        return upkeep.find_idle(self._database, scope, before, now, limit)
 
     def find_least_connected(self, scope: Scope, *, limit: int = 1000) -> list[str]:
         """Return ids of entities, those with the fewest active facts first."""

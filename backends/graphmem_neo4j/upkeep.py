@@ -63,9 +63,9 @@ def decay_retrievals(
     return database.write(work)
 
 
-def find_idle(database: Database, scope: Scope, before: datetime, limit: int) -> list[str]:
-    """Return ids of entities that nothing active is about, and that were last seen and recorded by `before`."""
-    return database.read("find_idle", [scope], scope=scope.key, before=_text(before), limit=limit)
+def find_idle(database: Database, scope: Scope, before: datetime, now: datetime, limit: int) -> list[str]:
+    """Return ids of entities that were last seen and recorded by `before`, and that no present fact is about."""
+    return database.read("find_idle", [scope], scope=scope.key, before=_text(before), now=_text(now), limit=limit)
 
 
 def find_least_connected(database: Database, scope: Scope, limit: int) -> list[str]:

@@ -120,8 +120,9 @@ def to_turn(value: Mapping[str, Any], zone: tzinfo | None, name: str, place: str
     _set_times(fields, zone)
     if "external_id" not in fields:
         said = [fields.get(key) for key in ("session_id", "speaker", "role", "title", "text")]
+        at = fields.get("occurred_at")
         # a bare `id` is often a running number, which another file uses too
-        fields["external_id"] = f"{name}:{data.get('id', place)}:{digest(*said, fields.get('occurred_at'))}"
+        fields["external_id"] = f"{name}:{data.get('id', place)}:{digest(*said, at and at.astimezone(UTC))}"
     if "title" not in fields:
         return Turn(**fields)
     for key in ("session_id", "speaker", "role"):
@@ -199,7 +200,7 @@ def _set_times(fields: dict[str, Any], zone: tzinfo | None) -> None:
 
 
 def read_time(name: str, value: object, zone: tzinfo | None) -> datetime:
-    """Read a time: ISO 8601 text with its offset; a date alone is its midnight, in `zone` or else UTC.
+    """Read a time as written: ISO 8601 text with its offset; a date alone is its midnight, in `zone` or else UTC.
 
     Raises
     ------
@@ -212,12 +213,13 @@ def read_time(name: str, value: object, zone: tzinfo | None) -> datetime:
     try:
         if len(text) == 10:
             day = date.fromisoformat(text)
-            return datetime(day.year, day.month, day.day, tzinfo=zone or UTC).astimezone(UTC)
+            return datetime(day.year, day.month, day.day, tzinfo=zone or UTC)
         moment = datetime.fromisoformat(text)
         if moment.tzinfo is None and zone is not None:
             moment = moment.replace(tzinfo=zone)
         if moment.tzinfo is not None:
-            return moment.astimezone(UTC)
+            moment.astimezone(UTC)  # which raises where that is before the year 1
+            return moment
     except (ValueError, OverflowError):
         example = "2026-01-31 or 2026-01-31T09:30:00Z"
         raise InvalidInput(f"{name}: {value[:40]!r} is not a time; write ISO 8601, for example {example}") from None

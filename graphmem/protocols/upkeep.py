@@ -50,10 +50,11 @@ class UpkeepStore(Protocol):
         ...
 
     @abstractmethod
-    def find_idle(self, scope: Scope, *, before: datetime, limit: int = 1000) -> list[str]:
-        """Return ids of entities without active facts, last seen and recorded at `before` or earlier, by id.
+    def find_idle(self, scope: Scope, *, before: datetime, now: datetime, limit: int = 1000) -> list[str]:
+        """Return ids of entities last seen and recorded at `before` or earlier that no present fact is about, by id.
 
-        Archived ones are left out.
+        A fact is present while it is active, and where it has an end that is later than `now` and than its beginning.
+        Archived entities are left out.
         """
         ...
 

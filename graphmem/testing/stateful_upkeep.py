@@ -122,7 +122,7 @@ class UpkeepMachine(PairOfStores):
             told = [episode_id(1 + local(other, kept)) for other in SCOPES]
             self.read(partial(_indexed, scope=scope))
             self.read(lambda s, scope=scope: s.find_marks(scope))
-            self.read(lambda s, scope=scope: s.find_idle(scope, before=day(before), limit=limit))
+            self.read(lambda s, scope=scope: s.find_idle(scope, before=day(before), now=day(before + 3), limit=limit))
             self.read(lambda s, scope=scope: s.find_least_connected(scope, limit=limit))
             self.read(lambda s, scope=scope, told=told: s.find_edges_of_episodes(scope, told))
 

@@ -117,14 +117,19 @@ class DecayTests(StoreTests):
 class IdleTests(StoreTests):
     """What eviction looks for."""
 
+    def test_an_entity_is_not_idle_while_a_fact_about_it_goes_on(self, store: GraphBackend) -> None:
+        put_graph(store, edge(1, 1, 2, valid_to=day(9)), edge(2, 3, 4, valid_to=day(5), expired_at=day(1)))
+        put_graph(store, edge(3, 5, 6, valid_to=day(4)), edge(4, 7, 8, valid_from=day(6), valid_to=day(6)))
+        assert store.find_idle(HOME, before=day(4), now=day(4)) == [entity_id(n) for n in (5, 6, 7, 8)]
+
     def test_an_entity_is_idle_without_active_facts_and_unseen(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2), edge(2, 3, 4, valid_to=day(1), expired_at=day(1)), edge(3, 5, 2))
         put_entities(store, entity(6, last_seen_at=day(5)), entity(7, recorded_at=day(5)), entity(8))
         put_entities(store, entity(9, archived_at=day(1)))
         put_entities(store, entity(101, PROJECT))
-        assert store.find_idle(HOME, before=day(4)) == [entity_id(n) for n in (3, 4, 8)]
-        assert store.find_idle(HOME, before=day(4), limit=2) == [entity_id(n) for n in (3, 4)]
-        assert store.find_idle(HOME, before=day(-1)) == []
+        assert store.find_idle(HOME, before=day(4), now=day(4)) == [entity_id(n) for n in (3, 4, 8)]
+        assert store.find_idle(HOME, before=day(4), now=day(4), limit=2) == [entity_id(n) for n in (3, 4)]
+        assert store.find_idle(HOME, before=day(-1), now=day(4)) == []
 
     def test_the_least_connected_come_first_then_those_seen_longest_ago(self, store: GraphBackend) -> None:
         people = [entity(n, last_seen_at=day(10 - n)) for n in range(1, 6)]

@@ -90,14 +90,13 @@ class _Eviction:
         self._stopping = stopping
         self._now = now
         self._before = now - timedelta(days=rule.retention)
-        self._busy: set[str] = set()  # entities without active facts that aren't idle all the same
 
     def run(self) -> Evicted:
         deleted, finished = self._delete_superseded()
         ended = archived = 0
         if finished and self._rule.min_weight > 0:
             ended, finished = self._end_weak()
-        if finished:
+        if finished and self._find_idle(1):  # a look at every entity, which in a transaction keeps writers waiting
             archived, finished = self._repeat(self._archive_idle)
         if finished and self._rule.max_entities:
             capped, finished = self._repeat(self._archive_beyond_cap)
@@ -164,26 +163,10 @@ class _Eviction:
         return len(closings)
 
     def _archive_idle(self) -> int:
-        """Hide entities that nothing active is about, nor anything that goes on for a time."""
-        while True:
-            found = self._backend.find_idle(self._scope, before=self._before, limit=_BATCH + len(self._busy))
-            new = [entity_id for entity_id in found if entity_id not in self._busy]
-            busy = self._ends_of_present(new)
-            self._busy |= busy
-            if not new or len(busy) < len(new):
-                return self._archive([entity_id for entity_id in new if entity_id not in busy])
+        return self._archive(self._find_idle(_BATCH))
 
-    def _ends_of_present(self, entity_ids: Sequence[str]) -> set[str]:
-        """Return those of the entities that a fact is about whose end lies in the future."""
-        if not entity_ids:
-            return set()
-        query = EdgeQuery(touching=tuple(entity_ids), versions="all")
-        present = (
-            edge
-            for edge in self._backend.all_edges([self._scope], query)
-            if edge.valid_to is not None and edge.valid_to > max(self._now, edge.valid_from)
-        )
-        return {end for edge in present for end in (edge.source_id, edge.target_id)} & set(entity_ids)
+    def _find_idle(self, limit: int) -> list[str]:
+        return self._backend.find_idle(self._scope, before=self._before, now=self._now, limit=limit)
 
     def _archive_beyond_cap(self) -> int:
         counts = self._backend.stats(self._scope)

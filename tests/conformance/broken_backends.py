@@ -316,7 +316,7 @@ class FadesTwice(Sound):
 class HidesWhatFactsAreAbout(Sound):
     """Takes an entity without facts of its own for idle, though others are about it."""
 
-    def find_idle(self, scope: Scope, *, before: datetime, limit: int = 1000) -> list[str]:
+    def find_idle(self, scope: Scope, *, before: datetime, now: datetime, limit: int = 1000) -> list[str]:
         sources = {edge.source_id for edge in self._store.edges.read([scope]) if edge.is_active}
         people = self.find_entities([scope], EntityQuery())
         idle = [e.id for e in people if e.id not in sources and e.last_seen_at <= before and e.recorded_at <= before]

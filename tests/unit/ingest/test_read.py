@@ -19,6 +19,7 @@ from graphmem.ingest.read import (
     open_source,
 )
 from graphmem.inputs import Document, Triple, Turn
+from graphmem.models import Scope
 
 
 def items_of(path: Path, **options: Any) -> tuple[list[Turn | Document], list[Refused]]:
@@ -197,6 +198,17 @@ def test_naive_times_take_the_zone_that_is_given(tmp_path: Path) -> None:
         datetime(2025, 6, 30, 22, tzinfo=UTC),
     ]
     assert refused == []
+
+
+def test_the_clock_of_whoever_wrote_is_kept_and_ids_don_t_hang_on_it(tmp_path: Path) -> None:
+    ids: set[str | None] = set()
+    for written in ("2025-03-14T18:00:00+01:00", "2025-03-14T17:00:00Z"):
+        path = tmp_path / "talk.jsonl"
+        path.write_text(json.dumps({"text": "hello", "occurred_at": written}))
+        [turn], _ = items_of(path)
+        assert turn.to_episode(Scope("d")).local_time.isoformat() == written.replace("Z", "+00:00")
+        ids.add(turn.external_id)
+    assert len(ids) == 1
 
 
 def test_triples_of_json_lines_are_objects_or_lists(tmp_path: Path) -> None:
