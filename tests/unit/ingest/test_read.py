@@ -66,7 +66,7 @@ def test_a_turn_has_all_its_fields(tmp_path: Path) -> None:
         session_id="s1",
         occurred_at=datetime(2025, 3, 14, 17, tzinfo=UTC),
         external_id="t1",
-        metadata={"mood": "good"},
+        metadata={"utc_offset": "+0100", "mood": "good"},
     )
     assert refused == []
 
