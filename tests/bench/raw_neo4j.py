@@ -82,7 +82,7 @@ MATCH (t:Graphmem {id: row[1]})
 CREATE (s)-[:$(row[2]) {
     graphmem_id: row[3], graphmem_active: row[0] + ' ' + row[1] + ' ' + row[4], scope: $scope.key, relation: row[4],
     fact: row[5], confidence: row[6], valid_from: days[row[7]], recorded_at: days[row[7]], episode_ids: [],
-    retrieval_count: 0.0}]->(t)
+    retrieval_count: 0.0, graphmem_source: row[0], graphmem_target: row[1], graphmem_rank: -row[6]}]->(t)
 """
 _CHUNK = 5000
 

@@ -203,7 +203,9 @@ class Reading:
 
     def __init__(self, built: World) -> None:
         self.world = built
-        self._memory = GraphMemory.open(built.url, scope=built.scope, extractor="none", embeddings="none")
+        self._memory = GraphMemory.open(
+            built.url, scope=built.scope, extractor="none", embeddings="none", background=False
+        )
         self._backend = open_backend(built.url)
         self._rounds = 0
         self._times: dict[str, list[float]] = {}
