@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterable
 
 from graphmem.errors import StoreReadOnly
@@ -12,6 +13,8 @@ from graphmem.models import Scope
 _log = logging.getLogger(__name__)
 
 _LONGEST_PAUSE = 60.0
+_REST = 3.0  # times as long as a step took, while more is being stored: loading goes first
+_LONGEST_REST = 5.0
 
 
 class BackgroundJob:
@@ -31,7 +34,7 @@ class BackgroundJob:
         self._name = name
         self._job = job
         self._wake = threading.Event()
-        self._stopping = False
+        self._stop = threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self.error: Exception | None = None
@@ -39,20 +42,20 @@ class BackgroundJob:
     @property
     def stopping(self) -> bool:
         """Whether `stop` was called: a long job ends early."""
-        return self._stopping
+        return self._stop.is_set()
 
     def wake(self) -> None:
         """Let the job run soon; the thread starts with the first call."""
         self._wake.set()
         with self._lock:
-            if self._thread is None and not self._stopping:
+            if self._thread is None and not self.stopping:
                 self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
                 self._thread.start()
 
     def stop(self, timeout: float | None = None) -> bool:
         """Let the present run end and stop the thread; return whether it did within `timeout` seconds."""
         with self._lock:
-            self._stopping = True
+            self._stop.set()
             thread = self._thread
         self._wake.set()
         if thread is None or thread is threading.current_thread():
@@ -60,14 +63,18 @@ class BackgroundJob:
         thread.join(timeout)
         return not thread.is_alive()
 
+    def rest(self, seconds: float) -> None:
+        """Let others work; to be called by the job, and cut short by `stop` but not by `wake`."""
+        self._stop.wait(seconds)
+
     def _run(self) -> None:
         pause: float | None = 0.0
         failures = 0
-        while not self._stopping:
+        while not self.stopping:
             if pause != 0.0:
                 self._wake.wait(pause)
             self._wake.clear()
-            if self._stopping:
+            if self.stopping:
                 return
             try:
                 pause = self._job()
@@ -94,6 +101,7 @@ class ScopedJob:
     def __init__(self, name: str, step: Callable[[Scope], bool]) -> None:
         self._step = step
         self._waiting: dict[Scope, None] = {}
+        self._woken = False
         self._lock = threading.Lock()
         self._job = BackgroundJob(name, self._work)
 
@@ -106,6 +114,7 @@ class ScopedJob:
         """Have the work in scopes done soon."""
         with self._lock:
             self._waiting.update(dict.fromkeys(scopes))
+            self._woken = True
         self._job.wake()
 
     def stop(self, timeout: float | None = None) -> bool:
@@ -118,7 +127,8 @@ class ScopedJob:
             if scope is None:
                 return None
             del self._waiting[scope]  # before the work: what is stored meanwhile wakes it again
-        done = False
+            self._woken = False
+        done, begun = False, time.monotonic()
         try:
             done = self._step(scope)
         except StoreReadOnly:
@@ -127,4 +137,6 @@ class ScopedJob:
             if not done:
                 with self._lock:
                     self._waiting[scope] = None
+        if self._woken:
+            self._job.rest(min(_REST * (time.monotonic() - begun), _LONGEST_REST))
         return 0.0
