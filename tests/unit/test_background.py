@@ -84,16 +84,16 @@ def test_it_rests_while_more_is_being_stored_and_a_stop_cuts_that_short() -> Non
 
 
 def test_scopes_that_wait_without_anybody_storing_are_worked_on_without_a_rest() -> None:
-    left, done = {Scope("a"), Scope("b"), Scope("c")}, threading.Event()
+    left, done = ["a", "b", "c"], threading.Event()
 
     def step(scope: Scope) -> bool:
         time.sleep(0.01)
-        left.discard(scope)
+        left.remove(scope.domain)
         if not left:
             done.set()
         return True
 
     worker = ScopedJob("t", step)
-    worker.wake(left.copy())
+    worker.wake([Scope(name) for name in left])
     assert done.wait(5)
     assert worker.stop(1)
