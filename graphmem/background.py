@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterable
 
 from graphmem.errors import StoreReadOnly
@@ -13,8 +12,6 @@ from graphmem.models import Scope
 _log = logging.getLogger(__name__)
 
 _LONGEST_PAUSE = 60.0
-_REST = 3.0  # times as long as a step took, while more is being stored: loading goes first
-_LONGEST_REST = 5.0
 
 
 class BackgroundJob:
@@ -34,7 +31,7 @@ class BackgroundJob:
         self._name = name
         self._job = job
         self._wake = threading.Event()
-        self._stop = threading.Event()
+        self._stopping = False
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self.error: Exception | None = None
@@ -42,20 +39,20 @@ class BackgroundJob:
     @property
     def stopping(self) -> bool:
         """Whether `stop` was called: a long job ends early."""
-        return self._stop.is_set()
+        return self._stopping
 
     def wake(self) -> None:
         """Let the job run soon; the thread starts with the first call."""
         self._wake.set()
         with self._lock:
-            if self._thread is None and not self.stopping:
+            if self._thread is None and not self._stopping:
                 self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
                 self._thread.start()
 
     def stop(self, timeout: float | None = None) -> bool:
         """Let the present run end and stop the thread; return whether it did within `timeout` seconds."""
         with self._lock:
-            self._stop.set()
+            self._stopping = True
             thread = self._thread
         self._wake.set()
         if thread is None or thread is threading.current_thread():
@@ -63,18 +60,14 @@ class BackgroundJob:
         thread.join(timeout)
         return not thread.is_alive()
 
-    def rest(self, seconds: float) -> None:
-        """Let others work; to be called by the job, and cut short by `stop` but not by `wake`."""
-        self._stop.wait(seconds)
-
     def _run(self) -> None:
         pause: float | None = 0.0
         failures = 0
-        while not self.stopping:
+        while not self._stopping:
             if pause != 0.0:
                 self._wake.wait(pause)
             self._wake.clear()
-            if self.stopping:
+            if self._stopping:
                 return
             try:
                 pause = self._job()
@@ -101,7 +94,6 @@ class ScopedJob:
     def __init__(self, name: str, step: Callable[[Scope], bool]) -> None:
         self._step = step
         self._waiting: dict[Scope, None] = {}
-        self._woken = False
         self._lock = threading.Lock()
         self._job = BackgroundJob(name, self._work)
 
@@ -114,7 +106,6 @@ class ScopedJob:
         """Have the work in scopes done soon."""
         with self._lock:
             self._waiting.update(dict.fromkeys(scopes))
-            self._woken = True
         self._job.wake()
 
     def stop(self, timeout: float | None = None) -> bool:
@@ -127,8 +118,7 @@ class ScopedJob:
             if scope is None:
                 return None
             del self._waiting[scope]  # before the work: what is stored meanwhile wakes it again
-            self._woken = False
-        done, begun = False, time.monotonic()
+        done = False
         try:
             done = self._step(scope)
         except StoreReadOnly:
@@ -137,6 +127,4 @@ class ScopedJob:
             if not done:
                 with self._lock:
                     self._waiting[scope] = None
-        if self._woken:
-            self._job.rest(min(_REST * (time.monotonic() - begun), _LONGEST_REST))
         return 0.0
