@@ -62,8 +62,9 @@ class SpacyPhrases:
 
     def find(self, texts: Sequence[str]) -> list[Phrases]:
         """Return names and sentences of each text."""
+        shortened = [text[:_LONGEST_TEXT] for text in texts]
         with parsing:
-            docs = list(english_pipeline().pipe([text[:_LONGEST_TEXT] for text in texts], batch_size=64))
+            docs = list(english_pipeline().pipe(shortened, batch_size=64, disable=["lemmatizer"]))
         return [_of_doc(doc) for doc in docs]
 
 
