@@ -2,7 +2,7 @@
 // What is stored but not extracted, the oldest first: how often it was tried, why it failed, when it is due. A table.
 // :param scope => 'default'
 MATCH (p:Graphmem)
-USING INDEX p:Graphmem(queue, id)
+USING INDEX SEEK p:Graphmem(queue, id)
 WHERE p.queue = $scope AND p.id > ''
 RETURN CASE
         WHEN p.error IS NOT NULL AND p.retry_at IS NULL THEN 'failed'
