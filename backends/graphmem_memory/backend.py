@@ -402,7 +402,7 @@ class MemoryBackend(GraphBackend):
             )
 
     def find_idle(self, scope: Scope, *, before: datetime, now: datetime, limit: int = 1000) -> list[str]:
-        """Return ids of entities without active facts that weren't seen for long."""
+        """Return ids of entities without visible facts that weren't seen for long."""
         with self._store.lock:
             return upkeep.find_idle(self._store, scope, before, now, limit)
 

@@ -9,6 +9,7 @@ from itertools import islice
 
 from graphmem.models import Edge, Entity, Mark, Scope, decayed
 from graphmem_memory.indexing import state_of
+from graphmem_memory.matching import edge_is_visible
 from graphmem_memory.tables import K, MarkRow, R, StateRow, Store, Table
 
 _PAGE = 1000
@@ -54,22 +55,18 @@ def _degree(store: Store, entity_id: str) -> int:
     return sum(edge.is_active for edge in _edges_about(store, entity_id))
 
 
-def _is_present(edge: Edge, now: datetime) -> bool:
-    return edge.is_active or (edge.valid_to is not None and edge.valid_to > max(now, edge.valid_from))
-
-
 def _present(store: Store, scope: Scope) -> Iterator[Entity]:
     return (entity for entity in store.entities.read([scope]) if entity.archived_at is None)
 
 
 def find_idle(store: Store, scope: Scope, before: datetime, now: datetime, limit: int) -> list[str]:
-    """Return ids of entities that were last seen and recorded by `before`, and that no present fact is about."""
+    """Return ids of entities that were last seen and recorded by `before`, and that no visible fact is about."""
     idle = (
         entity.id
         for entity in _present(store, scope)
         if entity.last_seen_at <= before
         and entity.recorded_at <= before
-        and not any(_is_present(edge, now) for edge in _edges_about(store, entity.id))
+        and not any(edge_is_visible(edge, None, now) for edge in _edges_about(store, entity.id))
     )
     return list(islice(idle, limit))
 

@@ -261,7 +261,7 @@ class Neo4jBackend(GraphBackend):
         )
 
     def find_idle(self, scope: Scope, *, before: datetime, now: datetime, limit: int = 1000) -> list[str]:
-        """Return ids of entities without active facts that weren't seen for long."""
+        """Return ids of entities without visible facts that weren't seen for long."""
         return upkeep.find_idle(self._database, scope, before, now, limit)
 
     def find_least_connected(self, scope: Scope, *, limit: int = 1000) -> list[str]:

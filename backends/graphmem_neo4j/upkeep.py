@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from graphmem.models import Mark, Scope, decayed
 from graphmem_neo4j.connection import Database, Transaction
+from graphmem_neo4j.edges import moment_values
 from graphmem_neo4j.rows import ids_of, moment_or_none
 
 _PAGE = 1000
@@ -64,8 +65,9 @@ def decay_retrievals(
 
 
 def find_idle(database: Database, scope: Scope, before: datetime, now: datetime, limit: int) -> list[str]:
-    """Return ids of entities that were last seen and recorded by `before`, and that no present fact is about."""
-    return database.read("find_idle", [scope], scope=scope.key, before=_text(before), now=_text(now), limit=limit)
+    """Return ids of entities that were last seen and recorded by `before`, and that no visible fact is about."""
+    values = {"before": _text(before), "limit": limit, **moment_values(None, now)}
+    return database.read("find_idle", [scope], scope=scope.key, **values)
 
 
 def find_least_connected(database: Database, scope: Scope, limit: int) -> list[str]:

@@ -251,7 +251,7 @@ class SQLiteBackend(GraphBackend):
             )
 
     def find_idle(self, scope: Scope, *, before: datetime, now: datetime, limit: int = 1000) -> list[str]:
-        """Return ids of entities without active facts that weren't seen for long."""
+        """Return ids of entities without visible facts that weren't seen for long."""
         with self._database.reading() as connection:
             return upkeep.find_idle(connection, scope, before, now, limit)
 

@@ -26,10 +26,10 @@ SET_COUNT = "UPDATE edges SET retrieval_count = ? WHERE key = ?"
 IDLE = """
 SELECT e.id FROM entities AS e INDEXED BY entities_by_scope
 WHERE e.scope = :scope AND e.archived_at IS NULL AND e.last_seen_at <= :before AND e.recorded_at <= :before
-    AND NOT EXISTS (SELECT 1 FROM edges AS x WHERE x.source = e.key AND x.valid_to IS NULL AND x.expired_at IS NULL)
-    AND NOT EXISTS (SELECT 1 FROM edges AS x WHERE x.target = e.key AND x.valid_to IS NULL AND x.expired_at IS NULL)
-    AND NOT EXISTS (SELECT 1 FROM edges AS x WHERE x.source = e.key AND x.valid_to > max(:now, x.valid_from))
-    AND NOT EXISTS (SELECT 1 FROM edges AS x WHERE x.target = e.key AND x.valid_to > max(:now, x.valid_from))
+    AND NOT EXISTS (SELECT 1 FROM edges AS x WHERE x.source = e.key
+        AND (x.valid_to IS NULL OR (x.valid_to > :now AND x.valid_to > x.valid_from)))
+    AND NOT EXISTS (SELECT 1 FROM edges AS x WHERE x.target = e.key
+        AND (x.valid_to IS NULL OR (x.valid_to > :now AND x.valid_to > x.valid_from)))
 ORDER BY e.id LIMIT :limit
 """
 LEAST_CONNECTED = """
@@ -115,7 +115,7 @@ def decay_retrievals(
 
 
 def find_idle(connection: sqlite3.Connection, scope: Scope, before: datetime, now: datetime, limit: int) -> list[str]:
-    """Return ids of entities that were last seen and recorded by `before`, and that no present fact is about."""
+    """Return ids of entities that were last seen and recorded by `before`, and that no visible fact is about."""
     values = {"before": micros(before), "now": micros(now), "limit": limit}
     found = [connection.execute(IDLE, {"scope": key, **values}) for key in scope_keys(connection, [scope])]
     return [entity_id for rows in found for (entity_id,) in rows]

@@ -51,10 +51,10 @@ class UpkeepStore(Protocol):
 
     @abstractmethod
     def find_idle(self, scope: Scope, *, before: datetime, now: datetime, limit: int = 1000) -> list[str]:
-        """Return ids of entities last seen and recorded at `before` or earlier that no present fact is about, by id.
+        """Return ids of entities last seen and recorded at `before` or earlier that no visible fact is about, by id.
 
-        A fact is present while it is active, and where it has an end that is later than `now` and than its beginning.
-        Archived entities are left out.
+        Visible is what a read without `as_of` sees at `now` (`graphmem.models.is_visible`). Archived entities are left
+        out.
         """
         ...
 

@@ -1,7 +1,6 @@
-// Entities that were last seen and recorded by a time, and that no present fact is about.
+// Entities that were last seen and recorded by a time, and that no visible fact is about.
 MATCH (e:Entity)
 WHERE e.scope = $q.scope AND e.id > '' AND e:Graphmem AND e.archived_at IS NULL
     AND e.last_seen_at <= datetime($q.before) AND e.recorded_at <= datetime($q.before)
-    AND NOT EXISTS { /* include active_edges */ }
-    AND NOT EXISTS { /* include edges_about */ AND r.valid_to > r.valid_from AND r.valid_to > datetime($q.now) }
+    AND NOT EXISTS { /* include edges_about */ AND /* include edge_is_visible */ }
 RETURN e.id AS row ORDER BY e.scope, e.id LIMIT $q.limit

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from graphmem_cypher import queries, query
-from graphmem_neo4j import Neo4jBackend, open_backend
-from tests.neo4j_server import empty, forget_plans
+from graphmem_neo4j import Neo4jBackend
+from tests.neo4j_server import emptied, forget_plans
 
 # reading everything of a kind, in the names that Neo4j 5 gives it
 SCANS = "AllNodesScan", "NodeByLabelScan", "UnionNodeByLabelsScan", "IntersectionNodeByLabelsScan"
@@ -25,8 +25,7 @@ NOT_EXPLAINED = {
 @pytest.fixture(scope="module")
 def store(neo4j_url: str) -> Generator[Neo4jBackend, None, None]:
     """A store with nothing in it: a plan that is made then serves until the server looks at its statistics again."""
-    store = open_backend(neo4j_url)
-    empty(neo4j_url)
+    store = emptied(neo4j_url)
     forget_plans(neo4j_url)
     yield store
     store.close()
