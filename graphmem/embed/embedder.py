@@ -57,7 +57,7 @@ class Embedder:
         *,
         name: str | None = None,
         timeout: float = 10.0,
-        batch_size: int = 32,
+        batch_size: int = 128,
         cache_bytes: int = 64 * 2**20,
     ) -> None:
         if not isinstance(cast("object", model), Embeddings):

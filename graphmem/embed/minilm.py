@@ -7,10 +7,12 @@ arXiv 1908.10084).
 
 from __future__ import annotations
 
+import mmap
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import groupby
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
@@ -31,6 +33,8 @@ T = TypeVar("T")
 _DIMENSION = 384
 _MAX_TOKENS = 256  # what the model was published with (sentence_bert_config.json); longer texts are cut
 _MAX_CHARACTERS = 65_536  # nothing behind these can be among the first 256 tokens, unless they are mostly white space
+_AT_ONCE = 256  # tokens in one run of the model: for a name alone, reading the weights takes most of its time
+_DEPENDENT = b"DynamicQuantizeLinear"  # the operator that scales numbers by the largest one of a batch
 
 
 class _Session(Protocol):
@@ -48,6 +52,7 @@ class _Parts:
     session: _Session
     tokenizer: Tokenizer
     inputs: frozenset[str]
+    in_batches: bool
 
 
 def minilm_available() -> bool:
@@ -58,10 +63,10 @@ def minilm_available() -> bool:
 class MiniLM:
     """all-MiniLM-L6-v2: vectors of 384 numbers for texts, and for each of their tokens.
 
-    Texts are run one at a time, each on one core, several at once: with dynamically quantised weights a text's
-    vector may otherwise depend on what else is in its batch. So a text always has the same vector, on one kind of
-    processor. What is written like a special token ("[SEP]") is read as text. Only the first 256 tokens are read.
-    Safe to use from any thread; the files are opened at the first use, again after a fork.
+    A text always has the same vector, on one kind of processor, whatever else it is read with: only texts of the same
+    number of tokens are run together, without padding, and none where the weights are dynamically quantised. A run
+    takes one core; several go on at once. What is written like a special token ("[SEP]") is read as text. Only the
+    first 256 tokens are read. Safe to use from any thread; the files are opened at the first use, again after a fork.
 
     Parameters
     ----------
@@ -71,7 +76,7 @@ class MiniLM:
     download
         Whether they may be fetched from the hub when they aren't installed.
     threads
-        Texts that are run at once; by default the number of processors.
+        Runs that go on at once; by default the number of processors.
 
     Raises
     ------
@@ -101,7 +106,7 @@ class MiniLM:
         EmbeddingFailed
             If the model's files can't be read or are those of another model.
         """
-        vectors: list[list[float]] = [vector.tolist() for vector in self._each(self._pooled, texts)]
+        vectors: list[list[float]] = [vector.tolist() for vector in self._each(_pooled, texts)]
         return vectors
 
     def embed_query(self, text: str) -> list[float]:
@@ -116,36 +121,57 @@ class MiniLM:
         EmbeddingFailed
             If the model's files can't be read or are those of another model.
         """
-        return self._each(self._tokens, texts)
+        return self._each(_tokens, texts)
 
-    def _each(self, read: Callable[[str], T], texts: Sequence[str]) -> list[T]:
-        threads = min(self._threads, len(texts))
-        if threads < 2:
-            return [read(text) for text in texts]
-        with ThreadPoolExecutor(threads, thread_name_prefix="graphmem-embed") as pool:
-            return list(pool.map(read, texts))
-
-    def _pooled(self, text: str) -> NDArray[np.float32]:
-        return _unit(self._run(text)[1].mean(axis=0))
-
-    def _tokens(self, text: str) -> TokenVectors:
-        encoding, hidden = self._run(text)
-        own = np.flatnonzero(np.array(encoding.special_tokens_mask) == 0)
-        return TokenVectors(
-            pieces=tuple(encoding.tokens[i] for i in own),
-            vectors=_unit(hidden[own]),
-            offsets=np.array([encoding.offsets[i] for i in own], np.int64).reshape(-1, 2),
-            pooled=_unit(hidden.mean(axis=0)),
-        )
-
-    def _run(self, text: str) -> tuple[Encoding, NDArray[np.float32]]:
-        """Return the tokens of a text and their last hidden states, (n, 384)."""
+    def _each(self, read: Callable[[Encoding, NDArray[np.float32]], T], texts: Sequence[str]) -> list[T]:
         parts = self._parts.get()
-        encoding = parts.tokenizer.encode(_encodable(text[:_MAX_CHARACTERS]))
-        ids = np.array([encoding.ids], np.int64)
-        feed = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
-        hidden = parts.session.run(None, {name: feed[name] for name in parts.inputs})[0]
-        return encoding, hidden[0]
+        encodings = parts.tokenizer.encode_batch([_encodable(text[:_MAX_CHARACTERS]) for text in texts])
+        batches = list(_batches([len(encoding.ids) for encoding in encodings], in_batches=parts.in_batches))
+        found: dict[int, T] = {}
+
+        def run(batch: Sequence[int]) -> None:
+            hidden = _hidden(parts, [encodings[i].ids for i in batch])
+            found.update((i, read(encodings[i], row)) for i, row in zip(batch, hidden, strict=True))
+
+        threads = min(self._threads, len(batches))
+        if threads < 2:
+            for batch in batches:
+                run(batch)
+        else:
+            with ThreadPoolExecutor(threads, thread_name_prefix="graphmem-embed") as pool:
+                list(pool.map(run, batches))
+        return [found[i] for i in range(len(texts))]
+
+
+def _batches(lengths: Sequence[int], *, in_batches: bool) -> Iterator[list[int]]:
+    """Yield the positions of texts of one length that are run together, the longest first."""
+    places = sorted(range(len(lengths)), key=lambda i: lengths[i], reverse=True)
+    for length, same in groupby(places, key=lambda i: lengths[i]):
+        of_length = list(same)
+        size = max(1, _AT_ONCE // length) if in_batches else 1
+        for start in range(0, len(of_length), size):
+            yield of_length[start : start + size]
+
+
+def _hidden(parts: _Parts, tokens: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+    """Return the last hidden states of texts of n tokens each, (texts, n, 384)."""
+    ids = np.array(tokens, np.int64)
+    feed = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+    return parts.session.run(None, {name: feed[name] for name in parts.inputs})[0]
+
+
+def _pooled(_: Encoding, hidden: NDArray[np.float32]) -> NDArray[np.float32]:
+    return _unit(hidden.mean(axis=0))
+
+
+def _tokens(encoding: Encoding, hidden: NDArray[np.float32]) -> TokenVectors:
+    own = np.flatnonzero(np.array(encoding.special_tokens_mask) == 0)
+    return TokenVectors(
+        pieces=tuple(encoding.tokens[i] for i in own),
+        vectors=_unit(hidden[own]),
+        offsets=np.array([encoding.offsets[i] for i in own], np.int64).reshape(-1, 2),
+        pooled=_pooled(encoding, hidden),
+    )
 
 
 def _load(weights: Weights) -> _Parts:
@@ -159,14 +185,20 @@ def _load(weights: Weights) -> _Parts:
     try:
         tokenizer = Tokenizer.from_file(str(weights.tokenizer))
         session: _Session = runtime.InferenceSession(weights.model, options, providers=["CPUExecutionProvider"])
+        in_batches = not _has_operator(weights.model, _DEPENDENT)
     except Exception as error:  # neither library has a common root for its errors
         raise EmbeddingFailed(f"embedding model in {weights.model.parent}: can't be read ({error})") from error
     tokenizer.no_padding()
     cast("Any", tokenizer).enable_truncation(_MAX_TOKENS)
     tokenizer.encode_special_tokens = True
-    parts = _Parts(session, tokenizer, frozenset(each.name for each in session.get_inputs()))
+    parts = _Parts(session, tokenizer, frozenset(each.name for each in session.get_inputs()), in_batches)
     _check_shape(parts, weights)
     return parts
+
+
+def _has_operator(model: Path, name: bytes) -> bool:
+    with model.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return content.find(name) >= 0
 
 
 def _check_shape(parts: _Parts, weights: Weights) -> None:

@@ -13,6 +13,8 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, cast
 
+import pydantic_core
+
 from graphmem.errors import Conflict, InvalidInput
 from graphmem.models import Changes, Edge, EdgeQuery, Entity, Episode, EpisodeQuery, Model, Scope
 from graphmem.protocols import GraphBackend
@@ -122,11 +124,11 @@ def import_rows(
     options = options or ImportOptions()
     with _opened(source) as file, _telling(source):
         parted: set[str] = set()
-        if file.seekable():
+        if checked := file.seekable():
             begin = file.tell()
             parted = _check(file, scope, options)
             file.seek(begin)
-        return _Import(backend, scope, options, on_rows, parted).run(file)
+        return _Import(backend, scope, options, on_rows, parted).run(file, checked=checked)
 
 
 def read_header(source: Source) -> Header:
@@ -173,7 +175,10 @@ def _data(line: bytes | str) -> bytes:
 
 def _object(number: int, line: bytes) -> dict[str, Any]:
     try:
-        value = json.loads(line)
+        try:
+            value = pydantic_core.from_json(line, cache_strings="keys")
+        except ValueError:
+            value = json.loads(line)  # takes lone surrogates, which names from anywhere may hold
     except ValueError:
         cut = "" if line.endswith(b"\n") else "; the file ends in the middle of it"
         raise InvalidInput(f"line {number}: is no JSON{cut}") from None
@@ -311,12 +316,12 @@ class _Import:
         self._scope = scope
         self._options = options
         self._on_rows = on_rows
-        self._seen = _Seen()
         self._stored: Counter[str] = Counter()
         self._complete = False
 
-    def run(self, file: IO[str] | IO[bytes]) -> Imported:
-        rows = self._rows(file)
+    def run(self, file: IO[str] | IO[bytes], *, checked: bool) -> Imported:
+        """Store what a file holds; one that wasn't checked before is checked on the way."""
+        rows = self._rows(file, None if checked or self._options.cut_off else _Seen())
         while batch := list(islice(rows, self._options.batch_size)):
             self._store(batch)
             if self._on_rows is not None:
@@ -325,7 +330,7 @@ class _Import:
             scope=self._scope.key, rows=self._stored.total(), counts=dict(self._stored), complete=self._complete
         )
 
-    def _rows(self, file: IO[str] | IO[bytes]) -> Iterator[_Read]:
+    def _rows(self, file: IO[str] | IO[bytes], seen: _Seen | None) -> Iterator[_Read]:
         header: Header | None = None
         number = 0
         for number, raw in enumerate(file, 1):
@@ -334,17 +339,19 @@ class _Import:
                 header = _header(line)
                 _require_scope(header, self._scope, self._options)
             elif line.startswith(b'{"end":'):
-                if not self._options.cut_off:
-                    self._seen.require(number, _object(number, line).get("end", {}))
+                if seen is not None:
+                    seen.require(number, _object(number, line).get("end", {}))
                 self._complete = True
             elif not line.endswith(b"\n") and self._options.cut_off:
                 return  # a piece of a line
             else:
                 kind, fields = _envelope(number, line, header)
-                self._seen.counts[kind] += 1
+                if seen is not None:
+                    seen.counts[kind] += 1
                 if kind != "index" or self._options.vectors:
                     yield number, kind, self._row(number, kind, fields)
-            self._seen.digest.update(line)
+            if seen is not None:
+                seen.digest.update(line)
         if not self._complete and not self._options.cut_off:
             raise InvalidInput(_cut_off(number))
 
