@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ from graphmem.models import Episode
 from graphmem.rag.growing import Growing
 from graphmem.rag.late import STATED, Pieces
 from graphmem.rag.lexical import Lexicon
-from graphmem.rag.names import Names, bare_title, is_telling, names_in, plain
+from graphmem.rag.names import Names, Titles, bare_title, plain
 from graphmem.rag.phrases import own_words
 from graphmem.rag.question import months
 from graphmem.rag.sessions import Sessions
@@ -36,19 +36,20 @@ class Unit:
         Day, month and year of its session as words; "" without a session.
     names
         What was found in the text.
-    vectors
-        Unit vectors of the whole, then of the sentences, shape (1 + s, dimension); empty where the model failed.
-    pieces, compact
-        All pieces of the text, and the stored vectors of those with content, shape (p, 128).
+    pieces
+        All pieces of the text.
     """
 
     episode: Episode
     session: Hashable | None
     date: str
     names: tuple[str, ...]
-    vectors: NDArray[np.float32]
     pieces: frozenset[str]
-    compact: NDArray[np.int8]
+
+
+UnitVectors = tuple[NDArray[np.float32], NDArray[np.int8]]
+"""Unit vectors of the whole, then of the sentences, (1 + s, dimension), empty where the model failed; and the stored
+vectors of the pieces with content, (p, 128)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +112,8 @@ class Corpus:
         self._sentence_begin: Growing[np.int64] = Growing(np.int64)
         self._session_number: dict[Hashable, int] = {}
         self._talks: dict[int, set[int]] = {}
-        self._titles: set[str] = set()
-        self._title_begins: set[str] = set()
-        self._name_vectors: dict[str, NDArray[np.float32]] = {}
+        self._titles = Titles()
+        self._name_vectors: dict[str, NDArray[np.float16]] = {}
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -123,17 +123,16 @@ class Corpus:
         """Whether there is a model at all."""
         return self.dimension > 0
 
-    def learn(self, name_vectors: Mapping[str, NDArray[np.float32]]) -> None:
+    def learn(self, name_vectors: Mapping[str, NDArray[np.float16]]) -> None:
         """Take in the vectors of names, before the episodes that have them."""
         self._name_vectors.update(name_vectors)
 
-    def extend(self, units: Sequence[Unit]) -> None:
-        """Add episodes, in the order of their ids, none of them known."""
+    def extend(self, units: Sequence[Unit], vectors: Iterable[UnitVectors]) -> None:
+        """Add episodes, in the order of their ids, none of them known; and their vectors, which are read once."""
         first = len(self)
         self.sessions.extend([(unit.episode.id, unit.session) for unit in units])
-        for position, unit in enumerate(units, first):
-            self.position[unit.episode.id] = position
-            self._add_priors(unit)
+        self.position.update((unit.episode.id, position) for position, unit in enumerate(units, first))
+        self._add_priors(units)
         self.ids += [unit.episode.id for unit in units]
         self._texts += [unit.episode.text for unit in units]
         asks = (self.asks.rows[first:] > 0).tolist()
@@ -141,7 +140,7 @@ class Corpus:
             [(terms(_spoken(unit.episode)), terms(unit.date), ask) for unit, ask in zip(units, asks, strict=True)]
         )
         if self.has_vectors:
-            self._add_vectors(units)
+            self._add_vectors(units, vectors)
         self._add_names(units)
         for unit in units:
             for fact in self._early.pop(unit.episode.id, ()):
@@ -172,44 +171,48 @@ class Corpus:
             self._stated_by.extend(np.array([position]))
             self.pieces.state(position, fact.compact)
 
-    def _add_priors(self, unit: Unit) -> None:
-        episode = unit.episode
-        who = -1
-        if episode.speaker:
-            who = self.speakers.index(episode.speaker) if episode.speaker in self.speakers else len(self.speakers)
-            if who == len(self.speakers):
-                self.speakers.append(episode.speaker)
-        session = -1
-        if unit.session is not None:
-            session = self._session_number.setdefault(unit.session, len(self._session_number))
-            if who >= 0:
-                self._talks.setdefault(who, set()).add(session)
-        self.speaker_of.extend(np.array([who]))
-        self.session_of.extend(np.array([session]))
-        self.asks.extend(np.array([own_words(episode.text).rstrip().endswith("?")], dtype=np.float32))
-        self.times.extend(np.array([[episode.occurred_at.timestamp(), episode.recorded_at.timestamp()]]))
-        self.months.extend(np.array([months(unit.date)]))
-
-    def _add_vectors(self, units: Sequence[Unit]) -> None:
+    def _add_priors(self, units: Sequence[Unit]) -> None:
+        numbers = {speaker: who for who, speaker in enumerate(self.speakers)}
+        speakers: list[int] = []
+        sessions: list[int] = []
         for unit in units:
-            vectors = unit.vectors if len(unit.vectors) else np.zeros((1, self.dimension), np.float32)
+            name, who, session = unit.episode.speaker, -1, -1
+            if name:
+                who = numbers.setdefault(name, len(numbers))
+            if unit.session is not None:
+                session = self._session_number.setdefault(unit.session, len(self._session_number))
+                if who >= 0:
+                    self._talks.setdefault(who, set()).add(session)
+            speakers.append(who)
+            sessions.append(session)
+        self.speakers = list(numbers)
+        episodes = [unit.episode for unit in units]
+        self.speaker_of.extend(np.array(speakers))
+        self.session_of.extend(np.array(sessions))
+        self.asks.extend(np.array([own_words(e.text).rstrip().endswith("?") for e in episodes], dtype=np.float32))
+        self.times.extend(np.array([[e.occurred_at.timestamp(), e.recorded_at.timestamp()] for e in episodes]))
+        self.months.extend(np.array([months(unit.date) for unit in units]))
+
+    def _add_vectors(self, units: Sequence[Unit], vectors: Iterable[UnitVectors]) -> None:
+        for unit, (whole_and_sentences, pieces) in zip(units, vectors, strict=True):
+            found = whole_and_sentences
+            if not len(found):
+                found = np.zeros((1, self.dimension), np.float32)
             self._sentence_begin.extend(np.array([len(self.sentences)]))
-            self.wholes.extend(vectors[:1])
+            self.wholes.extend(found[:1])
             if self._keeps_sentences:
-                self.sentences.extend(vectors[1:] if len(vectors) > 1 else vectors)
-        self.pieces.extend([(unit.pieces, unit.compact) for unit in units])
+                self.sentences.extend(found[1:] if len(found) > 1 else found)
+            self.pieces.add(unit.pieces, pieces)
 
     def _add_names(self, units: Sequence[Unit]) -> None:
         """Names that were read, titles, titles of others in the text; a speaker is no name in a conversation."""
         first = len(self) - len(units)
         spoken = {plain(speaker) for speaker in self.speakers}
         titles = [bare_title(unit.episode.title or "") for unit in units]
-        fresh = [title for title in dict.fromkeys(titles) if is_telling(title) and title not in self._titles]
-        self._titles.update(fresh)
-        self._title_begins.update(title.split()[0] for title in fresh)
+        fresh = self._titles.add(titles)
         of_each: list[list[str]] = []
         for unit, title in zip(units, titles, strict=True):
-            others = names_in(unit.episode.text, self._titles, begins=self._title_begins)
+            others = self._titles.find(unit.episode.text)
             found = [*unit.names, *([title] if title else []), *others]
             of_each.append([n for n in dict.fromkeys(found) if unit.session is None or n not in spoken])
         self._learn_names(self.names.missing(name for found in of_each for name in found))
@@ -220,7 +223,7 @@ class Corpus:
             self._find_title(title, first)
 
     def _learn_names(self, missing: Sequence[str]) -> None:
-        none = np.zeros(self.dimension, np.float32)
+        none = np.zeros(self.dimension, np.float16)
         vectors = [self._name_vectors.pop(name, none) for name in missing]
         self.names.learn(missing, np.array(vectors) if self.has_vectors and missing else None)
 
@@ -228,7 +231,7 @@ class Corpus:
         """Attach a new title to the earlier episodes that have it in their text."""
         parts = set(terms(title))
         for position in self.lexicon.with_all(parts, until) if parts else []:
-            if title in names_in(self._texts[position], self._titles, begins=self._title_begins):
+            if title in self._titles.find(self._texts[position]):
                 self.names.attach(position, title)
 
     def best_sentence(self, question: NDArray[np.float32]) -> NDArray[np.float32]:

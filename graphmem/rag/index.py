@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -14,7 +14,7 @@ from graphmem.models import Changes, Episode, EpisodeQuery, IndexEntry, IndexKin
 from graphmem.protocols import GraphBackend, VectorIndex
 from graphmem.rag.corpus import Corpus, FactUnit, Unit
 from graphmem.rag.question import first_person
-from graphmem.rag.reading import Reader, StatedFact, detail_of, dimension_of, unpacked, unpacked_pieces
+from graphmem.rag.reading import Reader, StatedFact, detail_of, dimension_of, halves, unpacked, unpacked_pieces
 from graphmem.vectors.follow import VectorFollower
 
 _PAGE = 1000
@@ -261,40 +261,41 @@ class RecallIndex:
         fresh = self._news(copy, scopes)
         removed = any(copy.states.get(scope, state).generation != state.generation for scope, state in states.items())
         removed |= not copy.corpus.has_vectors and bool(self._reader.model) and self._dimension(scopes) > 0
-        if removed or any(entry.kind == "episode" and entry.key in copy.corpus.position for entry in fresh):
+        if removed or any(key in copy.corpus.position for key in fresh["episode"]):
             emptied = self._empty(scopes)
             copy.corpus, copy.positions = emptied.corpus, {}
             fresh = self._news(copy, scopes)
         copy.states = states
         self._take_in(copy, scopes, fresh)
 
-    def _news(self, copy: Copy, scopes: Sequence[Scope]) -> list[IndexEntry]:
-        found: list[IndexEntry] = []
+    def _news(self, copy: Copy, scopes: Sequence[Scope]) -> dict[IndexKind, dict[str, IndexEntry]]:
+        """Read the entries that the copy lacks, by kind and key."""
+        found: dict[IndexKind, dict[str, IndexEntry]] = {"episode": {}, "fact": {}, "name": {}, "entity": {}}
         for scope in scopes:
             after = copy.positions.get(scope, 0)
             while page := self._backend.read_index(scope, after=after, limit=_PAGE):
                 after = page[-1].position
-                found += page
+                for entry in page:
+                    found[entry.kind][entry.key] = entry
                 if len(page) < _PAGE:
                     break
             copy.positions[scope] = after
         return found
 
-    def _take_in(self, copy: Copy, scopes: Sequence[Scope], fresh: Iterable[IndexEntry]) -> None:
-        dimension = copy.corpus.dimension
-        by_kind: dict[IndexKind, dict[str, IndexEntry]] = {"episode": {}, "fact": {}, "name": {}, "entity": {}}
-        for entry in fresh:
-            by_kind[entry.kind][entry.key] = entry
+    def _take_in(self, copy: Copy, scopes: Sequence[Scope], fresh: dict[IndexKind, dict[str, IndexEntry]]) -> None:
+        """Add entries to the copy; each is let go once it is there, since all of them are as large as the copy."""
+        dimension, entries = copy.corpus.dimension, fresh["episode"]
         if dimension:
-            copy.corpus.learn({key: unpacked(entry, dimension)[0] for key, entry in by_kind["name"].items()})
-        ids = sorted(by_kind["episode"])
+            copy.corpus.learn({key: halves(entry) for key, entry in fresh.pop("name").items()})
+        ids = sorted(entries)
         episodes: dict[str, Episode] = {}
         for start in range(0, len(ids), _PAGE):
             episodes.update(self._backend.get_episodes(scopes, ids[start : start + _PAGE]))
-        units = [_unit(episodes[i], by_kind["episode"][i], dimension) for i in ids if i in episodes]
+        units = [_unit(episodes[i], entries[i]) for i in ids if i in episodes]
         if units:
-            copy.corpus.extend(units)
-        copy.corpus.extend_facts([_fact_unit(entry, dimension) for entry in by_kind["fact"].values() if entry.detail])
+            read = (entries.pop(unit.episode.id) for unit in units)
+            copy.corpus.extend(units, ((unpacked(entry, dimension), unpacked_pieces(entry)) for entry in read))
+        copy.corpus.extend_facts([_fact_unit(entry, dimension) for entry in fresh["fact"].values() if entry.detail])
 
 
 def _id_of(moment: float) -> str:
@@ -314,7 +315,7 @@ def _fact_unit(entry: IndexEntry, dimension: int) -> FactUnit:
     )
 
 
-def _unit(episode: Episode, entry: IndexEntry, dimension: int) -> Unit:
+def _unit(episode: Episode, entry: IndexEntry) -> Unit:
     session = None if episode.session_id is None else (episode.scope, episode.session_id)
     at = episode.occurred_at
     detail = detail_of(entry)
@@ -323,7 +324,5 @@ def _unit(episode: Episode, entry: IndexEntry, dimension: int) -> Unit:
         session=session,
         date=f"{at.day} {at:%B} {at.year}" if session is not None else "",
         names=tuple(detail.get("names", ())),
-        vectors=unpacked(entry, dimension),
         pieces=frozenset(detail.get("pieces", ())),
-        compact=unpacked_pieces(entry),
     )

@@ -79,14 +79,13 @@ class Pieces:
         self._stated: Growing[np.int8] = Growing(np.int8, DIMENSIONS)
         self._stated_by: Growing[np.int64] = Growing(np.int64)
 
-    def extend(self, episodes: Sequence[tuple[frozenset[str], NDArray[np.int8]]]) -> None:
-        """Add episodes: all their pieces, and the stored vectors of those with content, shape (m, 128)."""
-        for pieces, vectors in episodes:
-            for piece in pieces:
-                self._frequency[piece] = self._frequency.get(piece, 0) + 1
-            self._begin.extend(np.array([len(self._rows)]))
-            self._count.extend(np.array([len(vectors)]))
-            self._rows.extend(vectors)
+    def add(self, pieces: frozenset[str], vectors: NDArray[np.int8]) -> None:
+        """Add an episode: all its pieces, and the stored vectors of those with content, shape (m, 128)."""
+        for piece in pieces:
+            self._frequency[piece] = self._frequency.get(piece, 0) + 1
+        self._begin.extend(np.array([len(self._rows)]))
+        self._count.extend(np.array([len(vectors)]))
+        self._rows.extend(vectors)
 
     def state(self, position: int, vectors: NDArray[np.int8]) -> None:
         """Add the stored vectors of a fact that an episode states, shape (m, 128)."""

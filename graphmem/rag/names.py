@@ -10,6 +10,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Sequence
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,15 +54,11 @@ def is_telling(name: str) -> bool:
     return len(name) > 2 and name not in _COMMON
 
 
-def names_in(text: str, *known: Container[str], begins: Container[str] | None = None) -> list[str]:
-    """Return the names in a text that any of `known` holds: the longest first from the left, no overlaps, each once.
-
-    `begins` holds the first words of all of them, where somebody keeps those: the search is faster with it.
-    """
+def names_in(text: str, *known: Container[str]) -> list[str]:
+    """Return the names in a text that any of `known` holds: the longest first from the left, no overlaps, each once."""
     words, found, begin = plain(text).split(), dict[str, None](), 0
     while begin < len(words):
-        longest = LONGEST if begins is None or words[begin] in begins else 0
-        for length in range(min(longest, len(words) - begin), 0, -1):
+        for length in range(min(LONGEST, len(words) - begin), 0, -1):
             run = " ".join(words[begin : begin + length])
             if any(run in names for names in known):
                 found[run] = None
@@ -70,6 +67,45 @@ def names_in(text: str, *known: Container[str], begins: Container[str] | None = 
         else:
             begin += 1
     return list(found)
+
+
+class Titles:
+    """Many names that are looked for in every text: as `names_in`, but only where one begins with two words of it."""
+
+    def __init__(self) -> None:
+        self._all: set[str] = set()
+        self._begins: set[str] = set()
+        self._lengths: dict[str, list[int]] = {}
+        """The first two words of names → how many words those have, the most first."""
+
+    def add(self, titles: Iterable[str]) -> list[str]:
+        """Add those that are worth looking for; return the new ones, each once."""
+        fresh = [title for title in dict.fromkeys(titles) if is_telling(title) and title not in self._all]
+        self._all.update(fresh)
+        for words in map(str.split, fresh):
+            self._begins.add(words[0])
+            lengths = self._lengths.setdefault(" ".join(words[:2]), [])
+            if 1 < len(words) <= LONGEST and len(words) not in lengths:
+                lengths.append(len(words))
+                lengths.sort(reverse=True)
+        return fresh
+
+    def find(self, text: str) -> list[str]:
+        """Return those in a text: the longest first from the left, no overlaps, each once."""
+        words, found, begin = plain(text).split(), dict[str, None](), 0
+        while begin < len(words):
+            title = self._longest_at(words, begin) if words[begin] in self._begins else None
+            if title is not None:
+                found[title] = None
+            begin += 1 if title is None else title.count(" ") + 1
+        return list(found)
+
+    def _longest_at(self, words: Sequence[str], begin: int) -> str | None:
+        for length in self._lengths.get(" ".join(words[begin : begin + 2]), ()):
+            run = " ".join(words[begin : begin + length])
+            if run in self._all:
+                return run
+        return words[begin] if words[begin] in self._all else None
 
 
 class Names:
@@ -82,7 +118,7 @@ class Names:
         self.titled: defaultdict[str, list[int]] = defaultdict(list)
         """Name → episodes of which it is the title."""
         self._number: dict[str, int] = {}
-        self._vectors: Growing[np.float32] | None = None
+        self._vectors: Growing[np.float16] | None = None
         self._alike: list[dict[int, float]] = []
         self._degree: Growing[np.float64] = Growing(np.float64)
         self._by_word: defaultdict[str, list[int]] = defaultdict(list)
@@ -98,7 +134,7 @@ class Names:
         """Return the names that aren't known yet, each once."""
         return [name for name in dict.fromkeys(names) if name not in self._number]
 
-    def learn(self, names: Sequence[str], vectors: Floats | None) -> None:
+    def learn(self, names: Sequence[str], vectors: NDArray[np.float16] | None) -> None:
         """Add names that are missing, with their vectors (unit length) where there is a model; finds those alike."""
         first = len(self.texts)
         for number, name in enumerate(names, first):
@@ -111,7 +147,7 @@ class Names:
         self._degree.extend(np.zeros(len(names)))
         if vectors is not None and names:
             if self._vectors is None:
-                self._vectors = Growing(np.float32, vectors.shape[1])
+                self._vectors = Growing(np.float16, vectors.shape[1])
             self._vectors.extend(vectors)
             self._compare(first)
 
@@ -133,7 +169,7 @@ class Names:
                 others = np.array(known[max(0, start - _COMPARED) : start + _COMPARED])
                 if len(others) == 1:
                     continue  # most words are of one name
-                cosines = rows[some] @ rows[others].T
+                cosines = rows[some].astype(np.float32) @ rows[others].astype(np.float32).T
                 for i, j in np.argwhere(cosines >= SAME).tolist():
                     self._join(int(some[i]), int(others[j]), float(cosines[i, j]))
 
@@ -144,16 +180,16 @@ class Names:
 
     def extend(self, episodes: Sequence[tuple[Sequence[str], str, str]]) -> None:
         """Add episodes: the names in them (known by now), the title as a name ("" for none), and the text."""
-        for names, title, text in episodes:
+        for names, title, _ in episodes:
             position = len(self._names)
             self._names.append([])
             for name in names:
                 self.attach(position, name)
             if title:
                 self.titled[title].append(position)
-            for found in _WORD_INSIDE.finditer(text):
-                word = found[0]
-                (self._upper if word[0].isupper() else self._lower)[word.lower()] += 1
+        inside = Counter(chain.from_iterable(_WORD_INSIDE.findall(text) for _, _, text in episodes))
+        for word, count in inside.items():
+            (self._upper if word[0].isupper() else self._lower)[word.lower()] += count
 
     def attach(self, position: int, name: str) -> None:
         """Note that an episode has a name."""
@@ -181,7 +217,7 @@ class Names:
 
     def vector(self, number: int) -> Floats | None:
         """Return the vector of a name; None where there is no model."""
-        return None if self._vectors is None else self._vectors.rows[number]
+        return None if self._vectors is None else self._vectors.rows[number].astype(np.float32)
 
     def degrees(self, numbers: Ints) -> NDArray[np.float64]:
         """Return the sums of the weights of names' edges, to episodes and to names alike."""

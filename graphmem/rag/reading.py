@@ -190,6 +190,11 @@ def unpacked(entry: IndexEntry, dimension: int) -> Vectors:
     return rows.reshape(-1, dimension) if dimension else np.empty((0, 0), np.float32)
 
 
+def halves(entry: IndexEntry) -> NDArray[np.float16]:
+    """Return the vector of an entry that has one, (dimension,), as it is stored."""
+    return np.frombuffer(entry.vectors, dtype="<f2")
+
+
 def dimension_of(entry: IndexEntry) -> int:
     """Return how many numbers a vector of an entry has, if it has exactly one: else 0."""
     return 0 if entry.kind == "episode" else len(entry.vectors) // 2

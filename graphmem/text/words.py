@@ -25,15 +25,19 @@ STOP_WORDS = frozenset(
 )
 
 _WORD = re.compile(r"[^\W_]+")
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _snowball: Callable[[str], str] = Stemmer.Stemmer("english").stemWord  # pyright: ignore
 
 
 def split_words(text: str) -> list[str]:
     """Return the lower-case words of letters and digits, without diacritics, in order."""
     if not text.isascii():
-        decomposed = unicodedata.normalize("NFKD", text)
-        text = "".join(c for c in decomposed if not unicodedata.combining(c))
+        text = _NOT_ASCII.sub(_unaccented, unicodedata.normalize("NFKD", text))
     return _WORD.findall(text.replace("'s ", " ").replace("’s ", " ").lower())
+
+
+def _unaccented(found: re.Match[str]) -> str:
+    return "" if unicodedata.combining(found[0]) else found[0]
 
 
 def query_words(query: str) -> list[str]:

@@ -27,12 +27,11 @@ def corpus(texts: list[str] = TEXTS, *, session: str | None = None) -> Corpus:
                 session=session,
                 date="5 January 2026" if session else "",
                 names=(),
-                vectors=axes[[i, i]],
                 pieces=frozenset(),
-                compact=np.empty((0, 128), np.int8),
             )
             for i, text in enumerate(texts)
-        ]
+        ],
+        [(axes[[i, i]], np.empty((0, 128), np.int8)) for i in range(len(texts))],
     )
     return made
 
