@@ -15,6 +15,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from graphmem.rag.alike import Alike
 from graphmem.rag.growing import Growing
 from graphmem.text.words import STOP_WORDS
 
@@ -119,7 +120,8 @@ class Names:
         """Name → episodes of which it is the title."""
         self._number: dict[str, int] = {}
         self._vectors: Growing[np.float16] | None = None
-        self._alike: list[dict[int, float]] = []
+        self.alike = Alike()
+        """Which names are taken for the same."""
         self._degree: Growing[np.float64] = Growing(np.float64)
         self._by_word: defaultdict[str, list[int]] = defaultdict(list)
         self._episodes: list[list[int]] = []
@@ -140,7 +142,6 @@ class Names:
         for number, name in enumerate(names, first):
             self._number[name] = number
             self._episodes.append([])
-            self._alike.append({})
             if is_telling(name):
                 self.known[name] = number
         self.texts += names
@@ -160,6 +161,8 @@ class Names:
             for word in words - STOP_WORDS or words:
                 fresh[word].append(number)
         rows = self._vectors.rows
+        pairs: list[Ints] = []
+        weights: list[Floats] = []
         for word, new in fresh.items():
             known = self._by_word[word]
             begin = len(known)
@@ -170,13 +173,22 @@ class Names:
                 if len(others) == 1:
                     continue  # most words are of one name
                 cosines = rows[some].astype(np.float32) @ rows[others].astype(np.float32).T
-                for i, j in np.argwhere(cosines >= SAME).tolist():
-                    self._join(int(some[i]), int(others[j]), float(cosines[i, j]))
+                i, j = np.nonzero(cosines >= SAME)
+                pairs.append(np.stack([some[i], others[j]]))
+                weights.append(cosines[i, j])
+        if pairs:
+            ones, others = np.concatenate(pairs, axis=1)
+            self._join(ones, others, np.concatenate(weights))
 
-    def _join(self, one: int, other: int, cosine: float) -> None:
-        if one != other and other not in self._alike[one]:
-            self._alike[one][other] = self._alike[other][one] = cosine
-            self._degree.rows[[one, other]] += cosine
+    def _join(self, ones: Ints, others: Ints, cosines: Floats) -> None:
+        """Note pairs of names alike, one of each new; a pair may be given several times, and a name with itself."""
+        low, high = np.minimum(ones, others), np.maximum(ones, others)
+        _, first = np.unique(low * len(self.texts) + high, return_index=True)
+        first = first[low[first] != high[first]]
+        low, high, cosines = low[first], high[first], cosines[first]
+        np.add.at(self._degree.rows, low, cosines)
+        np.add.at(self._degree.rows, high, cosines)
+        self.alike.join(low, high, cosines)
 
     def extend(self, episodes: Sequence[tuple[Sequence[str], str, str]]) -> None:
         """Add episodes: the names in them (known by now), the title as a name ("" for none), and the text."""
@@ -211,10 +223,6 @@ class Names:
         """Return the episodes that have a name."""
         return self._episodes[number]
 
-    def alike(self, number: int) -> dict[int, float]:
-        """Return the names that are taken for the same, with the cosine."""
-        return self._alike[number]
-
     def vector(self, number: int) -> Floats | None:
         """Return the vector of a name; None where there is no model."""
         return None if self._vectors is None else self._vectors.rows[number].astype(np.float32)
@@ -226,7 +234,7 @@ class Names:
     def reach(self, number: int) -> dict[int, float]:
         """Return the episodes that have a name or one alike → weight, at most 1."""
         reached = dict.fromkeys(self._episodes[number], 1.0)
-        for other, cosine in self._alike[number].items():
+        for other, cosine in self.alike.of(number).items():
             for position in self._episodes[other]:
                 reached[position] = min(1.0, reached.get(position, 0.0) + cosine)
         return reached

@@ -242,7 +242,7 @@ def _walked(i: int, ranking: Ranking, copy: Copy) -> dict[str, Any]:
         if seed in of_episode:
             return {"entity": names.texts[seed], "path": (names.texts[seed],), "hops": 0}
     for seed in ranking.seeds:
-        for other in names.alike(seed):
+        for other in names.alike.of(seed):
             if other in of_episode:
                 return {"entity": names.texts[other], "path": (names.texts[seed], names.texts[other]), "hops": 0}
     return {"entity": None, "path": tuple(names.texts[seed] for seed in ranking.seeds[:1]), "hops": 1}

@@ -133,7 +133,7 @@ def _neighbours(node: Node, names: Names, candidates: frozenset[int]) -> list[tu
     if is_episode:
         return [((False, name), 1.0) for name in names.of_episode(number)]
     episodes = [((True, position), 1.0) for position in names.episodes(number) if position in candidates]
-    return episodes + [((False, other), min(1.0, cosine)) for other, cosine in names.alike(number).items()]
+    return episodes + [((False, other), min(1.0, cosine)) for other, cosine in names.alike.of(number).items()]
 
 
 def _cosines(nodes: Sequence[Node], names: Names, question: NDArray[np.float32] | None) -> Floats | None:

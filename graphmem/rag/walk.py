@@ -80,18 +80,10 @@ def walk(text: Floats, seeds: Sequence[int], names: Names, candidates: Ints) -> 
 
 def _pairs(nodes: Ints, names: Names) -> tuple[Ints, Ints, Floats]:
     """Return the places of names alike among the nodes, ascending numbers, each pair both ways, with their cosines."""
-    a: list[int] = []
-    others: list[int] = []
-    cosines: list[float] = []
-    for i, number in enumerate(nodes.tolist()):
-        if found := names.alike(number):
-            a += [i] * len(found)
-            others += found
-            cosines += found.values()
-    wanted = np.array(others, dtype=np.int64)
+    a, wanted, cosines = names.alike.among(nodes)
     b = np.minimum(np.searchsorted(nodes, wanted), len(nodes) - 1)
     inside = nodes[b] == wanted
-    return np.array(a, dtype=np.int64)[inside], b[inside], np.array(cosines)[inside]
+    return a[inside], b[inside], cosines[inside].astype(np.float64)
 
 
 def _restart(text: Floats, seeds: Sequence[int], names: Names, nodes: Ints) -> Floats:
