@@ -24,6 +24,8 @@ from graphmem.models import (
     ExpandLimits,
     IndexEntry,
     IndexKind,
+    IndexLook,
+    IndexNews,
     IndexState,
     Mark,
     Membership,
@@ -227,6 +229,10 @@ class Neo4jBackend(GraphBackend):
     def index_state(self, scope: Scope) -> IndexState:
         """Return the model and the generation of a scope's index."""
         return indexing.index_state(self._database, scope)
+
+    def index_news(self, looks: Sequence[IndexLook]) -> list[IndexNews]:
+        """Tell how the index of each scope stands, in one round trip."""
+        return indexing.index_news(self._database, looks)
 
     def read_index(
         self, scope: Scope, *, kind: IndexKind | None = None, after: int = 0, limit: int = 1000

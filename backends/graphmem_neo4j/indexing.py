@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphmem.errors import InvalidInput
-from graphmem.models import IndexEntry, IndexKind, IndexState, Scope
+from graphmem.models import IndexEntry, IndexKind, IndexLook, IndexNews, IndexState, Scope
 from graphmem_neo4j.connection import Database, Transaction
 
 _UNINDEXED = {"episode": "unindexed_episodes", "fact": "unindexed_facts", "entity": "unindexed_entities"}
@@ -19,6 +19,14 @@ def index_state(database: Database, scope: Scope) -> IndexState:
 
 def _state_of(rows: Sequence[Any]) -> IndexState:
     return IndexState(*rows[0]) if rows else IndexState()
+
+
+def index_news(database: Database, looks: Sequence[IndexLook]) -> list[IndexNews]:
+    """Tell how the index of each scope stands, in one round trip."""
+    asked = [[look.scope.key, look.episode, look.fact, look.position] for look in looks]
+    rows = database.read("index_news", [look.scope for look in looks], looks=asked)
+    found = {key: IndexNews(IndexState(*state), waiting, entries) for key, *state, waiting, entries in rows}
+    return [found[look.scope.key] for look in looks]
 
 
 def read_index(database: Database, scope: Scope, kind: IndexKind | None, after: int, limit: int) -> list[IndexEntry]:

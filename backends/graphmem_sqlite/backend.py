@@ -24,6 +24,8 @@ from graphmem.models import (
     ExpandLimits,
     IndexEntry,
     IndexKind,
+    IndexLook,
+    IndexNews,
     IndexState,
     Mark,
     Membership,
@@ -211,6 +213,11 @@ class SQLiteBackend(GraphBackend):
         """Return the model and the generation of a scope's index."""
         with self._database.reading() as connection:
             return indexing.index_state(connection, scope)
+
+    def index_news(self, looks: Sequence[IndexLook]) -> list[IndexNews]:
+        """Tell how the index of each scope stands, in one statement."""
+        with self._database.reading() as connection:
+            return indexing.index_news(connection, looks)
 
     def read_index(
         self, scope: Scope, *, kind: IndexKind | None = None, after: int = 0, limit: int = 1000

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
 from graphmem.errors import InvalidInput
-from graphmem.models import IndexEntry, IndexKind, IndexState, Scope
+from graphmem.models import IndexEntry, IndexKind, IndexLook, IndexNews, IndexState, Scope
 from graphmem_sqlite.keys import EDGE_KEYS, ENTITY_KEYS, EPISODE_KEYS, require_keys, scope_keys
 from graphmem_sqlite.rows import as_json
 
@@ -43,6 +44,30 @@ UNINDEXED = {
     ) ORDER BY x.id LIMIT :limit
     """,
 }
+NEWS = """
+WITH asked AS (
+    SELECT
+        wanted.key AS place, s.key AS scope, wanted.value ->> 1 AS episode, wanted.value ->> 2 AS fact,
+        wanted.value ->> 3 AS position
+    FROM json_each(?) AS wanted JOIN scopes AS s ON s.scope_key = wanted.value ->> 0
+)
+SELECT
+    a.place, t.model, coalesce(t.generation, 0),
+    EXISTS (
+        SELECT 1 FROM episodes AS x WHERE x.scope = a.scope AND x.id > a.episode AND NOT EXISTS (
+            SELECT 1 FROM index_entries AS i
+            WHERE i.scope = x.scope AND i.kind = 'episode' AND i.key = x.id AND i.complete
+        )
+    ) OR EXISTS (
+        SELECT 1 FROM edges AS x
+        WHERE x.scope = a.scope AND x.id > a.fact AND x.valid_to IS NULL AND x.expired_at IS NULL AND NOT EXISTS (
+            SELECT 1 FROM index_entries AS i
+            WHERE i.scope = x.scope AND i.kind = 'fact' AND i.key = x.id AND i.complete
+        )
+    ),
+    EXISTS (SELECT 1 FROM index_entries AS i WHERE i.scope = a.scope AND i.position > a.position)
+FROM asked AS a LEFT JOIN index_states AS t ON t.scope = a.scope
+"""
 DROP = "DELETE FROM index_entries WHERE scope = ? AND kind = ? AND key = ?"
 ADD = """
 INSERT INTO index_entries (scope, kind, key, model, vectors, pieces, detail, complete) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
@@ -70,6 +95,15 @@ def index_state(connection: sqlite3.Connection, scope: Scope) -> IndexState:
 def _state(connection: sqlite3.Connection, scope_key: int) -> IndexState:
     row = connection.execute(STATE, (scope_key,)).fetchone()
     return IndexState() if row is None else IndexState(*row)
+
+
+def index_news(connection: sqlite3.Connection, looks: Sequence[IndexLook]) -> list[IndexNews]:
+    """Tell how the index of each scope stands."""
+    asked = json.dumps([(look.scope.key, look.episode, look.fact, look.position) for look in looks])
+    found = [IndexNews() for _ in looks]
+    for place, model, generation, waiting, entries in connection.execute(NEWS, (asked,)):
+        found[place] = IndexNews(IndexState(model, generation), bool(waiting), bool(entries))
+    return found
 
 
 def read_index(

@@ -40,6 +40,8 @@ from graphmem.models.found import (
 from graphmem.models.index import (
     IndexEntry,
     IndexKind,
+    IndexLook,
+    IndexNews,
     IndexState,
 )
 from graphmem.models.merges import (
@@ -119,6 +121,8 @@ __all__ = [
     "FoldedEdge",
     "IndexEntry",
     "IndexKind",
+    "IndexLook",
+    "IndexNews",
     "IndexState",
     "Mark",
     "Membership",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from graphmem.models.rows import Scope
+
 IndexKind = Literal["episode", "fact", "name", "entity"]
 
 
@@ -52,3 +54,32 @@ class IndexState:
 
     model: str | None = None
     generation: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class IndexLook:
+    """What is asked of a scope's index: whether something lies behind an episode id, a fact id and a position."""
+
+    scope: Scope
+    episode: str = ""
+    fact: str = ""
+    position: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class IndexNews:
+    """How the index of a scope stands.
+
+    Attributes
+    ----------
+    state
+        Its model and its generation.
+    waiting
+        Whether episodes or active facts behind those asked about have no complete entry.
+    entries
+        Whether there are entries behind the position.
+    """
+
+    state: IndexState = IndexState()
+    waiting: bool = False
+    entries: bool = False

@@ -18,6 +18,8 @@ from graphmem.models import (
     EpisodeQuery,
     IndexEntry,
     IndexKind,
+    IndexLook,
+    IndexNews,
     Mark,
     Membership,
     MembershipQuery,
@@ -171,6 +173,20 @@ class GraphBackend(
     def all_merges(self, scopes: Sequence[Scope], query: MergeQuery, *, chunk: int = 500) -> Iterator[Merge]:
         """Yield every merge that matches, read in pages of `chunk` rows."""
         return _each(pages(lambda after: self.find_merges(scopes, query, after=after, limit=chunk)))
+
+    def index_news(self, looks: Sequence[IndexLook]) -> list[IndexNews]:
+        """Tell how the index of each scope stands: what a search asks first. A store may do it in one round trip."""
+        return [
+            IndexNews(
+                state=self.index_state(look.scope),
+                waiting=bool(
+                    self.find_unindexed(look.scope, "episode", after=look.episode, limit=1)
+                    or self.find_unindexed(look.scope, "fact", after=look.fact, limit=1)
+                ),
+                entries=bool(self.read_index(look.scope, after=look.position, limit=1)),
+            )
+            for look in looks
+        ]
 
     def all_entries(self, scope: Scope, *, kind: IndexKind | None = None, chunk: int = 1000) -> Iterator[IndexEntry]:
         """Yield every index entry of one kind, or of all, read in pages of `chunk` rows."""

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from graphmem.errors import EmbeddingFailed, IndexMismatch
-from graphmem.models import Changes, Episode, EpisodeQuery, IndexEntry, IndexKind, IndexState, Scope
+from graphmem.models import Changes, Episode, EpisodeQuery, IndexEntry, IndexKind, IndexLook, IndexState, Scope
 from graphmem.protocols import GraphBackend, VectorIndex
 from graphmem.rag.corpus import Corpus, FactUnit, Unit
 from graphmem.rag.question import first_person
@@ -21,6 +21,7 @@ _PAGE = 1000
 _BATCH = 64
 _KINDS: tuple[IndexKind, ...] = ("episode", "fact")  # in this order
 _STILL_COMING = 600.0  # seconds in which a row with an earlier id may be committed by somebody else
+_LAST = "~"  # behind every id
 _KEPT = 8  # sets of scopes whose copies stay in memory
 
 
@@ -89,6 +90,32 @@ class RecallIndex:
             return True
         return self.follower.sync(scope, seconds=None if deadline is None else max(0.0, deadline - time.monotonic()))
 
+    def unsettled(self, scopes: Sequence[Scope]) -> list[Scope]:
+        """Return the scopes for which `index_waiting` has something to do or to look at; in one round trip."""
+        if self.follower is not None:
+            return list(scopes)
+        now = self._now()
+        looks = [
+            IndexLook(scope, self._indexed.get((scope, "episode"), ""), self._indexed.get((scope, "fact"), ""))
+            for scope in scopes
+        ]
+        found: list[Scope] = []
+        for scope, news in zip(scopes, self._backend.index_news(looks), strict=True):
+            is_known = self._generations.get(scope) == news.state.generation
+            if news.waiting or not is_known or news.state.model not in (None, self._reader.model):
+                found.append(scope)
+            else:
+                self._indexed.update(((scope, kind), _id_of(now - _STILL_COMING)) for kind in _KINDS)
+        return found
+
+    def _now(self) -> float:
+        """Return the time; where the clock was set back, new rows may have ids below those that were indexed."""
+        now = time.time()
+        if now < self._looked_at:
+            self._indexed.clear()
+        self._looked_at = now
+        return now
+
     def _index_batch(self, scope: Scope, kind: IndexKind, limit: int) -> int:
         """Index some of what waits; return how many rows that were."""
         if not self._waiting(scope, kind, 1):
@@ -118,10 +145,7 @@ class RecallIndex:
 
     def _waiting(self, scope: Scope, kind: IndexKind, limit: int) -> list[str]:
         """Return what waits, among the rows that aren't known to be indexed."""
-        now = time.time()
-        if now < self._looked_at:
-            self._indexed.clear()  # the clock was set back: new rows have ids below those that were indexed
-        self._looked_at = now
+        now = self._now()
         waiting = self._backend.find_unindexed(scope, kind, after=self._indexed.get((scope, kind), ""), limit=limit)
         if not waiting:
             self._indexed[scope, kind] = _id_of(now - _STILL_COMING)
@@ -257,8 +281,10 @@ class RecallIndex:
             return next((found for page in pages for entry in page if (found := dimension_of(entry))), 0)
 
     def _refresh(self, copy: Copy, scopes: Sequence[Scope]) -> None:
-        states = {scope: self._backend.index_state(scope) for scope in scopes}
-        fresh = self._news(copy, scopes)
+        looks = [IndexLook(scope, _LAST, _LAST, copy.positions.get(scope, 0)) for scope in scopes]
+        news = dict(zip(scopes, self._backend.index_news(looks), strict=True))
+        states = {scope: told.state for scope, told in news.items()}
+        fresh = self._news(copy, [scope for scope, told in news.items() if told.entries])
         removed = any(copy.states.get(scope, state).generation != state.generation for scope, state in states.items())
         removed |= not copy.corpus.has_vectors and bool(self._reader.model) and self._dimension(scopes) > 0
         if removed or any(key in copy.corpus.position for key in fresh["episode"]):

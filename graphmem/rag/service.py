@@ -131,7 +131,7 @@ class GraphRAGService:
 
     def _index_waiting(self, scopes: Sequence[Scope], seconds: float) -> list[str]:
         degraded: list[str] = []
-        for scope in scopes:
+        for scope in self.index.unsettled(scopes):
             try:
                 if not self.index.index_waiting(scope, seconds=seconds):
                     degraded.append(f"scope {scope}: not everything is indexed yet")

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from graphmem.errors import InvalidInput
-from graphmem.models import Changes, Closing, IndexEntry, IndexKind, IndexState, Scope
+from graphmem.models import Changes, Closing, IndexEntry, IndexKind, IndexLook, IndexNews, IndexState, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.testing.base import StoreTests
 from graphmem.testing.rows import (
@@ -146,6 +146,46 @@ class UnindexedTests(StoreTests):
     def test_archived_entities_are_not_looked_for(self, store: GraphBackend) -> None:
         put_entities(store, entity(1), entity(2, archived_at=day(1)))
         assert store.find_unindexed(HOME, "entity") == [entity_id(1)]
+
+
+class IndexNewsTests(StoreTests):
+    """How an index stands is told of many scopes at once, as it is by asking for each thing by itself."""
+
+    def test_news_tell_what_lies_behind_each_cursor(self, store: GraphBackend) -> None:
+        store.add_episodes(HOME, [episode(i) for i in range(1, 4)])
+        put_entities(store, entity(1), entity(2))
+        kinds = ("causal", "semantic", "entity", "co_occurrence", "temporal")
+        store.write(HOME, Changes(edges=tuple(edge(i, 1, 2, edge_type=kind) for i, kind in enumerate(kinds, 1))))
+        put_index(store, *(entry("episode", episode_id(i)) for i in range(1, 4)))
+        put_index(store, *(entry("fact", edge_id(i)) for i in (1, 2, 4, 5)))
+        last = store.read_index(HOME)[-1].position
+        looks = [
+            IndexLook(scope, episode=after_episode, fact=after_fact, position=position)
+            for scope in (ELSEWHERE, HOME)
+            for after_episode in ("", episode_id(3))
+            for after_fact in ("", edge_id(2), edge_id(3), edge_id(5))
+            for position in (0, last - 1, last)
+        ]
+        for look in looks:
+            assert store.index_news([look]) == GraphBackend.index_news(store, [look])
+
+    def test_news_are_of_the_scopes_that_were_asked_about_in_their_order(self, store: GraphBackend) -> None:
+        store.add_episodes(HOME, [episode(1), episode(2)])
+        store.add_episodes(PROJECT, [episode(9, PROJECT)])
+        put_index(store, entry("episode", episode_id(1)), entry("name", "a", complete=False))
+        put_index(store, entry("episode", episode_id(9), model="other"), scope=PROJECT)
+        assert store.index_news([]) == []
+        [project, nothing, home] = store.index_news([IndexLook(PROJECT), IndexLook(ELSEWHERE), IndexLook(HOME)])
+        assert (project.state.model, project.waiting, project.entries) == ("other", False, True)
+        assert nothing == IndexNews()
+        assert (home.state.model, home.waiting, home.entries) == ("m", True, True)
+        assert not store.index_news([IndexLook(HOME, episode=episode_id(2))])[0].waiting
+
+    def test_an_incomplete_entry_waits(self, store: GraphBackend) -> None:
+        store.add_episodes(HOME, [episode(1)])
+        put_index(store, entry("episode", episode_id(1), model="", complete=False))
+        [news] = store.index_news([IndexLook(HOME)])
+        assert (news.state.model, news.waiting, news.entries) == (None, True, True)
 
 
 class IndexStateTests(StoreTests):

@@ -1,3 +1,3 @@
-r.scope = $q.scope AND r.graphmem_id > $q.after AND r.valid_to IS NULL AND r.expired_at IS NULL AND NOT EXISTS {
-    MATCH (i:Graphmem {scope: $q.scope, index_kind: 'fact', index_key: r.graphmem_id}) WHERE i.complete
+r.scope = scope AND r.graphmem_id > after AND r.valid_to IS NULL AND r.expired_at IS NULL AND NOT EXISTS {
+    MATCH (i:Graphmem {scope: scope, index_kind: 'fact', index_key: r.graphmem_id}) WHERE i.complete
 }

@@ -1,5 +1,6 @@
 // Active facts without a complete index entry.
-CALL () {
+WITH $q.scope AS scope, $q.after AS after
+CALL (scope, after) {
     MATCH (:Graphmem)-[r:SEMANTIC]->(:Graphmem)
     USING INDEX r:SEMANTIC(scope, graphmem_id)
     WHERE /* include is_unindexed_fact */
