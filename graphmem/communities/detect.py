@@ -8,7 +8,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.communities.graph import EntityGraph, Ints, modularity, read_graph, seeded
+from graphmem.communities.facts import Facts, Ints, read_facts
+from graphmem.communities.graph import EntityGraph, graph_of, modularity, seeded
 from graphmem.communities.leiden import leiden
 from graphmem.communities.propagate import propagate
 from graphmem.errors import InvalidInput
@@ -40,12 +41,17 @@ class InProcessDetector(CommunityDetector):
         self, scope: Scope, algorithm: CommunityAlgorithm = "label_propagation", seed: Mapping[str, str] | None = None
     ) -> Partition:
         """Return the communities of a scope; see `CommunityDetector`."""
-        if algorithm not in ("label_propagation", "leiden"):
-            raise InvalidInput(f"algorithm {algorithm!r}: expected label_propagation or leiden")
-        graph = read_graph(self._backend, scope, self._chunk)
-        start = None if seed is None else seeded(graph.node_ids, seed)
-        levels = leiden(graph, start) if algorithm == "leiden" else [_propagated(graph, start)]
-        return Partition.of(graph.node_ids, levels, modularity(graph, levels[0]))
+        return partition_of(read_facts(self._backend, scope, self._chunk), algorithm, seed)
+
+
+def partition_of(facts: Facts, algorithm: CommunityAlgorithm, seed: Mapping[str, str] | None = None) -> Partition:
+    """Return the communities in the graph of some facts; see `CommunityDetector`."""
+    if algorithm not in ("label_propagation", "leiden"):
+        raise InvalidInput(f"algorithm {algorithm!r}: expected label_propagation or leiden")
+    graph = graph_of(facts)
+    start = None if seed is None else seeded(graph.node_ids, seed)
+    levels = leiden(graph, start) if algorithm == "leiden" else [_propagated(graph, start)]
+    return Partition.of(graph.node_ids, levels, modularity(graph, levels[0]))
 
 
 def _propagated(graph: EntityGraph, start: Ints | None) -> Ints:

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.models import MIN_EDGE_WEIGHT, EdgeQuery, EntityQuery, Scope
-from graphmem.protocols import GraphBackend
-
-Ints = NDArray[np.int64]
+from graphmem.communities.facts import Facts, Ints
+from graphmem.models import MIN_EDGE_WEIGHT
 
 UNIT = 1_000_000
 """Weights are whole numbers of millionths: their sums are exact, so that a tie is one in whatever order they add up."""
@@ -78,28 +76,10 @@ class EntityGraph:
         return np.repeat(np.arange(len(self.node_ids), dtype=np.int32), np.diff(self.begin))
 
 
-def read_graph(backend: GraphBackend, scope: Scope, chunk: int) -> EntityGraph:
-    """Read the graph of a scope, `chunk` rows at a time; it holds 16 bytes an edge until all are there.
-
-    What is written meanwhile may be seen or not; edges to an entity that is newer than the reading are left out.
-    """
-    position: dict[str, int] = {}
-    for entity in backend.all_entities([scope], EntityQuery(), chunk=chunk):
-        position[entity.id] = len(position)
-    ends: list[NDArray[np.int32]] = []
-    weights: list[NDArray[np.float64]] = []
-    after = ""
-    while page := backend.find_edges([scope], EdgeQuery(versions="active"), after=after, limit=chunk):
-        found = [(position.get(e.source_id, -1), position.get(e.target_id, -1), e.confidence) for e in page]
-        rows = np.array(found, dtype=np.float64)
-        rows = rows[(rows[:, :2] >= 0).all(axis=1)]
-        ends.append(rows[:, :2].astype(np.int32))
-        weights.append(rows[:, 2])
-        after = page[-1].id
-    if not ends:
-        return EntityGraph.of([], *(np.zeros(0, dtype=np.int64) for _ in range(3)))
-    both = np.concatenate(ends).astype(np.int64)
-    return EntityGraph.of(list(position), both[:, 0], both[:, 1], in_units(np.concatenate(weights)))
+def graph_of(facts: Facts) -> EntityGraph:
+    """Return the graph that facts make, each weighing its confidence."""
+    source, target = facts.source.astype(np.int64), facts.target.astype(np.int64)
+    return EntityGraph.of(facts.node_ids, source, target, in_units(facts.confidence))
 
 
 def in_units(confidence: NDArray[np.float64]) -> Ints:

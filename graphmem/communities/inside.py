@@ -1,81 +1,13 @@
-"""The facts inside of communities, as arrays: what fingerprints and descriptions are made from."""
+"""The facts inside of communities, by community: what fingerprints and descriptions are made from."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from blake3 import blake3
-from numpy.typing import NDArray
 
-from graphmem.communities.graph import Ints
-from graphmem.models import EdgeQuery, Scope
-from graphmem.protocols import GraphBackend
-from graphmem.recall.score import effective_confidence, flow_weight
-
-Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class InsideFacts:
-    """The m active facts of which both ends are in one community of the first level, in ascending order of id.
-
-    They take about 70 bytes a fact.
-
-    Attributes
-    ----------
-    ids
-        Byte strings (m,).
-    source, target
-        int32 arrays (m,): positions of the ends among the nodes of the partition.
-    score
-        float32 array (m,): effective confidence × weight of the edge type.
-    begin
-        float64 array (m,): valid_from in seconds since 1970.
-    """
-
-    ids: NDArray[np.bytes_]
-    source: NDArray[np.int32]
-    target: NDArray[np.int32]
-    score: NDArray[np.float32]
-    begin: Floats
-
-
-def read_inside(backend: GraphBackend, scope: Scope, node_ids: Sequence[str], labels: Ints, chunk: int) -> InsideFacts:
-    """Read the facts inside of groups, `chunk` rows at a time.
-
-    Parameters
-    ----------
-    backend, scope
-        Whose facts.
-    node_ids
-        n entity ids.
-    labels
-        int array (n,): the group of each.
-    chunk
-        Rows that are read at once.
-    """
-    position = {node_id: n for n, node_id in enumerate(node_ids)}
-    ids: list[NDArray[np.bytes_]] = [np.zeros(0, dtype="S1")]
-    ends: list[NDArray[np.int32]] = [np.zeros((0, 2), dtype=np.int32)]
-    scores: list[NDArray[np.float32]] = [np.zeros(0, dtype=np.float32)]
-    begins: list[Floats] = [np.zeros(0)]
-    after = ""
-    while len(labels) and (page := backend.find_edges([scope], EdgeQuery(versions="active"), after=after, limit=chunk)):
-        after = page[-1].id
-        pairs = np.array([(position.get(e.source_id, -1), position.get(e.target_id, -1)) for e in page], dtype=np.int32)
-        inside = (pairs >= 0).all(axis=1) & (labels[pairs[:, 0]] == labels[pairs[:, 1]])
-        confidence, count = np.array([(e.confidence, e.retrieval_count) for e in page]).T
-        score = effective_confidence(confidence, count) * flow_weight([e.edge_type for e in page])
-        ids.append(np.array([e.id.encode() for e in page])[inside])
-        ends.append(pairs[inside])
-        scores.append(score[inside].astype(np.float32))
-        begins.append(np.array([e.valid_from.timestamp() for e in page])[inside])
-    both = np.concatenate(ends)
-    return InsideFacts(
-        np.concatenate(ids), both[:, 0].copy(), both[:, 1].copy(), np.concatenate(scores), np.concatenate(begins)
-    )
+from graphmem.communities.facts import Facts, Ints
 
 
 class Grouped:
@@ -84,12 +16,12 @@ class Grouped:
     Parameters
     ----------
     facts
-        Of the first level.
+        Those inside of groups of the first level, between the nodes of the partition.
     labels
         int array (n,): the group of each node, numbered from 0 without gaps.
     """
 
-    def __init__(self, facts: InsideFacts, labels: Ints) -> None:
+    def __init__(self, facts: Facts, labels: Ints) -> None:
         self._facts = facts
         groups = int(labels.max(initial=-1)) + 1
         self._members = np.argsort(labels, kind="stable")

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from graphmem.communities.graph import UNIT, EntityGraph, Ints, entries
+from graphmem.communities.facts import Ints
+from graphmem.communities.graph import UNIT, EntityGraph, entries
 from graphmem.errors import MissingExtra
 
 SPLIT_ABOVE = 100

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from graphmem.communities.describe import CENTRAL, TOP_FACTS, Material, name_of, summary_of
-from graphmem.communities.graph import Ints
+from graphmem.communities.facts import Ints
 from graphmem.communities.inside import Grouped
 from graphmem.communities.matching import Group
 from graphmem.communities.present import Present

@@ -16,7 +16,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.communities.graph import EntityGraph, Ints, entries
+from graphmem.communities.facts import Ints
+from graphmem.communities.graph import EntityGraph, entries
 
 ROUNDS = 50
 _ENTRIES = 1 << 18  # of the arrays that are worked on at once: row and entry fit into a sorting key beside the label

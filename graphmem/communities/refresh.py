@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from graphmem.communities.assign import JOB as ASSIGNMENT
-from graphmem.communities.detect import choose_detector, chunk_of
+from graphmem.communities.detect import chunk_of, partition_of
+from graphmem.communities.facts import read_facts
 from graphmem.communities.found import Refreshed
-from graphmem.communities.inside import Grouped, read_inside
+from graphmem.communities.inside import Grouped
 from graphmem.communities.matching import match_levels
 from graphmem.communities.planning import TICK, Plan, Planner, Redact, Row, described_by, materials
 from graphmem.communities.present import State, read_present, read_state
@@ -86,10 +87,15 @@ class CommunityRefresh:
     def _plan(self, scope: Scope, algorithm: CommunityAlgorithm) -> tuple[Plan, State]:
         begun, chunk = utc_now(), chunk_of(self._settings)
         present = read_present(self._backend, scope, chunk)
-        detector = choose_detector(self._backend, self._settings)
-        partition = detector.detect(scope, algorithm, present.keys(0) or None)
-        facts = read_inside(self._backend, scope, partition.node_ids, partition.levels[0], chunk)
-        grouped = [Grouped(facts, labels) for labels in partition.levels]
+        seed = present.keys(0) or None
+        if (detector := self._backend.community_detector) is not None:
+            partition = detector.detect(scope, algorithm, seed)
+            facts = read_facts(self._backend, scope, chunk, partition.node_ids)
+        else:
+            facts = read_facts(self._backend, scope, chunk)
+            partition = partition_of(facts, algorithm, seed)
+        inside = facts.inside(partition.node_ids, partition.levels[0])
+        grouped = [Grouped(inside, labels) for labels in partition.levels]
         levels = match_levels(partition, {level: present.keys(level) for level in present.memberships})
         by_model = self._summaries is not None
         planner = Planner(self._backend, scope, present, begun, models_write=by_model, redact=self._redact())

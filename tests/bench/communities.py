@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.communities import detect
 from graphmem.communities import refresh as refreshing
 from graphmem.communities.assign import Assignment
 from graphmem.communities.graph import EntityGraph, in_units, modularity
@@ -138,7 +137,7 @@ def refreshed(refresh: Callable[[Scope], Any], spent: list[float]) -> tuple[floa
 
 
 def watch_reads(store: GraphBackend) -> list[float]:
-    """Return a list that takes in the seconds of reading rows, and of reading the graph into arrays."""
+    """Return a list that takes in the seconds of reading rows, and of reading facts into arrays."""
     spent: list[float] = []
     within = [False]
 
@@ -156,8 +155,8 @@ def watch_reads(store: GraphBackend) -> list[float]:
 
         return run
 
-    for module, name in ((detect, "read_graph"), (refreshing, "read_inside"), (refreshing, "read_present")):
-        setattr(module, name, watched(getattr(module, name)))
+    for name in ("read_facts", "read_present"):
+        setattr(refreshing, name, watched(getattr(refreshing, name)))
     for name in dir(store):
         if name.startswith(("find_", "get_")):
             setattr(store, name, watched(getattr(store, name)))

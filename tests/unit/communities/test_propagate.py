@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphmem.communities import propagate as module
-from graphmem.communities.graph import UNIT, EntityGraph, Ints, in_units, modularity
+from graphmem.communities.facts import Ints
+from graphmem.communities.graph import UNIT, EntityGraph, in_units, modularity
 from graphmem.communities.propagate import propagate
 
 Edges = list[tuple[int, int, int]]
