@@ -21,8 +21,18 @@ _PAGE = 1000
 _BATCH = 64
 _KINDS: tuple[IndexKind, ...] = ("episode", "fact")  # in this order
 _STILL_COMING = 600.0  # seconds in which a row with an earlier id may be committed by somebody else
+_COMING = 60.0  # seconds in which nearly all are
+_FAR = 30.0  # seconds between looks as far back as any may come
 _LAST = "~"  # behind every id
 _KEPT = 8  # sets of scopes whose copies stay in memory
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """When nothing waited at a look, and at one as far back as anything may come; seconds since 1970."""
+
+    last: float
+    far: float
 
 
 @dataclass(slots=True)
@@ -53,7 +63,7 @@ class RecallIndex:
         self._backend = backend
         self._reader = reader
         self._copies: OrderedDict[tuple[Scope, ...], Copy] = OrderedDict()
-        self._indexed: dict[tuple[Scope, IndexKind], str] = {}
+        self._indexed: dict[tuple[Scope, IndexKind], _Seen] = {}
         self._looked_at = 0.0  # by the clock of this machine, when it was looked for rows that wait
         self._generations: dict[Scope, int] = {}
         self._lock = threading.Lock()
@@ -96,8 +106,7 @@ class RecallIndex:
             return list(scopes)
         now = self._now()
         looks = [
-            IndexLook(scope, self._indexed.get((scope, "episode"), ""), self._indexed.get((scope, "fact"), ""))
-            for scope in scopes
+            IndexLook(scope, self._cursor(scope, "episode", now), self._cursor(scope, "fact", now)) for scope in scopes
         ]
         found: list[Scope] = []
         for scope, news in zip(scopes, self._backend.index_news(looks), strict=True):
@@ -105,8 +114,20 @@ class RecallIndex:
             if news.waiting or not is_known or news.state.model not in (None, self._reader.model):
                 found.append(scope)
             else:
-                self._indexed.update(((scope, kind), _id_of(now - _STILL_COMING)) for kind in _KINDS)
+                for kind in _KINDS:
+                    self._settle(scope, kind, now)
         return found
+
+    def _cursor(self, scope: Scope, kind: IndexKind, now: float) -> str:
+        """Return the id behind which rows may wait; what comes late is looked for only now and then."""
+        if (seen := self._indexed.get((scope, kind))) is None:
+            return ""
+        return _id_of(seen.far - _STILL_COMING if now - seen.far >= _FAR else seen.last - _COMING)
+
+    def _settle(self, scope: Scope, kind: IndexKind, now: float) -> None:
+        """Note that nothing waited behind the cursor of this time."""
+        seen = self._indexed.get((scope, kind))
+        self._indexed[scope, kind] = _Seen(now, now if seen is None or now - seen.far >= _FAR else seen.far)
 
     def _now(self) -> float:
         """Return the time; where the clock was set back, new rows may have ids below those that were indexed."""
@@ -146,9 +167,9 @@ class RecallIndex:
     def _waiting(self, scope: Scope, kind: IndexKind, limit: int) -> list[str]:
         """Return what waits, among the rows that aren't known to be indexed."""
         now = self._now()
-        waiting = self._backend.find_unindexed(scope, kind, after=self._indexed.get((scope, kind), ""), limit=limit)
+        waiting = self._backend.find_unindexed(scope, kind, after=self._cursor(scope, kind, now), limit=limit)
         if not waiting:
-            self._indexed[scope, kind] = _id_of(now - _STILL_COMING)
+            self._settle(scope, kind, now)
         return waiting
 
     def _index(self, scope: Scope, kind: IndexKind, ids: Sequence[str]) -> None:

@@ -20,6 +20,7 @@ from graphmem.rag.pipeline import CANDIDATES, Ranking, rank
 from graphmem.rag.question import read_question
 from graphmem.rag.reading import Reader
 from graphmem.rag.rerank import READ, READER_WEIGHT, Reranker, varied
+from graphmem.rag.walk import best_first
 from graphmem.recall.options import SpreadingOptions
 from graphmem.text.words import MAX_QUERY
 
@@ -209,7 +210,7 @@ def _in_order(total: Floats, copy: Copy, options: SearchOptions) -> list[int]:
     if options.as_of is not None:
         moment = np.array([options.as_of.valid.timestamp(), options.as_of.known.timestamp()])
         total = np.where((copy.corpus.times.rows <= moment).all(axis=1), total, -np.inf)
-    order = np.argsort(-total, kind="stable")[: max(_ORDERED, 5 * options.k)]
+    order = best_first(total, max(_ORDERED, 5 * options.k))
     return order[np.isfinite(total[order])].tolist()
 
 

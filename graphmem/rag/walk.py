@@ -42,6 +42,14 @@ def normalised(values: NDArray[np.floating]) -> Floats:
     return (values - low) / (high - low) if high > low else np.zeros(len(values))
 
 
+def best_first(scores: NDArray[np.floating], limit: int) -> Ints:
+    """Return the positions of the best scores, the best first and of equal ones the first; at most `limit`."""
+    some = np.arange(len(scores))
+    if limit < len(scores):
+        some = np.flatnonzero(scores >= np.partition(scores, -limit)[-limit])
+    return some[np.argsort(-scores[some], kind="stable")][:limit]
+
+
 def walk(text: Floats, seeds: Sequence[int], names: Names, candidates: Ints) -> Floats:
     """Return a personalised PageRank over the candidates and their names, normalised; shape (c,).
 
@@ -135,7 +143,7 @@ def bridge(
     words = [(found.start(), found.end(), terms(found[0])) for found in _WORD.finditer(question)]
     best = np.zeros(len(ranked))
     ways: dict[int, Crossing] = {}
-    top = np.argsort(-ranked, kind="stable")[:BRIDGE_FROM]
+    top = best_first(ranked, BRIDGE_FROM)
     for origin in top[ranked[top] > 0].tolist():
         open_words = [
             (begin, end) for begin, end, said in words if said and not all(has_term(origin, term) for term in said)
@@ -148,7 +156,8 @@ def bridge(
             vector = names.vector(number)
             aim = unit(rest + NAME_PULL * vector) if vector is not None else rest
             scores = ranked[origin] * weights * np.maximum(0, wholes[positions] @ aim)
-            for position, score in zip(positions.tolist(), scores.tolist(), strict=True):
+            better = scores > best[positions]
+            for position, score in zip(positions[better].tolist(), scores[better].tolist(), strict=True):
                 if position != origin and score > best[position]:
                     best[position] = score
                     ways[position] = Crossing(origin, number)
