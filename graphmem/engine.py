@@ -177,11 +177,6 @@ class Engine:
             if job is not None and scopes:
                 job.wake(scopes)
 
-    def index_soon(self, scope: Scope) -> None:
-        """Let the background work index what is stored, while it is being extracted."""
-        if self._indexing is not None:
-            self._indexing.wake([scope])
-
     def look_after(self, *scopes: Scope) -> None:
         """Let the upkeep in the background see whether it is due in these scopes."""
         if self._upkeep is not None and self._schedule.look_at(scopes):

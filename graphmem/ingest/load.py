@@ -125,18 +125,11 @@ class Loader:
         return episode.changed(processed_at=episode.recorded_at, metadata={**episode.metadata, SKIPPED: reason})
 
     def ingest(
-        self,
-        scope: Scope,
-        items: Iterable[ItemLike],
-        *,
-        skip_invalid: bool,
-        on_stored: Callable[[], None],
-        on_progress: OnProgress | None,
+        self, scope: Scope, items: Iterable[ItemLike], *, skip_invalid: bool, on_progress: OnProgress | None
     ) -> LoadReport:
         """Store items and extract them, batch by batch; memory doesn't grow with their number.
 
         What was stored before by the same `external_id` is not stored again; if it still waits, it is extracted.
-        `on_stored` is called when a batch is stored and before it is extracted.
         """
         begun, progress = time.perf_counter(), Progress()
         for batch in _batches(items, self._batch_size):
@@ -149,7 +142,6 @@ class Loader:
                         raise
                     progress.reject(item, error)
             created = [new for _, new in self._backend.add_episodes(scope, episodes)]
-            on_stored()
             progress.received += len(batch)
             progress.stored += sum(created)
             progress.known += len(created) - sum(created)

@@ -84,13 +84,7 @@ class Writing(Part):
         on_progress
             Called with a `Progress` after each batch.
         """
-        report = self._engine.loader.ingest(
-            self.scope,
-            items,
-            skip_invalid=skip_invalid,
-            on_stored=lambda: self._engine.index_soon(self.scope),
-            on_progress=on_progress,
-        )
+        report = self._engine.loader.ingest(self.scope, items, skip_invalid=skip_invalid, on_progress=on_progress)
         self._engine.index(self.scope)
         self._engine.wake(self.scope)
         self._engine.count_processed(self.scope, report.extracted)
