@@ -148,19 +148,19 @@ class Planner:
         """Plan who leaves and who comes; return by community who stays, and who left or came."""
         shared, touched = Counter[str](), Counter[str]()
         for level in range(max(len(levels), 1 + max(self._present.memberships, default=-1))):
-            before = self._present.memberships.get(level, {})
+            before = self._present.keys(level)
             now = self._of_level(plan, levels[level], level) if level < len(levels) else {}
-            for entity_id, membership in before.items():
-                if now.get(entity_id) == membership.community_id:
-                    shared[membership.community_id] += 1
-                else:
-                    plan.memberships.append(membership.changed(until=self.moment))
-                    touched[membership.community_id] += 1
-            for entity_id, community_id in now.items():
-                if entity_id not in before or before[entity_id].community_id != community_id:
-                    came = {"community_id": community_id, "entity_id": entity_id, "since": self.moment}
-                    plan.memberships.append(Membership.trusted(**came))
-                    touched[community_id] += 1
+            left = before.items() - now.items()
+            came = now.items() - before.items()
+            for entity_id, _ in sorted(left):
+                membership = self._present.memberships[level][entity_id]
+                plan.memberships.append(membership.changed(until=self.moment))
+            for entity_id, community_id in sorted(came):
+                row = {"community_id": community_id, "entity_id": entity_id, "since": self.moment}
+                plan.memberships.append(Membership.trusted(**row))
+            touched.update(community_id for _, community_id in (*left, *came))
+            shared.update(now.values())
+            shared.subtract(community_id for _, community_id in came)
         for membership in self._present.extra:
             plan.memberships.append(membership.changed(until=self.moment))
             touched[membership.community_id] += 1
