@@ -41,7 +41,7 @@ from graphmem.testing.edge_queries import EdgeQueryTests  # noqa: E402
 from graphmem.testing.edges import ClosingTests, EdgeTests, RetrievalTests  # noqa: E402
 from graphmem.testing.entities import AliasTests, EntityTests, SearchTests  # noqa: E402
 from graphmem.testing.episodes import EpisodeTests, MentionTests, QueueTests  # noqa: E402
-from graphmem.testing.index import IndexStateTests, IndexTests, UnindexedTests  # noqa: E402
+from graphmem.testing.index import IndexNewsTests, IndexStateTests, IndexTests, UnindexedTests  # noqa: E402
 from graphmem.testing.isolation import IsolationTests  # noqa: E402
 from graphmem.testing.merges import MergeLedgerTests, RemovalTests  # noqa: E402
 from graphmem.testing.odd_input import OddInputTests  # noqa: E402
@@ -67,6 +67,7 @@ __all__ = [
     "ErasureTests",
     "GraphBackendTests",
     "IdleTests",
+    "IndexNewsTests",
     "IndexStateTests",
     "IndexTests",
     "IsolationTests",
@@ -109,6 +110,7 @@ class GraphBackendTests(
     RecallTests,
     IndexTests,
     UnindexedTests,
+    IndexNewsTests,
     IndexStateTests,
     MergeLedgerTests,
     RemovalTests,
