@@ -27,9 +27,10 @@ RESOLVE_NAMES = " ".join(
 
 _PAGE = ("SELECT", ENTITY_COLUMNS, "FROM entities AS e CROSS JOIN scopes AS s ON s.key = e.scope WHERE e.key IN (")
 _END = ") ORDER BY +e.id LIMIT :limit"
+# the pluses keep SQLite from reading the whole scope for each id, by the index that has scopes and ids
 _BY_ID = """
 SELECT x.key FROM json_each(:ids) AS wanted CROSS JOIN entities AS x ON x.id = wanted.value
-WHERE x.scope IN (SELECT value FROM json_each(:scopes)) AND x.id > :after
+WHERE +x.scope IN (SELECT value FROM json_each(:scopes)) AND +x.id > :after
 """
 # a page of each scope, of which the outer statement takes the first
 _BY_SCOPE = """

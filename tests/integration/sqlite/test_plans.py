@@ -20,6 +20,7 @@ from graphmem.models import (
     EdgeType,
     Entity,
     EntityQuery,
+    Episode,
     EpisodeQuery,
     MembershipQuery,
     RecallQuery,
@@ -177,7 +178,7 @@ def test_a_scan_would_be_noticed(tmp_path: Path) -> None:
 
 
 def hub_store(path: Path, size: int) -> tuple[SQLiteBackend, Entity]:
-    """Return a store in which one entity has `size` edges, half of them towards it."""
+    """Return a store in which one entity has `size` edges, half of them towards it; and as many episodes."""
     store = store_at(path)
     hub = entity("Hub")
     others = [entity(f"Other {n}") for n in range(size)]
@@ -187,6 +188,7 @@ def hub_store(path: Path, size: int) -> tuple[SQLiteBackend, Entity]:
     ]
     store.write(SCOPE, of(hub, *others))
     store.write(SCOPE, Changes(edges=tuple(facts)))
+    store.add_episodes(SCOPE, [Episode(scope=SCOPE, text="hello") for _ in range(size)])
     return store, hub
 
 
@@ -222,6 +224,18 @@ READS: dict[str, Callable[[SQLiteBackend, Entity], object]] = {
         [SCOPE], EdgeQuery(slots=((hub.id, "lives_in"),), versions="all")
     ),
     "a page of the scope": lambda store, hub: store.find_edges([SCOPE], EdgeQuery(), limit=20),
+    "entities by id": lambda store, hub: store.get_entities(
+        [SCOPE], [hub.id, *(entity(f"Other {n}").id for n in range(20))]
+    ),
+    "aliases of entities": lambda store, hub: store.find_aliases(
+        [SCOPE], [hub.id, *(entity(f"Other {n}").id for n in range(20))]
+    ),
+    "facts by id": lambda store, hub: store.get_edges(
+        [SCOPE], [e.id for e in store.find_edges([SCOPE], EdgeQuery(), limit=20)]
+    ),
+    "episodes by id": lambda store, hub: store.get_episodes(
+        [SCOPE], [e.id for e in store.find_episodes([SCOPE], EpisodeQuery(), limit=20)]
+    ),
     "search by a name": lambda store, hub: store.search_entities([SCOPE], words=["hub"], phrases=[], limit=20),
     "search by a common word": lambda store, hub: store.search_entities([SCOPE], words=["other"], phrases=[], limit=20),
 }
