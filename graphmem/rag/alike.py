@@ -7,6 +7,8 @@ from collections import defaultdict
 import numpy as np
 from numpy.typing import NDArray
 
+from graphmem.communities.graph import entries
+
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 
@@ -44,15 +46,15 @@ class Alike:
     def among(self, numbers: Ints) -> tuple[Ints, Ints, Floats]:
         """Return the pairs of some names: the place in `numbers` of one, the number of the other, their cosine."""
         rows = np.flatnonzero(numbers < len(self._begin) - 1)
-        begin = self._begin[numbers[rows]]
-        length = self._begin[numbers[rows] + 1] - begin
-        entry = np.arange(int(length.sum())) + np.repeat(begin - np.cumsum(length) + length, length)
-        parts = [(np.repeat(rows, length), self._other[entry].astype(np.int64), self._cosine[entry])]
-        for place, number in enumerate(numbers.tolist() if self._recent else ()):
+        there = numbers[rows]
+        entry = entries(self._begin, there)
+        place = np.repeat(rows, self._begin[there + 1] - self._begin[there])
+        parts = [(place, self._other[entry].astype(np.int64), self._cosine[entry])]
+        for i, number in enumerate(numbers.tolist() if self._recent else ()):
             if (found := self._recent.get(number)) is not None:
                 others = np.fromiter(found, np.int64, len(found))
                 cosines = np.fromiter(found.values(), np.float32, len(found))
-                parts.append((np.full(len(found), place), others, cosines))
+                parts.append((np.full(len(found), i), others, cosines))
         place, other, cosine = (np.concatenate(column) for column in zip(*parts, strict=True))
         return place, other, cosine
 

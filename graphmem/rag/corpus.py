@@ -194,10 +194,8 @@ class Corpus:
         self.months.extend(np.array([months(unit.date) for unit in units]))
 
     def _add_vectors(self, units: Sequence[Unit], vectors: Iterable[UnitVectors]) -> None:
-        for unit, (whole_and_sentences, pieces) in zip(units, vectors, strict=True):
-            found = whole_and_sentences
-            if not len(found):
-                found = np.zeros((1, self.dimension), np.float32)
+        for unit, (stored, pieces) in zip(units, vectors, strict=True):
+            found = stored if len(stored) else np.zeros((1, self.dimension), np.float32)
             self._sentence_begin.extend(np.array([len(self.sentences)]))
             self.wholes.extend(found[:1])
             if self._keeps_sentences:

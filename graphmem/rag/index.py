@@ -34,6 +34,10 @@ class _Seen:
     last: float
     far: float
 
+    def is_old(self, now: float) -> bool:
+        """Tell whether it is time to look so far back again."""
+        return now - self.far >= _FAR
+
 
 @dataclass(slots=True)
 class Copy:
@@ -122,12 +126,12 @@ class RecallIndex:
         """Return the id behind which rows may wait; what comes late is looked for only now and then."""
         if (seen := self._indexed.get((scope, kind))) is None:
             return ""
-        return _id_of(seen.far - _STILL_COMING if now - seen.far >= _FAR else seen.last - _COMING)
+        return _id_of(seen.far - _STILL_COMING if seen.is_old(now) else seen.last - _COMING)
 
     def _settle(self, scope: Scope, kind: IndexKind, now: float) -> None:
         """Note that nothing waited behind the cursor of this time."""
         seen = self._indexed.get((scope, kind))
-        self._indexed[scope, kind] = _Seen(now, now if seen is None or now - seen.far >= _FAR else seen.far)
+        self._indexed[scope, kind] = _Seen(now, now if seen is None or seen.is_old(now) else seen.far)
 
     def _now(self) -> float:
         """Return the time; where the clock was set back, new rows may have ids below those that were indexed."""
