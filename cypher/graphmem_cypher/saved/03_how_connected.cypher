@@ -6,9 +6,11 @@
 MATCH (a:Graphmem {scope: $scope, alias: toLower(normalize(trim($name), NFKC))})
 WHERE a.entity_type IS NOT NULL
 MATCH (x:Graphmem {id: a.entity_id})
+WITH DISTINCT x
 MATCH (b:Graphmem {scope: $scope, alias: toLower(normalize(trim($other), NFKC))})
 WHERE b.entity_type IS NOT NULL
 MATCH (y:Graphmem {id: b.entity_id})
+WITH DISTINCT x, y
 MATCH path = SHORTEST 3 (x)
     (()-[r:SEMANTIC|TEMPORAL|CAUSAL|ENTITY|CO_OCCURRENCE
         WHERE r.valid_to IS NULL OR (r.valid_to > datetime() AND r.valid_to > r.valid_from)]-()){1,5} (y)

@@ -1,7 +1,9 @@
 // 06 What replaced what
 // Facts that were superseded, the latest first, each with the fact that took its place. A picture.
 // :param scope => 'default'
-MATCH (s:Entity) WHERE s.scope = $scope AND s.id > ''
+MATCH (s:Entity)
+USING INDEX SEEK s:Entity(scope, id)
+WHERE s.scope = $scope AND s.id > ''
 MATCH (s)-[old:SEMANTIC|TEMPORAL|CAUSAL|ENTITY|CO_OCCURRENCE]->(before:Graphmem)
 WHERE old.superseded_by IS NOT NULL
 WITH s, old, before ORDER BY old.expired_at DESC, old.graphmem_id DESC LIMIT 25

@@ -3,7 +3,9 @@
 // The list is that of the default ontology: put in the single-valued relations of your own.
 // :param scope => 'default'
 WITH ['works_at', 'lives_in', 'born_in', 'manages', 'married_to', 'has_status', 'has_budget', 'deployed_on'] AS single
-MATCH (s:Entity) WHERE s.scope = $scope AND s.id > ''
+MATCH (s:Entity)
+USING INDEX SEEK s:Entity(scope, id)
+WHERE s.scope = $scope AND s.id > ''
 MATCH (s)-[r:SEMANTIC|TEMPORAL|CAUSAL|ENTITY]->(t:Graphmem)
 WHERE r.relation IN single + ['conflicts_with']
     AND r.valid_from <= datetime() AND (r.valid_to IS NULL OR r.valid_to > datetime())

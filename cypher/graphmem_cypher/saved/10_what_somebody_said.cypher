@@ -2,7 +2,9 @@
 // The facts that come from the newest episodes of a speaker, with the words they were said in. A table.
 // :param scope => 'default'
 // :param speaker => 'Maya Chen'
-MATCH (p:Episode) WHERE p.scope = $scope AND p.id > '' AND p.speaker = $speaker
+MATCH (p:Episode)
+USING INDEX SEEK p:Episode(scope, id)
+WHERE p.scope = $scope AND p.id > '' AND p.speaker = $speaker
 WITH p ORDER BY p.id DESC LIMIT 200
 MATCH (p)-[:MENTIONS]->(s:Graphmem)-[r:SEMANTIC|TEMPORAL|CAUSAL|ENTITY|CO_OCCURRENCE]->(t:Graphmem)
 WHERE p.id IN r.episode_ids

@@ -1,7 +1,9 @@
 // 12 The most connected
 // The ten entities with the most facts, ended ones counted too, each with some of its facts that hold now. A picture.
 // :param scope => 'default'
-MATCH (e:Entity) WHERE e.scope = $scope AND e.id > ''
+MATCH (e:Entity)
+USING INDEX SEEK e:Entity(scope, id)
+WHERE e.scope = $scope AND e.id > ''
 WITH e, COUNT { (e)-[:SEMANTIC|TEMPORAL|CAUSAL|ENTITY|CO_OCCURRENCE]-() } AS facts
 ORDER BY facts DESC, e.id LIMIT 10
 CALL (e) {

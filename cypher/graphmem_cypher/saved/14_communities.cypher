@@ -1,7 +1,9 @@
 // 14 Communities and their bridges
 // The largest communities, their members, and the facts that lead from one community into another. A picture.
 // :param scope => 'default'
-MATCH (c:Community) WHERE c.scope = $scope AND c.id > '' AND c.level = 0 AND c.ended_at IS NULL
+MATCH (c:Community)
+USING INDEX SEEK c:Community(scope, id)
+WHERE c.scope = $scope AND c.id > '' AND c.level = 0 AND c.ended_at IS NULL
 WITH c, COUNT { (c)<-[m:IN_COMMUNITY WHERE m.until IS NULL]-() } AS size
 ORDER BY size DESC, c.id LIMIT 8
 MATCH (c)<-[m:IN_COMMUNITY WHERE m.until IS NULL]-(e:Entity)

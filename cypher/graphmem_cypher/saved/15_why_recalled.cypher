@@ -3,7 +3,9 @@
 // entities at which it found them, and the episodes. A picture; score, hop and rank are properties of its arrows.
 // :param scope => 'default'
 // :param query => ''
-MATCH (q:Recall) WHERE q.scope = $scope AND q.id > '' AND toLower(q.query) CONTAINS toLower($query)
+MATCH (q:Recall)
+USING INDEX SEEK q:Recall(scope, id)
+WHERE q.scope = $scope AND q.id > '' AND toLower(q.query) CONTAINS toLower($query)
 WITH q ORDER BY q.scope DESC, q.id DESC LIMIT 1
 OPTIONAL MATCH (q)-[a:ACTIVATED]->(e:Graphmem)
 OPTIONAL MATCH (e)-[r:SEMANTIC|TEMPORAL|CAUSAL|ENTITY|CO_OCCURRENCE]-(other:Graphmem)

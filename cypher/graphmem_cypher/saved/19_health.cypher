@@ -2,29 +2,41 @@
 // How much a scope holds, and what shouldn't be there: the lines of "check" are 0 in a sound store. A table.
 // :param scope => 'default'
 CALL () {
-    MATCH (e:Entity) WHERE e.scope = $scope AND e.id > ''
+    MATCH (e:Entity)
+    USING INDEX SEEK e:Entity(scope, id)
+    WHERE e.scope = $scope AND e.id > ''
     WITH e.entity_type AS kind, count(*) AS all, count(e.archived_at) AS archived
     RETURN 'entities' AS what, kind, all, all - archived AS active
     UNION ALL
-    MATCH (s:Entity) WHERE s.scope = $scope AND s.id > ''
+    MATCH (s:Entity)
+    USING INDEX SEEK s:Entity(scope, id)
+    WHERE s.scope = $scope AND s.id > ''
     MATCH (s)-[r:SEMANTIC|TEMPORAL|CAUSAL|ENTITY|CO_OCCURRENCE]->(:Graphmem)
     WITH toLower(type(r)) AS kind, count(*) AS all,
         count(CASE WHEN r.valid_to IS NULL AND r.expired_at IS NULL THEN 1 END) AS active
     RETURN 'facts' AS what, kind, all, active
     UNION ALL
-    MATCH (p:Episode) WHERE p.scope = $scope AND p.id > ''
+    MATCH (p:Episode)
+    USING INDEX SEEK p:Episode(scope, id)
+    WHERE p.scope = $scope AND p.id > ''
     WITH p.source AS kind, count(*) AS all, count(p.processed_at) AS active
     RETURN 'episodes' AS what, kind, all, active
     UNION ALL
-    MATCH (p:Graphmem) WHERE p.queue = $scope AND p.id > '' AND p.error IS NOT NULL AND p.retry_at IS NULL
+    MATCH (p:Graphmem)
+    USING INDEX SEEK p:Graphmem(queue, id)
+    WHERE p.queue = $scope AND p.id > '' AND p.error IS NOT NULL AND p.retry_at IS NULL
     WITH count(*) AS all
     RETURN 'check' AS what, 'episodes that failed' AS kind, all, null AS active
     UNION ALL
-    MATCH (e:Entity) WHERE e.scope = $scope AND e.id > '' AND NOT (e)--()
+    MATCH (e:Entity)
+    USING INDEX SEEK e:Entity(scope, id)
+    WHERE e.scope = $scope AND e.id > '' AND NOT (e)--()
     WITH count(*) AS all
     RETURN 'check' AS what, 'entities with neither facts nor mentions' AS kind, all, null AS active
     UNION ALL
-    MATCH (s:Entity) WHERE s.scope = $scope AND s.id > ''
+    MATCH (s:Entity)
+    USING INDEX SEEK s:Entity(scope, id)
+    WHERE s.scope = $scope AND s.id > ''
     MATCH (s)-[r:SEMANTIC|TEMPORAL|CAUSAL|ENTITY|CO_OCCURRENCE]->(t:Graphmem)
     WHERE t.scope <> s.scope OR r.scope <> s.scope
     WITH count(*) AS all

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any, LiteralString
+from typing import Any, LiteralString, cast
 from urllib.parse import urlsplit
 
 from graphmem.models import Alias, Changes, Edge, Entity, Scope
@@ -17,6 +18,19 @@ def ask(store: Neo4jBackend, query: LiteralString, **values: Any) -> list[Any]:
     """Return the first column of a query of the test's own."""
     with store.database.session() as session:
         return [record[0] for record in session.run(query, values)]
+
+
+def explain(store: Neo4jBackend, query: str, values: Mapping[str, Any]) -> Any:
+    """Return the summary of a query that is planned and not run."""
+    with store.database.session() as session:
+        return session.run(cast("Any", "EXPLAIN " + query), dict(values)).consume()
+
+
+def operators_of(plan: Any) -> Iterator[str]:
+    """Yield the names of the operators of a plan."""
+    yield plan["operatorType"].partition("@")[0]
+    for child in plan.get("children", []):
+        yield from operators_of(child)
 
 
 def without_login(url: str) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Generator, Iterator, Mapping
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,24 +64,44 @@ class Browser:
         """Return the entry of a saved query."""
         return self.page.get_by_test_id("savedScriptListItem").filter(has_text=title)
 
-    def play(self, title: str) -> None:
-        """Press the button of a saved query; its drawer is open for that long."""
+    @contextmanager
+    def favourites(self) -> Generator[None, None, None]:
+        """Have the folder of saved queries open; a click that comes while the drawer still moves is lost."""
         drawer = self.page.get_by_test_id("navigationFavorites").get_by_role("button")
-        drawer.click()
-        self.page.get_by_test_id("expandFolder-graphmem").click()
-        self.favourite(title).get_by_test_id("savedScriptsButton-Run").click()
-        drawer.click()
-        self.favourite(title).wait_for(state="hidden")
+        folder = self.page.get_by_test_id("expandFolder-graphmem")
+        self._until(drawer.click, folder.is_visible)
+        self._until(folder.click, self.favourite("19 Health").is_visible)
+        yield
+        self._until(drawer.click, folder.is_hidden)
+
+    def play(self, title: str, shown: Locator) -> None:
+        """Press the button of a saved query until something is shown."""
+
+        def press() -> None:
+            with self.favourites():
+                self.favourite(title).get_by_test_id("savedScriptsButton-Run").click()
+
+        self._until(press, shown.is_visible, seconds=20.0)
 
     def run(self, title: str) -> Locator:
         """Run a saved query by its button, wait for its picture to stand still, and return the frame of it."""
-        self.play(title)
         command = self.page.get_by_test_id("frameCommand").filter(has_text=title)
-        frame = self.page.get_by_test_id("frame").filter(has=command)
-        frame.locator("g.node").first.wait_for()
+        frame = self.page.get_by_test_id("frame").filter(has=command).first
+        self.play(title, frame.locator("g.node").first)
         frame.locator("g.node").first.evaluate(STILL)
         frame.screenshot(path=self.screenshots / f"{title.replace(' ', '-')}.png")
         return frame
+
+    def _until(self, act: Callable[[], None], done: Callable[[], bool], seconds: float = 5.0, times: int = 4) -> None:
+        for _ in range(times):
+            act()
+            end = time.monotonic() + seconds
+            while time.monotonic() < end:
+                if done():
+                    return
+                self.page.wait_for_timeout(100)
+        self.page.screenshot(path=self.screenshots / "failed.png")
+        pytest.fail(f"not shown: {self.page.get_by_test_id('main').inner_text()}")
 
 
 @pytest.fixture(scope="module")
@@ -147,31 +168,26 @@ def has_arrows(frame: Locator, expected: list[str]) -> bool:
 
 def test_the_queries_are_a_folder_of_favourites_with_readable_titles(browser: Browser) -> None:
     page = browser.page
-    page.get_by_test_id("navigationFavorites").get_by_role("button").click()
-    page.get_by_test_id("expandFolder-graphmem").click()
-    browser.favourite("19 Health").wait_for()
-    page.screenshot(path=browser.screenshots / "favourites.png")
+    with browser.favourites():
+        page.screenshot(path=browser.screenshots / "favourites.png")
+        titles = page.get_by_test_id("savedScriptListItem").all_inner_texts()
 
-    titles = page.get_by_test_id("savedScriptListItem").all_inner_texts()
-
-    page.get_by_test_id("navigationFavorites").get_by_role("button").click()
     assert len(titles) > 20
     assert "02 What do we know about somebody or something" in titles
 
 
 def test_the_parameters_are_accepted(browser: Browser) -> None:
-    browser.play("00 Parameters")
     told = browser.page.get_by_test_id("rawParamData").first
-    told.wait_for()
+    browser.play("00 Parameters", told)
     assert f'"scope": "{TEAM.key}"' in told.inner_text()
 
 
 @pytest.fixture(scope="module")
 def ready(browser: Browser) -> Browser:
     """Set the parameters as they come, and that nothing is drawn but results."""
-    for title in ("00 Parameters", "00 Setting"):
-        browser.play(title)
-    browser.page.get_by_test_id("rawParamData").first.wait_for()
+    page = browser.page
+    browser.play("00 Parameters", page.get_by_test_id("rawParamData").first)
+    browser.play("00 Setting", page.get_by_test_id("frame").filter(has_text='"autoComplete": false').first)
     return browser
 
 

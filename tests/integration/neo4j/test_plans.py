@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
-from typing import Any
+from collections.abc import Generator
 
 import pytest
 
-from graphmem_cypher import queries, query
+from graphmem_cypher import queries, query, saved
 from graphmem_neo4j import Neo4jBackend
+from tests.integration.neo4j.support import explain, operators_of
+from tests.integration.neo4j.test_saved_queries import PARAMETERS, QUERIES, READS_A_WHOLE_INDEX
 from tests.neo4j_server import emptied, forget_plans
 
 # reading everything of a kind, in the names that Neo4j 5 gives it
@@ -33,12 +34,17 @@ def store(neo4j_url: str) -> Generator[Neo4jBackend, None, None]:
 
 @pytest.mark.parametrize("name", sorted(set(queries()) - NOT_EXPLAINED))
 def test_a_query_scans_no_label_and_no_type(store: Neo4jBackend, name: str) -> None:
-    with store.database.session() as session:
-        summary: Any = session.run("EXPLAIN " + query(name), q={"limit": 1, "per_node": 1}).consume()
-    operators = list(_operators(summary.plan))
+    operators = list(operators_of(explain(store, query(name), {"q": {"limit": 1, "per_node": 1}}).plan))
     assert operators
     scans = {*SCANS, *SCANS_OF_EDGES, *SCANS_OF_TYPES, *SCANS_OF_EDGE_INDEXES}
     assert [operator for operator in operators if operator in scans] == []
+
+
+@pytest.mark.parametrize("name", sorted(set(QUERIES) - READS_A_WHOLE_INDEX))
+def test_a_saved_query_scans_nothing(store: Neo4jBackend, name: str) -> None:
+    operators = list(operators_of(explain(store, saved()[name], PARAMETERS).plan))
+    assert operators
+    assert [operator for operator in operators if "Scan" in operator] == []
 
 
 @pytest.mark.parametrize("name", queries())
@@ -48,9 +54,3 @@ def test_a_query_begins_with_what_it_is_for(name: str) -> None:
     first = files("graphmem_cypher").joinpath("queries", f"{name}.cypher").read_text(encoding="utf-8").split("\n")[0]
     assert first.startswith("// ")
     assert first.endswith(".")
-
-
-def _operators(plan: Any) -> Iterator[str]:
-    yield plan["operatorType"].partition("@")[0]
-    for child in plan.get("children", []):
-        yield from _operators(child)

@@ -29,9 +29,9 @@ from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem_cypher import saved, style
 from graphmem_neo4j import Neo4jBackend, open_backend
 from graphmem_neo4j.rows import type_labels
-from tests.integration.neo4j.support import MOMENT, edge
+from tests.integration.neo4j.support import MOMENT, edge, explain, operators_of
 from tests.integration.neo4j.team import TEAM, UNREADABLE, WAITING, open_team, tell
-from tests.neo4j_server import NoServer, empty, unavailable
+from tests.neo4j_server import NoServer, empty, forget_plans, unavailable
 
 PAGE = (pathlib.Path(__file__).parents[3] / "docs" / "graph-model.md").read_text("utf-8")
 COMMANDS = {name for name, text in saved().items() if re.search(r"^:", text, re.MULTILINE)}
@@ -67,8 +67,7 @@ def store(neo4j_url: str) -> Generator[Neo4jBackend, None, None]:
         tell(memory)
     store = open_backend(neo4j_url)
     store.write(TEAM, groups_and_recalls(store))
-    with store.database.session() as session:
-        session.run("CALL db.clearQueryCaches()").consume()  # plans are made for how much there is
+    forget_plans(neo4j_url)  # plans are made for how much there is
     yield store
     store.close()
 
@@ -119,12 +118,12 @@ def test_titles_differ() -> None:
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_it_only_reads(store: Neo4jBackend, name: str) -> None:
-    assert explain(store, name).query_type == "r"
+    assert explain(store, saved()[name], PARAMETERS).query_type == "r"
 
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_it_scans_no_label_no_type_and_no_whole_index(store: Neo4jBackend, name: str) -> None:
-    operators = list(operators_of(explain(store, name).plan))
+    operators = list(operators_of(explain(store, saved()[name], PARAMETERS).plan))
     assert operators
     allowed = re.compile(r"IndexScan" if name in READS_A_WHOLE_INDEX else r"(?!)")
     assert [operator for operator in operators if "Scan" in operator and not allowed.search(operator)] == []
@@ -401,19 +400,6 @@ def parts(name: str) -> tuple[str, str]:
     lines = saved()[name].splitlines()
     comments = [line for line in lines if line.startswith("//")]
     return "\n".join(comments), "\n".join(line for line in lines if not line.startswith("//")).strip()
-
-
-def explain(store: Neo4jBackend, name: str) -> Any:
-    """Return the summary of a query that is planned and not run."""
-    with store.database.session() as session:
-        return session.run(cast("Any", "EXPLAIN " + parts(name)[1]), PARAMETERS).consume()
-
-
-def operators_of(plan: Any) -> Iterator[str]:
-    """Yield the names of the operators of a plan."""
-    yield plan["operatorType"].partition("@")[0]
-    for child in plan.get("children", []):
-        yield from operators_of(child)
 
 
 def values_in(values: Iterable[Any]) -> Iterator[Any]:
