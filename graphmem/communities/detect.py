@@ -101,7 +101,7 @@ def kept_keys(
     keys = sorted(set(seed.values()))
     number = {key: n for n, key in enumerate(keys)}
     labels = partition.levels[level]
-    old = np.array([number[seed[node]] if node in seed else -1 for node in partition.node_ids])
+    old = np.array([-1 if key is None else number[key] for key in map(seed.get, partition.node_ids)])
     known = old >= 0 if groups is None else (old >= 0) & groups[labels]
     pairs, shared = np.unique(labels[known] * len(keys) + old[known], return_counts=True)
     kept: dict[int, str] = {}

@@ -54,10 +54,13 @@ class Facts:
         labels
             int array: the group of each.
         """
-        position = {node_id: n for n, node_id in enumerate(node_ids)}
-        place = np.array([position.get(node_id, -1) for node_id in self.node_ids], dtype=np.int32)
-        source, target = place[self.source], place[self.target]
-        kept = (source >= 0) & (target >= 0)
+        source, target = self.source, self.target
+        kept = np.ones(len(source), dtype=bool)
+        if node_ids != self.node_ids:
+            position = {node_id: n for n, node_id in enumerate(node_ids)}
+            place = np.array([position.get(node_id, -1) for node_id in self.node_ids], dtype=np.int32)
+            source, target = place[source], place[target]
+            kept = (source >= 0) & (target >= 0)
         kept[kept] = labels[source[kept]] == labels[target[kept]]
         return Facts(
             node_ids,

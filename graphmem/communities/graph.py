@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphmem.communities.facts import Facts, Ints
 from graphmem.models import MIN_EDGE_WEIGHT
+
+Number = TypeVar("Number", bound=np.generic)
 
 UNIT = 1_000_000
 """Weights are whole numbers of millionths: their sums are exact, so that a tie is one in whatever order they add up."""
@@ -50,30 +53,29 @@ class EntityGraph:
         weight
             int64 array, in millionths, all positive.
         """
-        pair, place = np.unique(
-            np.minimum(source, target) * max(1, len(node_ids)) + np.maximum(source, target), return_inverse=True
-        )
-        total = np.zeros(len(pair), dtype=np.int64)
-        np.add.at(total, place, weight)
-        del place
-        low, high = np.divmod(pair, max(1, len(node_ids)))
-        del pair
-        kept = np.zeros(len(node_ids), dtype=bool)
-        kept[low] = kept[high] = True
-        position = (np.cumsum(kept) - 1).astype(np.int32)
-        low, high = position[low], position[high]
-        rows = np.concatenate([high, low])  # the pairs are in order: in each row the lower neighbours come first
-        order = np.argsort(rows, kind="stable")
-        neighbour = np.concatenate([low, high])[order]
-        begin = np.zeros(int(kept.sum()) + 1, dtype=np.int64)
-        np.cumsum(np.bincount(rows, minlength=len(begin) - 1), out=begin[1:])
-        names = [node_ids[i] for i in np.flatnonzero(kept).tolist()]
-        return cls(names, begin, neighbour, np.concatenate([total, total])[order])
+        count = max(1, len(node_ids))
+        key = np.concatenate([source * count + target, target * count + source])
+        order = ordered(key, count * count)
+        key = key[order]
+        first = runs(key)
+        total = np.add.reduceat(weight[order % max(1, len(weight))], first) if len(first) else weight[:0]
+        del order
+        row, neighbour = np.divmod(key[first], count)
+        del key
+        sizes = np.bincount(row, minlength=len(node_ids))
+        kept = np.flatnonzero(sizes)
+        position = np.zeros(len(node_ids), dtype=np.int32)
+        position[kept] = np.arange(len(kept), dtype=np.int32)
+        begin = np.concatenate([[0], np.cumsum(sizes[kept])])
+        return cls([node_ids[i] for i in kept.tolist()], begin, position[neighbour], total)
 
-    @property
-    def rows(self) -> NDArray[np.int32]:
-        """The node of each entry of `neighbour`, int32 array (2 m,)."""
-        return np.repeat(np.arange(len(self.node_ids), dtype=np.int32), np.diff(self.begin))
+    def by_row(self, values: NDArray[Number]) -> NDArray[Number]:
+        """Return for each entry of `neighbour` the value of the node in whose row it is: array (n,) to array (2 m,)."""
+        return np.repeat(values, np.diff(self.begin))
+
+    def sums(self, values: Ints) -> Ints:
+        """Return the sum of each row: array (2 m,) to array (n,)."""
+        return np.add.reduceat(values, self.begin[:-1]) if len(values) else values
 
 
 def graph_of(facts: Facts) -> EntityGraph:
@@ -85,6 +87,25 @@ def graph_of(facts: Facts) -> EntityGraph:
 def in_units(confidence: NDArray[np.float64]) -> Ints:
     """Return what edges of these confidences weigh, in millionths."""
     return np.rint(np.maximum(confidence, MIN_EDGE_WEIGHT) * UNIT).astype(np.int64)
+
+
+def ordered(values: Ints, end: int) -> Ints:
+    """Return what brings integers from 0 to below `end` into ascending order, of equal ones the first first.
+
+    By 16 bits at a time, for which numpy has a radix sort: a third of what its sort of wider integers takes.
+    """
+    order = np.argsort((values & 0xFFFF).astype(np.uint16), kind="stable")
+    for shift in range(16, max(0, end - 1).bit_length(), 16):
+        digit = (values[order] >> shift & 0xFFFF).astype(np.uint16)
+        order = order[np.argsort(digit, kind="stable")]
+    return order
+
+
+def runs(values: Ints) -> Ints:
+    """Return where each run of equal values begins."""
+    changes = np.ones(len(values), dtype=bool)
+    np.not_equal(values[1:], values[:-1], out=changes[1:])
+    return np.flatnonzero(changes)
 
 
 def entries(begin: Ints, nodes: Ints) -> Ints:
@@ -102,9 +123,8 @@ def modularity(graph: EntityGraph, labels: Ints) -> float:
     twice = int(graph.weight.sum())
     if not twice:
         return 0.0
-    rows = graph.rows
-    inside = int(graph.weight[labels[rows] == labels[graph.neighbour]].sum())
-    degree = np.bincount(labels[rows], weights=graph.weight) / twice
+    inside = int(graph.weight @ (graph.by_row(labels) == labels[graph.neighbour]))
+    degree = np.bincount(labels, weights=graph.sums(graph.weight)) / twice
     return inside / twice - float(degree @ degree)
 
 

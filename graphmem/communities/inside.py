@@ -9,6 +9,7 @@ from blake3 import blake3
 from numpy.typing import NDArray
 
 from graphmem.communities.facts import Facts, Ints
+from graphmem.communities.graph import ordered
 
 
 class Grouped:
@@ -25,16 +26,15 @@ class Grouped:
     def __init__(self, facts: Facts, labels: Ints) -> None:
         self._facts = facts
         groups = int(labels.max(initial=-1)) + 1
-        self._members = np.argsort(labels, kind="stable")
+        self._members = ordered(labels, groups)
         self._member_ends = np.cumsum(np.bincount(labels, minlength=groups))
         of_source = labels[facts.source]
         same = np.flatnonzero(of_source == labels[facts.target])
-        self._rows = same[np.argsort(of_source[same], kind="stable")]
+        self._rows = same[ordered(of_source[same], groups)]
         self._row_ends = np.cumsum(np.bincount(of_source[same], minlength=groups))
-        degree = np.zeros(len(labels))
+        self._degree = np.zeros(len(labels))
         for end in (facts.source, facts.target):
-            np.add.at(degree, end[same], facts.score[same])
-        self._degree = degree
+            self._degree += np.bincount(end[same], weights=facts.score[same], minlength=len(labels))
 
     def members(self, group: int) -> Ints:
         """Return the positions of a group's nodes, ascending."""
@@ -49,6 +49,9 @@ class Grouped:
     def top(self, group: int, count: int) -> list[str]:
         """Return ids of the best facts of a group: by score, then between its central members, then the newest."""
         rows, facts = self._of(group), self._facts
+        if len(rows) > count:  # the others can't be among the best: sorting costs most here
+            score = facts.score[rows]
+            rows = rows[score >= np.partition(score, -count)[-count]]
         central = self._degree[facts.source[rows]] + self._degree[facts.target[rows]]
         best = np.lexsort((facts.ids[rows], -facts.begin[rows], -central, -facts.score[rows]))
         return [i.decode() for i in facts.ids[rows[best[:count]]].tolist()]
@@ -78,4 +81,6 @@ def _lines(ids: NDArray[np.bytes_]) -> bytes:
     letters = ids.view(np.uint8).reshape(len(ids), -1)
     if not len(ids) or not letters.all():
         return b"\n".join(ids.tolist())
-    return np.pad(letters, ((0, 0), (0, 1)), constant_values=ord("\n")).tobytes()[:-1]
+    lines = np.full((len(ids), letters.shape[1] + 1), ord("\n"), dtype=np.uint8)
+    lines[:, :-1] = letters
+    return lines.tobytes()[:-1]

@@ -65,7 +65,7 @@ def _best(native: Any, graph: EntityGraph) -> Ints:
 def _best_from(native: Any, graph: EntityGraph, start: Ints) -> Ints:
     # the call that takes arrays can't be given a beginning, this one takes names in place of numbers
     names = [str(n) for n in range(len(graph.node_ids))]
-    rows = graph.rows
+    rows = graph.by_row(np.arange(len(graph.node_ids)))
     once = np.flatnonzero(rows < graph.neighbour)
     ends = zip(rows[once].tolist(), graph.neighbour[once].tolist(), (graph.weight[once] / UNIT).tolist(), strict=True)
     edges: list[tuple[str, str, float]] = [(names[a], names[b], weight) for a, b, weight in ends]

@@ -148,10 +148,10 @@ class Planner:
         """Plan who leaves and who comes; return by community who stays, and who left or came."""
         shared, touched = Counter[str](), Counter[str]()
         for level in range(max(len(levels), 1 + max(self._present.memberships, default=-1))):
-            before = self._present.keys(level)
+            before = self._present.keys.get(level, {})
             now = self._of_level(plan, levels[level], level) if level < len(levels) else {}
-            left = before.items() - now.items()
-            came = now.items() - before.items()
+            left = [(entity_id, key) for entity_id, key in before.items() if now.get(entity_id) != key]
+            came = [(entity_id, key) for entity_id, key in now.items() if before.get(entity_id) != key]
             for entity_id, _ in sorted(left):
                 membership = self._present.memberships[level][entity_id]
                 plan.memberships.append(membership.changed(until=self.moment))

@@ -23,22 +23,21 @@ class Present:
         By id.
     memberships
         Of each level: entity id → its membership.
+    keys
+        Of each level: entity id → id of its community.
     extra
         Memberships of entities that are in another community of that level, too, or in one that has ended.
     """
 
     communities: dict[str, Community] = field(default_factory=dict[str, Community])
     memberships: dict[int, dict[str, Membership]] = field(default_factory=dict[int, "dict[str, Membership]"])
+    keys: dict[int, dict[str, str]] = field(default_factory=dict[int, "dict[str, str]"])
     extra: list[Membership] = field(default_factory=list[Membership])
 
     @property
     def state(self) -> dict[str, datetime]:
         """What tells whether somebody changed them since."""
         return {community.id: community.updated_at for community in self.communities.values()}
-
-    def keys(self, level: int) -> dict[str, str]:
-        """Return entity id → id of its community on a level."""
-        return {entity_id: m.community_id for entity_id, m in self.memberships.get(level, {}).items()}
 
 
 def read_present(backend: GraphBackend, scope: Scope, chunk: int) -> Present:
@@ -51,6 +50,7 @@ def read_present(backend: GraphBackend, scope: Scope, chunk: int) -> Present:
             found.extra.append(membership)
         else:
             of_level[membership.entity_id] = membership
+            found.keys.setdefault(community.level, {})[membership.entity_id] = community.id
     return found
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphmem.communities.facts import Ints
-from graphmem.communities.graph import EntityGraph, entries
+from graphmem.communities.graph import EntityGraph, entries, runs
 
 ROUNDS = 50
 _ENTRIES = 1 << 18  # of the arrays that are worked on at once: row and entry fit into a sorting key beside the label
@@ -39,27 +39,35 @@ def propagate(graph: EntityGraph, start: Ints | None = None, *, order: int = 0, 
     """
     count = len(graph.node_ids)
     label = np.arange(count, dtype=np.int64) if start is None else start.copy()
-    turns = _turns(graph, order)
-    waits = np.ones(count, dtype=bool)  # a neighbour has changed since the node's last visit
+    rank = _ranks(count, order)
+    # a neighbour has changed since the node's last visit
+    waits = np.ones(count, dtype=bool) if start is None else ~_settled(graph, label)
+    all_turns = _turns(graph, rank, np.arange(count)) if start is None else None
     for _ in range(rounds):
         if not waits.any():
             break
-        for turn in turns:
+        # with something to begin with few nodes wait: their turns are found in no time
+        for turn in all_turns or _turns(graph, rank, np.flatnonzero(waits)):
             nodes = turn[waits[turn]]
             if not len(nodes):
                 continue
             waits[nodes] = False
-            places = entries(graph.begin, nodes)
-            best = _heaviest(graph, nodes, places, label)
+            best = _heaviest(graph, nodes, label)
             moved = best != label[nodes]
-            if moved.any():
-                label[nodes] = best
-                waits[graph.neighbour[entries(graph.begin, nodes[moved])]] = True
+            label[nodes] = best
+            waits[graph.neighbour[entries(graph.begin, nodes[moved])]] = True
     return label
 
 
-def _heaviest(graph: EntityGraph, nodes: Ints, places: Ints, label: Ints) -> Ints:
+def _settled(graph: EntityGraph, label: Ints) -> NDArray[np.bool_]:
+    """Tell of each node whether its label has more than half of its weight, so that no other can have as much."""
+    own = graph.by_row(label) == label[graph.neighbour]
+    return graph.sums(np.where(own, graph.weight, -graph.weight)) > 0
+
+
+def _heaviest(graph: EntityGraph, nodes: Ints, label: Ints) -> Ints:
     """Return the label that weighs most among the neighbours of each node, of several the smallest."""
+    places = entries(graph.begin, nodes)
     length = graph.begin[nodes + 1] - graph.begin[nodes]
     entry_bits, label_bits = len(places).bit_length(), len(label).bit_length()
     row = np.repeat(np.arange(len(nodes), dtype=np.int64), length)
@@ -69,34 +77,30 @@ def _heaviest(graph: EntityGraph, nodes: Ints, places: Ints, label: Ints) -> Int
     key.sort()
     weight = graph.weight[places[key & ((1 << entry_bits) - 1)]]
     key >>= entry_bits
-    first = _firsts(key)
+    first = runs(key)
     total = np.add.reduceat(weight, first)
     row, candidate = key[first] >> label_bits, key[first] & ((1 << label_bits) - 1)
-    of_row = _firsts(row)
+    of_row = runs(row)
     most = np.maximum.reduceat(total, of_row)
     winning = np.flatnonzero(total == np.repeat(most, np.diff(of_row, append=len(row))))
-    return candidate[winning[_firsts(row[winning])]]
+    return candidate[winning[runs(row[winning])]]
 
 
-def _firsts(values: Ints) -> Ints:
-    """Return where each run of equal values begins."""
-    changes = np.empty(len(values), dtype=bool)
-    changes[0] = True
-    np.not_equal(values[1:], values[:-1], out=changes[1:])
-    return np.flatnonzero(changes)
-
-
-def _turns(graph: EntityGraph, order: int) -> list[Ints]:
-    """Return the nodes of each turn, ascending; large turns in several parts."""
-    rank = _ranks(len(graph.node_ids), order)
-    later = rank[graph.neighbour] > rank[graph.rows]
-    waiting_for = np.diff(graph.begin) - _sums(later, graph.begin)
-    after = EntityGraph(graph.node_ids, _begins(later, graph.begin), graph.neighbour[later], graph.weight[:0])
+def _turns(graph: EntityGraph, rank: Ints, nodes: Ints) -> list[Ints]:
+    """Return the nodes of each turn, ascending, when only these are visited; large turns in several parts."""
+    length = np.diff(graph.begin)
+    visited = np.zeros(len(rank), dtype=bool)
+    visited[nodes] = True
+    row, other = np.repeat(nodes, length[nodes]), graph.neighbour[entries(graph.begin, nodes)]
+    later = visited[other] & (rank[other] > rank[row])
+    row, other = row[later], other[later]
+    begin = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(rank)))])
+    waiting_for = np.bincount(other, minlength=len(rank))
     turns: list[Ints] = []
-    nodes = np.flatnonzero(waiting_for == 0)
+    nodes = nodes[waiting_for[nodes] == 0]
     while len(nodes):
-        turns += _parts(nodes, np.diff(graph.begin)[nodes])
-        reached = after.neighbour[entries(after.begin, nodes)]
+        turns += _parts(nodes, length[nodes])
+        reached = other[entries(begin, nodes)]
         np.subtract.at(waiting_for, reached, 1)
         nodes = np.unique(reached[waiting_for[reached] == 0]).astype(np.int64)
     return turns
@@ -119,13 +123,3 @@ def _ranks(count: int, order: int) -> Ints:
     rank = np.empty(count, dtype=np.int64)
     rank[np.argsort(mixed ^ (mixed >> np.uint64(31)), kind="stable")] = np.arange(count)
     return rank
-
-
-def _begins(flags: NDArray[np.bool_], begin: Ints) -> Ints:
-    """Return where the rows begin when only the flagged entries are left."""
-    return np.concatenate([[0], np.cumsum(flags)])[begin]
-
-
-def _sums(flags: NDArray[np.bool_], begin: Ints) -> Ints:
-    """Return how many entries of each row are flagged."""
-    return np.diff(_begins(flags, begin))

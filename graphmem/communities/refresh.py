@@ -87,7 +87,7 @@ class CommunityRefresh:
     def _plan(self, scope: Scope, algorithm: CommunityAlgorithm) -> tuple[Plan, State]:
         begun, chunk = utc_now(), chunk_of(self._settings)
         present = read_present(self._backend, scope, chunk)
-        seed = present.keys(0) or None
+        seed = present.keys.get(0)
         if (detector := self._backend.community_detector) is not None:
             partition = detector.detect(scope, algorithm, seed)
             facts = read_facts(self._backend, scope, chunk, partition.node_ids)
@@ -96,7 +96,7 @@ class CommunityRefresh:
             partition = partition_of(facts, algorithm, seed)
         inside = facts.inside(partition.node_ids, partition.levels[0])
         grouped = [Grouped(inside, labels) for labels in partition.levels]
-        levels = match_levels(partition, {level: present.keys(level) for level in present.memberships})
+        levels = match_levels(partition, present.keys)
         by_model = self._summaries is not None
         planner = Planner(self._backend, scope, present, begun, models_write=by_model, redact=self._redact())
         return planner.plan(partition, levels, grouped), present.state

@@ -83,7 +83,8 @@ def test_it_comes_to_rest_long_before_its_last_round(edges: Edges) -> None:
 def test_a_chain_in_the_order_of_its_ids_takes_few_turns() -> None:
     count = 20_000
     graph = graph_of([(n, n + 1, 1) for n in range(count - 1)])
-    assert len(module._turns(graph, 0)) < 20  # pyright: ignore[reportPrivateUsage]
+    rank = module._ranks(count, 0)  # pyright: ignore[reportPrivateUsage]
+    assert len(module._turns(graph, rank, np.arange(count))) < 20  # pyright: ignore[reportPrivateUsage]
     assert len(propagate(graph)) == count
 
 
