@@ -11,6 +11,9 @@ from graphmem.models import Changes, EdgeKey, EdgeType, Scope
 from graphmem_neo4j.connection import Transaction
 from graphmem_neo4j.rows import moment
 
+TYPE_NAMES = {kind: kind.name for kind in EdgeType}
+"""Edge type → relationship type."""
+
 Name = tuple[str, str]
 """Canonical name and type."""
 
@@ -54,10 +57,10 @@ def read_known(transaction: Transaction, scope: Scope, changes: Changes) -> Know
     edges = dict.fromkeys(c.edge_id for c in changes.closings)
     edges.update(dict.fromkeys(e.id for e in changes.edges))
     edges.update(dict.fromkeys(s.edge_id for s in changes.supports))
-    active: dict[str, list[str]] = {kind.name: [] for kind in EdgeType}
+    active: dict[str, list[str]] = {name: [] for name in TYPE_NAMES.values()}
     for edge in changes.edges:
         if edge.is_active:
-            active[EdgeType(edge.edge_type).name].append(active_key(edge.key))
+            active[TYPE_NAMES[edge.edge_type]].append(active_key(edge.key))
     rows = transaction.run_locked(
         "before_write",
         [scope],

@@ -21,6 +21,7 @@ Row = Sequence[Any]
 TYPES = {kind.name: kind for kind in EdgeType}
 _OURS = {"Graphmem", "Entity", "Episode", "Alias", "Scope", "Migration", "Community", "Recall", "Merge"}
 _LONGEST_LABEL = 64
+_encode = json.JSONEncoder(ensure_ascii=False).encode  # `dumps` would make an encoder each time
 _LONGEST_KEY = 1024
 
 
@@ -37,7 +38,7 @@ entity_of, edge_of, episode_of, community_of = _READER.entity, _READER.edge, _RE
 
 def packed(properties: Properties) -> str | None:
     """Return properties as they are stored."""
-    return json.dumps(properties, ensure_ascii=False) if properties else None
+    return _encode(properties) if properties else None
 
 
 def ids_of(ids: Iterable[str]) -> list[str]:

@@ -17,30 +17,23 @@ from graphmem_neo4j.words import scoped_words
 StoredRow = list[Any]
 
 
-class Times:
-    """The different times of a query, in the order they came."""
+class Times(dict[datetime | None, int | None]):
+    """Position of each time of a query, in the order in which they were looked up; None of None.
 
-    def __init__(self) -> None:
-        self._positions: dict[datetime, int] = {}
+    Looking up a time without a zone raises `InvalidInput`.
+    """
 
-    def at(self, moment: datetime | None) -> int | None:
-        """Return the position of a time; None for None.
-
-        Raises
-        ------
-        InvalidInput
-            If it has no time zone.
-        """
-        if moment is None:
-            return None
-        if moment.tzinfo is None:
+    def __missing__(self, moment: datetime | None) -> int | None:
+        """Give a time its position."""
+        if moment is not None and moment.tzinfo is None:
             raise InvalidInput(f"naive datetime {moment.isoformat()}: give it a time zone")
-        return self._positions.setdefault(moment, len(self._positions))
+        self[moment] = position = None if moment is None else len(self) - (None in self)
+        return position
 
     @property
     def texts(self) -> list[str]:
         """What the query makes times of."""
-        return [moment.astimezone(UTC).isoformat() for moment in self._positions]
+        return [moment.astimezone(UTC).isoformat() for moment in self if moment is not None]
 
 
 def entity_row(entity: Entity, times: Times) -> StoredRow:
@@ -58,12 +51,12 @@ def entity_row(entity: Entity, times: Times) -> StoredRow:
         # full text doesn't hold archived entities
         None if hidden else scoped_words(entity.scope, entity.name),
         None if hidden else scoped_words(entity.scope, entity.summary),
-        times.at(entity.first_seen_at),
-        times.at(entity.last_seen_at),
-        times.at(entity.recorded_at),
-        times.at(entity.archived_at),
-        times.at(entity.valid_from),
-        times.at(entity.valid_to),
+        times[entity.first_seen_at],
+        times[entity.last_seen_at],
+        times[entity.recorded_at],
+        times[entity.archived_at],
+        times[entity.valid_from],
+        times[entity.valid_to],
         list(type_labels(entity.entity_type)),
     ]
 
@@ -83,11 +76,11 @@ def edge_row(edge: Edge, held: tuple[str, str], episode_ids: tuple[str, ...], ti
         list(episode_ids),
         float(edge.retrieval_count),
         packed(edge.properties),
-        times.at(edge.valid_from),
-        times.at(edge.valid_to),
-        times.at(edge.recorded_at),
-        times.at(edge.expired_at),
-        times.at(edge.last_retrieved_at),
+        times[edge.valid_from],
+        times[edge.valid_to],
+        times[edge.recorded_at],
+        times[edge.expired_at],
+        times[edge.last_retrieved_at],
     ]
 
 
@@ -108,8 +101,8 @@ def episode_row(episode: Episode, times: Times) -> StoredRow:
         episode.attempts,
         episode.error,
         episode.scope.key if episode.processed_at is None else None,
-        times.at(episode.occurred_at),
-        times.at(episode.recorded_at),
-        times.at(episode.processed_at),
-        times.at(episode.retry_at),
+        times[episode.occurred_at],
+        times[episode.recorded_at],
+        times[episode.processed_at],
+        times[episode.retry_at],
     ]

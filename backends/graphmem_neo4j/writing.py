@@ -16,7 +16,6 @@ from graphmem.models import (
     Closing,
     Edge,
     EdgeKey,
-    EdgeType,
     Entity,
     Mention,
     Outcome,
@@ -27,7 +26,7 @@ from graphmem.models import (
 from graphmem_neo4j.connection import Database, Transaction
 from graphmem_neo4j.groups import GroupPlan
 from graphmem_neo4j.indexing import IndexPlan
-from graphmem_neo4j.known import Known, KnownFact, active_key, read_known
+from graphmem_neo4j.known import TYPE_NAMES, Known, KnownFact, active_key, read_known
 from graphmem_neo4j.merges import MergePlan, remove
 from graphmem_neo4j.rows import type_labels
 from graphmem_neo4j.stored import StoredRow, Times, edge_row, entity_row
@@ -173,8 +172,8 @@ class Plan:
         if fact.active:
             self._closings[closing.edge_id] = [
                 closing.edge_id,
-                self._times.at(closing.valid_to),
-                self._times.at(closing.expired_at),
+                self._times[closing.valid_to],
+                self._times[closing.expired_at],
                 closing.superseded_by,
             ]
             fact.active = False
@@ -189,23 +188,24 @@ class Plan:
         episode_ids = tuple(dict.fromkeys(edge.episode_ids))
         for episode_id in episode_ids:
             self._require_episode(episode_id)
-        held = (EdgeType(edge.edge_type).name, active_key(edge.key))
-        if edge.is_active:
+        held = (TYPE_NAMES[edge.edge_type], active_key(edge.key))
+        is_active = edge.is_active
+        if is_active:
             holder = self._known.active.get(held)
             if holder not in (None, edge.id):
                 raise Conflict(f"the active fact {held[1]} is edge {holder}")
         if before is not None:
             self._free(before.key, edge.id)
             self._dropped.append(edge.id)
-        if edge.is_active:
+        if is_active:
             self._known.active[held] = edge.id
         self._edges[edge.id] = edge_row(edge, held, episode_ids, self._times)
         self._known.facts[edge.id] = KnownFact(
-            self._key, edge.key, edge.confidence, edge.valid_from, edge.is_active, episode_ids
+            self._key, edge.key, edge.confidence, edge.valid_from, is_active, episode_ids
         )
 
     def _free(self, key: EdgeKey, edge_id: str) -> None:
-        held = (EdgeType(key[3]).name, active_key(key))
+        held = (TYPE_NAMES[key[3]], active_key(key))
         if self._known.active.get(held) == edge_id:
             del self._known.active[held]
 
@@ -222,15 +222,15 @@ class Plan:
     def _mention(self, mention: Mention) -> None:
         self._require_entity(mention.entity_id)
         self._require_episode(mention.episode_id)
-        seen_at = self._times.at(mention.seen_at)
+        seen_at = self._times[mention.seen_at]
         row: StoredRow = [mention.episode_id, mention.entity_id, mention.surface, mention.confidence, seen_at]
         self._mentions.setdefault((mention.entity_id, mention.episode_id), row)
 
     def _settle(self, outcome: Outcome) -> None:
         self._require_episode(outcome.episode_id)
-        processed = self._times.at(outcome.processed_at)
+        processed = self._times[outcome.processed_at]
         queue = self._key if processed is None else None
-        retry_at = self._times.at(outcome.retry_at)
+        retry_at = self._times[outcome.retry_at]
         self._outcomes.append([outcome.episode_id, processed, retry_at, outcome.error, outcome.attempts, queue])
 
     def _redact(self, redaction: Redaction) -> None:

@@ -286,15 +286,21 @@ class Resolver:
         rename = latest and thing.canonical == entity.canonical_name
         if thing.guessed and thing.display.islower():
             rename = False  # a parser's word, not a name that somebody wrote
-        seen = {
-            "name": thing.display if rename else entity.name,
-            "summary": thing.summary or entity.summary,
-            "confidence": max(entity.confidence, thing.confidence),
-            "first_seen_at": min(entity.first_seen_at, seen_at),
-            "last_seen_at": max(entity.last_seen_at, seen_at),
-            "archived_at": None,
-        }
-        if all(getattr(entity, field) == value for field, value in seen.items()):
+        name, summary = thing.display if rename else entity.name, thing.summary or entity.summary
+        if (
+            entity.first_seen_at <= seen_at <= entity.last_seen_at
+            and name == entity.name
+            and summary == entity.summary
+            and thing.confidence <= entity.confidence
+            and entity.archived_at is None
+        ):
             return entity
-        changed = self._touched[entity.id] = entity.changed(**seen)
+        changed = self._touched[entity.id] = entity.changed(
+            name=name,
+            summary=summary,
+            confidence=max(entity.confidence, thing.confidence),
+            first_seen_at=min(entity.first_seen_at, seen_at),
+            last_seen_at=max(entity.last_seen_at, seen_at),
+            archived_at=None,
+        )
         return changed

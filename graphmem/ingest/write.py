@@ -483,8 +483,8 @@ class _Over:
 
 
 def _sentence(statement: Statement, source: Entity, target: Entity) -> str:
-    words = f"{source.name} {statement.relation.replace('_', ' ')} {target.name}"
-    return statement.fact or fact_text(words)
+    # names and relations are clean, and together shorter than a fact may be
+    return statement.fact or f"{source.name} {statement.relation.replace('_', ' ')} {target.name}"
 
 
 def _keys(edge: Edge) -> list[EdgeKey]:

@@ -28,9 +28,9 @@ def clean(text: str, max_bytes: int) -> str:
     if len(text) > max_bytes * 8:
         text = text[: max_bytes * 8]  # a megabyte isn't worth normalising for its first 512 bytes
     if text.isascii() and text.isprintable():
-        text = " ".join(text.split())  # nothing invisible is in it: the same, four times as fast
-    else:
-        text = _SPACE.sub(" ", _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))).strip()
+        # nothing invisible is in it, and a character is a byte: the same, four times as fast
+        return " ".join(text.split())[:max_bytes].rstrip()
+    text = _SPACE.sub(" ", _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))).strip()
     if len(text) * 4 > max_bytes:
         text = text.encode()[:max_bytes].decode(errors="ignore").strip()
     return text
@@ -43,7 +43,7 @@ def display_name(name: str) -> str:
 
 def canonical(name: str) -> str:
     """Return the form under which a name is found: cleaned and lower-cased (not case-folded: "ß" stays)."""
-    return clean(clean(name, MAX_NAME_BYTES).lower(), MAX_NAME_BYTES)
+    return _key(display_name(name))
 
 
 def require_name(name: str, allowed: Collection[str] = ()) -> tuple[str, str]:
@@ -63,14 +63,19 @@ def require_name(name: str, allowed: Collection[str] = ()) -> tuple[str, str]:
         of two such characters are the rule where they are used.
     """
     shown = display_name(name)
-    key = canonical(shown)
+    key = _key(shown)
     if len(key) < MIN_NAME_LENGTH and key not in allowed and _width(key) < MIN_NAME_LENGTH:
         raise InvalidEntityName(
             f"entity name {name[:80]!r}: {len(key)} characters after cleaning, at least {MIN_NAME_LENGTH} are needed"
         )
-    if not any(c.isalnum() for c in key) and not any(unicodedata.category(c) == "So" for c in key):
+    if not (key[0].isalnum() or any(c.isalnum() or unicodedata.category(c) == "So" for c in key)):
         raise InvalidEntityName(f"entity name {name[:80]!r}: no letter, digit or symbol in it")
     return shown, key
+
+
+def _key(shown: str) -> str:
+    """Return the canonical form of a name that is clean; lower case may be longer than capitals, but not in ASCII."""
+    return shown.lower() if shown.isascii() else clean(shown.lower(), MAX_NAME_BYTES)
 
 
 def _width(text: str) -> int:
