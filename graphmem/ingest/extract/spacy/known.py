@@ -12,7 +12,7 @@ from graphmem.ingest.extract.spacy.homes import homes, places
 from graphmem.ingest.extract.spacy.jobs import hirings, jobless, jobs
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.relations import Statement, is_state
-from graphmem.ingest.extract.spacy.tree import objects_of, prepositions
+from graphmem.ingest.extract.spacy.tree import not_but, objects_of, prepositions
 from graphmem.ingest.extract.spacy.when import Period
 
 if TYPE_CHECKING:
@@ -193,6 +193,8 @@ def _choice(clause: Clause, names: Names) -> Iterator[Statement]:
     if lemma == "replace" and clause.past and not clause.passive and any(w in ("with", "by") for w, _ in after):
         yield from (Statement("uses", e, ended=True, explicit=True) for e in objects)
         yield from (Statement("uses", e, explicit=True) for w, e in after if w == "with")
+    if lemma == "use" and not clause.past:
+        yield from (Statement("uses", e, ended=True, explicit=True) for t in not_but(verb) for e in names.ends(t))
     yield from _dropped(clause, _tools(objects), after)
     yield from _moved(clause, names, after)
     if lemma == "prefer" and not clause.past:

@@ -54,6 +54,16 @@ def _joined(tokens: list[Token]) -> str:
     return "".join(pieces) + tokens[-1].text
 
 
+def _names_in(span: Span) -> Iterator[Span]:
+    """Yield a name; of what the recogniser took for one in "switched from Trello to Linear", both."""
+    cut = next((t for t in span[1:-1] if t.lower_ == "to" and t.dep_ == "prep" and t.head not in span), None)
+    if cut is None or not any(c.lower_ == "from" and c.i < cut.i for c in cut.head.children):
+        yield span
+        return
+    for part in (span.doc[span.start : cut.i], span.doc[cut.i + 1 : span.end]):
+        yield part.char_span(0, len(part.text), label=span.label)
+
+
 class Names:
     """The names of one parsed episode.
 
@@ -76,7 +86,7 @@ class Names:
         self.ontology = ontology
         self.speaker = End(speaker, "person", named=True, role="speaker") if speaker else None
         self.addressee = End(addressee, "person", named=True, role="addressee") if addressee else None
-        self._entity_at: dict[int, Span] = {t.i: e for e in doc.ents for t in e}
+        self._entity_at: dict[int, Span] = {t.i: part for e in doc.ents for part in _names_in(e) for t in part}
         for quoted in _QUOTED.finditer(doc.text):
             span = doc.char_span(quoted.start(1), quoted.end(1), label="WORK_OF_ART", alignment_mode="contract")
             if span is not None:

@@ -164,6 +164,9 @@ def _is_a(clause: Clause, subject: End, token: Token, names: Names) -> Iterator[
     if head is not None and is_named(head):
         yield from _is_named(head, token, names)
         return
+    if head is not None and _is_property(head, token):
+        yield from _property(head, token, names)
+        return
     owner = names.owner(token)
     favourites = ("favorite", "favourite")
     if owner is not None and (token.lower_ in favourites or any(c.lower_ in favourites for c in token.children)):
@@ -218,6 +221,23 @@ def _is_named(head: Token, token: Token, names: Names) -> Iterator[Statement]:
             kind = "person" if noun in words.KIN else end.kind
             whom = replace(end, kind=kind)
             yield Statement(words.PARTNER_OF.get(noun, f"has_{noun}"), whom, explicit=True, source=owner, fact=fact)
+
+
+def _is_property(head: Token, token: Token) -> bool:
+    """Tell whether a clause is like "Waymark's database is Postgres": what a named thing has, by a name."""
+    of_name = any(c.dep_ == "poss" and c.pos_ == "PROPN" for c in head.children)
+    plain = head.tag_ == "NN" and head.lower_ not in words.VAGUE | words.EVALUATIVE | words.RELATIONAL
+    name = token.pos_ == "PROPN" or token.ent_type_ in words.ENTITY_TYPES
+    return of_name and plain and name and not any(c.dep_ in ("det", "poss") for c in token.children)
+
+
+def _property(head: Token, token: Token, names: Names) -> Iterator[Statement]:
+    """Yield has_database of "Waymark's database is Postgres"."""
+    owner, noun = names.owner(head), names.phrase(head)
+    if owner is not None:
+        for end in (e for e in names.end(token) if e.named and not e.role):
+            fact = f"{owner.name}'s {noun} is {end.name}."
+            yield Statement(f"has_{noun.replace(' ', '_')}", end, source=owner, fact=fact)
 
 
 def _of_whose(head: Token, token: Token, names: Names, *, favourite: bool) -> Iterator[Statement]:

@@ -187,6 +187,24 @@ def test_joined_verbs_share_their_subject(say: Say) -> None:
     assert ("Nora", "bought", "car") in say.facts("I went to Berlin and bought a car.")
 
 
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("Apollo's database is Postgres.", ("Apollo", "has_database", "Postgres")),
+        ("Apollo's build tool is Gradle.", ("Apollo", "has_build_tool", "Gradle")),
+    ],
+)
+def test_what_a_named_thing_has_is_told_by_name(say: Say, text: str, fact: Triple) -> None:
+    assert say.facts(text) == {fact}
+
+
+@pytest.mark.parametrize(
+    "text", ["Apollo's deadline is Friday.", "Tom's problem is Ravi.", "Tom's phone is an iPhone."]
+)
+def test_dates_judgements_and_kinds_are_nothing_that_it_has(say: Say, text: str) -> None:
+    assert say.facts(text) == set()
+
+
 def test_an_activity_that_two_people_share_is_told_with_whom(say: Say) -> None:
     assert ("Nora", "plays_tennis_with", "Anna") in say.facts("I play tennis with Anna every week.")
 
@@ -459,6 +477,8 @@ def test_a_reported_fact_is_half_trusted(say: Say) -> None:
         ("I used to live in Paris.", ("Nora", "lives_in", "Paris")),
         ("I stopped using Docker.", ("Nora", "uses", "Docker")),
         ("We switched from vim to neovim.", ("Nora", "uses", "vim")),
+        ("I switched from Trello to Linear in March.", ("Nora", "uses", "Trello")),
+        ("I now use Obsidian instead of Notion.", ("Nora", "uses", "Notion")),
         ("I moved from Rome to Berlin.", ("Nora", "lives_in", "Rome")),
         ("I broke up with Daniel.", ("Nora", "has_partner", "Daniel")),
         ("I divorced Daniel.", ("Nora", "married_to", "Daniel")),
@@ -473,6 +493,8 @@ def test_the_fact_that_ended_is_named(say: Say, text: str, over: Triple) -> None
     ("text", "new"),
     [
         ("We switched from vim to neovim.", ("Nora", "uses", "neovim")),
+        ("I switched from Trello to Linear in March.", ("Nora", "uses", "Linear")),
+        ("I now use Obsidian instead of Notion.", ("Nora", "uses", "Obsidian")),
         ("I moved from Rome to Berlin.", ("Nora", "lives_in", "Berlin")),
     ],
 )
