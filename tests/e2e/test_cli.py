@@ -140,6 +140,8 @@ def test_ctrl_c_keeps_what_was_stored_and_says_how_to_go_on(shell: Shell) -> Non
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # what is started in the background of a script ignores it, and so does everything that it starts
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stdin is not None
     process.stdin.write("".join(f"{json.dumps(turn)}\n" for turn in TURNS))
