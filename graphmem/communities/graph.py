@@ -53,14 +53,14 @@ class EntityGraph:
         weight
             int64 array, in millionths, all positive.
         """
-        count = max(1, len(node_ids))
-        key = np.concatenate([source * count + target, target * count + source])
-        order = ordered(key, count * count)
-        key = key[order]
-        first = runs(key)
-        total = np.add.reduceat(weight[order % max(1, len(weight))], first) if len(first) else weight[:0]
+        bits = len(node_ids).bit_length()
+        key = np.concatenate([source << bits | target, target << bits | source])
+        order = ordered(key, 1 << 2 * bits)
+        key, both = key[order], np.concatenate([weight, weight])[order]
         del order
-        row, neighbour = np.divmod(key[first], count)
+        first = runs(key)
+        total = np.add.reduceat(both, first) if len(first) else both
+        row, neighbour = key[first] >> bits, key[first] & ((1 << bits) - 1)
         del key
         sizes = np.bincount(row, minlength=len(node_ids))
         kept = np.flatnonzero(sizes)

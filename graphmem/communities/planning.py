@@ -150,8 +150,7 @@ class Planner:
         for level in range(max(len(levels), 1 + max(self._present.memberships, default=-1))):
             before = self._present.keys.get(level, {})
             now = self._of_level(plan, levels[level], level) if level < len(levels) else {}
-            left = [(entity_id, key) for entity_id, key in before.items() if now.get(entity_id) != key]
-            came = [(entity_id, key) for entity_id, key in now.items() if before.get(entity_id) != key]
+            left, came = _without(before, now), _without(now, before)
             for entity_id, _ in sorted(left):
                 membership = self._present.memberships[level][entity_id]
                 plan.memberships.append(membership.changed(until=self.moment))
@@ -178,7 +177,9 @@ class Planner:
         shared: Mapping[str, int],
     ) -> None:
         """Plan the rows of communities that are new or have changed."""
-        sizes = Counter(m.community_id for of in self._present.memberships.values() for m in of.values())
+        sizes = Counter[str]()
+        for of_level in self._present.keys.values():
+            sizes.update(of_level.values())
         for start in range(0, len(wanted), _READ):
             some = wanted[start : start + _READ]
             groups = [(level_of[group.id], group.number) for group, _, _ in some]
@@ -217,6 +218,11 @@ class Planner:
         ended = [c for c in self._present.communities.values() if c.id not in going_on]
         plan.ended = len(ended)
         plan.communities += [c.changed(ended_at=self.moment, updated_at=self.moment) for c in ended]
+
+
+def _without(some: Mapping[str, str], others: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the items that others don't have."""
+    return [] if some == others else [(name, key) for name, key in some.items() if others.get(name) != key]
 
 
 def is_of(community: Community, digest: str) -> bool:
