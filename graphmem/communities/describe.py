@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
 
 from graphmem.text.normalise import clean
 
@@ -89,7 +88,6 @@ def _sentence(text: str) -> str:
     return text if text.endswith((".", "!", "?", "…")) else f"{text}."
 
 
-@lru_cache(maxsize=1024)  # a community's name and its summary are made from the same names
 def _short(name: str) -> str:
     cut = clean(name.replace(_BETWEEN, " "), _NAME_BYTES)
     return cut if cut == name else f"{cut}…" if len(cut) < len(name) else cut

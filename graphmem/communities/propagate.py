@@ -46,7 +46,8 @@ def propagate(graph: EntityGraph, start: Ints | None = None, *, order: int = 0, 
     for _ in range(rounds):
         if not waits.any():
             break
-        # with something to begin with few nodes wait: their turns are found in no time
+        # with something to begin with few nodes wait: their turns are found in no time, and whom they make wait is
+        # visited in the next round
         for turn in all_turns or _turns(graph, rank, np.flatnonzero(waits)):
             nodes = turn[waits[turn]]
             if not len(nodes):
