@@ -184,8 +184,8 @@ HABITUAL = _words("every each usually always often sometimes generally normally 
 ENDS: Mapping[str, tuple[str, ...]] = {
     "give_up": ("plays", "does", "uses", "eats", "drinks"),
     "quit": ("plays", "does"),
-    "sell": ("owns", "has"),
-    "give_away": ("owns", "has"),
+    "sell": ("owns", "has", "drives", "rides"),
+    "give_away": ("owns", "has", "drives", "rides"),
     "leave_group": ("is_member_of", "is_part_of"),
     "quit_group": ("is_member_of", "is_part_of"),
 }

@@ -156,6 +156,8 @@ def test_what_ended_before_it_was_told_was_true_for_a_time() -> None:
         ("I live in Berlin.", "Sorry, I meant I live in Bern, not Berlin.", "Sam lives_in Berlin"),
         ("I play tennis.", "I gave up tennis.", "Sam plays tennis"),
         ("I own a Tesla.", "I sold the Tesla.", "Sam owns Tesla"),
+        ("I drive a Tesla.", "I sold my Tesla.", "Sam drives Tesla"),
+        ("I use Notion.", "I now use Obsidian instead of Notion.", "Sam uses Notion"),
         ("I'm dating Julia.", "I broke up with Julia.", "Sam has_partner Julia"),
         ("Anna and I are married.", "Anna and I got divorced.", "Anna married_to Sam"),
     ],
