@@ -100,18 +100,24 @@ class Model(BaseModel):
         Every field has to be given but those whose default is a constant.
         """
         made = cls.__new__(cls)
+        fields, names = _fields(cls)
         fill = object.__setattr__  # the model is frozen
-        fill(made, "__dict__", {**_fields(cls), **values})
-        fill(made, "__pydantic_fields_set__", set(values))
+        fill(made, "__dict__", {**fields, **values})
+        # nobody adds to the set of a frozen model, and a copy copies it: one serves all that are whole
+        fill(made, "__pydantic_fields_set__", names if len(values) == len(names) else set(values))
         fill(made, "__pydantic_extra__", None)
         fill(made, "__pydantic_private__", None)
         return made
 
 
 @cache
-def _fields(model: type[BaseModel]) -> Mapping[str, Any]:
-    """Return all fields in the order of the model, in which JSON tells them, those with a constant default with it."""
-    return {name: None if _is_given(field) else field.default for name, field in model.model_fields.items()}
+def _fields(model: type[BaseModel]) -> tuple[Mapping[str, Any], set[str]]:
+    """Return all fields in the order of the model, in which JSON tells them, those with a constant default with it.
+
+    And their names.
+    """
+    fields = {name: None if _is_given(field) else field.default for name, field in model.model_fields.items()}
+    return fields, set(fields)
 
 
 def _is_given(field: FieldInfo) -> bool:
