@@ -9,10 +9,7 @@ from typing import Any
 
 from graphmem.models import Changes, EdgeKey, EdgeType, Scope
 from graphmem_neo4j.connection import Transaction
-from graphmem_neo4j.rows import moment
-
-TYPE_NAMES = {kind: kind.name for kind in EdgeType}
-"""Edge type → relationship type."""
+from graphmem_neo4j.rows import TYPE_NAMES, moment
 
 Name = tuple[str, str]
 """Canonical name and type."""

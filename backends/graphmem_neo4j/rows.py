@@ -19,6 +19,7 @@ from graphmem.models import EdgeType, Properties, RowReader
 Row = Sequence[Any]
 
 TYPES = {kind.name: kind for kind in EdgeType}
+TYPE_NAMES = {kind: name for name, kind in TYPES.items()}
 _OURS = {"Graphmem", "Entity", "Episode", "Alias", "Scope", "Migration", "Community", "Recall", "Merge"}
 _LONGEST_LABEL = 64
 _encode = json.JSONEncoder(ensure_ascii=False).encode  # `dumps` would make an encoder each time

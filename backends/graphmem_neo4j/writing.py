@@ -26,9 +26,9 @@ from graphmem.models import (
 from graphmem_neo4j.connection import Database, Transaction
 from graphmem_neo4j.groups import GroupPlan
 from graphmem_neo4j.indexing import IndexPlan
-from graphmem_neo4j.known import TYPE_NAMES, Known, KnownFact, active_key, read_known
+from graphmem_neo4j.known import Known, KnownFact, active_key, read_known
 from graphmem_neo4j.merges import MergePlan, remove
-from graphmem_neo4j.rows import type_labels
+from graphmem_neo4j.rows import TYPE_NAMES, type_labels
 from graphmem_neo4j.stored import StoredRow, Times, edge_row, entity_row
 from graphmem_neo4j.upkeep import put_marks
 

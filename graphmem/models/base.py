@@ -112,10 +112,7 @@ class Model(BaseModel):
 
 @cache
 def _fields(model: type[BaseModel]) -> tuple[Mapping[str, Any], set[str]]:
-    """Return all fields in the order of the model, in which JSON tells them, those with a constant default with it.
-
-    And their names.
-    """
+    """Return all fields, in the order in which JSON tells them, with their constant defaults; and their names."""
     fields = {name: None if _is_given(field) else field.default for name, field in model.model_fields.items()}
     return fields, set(fields)
 

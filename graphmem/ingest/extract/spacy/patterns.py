@@ -161,11 +161,8 @@ def _is_a(clause: Clause, subject: End, token: Token, names: Names) -> Iterator[
     if head is not None and (favourite or head.lower_ in ("name", "budget")):
         yield from _of_whose(head, token, names, favourite=favourite)
         return
-    if head is not None and is_named(head):
+    if head is not None and (is_named(head) or _is_property(head, token)):
         yield from _is_named(head, token, names)
-        return
-    if head is not None and _is_property(head, token):
-        yield from _property(head, token, names)
         return
     owner = names.owner(token)
     favourites = ("favorite", "favourite")
@@ -210,34 +207,27 @@ def _is_a(clause: Clause, subject: End, token: Token, names: Names) -> Iterator[
 
 
 def _is_named(head: Token, token: Token, names: Names) -> Iterator[Statement]:
-    """Yield has_boss of "my boss is Anna Holm"."""
+    """Yield has_boss of "my boss is Anna Holm", has_database of "Waymark's database is Postgres"."""
     owner = names.owner(head)
     if owner is None:
         return
-    noun = head.lower_
+    relative = is_named(head)
+    noun = head.lower_ if relative else names.phrase(head)
     for end in names.end(token):
-        if end.named and not end.role and end.label in ("", "PERSON"):
+        if end.named and not end.role and (not relative or end.label in ("", "PERSON")):
             fact = f"{owner.name}'s {noun} is {end.name}."
-            kind = "person" if noun in words.KIN else end.kind
-            whom = replace(end, kind=kind)
-            yield Statement(words.PARTNER_OF.get(noun, f"has_{noun}"), whom, explicit=True, source=owner, fact=fact)
+            whom = replace(end, kind="person") if noun in words.KIN else end
+            relation = words.PARTNER_OF.get(noun, f"has_{noun.replace(' ', '_')}")
+            yield Statement(relation, whom, explicit=relative, source=owner, fact=fact)
 
 
 def _is_property(head: Token, token: Token) -> bool:
     """Tell whether a clause is like "Waymark's database is Postgres": what a named thing has, by a name."""
     of_name = any(c.dep_ == "poss" and c.pos_ == "PROPN" for c in head.children)
-    plain = head.tag_ == "NN" and head.lower_ not in words.VAGUE | words.EVALUATIVE | words.RELATIONAL
+    telling = not any(head.lower_ in some for some in (words.VAGUE, words.EVALUATIVE, words.RELATIONAL))
+    plain = head.tag_ == "NN" and telling
     name = token.pos_ == "PROPN" or token.ent_type_ in words.ENTITY_TYPES
     return of_name and plain and name and not any(c.dep_ in ("det", "poss") for c in token.children)
-
-
-def _property(head: Token, token: Token, names: Names) -> Iterator[Statement]:
-    """Yield has_database of "Waymark's database is Postgres"."""
-    owner, noun = names.owner(head), names.phrase(head)
-    if owner is not None:
-        for end in (e for e in names.end(token) if e.named and not e.role):
-            fact = f"{owner.name}'s {noun} is {end.name}."
-            yield Statement(f"has_{noun.replace(' ', '_')}", end, source=owner, fact=fact)
 
 
 def _of_whose(head: Token, token: Token, names: Names, *, favourite: bool) -> Iterator[Statement]:

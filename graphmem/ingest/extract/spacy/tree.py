@@ -19,7 +19,7 @@ def objects_of(verb: Token, *deps: str) -> list[Token]:
 def prepositions(token: Token) -> Iterator[tuple[str, Token]]:
     """Yield (preposition, head of its noun phrase) of a verb or noun, also of "out of", "over to"."""
     for child in token.children:
-        if any(c.dep_ == "neg" or c.lower_ == "instead" for c in child.children):
+        if _is_instead(child) or any(c.dep_ == "neg" for c in child.children):
             continue  # "in Bern, not in Berlin", "uses vim instead of nano"
         if child.dep_ in ("prep", "agent", "dative") and child.pos_ in ("ADP", "SCONJ", "PART"):
             for noun in child.children:
@@ -32,8 +32,12 @@ def prepositions(token: Token) -> Iterator[tuple[str, Token]]:
 
 def not_but(verb: Token) -> list[Token]:
     """Return what a verb had before: "nano" of "uses vim instead of nano"."""
-    instead = (c for c in verb.children if c.lower_ == "of" and any(w.lower_ == "instead" for w in c.children))
-    return [noun for preposition in instead for noun in preposition.children if noun.dep_ == "pobj"]
+    return [noun for c in verb.children if _is_instead(c) for noun in objects_of(c, "pobj")]
+
+
+def _is_instead(token: Token) -> bool:
+    """Tell whether a word is the "of" of "instead of"."""
+    return token.lower_ == "of" and any(c.lower_ == "instead" for c in token.children)
 
 
 def is_named(noun: Token) -> bool:
