@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterable
 
 from graphmem.errors import StoreReadOnly
@@ -12,10 +13,17 @@ from graphmem.models import Scope
 _log = logging.getLogger(__name__)
 
 _LONGEST_PAUSE = 60.0
+_QUIET = 0.05  # seconds without a wake: nobody is storing one thing after another
+_SHORTEST_WAIT = 1.0
+_WAIT_FOR_WORK = 5.0  # times as long as the last run took
 
 
 class BackgroundJob:
     """Runs a job on a daemon thread when woken, again and again while it has something to do.
+
+    It gives way to those who wake it: while wakes follow one another it waits, at most a second or five times as long
+    as its last run took. Threads share an interpreter, and a caller who stores one thing after another would wait for
+    this one at every turn.
 
     Parameters
     ----------
@@ -31,7 +39,9 @@ class BackgroundJob:
         self._name = name
         self._job = job
         self._wake = threading.Event()
-        self._stopping = False
+        self._woken_at = 0.0
+        self._took = 0.0
+        self._stop = threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self.error: Exception | None = None
@@ -39,20 +49,21 @@ class BackgroundJob:
     @property
     def stopping(self) -> bool:
         """Whether `stop` was called: a long job ends early."""
-        return self._stopping
+        return self._stop.is_set()
 
     def wake(self) -> None:
         """Let the job run soon; the thread starts with the first call."""
+        self._woken_at = time.monotonic()
         self._wake.set()
         with self._lock:
-            if self._thread is None and not self._stopping:
+            if self._thread is None and not self._stop.is_set():
                 self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
                 self._thread.start()
 
     def stop(self, timeout: float | None = None) -> bool:
         """Let the present run end and stop the thread; return whether it did within `timeout` seconds."""
         with self._lock:
-            self._stopping = True
+            self._stop.set()
             thread = self._thread
         self._wake.set()
         if thread is None or thread is threading.current_thread():
@@ -63,12 +74,14 @@ class BackgroundJob:
     def _run(self) -> None:
         pause: float | None = 0.0
         failures = 0
-        while not self._stopping:
+        while not self._stop.is_set():
             if pause != 0.0:
                 self._wake.wait(pause)
+            self._give_way()
             self._wake.clear()
-            if self._stopping:
+            if self._stop.is_set():
                 return
+            begun = time.monotonic()
             try:
                 pause = self._job()
                 failures, self.error = 0, None
@@ -77,6 +90,16 @@ class BackgroundJob:
                 failures += 1
                 pause = min(0.1 * 2**failures, _LONGEST_PAUSE)
                 _log.warning("%s failed, next try in %.1f s: %s", self._name, pause, error)
+            self._took = time.monotonic() - begun
+
+    def _give_way(self) -> None:
+        latest = time.monotonic() + max(_SHORTEST_WAIT, _WAIT_FOR_WORK * self._took)
+        while not self._stop.is_set():
+            now = time.monotonic()
+            left = min(self._woken_at + _QUIET, latest) - now
+            if left <= 0:
+                return
+            self._stop.wait(left)
 
 
 class ScopedJob:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _ERRORS_SEARCHED, _ERRORS_SHOWN = 100, 10  # episodes in `stats`
-_INDEXED_AT_ONCE = 256  # rows between two looks at what else is to do
+_INDEXED_AT_ONCE = 64  # rows between two looks at what else is to do
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0  # seconds between looks at an empty queue
 
 

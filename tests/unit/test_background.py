@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from graphmem import background
 from graphmem.background import BackgroundJob
 
 
@@ -58,3 +59,36 @@ def test_after_a_stop_it_does_not_start_again() -> None:
     worker.stop(1)
     worker.wake()
     assert not ran.wait(0.05)
+
+
+def test_it_gives_way_while_wakes_follow_one_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "_QUIET", 60.0)
+    monkeypatch.setattr(background, "_SHORTEST_WAIT", 60.0)
+    ran = threading.Event()
+    worker = BackgroundJob("t", ran.set)
+    worker.wake()
+    assert not ran.wait(0.2)
+    worker.wake()
+    assert not ran.wait(0.2)
+    assert worker.stop(5)
+    assert not ran.is_set()
+
+
+def test_it_gives_way_no_longer_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "_QUIET", 60.0)
+    monkeypatch.setattr(background, "_SHORTEST_WAIT", 0.1)
+    ran = threading.Event()
+    worker = BackgroundJob("t", ran.set)
+    worker.wake()
+    assert ran.wait(5)
+    assert worker.stop(5)
+
+
+def test_it_runs_once_nobody_wakes_it_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "_QUIET", 0.1)
+    monkeypatch.setattr(background, "_SHORTEST_WAIT", 60.0)
+    ran = threading.Event()
+    worker = BackgroundJob("t", ran.set)
+    worker.wake()
+    assert ran.wait(5)
+    assert worker.stop(5)
