@@ -10,6 +10,7 @@ from datetime import datetime
 from itertools import islice
 from typing import TypeVar
 
+from graphmem.collector import paused as collector_paused
 from graphmem.errors import InvalidInput
 from graphmem.ingest.gate import SKIPPED, skip_reason
 from graphmem.ingest.link import NoteLinks
@@ -191,22 +192,33 @@ class Loader:
         """
         begun, progress = time.perf_counter(), Progress()
         for batch in _batches(triples, self._batch_size):
-            groups: dict[str | None, list[tuple[Triple, Statement]]] = {}
-            for value in batch:
-                try:
-                    triple = Triple.of(value)
-                    groups.setdefault(triple.source or None, []).append((triple, self._statement(triple, occurred_at)))
-                except InvalidInput as error:
-                    if not skip_invalid:
-                        raise
-                    progress.reject(value, error)
-            written = self._write_triples(scope, groups, occurred_at)
+            with collector_paused():
+                written = self._add_batch(scope, batch, occurred_at, skip_invalid, progress)
             progress.received += len(batch)
             progress.stored += written.episodes
             progress.written.add(written)
             if on_progress is not None:
                 on_progress(progress)
         return progress.report(time.perf_counter() - begun)
+
+    def _add_batch(
+        self,
+        scope: Scope,
+        batch: Iterable[TripleLike],
+        occurred_at: datetime | None,
+        skip_invalid: bool,
+        progress: Progress,
+    ) -> Written:
+        groups: dict[str | None, list[tuple[Triple, Statement]]] = {}
+        for value in batch:
+            try:
+                triple = Triple.of(value)
+                groups.setdefault(triple.source or None, []).append((triple, self._statement(triple, occurred_at)))
+            except InvalidInput as error:
+                if not skip_invalid:
+                    raise
+                progress.reject(value, error)
+        return self._write_triples(scope, groups, occurred_at)
 
     def _statement(self, triple: Triple, occurred_at: datetime | None) -> Statement:
         stated = ExtractedEdge(
