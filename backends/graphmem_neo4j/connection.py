@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from threading import local
 from typing import Any, TypeVar
@@ -62,12 +62,16 @@ class Transaction:
 
     def run_locked(self, name: str, scopes: Iterable[Scope], /, **values: Any) -> Rows:
         """Return the rows of a query, in any order; scopes get locked before it, in the same round trip."""
+        return list(self.ask_locked(name, scopes, **values))
+
+    def ask_locked(self, name: str, scopes: Iterable[Scope], /, **values: Any) -> Iterator[Any]:
+        """Have a query run; `run_locked` with rows that come as they are read, so that the server isn't waited for."""
         fresh = self._unlocked(scopes)
-        if not fresh:
-            return self.run(name, **values)
-        rows = [record[0] for record in self._transaction.run(locked(name), q={"lock": list(fresh.values()), **values})]
+        if fresh:
+            values["lock"] = list(fresh.values())
+        result = self._transaction.run(locked(name) if fresh else query(name), q=values)
         self._locked.update(fresh)
-        return rows
+        return (record[0] for record in result)
 
     def run(self, name: str, /, **values: Any) -> Rows:
         """Return the rows of a query."""

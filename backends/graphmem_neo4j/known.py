@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from graphmem.models import Changes, EdgeKey, EdgeType, Scope
 from graphmem_neo4j.connection import Transaction
-from graphmem_neo4j.rows import TYPE_NAMES, moment
+from graphmem_neo4j.rows import TYPE_NAMES, active_key, moment
 
 Name = tuple[str, str]
 """Canonical name and type."""
@@ -35,13 +35,18 @@ class Known:
     entities: dict[str, Name] = field(default_factory=dict[str, Name])
     episodes: set[str] = field(default_factory=set[str])
     names: dict[Name, str] = field(default_factory=dict[Name, str])
+    """Name → the entity whose own it is."""
+    stands_for: dict[Name, str] = field(default_factory=dict[Name, str])
+    """Name → the entity that goes by it, or ''."""
+    apart: set[Name] = field(default_factory=set[Name])
+    """Names with a node of their own, since they aren't the own name of an entity."""
     facts: dict[str, KnownFact] = field(default_factory=dict[str, KnownFact])
     active: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
     """(relationship type, active key) → id of the fact that holds it."""
 
 
-def read_known(transaction: Transaction, scope: Scope, changes: Changes) -> Known:
-    """Read what a write has to know; its scope gets locked."""
+def ask_known(transaction: Transaction, scope: Scope, changes: Changes) -> Iterator[Any]:
+    """Ask for what a write has to know; its scope gets locked."""
     nodes = dict.fromkeys(e.id for e in changes.entities)
     nodes.update(dict.fromkeys(a.entity_id for a in changes.aliases))
     for edge in changes.edges:
@@ -58,7 +63,7 @@ def read_known(transaction: Transaction, scope: Scope, changes: Changes) -> Know
     for edge in changes.edges:
         if edge.is_active:
             active[TYPE_NAMES[edge.edge_type]].append(active_key(edge.key))
-    rows = transaction.run_locked(
+    return transaction.ask_locked(
         "before_write",
         [scope],
         scope=scope.key,
@@ -67,27 +72,34 @@ def read_known(transaction: Transaction, scope: Scope, changes: Changes) -> Know
         edges=list(edges),
         active=active,
     )
-    return _known_of(rows)
 
 
-def _known_of(rows: Iterable[Any]) -> Known:
+def known_of(scope: Scope, rows: Iterable[Any]) -> Known:
+    """Return the answer to `ask_known`."""
     known = Known()
     for kind, first, *rest in rows:
         if kind == "node":
-            scope, is_entity, *named = rest
-            known.scopes[first] = scope
-            if is_entity:
-                known.entities[first] = (named[0], named[1])
-            else:
+            holder, is_entity, name, entity_type, stands_for = rest
+            known.scopes[first] = holder
+            if not is_entity:
                 known.episodes.add(first)
+                continue
+            known.entities[first] = name, entity_type
+            if holder == scope.key:
+                known.stands_for[name, entity_type] = first if stands_for is None else stands_for
         elif kind == "name":
-            known.names[first, rest[0]] = rest[1]
+            entity_type, entity_id, stands_for = rest
+            known.stands_for[first, entity_type] = entity_id if stands_for is None else stands_for
+            if entity_id is None:
+                known.apart.add((first, entity_type))
+            else:
+                known.names[first, entity_type] = entity_id
         elif kind == "active":
             known.active[rest[0], first] = rest[1]
         else:
-            scope, source, target, relation, type_name, confidence, begins, ends, expired, episode_ids = rest
+            holder, source, target, relation, type_name, confidence, begins, ends, expired, episode_ids = rest
             known.facts[first] = KnownFact(
-                scope=scope,
+                scope=holder,
                 key=(source, target, relation, EdgeType[type_name]),
                 confidence=confidence,
                 valid_from=moment(begins),
@@ -95,8 +107,3 @@ def _known_of(rows: Iterable[Any]) -> Known:
                 episode_ids=tuple(episode_ids),
             )
     return known
-
-
-def active_key(key: EdgeKey) -> str:
-    """Return what is unique among the active facts of a relationship type; the ends' ids imply the scope."""
-    return f"{key[0]} {key[1]} {key[2]}"

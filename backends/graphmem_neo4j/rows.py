@@ -14,7 +14,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
-from graphmem.models import EdgeType, Properties, RowReader
+from graphmem.models import EdgeKey, EdgeType, Properties, RowReader
 
 Row = Sequence[Any]
 
@@ -60,3 +60,8 @@ def type_labels(entity_type: str) -> tuple[str, ...]:
     words = re.findall(r"[^\W_]+", entity_type)
     label = "".join(word[0].upper() + word[1:] for word in words)[:_LONGEST_LABEL]
     return (f"{label}Entity" if label in _OURS else label,) if label else ()
+
+
+def active_key(key: EdgeKey) -> str:
+    """Return what is unique among the active facts of a relationship type; the ends' ids imply the scope."""
+    return f"{key[0]} {key[1]} {key[2]}"

@@ -11,10 +11,13 @@ from typing import Any
 
 from graphmem.errors import InvalidInput
 from graphmem.models import Edge, Entity, Episode
-from graphmem_neo4j.rows import index_key, packed, type_labels
+from graphmem_neo4j.rows import TYPE_NAMES, active_key, index_key, packed, type_labels
 from graphmem_neo4j.words import scoped_words
 
 StoredRow = list[Any]
+
+ENTITY_STANDS_FOR = 16
+"""Where in the row of an entity it says for whom its name stands if not for itself."""
 
 
 class Times(dict[datetime | None, int | None]):
@@ -37,7 +40,10 @@ class Times(dict[datetime | None, int | None]):
 
 
 def entity_row(entity: Entity, times: Times) -> StoredRow:
-    """Return what the fragment ``entity_values`` takes, then the labels of the type."""
+    """Return what the fragment ``entity_values`` takes, then the labels of the type.
+
+    At `ENTITY_STANDS_FOR` is None: the name of the entity stands for itself.
+    """
     hidden = entity.archived_at is not None
     return [
         entity.id,
@@ -57,23 +63,24 @@ def entity_row(entity: Entity, times: Times) -> StoredRow:
         times[entity.archived_at],
         times[entity.valid_from],
         times[entity.valid_to],
+        None,
         list(type_labels(entity.entity_type)),
     ]
 
 
-def edge_row(edge: Edge, held: tuple[str, str], episode_ids: tuple[str, ...], times: Times) -> StoredRow:
-    """Return an edge as ``write`` takes it; `held` is its relationship type and active key."""
+def edge_row(edge: Edge, times: Times) -> StoredRow:
+    """Return an edge as ``write`` takes it."""
     return [
         edge.source_id,
         edge.target_id,
-        held[0],
+        TYPE_NAMES[edge.edge_type],
         edge.id,
-        held[1] if edge.is_active else None,
+        active_key(edge.key) if edge.is_active else None,
         edge.relation,
         edge.fact,
         edge.confidence,
         edge.superseded_by,
-        list(episode_ids),
+        list(dict.fromkeys(edge.episode_ids)),
         float(edge.retrieval_count),
         packed(edge.properties),
         times[edge.valid_from],

@@ -8,6 +8,7 @@ read stays true.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from graphmem.errors import Conflict, InvalidInput
 from graphmem.models import (
@@ -26,10 +27,10 @@ from graphmem.models import (
 from graphmem_neo4j.connection import Database, Transaction
 from graphmem_neo4j.groups import GroupPlan
 from graphmem_neo4j.indexing import IndexPlan
-from graphmem_neo4j.known import Known, KnownFact, active_key, read_known
+from graphmem_neo4j.known import Known, KnownFact, Name, ask_known, known_of
 from graphmem_neo4j.merges import MergePlan, remove
-from graphmem_neo4j.rows import TYPE_NAMES, type_labels
-from graphmem_neo4j.stored import StoredRow, Times, edge_row, entity_row
+from graphmem_neo4j.rows import TYPE_NAMES, active_key, type_labels
+from graphmem_neo4j.stored import ENTITY_STANDS_FOR, StoredRow, Times, edge_row, entity_row
 from graphmem_neo4j.upkeep import put_marks
 
 
@@ -41,8 +42,9 @@ def apply_changes(database: Database, scope: Scope, changes: Changes) -> None:
         return
 
     def work(transaction: Transaction) -> None:
-        plan = Plan(scope, read_known(transaction, scope, changes))
-        plan.add(changes)
+        asked = ask_known(transaction, scope, changes)
+        plan = Plan(scope, changes)  # while the server looks
+        plan.judge(known_of(scope, asked))
         groups = GroupPlan(changes)
         groups.judge(transaction, scope, changes)
         index = IndexPlan(scope, changes.index)
@@ -68,24 +70,29 @@ def _require_scope(kind: str, rows: Iterable[Entity | Edge], scope: Scope) -> No
 class Plan:
     """The rows of a write, judged in the order of `Changes` against what is there."""
 
-    def __init__(self, scope: Scope, known: Known) -> None:
+    def __init__(self, scope: Scope, changes: Changes) -> None:
         self._scope = scope
         self._key = scope.key
-        self._known = known
+        self._changes = changes
+        self._known = Known()
         self._times = Times()
-        self._new_entities: dict[str, StoredRow] = {}
-        self._old_entities: dict[str, StoredRow] = {}
-        self._aliases: list[StoredRow] = []
+        self._entities = {e.id: entity_row(e, self._times) for e in changes.entities}
+        self._edges = {e.id: edge_row(e, self._times) for e in changes.edges}
+        self._old_entities: set[str] = set()
+        self._retyped: list[StoredRow] = []
+        self._given_up: list[Name] = []
+        self._aliases: dict[Name, str] = {}
         self._closings: dict[str, StoredRow] = {}
         self._dropped: list[str] = []
-        self._edges: dict[str, StoredRow] = {}
         self._supported: dict[str, KnownFact] = {}
         self._mentions: dict[tuple[str, str], StoredRow] = {}
         self._outcomes: list[StoredRow] = []
         self._redactions: dict[str, str] = {}
 
-    def add(self, changes: Changes) -> None:
+    def judge(self, known: Known) -> None:
         """Judge all changes; what isn't right raises."""
+        self._known = known
+        changes = self._changes
         for entity in {e.id: e for e in changes.entities}.values():
             self._put_entity(entity)
         for alias in changes.aliases:
@@ -123,16 +130,28 @@ class Plan:
             unindexed = [["episode", episode_id] for episode_id in self._redactions]
             transaction.run("remove_index", scope=self._key, rows=unindexed)
 
-    def _rows(self) -> dict[str, list[StoredRow]]:
-        new = self._new_entities
+    def _rows(self) -> dict[str, list[Any]]:
+        old = self._old_entities
+        new = [entity_id for entity_id in self._entities if entity_id not in old]
+        ends = dict.fromkeys(end for row in (*self._edges.values(), *self._mentions.values()) for end in row[:2])
+        for entity_id in new:
+            ends.pop(entity_id, None)
+        there = list(ends)
+        place = {node_id: position for position, node_id in enumerate((*there, *new))}
+        edges, mentions = (
+            [[place[begin], place[end], *rest] for begin, end, *rest in rows.values()]
+            for rows in (self._edges, self._mentions)
+        )
         return {
-            "replaced": list(self._old_entities.values()),
-            "entities": list(new.values()),
-            "aliases": self._aliases,
-            "edges": list(self._edges.values()),
+            **self._names(),
+            "retyped": self._retyped,
+            "replaced": [row for entity_id, row in self._entities.items() if entity_id in old],
+            "nodes": there,
+            "entities": [self._entities[entity_id] for entity_id in new],
+            "edges": edges,
             # nobody has mentioned an entity that is new: that needs no look
-            "first_mentions": [row for (entity, _), row in self._mentions.items() if entity in new],
-            "mentions": [row for (entity, _), row in self._mentions.items() if entity not in new],
+            "first_mentions": [row for row in mentions if row[1] >= len(there)],
+            "mentions": [row for row in mentions if row[1] < len(there)],
             "outcomes": self._outcomes,
         }
 
@@ -147,19 +166,36 @@ class Plan:
         if holder not in (None, entity.id):
             raise Conflict(f"{name[1]} {name[0]!r} is entity {holder} in scope {self._scope}")
         before = known.entities.get(entity.id)
-        row = entity_row(entity, self._times)
-        if before is None:
-            self._new_entities[entity.id] = row
-        else:
-            self._old_entities[entity.id] = [*row, list(type_labels(before[1]))]
-            known.names.pop(before, None)
+        if before is not None:
+            self._old_entities.add(entity.id)
+            if before != name:
+                known.names.pop(before, None)
+                self._given_up.append(before)
+            if before[1] != name[1]:
+                labels = [list(type_labels(entity_type)) for entity_type in (before[1], name[1])]
+                self._retyped.append([entity.id, *labels])
         known.names[name] = entity.id
         known.scopes[entity.id] = self._key
         known.entities[entity.id] = name
 
     def _put_alias(self, alias: Alias) -> None:
         self._require_entity(alias.entity_id)
-        self._aliases.append([alias.alias, alias.entity_type, alias.entity_id])
+        self._aliases[alias.alias, alias.entity_type] = alias.entity_id
+
+    def _names(self) -> dict[str, list[StoredRow]]:
+        """Have entities carry their own names; return the nodes of names that go, and the names that stay or come."""
+        known, aliases = self._known, dict(self._aliases)
+        for name in self._given_up:
+            if name not in known.names and (entity_id := known.stands_for.get(name)):
+                aliases.setdefault(name, entity_id)
+        freed: list[StoredRow] = []
+        for entity_id, row in self._entities.items():
+            name = known.entities[entity_id]
+            stands_for = aliases.pop(name, None) or known.stands_for.get(name, "")
+            row[ENTITY_STANDS_FOR] = None if stands_for == entity_id else stands_for
+            if name in known.apart:
+                freed.append(list(name))
+        return {"freed": freed, "aliases": [[*name, entity_id] for name, entity_id in aliases.items()]}
 
     # Edges ----------------------------------------------------------------------------------------
 
@@ -199,7 +235,6 @@ class Plan:
             self._dropped.append(edge.id)
         if is_active:
             self._known.active[held] = edge.id
-        self._edges[edge.id] = edge_row(edge, held, episode_ids, self._times)
         self._known.facts[edge.id] = KnownFact(
             self._key, edge.key, edge.confidence, edge.valid_from, is_active, episode_ids
         )

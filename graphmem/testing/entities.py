@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from graphmem.errors import Conflict, InvalidInput
-from graphmem.models import Alias, AsOf, Changes, EdgeType, EntityHit, EntityQuery
+from graphmem.models import Alias, AsOf, Changes, EdgeType, EntityHit, EntityQuery, Removal
 from graphmem.protocols import GraphBackend
 from graphmem.testing.base import StoreTests, contents
 from graphmem.testing.rows import (
@@ -208,6 +208,55 @@ class AliasTests(StoreTests):
         store.write(HOME, Changes(aliases=(_alias("annie", 2),)))
         assert [row.id for _, row in store.resolve_names(HOME, ["annie"])] == [entity_id(2)]
         assert store.find_aliases([HOME], [entity_id(1)]) == [_alias("entity 1", 1)]
+
+    def test_a_name_that_an_entity_gives_up_still_stands_for_it(self, store: GraphBackend) -> None:
+        put_entities(store, entity(1, name="Anna"), entity(2))
+        put_entities(store, entity(1, name="Anna Maria"))
+        put_entities(store, entity(2, entity_type="organization"))
+        found = store.resolve_names(HOME, ["anna", "anna maria", "entity 2"])
+        assert sorted((name, row.id) for name, row in found) == [
+            ("anna", entity_id(1)),
+            ("anna maria", entity_id(1)),
+            ("entity 2", entity_id(2)),
+            ("entity 2", entity_id(2)),
+        ]
+        assert [(a.alias, a.entity_type) for a in store.find_aliases([HOME], [entity_id(2)])] == [
+            ("entity 2", "organization"),
+            ("entity 2", "person"),
+        ]
+
+    def test_a_name_that_an_entity_gives_up_may_be_taken_by_another(self, store: GraphBackend) -> None:
+        put_entities(store, entity(1, name="Anna"))
+        taken = Changes(
+            entities=(entity(1, name="Anna Maria"), entity(2, name="Anna")),
+            aliases=(_alias("anna maria", 1), _alias("anna", 2)),
+        )
+        store.write(HOME, taken)
+        found = store.resolve_names(HOME, ["anna", "anna maria"])
+        assert sorted((name, row.id) for name, row in found) == [
+            ("anna", entity_id(2)),
+            ("anna maria", entity_id(1)),
+        ]
+
+    def test_a_name_of_one_entity_may_become_the_own_name_of_another(self, store: GraphBackend) -> None:
+        put_entities(store, entity(1))
+        store.write(HOME, Changes(aliases=(_alias("annie", 1), _alias("anna", 1))))
+        put_entities(store, entity(2, name="Annie"))
+        store.write(HOME, Changes(entities=(entity(3, name="Anna"),)))
+        found = store.resolve_names(HOME, ["annie", "anna"])
+        assert sorted((name, row.id) for name, row in found) == [("anna", entity_id(1)), ("annie", entity_id(2))]
+        assert [a.alias for a in store.find_aliases([HOME], [entity_id(1)])] == ["anna", "entity 1"]
+
+    def test_the_own_name_of_one_entity_may_stand_for_another_and_outlives_it(self, store: GraphBackend) -> None:
+        put_entities(store, entity(1), entity(2))
+        store.write(HOME, Changes(aliases=(_alias("entity 1", 2),)))
+        for _ in range(2):
+            assert [row.id for _, row in store.resolve_names(HOME, ["entity 1"])] == [entity_id(2)]
+            assert store.find_aliases([HOME], [entity_id(1)]) == []
+            assert store.find_aliases([HOME], [entity_id(2)]) == [_alias("entity 1", 2), _alias("entity 2", 2)]
+            store.write(HOME, Changes(removals=(Removal("entity", entity_id(1)),)))
+        store.write(HOME, Changes(removals=(Removal("entity", entity_id(2)),)))
+        assert store.resolve_names(HOME, ["entity 1", "entity 2"]) == []
 
     def test_names_that_differ_in_a_character_are_different(self, store: GraphBackend) -> None:
         names = ["straße", "strasse", "café", "cafe", "a%b", "a_b", "axb", "o'neil", 'o"neil', "a\\b", "北京", "🦊🦊🦊"]

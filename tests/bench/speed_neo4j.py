@@ -76,21 +76,22 @@ class Bench:
 
     def _alternated(self, figures: Figures, name: str, units: Sequence[Triples]) -> None:
         plain: dict[str, LiteralString] = {"stated": raw_neo4j.STATED, "traced": raw_neo4j.TRACED}
-        rows = {side: [raw_neo4j.rows_of(unit, Scope(f"{side} {name}")) for unit in units] for side in plain}
         times: dict[str, list[float]] = {"graphmem": [], "stated": [], "traced": []}
         with self._opened(f"graphmem {name}") as memory:
 
-            def write(side: str, number: int) -> None:
+            def write(side: str, unit: Triples) -> float:
                 if side == "graphmem":
-                    memory.add_facts(units[number], skip_invalid=True)
-                else:
-                    raw_neo4j.merge(self.driver, plain[side], Scope(f"{side} {name}"), rows[side][number])
+                    return seconds(lambda: memory.add_facts(unit, skip_invalid=True))
+                scope = Scope(f"{side} {name}")
+                # not all of them beforehand: the collector would go through them while graphmem works
+                rows = raw_neo4j.rows_of(unit, scope)
+                return seconds(lambda: raw_neo4j.merge(self.driver, plain[side], scope, rows))
 
             sides = list(times)
             for number in range(len(units)):
                 turn = number % len(sides)
                 for side in sides[turn:] + sides[:turn]:
-                    times[side].append(seconds(lambda side=side, number=number: write(side, number)))
+                    times[side].append(write(side, units[number]))
         begin = max(1, int(WARM * len(units)))
         counted = sum(len(unit) for unit in units[begin:])
         found: dict[str, float] = {side: round(counted / sum(took[begin:])) for side, took in times.items()}

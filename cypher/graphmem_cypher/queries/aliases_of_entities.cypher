@@ -1,5 +1,10 @@
-// All names that entities go by.
+// All names that entities go by: their own, unless it stands for nobody or somebody else, and the others.
+UNWIND $q.ids AS id
+MATCH (e:Graphmem {id: id})
+WHERE e:Entity AND e.scope IN $q.scopes AND e.entity_id IS NULL
+RETURN [e.canonical_name, e.entity_type, e.id] AS row
+UNION ALL
 UNWIND $q.ids AS id
 MATCH (a:Graphmem {entity_id: id})
 WHERE a.scope IN $q.scopes
-RETURN [a.alias, a.entity_type, a.entity_id] AS row
+RETURN [a.canonical_name, a.entity_type, a.entity_id] AS row

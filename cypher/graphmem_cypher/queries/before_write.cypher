@@ -1,11 +1,11 @@
 // What a write has to know before it changes anything: the rows that it names and those that hold its keys.
 UNWIND $q.nodes AS id
 MATCH (n:Graphmem {id: id})
-RETURN ['node', n.id, n.scope, n:Entity, n.canonical_name, n.entity_type] AS row
+RETURN ['node', n.id, n.scope, n:Entity, n.canonical_name, n.entity_type, n.entity_id] AS row
 UNION ALL
 UNWIND $q.names AS name
 MATCH (n:Graphmem {scope: $q.scope, canonical_name: name[0], entity_type: name[1]})
-RETURN ['name', n.canonical_name, n.entity_type, n.id] AS row
+RETURN ['name', n.canonical_name, n.entity_type, n.id, n.entity_id] AS row
 UNION ALL
 UNWIND $q.edges AS id
 MATCH (s:Graphmem)-[r:SEMANTIC {graphmem_id: id}]->(t:Graphmem)

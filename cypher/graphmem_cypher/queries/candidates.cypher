@@ -1,9 +1,9 @@
 // Entities of which a phrase is an alias, and those that words find (a match in the name counts double).
 UNWIND $q.scopes AS scope
 UNWIND $q.phrases AS phrase
-MATCH (a:Graphmem {scope: scope, alias: phrase})
+MATCH (a:Graphmem {scope: scope, canonical_name: phrase})
 WHERE a.entity_type IS NOT NULL
-MATCH (e:Graphmem {id: a.entity_id})
+MATCH (e:Graphmem {id: coalesce(a.entity_id, a.id)})
 WHERE e.archived_at IS NULL
 RETURN [e.id, phrase] AS row
 UNION ALL

@@ -4,6 +4,7 @@ WHERE e.scope = $q.scope AND e.id > '' AND e:Graphmem
 WITH e LIMIT $q.limit
 CALL (e) {
     MATCH (a:Graphmem {entity_id: e.id})
+    WHERE a:Alias
     DELETE a
 }
 DETACH DELETE e

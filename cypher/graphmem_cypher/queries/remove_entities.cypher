@@ -1,10 +1,25 @@
 // Delete entities of a scope, their facts being gone, with names, mentions, memberships and rows of traces; return ids.
+CALL () {
+    UNWIND $q.ids AS id
+    MATCH (a:Graphmem {entity_id: id})
+    WHERE a:Alias AND a.scope = $q.scope
+    DELETE a
+}
+CALL () {
+    UNWIND $q.ids AS id
+    MATCH (o:Graphmem {entity_id: id})
+    WHERE o:Entity AND o.scope = $q.scope
+    SET o.entity_id = ''
+}
 UNWIND $q.ids AS id
 MATCH (e:Graphmem {id: id})
 WHERE e:Entity AND e.scope = $q.scope
-CALL (id) {
-    MATCH (a:Graphmem {entity_id: id})
-    DELETE a
+CALL (e) {
+    // a name that stands for somebody else stays
+    WITH e WHERE e.entity_id <> ''
+    WITH e.canonical_name AS name, e.entity_type AS entity_type, e.entity_id AS entity_id
+    REMOVE e.canonical_name
+    CREATE (:Graphmem:Alias {scope: $q.scope, canonical_name: name, entity_type: entity_type, entity_id: entity_id})
 }
 DETACH DELETE e
 RETURN id AS row

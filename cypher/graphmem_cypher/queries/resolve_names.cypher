@@ -1,7 +1,7 @@
 // Entities, archived ones too, that go by one of the names in a scope.
 UNWIND range(0, size($q.names) - 1) AS position
-MATCH (a:Graphmem {scope: $q.scope, alias: $q.names[position]})
+MATCH (a:Graphmem {scope: $q.scope, canonical_name: $q.names[position]})
 WHERE a.entity_type IS NOT NULL
-MATCH (e:Graphmem {id: a.entity_id})
+MATCH (e:Graphmem {id: coalesce(a.entity_id, a.id)})
 WITH position, a, e ORDER BY position, e.id
-RETURN [a.alias, /* include entity_row */] AS row
+RETURN [a.canonical_name, /* include entity_row */] AS row

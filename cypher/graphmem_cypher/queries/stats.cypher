@@ -3,7 +3,8 @@ MATCH (e:Entity) WHERE e.scope = $q.scope AND e.id > '' AND e:Graphmem
 WITH e.entity_type AS entity_type, count(*) AS entities, count(e.archived_at) AS archived
 RETURN ['entities', entity_type, entities, archived] AS row
 UNION ALL
-MATCH (a:Graphmem) WHERE a.scope = $q.scope AND a.alias IS NOT NULL AND a.entity_type IS NOT NULL
+MATCH (a:Graphmem) WHERE a.scope = $q.scope AND a.canonical_name IS NOT NULL AND a.entity_type IS NOT NULL
+    AND coalesce(a.entity_id, a.id) <> ''
 RETURN ['aliases', null, count(*), 0] AS row
 UNION ALL
 MATCH (e:Episode) WHERE e.scope = $q.scope AND e.id > '' AND e:Graphmem

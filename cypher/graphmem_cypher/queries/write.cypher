@@ -1,43 +1,62 @@
-// Store what a write brings, once all of it was found right; a time is a position in the list of times.
+// Store what a write brings, once all of it was found right.
+// Rows name a time by its position in the list of times, and the ends of a relationship by theirs among the nodes: those
+// that were there, then those that come.
 WITH [text IN $q.times | datetime(text)] AS times
+CALL () {
+    // names that an entity takes for its own
+    UNWIND $q.freed AS row
+    MATCH (a:Graphmem {scope: $q.scope, canonical_name: row[0], entity_type: row[1]})
+    DELETE a
+}
+CALL () {
+    UNWIND $q.retyped AS row
+    MATCH (e:Graphmem {id: row[0]})
+    REMOVE e:$(row[1])
+    SET e:$(row[2])
+}
 CALL (times) {
     UNWIND $q.replaced AS row
     MATCH (e:Graphmem {id: row[0]})
-    REMOVE e:$(row[17])
-    SET e:$(row[16])
     SET e += /* include entity_values */
 }
-CALL (times) {
-    UNWIND $q.entities AS row
-    CREATE (e:Graphmem:Entity:$(row[16]) /* include entity_values */)
+CALL () {
+    UNWIND range(0, size($q.nodes) - 1) AS position
+    MATCH (n:Graphmem {id: $q.nodes[position]})
+    WITH position, n ORDER BY position
+    RETURN collect(n) AS there
 }
+CALL (times) {
+    UNWIND range(0, size($q.entities) - 1) AS position
+    WITH times, position, $q.entities[position] AS row
+    CREATE (e:Graphmem:Entity:$(row[17]) /* include entity_values */)
+    WITH position, e ORDER BY position
+    RETURN collect(e) AS new
+}
+WITH times, there + new AS nodes
 CALL () {
     UNWIND $q.aliases AS row
-    MERGE (a:Graphmem {scope: $q.scope, alias: row[0], entity_type: row[1]})
+    MERGE (a:Graphmem {scope: $q.scope, canonical_name: row[0], entity_type: row[1]})
     ON CREATE SET a:Alias
-    SET a.entity_id = row[2]
+    SET a.entity_id = CASE WHEN a.id = row[2] THEN null ELSE row[2] END
 }
-CALL (times) {
+CALL (times, nodes) {
     UNWIND $q.edges AS row
-    MATCH (s:Graphmem {id: row[0]})
-    MATCH (t:Graphmem {id: row[1]})
+    WITH times, row, nodes[row[0]] AS s, nodes[row[1]] AS t
     CREATE (s)-[:$(row[2]) {
         graphmem_id: row[3], graphmem_active: row[4], scope: $q.scope, relation: row[5], fact: row[6],
         confidence: row[7], superseded_by: row[8], episode_ids: row[9], retrieval_count: row[10], properties: row[11],
         valid_from: times[row[12]], valid_to: times[row[13]], recorded_at: times[row[14]], expired_at: times[row[15]],
         last_retrieved_at: times[row[16]],
-        graphmem_source: row[0], graphmem_target: row[1], graphmem_rank: -row[7]}]->(t)
+        graphmem_source: s.id, graphmem_target: t.id, graphmem_rank: -row[7]}]->(t)
 }
-CALL (times) {
+CALL (times, nodes) {
     UNWIND $q.first_mentions AS row
-    MATCH (p:Graphmem {id: row[0]})
-    MATCH (e:Graphmem {id: row[1]})
+    WITH times, row, nodes[row[0]] AS p, nodes[row[1]] AS e
     CREATE (p)-[:MENTIONS {surface: row[2], confidence: row[3], seen_at: times[row[4]]}]->(e)
 }
-CALL (times) {
+CALL (times, nodes) {
     UNWIND $q.mentions AS row
-    MATCH (p:Graphmem {id: row[0]})
-    MATCH (e:Graphmem {id: row[1]})
+    WITH times, row, nodes[row[0]] AS p, nodes[row[1]] AS e
     MERGE (p)-[m:MENTIONS]->(e)
     ON CREATE SET m.surface = row[2], m.confidence = row[3], m.seen_at = times[row[4]]
 }

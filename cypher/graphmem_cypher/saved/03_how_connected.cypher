@@ -3,13 +3,13 @@
 // :param scope => 'default'
 // :param name => 'Maya Chen'
 // :param other => 'Globex'
-MATCH (a:Graphmem {scope: $scope, alias: toLower(normalize(trim($name), NFKC))})
+MATCH (a:Graphmem {scope: $scope, canonical_name: toLower(normalize(trim($name), NFKC))})
 WHERE a.entity_type IS NOT NULL
-MATCH (x:Graphmem {id: a.entity_id})
+MATCH (x:Graphmem {id: coalesce(a.entity_id, a.id)})
 WITH DISTINCT x
-MATCH (b:Graphmem {scope: $scope, alias: toLower(normalize(trim($other), NFKC))})
+MATCH (b:Graphmem {scope: $scope, canonical_name: toLower(normalize(trim($other), NFKC))})
 WHERE b.entity_type IS NOT NULL
-MATCH (y:Graphmem {id: b.entity_id})
+MATCH (y:Graphmem {id: coalesce(b.entity_id, b.id)})
 WITH DISTINCT x, y
 MATCH path = SHORTEST 3 (x)
     (()-[r:SEMANTIC|TEMPORAL|CAUSAL|ENTITY|CO_OCCURRENCE

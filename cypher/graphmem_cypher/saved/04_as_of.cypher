@@ -3,9 +3,9 @@
 // :param scope => 'default'
 // :param name => 'Maya Chen'
 // :param date => '2026-01-31'
-MATCH (a:Graphmem {scope: $scope, alias: toLower(normalize(trim($name), NFKC))})
+MATCH (a:Graphmem {scope: $scope, canonical_name: toLower(normalize(trim($name), NFKC))})
 WHERE a.entity_type IS NOT NULL
-MATCH (x:Graphmem {id: a.entity_id})
+MATCH (x:Graphmem {id: coalesce(a.entity_id, a.id)})
 OPTIONAL MATCH (x)-[r:SEMANTIC|TEMPORAL|CAUSAL|ENTITY|CO_OCCURRENCE]-(other:Graphmem)
 WHERE r.valid_from <= datetime($date) AND (r.valid_to IS NULL OR r.valid_to > datetime($date))
 RETURN x, r, other

@@ -2,9 +2,9 @@
 // Every version of every fact of an entity in the order of time, with what became of it. A table.
 // :param scope => 'default'
 // :param name => 'Maya Chen'
-MATCH (a:Graphmem {scope: $scope, alias: toLower(normalize(trim($name), NFKC))})
+MATCH (a:Graphmem {scope: $scope, canonical_name: toLower(normalize(trim($name), NFKC))})
 WHERE a.entity_type IS NOT NULL
-MATCH (x:Graphmem {id: a.entity_id})
+MATCH (x:Graphmem {id: coalesce(a.entity_id, a.id)})
 MATCH (x)-[r:SEMANTIC|TEMPORAL|CAUSAL|ENTITY|CO_OCCURRENCE]-(:Graphmem)
 RETURN date(r.valid_from) AS `from`, date(r.valid_to) AS until,
     CASE

@@ -1,8 +1,8 @@
 // 17 Same name, several entities
 // Names that stand for entities of several types: often one thing that was read in two ways. A table.
 // :param scope => 'default'
-MATCH (a:Graphmem) WHERE a.scope = $scope AND a.alias IS NOT NULL AND a.entity_type IS NOT NULL
-WITH a.alias AS name, collect(DISTINCT a.entity_id) AS ids WHERE size(ids) > 1
+MATCH (a:Graphmem) WHERE a.scope = $scope AND a.canonical_name IS NOT NULL AND a.entity_type IS NOT NULL
+WITH a.canonical_name AS name, collect(DISTINCT coalesce(a.entity_id, a.id)) AS ids WHERE size(ids) > 1
 UNWIND ids AS id
 MATCH (e:Graphmem {id: id})
 WITH name, e, COUNT { (e)-[:SEMANTIC|TEMPORAL|CAUSAL|ENTITY|CO_OCCURRENCE]-() } AS facts ORDER BY facts DESC, e.id

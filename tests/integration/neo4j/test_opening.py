@@ -118,6 +118,34 @@ def test_a_newer_schema_is_left_alone(store: Neo4jBackend, neo4j_url: str) -> No
     assert len(store.find_entities([SCOPE], EntityQuery())) == 1
 
 
+def test_names_of_an_older_schema_are_found(store: Neo4jBackend, neo4j_url: str) -> None:
+    anna, ben, carl = entity("Anna"), entity("Ben"), entity("Carl")
+    store.write(SCOPE, of(anna, ben, carl))
+    ask(store, "MATCH (m:Graphmem {migration: 9}) DELETE m")
+    # schema 8 had a node for every name, and another constraint
+    ask(
+        store,
+        "CREATE CONSTRAINT graphmem_alias FOR (n:Graphmem) REQUIRE (n.scope, n.alias, n.entity_type) IS UNIQUE",
+    )
+    names = [["anna", anna.id], ["annie", anna.id], ["ben", anna.id], ["carl", carl.id]]
+    ask(
+        store,
+        "UNWIND $names AS row "
+        "CREATE (:Graphmem:Alias {scope: $scope, alias: row[0], entity_type: 'person', entity_id: row[1]})",
+        names=names,
+        scope=SCOPE.key,
+    )
+    for _ in range(2):
+        opened = open_backend(neo4j_url)
+        found = opened.resolve_names(SCOPE, [name for name, _ in names])
+        assert sorted([name, row.id] for name, row in found) == names
+        opened.write(SCOPE, of(anna, carl))
+        opened.close()
+        assert ask(store, "MATCH (a:Alias) RETURN [a.canonical_name, a.alias]") == [["annie", None]]
+        assert ask(store, "SHOW INDEXES YIELD name WHERE name = 'graphmem_alias' RETURN name") == []
+        ask(store, "MATCH (m:Graphmem {migration: 9}) DELETE m")
+
+
 def test_programs_that_open_a_new_database_at_once_all_find_it_ready(store: Neo4jBackend, neo4j_url: str) -> None:
     _drop_schema(store)
     with ThreadPoolExecutor(4) as pool:
