@@ -74,19 +74,10 @@ def test_it_gives_way_while_wakes_follow_one_another(monkeypatch: pytest.MonkeyP
     assert not ran.is_set()
 
 
-def test_it_gives_way_no_longer_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background, "_QUIET", 60.0)
-    monkeypatch.setattr(background, "_SHORTEST_WAIT", 0.1)
-    ran = threading.Event()
-    worker = BackgroundJob("t", ran.set)
-    worker.wake()
-    assert ran.wait(5)
-    assert worker.stop(5)
-
-
-def test_it_runs_once_nobody_wakes_it_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background, "_QUIET", 0.1)
-    monkeypatch.setattr(background, "_SHORTEST_WAIT", 60.0)
+@pytest.mark.parametrize(("quiet", "shortest"), [(60.0, 0.1), (0.1, 60.0)], ids=["no-longer-than-it-may", "till-quiet"])
+def test_it_gives_way_for_a_while(monkeypatch: pytest.MonkeyPatch, quiet: float, shortest: float) -> None:
+    monkeypatch.setattr(background, "_QUIET", quiet)
+    monkeypatch.setattr(background, "_SHORTEST_WAIT", shortest)
     ran = threading.Event()
     worker = BackgroundJob("t", ran.set)
     worker.wake()
