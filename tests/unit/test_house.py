@@ -35,6 +35,7 @@ LAYERS = {
     "graphmem.inputs": 2,
     "graphmem.results": 2,
     "graphmem.background": 2,
+    "graphmem.collector": 2,
     "graphmem.parts": 2,
     "graphmem.telemetry": 2,
     "graphmem.llm": 2,
