@@ -40,7 +40,6 @@ class BackgroundJob:
         self._job = job
         self._wake = threading.Event()
         self._woken_at = 0.0
-        self._took = 0.0
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -73,11 +72,11 @@ class BackgroundJob:
 
     def _run(self) -> None:
         pause: float | None = 0.0
-        failures = 0
+        failures, took = 0, 0.0
         while not self._stop.is_set():
             if pause != 0.0:
                 self._wake.wait(pause)
-            self._give_way()
+            self._give_way(took)
             self._wake.clear()
             if self._stop.is_set():
                 return
@@ -90,13 +89,12 @@ class BackgroundJob:
                 failures += 1
                 pause = min(0.1 * 2**failures, _LONGEST_PAUSE)
                 _log.warning("%s failed, next try in %.1f s: %s", self._name, pause, error)
-            self._took = time.monotonic() - begun
+            took = time.monotonic() - begun
 
-    def _give_way(self) -> None:
-        latest = time.monotonic() + max(_SHORTEST_WAIT, _WAIT_FOR_WORK * self._took)
+    def _give_way(self, took: float) -> None:
+        latest = time.monotonic() + max(_SHORTEST_WAIT, _WAIT_FOR_WORK * took)
         while not self._stop.is_set():
-            now = time.monotonic()
-            left = min(self._woken_at + _QUIET, latest) - now
+            left = min(self._woken_at + _QUIET, latest) - time.monotonic()
             if left <= 0:
                 return
             self._stop.wait(left)

@@ -2,14 +2,10 @@
 CALL () {
     UNWIND $q.ids AS id
     MATCH (a:Graphmem {entity_id: id})
-    WHERE a:Alias AND a.scope = $q.scope
+    WHERE a.scope = $q.scope
+    SET a.entity_id = ''
+    WITH a WHERE a:Alias
     DELETE a
-}
-CALL () {
-    UNWIND $q.ids AS id
-    MATCH (o:Graphmem {entity_id: id})
-    WHERE o:Entity AND o.scope = $q.scope
-    SET o.entity_id = ''
 }
 UNWIND $q.ids AS id
 MATCH (e:Graphmem {id: id})
