@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from graphmem.errors import InvalidInput
 from graphmem.models import (
+    ActiveFact,
     Alias,
     AsOf,
     Changes,
@@ -135,6 +136,10 @@ class Neo4jBackend(GraphBackend):
         """Return a page of the edges that match."""
         _no_cursor_backwards(after, newest_first=newest_first)
         return edges.find_edges(self._database, scopes, query, after=after, limit=limit, newest_first=newest_first)
+
+    def find_active_facts(self, scope: Scope, *, after: str = "", limit: int = 1000) -> list[ActiveFact]:
+        """Return a page of the active facts between entities that aren't archived, in ascending order of id."""
+        return edges.find_active_facts(self._database, scope, after, limit)
 
     def record_retrievals(self, scopes: Sequence[Scope], edge_ids: Sequence[str], at: datetime) -> None:
         """Count one retrieval of each edge and one access of each of its ends, atomically."""

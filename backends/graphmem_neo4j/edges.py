@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from graphmem.models import AsOf, Edge, EdgeQuery, EdgeType, Scope, utc_now
+from graphmem.models import ActiveFact, AsOf, Edge, EdgeQuery, EdgeType, Scope, utc_now
 from graphmem_neo4j.connection import Database, Transaction
 from graphmem_neo4j.entities import keys_of
 from graphmem_neo4j.rows import edge_of, ids_of
@@ -33,6 +33,15 @@ def find_edges(
         "newest": newest_first,
     }
     return [edge_of(row) for row in database.read(name, scopes, **values)]
+
+
+def find_active_facts(database: Database, scope: Scope, after: str, limit: int) -> list[ActiveFact]:
+    """Return a page of the active facts between entities that aren't archived."""
+    rows = database.read("active_facts", [scope], scope=scope.key, after=after, limit=limit)
+    return [
+        ActiveFact(i, source, target, EdgeType[kind], confidence, count, begin / 1e6)
+        for i, source, target, kind, confidence, count, begin in rows
+    ]
 
 
 def _way_in(query: EdgeQuery, *, newest_first: bool) -> tuple[str, dict[str, Any]]:

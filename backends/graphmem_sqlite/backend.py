@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from graphmem.errors import InvalidInput
 from graphmem.models import (
+    ActiveFact,
     Alias,
     AsOf,
     Changes,
@@ -107,6 +108,11 @@ class SQLiteBackend(GraphBackend):
         _no_cursor_backwards(after, newest_first=newest_first)
         with self._database.reading() as connection:
             return edges.find_edges(connection, scopes, query, after=after, limit=limit, newest_first=newest_first)
+
+    def find_active_facts(self, scope: Scope, *, after: str = "", limit: int = 1000) -> list[ActiveFact]:
+        """Return a page of the active facts between entities that aren't archived, in ascending order of id."""
+        with self._database.reading() as connection:
+            return edges.find_active_facts(connection, scope, after, limit)
 
     def record_retrievals(self, scopes: Sequence[Scope], edge_ids: Sequence[str], at: datetime) -> None:
         """Count one retrieval of each edge and one access of each of its ends, atomically."""

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from graphmem.models import AsOf, Edge, EdgeQuery, Scope, utc_now
+from graphmem.models import ActiveFact, AsOf, Edge, EdgeQuery, Scope, utc_now
 from graphmem_sqlite.keys import scope_keys
-from graphmem_sqlite.rows import EDGE_COLUMNS, as_json, edge_of, micros
+from graphmem_sqlite.rows import EDGE_COLUMNS, as_json, edge_of, edge_type_of, micros
 
 _PAGE = (
     "SELECT",
@@ -220,6 +220,27 @@ def find_edges(
     values = edge_values(query, utc_now())
     values.update(scopes=as_json(scope_keys(connection, scopes)), after=after, limit=limit)
     return [edge_of(row) for row in connection.execute(edge_statement(query, newest_first=newest_first), values)]
+
+
+ACTIVE_FACTS = """
+SELECT x.id, a.id, b.id, x.edge_type, x.confidence, x.retrieval_count, x.valid_from / 1e6
+FROM edges AS x INDEXED BY edges_by_scope
+CROSS JOIN entities AS a ON a.key = x.source CROSS JOIN entities AS b ON b.key = x.target
+WHERE x.scope = :scope AND x.id > :after AND x.valid_to IS NULL AND x.expired_at IS NULL
+    AND a.archived_at IS NULL AND b.archived_at IS NULL
+ORDER BY x.id LIMIT :limit
+"""
+
+
+def find_active_facts(connection: sqlite3.Connection, scope: Scope, after: str, limit: int) -> list[ActiveFact]:
+    """Return a page of the active facts between entities that aren't archived."""
+    values = {"after": after, "limit": limit}
+    found = [connection.execute(ACTIVE_FACTS, {"scope": key, **values}) for key in scope_keys(connection, [scope])]
+    return [
+        ActiveFact(i, source, target, edge_type_of(kind), confidence, count, begin)
+        for rows in found
+        for i, source, target, kind, confidence, count, begin in rows
+    ]
 
 
 COUNT_RETRIEVALS = """

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.models import Edge, EdgeQuery, EntityQuery, Scope
+from graphmem.models import ActiveFact, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.recall.score import effective_confidence, flow_weight
 
@@ -44,6 +44,16 @@ class Facts:
     score: NDArray[np.float32]
     begin: Floats
 
+    def between(self, node_ids: list[str]) -> Facts:
+        """Return the facts between some entities, with their places in `node_ids`; all of them if those are all."""
+        if node_ids == self.node_ids:
+            return self
+        position = {node_id: n for n, node_id in enumerate(node_ids)}
+        place = np.array([position.get(node_id, -1) for node_id in self.node_ids], dtype=np.int32)
+        moved = replace(self, node_ids=node_ids, source=place[self.source], target=place[self.target])
+        kept = (moved.source >= 0) & (moved.target >= 0)
+        return moved if kept.all() else moved.chosen(kept)
+
     def inside(self, node_ids: list[str], labels: Ints) -> Facts:
         """Return the facts of which both ends are in one group.
 
@@ -54,60 +64,45 @@ class Facts:
         labels
             int array: the group of each.
         """
-        source, target = self.source, self.target
-        kept = np.ones(len(source), dtype=bool)
-        if node_ids != self.node_ids:
-            position = {node_id: n for n, node_id in enumerate(node_ids)}
-            place = np.array([position.get(node_id, -1) for node_id in self.node_ids], dtype=np.int32)
-            source, target = place[source], place[target]
-            kept = (source >= 0) & (target >= 0)
-        kept[kept] = labels[source[kept]] == labels[target[kept]]
-        return Facts(
-            node_ids,
-            self.ids[kept],
-            source[kept],
-            target[kept],
-            self.confidence[kept],
-            self.score[kept],
-            self.begin[kept],
-        )
+        known = self.between(node_ids)
+        return known.chosen(labels[known.source] == labels[known.target])
+
+    def chosen(self, rows: NDArray[np.bool_]) -> Facts:
+        """Return some of the facts."""
+        columns = (self.ids, self.source, self.target, self.confidence, self.score, self.begin)
+        return Facts(self.node_ids, *(column[rows] for column in columns))
 
 
-def read_facts(backend: GraphBackend, scope: Scope, chunk: int, node_ids: Sequence[str] | None = None) -> Facts:
-    """Read the active facts of a scope, `chunk` rows at a time.
+def read_facts(backend: GraphBackend, scope: Scope, chunk: int) -> Facts:
+    """Read the active facts between entities that aren't archived, `chunk` rows at a time.
 
-    What is written meanwhile may be seen or not; facts about entities that are newer than the reading are left out.
-
-    Parameters
-    ----------
-    backend, scope
-        Whose facts.
-    chunk
-        Rows that are read at once.
-    node_ids
-        Facts between these entities only; all of the scope if None.
+    What is written meanwhile may be seen or not.
     """
-    if node_ids is None:
-        node_ids = [entity.id for entity in backend.all_entities([scope], EntityQuery(), chunk=chunk)]
-    position = {node_id: n for n, node_id in enumerate(node_ids)}
-    parts = [_columns([], position)]
+    number: dict[str, int] = {}  # of each entity, as they come
+    pages = [_columns(page, number) for page in _pages(backend, scope, chunk)] or [_columns([], number)]
+    found = Facts(list(number), *(np.concatenate(column) for column in zip(*pages, strict=True)))
+    return found.between(sorted(number))
+
+
+def _pages(backend: GraphBackend, scope: Scope, chunk: int) -> Iterator[list[ActiveFact]]:
     after = ""
-    query = EdgeQuery(versions="active")
-    while position and (page := backend.find_edges([scope], query, after=after, limit=chunk)):
-        parts.append(_columns([e for e in page if e.source_id in position and e.target_id in position], position))
+    while page := backend.find_active_facts(scope, after=after, limit=chunk):
+        yield page
         after = page[-1].id
-    return Facts(list(node_ids), *(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def _columns(edges: Sequence[Edge], position: dict[str, int]) -> tuple[NDArray[np.generic], ...]:
-    confidence = np.array([e.confidence for e in edges], dtype=np.float64)
-    count = np.array([e.retrieval_count for e in edges], dtype=np.float64)
-    score = effective_confidence(confidence, count) * flow_weight([e.edge_type for e in edges])
+def _columns(facts: Sequence[ActiveFact], number: dict[str, int]) -> tuple[NDArray[np.generic], ...]:
+    """Return the columns of `Facts` for a page; who comes for the first time gets the next number."""
+    ids, source, target, kinds, confidences, counts, begin = zip(*facts, strict=True) if facts else ((),) * 7
+    for node_id in (*source, *target):
+        number.setdefault(node_id, len(number))
+    confidence = np.array(confidences, dtype=np.float64)
+    score = effective_confidence(confidence, np.array(counts, dtype=np.float64)) * flow_weight(kinds)
     return (
-        np.array([e.id.encode() for e in edges], dtype=np.bytes_),
-        np.array([position[e.source_id] for e in edges], dtype=np.int32),
-        np.array([position[e.target_id] for e in edges], dtype=np.int32),
+        np.array(ids, dtype=np.bytes_),
+        np.array([number[node_id] for node_id in source], dtype=np.int32),
+        np.array([number[node_id] for node_id in target], dtype=np.int32),
         confidence,
         score.astype(np.float32),
-        np.array([e.valid_from.timestamp() for e in edges], dtype=np.float64),
+        np.array(begin, dtype=np.float64),
     )

@@ -90,7 +90,7 @@ class CommunityRefresh:
         seed = present.keys.get(0)
         if (detector := self._backend.community_detector) is not None:
             partition = detector.detect(scope, algorithm, seed)
-            facts = read_facts(self._backend, scope, chunk, partition.node_ids)
+            facts = read_facts(self._backend, scope, chunk)
         else:
             facts = read_facts(self._backend, scope, chunk)
             partition = partition_of(facts, algorithm, seed)

@@ -33,6 +33,7 @@ from graphmem.models.community import (
     existed,
 )
 from graphmem.models.found import (
+    ActiveFact,
     EntityHit,
     StoreStats,
     Subgraph,
@@ -98,6 +99,7 @@ __all__ = [
     "MAX_RELATION_BYTES",
     "MIN_EDGE_WEIGHT",
     "UTC_OFFSET",
+    "ActiveFact",
     "Alias",
     "AsOf",
     "Changes",

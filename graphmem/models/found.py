@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from graphmem.models.rows import EdgeType, Entity
 
@@ -33,6 +33,26 @@ class EntityHit:
     alias: str | None
     degree: int
     edge_types: int
+
+
+class ActiveFact(NamedTuple):
+    """What communities are found by, of an active fact between two entities that aren't archived.
+
+    Attributes
+    ----------
+    id, source_id, target_id, edge_type, confidence, retrieval_count
+        As in `Edge`.
+    valid_from
+        Seconds since 1970, UTC.
+    """
+
+    id: str
+    source_id: str
+    target_id: str
+    edge_type: EdgeType
+    confidence: float
+    retrieval_count: float
+    valid_from: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
 from graphmem.models import (
+    ActiveFact,
     Changes,
     Community,
     CommunityQuery,
@@ -142,6 +143,32 @@ class GraphBackend(
     def all_edges(self, scopes: Sequence[Scope], query: EdgeQuery, *, chunk: int = 1000) -> Iterator[Edge]:
         """Yield every edge that matches, read in pages of `chunk` rows."""
         return _each(pages(lambda after: self.find_edges(scopes, query, after=after, limit=chunk)))
+
+    def find_active_facts(self, scope: Scope, *, after: str = "", limit: int = 1000) -> list[ActiveFact]:
+        """Return a page of the active facts between entities that aren't archived, in ascending order of id.
+
+        A store may read no more than that of its rows: whoever looks for communities asks for all of a scope.
+        """
+        found: list[ActiveFact] = []
+        query = EdgeQuery(versions="active")
+        while page := self.find_edges([scope], query, after=after, limit=limit - len(found)):
+            ends = self.get_entities([scope], list({i for e in page for i in (e.source_id, e.target_id)}))
+            live = {i for i, entity in ends.items() if entity.archived_at is None}
+            found += [
+                ActiveFact(
+                    id=e.id,
+                    source_id=e.source_id,
+                    target_id=e.target_id,
+                    edge_type=e.edge_type,
+                    confidence=e.confidence,
+                    retrieval_count=e.retrieval_count,
+                    valid_from=e.valid_from.timestamp(),
+                )
+                for e in page
+                if e.source_id in live and e.target_id in live
+            ]
+            after = page[-1].id
+        return found
 
     def all_entities(self, scopes: Sequence[Scope], query: EntityQuery, *, chunk: int = 1000) -> Iterator[Entity]:
         """Yield every entity that matches, read in pages of `chunk` rows."""

@@ -174,6 +174,30 @@ class EdgeQueryTests(StoreTests):
         assert edge_numbers(rows) == [5, 4, 3, 1, 2]
         assert store.find_edges([HOME], EVERY, newest_first=True, limit=2) == rows[:2]
 
+    def test_active_facts_are_told_by_what_communities_are_found_by(self, store: GraphBackend) -> None:
+        begin = day(-30000) + timedelta(microseconds=3)
+        told = edge(1, 1, 2, edge_type=EdgeType.CAUSAL, confidence=0.1 + 0.2, retrieval_count=2.5, valid_from=begin)
+        put_graph(store, told, edge(2, 2, 3, valid_to=FUTURE), edge(3, 3, 1, valid_from=day(1), valid_to=day(1)))
+        expected = (edge_id(1), entity_id(1), entity_id(2), "causal", 0.1 + 0.2, 2.5, begin.timestamp())
+        assert store.find_active_facts(HOME) == [expected]
+
+    def test_active_facts_about_archived_entities_are_left_out(self, store: GraphBackend) -> None:
+        put_entities(store, *(entity(n) for n in range(1, 5)), entity(5, archived_at=day(1)))
+        put_edges(store, edge(1, 5, 1), edge(2, 1, 2), edge(3, 2, 5), edge(4, 3, 4))
+        assert [fact.id for fact in store.find_active_facts(HOME)] == [edge_id(2), edge_id(4)]
+
+    @pytest.mark.parametrize("chunk", [1, 2, 3, 7])
+    def test_paging_of_active_facts_neither_skips_nor_repeats(self, store: GraphBackend, chunk: int) -> None:
+        kinds = tuple(EdgeType)
+        put_entities(store, *(entity(n, archived_at=day(1) if n == 7 else None) for n in range(16)))
+        put_edges(store, *(edge(n, n, n + 1, edge_type=kinds[n % 5]) for n in (9, 3, 12, 1, 7, 5, 14, 0, 2, 13, 4, 6)))
+        put_graph(store, *(edge(n, n, n + 1, PROJECT) for n in range(100, 105)))
+        found: list[str] = []
+        while page := store.find_active_facts(HOME, after=found[-1] if found else "", limit=chunk):
+            assert len(page) <= chunk
+            found += [fact.id for fact in page]
+        assert found == [edge_id(n) for n in (0, 1, 2, 3, 4, 5, 9, 12, 13, 14)]
+
     def test_get_edges_returns_every_version_and_leaves_out_the_absent(self, store: GraphBackend) -> None:
         put_graph(store, *PEOPLE)
         found = store.get_edges([HOME], [edge_id(7), edge_id(99), edge_id(4)])

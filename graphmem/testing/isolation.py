@@ -80,6 +80,7 @@ READS: dict[str, Callable[[GraphBackend, Sequence[Scope]], object]] = {
     "find_edges by text": lambda s, scopes: s.find_edges(scopes, EdgeQuery(text="know")),
     "find_edges by window": lambda s, scopes: s.find_edges(scopes, EdgeQuery(window=("valid_from", day(-1), day(1)))),
     "get_edges": lambda s, scopes: s.get_edges(scopes, [edge_id(1)]),
+    "find_active_facts": lambda s, scopes: [s.find_active_facts(scope) for scope in scopes],
     "find_episodes": lambda s, scopes: s.find_episodes(scopes, EpisodeQuery()),
     "find_episodes newest first": lambda s, scopes: s.find_episodes(scopes, EpisodeQuery(), newest_first=True),
     "find_episodes by id": lambda s, scopes: s.find_episodes(scopes, EpisodeQuery(ids=(episode_id(1),))),

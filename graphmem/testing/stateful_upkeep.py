@@ -124,6 +124,7 @@ class UpkeepMachine(PairOfStores):
             self.read(lambda s, scope=scope: s.find_marks(scope))
             self.read(lambda s, scope=scope: s.find_idle(scope, before=day(before), now=day(before + 3), limit=limit))
             self.read(lambda s, scope=scope: s.find_least_connected(scope, limit=limit))
+            self.read(lambda s, scope=scope: s.find_active_facts(scope, after=edge_id(kept), limit=limit))
             self.read(lambda s, scope=scope, told=told: s.find_edges_of_episodes(scope, told))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from graphmem.communities import InProcessDetector, choose_detector, kept_keys
 from graphmem.communities.facts import read_facts
 from graphmem.communities.graph import graph_of
 from graphmem.errors import MissingExtra
-from graphmem.models import Edge, EdgeQuery, Partition, Scope
+from graphmem.models import ActiveFact, Partition, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
 from graphmem.settings import Settings
@@ -44,13 +44,13 @@ def test_the_graph_is_the_same_in_whatever_pieces_it_is_read(store: GraphBackend
 
 def test_pages_are_as_long_as_the_setting_says(store: GraphBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     limits: list[int] = []
-    find_edges = store.find_edges
+    find_active_facts = store.find_active_facts
 
-    def counted(scopes: Sequence[Scope], query: EdgeQuery, *, after: str, limit: int) -> list[Edge]:
+    def counted(scope: Scope, *, after: str, limit: int) -> list[ActiveFact]:
         limits.append(limit)
-        return find_edges(scopes, query, after=after, limit=limit)
+        return find_active_facts(scope, after=after, limit=limit)
 
-    monkeypatch.setattr(store, "find_edges", counted)
+    monkeypatch.setattr(store, "find_active_facts", counted)
     choose_detector(store, Settings(lpa_edge_chunk_size=30)).detect(HOME)
     assert limits == [30, 30, 30, 30]
 

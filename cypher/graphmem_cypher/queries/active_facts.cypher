@@ -1,0 +1,30 @@
+// A page of the active facts between the live entities of a scope: of each type the first ones, of which the first count.
+CALL () {
+    MATCH (s:Graphmem)-[r:SEMANTIC]->(t:Graphmem)
+    USING INDEX r:SEMANTIC(scope, graphmem_id)
+    WHERE r.scope = $q.scope AND r.graphmem_id > $q.after AND /* include edge_is_live */
+    RETURN s, r, t ORDER BY r.scope, r.graphmem_id LIMIT $q.limit
+    UNION ALL
+    MATCH (s:Graphmem)-[r:TEMPORAL]->(t:Graphmem)
+    USING INDEX r:TEMPORAL(scope, graphmem_id)
+    WHERE r.scope = $q.scope AND r.graphmem_id > $q.after AND /* include edge_is_live */
+    RETURN s, r, t ORDER BY r.scope, r.graphmem_id LIMIT $q.limit
+    UNION ALL
+    MATCH (s:Graphmem)-[r:CAUSAL]->(t:Graphmem)
+    USING INDEX r:CAUSAL(scope, graphmem_id)
+    WHERE r.scope = $q.scope AND r.graphmem_id > $q.after AND /* include edge_is_live */
+    RETURN s, r, t ORDER BY r.scope, r.graphmem_id LIMIT $q.limit
+    UNION ALL
+    MATCH (s:Graphmem)-[r:ENTITY]->(t:Graphmem)
+    USING INDEX r:ENTITY(scope, graphmem_id)
+    WHERE r.scope = $q.scope AND r.graphmem_id > $q.after AND /* include edge_is_live */
+    RETURN s, r, t ORDER BY r.scope, r.graphmem_id LIMIT $q.limit
+    UNION ALL
+    MATCH (s:Graphmem)-[r:CO_OCCURRENCE]->(t:Graphmem)
+    USING INDEX r:CO_OCCURRENCE(scope, graphmem_id)
+    WHERE r.scope = $q.scope AND r.graphmem_id > $q.after AND /* include edge_is_live */
+    RETURN s, r, t ORDER BY r.scope, r.graphmem_id LIMIT $q.limit
+}
+RETURN [r.graphmem_id, s.id, t.id, type(r), r.confidence, r.retrieval_count,
+    r.valid_from.epochMillis * 1000 + r.valid_from.microsecond % 1000] AS row
+ORDER BY r.graphmem_id LIMIT $q.limit
