@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphmem.communities.facts import Facts, Ints, read_facts
-from graphmem.communities.graph import EntityGraph, graph_of, modularity, seeded
+from graphmem.communities.graph import EntityGraph, Pairs, modularity, pairs_of, seeded
 from graphmem.communities.leiden import leiden
-from graphmem.communities.propagate import propagate
+from graphmem.communities.propagate import propagate, propagate_from
 from graphmem.errors import InvalidInput
 from graphmem.models import CommunityAlgorithm, Partition, Scope, propagation_tries
 from graphmem.protocols import CommunityDetector, GraphBackend
@@ -48,18 +48,19 @@ def partition_of(facts: Facts, algorithm: CommunityAlgorithm, seed: Mapping[str,
     """Return the communities in the graph of some facts; see `CommunityDetector`."""
     if algorithm not in ("label_propagation", "leiden"):
         raise InvalidInput(f"algorithm {algorithm!r}: expected label_propagation or leiden")
-    graph = graph_of(facts)
-    start = None if seed is None else seeded(graph.node_ids, seed)
-    levels = leiden(graph, start) if algorithm == "leiden" else [_propagated(graph, start)]
-    return Partition.of(graph.node_ids, levels, modularity(graph, levels[0]))
+    pairs = pairs_of(facts)
+    start = None if seed is None else seeded(pairs.node_ids, seed)
+    levels = leiden(EntityGraph.of(pairs), start) if algorithm == "leiden" else [_propagated(pairs, start)]
+    return Partition.of(pairs.node_ids, levels, modularity(pairs, levels[0]))
 
 
-def _propagated(graph: EntityGraph, start: Ints | None) -> Ints:
+def _propagated(pairs: Pairs, start: Ints | None) -> Ints:
     """Return the best labels of several tries; where there is something to begin with, there is one."""
     if start is not None:
-        return propagate(graph, start)
+        return propagate_from(start, pairs)
+    graph = EntityGraph.of(pairs)
     tries = [propagate(graph, order=order) for order in range(propagation_tries(len(graph.neighbour) // 2))]
-    return max(tries, key=lambda labels: modularity(graph, labels))
+    return max(tries, key=lambda labels: modularity(pairs, labels))
 
 
 def choose_detector(backend: GraphBackend, settings: Settings) -> CommunityDetector:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphmem.collector import paused as collector_paused
 from graphmem.models import ActiveFact, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.recall.score import effective_confidence, flow_weight
@@ -69,8 +70,15 @@ class Facts:
 
     def chosen(self, rows: NDArray[np.bool_]) -> Facts:
         """Return some of the facts."""
-        columns = (self.ids, self.source, self.target, self.confidence, self.score, self.begin)
-        return Facts(self.node_ids, *(column[rows] for column in columns))
+        return Facts(
+            self.node_ids,
+            self.ids[rows],
+            self.source[rows],
+            self.target[rows],
+            self.confidence[rows],
+            self.score[rows],
+            self.begin[rows],
+        )
 
 
 def read_facts(backend: GraphBackend, scope: Scope, chunk: int) -> Facts:
@@ -79,16 +87,15 @@ def read_facts(backend: GraphBackend, scope: Scope, chunk: int) -> Facts:
     What is written meanwhile may be seen or not.
     """
     number: dict[str, int] = {}  # of each entity, as they come
-    pages = [_columns(page, number) for page in _pages(backend, scope, chunk)] or [_columns([], number)]
+    pages = [_columns([], number)]
+    after: str | None = ""
+    while after is not None:
+        with collector_paused():
+            page = backend.find_active_facts(scope, after=after, limit=chunk)
+            pages.append(_columns(page, number))
+            after = page[-1].id if page else None
     found = Facts(list(number), *(np.concatenate(column) for column in zip(*pages, strict=True)))
     return found.between(sorted(number))
-
-
-def _pages(backend: GraphBackend, scope: Scope, chunk: int) -> Iterator[list[ActiveFact]]:
-    after = ""
-    while page := backend.find_active_facts(scope, after=after, limit=chunk):
-        yield page
-        after = page[-1].id
 
 
 def _columns(facts: Sequence[ActiveFact], number: dict[str, int]) -> tuple[NDArray[np.generic], ...]:

@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.communities.facts import Facts, Ints
+from graphmem.communities.facts import Facts, Floats, Ints
 from graphmem.models import MIN_EDGE_WEIGHT
 
 Number = TypeVar("Number", bound=np.generic)
@@ -19,13 +19,58 @@ UNIT = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
+class Pairs:
+    """The weighted edges of an undirected graph, as they come: the same two nodes may be there several times.
+
+    Attributes
+    ----------
+    node_ids
+        n entity ids, ascending; each has an edge.
+    source, target
+        int arrays of the same length: positions in `node_ids`; the direction doesn't count.
+    weight
+        int64 array, in millionths, all positive.
+    """
+
+    node_ids: list[str]
+    source: NDArray[np.integer]
+    target: NDArray[np.integer]
+    weight: Ints
+
+    @classmethod
+    def of(cls, node_ids: list[str], source: NDArray[np.integer], target: NDArray[np.integer], weight: Ints) -> Pairs:
+        """Make them of edges between some of these nodes; those without an edge are left out."""
+        has_edge = np.zeros(len(node_ids), dtype=bool)
+        has_edge[source] = has_edge[target] = True
+        if has_edge.all():
+            return cls(node_ids, source, target, weight)
+        kept = np.flatnonzero(has_edge)
+        position = np.zeros(len(node_ids), dtype=np.int32)
+        position[kept] = np.arange(len(kept), dtype=np.int32)
+        return cls([node_ids[i] for i in kept.tolist()], position[source], position[target], weight)
+
+    def sums(self, values: Ints) -> Floats:
+        """Return the sum over the edges of each node, array (m,) to (n,); exact below 2⁵³."""
+        count = len(self.node_ids)
+        ends = (np.bincount(end, values, count) for end in (self.source, self.target))
+        return np.add(*ends, dtype=np.float64)
+
+    def at(self, rows: NDArray[np.bool_]) -> EntityGraph:
+        """Return the graph with the rows of some nodes, bool array (n,); those of the others are empty."""
+        out, back = np.flatnonzero(rows[self.source]), np.flatnonzero(rows[self.target])
+        row = np.concatenate([self.source[out], self.target[back]])
+        neighbour = np.concatenate([self.target[out], self.source[back]])
+        return EntityGraph.in_rows(self.node_ids, row, neighbour, np.concatenate([self.weight[out], self.weight[back]]))
+
+
+@dataclass(frozen=True, slots=True)
 class EntityGraph:
     """An undirected weighted graph in compressed sparse rows, each edge in the rows of both of its ends.
 
     Attributes
     ----------
     node_ids
-        n entity ids, ascending; each has an edge.
+        n entity ids, ascending.
     begin
         int64 array (n + 1,): where the row of each node begins, and the end of the last.
     neighbour
@@ -40,48 +85,36 @@ class EntityGraph:
     weight: Ints
 
     @classmethod
-    def of(cls, node_ids: list[str], source: Ints, target: Ints, weight: Ints) -> EntityGraph:
-        """Build a graph from its edges.
+    def of(cls, pairs: Pairs) -> EntityGraph:
+        """Build a graph from its edges; those between the same two nodes add up."""
+        row = np.concatenate([pairs.source, pairs.target])
+        neighbour = np.concatenate([pairs.target, pairs.source])
+        return cls.in_rows(pairs.node_ids, row, neighbour, np.concatenate([pairs.weight, pairs.weight]))
 
-        Parameters
-        ----------
-        node_ids
-            Entity ids, ascending; those without an edge are left out.
-        source, target
-            int arrays of the same length: positions in `node_ids`; the direction doesn't count, edges between the same
-            two nodes add up.
-        weight
-            int64 array, in millionths, all positive.
-        """
+    @classmethod
+    def in_rows(
+        cls, node_ids: list[str], row: NDArray[np.integer], neighbour: NDArray[np.integer], weight: Ints
+    ) -> EntityGraph:
+        """Build it from its entries in any order: row, node at the other end, and weight; equal ones add up."""
         bits = len(node_ids).bit_length()
-        key = np.concatenate([source << bits | target, target << bits | source])
+        key = row.astype(np.int64) << bits | neighbour
         order = ordered(key, 1 << 2 * bits)
-        key, both = key[order], np.concatenate([weight, weight])[order]
+        key, weight = key[order], weight[order]
         del order
         first = runs(key)
-        total = np.add.reduceat(both, first) if len(first) else both
-        row, neighbour = key[first] >> bits, key[first] & ((1 << bits) - 1)
-        del key
-        sizes = np.bincount(row, minlength=len(node_ids))
-        kept = np.flatnonzero(sizes)
-        position = np.zeros(len(node_ids), dtype=np.int32)
-        position[kept] = np.arange(len(kept), dtype=np.int32)
-        begin = np.concatenate([[0], np.cumsum(sizes[kept])])
-        return cls([node_ids[i] for i in kept.tolist()], begin, position[neighbour], total)
+        total = np.add.reduceat(weight, first) if len(first) else weight
+        row, neighbour = key[first] >> bits, (key[first] & ((1 << bits) - 1)).astype(np.int32)
+        begin = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(node_ids)))])
+        return cls(node_ids, begin, neighbour, total)
 
     def by_row(self, values: NDArray[Number]) -> NDArray[Number]:
         """Return for each entry of `neighbour` the value of the node in whose row it is: array (n,) to array (2 m,)."""
         return np.repeat(values, np.diff(self.begin))
 
-    def sums(self, values: Ints) -> Ints:
-        """Return the sum of each row: array (2 m,) to array (n,)."""
-        return np.add.reduceat(values, self.begin[:-1]) if len(values) else values
 
-
-def graph_of(facts: Facts) -> EntityGraph:
+def pairs_of(facts: Facts) -> Pairs:
     """Return the graph that facts make, each weighing its confidence."""
-    source, target = facts.source.astype(np.int64), facts.target.astype(np.int64)
-    return EntityGraph.of(facts.node_ids, source, target, in_units(facts.confidence))
+    return Pairs.of(facts.node_ids, facts.source, facts.target, in_units(facts.confidence))
 
 
 def in_units(confidence: NDArray[np.float64]) -> Ints:
@@ -115,17 +148,17 @@ def entries(begin: Ints, nodes: Ints) -> Ints:
     return np.arange(int(length.sum()), dtype=np.int64) + np.repeat(first - offset, length)
 
 
-def modularity(graph: EntityGraph, labels: Ints) -> float:
-    """Return the modularity of a partition: Σ (inside / 2w - (degree / 2w)²) over the groups; 0 of an empty graph.
+def modularity(pairs: Pairs, labels: Ints) -> float:
+    """Return the modularity of a partition: Σ (inside / w - (degree / 2w)²) over the groups; 0 of an empty graph.
 
     Newman, Phys. Rev. E 70, 056131 (2004): weighted and undirected; w is the sum of all weights.
     """
-    twice = int(graph.weight.sum())
-    if not twice:
+    total = int(pairs.weight.sum())
+    if not total:
         return 0.0
-    inside = int(graph.weight @ (graph.by_row(labels) == labels[graph.neighbour]))
-    degree = np.bincount(labels, weights=graph.sums(graph.weight)) / twice
-    return inside / twice - float(degree @ degree)
+    inside = int(pairs.weight @ (labels[pairs.source] == labels[pairs.target]))
+    degree = np.bincount(labels, weights=pairs.sums(pairs.weight)) / (2 * total)
+    return inside / total - float(degree @ degree)
 
 
 def seeded(node_ids: list[str], seed: Mapping[str, str]) -> Ints:
@@ -133,6 +166,10 @@ def seeded(node_ids: list[str], seed: Mapping[str, str]) -> Ints:
 
     A node without a key is alone and has its own position.
     """
-    first: dict[str, int] = {}
-    keys = map(seed.get, node_ids)
-    return np.array([n if key is None else first.setdefault(key, n) for n, key in enumerate(keys)], dtype=np.int64)
+    keys = list(map(seed.get, node_ids))
+    number = {key: n for n, key in enumerate(dict.fromkeys(keys))}
+    community = np.fromiter(map(number.__getitem__, keys), dtype=np.int64, count=len(keys))
+    place = np.arange(len(keys), dtype=np.int64)
+    first = np.zeros(len(number), dtype=np.int64)
+    first[community[::-1]] = place[::-1]  # of several the last one stays
+    return np.where(community == number.get(None, -1), place, first[community])

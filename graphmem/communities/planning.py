@@ -145,29 +145,38 @@ class Planner:
         return group.id in touched or old.parent_id != group.parent_id or not is_of(old, digest)
 
     def _members(self, plan: Plan, levels: Sequence[Sequence[Group]]) -> tuple[Counter[str], Counter[str]]:
-        """Plan who leaves and who comes; return by community who stays, and who left or came."""
+        """Plan who leaves and who comes; return by community how many stay, and how many left or came."""
         shared, touched = Counter[str](), Counter[str]()
         for level in range(max(len(levels), 1 + max(self._present.memberships, default=-1))):
-            before = self._present.keys.get(level, {})
-            now = self._of_level(plan, levels[level], level) if level < len(levels) else {}
-            left, came = _without(before, now), _without(now, before)
-            for entity_id, _ in sorted(left):
+            groups = levels[level] if level < len(levels) else ()
+            left, came = self._moves(plan.partition, groups, level)
+            for entity_id in sorted(left):
                 membership = self._present.memberships[level][entity_id]
                 plan.memberships.append(membership.changed(until=self.moment))
-            for entity_id, community_id in sorted(came):
+                touched[membership.community_id] += 1
+            for entity_id, community_id in came:
                 row = {"community_id": community_id, "entity_id": entity_id, "since": self.moment}
                 plan.memberships.append(Membership.trusted(**row))
-            touched.update(community_id for _, community_id in (*left, *came))
-            shared.update(now.values())
-            shared.subtract(community_id for _, community_id in came)
+            new = Counter(community_id for _, community_id in came)
+            touched.update(new)
+            shared.update({g.id: len(plan.grouped[level].members(g.number)) - new[g.id] for g in groups})
         for membership in self._present.extra:
             plan.memberships.append(membership.changed(until=self.moment))
             touched[membership.community_id] += 1
         return shared, touched
 
-    def _of_level(self, plan: Plan, groups: Sequence[Group], level: int) -> dict[str, str]:
-        ids = plan.partition.node_ids
-        return {ids[n]: g.id for g in groups for n in plan.grouped[level].members(g.number).tolist()}
+    def _moves(
+        self, partition: Partition, groups: Sequence[Group], level: int
+    ) -> tuple[list[str], list[tuple[str, str]]]:
+        """Return who leaves a community of a level, and in ascending order who comes to which."""
+        before = self._present.keys.get(level, {})
+        ids = partition.node_ids if groups else []
+        of_group = {group.number: group.id for group in groups}
+        now = map(of_group.get, partition.levels[level].tolist() if groups else ())
+        moved = [(i, old, new) for i, old, new in zip(ids, map(before.get, ids), now, strict=True) if old != new]
+        left = [entity_id for entity_id, old, _ in moved if old is not None]
+        left += before.keys() - set(ids)
+        return left, [(entity_id, new) for entity_id, _, new in moved if new is not None]
 
     def _describe(
         self,
@@ -218,11 +227,6 @@ class Planner:
         ended = [c for c in self._present.communities.values() if c.id not in going_on]
         plan.ended = len(ended)
         plan.communities += [c.changed(ended_at=self.moment, updated_at=self.moment) for c in ended]
-
-
-def _without(some: Mapping[str, str], others: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return the items that others don't have."""
-    return [] if some == others else [(name, key) for name, key in some.items() if others.get(name) != key]
 
 
 def is_of(community: Community, digest: str) -> bool:

@@ -13,57 +13,79 @@ turns in place of colours). In an order without regard to the graph there are fe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from graphmem.communities.facts import Ints
-from graphmem.communities.graph import EntityGraph, entries, runs
+from graphmem.communities.graph import EntityGraph, Pairs, entries, runs
 
 ROUNDS = 50
 _ENTRIES = 1 << 18  # of the arrays that are worked on at once: row and entry fit into a sorting key beside the label
 
 
-def propagate(graph: EntityGraph, start: Ints | None = None, *, order: int = 0, rounds: int = ROUNDS) -> Ints:
+def propagate(graph: EntityGraph, *, order: int = 0, rounds: int = ROUNDS) -> Ints:
     """Return a label for each node, int64 array (n,); nodes with the same one are a group.
 
     Parameters
     ----------
     graph
         With n nodes.
-    start
-        Labels to begin with, in [0, n); each node's own position if None.
     order
         Number of the order in which the nodes are visited; any one is as good as another.
     rounds
         At most so many; fewer when a round changes nothing.
     """
     count = len(graph.node_ids)
-    label = np.arange(count, dtype=np.int64) if start is None else start.copy()
-    rank = _ranks(count, order)
-    # a neighbour has changed since the node's last visit
-    waits = np.ones(count, dtype=bool) if start is None else ~_settled(graph, label)
-    all_turns = _turns(graph, rank, np.arange(count)) if start is None else None
+    label = np.arange(count, dtype=np.int64)
+    waits = np.ones(count, dtype=bool)  # a neighbour has changed since the node's last visit
+    turns = _turns(graph, _ranks(count, order), np.arange(count))
     for _ in range(rounds):
         if not waits.any():
             break
-        # with something to begin with few nodes wait: their turns are found in no time, and whom they make wait is
-        # visited in the next round
-        for turn in all_turns or _turns(graph, rank, np.flatnonzero(waits)):
-            nodes = turn[waits[turn]]
-            if not len(nodes):
-                continue
-            waits[nodes] = False
-            best = _heaviest(graph, nodes, label)
-            moved = best != label[nodes]
-            label[nodes] = best
-            waits[graph.neighbour[entries(graph.begin, nodes[moved])]] = True
+        _visit(graph, turns, label, waits)
     return label
 
 
-def _settled(graph: EntityGraph, label: Ints) -> NDArray[np.bool_]:
+def propagate_from(start: Ints, pairs: Pairs, *, rounds: int = ROUNDS) -> Ints:
+    """Return a label for each node as `propagate` does, beginning with some labels, int array (n,) in [0, n).
+
+    Few nodes have a reason to change then: only their rows of the graph are built, and their turns are found in no
+    time. Whom they make wait is visited in the next round.
+    """
+    label = start.copy()
+    waits = ~_settled(pairs, label)
+    rank = _ranks(len(label), 0)
+    known = np.zeros(len(label), dtype=bool)
+    graph = pairs.at(known)
+    for _ in range(rounds):
+        if not waits.any():
+            break
+        if (waits & ~known).any():
+            known |= waits
+            graph = pairs.at(known)
+        _visit(graph, _turns(graph, rank, np.flatnonzero(waits)), label, waits)
+    return label
+
+
+def _visit(graph: EntityGraph, turns: Sequence[Ints], label: Ints, waits: NDArray[np.bool_]) -> None:
+    """Give the nodes that wait the labels that weigh most, turn by turn; the neighbours of those that change wait."""
+    for turn in turns:
+        nodes = turn[waits[turn]]
+        if not len(nodes):
+            continue
+        waits[nodes] = False
+        best = _heaviest(graph, nodes, label)
+        moved = best != label[nodes]
+        label[nodes] = best
+        waits[graph.neighbour[entries(graph.begin, nodes[moved])]] = True
+
+
+def _settled(pairs: Pairs, label: Ints) -> NDArray[np.bool_]:
     """Tell of each node whether its label has more than half of its weight, so that no other can have as much."""
-    own = graph.by_row(label) == label[graph.neighbour]
-    return graph.sums(np.where(own, graph.weight, -graph.weight)) > 0
+    inside = label[pairs.source] == label[pairs.target]
+    return pairs.sums(np.where(inside, pairs.weight, -pairs.weight)) > 0
 
 
 def _heaviest(graph: EntityGraph, nodes: Ints, label: Ints) -> Ints:

@@ -48,7 +48,7 @@ def english_pipeline(model: str | None = None) -> Language:
 
 @lru_cache(maxsize=2)
 def _loaded(name: str) -> Language:
-    from thinc.api import use_ops
+    from thinc.api import use_ops  # pyright: ignore[reportUnknownVariableType]
 
     try:
         with use_ops("numpy", use_blis=False):  # numpy's matrix products take a third of the time of thinc's own

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from graphmem.communities import refresh as refreshing
 from graphmem.communities.assign import Assignment
-from graphmem.communities.graph import EntityGraph, in_units, modularity
+from graphmem.communities.graph import EntityGraph, Pairs, in_units, modularity
 from graphmem.communities.leiden import leiden
 from graphmem.communities.propagate import propagate
 from graphmem.communities.refresh import CommunityRefresh
@@ -84,7 +84,8 @@ def in_process(nodes: int, arrays: Arrays) -> dict[str, Any]:
     """Measure what is done in process, and the other libraries on the same arrays; all run in turns."""
     source, target, confidence = arrays
     names = [f"{n:08}" for n in range(nodes)]
-    build_seconds, graph = timed(lambda: EntityGraph.of(names, source, target, in_units(confidence)))
+    pairs = Pairs.of(names, source, target, in_units(confidence))
+    build_seconds, graph = timed(lambda: EntityGraph.of(pairs))
     rivals = {"graphmem": lambda: propagate(graph), **others(nodes, arrays)}
     seconds: dict[str, list[float]] = {name: [] for name in rivals}
     for _ in range(RUNS):
@@ -96,10 +97,10 @@ def in_process(nodes: int, arrays: Arrays) -> dict[str, Any]:
         "build_s": round(build_seconds, 2),
         "label_propagation_s": {name: round(statistics.median(times), 2) for name, times in seconds.items()},
         "label_propagation_communities": len(np.unique(labels)),
-        "label_propagation_modularity": round(modularity(graph, labels), 3),
+        "label_propagation_modularity": round(modularity(pairs, labels), 3),
         "leiden_s": round(leiden_seconds, 2),
         "leiden_levels": [len(np.unique(level)) for level in levels],
-        "leiden_modularity": round(modularity(graph, levels[0]), 3),
+        "leiden_modularity": round(modularity(pairs, levels[0]), 3),
         "bytes_an_edge": round(peak_memory(names, arrays) / len(source)),
     }
 
@@ -231,7 +232,7 @@ def join(store: GraphBackend, ids: list[str]) -> float:
 def peak_memory(names: list[str], arrays: Arrays) -> int:
     """Return the most bytes that building the graph and propagating labels takes, besides what was there before."""
     tracemalloc.start()
-    propagate(EntityGraph.of(names, arrays[0], arrays[1], in_units(arrays[2])))
+    propagate(EntityGraph.of(Pairs.of(names, arrays[0], arrays[1], in_units(arrays[2]))))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return peak

@@ -11,7 +11,7 @@ import pytest
 
 from graphmem.communities import InProcessDetector, choose_detector, kept_keys
 from graphmem.communities.facts import read_facts
-from graphmem.communities.graph import graph_of
+from graphmem.communities.graph import EntityGraph, pairs_of
 from graphmem.errors import MissingExtra
 from graphmem.models import ActiveFact, Partition, Scope
 from graphmem.protocols import GraphBackend
@@ -35,7 +35,7 @@ def partition(groups: dict[str, int]) -> Partition:
 
 @pytest.mark.parametrize("chunk", [1, 2, 33, 34, 35, 78, 1000])
 def test_the_graph_is_the_same_in_whatever_pieces_it_is_read(store: GraphBackend, chunk: int) -> None:
-    read, whole = (graph_of(read_facts(store, HOME, size)) for size in (chunk, 10_000))
+    read, whole = (EntityGraph.of(pairs_of(read_facts(store, HOME, size))) for size in (chunk, 10_000))
     assert read.node_ids == whole.node_ids
     assert [a.tolist() for a in (read.begin, read.neighbour, read.weight)] == [
         a.tolist() for a in (whole.begin, whole.neighbour, whole.weight)

@@ -12,24 +12,28 @@ from hypothesis import strategies as st
 
 from graphmem.communities import propagate as module
 from graphmem.communities.facts import Ints
-from graphmem.communities.graph import UNIT, EntityGraph, in_units, modularity
-from graphmem.communities.propagate import propagate
+from graphmem.communities.graph import UNIT, EntityGraph, Pairs, in_units, modularity
+from graphmem.communities.propagate import propagate, propagate_from
 
 Edges = list[tuple[int, int, int]]
 
 
-def graph_of(edges: Edges) -> EntityGraph:
+def pairs_of(edges: Edges) -> Pairs:
     count = 1 + max((max(a, b) for a, b, _ in edges), default=-1)
     source, target, weight = (np.array([e[i] for e in edges], dtype=np.int64) for i in range(3))
-    return EntityGraph.of([f"{n:04}" for n in range(count)], source, target, weight)
+    return Pairs.of([f"{n:04}" for n in range(count)], source, target, weight)
 
 
-def random_graph(nodes: int, edges: int, seed: int = 0) -> EntityGraph:
+def graph_of(edges: Edges) -> EntityGraph:
+    return EntityGraph.of(pairs_of(edges))
+
+
+def random_pairs(nodes: int, edges: int, seed: int = 0) -> Pairs:
     chance = np.random.default_rng(seed)
     source, target = chance.integers(0, nodes, edges), chance.integers(0, nodes, edges)
     different = source != target
     weight = in_units(chance.integers(0, 11, int(different.sum())) / 10)
-    return EntityGraph.of([f"{n:07}" for n in range(nodes)], source[different], target[different], weight)
+    return Pairs.of([f"{n:07}" for n in range(nodes)], source[different], target[different], weight)
 
 
 def one_by_one(graph: EntityGraph, rounds: int) -> list[int]:
@@ -61,12 +65,12 @@ def test_it_does_what_visiting_one_node_after_the_other_does(edges: Edges) -> No
 
 @pytest.mark.parametrize("rounds", [1, 2, 3])
 def test_each_round_does_what_visiting_all_nodes_once_does(rounds: int) -> None:
-    graph = random_graph(400, 1500)
+    graph = EntityGraph.of(random_pairs(400, 1500))
     assert propagate(graph, rounds=rounds).tolist() == one_by_one(graph, rounds)
 
 
 def test_working_in_small_parts_makes_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
-    graph = random_graph(400, 1500)
+    graph = EntityGraph.of(random_pairs(400, 1500))
     whole = propagate(graph).tolist()
     monkeypatch.setattr(module, "_ENTRIES", 16)
     assert propagate(graph).tolist() == whole
@@ -77,7 +81,28 @@ def test_it_comes_to_rest_long_before_its_last_round(edges: Edges) -> None:
     graph = graph_of(edges)
     rested = propagate(graph)
     assert propagate(graph, rounds=49).tolist() == rested.tolist()
-    assert propagate(graph, start=rested).tolist() == rested.tolist()
+    assert propagate_from(rested, pairs_of(edges)).tolist() == rested.tolist()
+
+
+@given(edges_of_small_graphs, st.lists(st.integers(0, 14), min_size=15, max_size=15))
+def test_from_whatever_beginning_no_node_has_a_reason_to_change_in_the_end(edges: Edges, labels: list[int]) -> None:
+    pairs = pairs_of(edges)
+    graph = EntityGraph.of(pairs)
+    count = len(pairs.node_ids)
+    found = propagate_from(np.array(labels[:count], dtype=np.int64) % max(1, count), pairs)
+    for node in range(count):
+        votes: Counter[int] = Counter()
+        for place in range(graph.begin[node], graph.begin[node + 1]):
+            votes[int(found[graph.neighbour[place]])] += int(graph.weight[place])
+        assert votes[int(found[node])] == max(votes.values())
+
+
+def test_after_a_small_change_the_others_stay_as_they_are() -> None:
+    pairs = random_pairs(400, 1500)
+    begun = propagate(EntityGraph.of(pairs))
+    source, target = np.append(pairs.source, 0), np.append(pairs.target, len(begun) - 1)
+    found = propagate_from(begun, Pairs(pairs.node_ids, source, target, np.append(pairs.weight, UNIT)))
+    assert np.count_nonzero(found != begun) < 20
 
 
 def test_a_chain_in_the_order_of_its_ids_takes_few_turns() -> None:
@@ -104,9 +129,9 @@ def test_confidences_that_add_up_to_the_same_are_a_tie() -> None:
 
 
 def test_modularity_is_that_of_the_formula() -> None:
-    graph = graph_of([(0, 1, 1), (1, 2, 1), (0, 2, 1), (3, 4, 1), (2, 3, 1)])
+    pairs = pairs_of([(0, 1, 1), (1, 2, 1), (0, 2, 1), (3, 4, 1), (2, 3, 1)])
     labels: Ints = np.array([0, 0, 0, 3, 3])
-    assert modularity(graph, labels) == pytest.approx(4 / 5 - (7 / 10) ** 2 - (3 / 10) ** 2)
+    assert modularity(pairs, labels) == pytest.approx(4 / 5 - (7 / 10) ** 2 - (3 / 10) ** 2)
 
 
 def test_memory_stays_below_200_bytes_an_edge() -> None:
@@ -116,8 +141,7 @@ def test_memory_stays_below_200_bytes_an_edge() -> None:
     source, target = chance.integers(0, nodes, edges), chance.integers(0, nodes, edges)
     target[source == target] += 1
     tracemalloc.start()
-    graph = EntityGraph.of(names, source, target % nodes, in_units(chance.random(edges)))
-    propagate(graph)
+    propagate(EntityGraph.of(Pairs.of(names, source, target % nodes, in_units(chance.random(edges)))))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak / edges < 200
