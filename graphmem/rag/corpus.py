@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,7 +138,7 @@ class Corpus:
         self._texts += [unit.episode.text for unit in units]
         asks = (self.asks.rows[first:] > 0).tolist()
         self.lexicon.extend(
-            [(terms(_spoken(unit.episode)), terms(unit.date), ask) for unit, ask in zip(units, asks, strict=True)]
+            [(terms(spoken(unit.episode)), terms(unit.date), ask) for unit, ask in zip(units, asks, strict=True)]
         )
         if self.has_vectors:
             self._add_vectors(units, vectors)
@@ -162,7 +163,7 @@ class Corpus:
     def _state(self, position: int, fact: FactUnit) -> None:
         """Give an episode the words of a fact, unless it has most of them: what restates it blurs its own vectors."""
         stated = terms(fact.text)
-        if sum(not self.lexicon.has(position, term) for term in stated) < NOVELTY * len(stated):
+        if not adds_words(stated, partial(self.lexicon.has, position)):
             return
         self.lexicon.state(position, stated)
         if self.has_vectors and len(fact.vectors):
@@ -257,5 +258,11 @@ class Corpus:
         return set[int]().union(*(self._talks.get(who, set()) for who in speakers))
 
 
-def _spoken(episode: Episode) -> str:
+def adds_words(stated: Sequence[str], has: Callable[[str], bool]) -> bool:
+    """Tell whether an episode has so few of a fact's terms itself that the fact is more words for it."""
+    return sum(not has(term) for term in stated) >= NOVELTY * len(stated)
+
+
+def spoken(episode: Episode) -> str:
+    """Return the words of an episode, with who says them or what they are about in front."""
     return f"{episode.speaker or episode.title or ''}: {episode.text}"

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from graphmem.errors import EmbeddingFailed, IndexMismatch
 from graphmem.models import Changes, Episode, EpisodeQuery, IndexEntry, IndexKind, IndexLook, IndexState, Scope
 from graphmem.protocols import GraphBackend, VectorIndex
-from graphmem.rag.corpus import Corpus, FactUnit, Unit
+from graphmem.rag.corpus import Corpus, FactUnit, Unit, adds_words, spoken
 from graphmem.rag.question import first_person
 from graphmem.rag.reading import Reader, StatedFact, detail_of, dimension_of, halves, unpacked, unpacked_pieces
+from graphmem.text.words import terms
 from graphmem.vectors.follow import VectorFollower
 
 _PAGE = 1000
@@ -197,15 +198,22 @@ class RecallIndex:
         self._backend.write(scope, Changes(index=tuple(entries)))
 
     def _stated(self, scope: Scope, ids: Sequence[str]) -> list[StatedFact]:
-        """Return facts as their episodes state them."""
+        """Return facts as their episodes state them, with those to which they add words."""
         edges = self._backend.get_edges([scope], ids)
         named = dict.fromkeys(i for edge in edges.values() for i in edge.episode_ids)
-        episodes = self._backend.get_episodes([scope], list(named))
+        episodes = {
+            i: episode
+            for i, episode in self._backend.get_episodes([scope], list(named)).items()
+            if episode.source != "triple"
+        }
+        own = {i: frozenset(terms(spoken(episode))) for i, episode in episodes.items()}
         facts: list[StatedFact] = []
         for edge in edges.values():
-            told = [episodes[i] for i in edge.episode_ids if i in episodes and episodes[i].source != "triple"]
-            speakers = [episode.speaker for episode in told[:1] if episode.speaker]
-            facts.append(StatedFact(edge.id, first_person(edge.fact, speakers), tuple(e.id for e in told)))
+            told = [i for i in edge.episode_ids if i in episodes]
+            text = first_person(edge.fact, [who for i in told[:1] if (who := episodes[i].speaker)])
+            stated = terms(text)
+            gaining = tuple(i for i in told if adds_words(stated, own[i].__contains__))
+            facts.append(StatedFact(edge.id, text, gaining))
         return facts
 
     def _write_words_only(self, scope: Scope, episodes: Sequence[tuple[Episode, Episode | None]]) -> None:

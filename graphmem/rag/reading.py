@@ -58,7 +58,7 @@ class StatedFact:
     text
         Its sentence, with the speaker of the episode as "I".
     episode_ids
-        Episodes that state it in words of their own; those that are nothing but triples gain nothing by it.
+        Episodes that gain words by it; those that say it themselves, or are nothing but triples, don't.
     """
 
     id: str

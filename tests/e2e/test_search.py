@@ -163,6 +163,23 @@ def test_a_fact_leads_to_its_episode(talk: GraphMemory) -> None:
     assert fact.id in {reason.fact_id for reason in best.reasons}
 
 
+def test_the_model_reads_of_facts_only_those_that_add_words_to_their_episodes(
+    talk: GraphMemory, model: WordVectors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    embed = model.embed_documents
+    monkeypatch.setattr(model, "embed_documents", lambda texts: read.extend(texts) or embed(texts))
+    talk.add_facts(
+        [
+            {"subject": "Rex", "relation": "ate", "object": "homework", "fact": "Rex ate my homework.", "source": "t5"},
+            {"subject": "Rex", "relation": "is a", "object": "beagle", "fact": "Rex is a beagle.", "source": "t5"},
+        ]
+    )
+    talk.search("Who is Rex?")
+    assert "Rex is a beagle." in read
+    assert "Rex ate my homework." not in read
+
+
 def test_what_is_remembered_is_found_at_once(talk: GraphMemory) -> None:
     talk.remember("We saw a heron at the lake.", speaker="Nate", external_id="t6")
     assert found(talk, "heron at the lake", k=1) == ["t6"]
