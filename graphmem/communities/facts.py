@@ -106,7 +106,7 @@ def _columns(facts: Sequence[ActiveFact], number: dict[str, int]) -> tuple[NDArr
     confidence = np.array(confidences, dtype=np.float64)
     score = effective_confidence(confidence, np.array(counts, dtype=np.float64)) * flow_weight(kinds)
     return (
-        np.array(ids, dtype=np.bytes_),
+        np.array([fact_id.encode() for fact_id in ids], dtype=np.bytes_),
         np.array([number[node_id] for node_id in source], dtype=np.int32),
         np.array([number[node_id] for node_id in target], dtype=np.int32),
         confidence,

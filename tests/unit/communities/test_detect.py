@@ -13,7 +13,7 @@ from graphmem.communities import InProcessDetector, choose_detector, kept_keys
 from graphmem.communities.facts import read_facts
 from graphmem.communities.graph import EntityGraph, pairs_of
 from graphmem.errors import MissingExtra
-from graphmem.models import ActiveFact, Partition, Scope
+from graphmem.models import ActiveFact, Changes, EdgeQuery, Partition, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
 from graphmem.settings import Settings
@@ -40,6 +40,13 @@ def test_the_graph_is_the_same_in_whatever_pieces_it_is_read(store: GraphBackend
     assert [a.tolist() for a in (read.begin, read.neighbour, read.weight)] == [
         a.tolist() for a in (whole.begin, whole.neighbour, whole.weight)
     ]
+
+
+def test_ids_may_have_any_letters(store: GraphBackend) -> None:
+    [known] = store.find_edges([HOME], EdgeQuery(), limit=1)
+    store.write(HOME, Changes(edges=(known.changed(id="ö", relation="knows_too"),)))
+    facts = read_facts(store, HOME, 10_000)
+    assert [fact_id.decode() for fact_id in facts.ids.tolist()][-1] == "ö"
 
 
 def test_pages_are_as_long_as_the_setting_says(store: GraphBackend, monkeypatch: pytest.MonkeyPatch) -> None:
