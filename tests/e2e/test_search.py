@@ -168,7 +168,12 @@ def test_the_model_reads_of_facts_only_those_that_add_words_to_their_episodes(
 ) -> None:
     read: list[str] = []
     embed = model.embed_documents
-    monkeypatch.setattr(model, "embed_documents", lambda texts: read.extend(texts) or embed(texts))
+
+    def noted(texts: list[str]) -> list[list[float]]:
+        read.extend(texts)
+        return embed(texts)
+
+    monkeypatch.setattr(model, "embed_documents", noted)
     talk.add_facts(
         [
             {"subject": "Rex", "relation": "ate", "object": "homework", "fact": "Rex ate my homework.", "source": "t5"},
