@@ -55,13 +55,6 @@ class Pairs:
         ends = (np.bincount(end, values, count) for end in (self.source, self.target))
         return np.add(*ends, dtype=np.float64)
 
-    def at(self, rows: NDArray[np.bool_]) -> EntityGraph:
-        """Return the graph with the rows of some nodes, bool array (n,); those of the others are empty."""
-        out, back = np.flatnonzero(rows[self.source]), np.flatnonzero(rows[self.target])
-        row = np.concatenate([self.source[out], self.target[back]])
-        neighbour = np.concatenate([self.target[out], self.source[back]])
-        return EntityGraph.in_rows(self.node_ids, row, neighbour, np.concatenate([self.weight[out], self.weight[back]]))
-
 
 @dataclass(frozen=True, slots=True)
 class EntityGraph:
@@ -85,27 +78,33 @@ class EntityGraph:
     weight: Ints
 
     @classmethod
-    def of(cls, pairs: Pairs) -> EntityGraph:
-        """Build a graph from its edges; those between the same two nodes add up."""
-        row = np.concatenate([pairs.source, pairs.target])
-        neighbour = np.concatenate([pairs.target, pairs.source])
-        return cls.in_rows(pairs.node_ids, row, neighbour, np.concatenate([pairs.weight, pairs.weight]))
+    def of(cls, pairs: Pairs, rows: NDArray[np.bool_] | None = None) -> EntityGraph:
+        """Build a graph from its edges; those between the same two nodes add up.
 
-    @classmethod
-    def in_rows(
-        cls, node_ids: list[str], row: NDArray[np.integer], neighbour: NDArray[np.integer], weight: Ints
-    ) -> EntityGraph:
-        """Build it from its entries in any order: row, node at the other end, and weight; equal ones add up."""
-        bits = len(node_ids).bit_length()
-        key = row.astype(np.int64) << bits | neighbour
+        Parameters
+        ----------
+        pairs
+            The edges.
+        rows
+            bool array (n,): the nodes whose rows are built, those of the others are empty; all if None.
+        """
+        every = slice(None)
+        out = every if rows is None else np.flatnonzero(rows[pairs.source])
+        back = every if rows is None else np.flatnonzero(rows[pairs.target])
+        row = np.concatenate([pairs.source[out], pairs.target[back]]).astype(np.int64)
+        neighbour = np.concatenate([pairs.target[out], pairs.source[back]])
+        weight = np.concatenate([pairs.weight[out], pairs.weight[back]])
+        count = len(pairs.node_ids)
+        bits = count.bit_length()
+        key = row << bits | neighbour
         order = ordered(key, 1 << 2 * bits)
         key, weight = key[order], weight[order]
         del order
         first = runs(key)
         total = np.add.reduceat(weight, first) if len(first) else weight
         row, neighbour = key[first] >> bits, (key[first] & ((1 << bits) - 1)).astype(np.int32)
-        begin = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(node_ids)))])
-        return cls(node_ids, begin, neighbour, total)
+        begin = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=count))])
+        return cls(pairs.node_ids, begin, neighbour, total)
 
     def by_row(self, values: NDArray[Number]) -> NDArray[Number]:
         """Return for each entry of `neighbour` the value of the node in whose row it is: array (n,) to array (2 m,)."""

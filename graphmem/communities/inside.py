@@ -68,7 +68,7 @@ class Grouped:
     def fingerprint(self, group: int, node_ids: Sequence[str]) -> str:
         """Return the BLAKE3 of a group's entity ids and fact ids, both ascending, 64 hexadecimal digits."""
         members: list[int] = self.members(group).tolist()
-        entities = "\n".join(sorted(map(node_ids.__getitem__, members))).encode()
+        entities = "\n".join(sorted([node_ids[n] for n in members])).encode()
         return blake3(entities + b"\n\n" + _lines(self._facts.ids[self._of(group)])).hexdigest()
 
     def _of(self, group: int) -> Ints:

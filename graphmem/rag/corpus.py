@@ -163,7 +163,7 @@ class Corpus:
     def _state(self, position: int, fact: FactUnit) -> None:
         """Give an episode the words of a fact, unless it has most of them: what restates it blurs its own vectors."""
         stated = terms(fact.text)
-        if not adds_words(stated, partial(self.lexicon.has, position)):
+        if not adds_words(stated, partial(self.lexicon.has, position)):  # an index of an earlier version has them all
             return
         self.lexicon.state(position, stated)
         if self.has_vectors and len(fact.vectors):
