@@ -1,5 +1,6 @@
 """Communities: groups of entities with more facts among themselves than with others."""
 
-from graphmem.communities.detect import InProcessDetector, choose_detector, kept_keys
+from graphmem.communities.detect import InProcessDetector, choose_detector
+from graphmem.communities.matching import kept_keys
 
 __all__ = ["InProcessDetector", "choose_detector", "kept_keys"]

@@ -5,9 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-import numpy as np
-from numpy.typing import NDArray
-
 from graphmem.communities.facts import Facts, Ints, read_facts
 from graphmem.communities.graph import EntityGraph, Pairs, modularity, pairs_of, seeded
 from graphmem.communities.leiden import leiden
@@ -75,41 +72,3 @@ def chunk_of(settings: Settings) -> int:
     if not settings.lpa_edge_chunk_size:
         _log.warning("setting lpa_edge_chunk_size: 0 rows can't be read at once; %d are", DEFAULT_CHUNK)
     return settings.lpa_edge_chunk_size or DEFAULT_CHUNK
-
-
-def kept_keys(
-    partition: Partition, seed: Mapping[str, str], level: int = 0, groups: NDArray[np.bool_] | None = None
-) -> dict[int, str]:
-    """Return group of a level → key of the community of `seed` that it goes on with.
-
-    The group and the community that share the most members belong together, then the next ones; of equal shares the
-    smaller group number, then the smaller key, comes first. Each group gets at most one key and each key one group:
-    what is left of a community that was split, and what merged into another, go without.
-
-    Parameters
-    ----------
-    partition
-        What was found.
-    seed
-        Entity id → key of its community on that level.
-    level
-        Which one.
-    groups
-        bool array: the groups that may have a key; all if None.
-    """
-    if not seed or not partition.node_ids:
-        return {}
-    keys = sorted(set(seed.values()))
-    number = {key: n for n, key in enumerate(keys)}
-    labels = partition.levels[level]
-    old = np.array([-1 if key is None else number[key] for key in map(seed.get, partition.node_ids)])
-    known = old >= 0 if groups is None else (old >= 0) & groups[labels]
-    pairs, shared = np.unique(labels[known] * len(keys) + old[known], return_counts=True)
-    kept: dict[int, str] = {}
-    taken: set[int] = set()
-    for pair in pairs[np.lexsort([pairs, -shared])].tolist():
-        group, key = divmod(pair, len(keys))
-        if group not in kept and key not in taken:
-            kept[group] = keys[key]
-            taken.add(key)
-    return kept

@@ -55,19 +55,6 @@ class Facts:
         kept = (moved.source >= 0) & (moved.target >= 0)
         return moved if kept.all() else moved.chosen(kept)
 
-    def inside(self, node_ids: list[str], labels: Ints) -> Facts:
-        """Return the facts of which both ends are in one group.
-
-        Parameters
-        ----------
-        node_ids
-            Entity ids; facts of others are left out.
-        labels
-            int array: the group of each.
-        """
-        known = self.between(node_ids)
-        return known.chosen(labels[known.source] == labels[known.target])
-
     def chosen(self, rows: NDArray[np.bool_]) -> Facts:
         """Return some of the facts."""
         return Facts(

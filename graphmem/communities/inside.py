@@ -18,7 +18,7 @@ class Grouped:
     Parameters
     ----------
     facts
-        Those inside of groups of the first level, between the nodes of the partition.
+        Those between the nodes of the partition; what isn't inside of a group is left out.
     labels
         int array (n,): the group of each node, numbered from 0 without gaps.
     """
@@ -66,9 +66,9 @@ class Grouped:
         return len(self._of(group))
 
     def fingerprint(self, group: int, node_ids: Sequence[str]) -> str:
-        """Return the BLAKE3 of a group's entity ids and fact ids, both ascending, 64 hexadecimal digits."""
+        """Return the BLAKE3 of a group's entity ids (of ascending `node_ids`) and fact ids, 64 hexadecimal digits."""
         members: list[int] = self.members(group).tolist()
-        entities = "\n".join(sorted([node_ids[n] for n in members])).encode()
+        entities = "\n".join([node_ids[n] for n in members]).encode()
         return blake3(entities + b"\n\n" + _lines(self._facts.ids[self._of(group)])).hexdigest()
 
     def _of(self, group: int) -> Ints:

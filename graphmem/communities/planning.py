@@ -10,10 +10,10 @@ from datetime import datetime, timedelta
 from graphmem.communities.describe import CENTRAL, TOP_FACTS, Material, name_of, summary_of
 from graphmem.communities.facts import Ints
 from graphmem.communities.inside import Grouped
-from graphmem.communities.matching import Group
+from graphmem.communities.matching import Before, Group, moves
 from graphmem.communities.present import Present
 from graphmem.communities.summarise import Description
-from graphmem.models import Community, Membership, Partition, Scope, utc_now
+from graphmem.models import Community, Edge, Membership, Partition, Scope, utc_now
 from graphmem.protocols import GraphBackend
 
 EXTRACTIVE = ":extractive"
@@ -124,10 +124,16 @@ class Planner:
         # a clock that was set back must not end a membership before it began
         self.moment = max(utc_now(), max(times, default=datetime.min.replace(tzinfo=utc_now().tzinfo)) + TICK)
 
-    def plan(self, partition: Partition, levels: Sequence[Sequence[Group]], grouped: list[Grouped]) -> Plan:
-        """Return the plan for groups that have their ids."""
+    def plan(
+        self,
+        partition: Partition,
+        levels: Sequence[Sequence[Group]],
+        grouped: list[Grouped],
+        before: Mapping[int, Before],
+    ) -> Plan:
+        """Return the plan for groups that have their ids, of nodes of which is known where they were `before`."""
         plan = Plan(partition, grouped, self._begun, self.moment)
-        shared, touched = self._members(plan, levels)
+        shared, touched = self._members(plan, levels, before)
         wanted: list[tuple[Group, Community | None, str]] = []
         for level, groups in enumerate(levels):
             for group in groups:
@@ -144,12 +150,14 @@ class Planner:
     def _needs_row(self, old: Community, group: Group, digest: str, touched: Mapping[str, int]) -> bool:
         return group.id in touched or old.parent_id != group.parent_id or not is_of(old, digest)
 
-    def _members(self, plan: Plan, levels: Sequence[Sequence[Group]]) -> tuple[Counter[str], Counter[str]]:
+    def _members(
+        self, plan: Plan, levels: Sequence[Sequence[Group]], before: Mapping[int, Before]
+    ) -> tuple[Counter[str], Counter[str]]:
         """Plan who leaves and who comes; return by community how many stay, and how many left or came."""
         shared, touched = Counter[str](), Counter[str]()
-        for level in range(max(len(levels), 1 + max(self._present.memberships, default=-1))):
+        for level in range(max(len(levels), 1 + max(before, default=-1))):
             groups = levels[level] if level < len(levels) else ()
-            left, came = self._moves(plan.partition, groups, level)
+            left, came = moves(plan.partition, groups, level, before.get(level))
             for entity_id in sorted(left):
                 membership = self._present.memberships[level][entity_id]
                 plan.memberships.append(membership.changed(until=self.moment))
@@ -164,19 +172,6 @@ class Planner:
             plan.memberships.append(membership.changed(until=self.moment))
             touched[membership.community_id] += 1
         return shared, touched
-
-    def _moves(
-        self, partition: Partition, groups: Sequence[Group], level: int
-    ) -> tuple[list[str], list[tuple[str, str]]]:
-        """Return who leaves a community of a level, and in ascending order who comes to which."""
-        before = self._present.keys.get(level, {})
-        ids = partition.node_ids if groups else []
-        of_group = {group.number: group.id for group in groups}
-        now = map(of_group.get, partition.levels[level].tolist() if groups else ())
-        moved = [(i, old, new) for i, old, new in zip(ids, map(before.get, ids), now, strict=True) if old != new]
-        left = [entity_id for entity_id, old, _ in moved if old is not None]
-        left += before.keys() - set(ids)
-        return left, [(entity_id, new) for entity_id, _, new in moved if new is not None]
 
     def _describe(
         self,
@@ -263,17 +258,19 @@ def materials(
     wanted = dict.fromkeys([*(i for some in central for i in some), *unsaid])
     names = {i: entity.name for i, entity in backend.get_entities([scope], list(wanted)).items()}
 
-    def said(edge_id: str) -> tuple[frozenset[str], str]:
-        edge = edges[edge_id]
+    def said(edge: Edge) -> tuple[frozenset[str], str]:
+        return frozenset((edge.source_id, edge.target_id)), edge.fact or in_words(edge)
+
+    def in_words(edge: Edge) -> str:
         words = (names.get(edge.source_id, ""), edge.relation.replace("_", " "), names.get(edge.target_id, ""))
-        return frozenset((edge.source_id, edge.target_id)), edge.fact or " ".join(words).strip()
+        return " ".join(words).strip()
 
     return [
         Material(
             names=tuple(names[i] for i in some if i in names),
             size=len(grouped[level].members(number)),
             facts=grouped[level].count(number),
-            top=tuple(said(i) for i in top if i in edges),
+            top=tuple(said(edges[i]) for i in top if i in edges),
             period=grouped[level].period(number),
         )
         for (level, number), some, top in zip(groups, central, best, strict=True)

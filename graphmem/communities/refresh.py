@@ -12,7 +12,7 @@ from graphmem.communities.detect import chunk_of, partition_of
 from graphmem.communities.facts import read_facts
 from graphmem.communities.found import Refreshed
 from graphmem.communities.inside import Grouped
-from graphmem.communities.matching import match_levels
+from graphmem.communities.matching import Before, match_levels
 from graphmem.communities.planning import TICK, Plan, Planner, Redact, Row, described_by, materials
 from graphmem.communities.present import State, read_present, read_state
 from graphmem.communities.summarise import AT_ONCE, Summaries
@@ -94,12 +94,13 @@ class CommunityRefresh:
         else:
             facts = read_facts(self._backend, scope, chunk)
             partition = partition_of(facts, algorithm, seed)
-        inside = facts.inside(partition.node_ids, partition.levels[0])
-        grouped = [Grouped(inside, labels) for labels in partition.levels]
-        levels = match_levels(partition, present.keys)
+        known = facts.between(partition.node_ids)
+        grouped = [Grouped(known, labels) for labels in partition.levels]
+        before = {level: Before.of(partition.node_ids, keys) for level, keys in present.keys.items()}
+        levels = match_levels(partition, before)
         by_model = self._summaries is not None
         planner = Planner(self._backend, scope, present, begun, models_write=by_model, redact=self._redact())
-        return planner.plan(partition, levels, grouped), present.state
+        return planner.plan(partition, levels, grouped, before), present.state
 
     def _written(self, scope: Scope, plan: Plan, state: State) -> bool:
         """Write in one transaction, unless somebody else changed the communities since they were read."""

@@ -62,23 +62,32 @@ class Partition:
         """
         import numpy as np  # not at the top: the models are imported before anything is computed
 
-        order = np.argsort(np.array(node_ids, dtype=np.str_), kind="stable")
+        ids = list(node_ids)
+        if sorted(ids) == ids:
+            order = np.arange(len(ids))
+        else:
+            order = np.argsort(np.array(ids, dtype=np.str_), kind="stable")
+            ids = [ids[int(i)] for i in order]
         together, sizes = np.unique(labels[0], return_inverse=True, return_counts=True)[1:]
-        order = order[sizes[together[order]] > 1]
+        paired = sizes[together[order]] > 1
+        if not paired.all():
+            order, ids = order[paired], [ids[int(i)] for i in np.flatnonzero(paired)]
         levels = [_numbered(together[order])]
         for finer in labels[1:]:
             width = int(finer.max(initial=0)) + 1
             level = _numbered(levels[-1] * width + finer[order])
             if not np.array_equal(level, levels[-1]):
                 levels.append(level)
-        return cls([node_ids[int(i)] for i in order], tuple(levels), modularity)
+        return cls(ids, tuple(levels), modularity)
 
 
 def _numbered(labels: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the labels as numbers from 0 in the order of their first occurrences."""
     import numpy as np
 
-    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), dtype=np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
+    found, inverse = np.unique(labels, return_inverse=True)
+    first = np.empty(len(found), dtype=np.int64)
+    first[inverse[::-1]] = np.arange(len(labels))[::-1]  # of several the last one stays
+    rank = np.empty(len(found), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(found))
     return rank[inverse]
