@@ -118,11 +118,9 @@ class Planner:
         self._present = present
         self._models_write = models_write
         self._redact = redact
-        times = [c.updated_at for c in present.communities.values()]
-        times += [m.since for of_level in present.memberships.values() for m in of_level.values()]
         self._begun = begun
         # a clock that was set back must not end a membership before it began
-        self.moment = max(utc_now(), max(times, default=datetime.min.replace(tzinfo=utc_now().tzinfo)) + TICK)
+        self.moment = max(utc_now(), present.latest + TICK)
 
     def plan(
         self,

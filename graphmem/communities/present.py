@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
 from graphmem.models import Community, CommunityQuery, Membership, MembershipQuery, Scope
 from graphmem.protocols import GraphBackend
@@ -27,12 +27,15 @@ class Present:
         Of each level: entity id → id of its community.
     extra
         Memberships of entities that are in another community of that level, too, or in one that has ended.
+    latest
+        When any of it changed last; the smallest time if there is nothing.
     """
 
     communities: dict[str, Community] = field(default_factory=dict[str, Community])
     memberships: dict[int, dict[str, Membership]] = field(default_factory=dict[int, "dict[str, Membership]"])
     keys: dict[int, dict[str, str]] = field(default_factory=dict[int, "dict[str, str]"])
     extra: list[Membership] = field(default_factory=list[Membership])
+    latest: datetime = datetime.min.replace(tzinfo=UTC)
 
     @property
     def state(self) -> dict[str, datetime]:
@@ -43,7 +46,9 @@ class Present:
 def read_present(backend: GraphBackend, scope: Scope, chunk: int) -> Present:
     """Read the communities and their members, `chunk` rows at a time."""
     found = Present({c.id: c for c in backend.all_communities([scope], CommunityQuery())})
+    latest = max((c.updated_at for c in found.communities.values()), default=found.latest)
     for membership in backend.all_memberships([scope], MembershipQuery(), chunk=chunk):
+        latest = max(latest, membership.since)
         community = found.communities.get(membership.community_id)
         of_level = {} if community is None else found.memberships.setdefault(community.level, {})
         if community is None or membership.entity_id in of_level:
@@ -51,7 +56,7 @@ def read_present(backend: GraphBackend, scope: Scope, chunk: int) -> Present:
         else:
             of_level[membership.entity_id] = membership
             found.keys.setdefault(community.level, {})[membership.entity_id] = community.id
-    return found
+    return replace(found, latest=latest)
 
 
 def read_state(backend: GraphBackend, scope: Scope) -> dict[str, datetime]:

@@ -57,14 +57,10 @@ def propagate_from(start: Ints, pairs: Pairs, *, rounds: int = ROUNDS) -> Ints:
     label = start.copy()
     waits = ~_settled(pairs, label)
     rank = _ranks(len(label), 0)
-    built = waits.copy()
-    graph = EntityGraph.of(pairs, built)
     for _ in range(rounds):
         if not waits.any():
             break
-        if (waits & ~built).any():
-            built |= waits
-            graph = EntityGraph.of(pairs, built)
+        graph = EntityGraph.of(pairs, waits)
         _visit(graph, _turns(graph, rank, np.flatnonzero(waits)), label, waits)
     return label
 
