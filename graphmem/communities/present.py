@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from graphmem.models import Community, CommunityQuery, Membership, MembershipQuery, Scope
 from graphmem.protocols import GraphBackend
 
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
 State = Mapping[str, datetime]
 """Id of a community → when anything of it changed last."""
 
@@ -35,7 +37,7 @@ class Present:
     memberships: dict[int, dict[str, Membership]] = field(default_factory=dict[int, "dict[str, Membership]"])
     keys: dict[int, dict[str, str]] = field(default_factory=dict[int, "dict[str, str]"])
     extra: list[Membership] = field(default_factory=list[Membership])
-    latest: datetime = datetime.min.replace(tzinfo=UTC)
+    latest: datetime = _NEVER
 
     @property
     def state(self) -> dict[str, datetime]:

@@ -13,13 +13,14 @@ from graphmem.embed import Embedder, TokenVectors
 from graphmem.models import Episode, IndexEntry, IndexKind
 from graphmem.rag.late import DIMENSIONS, compact, is_content, unit
 from graphmem.rag.names import bare_title
-from graphmem.rag.phrases import PhraseFinder, Phrases, own_words
+from graphmem.rag.phrases import PhraseFinder, Phrases, PlainPhrases, own_words
 
 Vectors = NDArray[np.float32]
 
 _BEFORE_WORDS = 40  # of the turn before: what a pronoun refers to stands at its end
 _PASS_WORDS = 150  # a model that reads 256 pieces reads so many words
 _MOST_PIECES = 1024
+_SAID = PlainPhrases()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class Reader:
     embedder
         The embedding model; None leaves the words alone.
     phrases
-        Finds names and sentences.
+        Finds names and sentences of what is written; capitals and full stops do for what is said.
     """
 
     def __init__(self, embedder: Embedder | None, phrases: PhraseFinder) -> None:
@@ -104,7 +105,7 @@ class Reader:
         EmbeddingFailed
             If the model fails.
         """
-        found = self._phrases.find([episode.text for episode, _ in episodes])
+        found = self._found([episode for episode, _ in episodes])
         texts = [_text(*both, phrases) for both, phrases in zip(episodes, found, strict=True)]
         tokens = self._tokens(texts)
         entries: list[IndexEntry] = []
@@ -152,6 +153,12 @@ class Reader:
             entries.append(_entry("fact", fact.id, self.model, vector, pieces, detail))
         return entries
 
+    def _found(self, episodes: Sequence[Episode]) -> list[Phrases]:
+        """Return names and sentences; what somebody says is not worth a parse (docs/benchmarks.md)."""
+        said = iter(_SAID.find([episode.text for episode in episodes if is_said(episode)]))
+        written = iter(self._phrases.find([episode.text for episode in episodes if not is_said(episode)]))
+        return [next(said if is_said(episode) else written) for episode in episodes]
+
     def _tokens(self, texts: Sequence[_Text]) -> list[TokenVectors] | None:
         """Return the pieces of each text with offsets into `own`; None where the model gives no token vectors."""
         if self.embedder is None:
@@ -172,6 +179,11 @@ class Reader:
         assert self.embedder is not None
         sentences = [text.own[a:b] for a, b in text.sentences] if len(text.sentences) > 1 else []
         return self.embedder.vectors([text.before + text.own, *sentences])
+
+
+def is_said(episode: Episode) -> bool:
+    """Tell whether an episode is somebody's turn, which has a speaker or a role."""
+    return episode.source == "message" and bool(episode.speaker or episode.role)
 
 
 def detail_of(entry: IndexEntry) -> dict[str, list[str]]:
