@@ -120,25 +120,26 @@ def match_levels(partition: Partition, before: Mapping[int, Before]) -> list[lis
 
 
 def moves(
-    partition: Partition, groups: Sequence[Group], level: int, before: Before | None
+    partition: Partition, groups: Sequence[Group], level: int, before: Before
 ) -> tuple[list[str], list[tuple[str, str]]]:
     """Return who leaves a community of a level, and in ascending order who comes to which."""
-    before = before or Before.of(partition.node_ids, {})
     keys = list(dict.fromkeys([*before.keys, *(group.id for group in groups)]))
-    now: Ints = np.full(len(partition.node_ids), -1)
+    now = np.full(len(partition.node_ids), -1, dtype=np.int64)
     if groups:
         number = {key: n for n, key in enumerate(keys)}
         labels = partition.levels[level]
-        of_group = np.full(int(labels.max()) + 1, -1)
+        of_group = np.full(int(labels.max()) + 1, -1, dtype=np.int64)
         of_group[[group.number for group in groups]] = [number[group.id] for group in groups]
         now = of_group[labels]
     left: list[str] = list(before.gone)
     came: list[tuple[str, str]] = []
-    for node in np.flatnonzero(now != before.places).tolist():
-        if before.places[node] >= 0:
+    moved = np.flatnonzero(now != before.places)
+    places: list[int] = now[moved].tolist()
+    for node, old, new in zip(moved.tolist(), before.places[moved].tolist(), places, strict=True):
+        if old >= 0:
             left.append(partition.node_ids[node])
-        if now[node] >= 0:
-            came.append((partition.node_ids[node], keys[int(now[node])]))
+        if new >= 0:
+            came.append((partition.node_ids[node], keys[new]))
     return left, came
 
 

@@ -153,9 +153,9 @@ class Planner:
     ) -> tuple[Counter[str], Counter[str]]:
         """Plan who leaves and who comes; return by community how many stay, and how many left or came."""
         shared, touched = Counter[str](), Counter[str]()
-        for level in range(max(len(levels), 1 + max(before, default=-1))):
+        for level, were in before.items():
             groups = levels[level] if level < len(levels) else ()
-            left, came = moves(plan.partition, groups, level, before.get(level))
+            left, came = moves(plan.partition, groups, level, were)
             for entity_id in sorted(left):
                 membership = self._present.memberships[level][entity_id]
                 plan.memberships.append(membership.changed(until=self.moment))

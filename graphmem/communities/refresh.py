@@ -96,7 +96,8 @@ class CommunityRefresh:
             partition = partition_of(facts, algorithm, seed)
         known = facts.between(partition.node_ids)
         grouped = [Grouped(known, labels) for labels in partition.levels]
-        before = {level: Before.of(partition.node_ids, keys) for level, keys in present.keys.items()}
+        depth = max(len(partition.levels), 1 + max(present.keys, default=-1))
+        before = {level: Before.of(partition.node_ids, present.keys.get(level, {})) for level in range(depth)}
         levels = match_levels(partition, before)
         by_model = self._summaries is not None
         planner = Planner(self._backend, scope, present, begun, models_write=by_model, redact=self._redact())

@@ -155,9 +155,9 @@ class Reader:
 
     def _found(self, episodes: Sequence[Episode]) -> list[Phrases]:
         """Return names and sentences; what somebody says is not worth a parse (docs/benchmarks.md)."""
-        said = iter(_SAID.find([episode.text for episode in episodes if is_said(episode)]))
-        written = iter(self._phrases.find([episode.text for episode in episodes if not is_said(episode)]))
-        return [next(said if is_said(episode) else written) for episode in episodes]
+        said = iter(_SAID.find([episode.text for episode in episodes if _is_said(episode)]))
+        written = iter(self._phrases.find([episode.text for episode in episodes if not _is_said(episode)]))
+        return [next(said if _is_said(episode) else written) for episode in episodes]
 
     def _tokens(self, texts: Sequence[_Text]) -> list[TokenVectors] | None:
         """Return the pieces of each text with offsets into `own`; None where the model gives no token vectors."""
@@ -181,7 +181,7 @@ class Reader:
         return self.embedder.vectors([text.before + text.own, *sentences])
 
 
-def is_said(episode: Episode) -> bool:
+def _is_said(episode: Episode) -> bool:
     """Tell whether an episode is somebody's turn, which has a speaker or a role."""
     return episode.source == "message" and bool(episode.speaker or episode.role)
 
