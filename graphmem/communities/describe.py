@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 
 from graphmem.text.normalise import clean
 
@@ -22,7 +23,7 @@ _BETWEEN = " · "
 _NAME_BYTES = 60
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Material:
     """What a community is described by.
 
@@ -33,7 +34,7 @@ class Material:
     size, facts
         Members; facts among them.
     top
-        The best facts as (names of both ends, sentence), best first.
+        The best facts as (what tells its two ends from those of others, sentence), best first.
     period
         From when to when facts began to hold, in seconds since 1970.
     """
@@ -41,31 +42,34 @@ class Material:
     names: tuple[str, ...]
     size: int
     facts: int
-    top: tuple[tuple[frozenset[str], str], ...]
+    top: tuple[tuple[Hashable, str], ...]
     period: tuple[float, float] | None
+
+    @cached_property
+    def shown(self) -> tuple[str, ...]:
+        """The names, cut where they are long."""
+        return tuple(_short(name) for name in self.names)
 
 
 def name_of(material: Material, before: str = "") -> str:
     """Return a name of central members; the one that it had `before`, if all in that are central still."""
-    names = [_short(name) for name in material.names]
-    if before and set(before.split(_BETWEEN)) <= set(names):
+    if before and set(before.split(_BETWEEN)) <= set(material.shown):
         return before
-    return _BETWEEN.join(dict.fromkeys(names[:NAMED]))
+    return _BETWEEN.join(dict.fromkeys(material.shown[:NAMED]))
 
 
 def summary_of(material: Material) -> str:
     """Return who and what it is about, when, and the best facts, one of each two entities as far as there are such."""
-    names = [_short(name) for name in material.names]
-    more = material.size - len(names)
-    listed = ", ".join(names) + (f" and {more:,} more" if more > 0 else "")
+    more = material.size - len(material.shown)
+    listed = ", ".join(material.shown) + (f" and {more:,} more" if more > 0 else "")
     facts = f"{material.facts:,} {'fact' if material.facts == 1 else 'facts'}"
     when = "" if material.period is None else f", {_span(*material.period)}"
     return " ".join([f"{listed}; {facts}{when}.", *(_sentence(text) for text in _various(material.top))])
 
 
-def _various(top: Sequence[tuple[frozenset[str], str]]) -> list[str]:
+def _various(top: Sequence[tuple[Hashable, str]]) -> list[str]:
     """Return the best facts: first one of each two entities and of each sentence quoted, then the others."""
-    first: dict[frozenset[str], str] = {}
+    first: dict[Hashable, str] = {}
     others: list[str] = []
     quoted: set[str] = set()
     for ends, text in top:

@@ -6,8 +6,9 @@ import logging
 from collections.abc import Mapping
 
 from graphmem.communities.facts import Facts, Ints, read_facts
-from graphmem.communities.graph import EntityGraph, Pairs, modularity, pairs_of, seeded
+from graphmem.communities.graph import EntityGraph, Pairs, modularity, pairs_of
 from graphmem.communities.leiden import leiden
+from graphmem.communities.matching import Before
 from graphmem.communities.propagate import propagate, propagate_from
 from graphmem.errors import InvalidInput
 from graphmem.models import CommunityAlgorithm, Partition, Scope, propagation_tries
@@ -38,15 +39,16 @@ class InProcessDetector(CommunityDetector):
         self, scope: Scope, algorithm: CommunityAlgorithm = "label_propagation", seed: Mapping[str, str] | None = None
     ) -> Partition:
         """Return the communities of a scope; see `CommunityDetector`."""
-        return partition_of(read_facts(self._backend, scope, self._chunk), algorithm, seed)
+        facts = read_facts(self._backend, scope, self._chunk)
+        return partition_of(facts, algorithm, Before.of(facts.node_ids, seed or {}))
 
 
-def partition_of(facts: Facts, algorithm: CommunityAlgorithm, seed: Mapping[str, str] | None = None) -> Partition:
-    """Return the communities in the graph of some facts; see `CommunityDetector`."""
+def partition_of(facts: Facts, algorithm: CommunityAlgorithm, before: Before) -> Partition:
+    """Return the communities in the graph that some facts make, from where its nodes were; see `CommunityDetector`."""
     if algorithm not in ("label_propagation", "leiden"):
         raise InvalidInput(f"algorithm {algorithm!r}: expected label_propagation or leiden")
     pairs = pairs_of(facts)
-    start = None if seed is None else seeded(pairs.node_ids, seed)
+    start = before.labels() if before.keys else None
     levels = leiden(EntityGraph.of(pairs), start) if algorithm == "leiden" else [_propagated(pairs, start)]
     return Partition.of(pairs.node_ids, levels, modularity(pairs, levels[0]))
 

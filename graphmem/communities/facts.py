@@ -24,7 +24,7 @@ class Facts:
     Attributes
     ----------
     node_ids
-        n entity ids.
+        n entity ids, each of one end or more; ascending as they are read.
     ids
         Byte strings (m,).
     source, target

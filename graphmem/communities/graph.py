@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -113,7 +112,7 @@ class EntityGraph:
 
 def pairs_of(facts: Facts) -> Pairs:
     """Return the graph that facts make, each weighing its confidence."""
-    return Pairs.of(facts.node_ids, facts.source, facts.target, in_units(facts.confidence))
+    return Pairs(facts.node_ids, facts.source, facts.target, in_units(facts.confidence))
 
 
 def in_units(confidence: NDArray[np.float64]) -> Ints:
@@ -121,7 +120,7 @@ def in_units(confidence: NDArray[np.float64]) -> Ints:
     return np.rint(np.maximum(confidence, MIN_EDGE_WEIGHT) * UNIT).astype(np.int64)
 
 
-def ordered(values: Ints, end: int) -> Ints:
+def ordered(values: NDArray[np.integer], end: int) -> Ints:
     """Return what brings integers from 0 to below `end` into ascending order, of equal ones the first first.
 
     By 16 bits at a time, for which numpy has a radix sort: a third of what its sort of wider integers takes.
@@ -158,17 +157,3 @@ def modularity(pairs: Pairs, labels: Ints) -> float:
     inside = int(pairs.weight @ (labels[pairs.source] == labels[pairs.target]))
     degree = np.bincount(labels, weights=pairs.sums(pairs.weight)) / (2 * total)
     return inside / total - float(degree @ degree)
-
-
-def seeded(node_ids: list[str], seed: Mapping[str, str]) -> Ints:
-    """Return a label for each node: the position of the first node that the seed puts into the same community.
-
-    A node without a key is alone and has its own position.
-    """
-    keys = list(map(seed.get, node_ids))
-    number = {key: n for n, key in enumerate(dict.fromkeys(keys))}
-    community = np.fromiter(map(number.__getitem__, keys), dtype=np.int64, count=len(keys))
-    place = np.arange(len(keys), dtype=np.int64)
-    first = np.zeros(len(number), dtype=np.int64)
-    first[community[::-1]] = place[::-1]  # of several the last one stays
-    return np.where(community == number.get(None, -1), place, first[community])

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 from blake3 import blake3
-from numpy.typing import NDArray
 
 from graphmem.communities.facts import Facts, Ints
 from graphmem.communities.graph import ordered
+
+Ends = tuple[int, int]
+"""Positions of the two ends of a fact, the smaller one first."""
 
 
 class Grouped:
@@ -28,8 +30,9 @@ class Grouped:
         groups = int(labels.max(initial=-1)) + 1
         self._members = ordered(labels, groups)
         self._member_ends = np.cumsum(np.bincount(labels, minlength=groups))
-        of_source = labels[facts.source]
-        same = np.flatnonzero(of_source == labels[facts.target])
+        narrow = labels.astype(np.int32)  # half the memory to go through
+        of_source = narrow[facts.source]
+        same = np.flatnonzero(of_source == narrow[facts.target])
         self._rows = same[ordered(of_source[same], groups)]
         self._row_ends = np.cumsum(np.bincount(of_source[same], minlength=groups))
         self._degree = np.zeros(len(labels))
@@ -44,17 +47,19 @@ class Grouped:
     def central(self, group: int, count: int) -> list[int]:
         """Return the positions of the members with the most facts inside, by weight; of equal ones the first."""
         members = self.members(group)
-        return members[np.lexsort((members, -self._degree[members]))[:count]].tolist()
+        return members[np.argsort(-self._degree[members], kind="stable")[:count]].tolist()
 
-    def top(self, group: int, count: int) -> list[str]:
-        """Return ids of the best facts of a group: by score, then between its central members, then the newest."""
+    def top(self, group: int, count: int) -> list[tuple[str, Ends]]:
+        """Return the best facts of a group: by score, then between its central members, then the newest, then by id."""
         rows, facts = self._of(group), self._facts
         if len(rows) > count:  # the others can't be among the best: sorting costs most here
             score = facts.score[rows]
             rows = rows[score >= np.partition(score, -count)[-count]]
         central = self._degree[facts.source[rows]] + self._degree[facts.target[rows]]
-        best = np.lexsort((facts.ids[rows], -facts.begin[rows], -central, -facts.score[rows]))
-        return [i.decode() for i in facts.ids[rows[best[:count]]].tolist()]
+        best = rows[np.lexsort((-facts.begin[rows], -central, -facts.score[rows]))[:count]]
+        source, target = facts.source[best], facts.target[best]
+        ends = zip(np.minimum(source, target).tolist(), np.maximum(source, target).tolist(), strict=True)
+        return list(zip(map(bytes.decode, facts.ids[best].tolist()), ends, strict=True))
 
     def period(self, group: int) -> tuple[float, float] | None:
         """Return from when to when the facts of a group began to hold, in seconds since 1970."""
@@ -69,18 +74,10 @@ class Grouped:
         """Return the BLAKE3 of a group's entity ids (of ascending `node_ids`) and fact ids, 64 hexadecimal digits."""
         members: list[int] = self.members(group).tolist()
         entities = "\n".join([node_ids[n] for n in members]).encode()
-        return blake3(entities + b"\n\n" + _lines(self._facts.ids[self._of(group)])).hexdigest()
+        padded = np.char.add(self._facts.ids.take(self._of(group)), b"\n").tobytes()
+        facts = padded.replace(b"\0", b"").removesuffix(b"\n")
+        return blake3(entities + b"\n\n" + facts).hexdigest()
 
     def _of(self, group: int) -> Ints:
         begin = self._row_ends[group - 1] if group else 0
         return self._rows[begin : self._row_ends[group]]
-
-
-def _lines(ids: NDArray[np.bytes_]) -> bytes:
-    """Return byte strings, each on a line of its own; of one length, as ids are, they need no loop."""
-    letters = ids.view(np.uint8).reshape(len(ids), -1)
-    if not len(ids) or not letters.all():
-        return b"\n".join(ids.tolist())
-    lines = np.full((len(ids), letters.shape[1] + 1), ord("\n"), dtype=np.uint8)
-    lines[:, :-1] = letters
-    return lines.tobytes()[:-1]

@@ -58,6 +58,13 @@ class Before:
         is_whole = np.count_nonzero(places >= 0) == len(seed)
         return cls(keys, places, frozenset() if is_whole else frozenset(seed.keys() - set(node_ids)))
 
+    def labels(self) -> Ints:
+        """Return a label for each node: the position of the first one of the same community, of one in none its own."""
+        own = np.arange(len(self.places), dtype=np.int64)
+        first = np.zeros(len(self.keys) + 1, dtype=np.int64)
+        first[self.places[::-1]] = own[::-1]  # of several the last one stays; those in none share the last place
+        return np.where(self.places < 0, own, first[self.places])
+
     def kept_by(self, labels: Ints, groups: NDArray[np.bool_] | None = None) -> dict[int, str]:
         """Return group → key of the community that it goes on with.
 

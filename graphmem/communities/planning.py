@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from graphmem.collector import paused as collector_paused
 from graphmem.communities.describe import CENTRAL, TOP_FACTS, Material, name_of, summary_of
 from graphmem.communities.facts import Ints
 from graphmem.communities.inside import Grouped
@@ -157,8 +158,8 @@ class Planner:
             groups = levels[level] if level < len(levels) else ()
             left, came = moves(plan.partition, groups, level, were)
             for entity_id in sorted(left):
-                membership = self._present.memberships[level][entity_id]
-                plan.memberships.append(membership.changed(until=self.moment))
+                membership = self._present.ended(level, entity_id, self.moment)
+                plan.memberships.append(membership)
                 touched[membership.community_id] += 1
             for entity_id, community_id in came:
                 row = {"community_id": community_id, "entity_id": entity_id, "since": self.moment}
@@ -185,7 +186,8 @@ class Planner:
         for start in range(0, len(wanted), _READ):
             some = wanted[start : start + _READ]
             groups = [(level_of[group.id], group.number) for group, _, _ in some]
-            texts = materials(self._backend, self._scope, plan.partition, plan.grouped, groups)
+            with collector_paused():
+                texts = materials(self._backend, self._scope, plan.partition, plan.grouped, groups)
             for (group, old, digest), (level, number), material in zip(some, groups, texts, strict=True):
                 now = len(plan.grouped[level].members(number))
                 union = sizes[group.id] + now - shared[group.id]
@@ -208,12 +210,12 @@ class Planner:
             old = Community.trusted(
                 id=group.id, scope=self._scope, level=level, created_at=self.moment, updated_at=self.moment
             )
-        row = old.changed(parent_id=group.parent_id, updated_at=self.moment)
-        if is_of(old, digest) or (by_model and self._models_write):
-            return row
-        name = old.name if by_model and same else name_of(material, "" if by_model else old.name)
-        summary = self._redact(summary_of(material), material.names)
-        return row.changed(name=name, summary=summary, fingerprint=digest + EXTRACTIVE)
+        text: dict[str, str] = {}
+        if not is_of(old, digest) and not (by_model and self._models_write):
+            text["name"] = old.name if by_model and same else name_of(material, "" if by_model else old.name)
+            text["summary"] = self._redact(summary_of(material), material.names)
+            text["fingerprint"] = digest + EXTRACTIVE
+        return old.changed(parent_id=group.parent_id, updated_at=self.moment, **text)
 
     def _end_others(self, plan: Plan) -> None:
         going_on = {row.community.id for row in plan.rows}
@@ -251,13 +253,10 @@ def materials(
     ids = partition.node_ids
     central = [[ids[n] for n in grouped[level].central(number, CENTRAL)] for level, number in groups]
     best = [grouped[level].top(number, TOP_FACTS) for level, number in groups]
-    edges = backend.get_edges([scope], list(dict.fromkeys(i for top in best for i in top)))
+    edges = backend.get_edges([scope], list(dict.fromkeys(i for top in best for i, _ in top)))
     unsaid = [end for edge in edges.values() if not edge.fact for end in (edge.source_id, edge.target_id)]
     wanted = dict.fromkeys([*(i for some in central for i in some), *unsaid])
     names = {i: entity.name for i, entity in backend.get_entities([scope], list(wanted)).items()}
-
-    def said(edge: Edge) -> tuple[frozenset[str], str]:
-        return frozenset((edge.source_id, edge.target_id)), edge.fact or in_words(edge)
 
     def in_words(edge: Edge) -> str:
         words = (names.get(edge.source_id, ""), edge.relation.replace("_", " "), names.get(edge.target_id, ""))
@@ -268,7 +267,7 @@ def materials(
             names=tuple(names[i] for i in some if i in names),
             size=len(grouped[level].members(number)),
             facts=grouped[level].count(number),
-            top=tuple(said(edges[i]) for i in top if i in edges),
+            top=tuple((ends, edge.fact or in_words(edge)) for i, ends in top if (edge := edges.get(i)) is not None),
             period=grouped[level].period(number),
         )
         for (level, number), some, top in zip(groups, central, best, strict=True)

@@ -23,10 +23,8 @@ class Present:
     ----------
     communities
         By id.
-    memberships
-        Of each level: entity id → its membership.
-    keys
-        Of each level: entity id → id of its community.
+    keys, since
+        Of each level: entity id → id of its community, and since when it is in it.
     extra
         Memberships of entities that are in another community of that level, too, or in one that has ended.
     latest
@@ -34,10 +32,15 @@ class Present:
     """
 
     communities: dict[str, Community] = field(default_factory=dict[str, Community])
-    memberships: dict[int, dict[str, Membership]] = field(default_factory=dict[int, "dict[str, Membership]"])
     keys: dict[int, dict[str, str]] = field(default_factory=dict[int, "dict[str, str]"])
+    since: dict[int, dict[str, datetime]] = field(default_factory=dict[int, "dict[str, datetime]"])
     extra: list[Membership] = field(default_factory=list[Membership])
     latest: datetime = _NEVER
+
+    def ended(self, level: int, entity_id: str, moment: datetime) -> Membership:
+        """Return the membership that an entity has in a community of a level, ended at a moment."""
+        since, community_id = self.since[level][entity_id], self.keys[level][entity_id]
+        return Membership.trusted(community_id=community_id, entity_id=entity_id, since=since, until=moment)
 
     @property
     def state(self) -> dict[str, datetime]:
@@ -52,12 +55,12 @@ def read_present(backend: GraphBackend, scope: Scope, chunk: int) -> Present:
     for membership in backend.all_memberships([scope], MembershipQuery(), chunk=chunk):
         latest = max(latest, membership.since)
         community = found.communities.get(membership.community_id)
-        of_level = {} if community is None else found.memberships.setdefault(community.level, {})
-        if community is None or membership.entity_id in of_level:
+        keys = {} if community is None else found.keys.setdefault(community.level, {})
+        if community is None or membership.entity_id in keys:
             found.extra.append(membership)
         else:
-            of_level[membership.entity_id] = membership
-            found.keys.setdefault(community.level, {})[membership.entity_id] = community.id
+            keys[membership.entity_id] = community.id
+            found.since.setdefault(community.level, {})[membership.entity_id] = membership.since
     return replace(found, latest=latest)
 
 

@@ -105,7 +105,7 @@ def _heaviest(graph: EntityGraph, nodes: Ints, label: Ints) -> Ints:
     return candidate[winning[runs(row[winning])]]
 
 
-def _turns(graph: EntityGraph, rank: Ints, nodes: Ints) -> list[Ints]:
+def _turns(graph: EntityGraph, rank: NDArray[np.uint64], nodes: Ints) -> list[Ints]:
     """Return the nodes of each turn, ascending, when only these are visited; large turns in several parts."""
     length = np.diff(graph.begin)
     visited = np.zeros(len(rank), dtype=bool)
@@ -131,14 +131,12 @@ def _parts(nodes: Ints, length: Ints) -> list[Ints]:
     return np.split(nodes, np.flatnonzero(np.diff(part)) + 1)
 
 
-def _ranks(count: int, order: int) -> Ints:
-    """Return the place of each node in an order that has nothing to do with the graph (SplitMix64 of its position).
+def _ranks(count: int, order: int) -> NDArray[np.uint64]:
+    """Return what brings the nodes into an order that has nothing to do with the graph (SplitMix64 of the positions).
 
     The order of the ids would do for the result, but a chain of facts has as many turns then as it has nodes.
     """
     mixed = np.arange(order * count + 1, (order + 1) * count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    rank = np.empty(count, dtype=np.int64)
-    rank[np.argsort(mixed ^ (mixed >> np.uint64(31)), kind="stable")] = np.arange(count)
-    return rank
+    return mixed ^ (mixed >> np.uint64(31))

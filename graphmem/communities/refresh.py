@@ -87,17 +87,16 @@ class CommunityRefresh:
     def _plan(self, scope: Scope, algorithm: CommunityAlgorithm) -> tuple[Plan, State]:
         begun, chunk = utc_now(), chunk_of(self._settings)
         present = read_present(self._backend, scope, chunk)
-        seed = present.keys.get(0)
-        if (detector := self._backend.community_detector) is not None:
-            partition = detector.detect(scope, algorithm, seed)
-            facts = read_facts(self._backend, scope, chunk)
-        else:
-            facts = read_facts(self._backend, scope, chunk)
-            partition = partition_of(facts, algorithm, seed)
+        detector = self._backend.community_detector
+        found = None if detector is None else detector.detect(scope, algorithm, present.keys.get(0))
+        facts = read_facts(self._backend, scope, chunk)
+        first = Before.of(facts.node_ids, present.keys.get(0, {}))
+        partition = found or partition_of(facts, algorithm, first)
         known = facts.between(partition.node_ids)
         grouped = [Grouped(known, labels) for labels in partition.levels]
         depth = max(len(partition.levels), 1 + max(present.keys, default=-1))
-        before = {level: Before.of(partition.node_ids, present.keys.get(level, {})) for level in range(depth)}
+        before = {level: Before.of(partition.node_ids, present.keys.get(level, {})) for level in range(1, depth)}
+        before[0] = first if known is facts else Before.of(partition.node_ids, present.keys.get(0, {}))
         levels = match_levels(partition, before)
         by_model = self._summaries is not None
         planner = Planner(self._backend, scope, present, begun, models_write=by_model, redact=self._redact())

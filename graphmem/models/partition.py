@@ -68,11 +68,13 @@ class Partition:
         else:
             order = np.argsort(np.array(ids, dtype=np.str_), kind="stable")
             ids = [ids[int(i)] for i in order]
-        together, sizes = np.unique(labels[0], return_inverse=True, return_counts=True)[1:]
-        paired = sizes[together[order]] > 1
-        if not paired.all():
-            order, ids = order[paired], [ids[int(i)] for i in np.flatnonzero(paired)]
-        levels = [_numbered(together[order])]
+        first = _numbered(labels[0][order])
+        real = np.bincount(first) > 1
+        if not real.all():
+            paired = real[first]
+            order, ids = order[paired], [ids[i] for i in np.flatnonzero(paired).tolist()]
+            first = (np.cumsum(real) - 1)[first[paired]]
+        levels = [first]
         for finer in labels[1:]:
             width = int(finer.max(initial=0)) + 1
             level = _numbered(levels[-1] * width + finer[order])
