@@ -156,4 +156,5 @@ def modularity(pairs: Pairs, labels: Ints) -> float:
         return 0.0
     inside = int(pairs.weight @ (labels[pairs.source] == labels[pairs.target]))
     degree = np.bincount(labels, weights=pairs.sums(pairs.weight)) / (2 * total)
-    return inside / total - float(degree @ degree)
+    # not `degree @ degree`: BLAS wakes threads for it, which then spin beside all that follows
+    return inside / total - float(np.square(degree).sum())
