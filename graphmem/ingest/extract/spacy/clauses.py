@@ -105,7 +105,8 @@ def _is_make_believe(sentence: Span) -> bool:
 def subjects_of(verb: Token) -> list[Token]:
     """Return the heads of the verb's own subject, conjuncts included."""
     found: list[Token] = []
-    for child in verb.children:
+    passive = (h for h in helpers(verb) if h.dep_ == "auxpass")  # on which that of "Ida got engaged" may hang
+    for child in (*verb.children, *(c for h in passive for c in h.children)):
         if child.dep_ in SUBJECTS and child.i < verb.i + 4:
             found += [child, *(c for c in child.conjuncts if c.i > child.i)]
     return found
@@ -204,7 +205,7 @@ def _finite(verb: Token) -> Clause | None:
     certainty = 1.0
     if verb.dep_ == "relcl" and any(t.tag_ in ("WP", "WDT") for t in found):
         found = []
-    elif verb.dep_ == "relcl" and found:
+    elif verb.dep_ == "relcl" and found and not _is_spliced(verb, found):
         return None  # "the book that Anna read": the antecedent is the object, and often a mere filler
     if not found:
         taken = _inherited(verb)
@@ -231,6 +232,12 @@ def _finite(verb: Token) -> Clause | None:
             reports=tuple(reports(verb)),
         )
     )
+
+
+def _is_spliced(verb: Token, found: list[Token]) -> bool:
+    """Tell whether a comma alone begins a sentence of its own: "I'm Ida Berg, I live in Oslo"."""
+    first = verb.left_edge
+    return first in found and first.lower_ in ("i", "we") and first.nbor(-1).text == "," and verb.head.dep_ == "attr"
 
 
 def _conditional(verb: Token) -> bool:

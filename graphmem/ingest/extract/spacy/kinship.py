@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import negation, subjects_of
 from graphmem.ingest.extract.spacy.facts import COMMON, EXPLICIT, PLAIN
+from graphmem.ingest.extract.spacy.known import GUESSED_PERSON
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.render import Dates
-from graphmem.ingest.extract.spacy.tree import dated, is_named
+from graphmem.ingest.extract.spacy.tree import dated, introduced, is_named
 from graphmem.protocols import ExtractedEdge
 
 if TYPE_CHECKING:
@@ -28,9 +29,11 @@ def relatives(sentence: Span, names: Names, dates: Dates) -> Iterator[ExtractedE
         owner = names.owner(token)
         if any(c.lower_ in ("ex", "former", "late", "future", "own") for c in token.children):
             continue
-        yield from _called(token, owner, names, dates)
-        if token.lemma_.lower() in words.RELATIONAL and owner is not None:
-            yield from _relative(token, owner, named, names)
+        whose = owner or _owner_by_verb(token, names)
+        yield from _called(token, whose, names, dates)
+        if token.lemma_.lower() in words.RELATIONAL and whose is not None:
+            for one in named or [None]:
+                yield from _relative(token, whose, one, names)
         elif owner is not None and (thing := _apposed(token, names)) is not None and token.lower_ not in words.VAGUE:
             yield _edge(
                 owner,
@@ -39,8 +42,8 @@ def relatives(sentence: Span, names: Names, dates: Dates) -> Iterator[ExtractedE
                 f"{owner.name}'s {names.phrase(token)} is {thing.name}.",
                 PLAIN,
             )
-        elif named is not None and named.kind == "person" and token.pos_ == "NOUN" and not token.ent_type_:
-            yield from _office(token, owner, named, names)
+        elif named and named[0].kind == "person" and token.pos_ == "NOUN" and not token.ent_type_:
+            yield from _office(token, owner, named[0], names)
 
 
 def _called(token: Token, owner: End | None, names: Names, dates: Dates) -> Iterator[ExtractedEdge]:
@@ -48,8 +51,6 @@ def _called(token: Token, owner: End | None, names: Names, dates: Dates) -> Iter
     noun = token.lemma_.lower()
     calls = [c for c in token.children if c.dep_ == "acl" and c.lower_ in ("named", "called")]
     called = [t for c in calls for t in c.children if t.dep_ in ("oprd", "dobj", "attr") and t.pos_ == "PROPN"]
-    if token.dep_ == "dobj" and token.head.lemma_ in ("have", "get", "adopt") and not negation(token.head):
-        owner = owner or next((e for t in subjects_of(token.head) for e in names.end(t)), None)
     for end in (e for t in called for e in names.end(t) if not e.role):
         if noun in words.RELATIONAL and owner is not None:
             fact = _edge(owner, f"has_{noun}", end, f"{owner.name} has a {noun} named {end.name}.", PLAIN)
@@ -69,16 +70,30 @@ def _since(token: Token, dates: Dates) -> datetime | None:
     return next((d.begin for t in verb.subtree if (d := dates.at.get(t.i)) is not None and dated(t) == verb), None)
 
 
-def _named_by(token: Token, names: Names) -> End | None:
-    """Return the proper name that a noun stands with: "my sister Anna", "Anna, my sister", "the nurse Ida"."""
+def _owner_by_verb(token: Token, names: Names) -> End | None:
+    """Return who has it: "I" of "I have a sister"."""
+    verb = token.head
+    if token.dep_ != "dobj" or verb.lemma_ not in ("have", "get", "adopt") or negation(verb):
+        return None
+    return next((e for t in subjects_of(verb) for e in names.end(t)), None)
+
+
+def _named_by(token: Token, names: Names) -> list[End]:
+    """Return the proper names that a noun stands with: "my sister Anna", "the nurse Ida", "two cats, Tom and Kit"."""
     near = [c for c in token.children if c.dep_ in ("appos", "compound") and c.ent_type_ == "PERSON"]
     if token.dep_ in ("appos", "compound", "nmod") and token.head.ent_type_ == "PERSON":
         near.append(token.head)
-    for other in near:
-        for end in names.end(other):
-            if end.label == "PERSON" and not end.role:
-                return end
-    return None
+    known = [e for other in near for e in names.end(other) if e.label == "PERSON" and not e.role][:1]
+    listed = [e for name in introduced(token) for e in names.ends(name) if e.named and not e.role]
+    return list(dict.fromkeys([*known, *(_introduced_as(token, end) for end in listed)]))
+
+
+def _introduced_as(token: Token, end: End) -> End:
+    """Return whom the recogniser may take for a place: Austin of "two cats, Austin and Kit"."""
+    if end.label == "PERSON":
+        return end
+    kind = "person" if token.lemma_.lower() in words.KIN else "concept"
+    return replace(end, kind=kind, certainty=min(end.certainty, GUESSED_PERSON))
 
 
 def _apposed(token: Token, names: Names) -> End | None:

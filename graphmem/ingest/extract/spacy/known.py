@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _GUESSED_OWNER = 0.4
 _GUESSED_TOOL = 0.6
-_GUESSED_PERSON = 0.7
+GUESSED_PERSON = 0.7
 
 
 def well_known(clause: Clause, subject: End, names: Names, period: Period) -> Iterator[Statement]:
@@ -111,7 +111,7 @@ def _people(token: Token, names: Names) -> Iterator[End]:
         if end.kind == "person":
             yield end
         elif token.pos_ == "PROPN" and end.named and not end.role and not any(c.dep_ == "det" for c in token.children):
-            yield End(end.name, "person", named=True, certainty=min(end.certainty, _GUESSED_PERSON), label="PERSON")
+            yield End(end.name, "person", named=True, certainty=min(end.certainty, GUESSED_PERSON), label="PERSON")
 
 
 def _other_half(clause: Clause, subject: End, names: Names) -> list[End]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from graphmem.errors import InvalidEntityName
 from graphmem.ingest.extract.spacy import words
-from graphmem.ingest.extract.spacy.tree import joins_verb
+from graphmem.ingest.extract.spacy.tree import introduced, joins_verb
 from graphmem.ontology import Ontology
 from graphmem.text.normalise import canonical, require_name
 
@@ -200,6 +200,7 @@ class Names:
     def ends(self, token: Token) -> Iterator[End]:
         """Yield what a noun phrase and those joined to it by "and" stand for."""
         yield from self.end(token)
+        yield from (e for first in introduced(token) for c in first.conjuncts if c.i > first.i for e in self.end(c))
         if any(c.lower_ in ("or", "nor") and c.dep_ == "cc" for t in (token, *token.conjuncts) for c in t.children):
             return  # one of the two: nobody knows which
         if joins_verb(token):

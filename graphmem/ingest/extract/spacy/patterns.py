@@ -12,7 +12,7 @@ from graphmem.ingest.extract.spacy.homes import places
 from graphmem.ingest.extract.spacy.known import given_up, well_known
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.relations import Statement, is_state, verb_form
-from graphmem.ingest.extract.spacy.tree import is_named, objects_of, prepositions
+from graphmem.ingest.extract.spacy.tree import introduced, is_named, objects_of, prepositions
 from graphmem.ingest.extract.spacy.when import Period
 
 if TYPE_CHECKING:
@@ -32,6 +32,10 @@ def statements(clause: Clause, subject: End, names: Names, period: Period) -> It
     yield from known
     if lemma == "be" and not clause.passive:
         yield from _copula(clause, subject, names)
+        return
+    head = clause.subjects[0] if clause.subjects else None
+    if head is not None and clause.passive and is_named(head):
+        yield from (said for token in objects_of(clause.verb, "oprd") for said in _is_named(head, token, names))
         return
     yield from given_up(clause, names)
     yield from (past for s in known if (past := _as_past(clause, s, period)) is not None)
@@ -59,6 +63,8 @@ def _objects(clause: Clause, names: Names) -> Iterator[Statement]:
     verb, lemma = clause.verb, clause.verb.lemma_.lower()
     relation = verb_form(clause)
     for token in objects_of(verb, "dobj", "oprd"):
+        if (relation == "has" or _has_got(clause)) and introduced(token):
+            continue  # "two cats, Tom and Kit": has_cat says it
         gerund = token.pos_ == "VERB" and token.tag_ == "VBG"
         for target in _activity(token, names) if gerund else names.ends(token):
             if target.named or _telling(clause, token):
@@ -207,7 +213,7 @@ def _is_a(clause: Clause, subject: End, token: Token, names: Names) -> Iterator[
 
 
 def _is_named(head: Token, token: Token, names: Names) -> Iterator[Statement]:
-    """Yield has_boss of "my boss is Anna Holm", has_database of "Waymark's database is Postgres"."""
+    """Yield has_boss of "my boss is Anna Holm" or "is called", has_database of "Waymark's database is Postgres"."""
     owner = names.owner(head)
     if owner is None:
         return

@@ -27,12 +27,21 @@ def mend_tags(doc: Doc, dates: Dates, reference: datetime) -> None:
         When it was said.
     """
     for token in doc:
+        if _joins_present(token):
+            token.tag_, token.pos_ = "VBP", "VERB"
         if not any(c.dep_ in SUBJECTS and c.i < token.i for c in token.children) or helpers(token):
             continue
         if token.tag_ == "VBP" and token.lower_ in words.SAME_PAST and _was(token, dates, reference):
             token.tag_ = "VBD"
         elif token.tag_ in ("VB", "IN") and any(c.lower_ == "longer" for c in token.children):
             token.tag_, token.pos_ = "VBP", "VERB"
+
+
+def _joins_present(token: Token) -> bool:
+    """Tell whether a word that is tagged as a noun is the second verb of "I live in Oslo and work at Acme"."""
+    first = token.head
+    bare = token.tag_ == "NN" and not any(c.i < token.i for c in token.children)
+    return bare and token.dep_ == "conj" and first.tag_ == "VBP" and any(c.dep_ == "prep" for c in token.children)
 
 
 def _was(verb: Token, dates: Dates, reference: datetime) -> bool:

@@ -41,11 +41,21 @@ def _is_instead(token: Token) -> bool:
 
 
 def is_named(noun: Token) -> bool:
-    """Tell whether a relative is the subject of "my boss is Anna Holm"."""
-    if noun.dep_ != "nsubj" or noun.tag_ != "NN" or noun.lower_ not in words.RELATIONAL or noun.head.lemma_ != "be":
+    """Tell whether a relative is the subject of "my boss is Anna Holm" or "my dog is called Rex"."""
+    if noun.dep_ not in ("nsubj", "nsubjpass") or noun.tag_ != "NN" or noun.lower_ not in words.RELATIONAL:
         return False
-    named = [c for c in noun.head.children if c.dep_ == "attr" and c.pos_ == "PROPN"]
+    if any(c.dep_ in ("appos", "compound") and c.pos_ == "PROPN" for c in noun.children):
+        return False  # "my sister, Ida, was named captain"
+    name = {"be": "attr", "call": "oprd", "name": "oprd"}.get(noun.head.lemma_)
+    named = [c for c in noun.head.children if c.dep_ == name and c.pos_ == "PROPN"]
     return any(not any(c.dep_ in ("det", "poss") for c in t.children) for t in named)
+
+
+def introduced(noun: Token) -> list[Token]:
+    """Return the names that tell who relatives or pets are, of a list the first: Mia of "two kids, Mia and Leo"."""
+    if noun.lemma_.lower() not in words.RELATIONAL:
+        return []
+    return [c for c in noun.children if c.dep_ == "appos" and c.pos_ == "PROPN"]
 
 
 def joins_verb(token: Token) -> bool:

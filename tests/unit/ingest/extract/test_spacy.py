@@ -143,6 +143,16 @@ def test_a_short_form_of_the_addressee_is_the_addressee(say: Say) -> None:
         ("My brother Peter is a teacher.", ("Peter", "is_a", "teacher")),
         ("Jane Smith, the CEO of Siemens, visited Berlin.", ("Jane Smith", "is_ceo_of", "Siemens")),
         ("I took a trip to Rome.", ("Nora", "took_trip_to", "Rome")),
+        ("Anna got engaged to Peter last Friday.", ("Anna", "is_engaged_to", "Peter")),
+        ("I live in Lisbon and work at Siemens.", ("Nora", "works_at", "Siemens")),
+        ("I'm Nora Berg, I live in Lisbon.", ("Nora", "lives_in", "Lisbon")),
+        ("I'm Nora Berg, I live in Lisbon and work at Siemens.", ("Nora", "works_at", "Siemens")),
+        ("My dog is called Rex.", ("Nora", "has_dog", "Rex")),
+        ("My sister is named Anna.", ("Nora", "has_sister", "Anna")),
+        ("I have two cats, Oscar and Bailey.", ("Nora", "has_cat", "Oscar")),
+        ("I have two cats, Oscar and Bailey.", ("Nora", "has_cat", "Bailey")),
+        ("My sons, Tom and Paul, live in Berlin.", ("Nora", "has_son", "Paul")),
+        ("I've got a brother, Tom.", ("Nora", "has_brother", "Tom")),
     ],
 )
 def test_a_statement_gives_its_relation(say: Say, text: str, fact: Triple) -> None:
