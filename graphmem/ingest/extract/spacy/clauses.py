@@ -352,6 +352,9 @@ def _descend(clause: Clause) -> Iterator[Clause]:
             return  # what somebody wanted or tried once is neither a wish now nor done
         stance = clause.stance if clause.stance not in ("", "plans_to") else words.INTENTIONS[lemma]
         yield from _conjuncts(clause, complement, stance=stance)
+    elif lemma in ("leave", "quit") and complement.lemma_ == "join" and infinitive:
+        yield clause
+        yield from _conjuncts(clause, complement)
     elif lemma == "let" and clause.passive:
         yield clause  # "was let go from": the complement adds nothing
     elif lemma in words.LIKING or lemma in ("try", "practice", "practise") or _camping(verb) or is_bare(complement):

@@ -29,6 +29,7 @@ from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.patterns import statements
 from graphmem.ingest.extract.spacy.relations import Statement, is_state
 from graphmem.ingest.extract.spacy.render import Dates, sentence
+from graphmem.ingest.extract.spacy.tree import is_named
 from graphmem.ingest.extract.spacy.when import Period
 from graphmem.ontology import Ontology
 from graphmem.protocols import ExtractedEdge, ExtractedEnding
@@ -101,9 +102,7 @@ class Facts:
 
     def of(self, clause: Clause) -> Iterator[ExtractedEdge]:
         """Yield the facts of a clause."""
-        subjects = [e for t in clause.subjects for e in self._names.end(t)]
-        if not clause.subjects and self._names.speaker:
-            subjects = [self._names.speaker]
+        subjects = self._subjects(clause)
         period = Period.of(clause, self._dates, self._reference)
         if not clause.stance and not clause.past and _is_plan(clause, period):
             clause = replace(clause, stance="plans_to")
@@ -122,14 +121,19 @@ class Facts:
 
     def endings(self, clause: Clause) -> Iterator[ExtractedEnding]:
         """Yield what ended without being named."""
-        subjects = [e for t in clause.subjects for e in self._names.end(t)]
-        if not clause.subjects and self._names.speaker:
-            subjects = [self._names.speaker]
+        subjects = self._subjects(clause)
         period = Period.of(clause, self._dates, self._reference)
         for subject in {s.name: s for s in subjects}.values():
             if min(clause.certainty, subject.certainty) > INDIRECT and not _is_hearsay(clause, subject, self._names):
                 for relation in over(clause, subject, period):
                     yield ExtractedEnding(subject.name, relation, period.begin, "person")
+
+    def _subjects(self, clause: Clause) -> list[End]:
+        """Return whom a clause is about; where "my friend is Anna" says of nobody who it is, of whose friend she is."""
+        if not clause.subjects and self._names.speaker:
+            return [self._names.speaker]
+        whose = (self._names.owner(t) for t in clause.subjects if is_named(t))
+        return [e for t in clause.subjects for e in self._names.end(t)] or [e for e in whose if e is not None]
 
     def _apart(self, clause: Clause, statement: Statement, said: Collection[Statement]) -> frozenset[int]:
         """Return the prepositions of a clause that tell only its other facts of one value: these end by themselves.

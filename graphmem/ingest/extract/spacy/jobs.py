@@ -150,7 +150,9 @@ def _being(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
                 if word in ("at", "for"):
                     after = "at" if word == "at" else "for"
                     yield from (Statement("works_at", t, explicit=True) for t in _workplaces(noun, names, after))
-    if clause.ongoing and period.days_so_far is not None and period.days_so_far > _LONG:
+    long = clause.ongoing and period.days_so_far is not None and period.days_so_far > _LONG
+    left = verb.dep_ == "conj" and verb.head.lemma_ in ("leave", "quit")  # "I left Acme and I'm at Globex now"
+    if long or left:
         for word, noun in prepositions(verb):
             if word in ("at", "with"):
                 for end in _workplaces(noun, names, "join"):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import negation, subjects_of
 from graphmem.ingest.extract.spacy.facts import COMMON, EXPLICIT, PLAIN
-from graphmem.ingest.extract.spacy.known import GUESSED_PERSON
+from graphmem.ingest.extract.spacy.known import as_relative
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.render import Dates
 from graphmem.ingest.extract.spacy.tree import dated, introduced, is_named
@@ -85,15 +85,7 @@ def _named_by(token: Token, names: Names) -> list[End]:
         near.append(token.head)
     known = [e for other in near for e in names.end(other) if e.label == "PERSON" and not e.role][:1]
     listed = [e for name in introduced(token) for e in names.ends(name) if e.named and not e.role]
-    return list(dict.fromkeys([*known, *(_introduced_as(token, end) for end in listed)]))
-
-
-def _introduced_as(token: Token, end: End) -> End:
-    """Return whom the recogniser may take for a place: Austin of "two cats, Austin and Kit"."""
-    if end.label == "PERSON":
-        return end
-    kind = "person" if token.lemma_.lower() in words.KIN else "concept"
-    return replace(end, kind=kind, certainty=min(end.certainty, GUESSED_PERSON))
+    return list(dict.fromkeys([*known, *(as_relative(token, end) for end in listed)]))
 
 
 def _apposed(token: Token, names: Names) -> End | None:

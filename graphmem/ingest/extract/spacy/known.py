@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _GUESSED_OWNER = 0.4
 _GUESSED_TOOL = 0.6
-GUESSED_PERSON = 0.7
+_GUESSED_PERSON = 0.7
 
 
 def well_known(clause: Clause, subject: End, names: Names, period: Period) -> Iterator[Statement]:
@@ -98,7 +98,7 @@ def _partner(clause: Clause, subject: End, names: Names, period: Period) -> Iter
             yield Statement("broke_up_with", end)
             yield Statement("has_partner", end, ended=True, explicit=True)
     if lemma == "date" and not clause.passive and is_state(clause) and not clause.stance:
-        yield from (Statement("has_partner", e, explicit=True) for e in people)
+        yield from (Statement("has_partner", e, explicit=True) for e in people or _other_half(clause, subject, names))
 
 
 def _whom(token: Token, names: Names) -> list[End]:
@@ -111,7 +111,15 @@ def _people(token: Token, names: Names) -> Iterator[End]:
         if end.kind == "person":
             yield end
         elif token.pos_ == "PROPN" and end.named and not end.role and not any(c.dep_ == "det" for c in token.children):
-            yield End(end.name, "person", named=True, certainty=min(end.certainty, GUESSED_PERSON), label="PERSON")
+            yield End(end.name, "person", named=True, certainty=min(end.certainty, _GUESSED_PERSON), label="PERSON")
+
+
+def as_relative(noun: Token, end: End) -> End:
+    """Return who is a relative or pet as such, whom the recogniser may take for a place: "my cat is called Austin"."""
+    if end.label == "PERSON":
+        return end
+    kind = "person" if noun.lemma_.lower() in words.KIN else "concept"
+    return replace(end, kind=kind, certainty=min(end.certainty, _GUESSED_PERSON) if end.label else end.certainty)
 
 
 def _other_half(clause: Clause, subject: End, names: Names) -> list[End]:
@@ -138,9 +146,9 @@ def _status(clause: Clause, subject: End, names: Names, *, happens: bool) -> Ite
         elif status == "divorced":
             yield from (Statement("married_to", e, ended=True, explicit=True) for e in whom or half)
         elif status == "engaged":
-            yield from (Statement("is_engaged_to", e, explicit=True) for e in whom)
+            yield from (Statement("is_engaged_to", e, explicit=True) for e in whom or half)
         free = all(n.ent_type_ in words.QUANTITIES for _, n in prepositions(word))
-        if (whom and status == "engaged") or (not whom and free and (getting or word is verb)):
+        if ((whom or half) and status == "engaged") or (not whom and free and (getting or word is verb)):
             yield Statement("has_status", End(status, "concept", named=False), explicit=True)
 
 

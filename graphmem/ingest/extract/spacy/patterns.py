@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import Clause
 from graphmem.ingest.extract.spacy.homes import places
-from graphmem.ingest.extract.spacy.known import given_up, well_known
+from graphmem.ingest.extract.spacy.known import as_relative, given_up, well_known
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.relations import Statement, is_state, verb_form
 from graphmem.ingest.extract.spacy.tree import introduced, is_named, objects_of, prepositions
@@ -179,7 +179,11 @@ def _is_a(clause: Clause, subject: End, token: Token, names: Names) -> Iterator[
         return
     if owner is not None and token.lower_ in words.RELATIONAL:
         if subject.named and subject.label == "PERSON":
-            yield Statement(f"has_{token.lower_}", subject, explicit=True, source=owner)
+            relation = words.PARTNER_OF.get(token.lower_, f"has_{token.lower_}")
+            over = clause.past and not clause.ongoing and bool(owner.role)  # tales are told in the past
+            yield Statement(relation, subject, ended=over, explicit=True, source=owner)
+            if over:
+                yield Statement(f"had_{token.lower_}", subject, source=owner, timeless=True, former=True)
         return
     articles = {c.lower_ for c in token.children if c.dep_ == "det"}
     if (
@@ -220,9 +224,9 @@ def _is_named(head: Token, token: Token, names: Names) -> Iterator[Statement]:
     relative = is_named(head)
     noun = head.lower_ if relative else names.phrase(head)
     for end in names.end(token):
-        if end.named and not end.role and (not relative or end.label in ("", "PERSON")):
+        if end.named and not end.role and not (relative and end.label == "NORP"):
             fact = f"{owner.name}'s {noun} is {end.name}."
-            whom = replace(end, kind="person") if noun in words.KIN else end
+            whom = as_relative(head, end) if relative else end
             relation = words.PARTNER_OF.get(noun, f"has_{noun.replace(' ', '_')}")
             yield Statement(relation, whom, explicit=relative, source=owner, fact=fact)
 

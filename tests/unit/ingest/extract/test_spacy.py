@@ -153,6 +153,13 @@ def test_a_short_form_of_the_addressee_is_the_addressee(say: Say) -> None:
         ("I have two cats, Oscar and Bailey.", ("Nora", "has_cat", "Bailey")),
         ("My sons, Tom and Paul, live in Berlin.", ("Nora", "has_son", "Paul")),
         ("I've got a brother, Tom.", ("Nora", "has_brother", "Tom")),
+        ("Peter is my husband.", ("Nora", "married_to", "Peter")),
+        ("Peter is my boyfriend.", ("Nora", "has_partner", "Peter")),
+        ("Peter and I are dating.", ("Nora", "has_partner", "Peter")),
+        ("Peter and I got engaged.", ("Nora", "is_engaged_to", "Peter")),
+        ("My doctor is Peter Chen.", ("Nora", "has_doctor", "Peter Chen")),
+        ("I left Siemens to join Google.", ("Nora", "works_at", "Google")),
+        ("I left Siemens and I'm now at Globex.", ("Nora", "works_at", "Globex")),
     ],
 )
 def test_a_statement_gives_its_relation(say: Say, text: str, fact: Triple) -> None:
@@ -470,6 +477,18 @@ def test_going_somewhere_in_the_future_is_a_plan(say: Say) -> None:
     assert say.facts("I'm going to Paris next month.") == {("Nora", "plans_to_go_to", "Paris")}
 
 
+def test_what_a_relative_was_is_told_as_past(say: Say) -> None:
+    assert say.facts("Peter was my boss.") == {("Nora", "had_boss", "Peter")}
+
+
+def test_whom_a_sister_was_made_is_not_her_name(say: Say) -> None:
+    assert ("Nora", "has_sister", "Captain") not in say.facts("My sister, Anna, was named Captain.")
+
+
+def test_a_list_of_relatives_of_whom_there_are_none_names_none(say: Say) -> None:
+    assert not any(r == "has_son" for _, r, _ in say.facts("I don't have sons, Tom and Paul."))
+
+
 def test_a_reported_fact_is_half_trusted(say: Say) -> None:
     assert say.one("I think Anna works at Siemens.", "works_at").confidence == 0.5
 
@@ -493,6 +512,9 @@ def test_a_reported_fact_is_half_trusted(say: Say) -> None:
         ("I broke up with Daniel.", ("Nora", "has_partner", "Daniel")),
         ("I divorced Daniel.", ("Nora", "married_to", "Daniel")),
         ("I lost my job as a banker.", ("Nora", "works_as", "banker")),
+        ("Peter was my boss.", ("Nora", "has_boss", "Peter")),
+        ("Peter is no longer my boyfriend.", ("Nora", "has_partner", "Peter")),
+        ("I left Siemens to join Google.", ("Nora", "works_at", "Siemens")),
     ],
 )
 def test_the_fact_that_ended_is_named(say: Say, text: str, over: Triple) -> None:
