@@ -57,7 +57,7 @@ class Erased:
     redacted_episodes, rewritten_facts, emptied_communities
         What stays without what it quoted.
     still_mentioned_in
-        Episodes that go on naming the entity.
+        Ids of episodes that go on naming the entity.
     mentions
         Mentions that go with what they were of or in.
     unindexed
@@ -68,7 +68,7 @@ class Erased:
     redacted_episodes: int = 0
     rewritten_facts: int = 0
     emptied_communities: int = 0
-    still_mentioned_in: int = 0
+    still_mentioned_in: list[str] = field(default_factory=list[str])
     mentions: int = 0
     unindexed: list[tuple[IndexKind, str]] = field(default_factory=list["tuple[IndexKind, str]"])
 
@@ -300,7 +300,7 @@ class Erasure:
         said = {edge.fact for edge in self._gone_facts.values()}
         for episode in self._backend.get_episodes([self._scope], others).values():
             if episode.source != "triple":
-                self._done.still_mentioned_in += 1
+                self._done.still_mentioned_in.append(episode.id)
                 continue
             lines = episode.text.split("\n")
             left = [line for line in lines if line not in said and not self._quotes.found_in(line)]

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, cast
 
+from graphmem.errors import InvalidInput
 from graphmem.models import Model, Scope, utc_now
 from graphmem.protocols import GraphBackend
 from graphmem.upkeep.rows import Checksum, RowKind, all_rows, to_json
@@ -65,6 +66,8 @@ def export(
         return _write(backend, scope, target, vectors=vectors, on_rows=on_rows)
     path = Path(target)
     part = path.with_name(f"{path.name}.part")
+    if not path.parent.is_dir():
+        raise InvalidInput(f"export: there is no folder {path.parent}")
     try:
         with part.open("wb") as file:
             done = _write(backend, scope, file, vectors=vectors, on_rows=on_rows)

@@ -29,8 +29,8 @@ class Forgotten(Model):
     emptied_communities
         Communities whose names and summaries are made anew by the next refresh.
     still_mentioned_in
-        Episodes whose text goes on naming the entity: they are somebody's words. `forget` with `with_episodes` takes
-        them, too.
+        Ids of episodes whose text goes on naming the entity: they are somebody's words. `with_episodes` takes them,
+        too; later, when the entity is gone, `forget` takes each by its id.
     left
         What could not be erased now, and why; run it again to have it erased.
     """
@@ -46,7 +46,7 @@ class Forgotten(Model):
     rewritten_facts: int = 0
     redacted_episodes: int = 0
     emptied_communities: int = 0
-    still_mentioned_in: int = 0
+    still_mentioned_in: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
 
 
@@ -112,7 +112,7 @@ def forget(
         rewritten_facts=done.rewritten_facts,
         redacted_episodes=done.redacted_episodes,
         emptied_communities=done.emptied_communities,
-        still_mentioned_in=done.still_mentioned_in,
+        still_mentioned_in=tuple(done.still_mentioned_in),
         left=_clean_up(backend, index, scope, done),
     )
 

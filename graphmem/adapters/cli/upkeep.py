@@ -142,9 +142,9 @@ def _tell(session: Session, done: Forgotten) -> None:
         counts = [(name.replace("_", " "), getattr(done, name)) for name in _TOLD]
         session.out.pairs([pair for pair in counts if pair[1]] or [("erased", 0)])
         if done.still_mentioned_in:
-            session.out.note(
-                f"{done.still_mentioned_in:,} episodes go on mentioning it; --with-episodes erases them, too"
-            )
+            session.out.note(f"{len(done.still_mentioned_in):,} episodes go on mentioning it; to erase them, too:")
+            for episode_id in done.still_mentioned_in:
+                session.out.note(f"  graphmem forget --episode {episode_id}")
     for what in done.left:
         session.out.note(f"not erased yet: {what}")
     if done.left:

@@ -188,7 +188,7 @@ def _ending(clause: Clause, names: Names, period: Period) -> Iterator[Statement]
                 yield from (Statement("works_as", t, ended=True) for t in names.end(noun))
     if lemma in ("quit", "leave"):
         for token in objects_of(verb, "dobj"):
-            for end in _workplaces(token, names, "join"):
+            for end in _workplaces(token, names, "at" if lemma == "quit" else "join"):  # nobody quits a person
                 yield Statement("works_at", end, ended=True, explicit=True)
 
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import negation, subjects_of
 from graphmem.ingest.extract.spacy.facts import COMMON, EXPLICIT, PLAIN
-from graphmem.ingest.extract.spacy.known import as_relative
-from graphmem.ingest.extract.spacy.names import End, Names
+from graphmem.ingest.extract.spacy.names import End, Names, as_relative
 from graphmem.ingest.extract.spacy.render import Dates
 from graphmem.ingest.extract.spacy.tree import dated, introduced, is_named
 from graphmem.protocols import ExtractedEdge

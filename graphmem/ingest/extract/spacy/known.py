@@ -10,7 +10,7 @@ from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import Clause, helpers, is_bare
 from graphmem.ingest.extract.spacy.homes import homes, places
 from graphmem.ingest.extract.spacy.jobs import hirings, jobless, jobs
-from graphmem.ingest.extract.spacy.names import End, Names
+from graphmem.ingest.extract.spacy.names import GUESSED_PERSON, End, Names
 from graphmem.ingest.extract.spacy.relations import Statement, is_state
 from graphmem.ingest.extract.spacy.tree import not_but, objects_of, prepositions
 from graphmem.ingest.extract.spacy.when import Period
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 _GUESSED_OWNER = 0.4
 _GUESSED_TOOL = 0.6
-_GUESSED_PERSON = 0.7
 
 
 def well_known(clause: Clause, subject: End, names: Names, period: Period) -> Iterator[Statement]:
@@ -62,6 +61,8 @@ def over(clause: Clause, subject: End, period: Period) -> Iterator[str]:
     happens = clause.past if clause.verb.lemma_ != "be" else not clause.past
     if happens and any(t.lower_ == "divorced" for t in (*said, *([clause.verb] if clause.passive else []))):
         yield "married_to"
+    if clause.verb.lemma_ in ("break", "split") and clause.past and any(c.lower_ == "up" for c in clause.verb.children):
+        yield "has_status"
 
 
 def _acts_as_person(clause: Clause, subject: End) -> bool:
@@ -89,7 +90,9 @@ def _partner(clause: Clause, subject: End, names: Names, period: Period) -> Iter
     happens = clause.past or period.ahead
     people = [e for t in objects_of(verb, "dobj") for e in _people(t, names)]
     if lemma == "marry" and happens and not clause.passive:
-        yield from (Statement("married_to", e, explicit=True) for e in people)
+        yield from (said for e in people for said in _wedding(e))
+        if people:
+            yield Statement("has_status", End("married", "concept", named=False), explicit=True)
     yield from _status(clause, subject, names, happens=happens)
     if lemma == "divorce" and clause.past and not clause.passive:
         yield from (Statement("married_to", e, ended=True, explicit=True) for e in people)
@@ -97,8 +100,14 @@ def _partner(clause: Clause, subject: End, names: Names, period: Period) -> Iter
         for end in _whom(verb, names) or _other_half(clause, subject, names):
             yield Statement("broke_up_with", end)
             yield Statement("has_partner", end, ended=True, explicit=True)
+            yield Statement("is_engaged_to", end, ended=True, explicit=True)
     if lemma == "date" and not clause.passive and is_state(clause) and not clause.stance:
         yield from (Statement("has_partner", e, explicit=True) for e in people or _other_half(clause, subject, names))
+
+
+def _wedding(end: End) -> Iterator[Statement]:
+    yield Statement("married_to", end, explicit=True)
+    yield Statement("is_engaged_to", end, ended=True, explicit=True)
 
 
 def _whom(token: Token, names: Names) -> list[End]:
@@ -111,20 +120,13 @@ def _people(token: Token, names: Names) -> Iterator[End]:
         if end.kind == "person":
             yield end
         elif token.pos_ == "PROPN" and end.named and not end.role and not any(c.dep_ == "det" for c in token.children):
-            yield End(end.name, "person", named=True, certainty=min(end.certainty, _GUESSED_PERSON), label="PERSON")
-
-
-def as_relative(noun: Token, end: End) -> End:
-    """Return who is a relative or pet as such, whom the recogniser may take for a place: "my cat is called Austin"."""
-    if end.label == "PERSON":
-        return end
-    kind = "person" if noun.lemma_.lower() in words.KIN else "concept"
-    return replace(end, kind=kind, certainty=min(end.certainty, _GUESSED_PERSON) if end.label else end.certainty)
+            yield End(end.name, "person", named=True, certainty=min(end.certainty, GUESSED_PERSON), label="PERSON")
 
 
 def _other_half(clause: Clause, subject: End, names: Names) -> list[End]:
     """Return the other one of "Anna and I broke up"."""
-    both = {e.name: e for t in clause.subjects for e in _people(t, names)}
+    before = (t.nbor(-2) for t in clause.subjects if t.i > 1 and t.nbor(-1).lower_ == "and")  # parsed as no subject
+    both = {e.name: e for t in (*clause.subjects, *before) for e in _people(t, names)}
     return [e for e in both.values() if e.name != subject.name] if len(both) == 2 and subject.name in both else []
 
 
@@ -142,7 +144,7 @@ def _status(clause: Clause, subject: End, names: Names, *, happens: bool) -> Ite
         whom = [*_whom(word, names), *(_whom(verb, names) if word is not verb else [])]
         half = _other_half(clause, subject, names)
         if status == "married":
-            yield from (Statement("married_to", e, explicit=True) for e in whom or half)
+            yield from (said for e in whom or half for said in _wedding(e))
         elif status == "divorced":
             yield from (Statement("married_to", e, ended=True, explicit=True) for e in whom or half)
         elif status == "engaged":

@@ -22,6 +22,10 @@ _QUOTED = re.compile(r'"([A-Z][^"\n]{2,60}?)[,.!]?"')
 _LETTERS = re.compile(r"[^\W\d_]")
 
 
+GUESSED_PERSON = 0.7
+"""Certainty of a person whom only what is said tells from a place or a firm."""
+
+
 @dataclass(frozen=True, slots=True)
 class End:
     """A possible end of a fact.
@@ -46,6 +50,14 @@ class End:
     certainty: float = 1.0
     label: str = ""
     role: str = ""
+
+
+def as_relative(noun: Token, end: End) -> End:
+    """Return who is a relative or pet as such, whom the recogniser may take for a place: "my cat is called Austin"."""
+    if end.label == "PERSON" or end.role:
+        return end
+    kind = "person" if noun.lemma_.lower() in words.KIN else "concept"
+    return replace(end, kind=kind, certainty=min(end.certainty, GUESSED_PERSON) if end.label else end.certainty)
 
 
 def _joined(tokens: list[Token]) -> str:
@@ -289,7 +301,8 @@ class Names:
         kind = "person" if noun in words.KIN else "concept"
         for child in token.children:
             if child.dep_ in ("appos", "compound") and child.pos_ == "PROPN" and (span := self._entity_at.get(child.i)):
-                return self._of_entity(span)
+                known = self._of_entity(span)
+                return as_relative(token, known) if known is not None else None
         owner = self.owner(token)
         ours = any(c.lower_ == "our" for c in token.children)
         if owner is not None and not (noun in words.SEVERAL and (token.tag_ == "NN" or ours)):

@@ -234,7 +234,7 @@ ADJECTIVE_RELATIONS = _words(
     terrified_of similar_to based_in located_in proficient_in skilled_in intolerant_to
     """
 )
-PERSONAL = _words("live reside work quit resign retire marry divorce engage")
+PERSONAL = _words("live reside work quit resign retire marry divorce engage move")
 """What only people do, more or less."""
 JOBS = _words("job position role internship gig post")
 JOBLESS_VERBS = _words("quit leave lose resign want need apply get look hope seek hate_to decline refuse reject")
