@@ -50,7 +50,8 @@ class GraphMemory(Asynchronous, Keeping, Visualising):
             Store: ``sqlite:///memory.db`` (made if it isn't there), ``memory://``, or a plugin's. Defaults
             to the setting `store`.
         scope
-            Whose memory; a text is ``domain`` or ``domain/project``. Defaults to the setting `scope`.
+            Whose memory; a text is ``domain`` or ``domain/project``, and percent-encoded: names that others choose
+            are given as `Scope(name)`, which is taken as it is. Defaults to the setting `scope`.
         extractor
             An `Extractor`, or the word for one (see the setting `extractor`).
         llm
