@@ -61,6 +61,11 @@ def export(
         Whether the index is written, too; without it the memory that imports the rows makes its own.
     on_rows
         Called with the rows written so far, now and then.
+
+    Raises
+    ------
+    InvalidInput
+        If the folder of the path isn't there.
     """
     if not isinstance(target, (str, os.PathLike)):
         return _write(backend, scope, target, vectors=vectors, on_rows=on_rows)

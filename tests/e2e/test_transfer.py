@@ -106,6 +106,12 @@ def employed(memory: GraphMemory, since: str, where: str) -> None:
     )
 
 
+def test_an_export_into_no_folder_is_refused(memory: GraphMemory, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="there is no folder"):
+        memory.export(tmp_path / "absent" / "memory.jsonl")
+    assert not list(tmp_path.glob("absent*"))
+
+
 def test_an_older_export_rewinds_nothing(memory: GraphMemory, tmp_path: Path) -> None:
     employed(memory, "2020", "Initech")
     memory.ingest([{"text": "Ada | knows | Bob"}, {"text": "Ada L | knows | Bob"}, {"text": "Carol | likes | tea"}])

@@ -95,7 +95,7 @@ def _apposed(token: Token, names: Names) -> End | None:
 
 def _relative(token: Token, owner: End, named: End | None, names: Names) -> Iterator[ExtractedEdge]:
     noun = token.lemma_.lower()
-    relation = words.PARTNER_OF.get(noun, f"has_{noun}")
+    relation = words.relation_to(noun)
     if named is not None:
         if relation == "married_to" and owner.kind != "person":
             return

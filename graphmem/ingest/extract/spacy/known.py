@@ -61,7 +61,7 @@ def over(clause: Clause, subject: End, period: Period) -> Iterator[str]:
     happens = clause.past if clause.verb.lemma_ != "be" else not clause.past
     if happens and any(t.lower_ == "divorced" for t in (*said, *([clause.verb] if clause.passive else []))):
         yield "married_to"
-    if clause.verb.lemma_ in ("break", "split") and clause.past and any(c.lower_ == "up" for c in clause.verb.children):
+    if _parted(clause):
         yield "has_status"
 
 
@@ -96,13 +96,19 @@ def _partner(clause: Clause, subject: End, names: Names, period: Period) -> Iter
     yield from _status(clause, subject, names, happens=happens)
     if lemma == "divorce" and clause.past and not clause.passive:
         yield from (Statement("married_to", e, ended=True, explicit=True) for e in people)
-    if lemma in ("break", "split") and clause.past and any(c.lower_ == "up" for c in verb.children):
+    if _parted(clause):
         for end in _whom(verb, names) or _other_half(clause, subject, names):
             yield Statement("broke_up_with", end)
             yield Statement("has_partner", end, ended=True, explicit=True)
             yield Statement("is_engaged_to", end, ended=True, explicit=True)
     if lemma == "date" and not clause.passive and is_state(clause) and not clause.stance:
         yield from (Statement("has_partner", e, explicit=True) for e in people or _other_half(clause, subject, names))
+
+
+def _parted(clause: Clause) -> bool:
+    """Tell whether a clause says "broke up" or "split up"."""
+    verb = clause.verb
+    return verb.lemma_.lower() in ("break", "split") and clause.past and any(c.lower_ == "up" for c in verb.children)
 
 
 def _wedding(end: End) -> Iterator[Statement]:

@@ -56,8 +56,13 @@ def as_relative(noun: Token, end: End) -> End:
     """Return who is a relative or pet as such, whom the recogniser may take for a place: "my cat is called Austin"."""
     if end.label == "PERSON" or end.role:
         return end
-    kind = "person" if noun.lemma_.lower() in words.KIN else "concept"
-    return replace(end, kind=kind, certainty=min(end.certainty, GUESSED_PERSON) if end.label else end.certainty)
+    certainty = min(end.certainty, GUESSED_PERSON) if end.label else end.certainty
+    return replace(end, kind=_kind_of_relative(noun), certainty=certainty)
+
+
+def _kind_of_relative(noun: Token) -> str:
+    """Return the type of whom a relational noun names: a pet is no person."""
+    return "person" if noun.lemma_.lower() in words.KIN else "concept"
 
 
 def _joined(tokens: list[Token]) -> str:
@@ -298,7 +303,6 @@ class Names:
     def _relative(self, token: Token) -> End | None:
         """Return "Anna's sister" for "my sister", and Ida for "my sister Ida"; a sister of nobody is nobody."""
         noun = token.lemma_.lower()
-        kind = "person" if noun in words.KIN else "concept"
         for child in token.children:
             if child.dep_ in ("appos", "compound") and child.pos_ == "PROPN" and (span := self._entity_at.get(child.i)):
                 known = self._of_entity(span)
@@ -306,7 +310,8 @@ class Names:
         owner = self.owner(token)
         ours = any(c.lower_ == "our" for c in token.children)
         if owner is not None and not (noun in words.SEVERAL and (token.tag_ == "NN" or ours)):
-            return End(f"{owner.name}'s {self.phrase(token)}", kind, named=True, certainty=min(owner.certainty, 0.9))
+            name, kind = f"{owner.name}'s {self.phrase(token)}", _kind_of_relative(token)
+            return End(name, kind, named=True, certainty=min(owner.certainty, 0.9))
         if any(c.dep_ == "poss" for c in token.children):
             return None
         return self._common(token)

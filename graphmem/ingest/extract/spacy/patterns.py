@@ -179,7 +179,7 @@ def _is_a(clause: Clause, subject: End, token: Token, names: Names) -> Iterator[
         return
     if owner is not None and token.lower_ in words.RELATIONAL:
         if subject.named and subject.label == "PERSON":
-            relation = words.PARTNER_OF.get(token.lower_, f"has_{token.lower_}")
+            relation = words.relation_to(token.lower_)
             over = clause.past and not clause.ongoing and bool(owner.role)  # tales are told in the past
             yield Statement(relation, subject, ended=over, explicit=True, source=owner)
             if over:
@@ -227,8 +227,7 @@ def _is_named(head: Token, token: Token, names: Names) -> Iterator[Statement]:
         if end.named and not end.role and not (relative and end.label == "NORP"):
             fact = f"{owner.name}'s {noun} is {end.name}."
             whom = as_relative(head, end) if relative else end
-            relation = words.PARTNER_OF.get(noun, f"has_{noun.replace(' ', '_')}")
-            yield Statement(relation, whom, explicit=relative, source=owner, fact=fact)
+            yield Statement(words.relation_to(noun), whom, explicit=relative, source=owner, fact=fact)
 
 
 def _is_property(head: Token, token: Token) -> bool:

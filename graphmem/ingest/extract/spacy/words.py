@@ -68,6 +68,13 @@ PARTNER_OF: Mapping[str, str] = {
     **dict.fromkeys(SPOUSES, "married_to"),
     **dict.fromkeys(PARTNERS, "has_partner"),
 }
+
+
+def relation_to(noun: str) -> str:
+    """Return the relation to whom a noun names: "married_to" of "husband", "has_boss" of "boss"."""
+    return PARTNER_OF.get(noun, f"has_{noun.replace(' ', '_')}")
+
+
 SEVERAL = _words("friend kid child baby student teammate colleague coworker cousin neighbor neighbour teacher doctor")
 """Of these one has several: "my friend" of two messages need not be the same one, "my friends" are."""
 
