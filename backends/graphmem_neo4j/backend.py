@@ -64,6 +64,8 @@ from graphmem_neo4j.writing import apply_changes
 
 T = TypeVar("T")
 
+_UNLIMITED = 0.0  # seconds, for the server
+
 
 class Neo4jBackend(GraphBackend):
     """A store in a Neo4j database, for several threads and processes at once.
@@ -325,6 +327,13 @@ class Neo4jBackend(GraphBackend):
         program than graphmem took a unique key.
         """
         return self._database.write(lambda _: work())
+
+    def snapshot(self, work: Callable[[], T]) -> T:
+        """Run `work` with each scope that it reads locked from then on: the server has no state to go on reading.
+
+        However long it takes, it isn't cancelled; writers of these scopes wait.
+        """
+        return self._database.write(lambda _: work(), timeout=_UNLIMITED)
 
     def scopes(self) -> list[Scope]:
         """Return the scopes that hold anything, ordered by key."""

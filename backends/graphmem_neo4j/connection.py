@@ -158,7 +158,7 @@ class Database:
         with self._translated(), self.session(READ_ACCESS) as session:
             return session.execute_read(work)
 
-    def write(self, work: Callable[[Transaction], T]) -> T:
+    def write(self, work: Callable[[Transaction], T], *, timeout: float | None = None) -> T:
         """Run `work` in the thread's transaction, or in one of its own.
 
         It is run again where the server asks for it (deadlocks, a change of leader), and a few times where another
@@ -166,16 +166,17 @@ class Database:
         """
         if (joined := self._current.transaction) is not None:
             return work(joined)
+        seconds = self.timeout if timeout is None else timeout
         with self._translated():
             for _ in range(_CONSTRAINT_RETRIES):
                 try:
-                    return self._write_once(work)
+                    return self._write_once(work, seconds)
                 except ConstraintError:
                     continue
-            return self._write_once(work)
+            return self._write_once(work, seconds)
 
-    def _write_once(self, work: Callable[[Transaction], T]) -> T:
-        @unit_of_work(timeout=self.timeout)
+    def _write_once(self, work: Callable[[Transaction], T], timeout: float) -> T:
+        @unit_of_work(timeout=timeout)
         def run(transaction: ManagedTransaction) -> T:
             self._current.transaction = Transaction(transaction)
             try:

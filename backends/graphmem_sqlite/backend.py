@@ -323,6 +323,11 @@ class SQLiteBackend(GraphBackend):
         with self._database.transaction():
             return work()
 
+    def snapshot(self, work: Callable[[], T]) -> T:
+        """Run `work` on one state of the file; writers don't wait for it, the log grows until it is done."""
+        with self._database.snapshot():
+            return work()
+
     def scopes(self) -> list[Scope]:
         """Return the scopes that hold anything, ordered by key."""
         with self._database.reading() as connection:

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Generator
 from contextlib import contextmanager
-from threading import RLock, get_ident
+from threading import RLock, get_ident, local
 from urllib.parse import quote
 
 from graphmem.errors import BackendUnavailable, StoreReadOnly
@@ -27,6 +27,10 @@ _PRAGMAS = (
 )
 _IDLE_READERS = 8
 _LATER = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL}  # others use it; no room for a second one
+
+
+class _Pinned(local):
+    connection: sqlite3.Connection | None = None
 
 
 class Database:
@@ -54,6 +58,7 @@ class Database:
         self._closed = False
         self._process = os.getpid()
         self._idle: deque[sqlite3.Connection] = deque()
+        self._pinned = _Pinned()
         self._key = place.key
         try:
             with translated(self.name):
@@ -155,6 +160,10 @@ class Database:
             with translated(self.name):
                 yield self._writer
             return
+        if (pinned := self._pinned.connection) is not None:
+            with translated(self.name):
+                yield pinned
+            return
         self._require_open()
         with translated(self.name):
             try:
@@ -170,6 +179,16 @@ class Database:
                 connection.close()
                 raise
             self._put_back(connection)
+
+    @contextmanager
+    def snapshot(self) -> Generator[None, None, None]:
+        """Let all reads of this thread in a block see the state of the file at the first of them."""
+        with self.reading() as connection:
+            before, self._pinned.connection = self._pinned.connection, connection
+            try:
+                yield
+            finally:
+                self._pinned.connection = before
 
     def _put_back(self, connection: sqlite3.Connection) -> None:
         self._idle.append(connection)

@@ -127,6 +127,13 @@ class GraphBackend(
         """The store's own engine for vectors, or None where it has none; it follows the store as any other does."""
         return None
 
+    def snapshot(self, work: Callable[[], T]) -> T:
+        """Run `work`, which only reads, and return what it returns: all its reads are of one state of the store.
+
+        A store that has nothing better does it in a transaction, for which writers wait, and may run `work` again.
+        """
+        return self.atomic(work)
+
     def get_entities(self, scopes: Sequence[Scope], ids: Sequence[str]) -> dict[str, Entity]:
         """Return the entities with these ids by id; absent ones are left out."""
         return {e.id: e for e in self.find_entities(scopes, EntityQuery(ids=tuple(ids)), limit=max(1, len(ids)))}

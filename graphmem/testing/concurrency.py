@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from threading import Event
 
 import pytest
 
 from graphmem.errors import Conflict
 from graphmem.models import EdgeQuery, EntityQuery, EpisodeQuery
 from graphmem.protocols import GraphBackend
-from graphmem.testing.base import StoreTests, everything, in_threads
+from graphmem.testing.base import PATIENCE, StoreTests, everything, in_threads
 from graphmem.testing.rows import (
     FUTURE,
     HOME,
@@ -72,6 +73,35 @@ class ThreadTests(StoreTests):
             return counts[-1]
 
         assert in_threads([write, read, read]) == [ROUNDS, ROUNDS, ROUNDS]
+
+    def test_all_reads_of_a_snapshot_are_of_one_state(self, store: GraphBackend) -> None:
+        put_entities(store, entity(1))
+        begun, written = Event(), Event()
+
+        def write() -> list[int]:
+            assert begun.wait(PATIENCE)
+            put_entities(store, entity(2))
+            written.set()
+            return numbers()
+
+        def numbers() -> list[int]:
+            return entity_numbers(store.find_entities([HOME], EntityQuery()))
+
+        def read() -> list[int]:
+            first = numbers()
+            begun.set()
+            written.wait(0.5)  # a store may keep the writer waiting
+            return [*first, *numbers()]
+
+        assert in_threads([lambda: store.snapshot(read), write]) == [[1, 1], [1, 2]]
+        assert numbers() == [1, 2]
+
+    def test_a_snapshot_inside_of_a_transaction_sees_what_that_wrote(self, store: GraphBackend) -> None:
+        def work() -> list[int]:
+            put_entities(store, entity(1))
+            return store.snapshot(lambda: entity_numbers(store.find_entities([HOME], EntityQuery())))
+
+        assert store.atomic(work) == [1]
 
 
 class ConnectionTests(StoreTests):

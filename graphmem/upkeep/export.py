@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, cast
 
-from graphmem.errors import InvalidInput
+from graphmem.errors import BackendUnavailable, InvalidInput
 from graphmem.models import Model, Scope, utc_now
 from graphmem.protocols import GraphBackend
 from graphmem.upkeep.rows import Checksum, RowKind, all_rows, to_json
@@ -46,7 +46,7 @@ class Exported(Model):
 def export(
     backend: GraphBackend, scope: Scope, target: Target, *, vectors: bool = True, on_rows: OnRows | None = None
 ) -> Exported:
-    """Write everything that a scope holds; memory doesn't grow with it.
+    """Write everything that a scope holds at one moment (`GraphBackend.snapshot`); memory doesn't grow with it.
 
     A file is written under another name beside it and renamed when it is whole, so that what was there before stays
     until then.
@@ -65,24 +65,46 @@ def export(
     Raises
     ------
     InvalidInput
-        If the folder of the path isn't there.
+        If the folder of the path isn't there, or the file can't be written.
+    BackendUnavailable
+        If the server had the reading begun anew when an open file had something already; a path is written anew.
     """
     if not isinstance(target, (str, os.PathLike)):
-        return _write(backend, scope, target, vectors=vectors, on_rows=on_rows)
+        return _to_stream(backend, scope, target, vectors=vectors, on_rows=on_rows)
     path = Path(target)
     part = path.with_name(f"{path.name}.part")
     if not path.parent.is_dir():
         raise InvalidInput(f"export: there is no folder {path.parent}")
-    try:
+
+    def work() -> Exported:
         with part.open("wb") as file:
             done = _write(backend, scope, file, vectors=vectors, on_rows=on_rows)
             file.flush()
             os.fsync(file.fileno())
+        return done
+
+    try:
+        done = backend.snapshot(work)
         part.replace(path)
-    except BaseException:
+    except OSError as error:
+        raise InvalidInput(f"export: {path} can't be written: {error}") from error
+    finally:
         part.unlink(missing_ok=True)
-        raise
     return done
+
+
+def _to_stream(
+    backend: GraphBackend, scope: Scope, file: IO[str] | IO[bytes], *, vectors: bool, on_rows: OnRows | None
+) -> Exported:
+    runs: list[int] = []
+
+    def work() -> Exported:
+        if runs:
+            raise BackendUnavailable("export: the store began anew, and what is written can't be taken back; try again")
+        runs.append(1)
+        return _write(backend, scope, file, vectors=vectors, on_rows=on_rows)
+
+    return backend.snapshot(work)
 
 
 def _write(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeGuard
 
 from graphmem.models import (
@@ -48,7 +47,6 @@ Told = Iterator[tuple[RowKind, Row]]
 
 _PAGE = 1000
 _ALL = 10**9
-_RECENT = 60.0  # seconds: what was stored earlier than that before an export is there for it to read
 _MODELS: dict[RowKind, type[Model]] = {
     "episode": Episode,
     "entity": Entity,
@@ -154,9 +152,9 @@ def _scoped(merge: Mapping[str, Any], scope: Scope) -> dict[str, Any]:
 
 
 def all_rows(backend: GraphBackend, scope: Scope, *, extras: bool) -> Told:
-    """Yield everything that a scope holds, in pages, with the kind of each row.
+    """Yield everything that a scope holds, in pages, with the kind of each row; a row names only rows before it.
 
-    What others store meanwhile may be in it or not; a row that is, is preceded by those that it names.
+    That is so where nobody writes meanwhile: read them in a `GraphBackend.snapshot`.
 
     Parameters
     ----------
@@ -165,110 +163,29 @@ def all_rows(backend: GraphBackend, scope: Scope, *, extras: bool) -> Told:
     extras
         Whether the entries of the index and the marks of upkeep are among them.
     """
-    return _Reading(backend, scope).rows(extras=extras)
-
-
-class _Reading:
-    def __init__(self, backend: GraphBackend, scope: Scope) -> None:
-        self._backend = backend
-        self._scope = scope
-        # ids begin with the milliseconds at which they were made: those below are of rows that were there before
-        self._horizon = f"{int((time.time() - _RECENT) * 1000):012x}"
-        self._recent: set[str] = set()
-
-    def rows(self, *, extras: bool) -> Told:
-        for page in self._episodes():
-            yield from self._told("episode", page)
-        for page in pages(
-            lambda after: self._backend.find_entities([self._scope], EntityQuery(archived=True), after=after)
-        ):
-            yield from self._entities(page)
-        for edges in pages(
-            lambda after: self._backend.find_edges([self._scope], EdgeQuery(versions="all"), after=after)
-        ):
-            yield from self._late([i for e in edges for i in (e.source_id, e.target_id)])
-            yield from self._late_episodes([i for e in edges for i in e.episode_ids])
-            yield from self._told("edge", edges)
-        for page in self._episodes():
-            mentions = self._backend.find_mentions([self._scope], episode_ids=[e.id for e in page], limit=_ALL)
-            yield from self._late_episodes([e.id for e in page])
-            yield from self._late([m.entity_id for m in mentions])
-            yield from _of("mention", mentions)
-        yield from self._communities()
-        yield from self._recalls()
-        yield from _of("merge", self._backend.all_merges([self._scope], MergeQuery(undone=True), chunk=_PAGE))
-        if extras:
-            yield from self._index()
-            yield from _of("mark", self._backend.find_marks(self._scope))
-
-    def _episodes(self) -> Iterator[list[Episode]]:
-        return pages(lambda after: self._backend.find_episodes([self._scope], EpisodeQuery(), after=after))
-
-    def _told(self, kind: RowKind, rows: Sequence[Episode | Entity | Edge]) -> Told:
-        for row in rows:
-            self._note(row.id)
-            yield kind, row
-
-    def _note(self, row_id: str) -> None:
-        if _stamp(row_id) >= self._horizon:
-            self._recent.add(row_id)
-
-    def _entities(self, page: Sequence[Entity]) -> Told:
-        yield from self._told("entity", page)
-        aliases = self._backend.find_aliases([self._scope], [entity.id for entity in page])
-        yield from _of("alias", aliases)
-
-    def _unseen(self, ids: Iterable[str]) -> list[str]:
-        """Return ids of rows that came while others were read."""
-        return [i for i in dict.fromkeys(ids) if _stamp(i) >= self._horizon and i not in self._recent]
-
-    def _late(self, entity_ids: Iterable[str]) -> Told:
-        if late := self._unseen(entity_ids):
-            yield from self._entities(list(self._backend.get_entities([self._scope], late).values()))
-
-    def _late_episodes(self, episode_ids: Iterable[str]) -> Told:
-        if late := self._unseen(episode_ids):
-            yield from self._told("episode", list(self._backend.get_episodes([self._scope], late).values()))
-
-    def _late_edges(self, edge_ids: Iterable[str]) -> Told:
-        if late := self._unseen(edge_ids):
-            edges = list(self._backend.get_edges([self._scope], late).values())
-            yield from self._late([i for e in edges for i in (e.source_id, e.target_id)])
-            yield from self._late_episodes([i for e in edges for i in e.episode_ids])
-            yield from self._told("edge", edges)
-
-    def _communities(self) -> Told:
-        every = CommunityQuery(ended=True)
-        levels = {community.level for community in self._backend.all_communities([self._scope], every)}
-        for level in sorted(levels):  # what a community is part of is of a level before
-            for community in self._backend.all_communities([self._scope], CommunityQuery(level=level, ended=True)):
-                self._note(community.id)
-                yield "community", community
-        for member in self._backend.all_memberships([self._scope], MembershipQuery(ended=True)):
-            if not self._unseen([member.community_id]):
-                yield from self._late([member.entity_id])
-                yield "membership", member
-
-    def _recalls(self) -> Told:
-        for trace in self._backend.all_recalls([self._scope], RecallQuery(), chunk=_PAGE):
-            yield from self._late([*(s.entity_id for s in trace.seeds), *(f.entity_id for f in trace.facts)])
-            yield from self._late_edges(f.edge_id for f in trace.facts)
-            yield from self._late_episodes(found.episode_id for found in trace.episodes)
-            yield "recall", trace
-
-    def _index(self) -> Told:
-        for entry in self._backend.all_entries(self._scope, chunk=_PAGE):
-            if entry.kind == "name" or not self._unseen([entry.key]):
-                yield "index", entry
+    scopes = [scope]
+    yield from _of("episode", backend.all_episodes(scopes, EpisodeQuery(), chunk=_PAGE))
+    for page in pages(
+        lambda after: backend.find_entities(scopes, EntityQuery(archived=True), after=after, limit=_PAGE)
+    ):
+        yield from _of("entity", page)
+        yield from _of("alias", backend.find_aliases(scopes, [entity.id for entity in page]))
+    yield from _of("edge", backend.all_edges(scopes, EdgeQuery(versions="all"), chunk=_PAGE))
+    for page in pages(lambda after: backend.find_episodes(scopes, EpisodeQuery(), after=after, limit=_PAGE)):
+        yield from _of("mention", backend.find_mentions(scopes, episode_ids=[e.id for e in page], limit=_ALL))
+    for level in sorted({c.level for c in backend.all_communities(scopes, CommunityQuery(ended=True))}):
+        # what a community is part of is of a level before
+        yield from _of("community", backend.all_communities(scopes, CommunityQuery(level=level, ended=True)))
+    yield from _of("membership", backend.all_memberships(scopes, MembershipQuery(ended=True)))
+    yield from _of("recall", backend.all_recalls(scopes, RecallQuery(), chunk=_PAGE))
+    yield from _of("merge", backend.all_merges(scopes, MergeQuery(undone=True), chunk=_PAGE))
+    if extras:
+        yield from _of("index", backend.all_entries(scope, chunk=_PAGE))
+        yield from _of("mark", backend.find_marks(scope))
 
 
 def _of(kind: RowKind, rows: Iterable[Row]) -> Told:
     return ((kind, row) for row in rows)
-
-
-def _stamp(row_id: str) -> str:
-    """Return the milliseconds in an id, a UUID of version 7, as 12 hexadecimal digits."""
-    return row_id[:8] + row_id[9:13]
 
 
 # Checksums ----------------------------------------------------------------------------------------
@@ -296,10 +213,14 @@ def checksum(backend: GraphBackend, scope: Scope) -> str:
 
     Two memories with the same rows have the same one, whatever store they are in and whatever their scopes are called.
     """
-    total = Checksum()
-    for kind, row in all_rows(backend, scope, extras=False):
-        total.add(kind, to_json(kind, row))
-    return total.text()
+
+    def work() -> str:
+        total = Checksum()
+        for kind, row in all_rows(backend, scope, extras=False):
+            total.add(kind, to_json(kind, row))
+        return total.text()
+
+    return backend.snapshot(work)
 
 
 def is_row_kind(kind: object) -> TypeGuard[RowKind]:
