@@ -76,6 +76,7 @@ class Engine:
     ) -> None:
         self.backend = backend
         self._vectors = vectors
+        self._similar = similar
         reranker = Reranker(cross_encoder, settings.embedding_timeout) if cross_encoder is not None else None
         reader, spreading = Reader(embedder, phrase_finder()), SpreadingOptions.of(settings)
         self.rag = GraphRAGService(backend, reader, spreading, vectors, reranker)
@@ -191,7 +192,7 @@ class Engine:
         assert self._upkeep is not None
         job = self._upkeep
         try:
-            return 0.0 if self._schedule.run(lambda: job.stopping) else None
+            return self._schedule.run(lambda: job.stopping)
         except StoreReadOnly:
             return None  # whoever may write to it will do it
 
@@ -259,6 +260,12 @@ class Engine:
             upkeep=upkeep,
             background=background,
         )
+
+    def drop_copies(self, scope: Scope) -> None:
+        """Drop what this process holds of a scope beside the index of search, which is told what has gone."""
+        self.communities.centroids.drop_copies(scope)
+        if self._similar is not None:
+            self._similar.vectors.drop_copies(scope)
 
     def doctor(self, scope: Scope) -> list[Check]:
         """Examine the store, the extractor and the queue of a scope."""

@@ -17,6 +17,7 @@ The tree (the builtin that each one also is stands in brackets)::
         ├── NotADatabase                     the file is something else, or damaged
         ├── StoreReadOnly                    the store can be read but not written
         ├── StoreFull                        no space is left where the store is
+        ├── GraphTooLarge                    the store lacks the memory to work on the whole graph of a scope
         └── SchemaTooNew                     written by a newer graphmem; nothing was touched
 """
 
@@ -28,6 +29,7 @@ __all__ = [
     "EmbeddingFailed",
     "ExtractionFailed",
     "GraphMemError",
+    "GraphTooLarge",
     "IndexMismatch",
     "IndexUnavailable",
     "InvalidEntityName",
@@ -103,6 +105,10 @@ class StoreReadOnly(BackendUnavailable):
 
 class StoreFull(BackendUnavailable):
     """No space is left where the store is."""
+
+
+class GraphTooLarge(BackendUnavailable):
+    """The store lacks the memory to work on the whole graph of a scope; nothing was begun."""
 
 
 class SchemaTooNew(BackendUnavailable):

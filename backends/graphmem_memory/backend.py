@@ -451,6 +451,10 @@ class MemoryBackend(GraphBackend):
         with self._store.all_or_nothing():
             return work()
 
+    def snapshot(self, work: Callable[[GraphBackend], T]) -> T:
+        """Run `work` on a copy."""
+        return work(MemoryBackend(self._store.copy(), self._place))
+
     def scopes(self) -> list[Scope]:
         """Return the scopes that hold anything, ordered by key."""
         with self._store.lock:

@@ -123,6 +123,12 @@ class Table(Generic[K, R]):
         """Return a row or None."""
         return self._rows.get(key)
 
+    def fill(self, other: Table[K, R]) -> None:
+        """Take in the rows of another table, while this one is empty."""
+        self._rows = dict(other._rows)
+        self._keys = {scope: list(keys) for scope, keys in other._keys.items()}
+        self._filed = {where: set(keys) for where, keys in other._filed.items()}
+
     def put(self, key: K, row: R | None) -> None:
         """Insert or replace a row, or with None delete it."""
         old = self._set(key, row)
@@ -244,6 +250,16 @@ class Store:
         self.index_states = Table[str, StateRow](self._journal, {})
         self._position = 0
         self.claims = Table[str, ClaimRow](self._journal, {"owner": lambda c: [c.owner]})
+
+    def copy(self) -> Store:
+        """Return another store with the same rows."""
+        copied = Store()
+        with self.lock:
+            copied._position = self._position
+            for name, table in vars(self).items():
+                if isinstance(table, Table):
+                    vars(copied)[name].fill(table)
+        return copied
 
     def next_position(self) -> int:
         """Return a number that is higher than any before."""

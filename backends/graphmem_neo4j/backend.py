@@ -328,12 +328,12 @@ class Neo4jBackend(GraphBackend):
         """
         return self._database.write(lambda _: work())
 
-    def snapshot(self, work: Callable[[], T]) -> T:
+    def snapshot(self, work: Callable[[GraphBackend], T]) -> T:
         """Run `work` with each scope that it reads locked from then on: the server has no state to go on reading.
 
         However long it takes, it isn't cancelled; writers of these scopes wait.
         """
-        return self._database.write(lambda _: work(), timeout=_UNLIMITED)
+        return self._database.write(lambda _: work(self), timeout=_UNLIMITED)
 
     def scopes(self) -> list[Scope]:
         """Return the scopes that hold anything, ordered by key."""

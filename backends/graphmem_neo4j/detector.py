@@ -15,7 +15,7 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.errors import BackendUnavailable, InvalidInput
+from graphmem.errors import GraphTooLarge, InvalidInput
 from graphmem.models import MIN_EDGE_WEIGHT, CommunityAlgorithm, Partition, Scope, propagation_tries
 from graphmem.protocols import CommunityDetector
 from graphmem_cypher import query
@@ -158,7 +158,7 @@ class GdsDetector(CommunityDetector):
         values = {"nodes": held.entities, "relationships": held.active_edges}
         ((share, needed), *_) = self._database.read("projection_memory", **values)
         if share > self._heap_share:
-            raise BackendUnavailable(
+            raise GraphTooLarge(
                 f"{self._database.place.name}: GDS needs {needed} for {held.active_edges} active facts, {share:.0%} of "
                 f"the server's heap or more; at most {self._heap_share:.0%} may be taken: raise "
                 "server.memory.heap.max_size"

@@ -323,10 +323,10 @@ class SQLiteBackend(GraphBackend):
         with self._database.transaction():
             return work()
 
-    def snapshot(self, work: Callable[[], T]) -> T:
+    def snapshot(self, work: Callable[[GraphBackend], T]) -> T:
         """Run `work` on one state of the file; writers don't wait for it, the log grows until it is done."""
         with self._database.snapshot():
-            return work()
+            return work(self)
 
     def scopes(self) -> list[Scope]:
         """Return the scopes that hold anything, ordered by key."""

@@ -25,6 +25,7 @@ JOB = "community-assignment"
 
 _FACTS = 500  # new facts in one step
 _NEIGHBOURS = 1_000  # rows of a page
+_FURTHER = 500  # neighbours without a community of those who join, in one step
 
 Joined = dict[str, list[str]]
 """Entity id → ids of the communities that it joins, from level 0 on, each a part of the one before."""
@@ -96,9 +97,13 @@ class _Neighbourhood:
     communities: dict[str, Community] = field(default_factory=dict[str, Community])
 
     def join(self, waiting: Iterable[str]) -> Joined:
-        """Return who joins what; one that has joined counts for its neighbours, too."""
+        """Return who joins what; one that has joined counts for its neighbours, too.
+
+        Of a long chain of those only a part joins: the rest waits for the next refresh.
+        """
         joined: Joined = {}
         queue = deque(waiting)
+        further = _FURTHER
         while queue:
             entity_id = queue.popleft()
             if entity_id in joined:
@@ -107,7 +112,9 @@ class _Neighbourhood:
             homes = self._homes(neighbours, joined)
             if chosen := self._chosen(homes):
                 joined[entity_id] = chosen
-                queue.extend(i for i in neighbours if i not in homes and i not in joined)
+                reached = [i for i in neighbours if i not in homes and i not in joined][:further]
+                further -= len(reached)
+                queue.extend(reached)
         return joined
 
     def _neighbours(self, entity_id: str) -> list[str]:

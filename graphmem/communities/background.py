@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from contextlib import AbstractContextManager
 
 from graphmem.background import ScopedJob
 from graphmem.communities.assign import Assignment
@@ -20,24 +21,33 @@ JOB = "communities"
 _SHARE = 10  # a refresh that takes a second comes at most every ten
 
 
-def assignment_job(backend: GraphBackend) -> ScopedJob:
-    """Return the job that lets new entities join communities, on a thread of its own."""
-    return ScopedJob("graphmem-communities", Assignment(backend).step)
+def assignment_job(backend: GraphBackend, turn: AbstractContextManager[object]) -> ScopedJob:
+    """Return the job that lets new entities join communities, on a thread of its own, when it is its turn."""
+    assignment = Assignment(backend)
+
+    def step(scope: Scope) -> bool:
+        with turn:
+            return assignment.step(scope)
+
+    return ScopedJob("graphmem-communities", step)
 
 
 def refresh_job(refresh: CommunityRefresh) -> UpkeepJob:
     """Return the job of upkeep that refreshes communities.
 
-    In a large memory it leaves out rounds, so that it takes a tenth of the time at most.
+    In a large memory it waits between rounds, so that it takes a tenth of the time at most.
     """
     next_at: dict[Scope, float] = {}
 
+    def pause(scope: Scope) -> float:
+        return next_at.get(scope, 0.0) - time.monotonic()
+
     def run(scope: Scope, stopping: Stopping) -> bool:
-        if stopping() or time.monotonic() < next_at.get(scope, 0.0):
+        if stopping():
             return False
         done = refresh.refresh(scope, stopping=stopping)
         next_at[scope] = time.monotonic() + _SHARE * done.seconds
         _log.debug("scope %s: %s", scope, done)
         return True
 
-    return UpkeepJob(JOB, run)
+    return UpkeepJob(JOB, run, pause)

@@ -19,7 +19,7 @@ Vectors = NDArray[np.float32]
 _PAGE = 2_000
 _KEPT = 8
 
-_Key = tuple[object, ...]
+_Key = tuple[tuple[Scope, ...], str, tuple[int, ...], int]
 
 
 class Centroids:
@@ -63,8 +63,8 @@ class Centroids:
         if not any(state.model == model for state in states):
             return None
         generations = tuple(state.generation for state in states)
-        sizes = tuple((c.id, c.updated_at, len(members.get(c.id, ()))) for c in communities)
-        key: _Key = (tuple(scopes), model, generations, hash(sizes))
+        rows = tuple((c.id, c.updated_at, tuple(members.get(c.id, ()))) for c in communities)
+        key: _Key = (tuple(scopes), model, generations, hash(rows))
         with self._lock:
             if (kept := self._kept.get(key)) is not None:
                 self._kept.move_to_end(key)
@@ -77,6 +77,17 @@ class Centroids:
                 while len(self._kept) > _KEPT:
                     self._kept.popitem(last=False)
         return made
+
+    @property
+    def scopes(self) -> list[Scope]:
+        """Scopes of which vectors are in memory."""
+        return list(dict.fromkeys(scope for key in self._kept for scope in key[0]))
+
+    def drop_copies(self, scope: Scope) -> None:
+        """Drop the vectors of communities of a scope."""
+        with self._lock:
+            for key in [key for key in self._kept if scope in key[0]]:
+                del self._kept[key]
 
     def _made(
         self,

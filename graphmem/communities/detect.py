@@ -10,7 +10,7 @@ from graphmem.communities.graph import EntityGraph, Pairs, modularity, pairs_of
 from graphmem.communities.leiden import leiden
 from graphmem.communities.matching import Before
 from graphmem.communities.propagate import propagate, propagate_from
-from graphmem.errors import InvalidInput
+from graphmem.errors import GraphTooLarge, InvalidInput
 from graphmem.models import CommunityAlgorithm, Partition, Scope, propagation_tries
 from graphmem.protocols import CommunityDetector, GraphBackend
 from graphmem.settings import Settings
@@ -62,11 +62,17 @@ def _propagated(pairs: Pairs, start: Ints | None) -> Ints:
     return max(tries, key=lambda labels: modularity(pairs, labels))
 
 
-def choose_detector(backend: GraphBackend, settings: Settings) -> CommunityDetector:
-    """Return the detector of the store if it has one, else one that works in this process."""
-    if (detector := backend.community_detector) is not None:
-        return detector
-    return InProcessDetector(backend, chunk_of(settings))
+def detected_by_store(
+    backend: GraphBackend, scope: Scope, algorithm: CommunityAlgorithm, seed: Mapping[str, str] | None
+) -> Partition | None:
+    """Return the communities that the store finds; None where it has nothing for that, or no memory for the graph."""
+    if (detector := backend.community_detector) is None:
+        return None
+    try:
+        return detector.detect(scope, algorithm, seed)
+    except GraphTooLarge as error:
+        _log.warning("scope %s: communities are found in this process: %s", scope, error)
+        return None
 
 
 def chunk_of(settings: Settings) -> int:

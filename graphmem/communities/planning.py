@@ -147,7 +147,8 @@ class Planner:
         return plan
 
     def _needs_row(self, old: Community, group: Group, digest: str, touched: Mapping[str, int]) -> bool:
-        return group.id in touched or old.parent_id != group.parent_id or not is_of(old, digest)
+        stays = is_of(old, digest) or (is_by_model(old) and self._models_write)
+        return group.id in touched or old.parent_id != group.parent_id or not stays
 
     def _members(
         self, plan: Plan, levels: Sequence[Sequence[Group]], before: Mapping[int, Before]

@@ -11,8 +11,8 @@ from graphmem.protocols import GraphBackend
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
-State = Mapping[str, datetime]
-"""Id of a community → when anything of it changed last."""
+State = tuple[str, Mapping[str, datetime]]
+"""The last erasure (`GraphBackend.last_erasure`), and id of a community → when anything of it changed last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,8 @@ class Present:
         Memberships of entities that are in another community of that level, too, or in one that has ended.
     latest
         When any of it changed last; the smallest time if there is nothing.
+    erasure
+        What had been forgotten before any of it was read.
     """
 
     communities: dict[str, Community] = field(default_factory=dict[str, Community])
@@ -36,6 +38,7 @@ class Present:
     since: dict[int, dict[str, datetime]] = field(default_factory=dict[int, "dict[str, datetime]"])
     extra: list[Membership] = field(default_factory=list[Membership])
     latest: datetime = _NEVER
+    erasure: str = ""
 
     def ended(self, level: int, entity_id: str, moment: datetime) -> Membership:
         """Return the membership that an entity has in a community of a level, ended at a moment."""
@@ -43,14 +46,15 @@ class Present:
         return Membership.trusted(community_id=community_id, entity_id=entity_id, since=since, until=moment)
 
     @property
-    def state(self) -> dict[str, datetime]:
-        """What tells whether somebody changed them since."""
-        return {community.id: community.updated_at for community in self.communities.values()}
+    def state(self) -> State:
+        """What tells whether somebody changed them since, or forgot something that they may quote."""
+        return self.erasure, {community.id: community.updated_at for community in self.communities.values()}
 
 
 def read_present(backend: GraphBackend, scope: Scope, chunk: int) -> Present:
     """Read the communities and their members, `chunk` rows at a time."""
-    found = Present({c.id: c for c in backend.all_communities([scope], CommunityQuery())})
+    erasure = backend.last_erasure(scope)
+    found = Present({c.id: c for c in backend.all_communities([scope], CommunityQuery())}, erasure=erasure)
     latest = max((c.updated_at for c in found.communities.values()), default=found.latest)
     for membership in backend.all_memberships([scope], MembershipQuery(), chunk=chunk):
         latest = max(latest, membership.since)
@@ -64,6 +68,7 @@ def read_present(backend: GraphBackend, scope: Scope, chunk: int) -> Present:
     return replace(found, latest=latest)
 
 
-def read_state(backend: GraphBackend, scope: Scope) -> dict[str, datetime]:
-    """Read what tells whether the communities have changed since they were read."""
-    return {c.id: c.updated_at for c in backend.all_communities([scope], CommunityQuery())}
+def read_state(backend: GraphBackend, scope: Scope) -> State:
+    """Read what tells whether the communities have changed since they were read, or something was forgotten."""
+    communities = {c.id: c.updated_at for c in backend.all_communities([scope], CommunityQuery())}
+    return backend.last_erasure(scope), communities

@@ -5,18 +5,21 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
 
 from graphmem.communities.assign import JOB as ASSIGNMENT
-from graphmem.communities.detect import chunk_of, partition_of
+from graphmem.communities.describe import Material
+from graphmem.communities.detect import chunk_of, detected_by_store, partition_of
 from graphmem.communities.facts import read_facts
 from graphmem.communities.found import Refreshed
 from graphmem.communities.inside import Grouped
 from graphmem.communities.matching import Before, match_levels
 from graphmem.communities.planning import TICK, Plan, Planner, Redact, Row, described_by, materials
 from graphmem.communities.present import State, read_present, read_state
-from graphmem.communities.summarise import AT_ONCE, Summaries
-from graphmem.errors import Conflict, ExtractionFailed, InvalidInput
+from graphmem.communities.summarise import AT_ONCE, Description, Summaries
+from graphmem.errors import ExtractionFailed, InvalidInput
+from graphmem.llm.chat import NoReply
 from graphmem.models import Changes, Community, CommunityAlgorithm, CommunityQuery, Mark, Membership, Scope, utc_now
 from graphmem.protocols import GraphBackend, Redactor
 from graphmem.settings import Settings
@@ -24,9 +27,9 @@ from graphmem.text.normalise import canonical
 
 _log = logging.getLogger(__name__)
 
-_TRIES = 5  # in each of which somebody else changed the communities first
+_TRIES = 3  # in each of which somebody else changed the communities first
 _IN_FLIGHT = timedelta(minutes=5)  # a fact gets its id before its transaction ends
-_AT_ONCE = 5_000  # rows of a batch
+_ROWS = 5_000  # of a batch
 _ASKED = 2 * AT_ONCE  # communities of which the model's answers are written together
 
 
@@ -43,6 +46,8 @@ class CommunityRefresh:
         Takes personal data out of summaries; None leaves them as they are.
     summaries
         Asks a language model for summaries; None leaves those that are put together from facts.
+    turn
+        Held from reading to writing, for what else changes communities in this process to wait.
     """
 
     def __init__(
@@ -51,11 +56,14 @@ class CommunityRefresh:
         settings: Settings,
         redactor: Redactor | None = None,
         summaries: Summaries | None = None,
+        turn: AbstractContextManager[object] | None = None,
     ) -> None:
         self._backend = backend
         self._settings = settings
         self._redactor = redactor
         self._summaries = summaries
+        self._turn = turn or nullcontext()
+        self._failed: set[str] = set()  # ids of communities that the model couldn't describe when asked last
 
     def refresh(
         self,
@@ -69,26 +77,34 @@ class CommunityRefresh:
         of its answers is written by itself, what it fails at is left to the next refresh, and so is what is left when
         `stopping` says that there is no more time.
 
-        Raises
-        ------
-        Conflict
-            If others changed the communities each time before this could be written.
+        Where others change the communities each time before this can be written, they are kept waiting in the end.
         """
         begun = time.perf_counter()
         algorithm = algorithm or self._settings.community_algorithm
+        with self._turn:
+            plan = self._settled(scope, algorithm)
+        summarised, failed = self._summarised(scope, plan, stopping)
+        told = _told(plan, algorithm, time.perf_counter() - begun)
+        return told.changed(summarised=summarised, failed=failed)
+
+    def _settled(self, scope: Scope, algorithm: CommunityAlgorithm) -> Plan:
+        """Return a plan that is written."""
         for _ in range(_TRIES):
             plan, state = self._plan(scope, algorithm)
             if plan.changes_nothing or self._written(scope, plan, state):
-                summarised, failed = self._summarised(scope, plan, stopping)
-                told = _told(plan, algorithm, time.perf_counter() - begun)
-                return told.changed(summarised=summarised, failed=failed)
-        raise Conflict(f"scope {scope}: others changed its communities {_TRIES} times while they were refreshed")
+                return plan
+
+        def alone() -> Plan:
+            plan, _ = self._plan(scope, algorithm)
+            self._write(scope, plan)
+            return plan
+
+        return self._backend.atomic(alone)
 
     def _plan(self, scope: Scope, algorithm: CommunityAlgorithm) -> tuple[Plan, State]:
         begun, chunk = utc_now(), chunk_of(self._settings)
         present = read_present(self._backend, scope, chunk)
-        detector = self._backend.community_detector
-        found = None if detector is None else detector.detect(scope, algorithm, present.keys.get(0))
+        found = detected_by_store(self._backend, scope, algorithm, present.keys.get(0))
         facts = read_facts(self._backend, scope, chunk)
         first = Before.of(facts.node_ids, present.keys.get(0, {}))
         partition = found or partition_of(facts, algorithm, first)
@@ -104,19 +120,11 @@ class CommunityRefresh:
 
     def _written(self, scope: Scope, plan: Plan, state: State) -> bool:
         """Write in one transaction, unless somebody else changed the communities since they were read."""
-        # what was stored before this was in the graph: new entities are looked for behind it
-        seen = Mark(ASSIGNMENT, plan.moment, cursor=id_at(plan.begun - _IN_FLIGHT))
 
         def work() -> bool:
             if read_state(self._backend, scope) != state:
                 return False
-            self._backend.write(scope, Changes(marks=(seen,)))
-            for start in range(0, len(plan.communities), _AT_ONCE):
-                some = tuple(plan.communities[start : start + _AT_ONCE])
-                self._backend.write(scope, Changes(communities=some))
-            for start in range(0, len(plan.memberships), _AT_ONCE):
-                some_members: tuple[Membership, ...] = tuple(plan.memberships[start : start + _AT_ONCE])
-                self._backend.write(scope, Changes(memberships=some_members))
+            self._write(scope, plan)
             return True
 
         try:
@@ -125,37 +133,60 @@ class CommunityRefresh:
             _log.info("scope %s: communities are looked for again: %s", scope, error)
             return False
 
+    def _write(self, scope: Scope, plan: Plan) -> None:
+        # what was stored before this was in the graph: new entities are looked for behind it
+        seen = Mark(ASSIGNMENT, plan.moment, cursor=id_at(plan.begun - _IN_FLIGHT))
+        self._backend.write(scope, Changes(marks=(seen,)))
+        for start in range(0, len(plan.communities), _ROWS):
+            some = tuple(plan.communities[start : start + _ROWS])
+            self._backend.write(scope, Changes(communities=some))
+        for start in range(0, len(plan.memberships), _ROWS):
+            some_members: tuple[Membership, ...] = tuple(plan.memberships[start : start + _ROWS])
+            self._backend.write(scope, Changes(memberships=some_members))
+
     def _summarised(self, scope: Scope, plan: Plan, stopping: Callable[[], bool]) -> tuple[int, int]:
-        """Ask the model about communities, the largest first; return how many it described, and how many it didn't."""
-        wanted = [row for row in plan.rows if row.wants_summary] if self._summaries is not None else []
-        wanted.sort(key=lambda row: (-len(plan.members(row)), row.community.id))
+        """Ask the model about communities; return how many it described, and how many it didn't.
+
+        Those at which it failed before come last, the largest first otherwise.
+        """
+        if self._summaries is None:
+            return 0, 0
+        wanted = [row for row in plan.rows if row.wants_summary]
+        wanted.sort(key=lambda r: (r.community.id in self._failed, -len(plan.members(r)), r.community.id))
         done = 0
         for start in range(0, len(wanted), _ASKED):
             if stopping():
                 break
             some = wanted[start : start + _ASKED]
-            described = self._described(scope, plan, some)
-            done += self._write_texts(scope, described)
-            if not described:
+            since = self._backend.last_erasure(scope)
+            groups = [(row.level, row.group.number) for row in some]
+            texts = materials(self._backend, scope, plan.partition, plan.grouped, groups)
+            replies = self._summaries.describe(texts)
+            done += self._write_texts(scope, self._described(some, texts, replies), since)
+            if all(isinstance(reply, NoReply) for reply in replies):
                 break  # the model is away: asking about the others would cost a timeout each
         return done, len(wanted) - done
 
-    def _described(self, scope: Scope, plan: Plan, rows: Sequence[Row]) -> list[Community]:
-        assert self._summaries is not None
-        texts = materials(self._backend, scope, plan.partition, plan.grouped, [(r.level, r.group.number) for r in rows])
+    def _described(
+        self, rows: Sequence[Row], texts: Sequence[Material], replies: Sequence[Description | ExtractionFailed]
+    ) -> list[Community]:
         described: list[Community] = []
-        for row, material, found in zip(rows, texts, self._summaries.describe(texts), strict=True):
+        for row, material, found in zip(rows, texts, replies, strict=True):
             if isinstance(found, ExtractionFailed):
                 _log.warning("community %s has no summary by the model yet: %s", row.community.id, found)
+                self._failed.add(row.community.id)
                 continue
+            self._failed.discard(row.community.id)
             described.append(described_by(row, found, material, self._redact()))
         return described
 
-    def _write_texts(self, scope: Scope, described: Sequence[Community]) -> int:
-        """Write texts of communities that nobody has changed since; return how many those were."""
+    def _write_texts(self, scope: Scope, described: Sequence[Community], since: str) -> int:
+        """Write texts of communities that nobody has changed since they were read; return how many those were."""
         expected = {community.id: community for community in described}
 
         def work() -> int:
+            if self._backend.last_erasure(scope) != since:
+                return 0
             query = CommunityQuery(ids=tuple(expected))
             present = self._backend.find_communities([scope], query, limit=len(expected))
             now = [expected[c.id] for c in present if c.updated_at == expected[c.id].updated_at]

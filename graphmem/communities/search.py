@@ -35,12 +35,14 @@ class CommunitySearch:
         Where they are.
     embedder
         The embedding model; without one only words count.
+    centroids
+        What communities mean.
     """
 
-    def __init__(self, backend: GraphBackend, embedder: Embedder | None) -> None:
+    def __init__(self, backend: GraphBackend, embedder: Embedder | None, centroids: Centroids) -> None:
         self._backend = backend
         self._embedder = embedder
-        self._centroids = Centroids(backend)
+        self._centroids = centroids
 
     def find(
         self,

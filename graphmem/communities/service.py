@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 from graphmem.communities.background import assignment_job, refresh_job
+from graphmem.communities.centroids import Centroids
 from graphmem.communities.refresh import CommunityRefresh
 from graphmem.communities.search import CommunitySearch
 from graphmem.communities.summarise import Summaries
@@ -43,8 +45,10 @@ class Communities:
         llm: BaseChatModel | str | None = None,
     ) -> None:
         summaries = None if llm is None else Summaries(llm, timeout=settings.extraction_timeout)
-        refresh = CommunityRefresh(backend, settings, redactor, summaries)
+        turn = threading.RLock()
+        refresh = CommunityRefresh(backend, settings, redactor, summaries, turn)
         self.refresh = refresh.refresh
         self.jobs = [refresh_job(refresh)] if settings.community_refresh else []
-        self.assignment = assignment_job(backend) if settings.community_assignment else None
-        self.find = CommunitySearch(backend, embedder).find
+        self.assignment = assignment_job(backend, turn) if settings.community_assignment else None
+        self.centroids = Centroids(backend)
+        self.find = CommunitySearch(backend, embedder, self.centroids).find

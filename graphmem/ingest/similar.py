@@ -181,6 +181,7 @@ class SimilarEntities:
         """Make vectors of known entities that have none: written without a model, or while it failed."""
         if self._complete.get(scope) == generation:
             return
+        since = self._backend.last_erasure(scope)
         waiting = self._backend.find_unindexed(scope, "entity", limit=_WAITING_AT_ONCE)
         if not waiting:
             self._complete[scope] = generation
@@ -189,7 +190,7 @@ class SimilarEntities:
         made = self._embedder.vectors([_text(e.name, e.summary) for e in found])
         model = self._embedder.model_name
         entries = [entity_entry(e.id, e.entity_type, model, v) for e, v in zip(found, made, strict=True)]
-        self._backend.write(scope, Changes(index=tuple(entries)))
+        self._backend.write_unless_erased(scope, Changes(index=tuple(entries)), since=since)
 
 
 class _Nothing:

@@ -127,6 +127,16 @@ class EntityVectors:
         found = [hit for rows, keys in parts for hit in _nearest(rows, keys, question[None], at_least, limit)[0]]
         return sorted(found, key=lambda hit: (-hit[0], hit[1]))[:limit]
 
+    @property
+    def scopes(self) -> list[Scope]:
+        """Scopes of which vectors are in memory."""
+        return list(self._copies)
+
+    def drop_copies(self, scope: Scope) -> None:
+        """Drop the vectors of a scope."""
+        with self._lock:
+            self._copies.pop(scope, None)
+
     def _fresh(self, scope: Scope, dimension: int, generation: int) -> _Copy:
         """Return the copy of a scope, as new as the store.
 

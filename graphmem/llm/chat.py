@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 
+class NoReply(ExtractionFailed):
+    """The model gave no answer: it couldn't be reached or made, raised, or took too long."""
+
+
 class Chat:
     """Asks a LangChain chat model, several questions at once, each with a time limit.
 
@@ -45,15 +49,15 @@ class Chat:
         self._calls = TimedCalls[str](concurrency, timeout)
         self._lock = threading.Lock()
 
-    def ask(self, prompts: Sequence[str]) -> list[str | ExtractionFailed]:
+    def ask(self, prompts: Sequence[str]) -> list[str | NoReply]:
         """Return the reply to each prompt, or why there is none: told without a secret, and without what led to it."""
         try:
             model = self._chat_model()
         except Exception as error:  # noqa: BLE001  (a provider's constructor raises what it likes)
-            return [ExtractionFailed(f"the model can't be made: {reason_for(error)}") for _ in prompts]
+            return [NoReply(f"the model can't be made: {reason_for(error)}") for _ in prompts]
         replies = self._calls.run([partial(_reply, model, prompt) for prompt in prompts])
         secrets = secrets_of(model)
-        return [r if isinstance(r, str) else ExtractionFailed(reason_for(r, secrets)) for r in replies]
+        return [r if isinstance(r, str) else NoReply(reason_for(r, secrets)) for r in replies]
 
     def _chat_model(self) -> BaseChatModel:
         with self._lock:

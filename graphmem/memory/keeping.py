@@ -120,22 +120,28 @@ class Keeping(Part):
             If not exactly one thing is named, or several entities go by the name (then give an id).
         """
         self._engine.recorder.write()  # what was just recalled may name it
-        done = forget.forget(
-            self._engine.backend,
-            self._engine.rag.index,
-            self.scope,
-            entity=entity,
-            episode=episode,
-            session=session,
-            with_episodes=with_episodes,
-        )
+        try:
+            done = forget.forget(
+                self._engine.backend,
+                self._engine.rag.index,
+                self.scope,
+                entity=entity,
+                episode=episode,
+                session=session,
+                with_episodes=with_episodes,
+            )
+        finally:
+            self._engine.drop_copies(self.scope)
         self._engine.wake(self.scope)
         return done
 
     def clear(self) -> Forgotten:
         """Erase the whole scope; other scopes of the store stay."""
         self._engine.recorder.write()
-        return forget.clear(self._engine.backend, self._engine.rag.index, self.scope)
+        try:
+            return forget.clear(self._engine.backend, self._engine.rag.index, self.scope)
+        finally:
+            self._engine.drop_copies(self.scope)
 
     def evict(self) -> Evicted:
         """Delete superseded facts and hide entities that are long over or unseen, by the settings; at once.

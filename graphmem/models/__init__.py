@@ -91,9 +91,10 @@ from graphmem.models.rows import (
     one_or_many,
 )
 from graphmem.models.stored import RowReader
-from graphmem.models.upkeep import Mark, decayed
+from graphmem.models.upkeep import FORGETTING, Mark, decayed
 
 __all__ = [
+    "FORGETTING",
     "MAX_FACT_BYTES",
     "MAX_NAME_BYTES",
     "MAX_RELATION_BYTES",

@@ -34,6 +34,10 @@ class Mark:
     cursor: str = ""
 
 
+FORGETTING = "forget"
+"""Job of the mark that an erasure leaves: another cursor each time; `begun_at` until files are clean, too."""
+
+
 def decayed(
     count: float,
     retrieved: datetime | None,

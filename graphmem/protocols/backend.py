@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
 from graphmem.models import (
+    FORGETTING,
     ActiveFact,
     Changes,
     Community,
@@ -127,12 +128,12 @@ class GraphBackend(
         """The store's own engine for vectors, or None where it has none; it follows the store as any other does."""
         return None
 
-    def snapshot(self, work: Callable[[], T]) -> T:
-        """Run `work`, which only reads, and return what it returns: all its reads are of one state of the store.
+    def snapshot(self, work: Callable[[GraphBackend], T]) -> T:
+        """Run `work` with a backend from which it reads one state of the store, and return what it returns.
 
         A store that has nothing better does it in a transaction, for which writers wait, and may run `work` again.
         """
-        return self.atomic(work)
+        return self.atomic(lambda: work(self))
 
     def get_entities(self, scopes: Sequence[Scope], ids: Sequence[str]) -> dict[str, Entity]:
         """Return the entities with these ids by id; absent ones are left out."""
@@ -232,6 +233,24 @@ class GraphBackend(
     def find_mark(self, scope: Scope, job: str) -> Mark:
         """Return how far a job of upkeep has come in a scope; a mark that says nothing where there is none."""
         return next((mark for mark in self.find_marks(scope) if mark.job == job), Mark(job))
+
+    def last_erasure(self, scope: Scope) -> str:
+        """Return what is another one whenever something of a scope was forgotten: what was read before may quote it."""
+        return self.find_mark(scope, FORGETTING).cursor
+
+    def write_unless_erased(self, scope: Scope, changes: Changes, *, since: str) -> bool:
+        """Apply changes that were made of rows read before, if nothing was forgotten `since` (`last_erasure`) then.
+
+        Returns whether they were applied; raises what `write` does.
+        """
+
+        def work() -> bool:
+            if self.last_erasure(scope) != since:
+                return False
+            self.write(scope, changes)
+            return True
+
+        return self.atomic(work)
 
 
 class _HasId(Protocol):

@@ -41,7 +41,9 @@ class CommunityDetector(Protocol):
             If there is no such algorithm.
         MissingExtra
             If the algorithm needs a package that isn't installed.
+        GraphTooLarge
+            If the store lacks the memory for it; this process may find them then.
         BackendUnavailable
-            If the store can't be read, or lacks the memory for it.
+            If the store can't be read.
         """
         ...

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from graphmem.errors import EmbeddingFailed, IndexMismatch
+from graphmem.errors import EmbeddingFailed, IndexMismatch, InvalidInput
 from graphmem.models import Changes, Episode, EpisodeQuery, IndexEntry, IndexKind, IndexLook, IndexState, Scope
 from graphmem.protocols import GraphBackend, VectorIndex
 from graphmem.rag.corpus import Corpus, FactUnit, Unit, adds_words, spoken
@@ -180,11 +180,12 @@ class RecallIndex:
     def _index(self, scope: Scope, kind: IndexKind, ids: Sequence[str]) -> None:
         if not self._reader.model and (built := self._backend.index_state(scope).model):
             if kind == "episode":
-                self._write_words_only(scope, self._with_earlier(scope, ids))
+                since = self._backend.last_erasure(scope)
+                self._write_words_only(scope, self._with_earlier(scope, ids), since)
             raise EmbeddingFailed(f"scope {scope}: its index has vectors of {built!r}; now no model is configured")
+        since = self._backend.last_erasure(scope)
         if kind == "fact":
-            entries = self._reader.facts(self._stated(scope, ids))
-            self._backend.write(scope, Changes(index=tuple(entries)))
+            self._write(scope, self._reader.facts(self._stated(scope, ids)), since)
             return
         episodes = self._with_earlier(scope, ids)
         try:
@@ -193,9 +194,22 @@ class RecallIndex:
             known = {entry.key for entry in self._backend.find_index(scope, "name", names)} if names else set[str]()
             entries += self._reader.names([name for name in names if name not in known])
         except EmbeddingFailed:
-            self._write_words_only(scope, episodes)
+            self._write_words_only(scope, episodes, since)
             raise
-        self._backend.write(scope, Changes(index=tuple(entries)))
+        self._write(scope, entries, since)
+
+    def _write(self, scope: Scope, entries: Sequence[IndexEntry], since: str) -> None:
+        """Write entries, unless what they were made of may be gone: then it waits, and is read anew."""
+        try:
+            self._backend.write_unless_erased(scope, Changes(index=tuple(entries)), since=since)
+        except InvalidInput:
+            if self._all_there(scope, entries):
+                raise
+
+    def _all_there(self, scope: Scope, entries: Sequence[IndexEntry]) -> bool:
+        episodes, facts = ([entry.key for entry in entries if entry.kind == kind] for kind in _KINDS)
+        there = {**self._backend.get_episodes([scope], episodes), **self._backend.get_edges([scope], facts)}
+        return len(there) == len(episodes) + len(facts)
 
     def _stated(self, scope: Scope, ids: Sequence[str]) -> list[StatedFact]:
         """Return facts as their episodes state them, with those to which they add words."""
@@ -216,11 +230,11 @@ class RecallIndex:
             facts.append(StatedFact(edge.id, text, gaining))
         return facts
 
-    def _write_words_only(self, scope: Scope, episodes: Sequence[tuple[Episode, Episode | None]]) -> None:
+    def _write_words_only(self, scope: Scope, episodes: Sequence[tuple[Episode, Episode | None]], since: str) -> None:
         known = {entry.key for entry in self._backend.find_index(scope, "episode", [e.id for e, _ in episodes])}
         new = [pair for pair in episodes if pair[0].id not in known]
         entries = self._reader.words_only(new)
-        self._backend.write(scope, Changes(index=tuple(replace(entry, complete=False) for entry in entries)))
+        self._write(scope, [replace(entry, complete=False) for entry in entries], since)
 
     def _with_earlier(self, scope: Scope, ids: Sequence[str]) -> list[tuple[Episode, Episode | None]]:
         """Return episodes, each with the one before it in its session."""

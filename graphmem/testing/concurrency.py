@@ -84,14 +84,14 @@ class ThreadTests(StoreTests):
             written.set()
             return numbers()
 
-        def numbers() -> list[int]:
-            return entity_numbers(store.find_entities([HOME], EntityQuery()))
+        def numbers(of: GraphBackend = store) -> list[int]:
+            return entity_numbers(of.find_entities([HOME], EntityQuery()))
 
-        def read() -> list[int]:
-            first = numbers()
+        def read(at_once: GraphBackend) -> list[int]:
+            first = numbers(at_once)
             begun.set()
             written.wait(0.5)  # a store may keep the writer waiting
-            return [*first, *numbers()]
+            return [*first, *numbers(at_once)]
 
         assert in_threads([lambda: store.snapshot(read), write]) == [[1, 1], [1, 2]]
         assert numbers() == [1, 2]
@@ -99,7 +99,7 @@ class ThreadTests(StoreTests):
     def test_a_snapshot_inside_of_a_transaction_sees_what_that_wrote(self, store: GraphBackend) -> None:
         def work() -> list[int]:
             put_entities(store, entity(1))
-            return store.snapshot(lambda: entity_numbers(store.find_entities([HOME], EntityQuery())))
+            return store.snapshot(lambda at_once: entity_numbers(at_once.find_entities([HOME], EntityQuery())))
 
         assert store.atomic(work) == [1]
 

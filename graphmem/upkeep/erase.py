@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graphmem.models import (
+    FORGETTING,
     Alias,
     Changes,
     CommunityQuery,
@@ -24,6 +25,7 @@ from graphmem.models import (
     Episode,
     EpisodeQuery,
     IndexKind,
+    Mark,
     Membership,
     MembershipQuery,
     Mention,
@@ -34,6 +36,7 @@ from graphmem.models import (
     Removal,
     RemovalKind,
     Scope,
+    new_id,
     utc_now,
 )
 from graphmem.protocols import GraphBackend
@@ -62,6 +65,8 @@ class Erased:
         Mentions that go with what they were of or in.
     unindexed
         (kind, key) of what the index held of all that.
+    mark
+        What was left for those who read any of it before, and for files that aren't clean yet (`FORGETTING`).
     """
 
     removed: dict[RemovalKind, list[str]] = field(default_factory=dict[RemovalKind, "list[str]"])
@@ -71,6 +76,7 @@ class Erased:
     still_mentioned_in: list[str] = field(default_factory=list[str])
     mentions: int = 0
     unindexed: list[tuple[IndexKind, str]] = field(default_factory=list["tuple[IndexKind, str]"])
+    mark: Mark = field(default_factory=lambda: Mark(FORGETTING, begun_at=utc_now(), cursor=new_id()))
 
     def count(self, kind: RemovalKind) -> int:
         """Return how many rows of a kind go."""
@@ -123,7 +129,7 @@ class Erasure:
 
     def _write(self) -> None:
         changes: dict[str, Any] = {name: tuple(rows) for name, rows in self._changes.items()}
-        self._backend.write(self._scope, Changes(**changes, removals=tuple(self._removals)))
+        self._backend.write(self._scope, Changes(**changes, removals=tuple(self._removals), marks=(self._done.mark,)))
         for removal in self._removals:
             self._done.removed.setdefault(removal.kind, []).append(removal.id)
 

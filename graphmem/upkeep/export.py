@@ -76,9 +76,9 @@ def export(
     if not path.parent.is_dir():
         raise InvalidInput(f"export: there is no folder {path.parent}")
 
-    def work() -> Exported:
+    def work(at_once: GraphBackend) -> Exported:
         with part.open("wb") as file:
-            done = _write(backend, scope, file, vectors=vectors, on_rows=on_rows)
+            done = _write(at_once, scope, file, vectors=vectors, on_rows=on_rows)
             file.flush()
             os.fsync(file.fileno())
         return done
@@ -98,11 +98,11 @@ def _to_stream(
 ) -> Exported:
     runs: list[int] = []
 
-    def work() -> Exported:
+    def work(at_once: GraphBackend) -> Exported:
         if runs:
             raise BackendUnavailable("export: the store began anew, and what is written can't be taken back; try again")
         runs.append(1)
-        return _write(backend, scope, file, vectors=vectors, on_rows=on_rows)
+        return _write(at_once, scope, file, vectors=vectors, on_rows=on_rows)
 
     return backend.snapshot(work)
 

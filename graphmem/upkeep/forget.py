@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from dataclasses import replace
 
 from graphmem.errors import IndexUnavailable, InvalidInput, NotFound
-from graphmem.models import Entity, Episode, EpisodeQuery, MergeQuery, Model, Scope
+from graphmem.models import FORGETTING, Changes, Entity, Episode, EpisodeQuery, Mark, MergeQuery, Model, Scope, utc_now
 from graphmem.protocols import GraphBackend
 from graphmem.rag.index import RecallIndex
 from graphmem.upkeep.erase import Erased, Erasure, Quotes
@@ -78,7 +79,8 @@ def forget(
     Raises
     ------
     NotFound
-        If there is no such thing in the scope. Files are cleaned nevertheless: a run before may have been interrupted.
+        If there is no such thing in the scope. Where a run before left something in files, they are cleaned
+        nevertheless, and the message tells whether that could be done.
     InvalidInput
         If not exactly one thing is named, or several entities go by the name.
     """
@@ -97,9 +99,12 @@ def forget(
 
     try:
         done = backend.atomic(work)
-    except NotFound:
-        backend.scrub()
-        raise
+    except NotFound as error:
+        mark = backend.find_mark(scope, FORGETTING)
+        if mark.begun_at is None:
+            raise
+        left = "; ".join(_scrubbed(backend, scope, mark)) or "nothing"
+        raise NotFound(f"{error}; left of what was forgotten before: {left}") from error
     return Forgotten(
         episodes=done.count("episode"),
         entities=done.count("entity"),
@@ -113,7 +118,7 @@ def forget(
         redacted_episodes=done.redacted_episodes,
         emptied_communities=done.emptied_communities,
         still_mentioned_in=tuple(done.still_mentioned_in),
-        left=_clean_up(backend, index, scope, done),
+        left=(*_outside(index, scope, done), *_scrubbed(backend, scope, done.mark)),
     )
 
 
@@ -126,7 +131,7 @@ def clear(backend: GraphBackend, index: RecallIndex, scope: Scope) -> Forgotten:
     merges = sum(1 for _ in backend.all_merges([scope], MergeQuery(undone=True)))
     left = list(_outside(index, scope, None))  # first: the store tells what is left to do until it is cleared itself
     backend.clear(scope)
-    left += _scrubbed(backend)
+    left += _scrubbed(backend, scope, None)
     return Forgotten(
         episodes=counts.episodes,
         entities=counts.entities,
@@ -171,10 +176,6 @@ def _session(backend: GraphBackend, scope: Scope, session: str) -> dict[str, Epi
     return found
 
 
-def _clean_up(backend: GraphBackend, index: RecallIndex, scope: Scope, done: Erased) -> tuple[str, ...]:
-    return (*_outside(index, scope, done), *_scrubbed(backend))
-
-
 def _outside(index: RecallIndex, scope: Scope, done: Erased | None) -> Iterable[str]:
     try:
         index.forget(scope, None if done is None else done.unindexed)
@@ -183,6 +184,10 @@ def _outside(index: RecallIndex, scope: Scope, done: Erased | None) -> Iterable[
         yield f"vectors in an index outside of the store, until it is reached again: {error}"
 
 
-def _scrubbed(backend: GraphBackend) -> Iterable[str]:
+def _scrubbed(backend: GraphBackend, scope: Scope, mark: Mark | None) -> Iterable[str]:
+    """Clean the files and note in the erasure's mark that it is done; yield what is left."""
     if not backend.scrub():
         yield "the store's log, which others are reading: run it again, or close them"
+    elif mark is not None:
+        clean = replace(mark, begun_at=None, done_at=utc_now())
+        backend.write_unless_erased(scope, Changes(marks=(clean,)), since=mark.cursor)

@@ -214,9 +214,9 @@ def checksum(backend: GraphBackend, scope: Scope) -> str:
     Two memories with the same rows have the same one, whatever store they are in and whatever their scopes are called.
     """
 
-    def work() -> str:
+    def work(at_once: GraphBackend) -> str:
         total = Checksum()
-        for kind, row in all_rows(backend, scope, extras=False):
+        for kind, row in all_rows(at_once, scope, extras=False):
             total.add(kind, to_json(kind, row))
         return total.text()
 

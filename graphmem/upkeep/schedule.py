@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -27,10 +28,13 @@ class UpkeepJob:
     run
         Does the work in a scope; returns False if it ended early because `Stopping` said so. It works in transactions
         of bounded size, each of which leaves the memory right, and run again after an interruption it finishes.
+    pause
+        Returns the seconds for which a scope where it is due has to wait for it; 0 or less where it needn't.
     """
 
     name: str
     run: Callable[[Scope, Stopping], bool]
+    pause: Callable[[Scope], float] = lambda _: 0.0
 
 
 class UpkeepSchedule:
@@ -55,7 +59,7 @@ class UpkeepSchedule:
         self._interval = interval
         self._lock = threading.Lock()
         self._counted: dict[Scope, int] = {}
-        self._waiting: dict[Scope, None] = {}
+        self._waiting: dict[Scope, float] = {}  # not before that time by `time.monotonic`
 
     @property
     def jobs(self) -> tuple[UpkeepJob, ...]:
@@ -66,7 +70,8 @@ class UpkeepSchedule:
         """Have scopes looked at by the next `run`, whatever was counted; return whether it has anything to do."""
         if self._jobs:
             with self._lock:
-                self._waiting.update(dict.fromkeys(scopes))
+                for scope in scopes:
+                    self._waiting.setdefault(scope, 0.0)
         return bool(self._waiting)
 
     def processed(self, scope: Scope, episodes: int) -> bool:
@@ -76,11 +81,11 @@ class UpkeepSchedule:
                 self._counted[scope] = self._counted.get(scope, 0) + episodes
                 if self._counted[scope] >= self._interval:
                     self._counted[scope] = 0
-                    self._waiting[scope] = None
+                    self._waiting.setdefault(scope, 0.0)
         return bool(self._waiting)
 
-    def run(self, stopping: Stopping) -> bool:
-        """Do what is due in one scope; return whether more waits.
+    def run(self, stopping: Stopping) -> float | None:
+        """Do what is due in one scope; return in how many seconds there is more to do, None if nothing waits.
 
         Raises
         ------
@@ -88,19 +93,28 @@ class UpkeepSchedule:
             If a job fails; the scope waits on, and the next run tries again.
         """
         with self._lock:
-            scope = next(iter(self._waiting), None)
+            now = time.monotonic()
+            scope = next((scope for scope, earliest in self._waiting.items() if earliest <= now), None)
             if scope is None:
-                return False
+                return self._next_in()
             del self._waiting[scope]  # before the work: what is processed meanwhile counts for the next
         try:
-            self._run_due(scope, stopping)
+            pause = self._run_due(scope, stopping)
         except BaseException:
             with self._lock:
-                self._waiting[scope] = None
+                self._waiting[scope] = 0.0
             raise
-        return bool(self._waiting)
+        with self._lock:
+            if pause > 0.0:
+                self._waiting[scope] = time.monotonic() + pause
+            return self._next_in()
 
-    def _run_due(self, scope: Scope, stopping: Stopping) -> None:
+    def _next_in(self) -> float | None:
+        return max(0.0, min(self._waiting.values()) - time.monotonic()) if self._waiting else None
+
+    def _run_due(self, scope: Scope, stopping: Stopping) -> float:
+        """Run what is due and needn't wait; return for how many seconds the first of the others has to."""
+        pauses: list[float] = []
         counts = self._backend.stats(scope)
         processed = counts.episodes - counts.pending_episodes - counts.failed_episodes
         for job in self._jobs:
@@ -108,8 +122,12 @@ class UpkeepSchedule:
             # fewer than at the last run: some were forgotten, and how many came since isn't known
             if 0 <= processed - mark.episodes < self._interval:
                 continue
+            if (pause := job.pause(scope)) > 0.0:
+                pauses.append(pause)
+                continue
             begun = utc_now()
             if not job.run(scope, stopping):
-                return
+                break
             self._backend.write(scope, Changes(marks=(Mark(job.name, begun, processed),)))
             _log.info("scope %s: %s is done", scope, job.name)
+        return min(pauses, default=0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
@@ -12,8 +13,9 @@ from typing import Any
 import pytest
 
 from graphmem import GraphMemory
-from graphmem.communities import InProcessDetector, choose_detector
-from graphmem.errors import BackendUnavailable
+from graphmem.communities import InProcessDetector
+from graphmem.communities.refresh import CommunityRefresh
+from graphmem.errors import BackendUnavailable, GraphTooLarge
 from graphmem.models import CommunityAlgorithm, Edge, Partition, Scope
 from graphmem.settings import Settings
 from graphmem.testing.communities_detect import (
@@ -105,7 +107,7 @@ def test_what_was_just_written_is_seen(store: Neo4jBackend) -> None:
 def test_a_graph_that_the_heap_can_not_take_is_refused_before_it_is_copied(store: Neo4jBackend) -> None:
     put_pairs(store, KARATE)
     detector = GdsDetector(store.database, client_of(store.database), heap_share=0.0)
-    with pytest.raises(BackendUnavailable, match=r"server\.memory\.heap\.max_size"):
+    with pytest.raises(GraphTooLarge, match=r"server\.memory\.heap\.max_size"):
         detector.detect(HOME)
     assert ask(store, PROJECTIONS) == []
 
@@ -118,11 +120,32 @@ def test_without_the_client_communities_are_found_in_process(
 
     monkeypatch.setattr("graphmem_neo4j.detector.find_spec", not_found)
     assert store.community_detector is None
-    assert isinstance(choose_detector(store, Settings()), InProcessDetector)
+    put_pairs(store, KARATE)
+    assert CommunityRefresh(store, Settings()).refresh(HOME).modularity > 0.3
 
 
-def test_with_gds_it_is_chosen(store: Neo4jBackend) -> None:
-    assert choose_detector(store, Settings()) is store.community_detector
+def test_with_gds_a_refresh_takes_it(store: Neo4jBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    put_pairs(store, KARATE)
+    refuse_all_others(monkeypatch)
+    assert CommunityRefresh(store, Settings()).refresh(HOME).modularity > 0.3
+
+
+def refuse_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise AssertionError("communities were looked for in process")
+
+    monkeypatch.setattr("graphmem.communities.refresh.partition_of", refused)
+
+
+def test_where_the_heap_can_not_take_the_graph_a_refresh_goes_on_in_process(
+    store: Neo4jBackend, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    put_pairs(store, KARATE)
+    monkeypatch.setattr(gds_of(store), "_heap_share", 0.0)
+    with caplog.at_level(logging.WARNING):
+        done = CommunityRefresh(store, Settings()).refresh(HOME)
+    assert done.modularity > 0.3
+    assert "server.memory.heap.max_size" in caplog.text
 
 
 def test_without_gds_on_the_server_communities_are_found_in_process(start_neo4j: Callable[..., Neo4jServer]) -> None:
@@ -130,7 +153,7 @@ def test_without_gds_on_the_server_communities_are_found_in_process(start_neo4j:
     try:
         put_pairs(store, KARATE)
         assert store.community_detector is None
-        assert choose_detector(store, Settings()).detect(HOME).modularity > 0.3
+        assert CommunityRefresh(store, Settings()).refresh(HOME).modularity > 0.3
     finally:
         store.close()
 

@@ -9,9 +9,10 @@ from collections.abc import Generator
 import numpy as np
 import pytest
 
-from graphmem.communities import InProcessDetector, choose_detector, kept_keys
+from graphmem.communities import InProcessDetector, kept_keys
 from graphmem.communities.facts import read_facts
 from graphmem.communities.graph import EntityGraph, pairs_of
+from graphmem.communities.refresh import CommunityRefresh
 from graphmem.errors import MissingExtra
 from graphmem.models import ActiveFact, Changes, EdgeQuery, Partition, Scope
 from graphmem.protocols import GraphBackend
@@ -58,7 +59,7 @@ def test_pages_are_as_long_as_the_setting_says(store: GraphBackend, monkeypatch:
         return find_active_facts(scope, after=after, limit=limit)
 
     monkeypatch.setattr(store, "find_active_facts", counted)
-    choose_detector(store, Settings(lpa_edge_chunk_size=30)).detect(HOME)
+    CommunityRefresh(store, Settings(lpa_edge_chunk_size=30)).refresh(HOME)
     assert limits == [30, 30, 30, 30]
 
 
@@ -66,11 +67,11 @@ def test_a_chunk_of_nothing_is_warned_about_and_taken_as_the_default(
     store: GraphBackend, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        detector = choose_detector(store, Settings(lpa_edge_chunk_size=0))
+        done = CommunityRefresh(store, Settings(lpa_edge_chunk_size=0)).refresh(HOME)
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "lpa_edge_chunk_size" in caplog.text
     assert "10000" in caplog.text
-    assert len(detector.detect(HOME).node_ids) == 34
+    assert done.members == 34
 
 
 def test_leiden_without_its_package_names_the_extra(store: GraphBackend, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,145 @@
+"""What is forgotten while others work on it doesn't come back: not from a refresh, not from indexing, not from memory."""
+
+from __future__ import annotations
+
+import io
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chatting import ScriptedChat
+from conftest import OpenMemory
+from test_communities import described
+from test_search import WordVectors
+
+from graphmem import GraphMemory, NotFound
+from graphmem.communities.refresh import CommunityRefresh
+from graphmem.rag.reading import Reader
+
+SECRET = "quimbledon"
+
+SAID: list[dict[str, Any]] = [
+    {"text": "Alma | knows | Bruno"},
+    {"text": f"Alma | likes | Bruno # whispered {SECRET}", "external_id": "secret"},
+    {"text": "Alma | likes | Bruno"},
+    {"text": "Bruno | knows | Clara"},
+    {"text": "Alma | knows | Clara"},
+]
+
+
+def once_after(monkeypatch: pytest.MonkeyPatch, where: type, name: str, act: Callable[[], object]) -> None:
+    """Have something happen right after a method returns for the first time."""
+    method, left = getattr(where, name), [act]
+
+    def watched(*args: Any, **options: Any) -> Any:
+        result = method(*args, **options)
+        if left:
+            left.pop()()
+        return result
+
+    monkeypatch.setattr(where, name, watched)
+
+
+def exported(memory: GraphMemory) -> str:
+    file = io.StringIO()
+    memory.export(file)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("refreshed", [False, True])
+def test_a_refresh_writes_no_forgotten_sentence_back(
+    memory: GraphMemory, monkeypatch: pytest.MonkeyPatch, *, refreshed: bool
+) -> None:
+    memory.ingest(SAID[:2] if refreshed else SAID)
+    if refreshed:
+        memory.refresh_communities()
+        memory.ingest(SAID[2:])
+    once_after(monkeypatch, CommunityRefresh, "_plan", lambda: memory.forget(episode="secret"))
+    memory.refresh_communities()
+    assert [len(community) for community in memory.communities()] == [3]
+    assert SECRET not in exported(memory)
+
+
+def test_a_model_that_was_asked_before_writes_no_forgotten_sentence_back(
+    store_url: str, open_memory: OpenMemory
+) -> None:
+    forgetting: list[Callable[[], object]] = []
+
+    def answer(prompt: str) -> str:
+        if forgetting:
+            assert SECRET in prompt
+            forgetting.pop()()
+            return described(prompt).replace("They met.", f"They met {SECRET}.")
+        return described(prompt)
+
+    memory = open_memory(store_url, llm=ScriptedChat(answer=answer), embeddings="none")
+    memory.ingest(SAID)
+    forgetting.append(lambda: memory.forget(episode="secret"))
+    assert memory.refresh_communities().failed == 1
+    assert SECRET not in exported(memory)
+    assert memory.refresh_communities().summarised == 1
+
+
+@pytest.mark.parametrize("step", ["facts", "episodes", "names_of"])
+@pytest.mark.parametrize("how", ["forget", "clear"])
+def test_indexing_writes_nothing_forgotten_back(
+    store_url: str, open_memory: OpenMemory, monkeypatch: pytest.MonkeyPatch, step: str, how: str
+) -> None:
+    memory = open_memory(store_url, embeddings=WordVectors())
+    memory.ingest([{**turn, "session_id": "s"} for turn in SAID])
+    backend = memory._engine.backend  # pyright: ignore[reportPrivateUsage]
+    backend.reset_index(memory.scope)
+    act = (lambda: memory.forget(episode="secret")) if how == "forget" else memory.clear
+    once_after(monkeypatch, Reader, step, act)
+    memory.search("Who likes Bruno?")
+    assert SECRET not in exported(memory)
+    details = [str(entry.detail) for entry in backend.all_entries(memory.scope)]
+    assert not [detail for detail in details if SECRET in detail.lower()]
+    assert bool(details) == (how == "forget")
+    assert len(memory.search("Who likes Bruno?").found) == (4 if how == "forget" else 0)
+
+
+@pytest.mark.parametrize("how", ["forget", "clear"])
+def test_no_copy_stays_in_memory(store_url: str, open_memory: OpenMemory, how: str) -> None:
+    memory = open_memory(store_url, embeddings=WordVectors())
+    memory.ingest(SAID)
+    memory.refresh_communities()
+    memory.ingest([{"text": "Almah | knows | Bruno"}])
+    memory.communities("Who knows whom?")
+    engine = memory._engine  # pyright: ignore[reportPrivateUsage]
+    similar = engine._similar  # pyright: ignore[reportPrivateUsage]
+    assert similar is not None
+    centroids = engine.communities.centroids
+    assert similar.vectors.scopes == [memory.scope]
+    assert centroids.scopes == [memory.scope]
+    if how == "forget":
+        memory.forget(episode="secret")
+    else:
+        memory.clear()
+    assert similar.vectors.scopes == centroids.scopes == []
+
+
+def test_what_was_left_in_the_log_goes_when_it_is_run_again_and_that_is_told(
+    tmp_path: Path, open_memory: OpenMemory
+) -> None:
+    memory = open_memory(f"sqlite:///{tmp_path}/memory.db", embeddings="none")
+    memory.ingest(SAID)
+
+    def is_left() -> bool:
+        return any(SECRET.encode() in path.read_bytes() for path in tmp_path.iterdir())
+
+    reader = sqlite3.connect(tmp_path / "memory.db")
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM episodes").fetchall()
+    assert "log" in memory.forget(episode="secret").left[0]
+    assert is_left()
+    with pytest.raises(NotFound, match="left of what was forgotten before: the store's log"):
+        memory.forget(episode="secret")
+    reader.close()
+    with pytest.raises(NotFound, match="left of what was forgotten before: nothing"):
+        memory.forget(episode="secret")
+    assert not is_left()
+    with pytest.raises(NotFound, match=r"in scope default$"):
+        memory.forget(episode="secret")
