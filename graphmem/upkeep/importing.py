@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, cast
@@ -16,10 +17,10 @@ from typing import IO, Any, cast
 import pydantic_core
 
 from graphmem.errors import Conflict, InvalidInput
-from graphmem.models import Changes, Edge, EdgeQuery, Entity, Episode, EpisodeQuery, Model, Scope
+from graphmem.models import Changes, Edge, EdgeQuery, Entity, Episode, EpisodeQuery, Model, Outcome, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.upkeep.export import FORMAT, VERSION, OnRows
-from graphmem.upkeep.joining import Joining
+from graphmem.upkeep.joining import HeldBack, Joining, outcome_of
 from graphmem.upkeep.rows import Row, RowKind, from_json, is_row_kind
 
 Source = str | os.PathLike[str] | IO[str] | IO[bytes]
@@ -49,7 +50,8 @@ class Imported(Model):
     rows
         How many in all; `counts` tells how many of each kind.
     complete
-        False if the file was cut off, and it was asked to take what is there.
+        False if the file was cut off, or lines of it were missing, doubled or changed, and it was asked to take what
+        is there.
     """
 
     scope: str
@@ -69,7 +71,7 @@ class ImportOptions:
     vectors
         Whether the index in the file is taken in, too; else the memory makes its own.
     cut_off
-        Take in what there is of a file that is cut off.
+        Take in what there is of a file that is cut off, or whose rows aren't those that its last line tells.
     batch_size
         Rows in one transaction.
     """
@@ -95,11 +97,13 @@ def import_rows(
     options: ImportOptions | None = None,
     on_rows: OnRows | None = None,
 ) -> Imported:
-    """Store the rows of an exported memory; memory doesn't grow with their number.
+    """Store the rows of an exported memory, batch by batch.
 
     A file that can be read twice (a path, or an open one that can be rewound) is checked whole before anything is
     stored: that it is all there and as it was written, and of one scope. Each batch is one transaction. Of rows that
     are there only what the store lacks is taken (`Joining`), so that it may be interrupted, given twice, and be older.
+    Memory doesn't grow with the rows, but for some 300 bytes an episode that waits for extraction: these are kept from
+    the queue until all rows are stored, after an interrupted import until it is run again, at most a day (`HeldBack`).
 
     Parameters
     ----------
@@ -216,16 +220,33 @@ class _Seen:
     digest: Any = field(default_factory=lambda: hashlib.blake2b(digest_size=16))
     counts: Counter[str] = field(default_factory=Counter[str])
 
-    def require(self, number: int, end: Mapping[str, Any]) -> None:
-        told = {str(kind): count for kind, count in end.get("counts", {}).items()}
-        if told != dict(self.counts):
-            wrong = next(k for k in sorted({*told, *self.counts}) if told.get(k, 0) != self.counts[k])
+    def require(self, number: int, line: bytes) -> None:
+        """Raise InvalidInput if the last line isn't one, or tells of other rows than those that were read."""
+        told, digest = _end(number, line)
+        wrong = next((k for k in sorted({*told, *self.counts}) if told.get(k, 0) != self.counts[k]), None)
+        if wrong is not None:
             raise InvalidInput(
                 f"line {number}: the file had {told.get(wrong, 0)} rows of kind {wrong}, {self.counts[wrong]} "
                 "are there: lines are missing or doubled"
             )
-        if end.get("digest") != self.digest.hexdigest():
+        if digest != self.digest.hexdigest():
             raise InvalidInput(f"line {number}: a line before was changed since the file was written")
+
+
+def _end(number: int, line: bytes) -> tuple[dict[str, int], str]:
+    """Return the counts of rows and the digest that a last line tells."""
+    end = _object(number, line)["end"]
+    told = cast("dict[str, object]", end) if isinstance(end, dict) else {}
+    counts, digest = told.get("counts"), told.get("digest")
+    if not isinstance(counts, dict) or not isinstance(digest, str):
+        raise InvalidInput(
+            f"line {number}: is the last line of no exported memory: its counts or its digest are missing"
+        )
+    of_kinds = cast("dict[str, object]", counts)
+    for kind, count in of_kinds.items():
+        if type(count) is not int:
+            raise InvalidInput(f"line {number}: the count of kind {kind} is {count!r}, which is no number of rows")
+    return cast("dict[str, int]", of_kinds), digest
 
 
 def _check(file: IO[str] | IO[bytes], scope: Scope, options: ImportOptions) -> set[str]:
@@ -244,10 +265,10 @@ def _check(file: IO[str] | IO[bytes], scope: Scope, options: ImportOptions) -> s
             in_scope = json.dumps(header.scope.key, ensure_ascii=False)
             prefix = f',"scope":{in_scope},"row":'.encode()
         elif ended:
-            raise InvalidInput(f"line {number}: stands behind the last line of an exported memory")
+            raise InvalidInput(_behind(number))
         elif line.startswith(b'{"end":'):
             if not options.cut_off:
-                seen.require(number, _object(number, line).get("end", {}))
+                seen.require(number, line)
             ended = True
         elif not line.endswith(b"\n") and options.cut_off:
             break  # a piece of a line
@@ -271,6 +292,10 @@ def _check(file: IO[str] | IO[bytes], scope: Scope, options: ImportOptions) -> s
 def _id_of_merged(row: Mapping[str, Any]) -> str:
     merged = row.get("merged")
     return str(cast("dict[str, Any]", merged).get("id")) if isinstance(merged, dict) else ""
+
+
+def _behind(number: int) -> str:
+    return f"line {number}: stands behind the last line of an exported memory"
 
 
 def _cut_off(number: int) -> str:
@@ -313,6 +338,7 @@ class _Import:
         there = backend.stats(scope)
         is_empty = not (there.episodes or there.entities or there.recalls)
         self._joining = None if is_empty else Joining(backend, scope, parted)
+        self._held_back = HeldBack()
         self._scope = scope
         self._options = options
         self._on_rows = on_rows
@@ -320,12 +346,13 @@ class _Import:
         self._complete = False
 
     def run(self, file: IO[str] | IO[bytes], *, checked: bool) -> Imported:
-        """Store what a file holds; one that wasn't checked before is checked on the way."""
-        rows = self._rows(file, None if checked or self._options.cut_off else _Seen())
+        """Store what a file holds; one that wasn't checked before, or needn't be whole, is compared on the way."""
+        rows = self._rows(file, None if checked and not self._options.cut_off else _Seen())
         while batch := list(islice(rows, self._options.batch_size)):
             self._store(batch)
             if self._on_rows is not None:
                 self._on_rows(self._stored.total())
+        self._release()
         return Imported(
             scope=self._scope.key, rows=self._stored.total(), counts=dict(self._stored), complete=self._complete
         )
@@ -333,15 +360,17 @@ class _Import:
     def _rows(self, file: IO[str] | IO[bytes], seen: _Seen | None) -> Iterator[_Read]:
         header: Header | None = None
         number = 0
+        ended = False
         for number, raw in enumerate(file, 1):
             line = _data(raw)
             if header is None:
                 header = _header(line)
                 _require_scope(header, self._scope, self._options)
+            elif ended:
+                raise InvalidInput(_behind(number))
             elif line.startswith(b'{"end":'):
-                if seen is not None:
-                    seen.require(number, _object(number, line).get("end", {}))
-                self._complete = True
+                ended = True
+                self._complete = seen is None or self._is_all(seen, number, line)
             elif not line.endswith(b"\n") and self._options.cut_off:
                 return  # a piece of a line
             else:
@@ -352,8 +381,18 @@ class _Import:
                     yield number, kind, self._row(number, kind, fields)
             if seen is not None:
                 seen.digest.update(line)
-        if not self._complete and not self._options.cut_off:
+        if not ended and not self._options.cut_off:
             raise InvalidInput(_cut_off(number))
+
+    def _is_all(self, seen: _Seen, number: int, line: bytes) -> bool:
+        """Tell whether what was read is what the last line tells; raise where it has to be."""
+        try:
+            seen.require(number, line)
+        except InvalidInput:
+            if not self._options.cut_off:
+                raise
+            return False
+        return True
 
     def _row(self, number: int, kind: RowKind, fields: Mapping[str, Any]) -> Row:
         try:
@@ -391,15 +430,32 @@ class _Import:
     def _put_episodes(self, episodes: Sequence[Episode]) -> None:
         """Store episodes; of those that are there already, only how far they were processed is taken over."""
         there = self._backend.get_episodes([self._scope], [episode.id for episode in episodes])
-        new = [episode for episode in episodes if episode.id not in there]
-        for episode, (held, _) in zip(new, self._backend.add_episodes(self._scope, new), strict=True):
-            if held != episode.id:
+        held = self._held_back.take(episodes, there)
+        new = [held.get(episode.id, episode) for episode in episodes if episode.id not in there]
+        for episode, (stored, _) in zip(new, self._backend.add_episodes(self._scope, new), strict=True):
+            if stored != episode.id:
                 raise Conflict(
                     f"episode {episode.id}: scope {self._scope} has its external_id {episode.external_id!r} as "
-                    f"episode {held}"
+                    f"episode {stored}"
                 )
-        if self._joining is not None and (outcomes := self._joining.outcomes(episodes, there)):
-            self._backend.write(self._scope, Changes(outcomes=outcomes))
+        outcomes = [outcome_of(episode) for episode in held.values() if episode.id in there]
+        if self._joining is not None:
+            outcomes += self._joining.outcomes([e for e in episodes if e.id not in held], there)
+        self._settle(outcomes)
+
+    def _release(self) -> None:
+        """Give the episodes that were held back to the queue, as the file has them."""
+        size = self._options.batch_size
+        ids = self._held_back.ids()
+        while batch := list(islice(ids, size)):
+            self._backend.atomic(partial(self._let_go, batch))
+
+    def _let_go(self, ids: Sequence[str]) -> None:
+        self._settle(self._held_back.outcomes(self._backend.get_episodes([self._scope], ids)))
+
+    def _settle(self, outcomes: Sequence[Outcome]) -> None:
+        if outcomes:
+            self._backend.write(self._scope, Changes(outcomes=tuple(outcomes)))
 
     def _placed(self, read: _Read, error: Conflict | InvalidInput) -> Conflict | InvalidInput:
         """Return an error with the line, and with what helps."""

@@ -1,11 +1,13 @@
 """Rows of a file beside those that a scope has: of a row that is there only what the store lacks is taken.
 
 What happened here since the file was written stays: facts that ended, merges and their undoing, what was seen later.
+Episodes that wait for extraction stay out of the queue until the file is stored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from typing import Any, TypeVar
 
 from graphmem.models import (
@@ -26,10 +28,14 @@ from graphmem.models import (
     Outcome,
     RecallTrace,
     Scope,
+    utc_now,
 )
 from graphmem.protocols import GraphBackend
 
 R = TypeVar("R", Entity, Edge, Community, Merge)
+
+_HELD_BACK = "held back until the import of its memory is done"
+_HELD_FOR = timedelta(days=1)
 
 
 class Joining:
@@ -86,10 +92,7 @@ class Joining:
             and held.processed_at is None
             and (e.processed_at is not None or e.attempts > held.attempts)
         )
-        return tuple(
-            Outcome(e.id, processed_at=e.processed_at, error=e.error, attempts=e.attempts, retry_at=e.retry_at)
-            for e in further
-        )
+        return tuple(outcome_of(e) for e in further)
 
     def _holder(self, entity_id: str) -> str:
         """Return the entity that has here what this one has in the file."""
@@ -206,6 +209,60 @@ class Joining:
     def _marks(self, rows: Sequence[Mark]) -> Iterable[Mark]:
         held = {mark.job for mark in self._backend.find_marks(self._scope)}
         return (row for row in rows if row.job not in held)
+
+
+class HeldBack:
+    """Waiting episodes of a file, kept from the queue until its last row is stored.
+
+    A worker that takes one before the entities of the file are there makes entities of its own with their names, and
+    the file can't be stored any more. So they are stored with a next try that is a day off, which their `error` tells;
+    when all rows are there, they get the error and the next try that the file has. An import that was killed leaves
+    them to the next one of the file, or of a newer one, which holds them anew. If there is none, the queue takes them
+    when the day is over: nothing is lost, but what the rest of the file says under the same names isn't taken any more.
+    """
+
+    def __init__(self) -> None:
+        self._until = utc_now() + _HELD_FOR
+        self._outcomes: dict[str, Outcome] = {}
+
+    def take(self, episodes: Iterable[Episode], there: Mapping[str, Episode]) -> dict[str, Episode]:
+        """Return by id how those that are to be held back are stored; `there` are those that the scope has.
+
+        What waits here already, and isn't held back by an import, is the queue's. Taking an episode again, as a
+        transaction that is run again does, changes nothing.
+        """
+        held: dict[str, Episode] = {}
+        for episode in episodes:
+            ours = there.get(episode.id)
+            if self._is_due(episode) and (ours is None or ours.error == _HELD_BACK):
+                self._outcomes[episode.id] = outcome_of(episode)
+                held[episode.id] = episode.changed(error=_HELD_BACK, retry_at=self._until)
+        return held
+
+    def ids(self) -> Iterator[str]:
+        """Return the ids of those that were held back."""
+        return iter(self._outcomes)
+
+    def outcomes(self, there: Mapping[str, Episode]) -> list[Outcome]:
+        """Return what gives episodes to the queue as the file has them; those that went on meanwhile are left out."""
+        return [self._outcomes[episode.id] for episode in there.values() if episode.error == _HELD_BACK]
+
+    def _is_due(self, episode: Episode) -> bool:
+        """Tell whether the queue would take an episode within the time."""
+        if episode.processed_at is not None:
+            return False
+        return episode.error is None if episode.retry_at is None else episode.retry_at < self._until
+
+
+def outcome_of(episode: Episode) -> Outcome:
+    """Return how far an episode came."""
+    return Outcome(
+        episode.id,
+        processed_at=episode.processed_at,
+        error=episode.error,
+        attempts=episode.attempts,
+        retry_at=episode.retry_at,
+    )
 
 
 def _joined(rows: Sequence[R], there: dict[str, R], join: Callable[[R, R], R]) -> Iterable[R]:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import io
 import json
 import random
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import timedelta
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -14,10 +17,12 @@ import pytest
 from children import child
 from conftest import OpenMemory
 from test_search import WordVectors
-from toy import ToyExtractor
 
 from graphmem import Conflict, GraphMemory, InvalidInput
-from graphmem.models import Scope
+from graphmem.models import Scope, utc_now
+from graphmem.protocols import GraphBackend
+from graphmem.registry import open_backend
+from graphmem.upkeep.importing import ImportOptions, import_rows
 
 
 def fill(memory: GraphMemory) -> None:
@@ -231,6 +236,80 @@ def test_what_there_is_of_a_cut_file_is_taken_where_it_is_asked_for(
     assert there.stats().episodes == 20
 
 
+class OneWay(io.BytesIO):
+    """A file that can't be rewound, so that it isn't checked before it is stored."""
+
+    def seekable(self) -> bool:
+        return False
+
+
+@pytest.fixture(params=[io.BytesIO, OneWay])
+def as_file(request: pytest.FixtureRequest) -> Callable[[list[bytes]], io.BytesIO]:
+    """Return what makes lines a file, of each of the two kinds."""
+    return lambda lines: request.param(b"".join(lines))
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        b'{"end":null}\n',
+        b'{"end":5}\n',
+        b'{"end":[]}\n',
+        b'{"end":{}}\n',
+        b'{"end":{"counts":5}}\n',
+        b'{"end":{"counts":{"episode":"20"},"digest":""}}\n',
+        b'{"end":{"counts":{"episode":true},"digest":""}}\n',
+        b'{"end":{"counts":{"episode":[]},"digest":""}}\n',
+        b'{"end":{"counts":{},"digest":5}}\n',
+        b'{"end":{"counts":{"dream":0},"digest":""}}\n',
+        b'{"end":{"counts":{"epi',
+    ],
+)
+def test_a_last_line_that_is_none_is_refused_by_its_number(
+    end: bytes, lines: list[bytes], as_file: Callable[[list[bytes]], io.BytesIO], open_memory: OpenMemory
+) -> None:
+    there = open_memory("memory://")
+    with pytest.raises(InvalidInput, match=f"line {len(lines)}: "):
+        there.import_(as_file([*lines[:-1], end]))
+    assert not there.import_(as_file([*lines[:-1], end]), cut_off=True).complete
+
+
+def test_kinds_of_which_there_is_no_row_may_be_counted(
+    lines: list[bytes], as_file: Callable[[list[bytes]], io.BytesIO], open_memory: OpenMemory
+) -> None:
+    last = json.loads(lines[-1])
+    last["end"]["counts"]["merge"] = 0
+    assert open_memory("memory://").import_(as_file([*lines[:-1], json.dumps(last).replace(" ", "").encode()])).complete
+
+
+def test_rows_behind_the_last_line_are_refused(
+    lines: list[bytes], as_file: Callable[[list[bytes]], io.BytesIO], open_memory: OpenMemory
+) -> None:
+    with pytest.raises(InvalidInput, match=f"line {len(lines) + 1}: stands behind the last line"):
+        open_memory("memory://").import_(as_file([*lines, lines[-2]]))
+
+
+@pytest.mark.parametrize("cut_off", [False, True])
+def test_a_whole_file_is_complete(
+    lines: list[bytes], as_file: Callable[[list[bytes]], io.BytesIO], open_memory: OpenMemory, *, cut_off: bool
+) -> None:
+    assert open_memory("memory://").import_(as_file(lines), cut_off=cut_off).complete
+
+
+@pytest.mark.parametrize("spoil", ["a line is missing", "a line is changed"])
+def test_what_there_is_of_a_spoilt_file_is_not_called_complete(
+    spoil: str, lines: list[bytes], as_file: Callable[[list[bytes]], io.BytesIO], open_memory: OpenMemory
+) -> None:
+    spoilt = {
+        "a line is missing": [line for line in lines if b'"kind":"edge"' not in line],
+        "a line is changed": [lines[0], lines[1].replace(b"Person", b"Reason"), *lines[2:]],
+    }[spoil]
+    there = open_memory("memory://")
+    done = there.import_(as_file(spoilt), cut_off=True)
+    assert (done.rows, done.complete) == (len(spoilt) - 2, False)
+    assert there.stats().episodes == 20
+
+
 def test_a_row_that_no_store_takes_is_named_by_its_line(lines: list[bytes], open_memory: OpenMemory) -> None:
     at = next(i for i, line in enumerate(lines) if b'"kind":"edge"' in line)
     row = json.loads(lines[at])
@@ -240,12 +319,147 @@ def test_a_row_that_no_store_takes_is_named_by_its_line(lines: list[bytes], open
         open_memory("memory://").import_(io.BytesIO(b"".join(spoilt)), cut_off=True)
 
 
+# Beside a queue that works ------------------------------------------------------------------------------
+
+BETWEEN = ImportOptions(batch_size=2)
+
+
+@pytest.fixture
+def waiting(tmp_path: Path, open_memory: OpenMemory) -> GraphMemory:
+    """Return a memory with an episode that waits for its first try, and its export `all.jsonl`."""
+    memory = open_memory(f"memory://{tmp_path.name}-waiting")
+    memory.ingest([{"text": "Ada | knows | Bob"}])
+    memory.remember("Ada | likes | tea")
+    memory.export(tmp_path / "all.jsonl")
+    return memory
+
+
+@pytest.fixture
+def store(store_url: str) -> Iterator[GraphBackend]:
+    """Return the store that an import goes to, while `there` works on its queue."""
+    with closing(open_backend(store_url)) as backend:
+        yield backend
+
+
+@pytest.fixture
+def there(store: GraphBackend, store_url: str, open_memory: OpenMemory) -> GraphMemory:
+    """Return the memory that an import goes to."""
+    return open_memory(store_url)
+
+
+class Killed(Exception):
+    """The import ends here."""
+
+
+def killed(_: int) -> None:
+    raise Killed
+
+
+def import_some(store: GraphBackend, file: Path) -> None:
+    """Import the first rows of a file, the episodes among them."""
+    with pytest.raises(Killed):
+        import_rows(store, Scope(), file, BETWEEN, killed)
+
+
+def test_a_worker_takes_no_episode_of_a_file_before_all_of_it_is_stored(
+    waiting: GraphMemory, store: GraphBackend, there: GraphMemory, tmp_path: Path
+) -> None:
+    extracted: list[int] = []
+    import_rows(store, Scope(), tmp_path / "all.jsonl", BETWEEN, lambda _: extracted.append(there.backfill().extracted))
+    assert len(extracted) > 2
+    assert sum(extracted) == 0
+    assert there.checksum() == waiting.checksum()
+    assert there.backfill().extracted == 1
+    assert sorted(fact.target for fact in there.facts("Ada")) == ["Bob", "tea"]
+
+
+def test_a_worker_waits_for_the_import_that_finishes_one_that_was_interrupted(
+    waiting: GraphMemory, store: GraphBackend, there: GraphMemory, tmp_path: Path
+) -> None:
+    for _ in range(2):
+        import_some(store, tmp_path / "all.jsonl")
+        assert there.backfill().extracted == 0
+        assert there.stats().pending_episodes == 1
+        assert ["held back" in error.error for error in there.stats().errors] == [True]
+    for _ in range(2):
+        there.import_(tmp_path / "all.jsonl")
+        assert there.checksum() == waiting.checksum()
+    assert there.backfill().extracted == 1
+
+
+def test_the_queue_takes_what_an_import_left_behind_when_a_day_is_over(
+    waiting: GraphMemory, store: GraphBackend, there: GraphMemory, tmp_path: Path
+) -> None:
+    import_some(store, tmp_path / "all.jsonl")
+    taken = [
+        len(store.claim_episodes("worker", now=now, until=now, limit=9))
+        for now in (utc_now() + timedelta(hours=hours) for hours in (0, 23, 24))
+    ]
+    assert taken == [0, 0, 1]
+    there.import_(tmp_path / "all.jsonl")
+    assert there.checksum() == waiting.checksum()
+
+
+def test_a_newer_file_finishes_an_interrupted_import(
+    waiting: GraphMemory, store: GraphBackend, there: GraphMemory, tmp_path: Path
+) -> None:
+    import_some(store, tmp_path / "all.jsonl")
+    waiting.backfill()
+    waiting.remember("Bob | likes | rum")
+    waiting.export(tmp_path / "newer.jsonl")
+    there.import_(tmp_path / "newer.jsonl")
+    assert there.checksum() == waiting.checksum()
+    assert there.backfill().extracted == 1
+
+
+@pytest.mark.parametrize("delay", [0.001, 60.0, 3 * 86400.0])
+def test_a_failed_try_and_the_time_of_the_next_stay_with_an_episode(
+    delay: float, store: GraphBackend, there: GraphMemory, tmp_path: Path, open_memory: OpenMemory
+) -> None:
+    source = open_memory("memory://", retry_delay=delay)
+    source.remember("Ada | says | what cannot be read")
+    source.backfill(1)
+    source.export(tmp_path / "all.jsonl")
+    import_some(store, tmp_path / "all.jsonl")
+    there.import_(tmp_path / "all.jsonl")
+    assert [error.attempts for error in there.stats().errors] == [1]
+    assert there.stats().errors == source.stats().errors
+    assert there.checksum() == source.checksum()
+
+
+def test_an_episode_that_waits_here_is_left_to_the_worker_that_holds_it(
+    waiting: GraphMemory, store: GraphBackend, there: GraphMemory, tmp_path: Path
+) -> None:
+    there.import_(tmp_path / "all.jsonl")
+    store.claim_episodes("a worker", now=utc_now(), until=utc_now() + timedelta(hours=1), limit=1)
+    there.import_(tmp_path / "all.jsonl")
+    assert store.claim_owners() == ["a worker"]
+    assert there.checksum() == waiting.checksum()
+
+
+@pytest.mark.usefixtures("waiting")
+def test_episodes_of_a_file_that_is_cut_off_are_extracted(there: GraphMemory, tmp_path: Path) -> None:
+    lines = (tmp_path / "all.jsonl").read_bytes().splitlines(keepends=True)
+    assert not there.import_(io.BytesIO(b"".join(lines[:4])), cut_off=True).complete
+    assert there.backfill().extracted == 1
+    assert there.stats().pending_episodes == 0
+
+
 # Interrupted ------------------------------------------------------------------------------------------
 
+SMALL = ImportOptions(batch_size=100)
 
-def import_for_ever(pipe: Connection, url: str, file: str) -> None:
-    with GraphMemory.open(url, extractor=ToyExtractor(), background=False, embeddings="none") as memory:
-        memory.import_(file, on_rows=pipe.send)
+
+def import_and_stay(pipe: Connection, url: str, file: str, most: int) -> None:
+    """Import, and say how many rows are stored; from `most` of them on stay where it is."""
+
+    def tell(rows: int) -> None:
+        pipe.send(rows)
+        if rows >= most:
+            threading.Event().wait()
+
+    with closing(open_backend(url)) as backend:
+        import_rows(backend, Scope(), file, SMALL, tell)
         pipe.send("done")
 
 
@@ -254,15 +468,19 @@ def test_an_import_that_is_killed_is_finished_by_the_next(
 ) -> None:
     source = open_memory("memory://", embeddings="none")
     source.add_facts((f"Person {i % 400}", "knows", f"Person {(3 * i + 1) % 400}") for i in range(1500))
-    source.export(tmp_path / "all.jsonl")
+    for i in range(50):
+        source.remember(f"Person {i} | likes | tea")
+    rows = source.export(tmp_path / "all.jsonl").rows
     chance = random.Random(5)
-    for _ in range(3):
-        with child(import_for_ever, durable_url, str(tmp_path / "all.jsonl")) as (process, pipe):
-            for _ in range(chance.randrange(1, 3)):
-                if pipe.recv() == "done":
-                    break
-            process.kill()
     there = open_memory(durable_url, embeddings="none")
-    assert there.checksum() != source.checksum() or there.stats().edges
+    for _ in range(3):
+        with child(import_and_stay, durable_url, str(tmp_path / "all.jsonl"), rows * 3 // 4) as (process, pipe):
+            said = [pipe.recv() for _ in range(chance.randrange(1, rows // 200))]  # of the first half
+            process.kill()
+        assert said[-1] < rows // 2
+        assert said[-1] <= there.export(io.BytesIO()).rows < rows
+        assert there.checksum() != source.checksum()
+        assert there.backfill().extracted == 0
     there.import_(tmp_path / "all.jsonl")
     assert there.checksum() == source.checksum()
+    assert there.backfill().extracted == 50
