@@ -8,13 +8,14 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from graphmem.models import Changes, Closing, Edge, EdgeQuery, Model, Removal, Scope, UTCDateTime, utc_now
+from graphmem.models import Changes, Closing, Edge, EdgeQuery, Entity, Model, Removal, Scope, UTCDateTime, utc_now
 from graphmem.protocols import GraphBackend
 from graphmem.recall.score import effective_confidence
 from graphmem.upkeep.schedule import Stopping
 
 JOB = "eviction"
 _BATCH = 500  # rows in one transaction
+_ROUND = 5000  # entities that are looked for at once
 _EVER = datetime(1, 1, 1, tzinfo=UTC)
 
 
@@ -99,7 +100,7 @@ class _Eviction:
         if finished and self._find_idle(1):  # a look at every entity, which in a transaction keeps writers waiting
             archived, finished = self._repeat(self._archive_idle)
         if finished and self._rule.max_entities:
-            capped, finished = self._repeat(self._archive_beyond_cap)
+            capped, finished = self._archive_beyond_cap()
             archived += capped
         return Evicted(
             deleted_facts=deleted, ended_facts=ended, archived_entities=archived, finished=finished, at=self._now
@@ -147,13 +148,22 @@ class _Eviction:
         weights = effective_confidence(
             np.array([edge.confidence for edge in edges]), np.array([edge.retrieval_count for edge in edges])
         )
-        return [
+        weak = [
             edge
             for edge, weight in zip(edges, weights.tolist(), strict=True)
             if edge.is_active
             and weight < self._rule.min_weight
             and max(edge.recorded_at, edge.last_retrieved_at or edge.recorded_at) <= self._before
         ]
+        stated = self._stated_lately(weak)
+        return [edge for edge in weak if edge.id not in stated]
+
+    def _stated_lately(self, edges: Sequence[Edge]) -> set[str]:
+        """Return ids of the facts that an episode within the retention stated, be it again."""
+        newest = {edge.id: max(edge.episode_ids) for edge in edges if edge.episode_ids}  # ids are in the order of time
+        episodes = self._backend.get_episodes([self._scope], sorted(set(newest.values())))
+        lately = {episode.id for episode in episodes.values() if episode.recorded_at > self._before}
+        return {edge_id for edge_id, episode_id in newest.items() if episode_id in lately}
 
     def _end(self, ids: Sequence[str]) -> int:
         now = self._backend.get_edges([self._scope], ids)  # as they are in this transaction
@@ -163,20 +173,44 @@ class _Eviction:
         return len(closings)
 
     def _archive_idle(self) -> int:
-        return self._archive(self._find_idle(_BATCH))
+        idle = self._backend.get_entities([self._scope], self._find_idle(_BATCH))
+        return self._archive(list(idle.values()))
 
     def _find_idle(self, limit: int) -> list[str]:
         return self._backend.find_idle(self._scope, before=self._before, now=self._now, limit=limit)
 
-    def _archive_beyond_cap(self) -> int:
-        counts = self._backend.stats(self._scope)
-        beyond = counts.entities - counts.archived_entities - self._rule.max_entities
-        if beyond <= 0:
-            return 0
-        return self._archive(self._backend.find_least_connected(self._scope, limit=min(beyond, _BATCH)))
+    def _archive_beyond_cap(self) -> tuple[int, bool]:
+        """Archive until the cap holds; whom, is asked outside of transactions: everybody's facts are counted for it."""
+        archived = 0
+        while beyond := self._beyond_cap():
+            ids = self._backend.find_least_connected(self._scope, limit=min(beyond, _ROUND))
+            rows = self._backend.get_entities([self._scope], ids)
+            done, finished = self._archive_round([rows[i] for i in ids if i in rows])
+            archived += done
+            if not done or not finished:
+                return archived, finished
+        return archived, True
 
-    def _archive(self, ids: Sequence[str]) -> int:
-        rows = self._backend.get_entities([self._scope], ids) if ids else {}
-        archived = tuple(entity.changed(archived_at=self._now) for entity in rows.values())
+    def _archive_round(self, found: Sequence[Entity]) -> tuple[int, bool]:
+        """Archive the first of those that were found, as many as are beyond the cap by now."""
+        archived = 0
+        for start in range(0, len(found), _BATCH):
+            batch = found[start : start + min(_BATCH, self._beyond_cap())]
+            archived += self._backend.atomic(lambda rows=batch: self._archive(self._unchanged(rows)))
+            if self._stopping():
+                return archived, False
+        return archived, True
+
+    def _beyond_cap(self) -> int:
+        counts = self._backend.stats(self._scope)
+        return max(0, counts.entities - counts.archived_entities - self._rule.max_entities)
+
+    def _unchanged(self, entities: Sequence[Entity]) -> list[Entity]:
+        """Return those that are still as they were found: neither gone, nor hidden, nor seen since."""
+        now = self._backend.get_entities([self._scope], [entity.id for entity in entities])
+        return [entity for entity in entities if now.get(entity.id) == entity]
+
+    def _archive(self, entities: Sequence[Entity]) -> int:
+        archived = tuple(entity.changed(archived_at=self._now) for entity in entities)
         self._backend.write(self._scope, Changes(entities=archived))
         return len(archived)
