@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.shell import Shell
+from graphmem.adapters.cli.session import Session, Shared
+from tests.e2e.shell import TRIPLES, Shell
 
 FACTS = """subject,relation,object,valid_from
 Maya Chen,works with,Ravi Menon,2024-02-01
@@ -27,6 +30,12 @@ def shell(tmp_path: Path) -> Shell:
     shell.write("facts.csv", FACTS)
     assert shell.run("ingest", "facts.csv").code == 0
     return shell
+
+
+def numbers_of(out: str) -> dict[str, int]:
+    """Return what a command counted: a name and a number a line."""
+    pairs = (line.rsplit(maxsplit=1) for line in out.splitlines() if line.strip())
+    return {name.strip(): int(number) for name, number in pairs}
 
 
 def test_communities_are_found_shown_and_asked_for(shell: Shell) -> None:
@@ -91,9 +100,113 @@ def test_clear_empties_one_scope_only(shell: Shell) -> None:
     assert shell.run("stats", "--json", "--scope", "other").document["entities"] == 6
 
 
-def test_evict_and_decay_tell_what_they_did(shell: Shell) -> None:
-    assert shell.run("evict", "--yes", "--json").document["deleted_facts"] == 0
-    assert shell.run("decay", "--json").code == 0
+def test_evict_deletes_what_is_long_over_and_hides_who_is_left_without_facts(shell: Shell) -> None:
+    shell.write("jobs.csv", TRIPLES)
+    shell.run("ingest", "jobs.csv", "--scope", "jobs")
+    at_once = {"GRAPHMEM_SCOPE": "jobs", "GRAPHMEM_EXPIRED_EDGE_RETENTION_DAYS": "0"}
+
+    def told() -> tuple[int, int, int]:
+        stats = shell.run("stats", "--json", "--scope", "jobs").document
+        return stats["edges"], stats["active_edges"], stats["archived_entities"]
+
+    assert shell.run("evict", "--yes", "--scope", "jobs", "--json").document["deleted_facts"] == 0
+    assert shell.run("evict", stdin="n\n", **at_once).code != 0
+    assert told() == (4, 3, 0)
+    evicted = shell.run("evict", "--yes", **at_once)
+    assert (evicted.code, numbers_of(evicted.out)) == (
+        0,
+        {"facts deleted": 1, "facts ended": 0, "entities archived": 1},
+    )
+    assert told() == (3, 3, 1)
+    again = shell.run("evict", "--yes", "--json", **at_once).document
+    assert (again["deleted_facts"], again["archived_entities"], again["finished"]) == (0, 0, True)
+
+
+def test_decay_lowers_the_counts_of_what_was_recalled(shell: Shell) -> None:
+    def counts() -> list[float]:
+        return [fact["retrieval_count"] for fact in shell.run("facts", "Maya Chen", "--json").document["facts"]]
+
+    assert shell.run("decay", "--json").document == {"scope": "default", "facts": 0}
+    shell.run("recall", "Maya Chen")
+    assert shell.run("decay").out.strip() == "3 facts with a retrieval count"
+    assert counts() == [1.0, 1.0]  # retrieved within a day
+    fast = {"GRAPHMEM_LINK_WEIGHT_DECAY_INTERVAL": "0", "GRAPHMEM_LINK_WEIGHT_DECAY_LAMBDA": "100"}
+    assert shell.run("decay", "--json", **fast).document == {"scope": "default", "facts": 3}
+    assert all(0 < count < 1 for count in counts())
+
+
+def test_entities_are_merged_and_parted_again(shell: Shell) -> None:
+    def facts(name: str) -> set[str]:
+        return {fact["fact"] for fact in shell.run("facts", name, "--json").document["facts"]}
+
+    before = {name: facts(name) for name in ("Maya Chen", "Ewa Lind")}
+    assert shell.run("merge", "Ewa Lind", "--into", "Maya Chen", stdin="n\n").code != 0
+    assert facts("Ewa Lind") == before["Ewa Lind"]
+    merged = shell.run("merge", "Ewa Lind", "--into", "Maya Chen", "--yes")
+    said, _, undo = merged.out.strip().partition("; to undo it: graphmem ")
+    assert (merged.code, said) == (0, "Ewa Lind went into Maya Chen with 2 facts and 1 mention")
+    assert facts("Maya Chen") == facts("Ewa Lind")
+    assert len(facts("Maya Chen")) == 4
+    parted = shell.run(*undo.split(), "--yes")
+    assert parted.code == 0
+    assert parted.out.split(":")[0] == "Ewa Lind is an entity of its own again, beside Maya Chen"
+    assert {name: facts(name) for name in before} == before
+    assert shell.run("unmerge", "none", "--yes").code == 4
+    made = shell.run("merge", "Greta Holm", "Dana Cole", "--into", "Maya Chen", "--yes", "--json").document
+    assert {(one["merged"], one["kept"]) for one in made} == {("Greta Holm", "Maya Chen"), ("Dana Cole", "Maya Chen")}
+    undone = shell.run("unmerge", made[-1]["id"], "--yes", "--json").document
+    assert (undone["merged"], undone["undone_at"] is not None) == (made[-1]["merged"], True)
+
+
+READ = {"text": "Anna met Boris.", "entities": ["Anna", "Boris"], "edges": [["Anna", "met", "Boris"]]}
+
+
+def test_backfill_extracts_what_waits(shell: Shell) -> None:
+    shell.write_lines("read.jsonl", READ, {**READ, "text": "Cyril met Diana.", "edges": [["Cyril", "met", "Diana"]]})
+    shell.run("ingest", "-", stdin='{"text": "Anna met Boris."}\n{"text": "Cyril met Diana."}\n')
+    assert shell.run("facts", "Anna").code == 4
+    first = shell.run("backfill", "--extractor", "recorded:read.jsonl", "--limit", "1")
+    assert first.code == 0
+    shown = {"extracted": 1, "failed": 0, "new entities": 2, "new facts": 1, "waiting": 1}
+    assert numbers_of(first.out) == shown
+    rest = shell.run("backfill", "--extractor", "recorded:read.jsonl", "--json")
+    assert (rest.code, rest.document["extracted"], rest.document["waiting"]) == (0, 1, 0)
+    for name, fact in (("Anna", "Anna met Boris"), ("Cyril", "Cyril met Diana")):
+        assert [f["fact"] for f in shell.run("facts", name, "--json").document["facts"]] == [fact]
+
+
+def test_backfill_fails_where_nothing_can_be_extracted(shell: Shell) -> None:
+    shell.write_lines("read.jsonl", READ)
+    shell.run("ingest", "-", stdin='{"text": "A turn."}\n')
+    ran = shell.run("backfill", "--extractor", "recorded:read.jsonl", "--json")
+    assert (ran.code, ran.document["extracted"], ran.document["failed"]) == (1, 0, 1)
+    assert "nothing was extracted" in ran.err
+
+
+def test_the_hint_after_forget_names_what_was_given_and_runs_as_it_stands(shell: Shell) -> None:
+    shell.write("my settings.toml", 'extractor = "recorded:read.jsonl"\nembeddings = "none"\n')
+    shell.write_lines("read.jsonl", READ)
+    given = ("--store", "sqlite:///my  own notes.db", "--scope", "home/it's mine", "--config", "my settings.toml")
+    shell.run("ingest", "-", *given, stdin='{"text": "Anna met Boris."}\n')
+    told = shell.run("forget", "Anna", "--yes", *given, FORCE_COLOR="1", COLUMNS="40").err  # as on a narrow terminal
+    [line] = [line.strip() for line in told.splitlines() if "graphmem forget" in line]
+    program, *arguments = shlex.split(line)
+    assert (program, arguments[:2], arguments[3:]) == ("graphmem", ["forget", "--episode"], list(given))
+    assert shell.run("stats", "--json", *given).document["episodes"] == 1
+    assert shell.run(*arguments, "--yes").code == 0
+    assert shell.run("stats", "--json", *given).document["episodes"] == 0
+
+
+def test_the_hint_after_forget_has_no_option_that_was_not_given(shell: Shell) -> None:
+    shell.write_lines("read.jsonl", READ)
+    shell.run("ingest", "-", "--extractor", "recorded:read.jsonl", stdin='{"text": "Anna met Boris."}\n')
+    told = shell.run("forget", "Anna", "--yes").err
+    assert re.search(r"^  graphmem forget --episode [0-9a-f-]{36}$", told, re.MULTILINE)
+
+
+def test_the_hint_after_forget_masks_a_password() -> None:
+    session = Session(Shared(store="neo4j://ada:s3cret@host/notes"))
+    assert session.command_line("forget") == "graphmem forget --store 'neo4j://ada:***@host/notes'"
 
 
 def test_backfill_needs_an_extractor(shell: Shell) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
+import shlex
 import sys
 import traceback
 from collections.abc import Callable, Generator
@@ -115,6 +116,15 @@ class Session:
             hint = "graphmem ingest makes one, graphmem demo shows one, --store URL names another"
             raise BackendUnavailable(f"there is no store at {path}: {hint}")
         return GraphMemory.open(url, scope=self.scope, settings=self.settings, extractor=extractor, background=False)
+
+    def command_line(self, *arguments: str) -> str:
+        """Return a command with the store, scope and settings that were given to this one; a password is masked."""
+        from graphmem.registry import masked
+
+        store = self.shared.store and masked(self.shared.store)
+        given = (("--store", store), ("--scope", self.shared.scope), ("--config", self.shared.config))
+        options = [word for name, value in given if value is not None for word in (name, value)]
+        return shlex.join(["graphmem", *arguments, *options])
 
     def nothing(self, message: str) -> None:
         """End the command: what was asked for isn't there."""

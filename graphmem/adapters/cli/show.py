@@ -64,6 +64,10 @@ class Output:
         """Print a remark to standard error."""
         self.errors.print(Text(shown(message)), soft_wrap=not self.errors.is_terminal)
 
+    def command(self, line: str) -> None:
+        """Print a command to standard error, to be copied: on one line, with the spaces that are in it."""
+        self.errors.print(Text(f"  {shown(line, breaks=True)}"), soft_wrap=True)
+
     def line(self, text: str | Text = "", style: str = "") -> None:
         """Print a line, folded on a terminal."""
         words = text if isinstance(text, Text) else Text(shown(text, breaks=True), style)

@@ -136,15 +136,18 @@ def backfill(
 
 
 def _tell(session: Session, done: Forgotten) -> None:
+    from graphmem.adapters.cli.show import count
+
     if session.out.as_json:
         session.out.document(done)
     else:
         counts = [(name.replace("_", " "), getattr(done, name)) for name in _TOLD]
         session.out.pairs([pair for pair in counts if pair[1]] or [("erased", 0)])
         if done.still_mentioned_in:
-            session.out.note(f"{len(done.still_mentioned_in):,} episodes go on mentioning it; to erase them, too:")
+            times = count(len(done.still_mentioned_in), "episode goes", "episodes go")
+            session.out.note(f"{times} on mentioning it; to erase them, too:")
             for episode_id in done.still_mentioned_in:
-                session.out.note(f"  graphmem forget --episode {episode_id}")
+                session.out.command(session.command_line("forget", "--episode", episode_id))
     for what in done.left:
         session.out.note(f"not erased yet: {what}")
     if done.left:
