@@ -26,6 +26,8 @@ from graphmem.upkeep.endings import ended_by_merge
 ALL = 10**9
 """More mentions than an entity has."""
 
+_UNITED = ("summary", "confidence", "first_seen_at", "last_seen_at", "archived_at")
+
 
 def entity_called(backend: GraphBackend, scope: Scope, name_or_id: str) -> Entity:
     """Return the entity with this id, else the one that goes by this name.
@@ -186,11 +188,21 @@ def _united(kept: Entity, gone: Entity) -> Entity:
     )
 
 
-def parted(now: Entity, merge: Merge) -> Entity:
-    """Return the kept entity as it is without the merged one: what nobody has changed since is as it was."""
-    before, united = merge.kept, _united(merge.kept, merge.merged)
-    fields = ("summary", "confidence", "first_seen_at", "last_seen_at", "archived_at")
-    back = {name: getattr(before, name) for name in fields if getattr(now, name) == getattr(united, name)}
-    if merge.method == "manual":
-        back["access_count"] = max(0, now.access_count - merge.merged.access_count)
-    return now.changed(**back)
+def parted(now: Entity, merge: Merge, later: Sequence[Merge]) -> tuple[Entity, list[Merge]]:
+    """Return the kept entity, and later merges into it, as they would be had there been no merge.
+
+    What somebody has changed since stays.
+    """
+    was, would = _united(merge.kept, merge.merged), merge.kept
+    counted = merge.merged.access_count if merge.method == "manual" else 0
+
+    def without(row: Entity) -> Entity:
+        back = {name: getattr(would, name) for name in _UNITED if getattr(row, name) == getattr(was, name)}
+        return row.changed(**back, access_count=max(0, row.access_count - counted))
+
+    rewritten: list[Merge] = []
+    for other in later:
+        kept = without(other.kept)
+        rewritten.append(other.changed(kept=kept))
+        was, would = _united(other.kept, other.merged), _united(kept, other.merged)
+    return without(now), rewritten

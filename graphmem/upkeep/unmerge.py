@@ -121,6 +121,7 @@ class _Parting:
         self._scope = merge.scope
         self._kept = kept
         self._others = others
+        self._later = [other for other in others if other.id > merge.id]
         self._id = merge.merged.id
         current = backend.find_aliases([self._scope], [merge.kept_id])
         brought = {(alias.alias, alias.entity_type) for alias in (*merge.aliases, *merge.added)}
@@ -131,10 +132,12 @@ class _Parting:
         self._active: dict[EdgeKey, str] = {}
         self._episodes: dict[str, Episode] = {}
         self._twins: dict[str, str] = {}
+        self._brought: set[str] = set()
+        self._targets: dict[tuple[str, str], Edge] = {}  # (later merge, fact folded there) → what it was folded into
 
     def run(self) -> Unmerged:
         merge = self._merge
-        mentions, removed = self._mentions()
+        mentions = self._mentions()
         before = {mention.episode_id for mention in merge.mentions}
         self._part_edges({mention.episode_id for mention in mentions} - before)
         seen = [mention.seen_at for mention in mentions if mention.episode_id not in before]
@@ -142,22 +145,20 @@ class _Parting:
             first_seen_at=min([merge.merged.first_seen_at, *seen]), last_seen_at=max([merge.merged.last_seen_at, *seen])
         )
         held = self._held
+        kept, later = parted(self._kept, merge, self._later)
         undone = merge.changed(undone_at=utc_now())
+        brought = tuple(Removal("mention", merge.kept_id, episode_id) for episode_id in sorted(self._brought))
+        self._backend.write(self._scope, Changes(removals=brought))  # some come again, as others brought them
         self._backend.write(
             self._scope,
             Changes(
-                entities=(entity, parted(self._kept, merge)),
+                entities=(entity, kept),
                 aliases=tuple(a for a in merge.aliases if (a.alias, a.entity_type) in held),
                 edges=tuple(self._edges.values()),
-                mentions=tuple(mentions),
-                merges=(undone,),
-                removals=(
-                    *(Removal("mention", merge.kept_id, episode_id) for episode_id in removed),
-                    *(
-                        Removal("alias", a.alias, a.entity_type)
-                        for a in merge.added
-                        if (a.alias, a.entity_type) in held
-                    ),
+                mentions=(*mentions, *self._of_others()),
+                merges=(undone, *(self._without_this(other) for other in later)),
+                removals=tuple(
+                    Removal("alias", a.alias, a.entity_type) for a in merge.added if (a.alias, a.entity_type) in held
                 ),
             ),
         )
@@ -166,8 +167,8 @@ class _Parting:
 
     # Mentions -------------------------------------------------------------------------------------
 
-    def _mentions(self) -> tuple[list[Mention], set[str]]:
-        """Return the mentions of the merged entity, and the episodes that don't mention the kept one any more."""
+    def _mentions(self) -> list[Mention]:
+        """Return the mentions of the merged entity, and note the episodes that mention the kept one by it alone."""
         merge = self._merge
         known = self._backend.find_mentions([self._scope], entity_ids=[merge.kept_id], limit=ALL)
         since = [m for m in known if canonical(m.surface) in self._names]
@@ -175,10 +176,23 @@ class _Parting:
         self._episodes = self._backend.get_episodes([self._scope], list(named))
         mentions = {m.episode_id: m.changed(entity_id=self._id) for m in since}
         mentions.update((m.episode_id, m) for m in merge.mentions)
-        by_others = {m.episode_id for other in self._others for m in other.mentions}
-        not_theirs = {m.episode_id for m in merge.mentions} - set(merge.shared) - by_others
-        removed = not_theirs | {m.episode_id for m in since}
-        return [m for m in mentions.values() if m.episode_id in self._episodes], removed
+        self._brought = ({m.episode_id for m in merge.mentions} - set(merge.shared)) | {m.episode_id for m in since}
+        return [m for m in mentions.values() if m.episode_id in self._episodes]
+
+    def _of_others(self) -> Iterable[Mention]:
+        """Return mentions in these episodes that the kept entity has because another one was merged into it, too."""
+        found = {m.episode_id: m for other in reversed(self._others) for m in other.mentions}
+        shared = sorted(self._brought & found.keys() & self._episodes.keys())
+        return (found[i].changed(entity_id=self._merge.kept_id) for i in shared)
+
+    def _without_this(self, other: Merge) -> Merge:
+        """Return a later merge into the kept entity as it would be had there not been this one."""
+        mentioned = {m.episode_id for o in self._others if o.id < other.id for m in o.mentions}
+        folded = (
+            f if (into := self._targets.get((other.id, f.edge.id))) is None else f.changed(into=into)
+            for f in other.folded
+        )
+        return other.changed(shared=_without(other.shared, self._brought - mentioned), folded=tuple(folded))
 
     # Facts ----------------------------------------------------------------------------------------
 
@@ -232,19 +246,21 @@ class _Parting:
 
     def _unfold(self, former: Edge, before: Edge, into: Edge, since: set[str]) -> None:
         """Restore a folded fact, and take what it brought from the one that it was folded into."""
-        others = [
-            folded.edge
-            for other in self._others
-            for folded in other.folded
-            if folded.into is not None and folded.into.id == into.id
-        ]
-        theirs = {i for edge in (before, *others) for i in edge.episode_ids}
         said = [i for i in into.episode_ids if i in since]
-        brought = [i for i in former.episode_ids if i not in theirs]
-        confidence = into.confidence
-        if confidence == max(before.confidence, former.confidence):
-            confidence = max([before.confidence, *(edge.confidence for edge in others)])
-        left = _without(into.episode_ids, (*brought, *said))
+        brought = set(former.episode_ids) - set(before.episode_ids)
+        was, would = max(before.confidence, former.confidence), before.confidence
+
+        def without(edge: Edge) -> Edge:
+            confidence = would if edge.confidence == was else edge.confidence
+            return edge.changed(confidence=confidence, episode_ids=_without(edge.episode_ids, (*brought, *said)))
+
+        for other in self._later:
+            for folded in other.folded:
+                if folded.into is not None and folded.into.id == into.id:
+                    target = self._targets[other.id, folded.edge.id] = without(folded.into)
+                    was = max(folded.into.confidence, folded.edge.confidence)
+                    would = max(target.confidence, folded.edge.confidence)
+                    brought -= set(folded.edge.episode_ids)
         self._twins[into.id] = former.id
         if before.is_active and former.is_active and not into.is_active:
             former = former.changed(
@@ -252,7 +268,7 @@ class _Parting:
                 expired_at=into.expired_at,
                 superseded_by=into.superseded_by,
             )
-        self._edges[into.id] = into.changed(confidence=confidence, episode_ids=left)
+        self._edges[into.id] = without(into)
         self._give(former.changed(episode_ids=tuple(dict.fromkeys((*former.episode_ids, *said)))))
 
     def _give(self, edge: Edge) -> None:

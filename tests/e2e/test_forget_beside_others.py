@@ -1,4 +1,4 @@
-"""What is forgotten while others work on it doesn't come back: not from a refresh, not from indexing, not from memory."""
+"""What is forgotten while others work on it does not come back: by no refresh, by no indexing, in no copy."""
 
 from __future__ import annotations
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 
 from graphmem import GraphMemory
 from graphmem.errors import InvalidInput, NotFound
-from graphmem.models import Alias, Changes, Edge, EdgeType, Mention, Merge, Scope
+from graphmem.models import Alias, Changes, Edge, EdgeType, Entity, Mention, Merge, Scope
 from graphmem.protocols import ExtractedEdge, Extraction, ExtractionRequest, GraphBackend
 from graphmem.registry import open_backend
 from graphmem.testing.base import Contents, contents, everything, in_threads
@@ -177,10 +181,16 @@ def test_merges_undone_in_any_order_that_is_allowed_leave_no_trace(store: GraphB
 
 
 def undo_in_any_order(store: GraphBackend, waiting: list[Merge], chance: random.Random) -> None:
+    chance.shuffle(waiting)
+    undo_in_turn(store, waiting)
+
+
+def undo_in_turn(store: GraphBackend, made: Sequence[Merge]) -> None:
+    """Undo merges in this order; one on which a later one stands waits for that."""
+    waiting = list(made)
     while waiting:
-        chance.shuffle(waiting)
         for merge in list(waiting):
-            with suppress(InvalidInput):  # another stands on it
+            with suppress(InvalidInput):
                 unmerge(store, HOME, merge.id)
                 waiting.remove(merge)
 
@@ -430,3 +440,105 @@ def test_each_side_has_its_own_facts_one_after_the_other(people: GraphMemory) ->
     people.unmerge(made.id)
     assert employers(people, "Bobby") == [("Acme", 2019, 2023), ("Initech", 2023, 2024), ("Umbrella", 2024, None)]
     assert employers(people, "Robert") == [("Acme", 2020, 2022), ("Hooli", 2022, 2025), ("Globex", 2025, None)]
+
+
+# Several merges, undone in any order
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_what_several_brought_goes_back_in_any_order(store: GraphBackend, order: tuple[int, ...]) -> None:
+    put_episodes(store, 1, 2, 3)
+    put_entities(
+        store,
+        entity(1, confidence=0.5, last_seen_at=day(1), first_seen_at=day(1), access_count=1, summary=""),
+        entity(2, confidence=0.7, last_seen_at=day(2), first_seen_at=day(0), access_count=20, summary="second"),
+        entity(3, confidence=0.9, last_seen_at=day(4), first_seen_at=day(1), access_count=300, archived_at=day(9)),
+        entity(4, confidence=0.8, last_seen_at=day(3), first_seen_at=day(-1), access_count=4000, summary="fourth"),
+    )
+    put_graph(
+        store,
+        edge(1, 1, 5, confidence=0.1, episode_ids=(episode_id(1),)),
+        edge(2, 2, 5, confidence=0.3, episode_ids=(episode_id(2),)),
+        edge(3, 3, 5, confidence=0.3, episode_ids=(episode_id(2), episode_id(3))),
+        edge(4, 4, 5, confidence=0.2, episode_ids=(episode_id(3),)),
+    )
+    she = [mention(of, in_, "she") for of, in_ in [(2, 1), (3, 1), (4, 1), (1, 2), (3, 2), (4, 3)]]
+    store.write(HOME, Changes(mentions=tuple(she)))
+    before = contents(store, HOME)
+    made = merge_entities(store, HOME, ["Entity 2", "Entity 3", "Entity 4"], "Entity 1")
+    first = made[order[0]]
+    unmerge(store, HOME, first.id)
+    [kept] = (e for e in contents(store, HOME).entities if e.id == entity_id(1))
+    still = [1, *(n for n in (2, 3, 4) if entity_id(n) != first.merged.id)]
+    own = {e.id: e for e in before.entities}
+    assert kept.confidence == max(own[entity_id(n)].confidence for n in still)
+    assert kept.access_count == sum(own[entity_id(n)].access_count for n in still)
+    undo_in_turn(store, [made[n] for n in order[1:]])
+    assert rows(contents(store, HOME)) == rows(before)
+
+
+def test_an_episode_names_the_kept_one_as_long_as_one_is_merged_that_it_names(store: GraphBackend) -> None:
+    put_episodes(store, 1)
+    put_entities(store, entity(1), entity(2), entity(3))
+    store.write(HOME, Changes(mentions=(mention(2, 1), mention(3, 1))))
+    first, second = merge_entities(store, HOME, ["Entity 2", "Entity 3"], "Entity 1")
+    unmerge(store, HOME, first.id)
+    assert [(m.entity_id, m.surface) for m in contents(store, HOME).mentions] == [
+        (entity_id(1), "Entity 3"),
+        (entity_id(2), "Entity 2"),
+    ]
+    unmerge(store, HOME, second.id)
+    assert [m.entity_id for m in contents(store, HOME).mentions] == [entity_id(2), entity_id(3)]
+
+
+def test_what_was_changed_since_stays_in_any_order(store: GraphBackend) -> None:
+    put_entities(store, *(entity(n, confidence=n / 10) for n in (1, 2, 3)))
+    made = merge_entities(store, HOME, ["Entity 2", "Entity 3"], "Entity 1")
+    [kept] = contents(store, HOME).entities
+    store.write(HOME, Changes(entities=(kept.changed(confidence=0.95, access_count=7),)))
+    for merge in made:
+        unmerge(store, HOME, merge.id)
+    [kept] = (e for e in contents(store, HOME).entities if e.id == entity_id(1))
+    assert (kept.confidence, kept.access_count) == (0.95, 7)
+
+
+@st.composite
+def merged_graphs(draw: st.DrawFn) -> tuple[list[Entity], list[Edge], list[Mention], list[int]]:
+    """Return entities 1 to 6, facts and mentions of theirs, and an order of the merges of 2, 3 and 4 into 1."""
+    few = st.sampled_from([0.1, 0.5, 0.9])
+    entities = [
+        entity(
+            n,
+            confidence=draw(few),
+            last_seen_at=day(draw(st.integers(3, 5))),
+            first_seen_at=day(draw(st.integers(0, 2))),
+            access_count=draw(st.integers(0, 3)),
+            archived_at=draw(st.sampled_from([None, day(9)])),
+            summary=draw(st.sampled_from(["", f"who {n} is"])),
+        )
+        for n in range(1, 7)
+    ]
+    episodes = st.sets(st.integers(1, 3), min_size=1).map(lambda some: tuple(episode_id(n) for n in sorted(some)))
+    keys = draw(st.sets(st.tuples(st.integers(1, 5), st.sampled_from("ab"), st.integers(1, 6)), max_size=8))
+    edges = [
+        edge(n, source, target, relation=relation, confidence=draw(few), episode_ids=draw(episodes))
+        for n, (source, relation, target) in enumerate(sorted(keys))
+        if source != target
+    ]
+    said = draw(st.sets(st.tuples(st.integers(1, 4), st.integers(1, 3)), max_size=8))
+    mentions = [mention(of, in_, draw(st.sampled_from(["she", f"Entity {of}"]))) for of, in_ in sorted(said)]
+    return entities, edges, mentions, draw(st.permutations([0, 1, 2]))
+
+
+@given(merged_graphs())
+@hypothesis_settings(max_examples=300, deadline=None)
+def test_merges_are_undone_in_any_order(drawn: tuple[list[Entity], list[Edge], list[Mention], list[int]]) -> None:
+    entities, edges, mentions, order = drawn
+    store = open_backend("memory://")
+    put_entities(store, *entities)
+    put_episodes(store, 1, 2, 3)
+    store.write(HOME, Changes(edges=tuple(edges), mentions=tuple(mentions)))
+    before = contents(store, HOME)
+    made = merge_entities(store, HOME, ["Entity 2", "Entity 3", "Entity 4"], "Entity 1")
+    undo_in_turn(store, [made[n] for n in order])
+    assert rows(contents(store, HOME)) == rows(before)
