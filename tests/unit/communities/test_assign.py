@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -133,6 +134,30 @@ def test_what_is_read_are_the_neighbours(store: GraphBackend, monkeypatch: pytes
     monkeypatch.setattr(store, "find_edges", counted)
     assign(store)
     assert len(rows) == 4  # the two that are new, and those of the new entity
+
+
+def test_of_a_long_chain_one_step_reads_a_part(store: GraphBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    put_entities(store, *(entity(n) for n in range(100, 2600)))
+    connect(store, [(n, n + 1) for n in range(100, 2599)])
+    while not Assignment(store).step(HOME):
+        pass
+    connect(store, [(100, 1)])
+    reads = 0
+    find_edges = store.find_edges
+
+    def counted(*args: Any, **options: Any) -> list[Edge]:
+        nonlocal reads
+        reads += 1
+        return find_edges(*args, **options)
+
+    monkeypatch.setattr(store, "find_edges", counted)
+    assert Assignment(store).step(HOME)
+    joined = len(homes(store)) - 6
+    assert 100 < joined < 1000
+    assert reads < 3 * joined
+    monkeypatch.undo()
+    CommunityRefresh(store, Settings()).refresh(HOME)
+    assert len(homes(store)) > 2000  # the others are alone
 
 
 def test_ids_that_are_made_later_lie_above() -> None:
