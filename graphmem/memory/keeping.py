@@ -14,8 +14,9 @@ from graphmem.upkeep.decay import decay, is_interrupted
 from graphmem.upkeep.evict import Evicted, evict
 from graphmem.upkeep.export import Exported, OnRows, Target, export
 from graphmem.upkeep.forget import Forgotten
-from graphmem.upkeep.importing import Imported, ImportOptions, Source, import_rows
+from graphmem.upkeep.importing import Imported, ImportOptions, import_rows
 from graphmem.upkeep.jobs import decay_rule, eviction_rule
+from graphmem.upkeep.lines import Source
 from graphmem.upkeep.merge import merge_entities
 from graphmem.upkeep.rows import checksum
 from graphmem.upkeep.unmerge import Unmerged, unmerge
@@ -197,7 +198,7 @@ class Keeping(Part):
         vectors
             Whether the index in the file is taken in, too; else it is made anew.
         cut_off
-            Take in what there is of a file that is cut off.
+            Take in what there is of a file that is cut off, or of which lines are missing; `complete` tells.
         on_rows
             Called with the rows stored so far after each batch.
 

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
 from collections import Counter
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from pathlib import Path
-from typing import IO, Any, cast
-
-import pydantic_core
+from typing import IO, Any
 
 from graphmem.errors import Conflict, InvalidInput
 from graphmem.models import Changes, Edge, EdgeQuery, Entity, Episode, EpisodeQuery, Model, Outcome, Scope
 from graphmem.protocols import GraphBackend
-from graphmem.upkeep.export import FORMAT, VERSION, OnRows
+from graphmem.upkeep.export import OnRows
 from graphmem.upkeep.joining import HeldBack, Joining, outcome_of
-from graphmem.upkeep.rows import Row, RowKind, from_json, is_row_kind
-
-Source = str | os.PathLike[str] | IO[str] | IO[bytes]
+from graphmem.upkeep.lines import (
+    Header,
+    Seen,
+    Source,
+    behind,
+    check,
+    cut_off_behind,
+    data_of,
+    envelope,
+    header_of,
+    opened,
+    require_scope,
+    telling,
+)
+from graphmem.upkeep.rows import Row, RowKind, from_json
 
 _PART: dict[RowKind, str] = {
     "entity": "entities",
@@ -82,14 +87,6 @@ class ImportOptions:
     batch_size: int = 2000
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
-    """The first line of a file."""
-
-    scope: Scope
-    version: int
-
-
 def import_rows(
     backend: GraphBackend,
     scope: Scope,
@@ -126,198 +123,13 @@ def import_rows(
         before that line stays.
     """
     options = options or ImportOptions()
-    with _opened(source) as file, _telling(source):
+    with opened(source) as file, telling(source):
         parted: set[str] = set()
         if checked := file.seekable():
             begin = file.tell()
-            parted = _check(file, scope, options)
+            parted = check(file, scope, rename=options.rename, cut_off=options.cut_off)
             file.seek(begin)
         return _Import(backend, scope, options, on_rows, parted).run(file, checked=checked)
-
-
-def read_header(source: Source) -> Header:
-    """Return what the first line of a file says; an open one, which has to be seekable, stays where it was.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no such file, it is none of ours, or of another version.
-    """
-    with _opened(source) as file, _telling(source):
-        begin = file.tell()
-        line = _data(file.readline())
-        file.seek(begin)
-        return _header(line)
-
-
-# Lines --------------------------------------------------------------------------------------------
-
-
-def _opened(source: Source) -> AbstractContextManager[IO[str] | IO[bytes]]:
-    """Open a path; what is open stays open."""
-    if not isinstance(source, (str, os.PathLike)):
-        return nullcontext(source)
-    path = Path(source)
-    if not path.is_file():
-        raise InvalidInput(f"import: there is no file {path}")
-    return path.open("rb")
-
-
-@contextmanager
-def _telling(source: Source) -> Generator[None]:
-    """Put the name of the file in front of what is wrong with it."""
-    name = f" of {os.fspath(source)}" if isinstance(source, (str, os.PathLike)) else ""
-    try:
-        yield
-    except (Conflict, InvalidInput) as error:
-        raise type(error)(f"import{name}, {error}") from error.__cause__
-
-
-def _data(line: bytes | str) -> bytes:
-    return line.encode("utf-8", "surrogatepass") if isinstance(line, str) else line
-
-
-def _object(number: int, line: bytes) -> dict[str, Any]:
-    try:
-        try:
-            value = pydantic_core.from_json(line, cache_strings="keys")
-        except ValueError:
-            value = json.loads(line)  # takes lone surrogates, which names from anywhere may hold
-    except ValueError:
-        cut = "" if line.endswith(b"\n") else "; the file ends in the middle of it"
-        raise InvalidInput(f"line {number}: is no JSON{cut}") from None
-    if not isinstance(value, dict):
-        raise InvalidInput(f"line {number}: expected an object")
-    return cast("dict[str, Any]", value)
-
-
-def _header(line: bytes) -> Header:
-    value = _object(1, line) if line.startswith(b"{") else {}
-    if value.get("format") != FORMAT:
-        raise InvalidInput(f"line 1: is not the first line of an exported memory ({FORMAT!r} is missing)")
-    version, scope = value.get("version"), value.get("scope")
-    if version != VERSION:
-        raise InvalidInput(
-            f"line 1: the file has version {version!r} of the format, this program reads version {VERSION}"
-        )
-    if not isinstance(scope, str) or not scope:
-        raise InvalidInput(f"line 1: scope {scope!r} is none")
-    return Header(Scope.from_key(scope), VERSION)
-
-
-def _require_scope(header: Header, scope: Scope, options: ImportOptions) -> None:
-    if header.scope != scope and not options.rename:
-        raise InvalidInput(
-            f"line 1: the file is of scope {header.scope}, not of {scope}; import it there, or ask for the "
-            "scope to be renamed (rename=True; on the command line --scope)"
-        )
-
-
-@dataclass(slots=True)
-class _Seen:
-    """What was read so far, for the last line to be compared with."""
-
-    digest: Any = field(default_factory=lambda: hashlib.blake2b(digest_size=16))
-    counts: Counter[str] = field(default_factory=Counter[str])
-
-    def require(self, number: int, line: bytes) -> None:
-        """Raise InvalidInput if the last line isn't one, or tells of other rows than those that were read."""
-        told, digest = _end(number, line)
-        wrong = next((k for k in sorted({*told, *self.counts}) if told.get(k, 0) != self.counts[k]), None)
-        if wrong is not None:
-            raise InvalidInput(
-                f"line {number}: the file had {told.get(wrong, 0)} rows of kind {wrong}, {self.counts[wrong]} "
-                "are there: lines are missing or doubled"
-            )
-        if digest != self.digest.hexdigest():
-            raise InvalidInput(f"line {number}: a line before was changed since the file was written")
-
-
-def _end(number: int, line: bytes) -> tuple[dict[str, int], str]:
-    """Return the counts of rows and the digest that a last line tells."""
-    end = _object(number, line)["end"]
-    told = cast("dict[str, object]", end) if isinstance(end, dict) else {}
-    counts, digest = told.get("counts"), told.get("digest")
-    if not isinstance(counts, dict) or not isinstance(digest, str):
-        raise InvalidInput(
-            f"line {number}: is the last line of no exported memory: its counts or its digest are missing"
-        )
-    of_kinds = cast("dict[str, object]", counts)
-    for kind, count in of_kinds.items():
-        if type(count) is not int:
-            raise InvalidInput(f"line {number}: the count of kind {kind} is {count!r}, which is no number of rows")
-    return cast("dict[str, int]", of_kinds), digest
-
-
-def _check(file: IO[str] | IO[bytes], scope: Scope, options: ImportOptions) -> set[str]:
-    """Read a file through before anything of it is stored; return the entities that were merged, and parted again."""
-    seen = _Seen()
-    merged: dict[str, bool] = {}
-    prefix = b""
-    number = 0
-    ended = False
-    header: Header | None = None
-    for number, raw in enumerate(file, 1):
-        line = _data(raw)
-        if header is None:
-            header = _header(line)
-            _require_scope(header, scope, options)
-            in_scope = json.dumps(header.scope.key, ensure_ascii=False)
-            prefix = f',"scope":{in_scope},"row":'.encode()
-        elif ended:
-            raise InvalidInput(_behind(number))
-        elif line.startswith(b'{"end":'):
-            if not options.cut_off:
-                seen.require(number, line)
-            ended = True
-        elif not line.endswith(b"\n") and options.cut_off:
-            break  # a piece of a line
-        else:
-            head, _, kind = line[: line.find(b",")].partition(b'{"kind":')
-            if head or not line[9 + len(kind) - 1 :].startswith(prefix):
-                kind = json.dumps(_envelope(number, line, header)[0]).encode()  # written by another hand
-            seen.counts[kind.decode().strip('"')] += 1
-            if kind.strip(b'"') == b"merge":
-                row = _envelope(number, line, header)[1]
-                entity_id = _id_of_merged(row)
-                merged[entity_id] = merged.get(entity_id, False) or row.get("undone_at") is None
-        seen.digest.update(line)
-    if header is None:
-        raise InvalidInput("the file is empty")
-    if not ended and not options.cut_off:
-        raise InvalidInput(_cut_off(number))
-    return {entity_id for entity_id, still in merged.items() if not still}
-
-
-def _id_of_merged(row: Mapping[str, Any]) -> str:
-    merged = row.get("merged")
-    return str(cast("dict[str, Any]", merged).get("id")) if isinstance(merged, dict) else ""
-
-
-def _behind(number: int) -> str:
-    return f"line {number}: stands behind the last line of an exported memory"
-
-
-def _cut_off(number: int) -> str:
-    return (
-        f"line {number}: the file is cut off behind it: its last line is missing; fetch the whole file, or ask "
-        "for what is there (cut_off=True; on the command line --cut-off)"
-    )
-
-
-def _envelope(number: int, line: bytes, header: Header) -> tuple[RowKind, dict[str, Any]]:
-    """Return the kind and the fields of a row."""
-    value = _object(number, line)
-    kind, row = value.get("kind"), value.get("row")
-    if not is_row_kind(kind):
-        raise InvalidInput(f"line {number}: kind {kind!r} is none that this program knows")
-    if value.get("scope") != header.scope.key:
-        raise InvalidInput(
-            f"line {number}: the row is of scope {value.get('scope')!r}, the file of {header.scope.key!r}"
-        )
-    if not isinstance(row, dict):
-        raise InvalidInput(f"line {number}: the row is no object")
-    return kind, cast("dict[str, Any]", row)
 
 
 # Storing ------------------------------------------------------------------------------------------
@@ -347,7 +159,7 @@ class _Import:
 
     def run(self, file: IO[str] | IO[bytes], *, checked: bool) -> Imported:
         """Store what a file holds; one that wasn't checked before, or needn't be whole, is compared on the way."""
-        rows = self._rows(file, None if checked and not self._options.cut_off else _Seen())
+        rows = self._rows(file, None if checked and not self._options.cut_off else Seen())
         while batch := list(islice(rows, self._options.batch_size)):
             self._store(batch)
             if self._on_rows is not None:
@@ -357,24 +169,24 @@ class _Import:
             scope=self._scope.key, rows=self._stored.total(), counts=dict(self._stored), complete=self._complete
         )
 
-    def _rows(self, file: IO[str] | IO[bytes], seen: _Seen | None) -> Iterator[_Read]:
+    def _rows(self, file: IO[str] | IO[bytes], seen: Seen | None) -> Iterator[_Read]:
         header: Header | None = None
         number = 0
         ended = False
         for number, raw in enumerate(file, 1):
-            line = _data(raw)
+            line = data_of(raw)
             if header is None:
-                header = _header(line)
-                _require_scope(header, self._scope, self._options)
+                header = header_of(line)
+                require_scope(header, self._scope, rename=self._options.rename)
             elif ended:
-                raise InvalidInput(_behind(number))
+                raise InvalidInput(behind(number))
             elif line.startswith(b'{"end":'):
                 ended = True
                 self._complete = seen is None or self._is_all(seen, number, line)
             elif not line.endswith(b"\n") and self._options.cut_off:
                 return  # a piece of a line
             else:
-                kind, fields = _envelope(number, line, header)
+                kind, fields = envelope(number, line, header)
                 if seen is not None:
                     seen.counts[kind] += 1
                 if kind != "index" or self._options.vectors:
@@ -382,9 +194,9 @@ class _Import:
             if seen is not None:
                 seen.digest.update(line)
         if not ended and not self._options.cut_off:
-            raise InvalidInput(_cut_off(number))
+            raise InvalidInput(cut_off_behind(number))
 
-    def _is_all(self, seen: _Seen, number: int, line: bytes) -> bool:
+    def _is_all(self, seen: Seen, number: int, line: bytes) -> bool:
         """Tell whether what was read is what the last line tells; raise where it has to be."""
         try:
             seen.require(number, line)

@@ -51,12 +51,12 @@ def import_(
         bool, typer.Option("--vectors/--no-vectors", help="Whether the index in the file is taken in, too.")
     ] = True,
     cut_off: Annotated[
-        bool, typer.Option("--cut-off", help="Take in what there is of a file that is cut off.")
+        bool, typer.Option("--cut-off", help="Take in what there is of a file that is cut off or spoilt.")
     ] = False,
 ) -> None:
     """Take in an exported memory: into the scope that it is of, or into the one that --scope names."""
     from graphmem.adapters.cli.show import count
-    from graphmem.upkeep.importing import read_header
+    from graphmem.upkeep.lines import read_header
 
     with _source(file) as source:
         header = read_header(source)
@@ -68,7 +68,7 @@ def import_(
             if session.out.as_json:
                 session.out.document(done)
                 return
-            cut = "" if done.complete else "; the file is cut off: the rest is missing"
+            cut = "" if done.complete else "; not all that the file had is there"
             session.out.line(f"imported {count(done.rows, 'row')} into scope {done.scope}{cut}")
 
 
