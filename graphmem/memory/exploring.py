@@ -30,8 +30,6 @@ class Exploring(Part):
             If there is no such algorithm.
         MissingExtra
             If it needs a package that isn't installed.
-        Conflict
-            If others kept changing the communities meanwhile.
         """
         return self._engine.communities.refresh(self.scope, algorithm)
 
