@@ -28,6 +28,7 @@ from graphmem.models import (
     Subgraph,
     utc_now,
 )
+from graphmem.protocols import GraphBackend
 from graphmem_memory import MemoryBackend
 from graphmem_memory.tables import Store
 
@@ -335,3 +336,10 @@ class MarksOfOneScopeForAll(Sound):
 
     def find_marks(self, scope: Scope) -> list[Mark]:
         return [mark for s in (scope, *self.scopes()) for mark in MemoryBackend.find_marks(self, s)]
+
+
+class ReadsOnInSnapshots(Sound):
+    """Lets what others write meanwhile into a snapshot."""
+
+    def snapshot(self, work: Callable[[GraphBackend], T]) -> T:
+        return work(self)
