@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
@@ -18,7 +18,7 @@ from graphmem.ingest.queue import ExtractionQueue
 from graphmem.ingest.similar import SimilarEntities
 from graphmem.ingest.write import Reading, Statement, Writer, Written, statement_of
 from graphmem.inputs import Item, ItemLike, Triple, TripleLike, to_item
-from graphmem.models import MAX_FACT_BYTES, Episode, Scope, utc_now
+from graphmem.models import MAX_FACT_BYTES, Episode, Model, Scope, utc_now
 from graphmem.ontology import Ontology
 from graphmem.protocols import ExtractedEdge, GraphBackend, Redactor
 from graphmem.results import LoadReport, Rejected
@@ -276,6 +276,8 @@ def _triple_episode(
 
 
 def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    if isinstance(items, (str, bytes, Mapping, Model)) or not isinstance(items, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput(f"{items!r:.120}: expected several, as a list or another iterable; put one into a list")
     iterator = iter(items)
     while batch := list(islice(iterator, size)):
         yield batch

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from graphmem import GraphMemory, InvalidEntityName, InvalidInput
+from graphmem import GraphMemory, InvalidEntityName, InvalidInput, Triple, Turn
 
 NAIVE = datetime(2026, 1, 31)  # noqa: DTZ001 - what is to be refused
 FACT = {"subject": "Alice Stone", "relation": "knows", "object": "Bob Miller"}
@@ -212,6 +212,23 @@ def test_strange_metadata_is_stored(memory: GraphMemory, metadata: dict[str, str
 def test_metadata_that_is_no_finite_scalar_is_refused(memory: GraphMemory, value: object) -> None:
     with pytest.raises(InvalidInput, match="metadata"):
         memory.remember("Hello there", metadata={"key": value})
+
+
+def test_one_item_where_several_are_expected_is_refused(memory: GraphMemory) -> None:
+    one: list[Any] = [
+        "Ada knows Bob",
+        b"Ada",
+        {"text": "Ada"},
+        Turn(text="Ada"),
+        Triple(subject="a", relation="b", object="c"),
+        None,
+    ]
+    for value in one:
+        with pytest.raises(InvalidInput, match="put one into a list"):
+            memory.ingest(value)
+        with pytest.raises(InvalidInput, match="put one into a list"):
+            memory.add_facts(value)
+    assert memory.stats().episodes == 0
 
 
 @pytest.mark.parametrize("item", [5, None, (1, 2, 3), {1: 2}, {"subject": "x"}, {"text": 5}, ["a", "b"]], ids=repr)
