@@ -120,8 +120,13 @@ class ExtractionQueue:
         for episode in episodes:
             by_scope[episode.scope].append(episode)
         done.scopes = tuple(by_scope)
+        forgotten = False
         for scope, group in by_scope.items():
-            self._process_scope(scope, group, done)
+            since = self._backend.last_erasure(scope)
+            self._process_scope(scope, group, done, since)
+            forgotten |= self._backend.last_erasure(scope) != since
+        if forgotten:  # what wasn't written for that is read again, without what was forgotten
+            self._backend.release_claims([owner])
         return done
 
     def _claim(self, owner: str, limit: int, scopes: Sequence[Scope] | None) -> list[Episode]:
@@ -134,7 +139,7 @@ class ExtractionQueue:
         if owners := list(self._owners):
             self._backend.release_claims(owners)
 
-    def _process_scope(self, scope: Scope, episodes: Sequence[Episode], done: Processed) -> None:
+    def _process_scope(self, scope: Scope, episodes: Sequence[Episode], done: Processed, since: str) -> None:
         requests = self._requests(scope, episodes)
         readings: list[Reading] = []
         failures: list[tuple[Episode, Exception]] = []
@@ -146,11 +151,17 @@ class ExtractionQueue:
                 readings.append(read)
         if self._contradictions is not None:
             readings = [self._contradictions.check(self._backend, scope, r) for r in readings]
-        failures += self._write(scope, readings, done.written)
+        failures += self._write(scope, readings, done.written, since)
         if failures:
             done.failed += len(failures)
-            now = utc_now()
-            self._backend.write(scope, Changes(outcomes=tuple(self._failure(e, error, now) for e, error in failures)))
+            self._backend.atomic(lambda: self._write_failures(scope, failures))
+
+    def _write_failures(self, scope: Scope, failures: Sequence[tuple[Episode, Exception]]) -> None:
+        """Write why episodes failed; those that were forgotten meanwhile are left out."""
+        now = utc_now()
+        there = self._backend.get_episodes([scope], [episode.id for episode, _ in failures])
+        outcomes = tuple(self._failure(e, error, now) for e, error in failures if e.id in there)
+        self._backend.write(scope, Changes(outcomes=outcomes))
 
     def _extract(self, requests: Sequence[ExtractionRequest]) -> Sequence[Extraction | Exception]:
         try:
@@ -170,16 +181,18 @@ class ExtractionQueue:
         except Exception as error:  # noqa: BLE001 - extractors are plugins, and what they return isn't validated
             return ExtractionFailed(f"{self._extractor.name} returned what can't be read: {error}")
 
-    def _write(self, scope: Scope, readings: Sequence[Reading], written: Written) -> list[tuple[Episode, Exception]]:
+    def _write(
+        self, scope: Scope, readings: Sequence[Reading], written: Written, since: str
+    ) -> list[tuple[Episode, Exception]]:
         """Write all in one transaction; if one of them can't be written, each in its own."""
         if not readings:
             return []
         try:
-            written.add(self._writer.write(scope, readings))
+            written.add(self._writer.write(scope, readings, since=since))
         except (InvalidInput, Conflict) as error:
             if len(readings) == 1:
                 return [(readings[0].episode, error)]
-            return [failure for reading in readings for failure in self._write(scope, [reading], written)]
+            return [failure for reading in readings for failure in self._write(scope, [reading], written, since)]
         return []
 
     def _failure(self, episode: Episode, error: Exception, now: datetime) -> Outcome:

@@ -236,7 +236,14 @@ class Writer:
         self._similar = similar
         self._links = links
 
-    def write(self, scope: Scope, readings: Sequence[Reading], *, new_episodes: Sequence[Episode] = ()) -> Written:
+    def write(
+        self,
+        scope: Scope,
+        readings: Sequence[Reading],
+        *,
+        new_episodes: Sequence[Episode] = (),
+        since: str | None = None,
+    ) -> Written:
         """Store readings of episodes and settle those in the queue, in one transaction.
 
         Parameters
@@ -248,6 +255,9 @@ class Writer:
         new_episodes
             Episodes that are stored in the same transaction (ready-made triples have no queue). Where the scope
             holds one with the same external id, that one takes its place.
+        since
+            `GraphBackend.last_erasure` before the episodes of the queue, and the turns before them, were read: if
+            something was forgotten after that, none of them is written, and they stay in the queue.
 
         Returns
         -------
@@ -257,7 +267,7 @@ class Writer:
         prepared = None
         if self._similar is not None:
             prepared = self._similar.prepare(scope, [self._as_stored(thing) for thing in _things(readings)])
-        written = self._backend.atomic(lambda: self._write(scope, readings, new_episodes, prepared))
+        written = self._backend.atomic(lambda: self._write(scope, readings, new_episodes, prepared, since))
         if self._links is not None:
             self._links.link(scope, written.new_entities)
         return written
@@ -268,6 +278,7 @@ class Writer:
         readings: Sequence[Reading],
         new_episodes: Sequence[Episode],
         prepared: Prepared | None,
+        since: str | None,
     ) -> Written:
         now = utc_now()
         written = Written()
@@ -280,7 +291,7 @@ class Writer:
                 readings = [
                     replace(r, episode=episodes[held[r.episode.id]]) if r.episode.id in held else r for r in readings
                 ]
-        readings = self._still_open(scope, readings)
+        readings = self._still_open(scope, readings, since)
         likeness = None
         if self._similar is not None and prepared is not None:
             likeness = partial(self._similar.of, prepared)
@@ -324,10 +335,12 @@ class Writer:
         written.ended = len(ledger.closings)
         return written
 
-    def _still_open(self, scope: Scope, readings: Sequence[Reading]) -> Sequence[Reading]:
+    def _still_open(self, scope: Scope, readings: Sequence[Reading], since: str | None) -> Sequence[Reading]:
         queued = tuple(r.episode.id for r in readings if r.settles)
         if not queued:
             return readings
+        if since is not None and self._backend.last_erasure(scope) != since:
+            return [r for r in readings if not r.settles]
         stored = self._backend.get_episodes([scope], queued)
         still = {i for i, episode in stored.items() if episode.processed_at is None}
         return [r for r in readings if not r.settles or r.episode.id in still]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,11 @@ from chatting import ScriptedChat
 from conftest import OpenMemory
 from test_communities import described
 from test_search import WordVectors
+from toy import FAILS, ToyExtractor
 
 from graphmem import GraphMemory, NotFound
 from graphmem.communities.refresh import CommunityRefresh
+from graphmem.protocols import Extraction, ExtractionRequest
 from graphmem.rag.reading import Reader
 
 SECRET = "quimbledon"
@@ -80,6 +82,42 @@ def test_a_model_that_was_asked_before_writes_no_forgotten_sentence_back(
     assert memory.refresh_communities().failed == 1
     assert SECRET not in exported(memory)
     assert memory.refresh_communities().summarised == 1
+
+
+class Talkative(ToyExtractor):
+    """Repeats the turn before in the facts of a turn, as a language model may."""
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        super().__init__()
+        self._left = [act]
+
+    def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
+        results = [self._one(" # after ".join([r.episode.text, *(e.text for e in r.context)])) for r in requests]
+        if self._left:
+            self._left.pop()()
+        return results
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("how", ["forget", "clear"])
+def test_extraction_writes_no_forgotten_turn_back(
+    store_url: str, open_memory: OpenMemory, how: str, *, fails: bool
+) -> None:
+    opened: list[GraphMemory] = []
+    act = (lambda: opened[0].forget(episode="secret")) if how == "forget" else (lambda: opened[0].clear())
+    first = open_memory(store_url, embeddings="none")
+    first.ingest([] if fails else [{**SAID[1], "session_id": "s", "role": "user"}])
+    memory = open_memory(store_url, extractor=Talkative(act), embeddings="none")
+    opened.append(memory)
+    later = {"text": "Bruno | knows | Clara", "session_id": "s", "role": "user"}
+    failing = {"text": f"{SECRET} | {FAILS}", "external_id": "secret"}
+    for turn in [failing, later] if fails else [later]:
+        memory.remember(turn)
+    memory.backfill()
+    assert SECRET not in exported(memory)
+    assert [f.fact for f in memory.facts("Bruno")] == (["Bruno knows Clara"] if how == "forget" else [])
+    stats = memory.stats()
+    assert (stats.pending_episodes, stats.failed_episodes) == (0, 0)
 
 
 @pytest.mark.parametrize("step", ["facts", "episodes", "names_of"])
