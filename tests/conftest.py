@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,9 +12,19 @@ from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # helpers are tests.…, also beside an installed wheel
 
-from tests.neo4j_server import empty_neo4j_url, neo4j_url, start_neo4j
+from graphmem.testing.rows import new_world
+from tests.lanes import NAMES, Lanes
+from tests.shared_servers import (
+    RUN,
+    begin_run,
+    delete_scopes,
+    empty_neo4j_of_module,
+    empty_neo4j_url,
+    neo4j_url,
+    start_neo4j,
+)
 
-__all__ = ["empty_neo4j_url", "neo4j_url", "start_neo4j"]
+__all__ = ["empty_neo4j_of_module", "empty_neo4j_url", "neo4j_url", "start_neo4j"]
 
 ROOT = Path(__file__).parents[1]
 SOAK = os.environ.get("GRAPHMEM_SOAK") == "1"
@@ -25,6 +35,7 @@ TEST_VARIABLES = {
     "GRAPHMEM_SOAK",
     "GRAPHMEM_TEST_CHROMIUM",
     "GRAPHMEM_TEST_MERMAID",
+    RUN,
 }
 
 # The machines that run this are slow and busy: an example that takes long is no failure. `make test` tries the same
@@ -33,10 +44,27 @@ settings.register_profile("graphmem", deadline=None, derandomize=not SOAK, suppr
 settings.load_profile("graphmem")
 
 
-def pytest_configure() -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the choice of a lane and of a random order."""
+    parser.addoption("--lane", choices=NAMES, help="run the tests of this lane and those before; else all")
+    parser.addoption("--shuffle", type=int, metavar="SEED", help="run files, and the tests of each, in random order")
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """Forget the settings of whoever runs the tests, for this process and those it starts."""
     for name in [name for name in os.environ if name.startswith("GRAPHMEM_") and name not in TEST_VARIABLES]:
         del os.environ[name]
+    begin_run(start=config.getoption("lane") in NAMES[1:])
+    config.pluginmanager.register(Lanes(config), "lanes")
+
+
+@pytest.fixture(autouse=True)
+def _world(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Give each test scopes and row ids of its own, and clear them on the server that tests share."""
+    with new_world() as world:
+        yield
+        if "neo4j_url" in request.fixturenames and world.scopes:
+            delete_scopes(request.getfixturevalue("neo4j_url"), world.scopes)
 
 
 @pytest.fixture(scope="session")

@@ -1,32 +1,26 @@
-"""The Neo4j server that tests run on: one that is running, or a container of the official or of the local image.
+"""Neo4j servers for tests: a running one, or containers of the official or of the locally built image.
 
-A test run has one server, and each test empties it of graphmem's rows before it begins; the schema stays, so that no
-store that is still open is hurt. A test that kills, freezes or sets up a server has one of its own (`start_neo4j`).
-`python -m tests.neo4j_server` gets the images ready before a test run, so that no test's time limit pays for it;
-`python -m tests.neo4j_server COMMAND ...` executes a command with a server in GRAPHMEM_TEST_NEO4J_URL.
+A container is killed, paused and restarted by its test (`Neo4jServer`); what all tests of a run share is in
+`tests.shared_servers`. ``python -m tests.neo4j_server`` gets the images ready before a test run, so that no test's time
+limit pays for it; ``python -m tests.neo4j_server COMMAND ...`` executes a command with a server in
+GRAPHMEM_TEST_NEO4J_URL.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import socket
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
-
-import pytest
 
 if TYPE_CHECKING:
     from testcontainers.community.neo4j import Neo4jContainer
-
-    from graphmem_neo4j import Neo4jBackend
 
 OFFICIAL = "neo4j:5.26-community"
 PYTHON = "python:3.11-slim"
@@ -38,9 +32,8 @@ DOCKER = Path(__file__).parents[1] / "docker"
 # Read before the tests' own setup forgets the settings of whoever runs them.
 RUNNING = os.environ.get("GRAPHMEM_TEST_NEO4J_URL")
 
-OUR_ROWS = "MATCH (n:Graphmem) WHERE n.migration IS NULL CALL (n) { DETACH DELETE n } IN TRANSACTIONS OF 5000 ROWS"
-# A laptop with 4 GB runs it, and a second one that a test has for itself. Each test empties the database and fills it
-# anew: to a server that looks at its statistics every 10 seconds, as it does by default, every plan would be stale.
+# A laptop with 4 GB runs two of them. Tests fill a database and empty it all the time: to a server that looks at its
+# statistics every 10 seconds, as it does by default, every plan would be stale.
 SETTINGS = {
     "NEO4J_dbms_cypher_min__replan__interval": "10m",
     "NEO4J_server_memory_heap_initial__size": "256m",
@@ -135,9 +128,12 @@ def free_port() -> int:
 
 def remove_orphans() -> None:
     """Remove the containers of test runs that were killed before they could."""
+    from docker.errors import APIError
+
     for container in docker_client().containers.list(all=True, filters={"label": LABEL}):
         if not Path(f"/proc/{container.labels[LABEL]}").exists() and Path("/proc/self").exists():
-            container.remove(force=True, v=True)
+            with suppress(APIError):  # another process is at it
+                container.remove(force=True, v=True)
 
 
 class Neo4jServer:
@@ -154,6 +150,8 @@ class Neo4jServer:
         Path in the container → content of files that are there before the server starts.
     data_of
         A server that was stopped, whose data this one is to have.
+    owner
+        Process with which the container ends, this one by default: `remove_orphans` removes it when that is gone.
     """
 
     def __init__(
@@ -163,6 +161,7 @@ class Neo4jServer:
         gds: bool = True,
         files: Mapping[str, bytes] | None = None,
         data_of: Neo4jServer | None = None,
+        owner: int | None = None,
     ) -> None:
         os.environ.update({name: value for name, value in TESTCONTAINERS.items() if name not in os.environ})
         from testcontainers.community.neo4j import Neo4jContainer
@@ -173,7 +172,7 @@ class Neo4jServer:
         ports[str(BOLT)] = ("127.0.0.1", self.bolt_port)  # with_bind_ports would listen on every address
         ports[str(HTTP)] = ("127.0.0.1", self.http_port)
         shared = [data_of.container_id] if data_of is not None else []
-        container.with_kwargs(labels={LABEL: str(os.getpid())}, volumes_from=shared)
+        container.with_kwargs(labels={LABEL: str(owner or os.getpid())}, volumes_from=shared)
         for path, content in (files or {}).items():
             container.with_copy_into_container(content, path)
         if gds:
@@ -258,124 +257,31 @@ def wait_until_ready(url: str, seconds: float = START_SECONDS) -> None:
             return
 
 
-def run(url: str, query: str, **parameters: Any) -> list[dict[str, Any]]:
-    """Execute one statement in a connection of its own and return its rows."""
+def connect(url: str) -> Any:
+    """Return a driver for a URL with user and password."""
     from neo4j import GraphDatabase
 
-    connect: Any = GraphDatabase.driver  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    driver: Any = GraphDatabase.driver  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     parts = urlsplit(url)
     address = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
     auth = (unquote(parts.username or "neo4j"), unquote(parts.password or ""))
-    with (
-        connect(address, auth=auth, notifications_min_severity="OFF") as driver,
-        driver.session(database=parts.path.strip("/") or None) as session,
-    ):
+    return driver(address, auth=auth, notifications_min_severity="OFF")
+
+
+def run(url: str, query: str, **parameters: Any) -> list[dict[str, Any]]:
+    """Execute one statement in a connection of its own and return its rows."""
+    database = urlsplit(url).path.strip("/") or None
+    with connect(url) as driver, driver.session(database=database) as session:
         return session.run(query, parameters).data()
 
 
-def empty(url: str) -> None:
-    """Delete what graphmem has in a database, but for its schema."""
-    run(url, OUR_ROWS)
-
-
 def forget_plans(url: str) -> None:
-    """Make a server count anew what its indexes hold, and plan each query for that."""
+    """Make a server count again what its indexes hold, and plan each query for that."""
     run(url, "CALL db.prepareForReplanning(60)")
 
 
-def emptied(url: str) -> Neo4jBackend:
-    """Open a store and delete what graphmem has in it."""
-    from graphmem_neo4j import open_backend
-
-    store = open_backend(url)
-    with store.database.session() as session:
-        session.run(OUR_ROWS).consume()
-    return store
-
-
-@contextmanager
-def only_user_of(url: str, seconds: float = 120.0) -> Generator[None, None, None]:
-    """Wait for other test runs of this machine that empty the same server; raise `NoServer` when they don't end."""
-    try:
-        import fcntl
-    except ImportError:  # Windows: then it is up to who starts the runs
-        yield
-        return
-    place = urlsplit(url).netloc.rpartition("@")[2]
-    name = f"graphmem-tests-{hashlib.sha256(place.encode()).hexdigest()[:12]}.lock"
-    with (Path(tempfile.gettempdir()) / name).open("w") as lock:
-        end = time.monotonic() + seconds
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > end:
-                    raise NoServer(f"another test run has been using {place} for {seconds:.0f} s") from None
-                time.sleep(0.2)
-        yield
-
-
-def required() -> bool:
-    """Tell whether a run without Neo4j is a failure: in CI, unless GRAPHMEM_REQUIRE_NEO4J says otherwise."""
-    said = os.environ.get("GRAPHMEM_REQUIRE_NEO4J", "")
-    return said == "1" or (said != "0" and os.environ.get("CI") == "true")
-
-
-def unavailable(reason: NoServer) -> NoReturn:
-    """Skip, or fail where a skip would hide that Neo4j was not tested."""
-    if required():
-        pytest.fail(str(reason), pytrace=False)
-    pytest.skip(str(reason))
-
-
-@pytest.fixture(scope="session")
-def neo4j_url() -> Iterator[str]:
-    """Yield the URL, password included, of the one server of this test run; skip where none is to be had."""
-    if RUNNING:
-        with ExitStack() as held:
-            try:
-                held.enter_context(only_user_of(RUNNING))
-                wait_until_ready(RUNNING, seconds=60)
-            except NoServer as error:
-                unavailable(NoServer(f"GRAPHMEM_TEST_NEO4J_URL: {error}"))
-            yield RUNNING
-        return
-    try:
-        remove_orphans()
-        server = Neo4jServer().start()
-    except NoServer as error:
-        unavailable(error)
-    yield server.url
-    server.remove()
-
-
-@pytest.fixture
-def empty_neo4j_url(neo4j_url: str) -> str:
-    """Return the URL of the server with nothing of graphmem's in it but the schema."""
-    empty(neo4j_url)
-    return neo4j_url
-
-
-@pytest.fixture
-def start_neo4j() -> Iterator[Callable[..., Neo4jServer]]:
-    """Return what starts a server that only one test has: to kill it, to do without GDS, to look at it in Browser."""
-    started: list[Neo4jServer] = []
-
-    def start(settings: Mapping[str, str] | None = None, *, gds: bool = True) -> Neo4jServer:
-        try:
-            started.append(Neo4jServer(settings, gds=gds))
-        except NoServer as error:
-            unavailable(error)
-        return started[-1].start()
-
-    yield start
-    for server in started:
-        server.remove()
-
-
 def main(command: list[str]) -> int:
-    """Get the image ready, or execute a command with a server; return 1 where there is none, else what it returns."""
+    """Get the images ready, or execute a command with a server; return 1 where there is none, else what it returns."""
     if RUNNING:
         print("Neo4j for the tests: the running server of GRAPHMEM_TEST_NEO4J_URL", flush=True)
         return subprocess.run(command).returncode if command else 0

@@ -8,6 +8,9 @@
 
         def reopen(self, store):
             return open_backend(store.url)
+
+Each test works in scopes and with row ids of its own (`graphmem.testing.rows`). With ``shares_store = True`` one store
+serves all tests of the class, for servers; `StoreTests` has the other hooks.
 """
 
 from __future__ import annotations
@@ -129,4 +132,4 @@ class GraphBackendTests(
     StatefulGroupTests,
     StatefulUpkeepTests,
 ):
-    """Everything that a store has to show; see `StoreTests` for the two hooks."""
+    """Everything that a store has to show; see `StoreTests` for the hooks."""

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
 from threading import Event, Thread
 
@@ -25,10 +26,10 @@ from graphmem.models import (
     Support,
 )
 from graphmem.protocols import GraphBackend
-from graphmem.testing.base import PATIENCE, StoreTests, everything
+from graphmem.testing.base import PATIENCE, StoreTests, everything, own_scopes
 from graphmem.testing.rows import (
     FUTURE,
-    HOME,
+    claimer,
     community,
     day,
     edge,
@@ -38,6 +39,7 @@ from graphmem.testing.rows import (
     entity_numbers,
     episode,
     episode_id,
+    home,
     membership,
     put_edges,
     put_entities,
@@ -46,32 +48,36 @@ from graphmem.testing.rows import (
     recall_trace,
 )
 
-GOOD = Changes(
-    entities=(entity(3), entity(1, summary="changed")),
-    aliases=(Alias(alias="annie", entity_type="person", entity_id=entity_id(1)),),
-    closings=(Closing(edge_id(1), day(3), day(4), edge_id(2)),),
-    edges=(edge(2, 1, 3), edge(3, 3, 1, confidence=0.5)),
-    supports=(Support(edge_id(3), 0.75, (episode_id(1),)),),
-    mentions=(Mention(entity_id=entity_id(3), episode_id=episode_id(1), surface="x", seen_at=day(1)),),
-    outcomes=(Outcome(episode_id(1), processed_at=day(5), attempts=1),),
-    communities=(community(1), community(2, level=1)),
-    memberships=(membership(3, 1), membership(1, 2)),
-    recalls=(recall_trace(1, seeds=[3], facts=[(3, 1)]),),
-)
 
-BAD: dict[str, Changes] = {
-    "entities": Changes(entities=(entity(9, name="Entity 2"),)),
-    "aliases": Changes(aliases=(Alias(alias="ghost", entity_type="person", entity_id=entity_id(99)),)),
-    "closings": Changes(closings=(Closing(edge_id(99), day(3), day(4)),)),
-    "edges": Changes(edges=(edge(9, 2, 1),)),
-    "supports": Changes(supports=(Support(edge_id(99), 0.5),)),
-    "mentions": Changes(
+def good() -> Changes:
+    """Return a write of every part."""
+    return Changes(
+        entities=(entity(3), entity(1, summary="changed")),
+        aliases=(Alias(alias="annie", entity_type="person", entity_id=entity_id(1)),),
+        closings=(Closing(edge_id(1), day(3), day(4), edge_id(2)),),
+        edges=(edge(2, 1, 3), edge(3, 3, 1, confidence=0.5)),
+        supports=(Support(edge_id(3), 0.75, (episode_id(1),)),),
+        mentions=(Mention(entity_id=entity_id(3), episode_id=episode_id(1), surface="x", seen_at=day(1)),),
+        outcomes=(Outcome(episode_id(1), processed_at=day(5), attempts=1),),
+        communities=(community(1), community(2, level=1)),
+        memberships=(membership(3, 1), membership(1, 2)),
+        recalls=(recall_trace(1, seeds=[3], facts=[(3, 1)]),),
+    )
+
+
+BAD: dict[str, Callable[[], Changes]] = {
+    "entities": lambda: Changes(entities=(entity(9, name="Entity 2"),)),
+    "aliases": lambda: Changes(aliases=(Alias(alias="ghost", entity_type="person", entity_id=entity_id(99)),)),
+    "closings": lambda: Changes(closings=(Closing(edge_id(99), day(3), day(4)),)),
+    "edges": lambda: Changes(edges=(edge(9, 2, 1),)),
+    "supports": lambda: Changes(supports=(Support(edge_id(99), 0.5),)),
+    "mentions": lambda: Changes(
         mentions=(Mention(entity_id=entity_id(99), episode_id=episode_id(1), surface="x", seen_at=day(1)),)
     ),
-    "outcomes": Changes(outcomes=(Outcome(episode_id(99), processed_at=day(5)),)),
-    "communities": Changes(communities=(community(9, parent_id=community(99).id),)),
-    "memberships": Changes(memberships=(membership(99, 1),)),
-    "recalls": Changes(recalls=(recall_trace(9, facts=[(99, 1)]),)),
+    "outcomes": lambda: Changes(outcomes=(Outcome(episode_id(99), processed_at=day(5)),)),
+    "communities": lambda: Changes(communities=(community(9, parent_id=community(99).id),)),
+    "memberships": lambda: Changes(memberships=(membership(99, 1),)),
+    "recalls": lambda: Changes(recalls=(recall_trace(9, facts=[(99, 1)]),)),
 }
 
 
@@ -87,22 +93,22 @@ class AtomicityTests(StoreTests):
         _fill(store)
         before = everything(store)
         with pytest.raises(GraphMemError):
-            store.write(HOME, _joined(GOOD, BAD[part]))
+            store.write(home(), _joined(good(), BAD[part]()))
         assert everything(store) == before
 
     def test_a_good_write_brings_every_part(self, store: GraphBackend) -> None:
         _fill(store)
-        store.write(HOME, GOOD)
-        stats = store.stats(HOME)
+        store.write(home(), good())
+        stats = store.stats(home())
         assert (stats.entities, stats.aliases, stats.edges, stats.active_edges, stats.mentions) == (3, 3, 5, 4, 1)
         assert (stats.communities, stats.recalls) == (2, 1)
-        assert store.find_episodes([HOME], EpisodeQuery(state="processed")) == [
+        assert store.find_episodes([home()], EpisodeQuery(state="processed")) == [
             episode(1, processed_at=day(5), attempts=1)
         ]
 
     def test_an_empty_write_changes_nothing(self, store: GraphBackend) -> None:
-        store.write(HOME, Changes())
-        assert store.scopes() == []
+        store.write(home(), Changes())
+        assert own_scopes(store) == []
 
     def test_a_transaction_returns_what_its_work_returns(self, store: GraphBackend) -> None:
         assert store.atomic(lambda: 42) == 42
@@ -115,9 +121,9 @@ class AtomicityTests(StoreTests):
         before = everything(store)
 
         def work() -> None:
-            store.write(HOME, GOOD)
-            store.add_episodes(HOME, [episode(5, external_id="x")])
-            store.record_retrievals([HOME], [edge_id(2)], day(6))
+            store.write(home(), good())
+            store.add_episodes(home(), [episode(5, external_id="x")])
+            store.record_retrievals([home()], [edge_id(2)], day(6))
             raise error("stop")
 
         with pytest.raises(error, match="stop"):
@@ -128,41 +134,41 @@ class AtomicityTests(StoreTests):
         put_episodes(store, 1)
 
         def work() -> None:
-            store.claim_episodes("a", now=day(1), until=FUTURE, limit=1)
+            store.claim_episodes(claimer("a"), now=day(1), until=FUTURE, limit=1, scopes=[home()])
             raise Oops
 
         with pytest.raises(Oops):
             store.atomic(work)
-        assert store.claim_owners() == []
-        assert len(store.claim_episodes("b", now=day(1), until=FUTURE, limit=1)) == 1
+        assert claimer("a") not in store.claim_owners()
+        assert len(store.claim_episodes(claimer("b"), now=day(1), until=FUTURE, limit=1, scopes=[home()])) == 1
 
     def test_an_external_id_of_an_undone_transaction_is_free(self, store: GraphBackend) -> None:
         def work() -> None:
-            store.add_episodes(HOME, [episode(1, external_id="x")])
+            store.add_episodes(home(), [episode(1, external_id="x")])
             raise Oops
 
         with pytest.raises(Oops):
             store.atomic(work)
-        assert store.add_episodes(HOME, [episode(2, external_id="x")]) == [(episode_id(2), True)]
+        assert store.add_episodes(home(), [episode(2, external_id="x")]) == [(episode_id(2), True)]
 
     def test_the_work_sees_what_it_wrote_through_every_read(self, store: GraphBackend) -> None:
         _fill(store)
 
         def work() -> dict[str, object]:
-            store.write(HOME, GOOD)
+            store.write(home(), good())
             return {
-                "find_entities": entity_numbers(store.find_entities([HOME], EntityQuery())),
-                "resolve_names": [row.id for _, row in store.resolve_names(HOME, ["annie"])],
-                "search by word": len(store.search_entities([HOME], words=["changed"], phrases=[], limit=9)),
-                "find_edges": len(store.find_edges([HOME], EdgeQuery(versions="active"))),
-                "find_active_facts": len(store.find_active_facts(HOME)),
-                "find_mentions": len(store.find_mentions([HOME])),
-                "find_episodes": len(store.find_episodes([HOME], EpisodeQuery(state="processed"))),
-                "find_communities": len(store.find_communities([HOME], CommunityQuery())),
-                "find_memberships": len(store.find_memberships([HOME], MembershipQuery())),
-                "find_recalls": len(store.find_recalls([HOME], RecallQuery())),
-                "expand": store.expand([HOME], [entity_id(3)], hops=1).node_ids,
-                "stats": store.stats(HOME).entities,
+                "find_entities": entity_numbers(store.find_entities([home()], EntityQuery())),
+                "resolve_names": [row.id for _, row in store.resolve_names(home(), ["annie"])],
+                "search by word": len(store.search_entities([home()], words=["changed"], phrases=[], limit=9)),
+                "find_edges": len(store.find_edges([home()], EdgeQuery(versions="active"))),
+                "find_active_facts": len(store.find_active_facts(home())),
+                "find_mentions": len(store.find_mentions([home()])),
+                "find_episodes": len(store.find_episodes([home()], EpisodeQuery(state="processed"))),
+                "find_communities": len(store.find_communities([home()], CommunityQuery())),
+                "find_memberships": len(store.find_memberships([home()], MembershipQuery())),
+                "find_recalls": len(store.find_recalls([home()], RecallQuery())),
+                "expand": store.expand([home()], [entity_id(3)], hops=1).node_ids,
+                "stats": store.stats(home()).entities,
             }
 
         assert store.atomic(work) == {
@@ -182,7 +188,7 @@ class AtomicityTests(StoreTests):
 
     def test_what_a_transaction_wrote_stays(self, store: GraphBackend) -> None:
         _fill(store)
-        during = store.atomic(lambda: (store.write(HOME, GOOD), everything(store))[1])
+        during = store.atomic(lambda: (store.write(home(), good()), everything(store))[1])
         assert everything(store) == during
 
     def test_a_nested_transaction_ends_with_the_outer_one(self, store: GraphBackend) -> None:
@@ -190,7 +196,7 @@ class AtomicityTests(StoreTests):
         before = everything(store)
 
         def outer() -> None:
-            store.atomic(lambda: store.write(HOME, GOOD))
+            store.atomic(lambda: store.write(home(), good()))
             raise Oops
 
         with pytest.raises(Oops):
@@ -203,7 +209,7 @@ class AtomicityTests(StoreTests):
             return store.atomic(lambda: (put_entities(store, entity(2)), 7)[1])
 
         assert store.atomic(outer) == 7
-        assert entity_numbers(store.find_entities([HOME], EntityQuery())) == [1, 2]
+        assert entity_numbers(store.find_entities([home()], EntityQuery())) == [1, 2]
 
     def test_a_refused_write_inside_of_a_transaction_leaves_nothing_and_the_rest_stays(
         self, store: GraphBackend
@@ -211,11 +217,11 @@ class AtomicityTests(StoreTests):
         def work() -> None:
             put_entities(store, entity(1))
             with pytest.raises(Conflict):
-                store.write(HOME, Changes(entities=(entity(2), entity(3, name="Entity 1"))))
+                store.write(home(), Changes(entities=(entity(2), entity(3, name="Entity 1"))))
             put_entities(store, entity(4))
 
         store.atomic(work)
-        assert entity_numbers(store.find_entities([HOME], EntityQuery())) == [1, 4]
+        assert entity_numbers(store.find_entities([home()], EntityQuery())) == [1, 4]
 
     def test_a_store_works_on_after_an_undone_transaction(self, store: GraphBackend) -> None:
         def work() -> None:
@@ -225,7 +231,7 @@ class AtomicityTests(StoreTests):
         with pytest.raises(Oops):
             store.atomic(work)
         put_graph(store, edge(1, 1, 2))
-        assert len(store.find_edges([HOME], EdgeQuery())) == 1
+        assert len(store.find_edges([home()], EdgeQuery())) == 1
 
     def test_others_never_see_half_of_a_transaction(self, store: GraphBackend) -> None:
         started, done = Event(), Event()
@@ -234,7 +240,7 @@ class AtomicityTests(StoreTests):
         def watch() -> None:
             while True:
                 last = done.is_set()
-                seen.add(len(store.find_entities([HOME], EntityQuery())))
+                seen.add(len(store.find_entities([home()], EntityQuery())))
                 started.set()
                 if last:
                     return
@@ -257,7 +263,7 @@ class AtomicityTests(StoreTests):
 
         def watch() -> None:
             while not done.is_set():
-                seen.add(len(store.find_entities([HOME], EntityQuery())))
+                seen.add(len(store.find_entities([home()], EntityQuery())))
                 started.set()
 
         def work() -> None:

@@ -33,7 +33,7 @@ from graphmem.models import (
     StoreStats,
 )
 from graphmem.protocols import GraphBackend
-from graphmem.testing.rows import SCOPES
+from graphmem.testing.rows import World, all_scopes, new_world, world
 
 T = TypeVar("T")
 
@@ -43,6 +43,12 @@ PATIENCE = 60.0
 
 class StoreTests(ABC):
     """Hooks that a subclass fills in: how to get a store to test."""
+
+    shares_store: ClassVar[bool] = False
+    """Whether one store serves all tests of the class, each in scopes of its own, and is opened once.
+
+    For stores that are slow to open, or that others use at the same time. Else each test opens one.
+    """
 
     stateful_settings: ClassVar[settings] = settings(
         max_examples=40,
@@ -54,7 +60,7 @@ class StoreTests(ABC):
 
     @abstractmethod
     def open_store(self, tmp_path: Path) -> GraphBackend:
-        """Return a fresh, empty store.
+        """Return a store: a fresh, empty one, or where `shares_store` is set any in which tests may have scopes.
 
         Parameters
         ----------
@@ -62,14 +68,59 @@ class StoreTests(ABC):
             An empty directory for its files; another one at each call.
         """
 
+    def open_empty_store(self, tmp_path: Path) -> GraphBackend:
+        """Return a store that holds nothing and that nobody else uses, for the few tests of a whole store."""
+        return self.open_store(tmp_path)
+
     def reopen(self, store: GraphBackend) -> GraphBackend | None:  # noqa: ARG002  for subclasses
         """Return another connection to the data of `store`, or None if such a store has only one."""
         return None
 
+    def discard(self, store: GraphBackend, scopes: Sequence[Scope]) -> None:
+        """Remove what a test has left in these scopes of a shared store; by default with the store's own `clear`."""
+        for scope in scopes:
+            store.clear(scope)
+
+    @pytest.fixture(autouse=True)
+    def world(self) -> Iterator[World]:
+        """Give the test scopes and row ids of its own."""
+        with new_world() as world:
+            yield world
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def shared_store(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GraphBackend]:
+        """Open the store of all tests of a class."""
+        store = cls().open_store(tmp_path_factory.mktemp("store"))
+        yield store
+        store.close()
+
     @pytest.fixture
-    def store(self, tmp_path: Path) -> Iterator[GraphBackend]:
-        """Open a fresh store, and close it after the test."""
+    def store(self, request: pytest.FixtureRequest, world: World) -> Iterator[GraphBackend]:
+        """Return the store under test, in which the scopes of the test hold nothing; they are cleared after it."""
+        if not self.shares_store:
+            yield request.getfixturevalue("own_store")
+            return
+        store: GraphBackend = request.getfixturevalue("shared_store")
+        yield store
+        self.discard(store, world.scopes)
+        left = [scope.key for scope in store.scopes() if scope in world.scopes]
+        assert left == [], f"scopes that were cleared are still there: {left}"
+
+    @pytest.fixture
+    def own_store(self, request: pytest.FixtureRequest, tmp_path: Path, world: World) -> Iterator[GraphBackend]:
+        """Open a store for one test, which may close it."""
+        shared: GraphBackend | None = request.getfixturevalue("shared_store") if self.shares_store else None
         store = self.open_store(tmp_path)
+        yield store
+        store.close()
+        if shared is not None:
+            self.discard(shared, world.scopes)
+
+    @pytest.fixture
+    def empty_store(self, tmp_path: Path) -> Iterator[GraphBackend]:
+        """Open a store that holds nothing and that nobody else uses, and close it after the test."""
+        store = self.open_empty_store(tmp_path)
         yield store
         store.close()
 
@@ -81,6 +132,12 @@ class StoreTests(ABC):
             pytest.skip("this store has one connection only")
         yield second
         second.close()
+
+
+def own_scopes(store: GraphBackend) -> list[Scope]:
+    """Return the scopes of the running test that hold something, in the order of the store."""
+    ours = world().scopes
+    return [scope for scope in store.scopes() if scope in ours]
 
 
 @dataclass(frozen=True)
@@ -117,9 +174,9 @@ def contents(store: GraphBackend, scope: Scope) -> Contents:
     )
 
 
-def everything(store: GraphBackend, scopes: Sequence[Scope] = SCOPES) -> dict[str, Contents]:
-    """Read all rows of several scopes, by the scopes' keys."""
-    return {scope.key: contents(store, scope) for scope in scopes}
+def everything(store: GraphBackend, scopes: Sequence[Scope] | None = None) -> dict[str, Contents]:
+    """Read all rows of several scopes, by default of the test's three, by the scopes' keys."""
+    return {scope.key: contents(store, scope) for scope in scopes or all_scopes()}
 
 
 def in_threads(works: Sequence[Callable[[], T]]) -> list[T]:

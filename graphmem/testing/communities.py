@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,17 +15,17 @@ from graphmem.protocols import GraphBackend
 from graphmem.testing.base import StoreTests, contents
 from graphmem.testing.rows import (
     FUTURE,
-    HOME,
-    PROJECT,
     community,
     community_id,
     community_numbers,
     day,
     entity,
     entity_id,
+    home,
     ids,
     member_numbers,
     membership,
+    project,
     put_communities,
     put_entities,
 )
@@ -46,11 +47,11 @@ class CommunityTests(StoreTests):
             ended_at=FUTURE,
         )
         put_communities(store, community(1), written)
-        assert store.find_communities([HOME], CommunityQuery(ids=(community_id(2),), ended=True)) == [written]
+        assert store.find_communities([home()], CommunityQuery(ids=(community_id(2),), ended=True)) == [written]
 
     def test_fields_of_a_community_that_were_not_given_come_back_as_defaults(self, store: GraphBackend) -> None:
         put_communities(store, community(1))
-        assert store.find_communities([HOME], CommunityQuery()) == [community(1)]
+        assert store.find_communities([home()], CommunityQuery()) == [community(1)]
 
     def test_a_community_is_replaced_by_id_and_keeps_its_members(self, store: GraphBackend) -> None:
         put_entities(store, entity(1))
@@ -58,63 +59,63 @@ class CommunityTests(StoreTests):
         put_communities(store, community(2), first, members=[membership(1, 1)])
         new = community(1, name="new", summary="told", fingerprint="y", updated_at=day(3))
         put_communities(store, new)
-        assert store.find_communities([HOME], CommunityQuery()) == [new, community(2)]
-        assert store.find_memberships([HOME], MembershipQuery()) == [membership(1, 1)]
+        assert store.find_communities([home()], CommunityQuery()) == [new, community(2)]
+        assert store.find_memberships([home()], MembershipQuery()) == [membership(1, 1)]
 
     def test_a_part_may_stand_before_its_whole_in_a_write(self, store: GraphBackend) -> None:
         part = community(1, level=1, parent_id=community_id(2))
         put_communities(store, part, community(2))
-        assert store.find_communities([HOME], CommunityQuery()) == [part, community(2)]
+        assert store.find_communities([home()], CommunityQuery()) == [part, community(2)]
 
     @pytest.mark.parametrize("parent", [9, 101], ids=["absent", "of another scope"])
     def test_a_parent_that_is_not_in_the_scope_is_refused(self, store: GraphBackend, parent: int) -> None:
-        put_communities(store, community(101, PROJECT))
+        put_communities(store, community(101, project()))
         with pytest.raises(InvalidInput):
             put_communities(store, community(1, parent_id=community_id(parent)))
-        assert store.find_communities([HOME], CommunityQuery()) == []
+        assert store.find_communities([home()], CommunityQuery()) == []
 
     @pytest.mark.parametrize(
         ("query", "numbers"),
         [
-            ({"ids": (community_id(4), community_id(1), community_id(1), community_id(9))}, [1, 4]),
-            ({"level": 0}, [1, 2]),
-            ({"level": 1}, [3, 4]),
-            ({"level": 2}, []),
-            ({"entity_ids": (entity_id(1),)}, [1, 3]),
-            ({"entity_ids": (entity_id(1), entity_id(2), entity_id(9))}, [1, 2, 3]),
-            ({"entity_ids": (entity_id(3),)}, []),
-            ({"entity_ids": (entity_id(1),), "level": 1}, [3]),
-            ({"entity_ids": (entity_id(1),), "ids": (community_id(1), community_id(2))}, [1]),
-            ({"ids": (community_id(1), community_id(3)), "level": 1}, [3]),
-            ({"ids": ()}, []),
-            ({"entity_ids": ()}, []),
+            (lambda: {"ids": (community_id(4), community_id(1), community_id(1), community_id(9))}, [1, 4]),
+            (lambda: {"level": 0}, [1, 2]),
+            (lambda: {"level": 1}, [3, 4]),
+            (lambda: {"level": 2}, []),
+            (lambda: {"entity_ids": (entity_id(1),)}, [1, 3]),
+            (lambda: {"entity_ids": (entity_id(1), entity_id(2), entity_id(9))}, [1, 2, 3]),
+            (lambda: {"entity_ids": (entity_id(3),)}, []),
+            (lambda: {"entity_ids": (entity_id(1),), "level": 1}, [3]),
+            (lambda: {"entity_ids": (entity_id(1),), "ids": (community_id(1), community_id(2))}, [1]),
+            (lambda: {"ids": (community_id(1), community_id(3)), "level": 1}, [3]),
+            (lambda: {"ids": ()}, []),
+            (lambda: {"entity_ids": ()}, []),
         ],
     )
     def test_communities_are_selected_by_id_level_and_member(
-        self, store: GraphBackend, query: dict[str, Any], numbers: list[int]
+        self, store: GraphBackend, query: Callable[[], dict[str, Any]], numbers: list[int]
     ) -> None:
         put_entities(store, entity(1), entity(2), entity(3))
         rows = [community(n, level=(n - 1) // 2) for n in (1, 2, 3, 4)]
         put_communities(store, *rows, members=[membership(1, 1), membership(2, 2), membership(1, 3)])
-        assert community_numbers(store.find_communities([HOME], CommunityQuery(**query))) == numbers
+        assert community_numbers(store.find_communities([home()], CommunityQuery(**query()))) == numbers
 
     @pytest.mark.parametrize(
         ("query", "numbers"),
         [
-            ({}, [2, 3]),
-            ({"ended": True}, [1, 2, 3]),
-            ({"ids": (community_id(1), community_id(2))}, [2]),
-            ({"as_of": AsOf(day(0), day(9))}, []),
-            ({"as_of": AsOf(day(1), day(9))}, [1, 2]),
-            ({"as_of": AsOf(day(9), day(1))}, [1, 2]),
-            ({"as_of": AsOf(day(2.99), day(9))}, [1, 2]),
-            ({"as_of": AsOf(day(3), day(9))}, [2, 3]),
-            ({"as_of": AsOf(day(9), day(9)), "ended": True}, [1, 2, 3]),
-            ({"as_of": AsOf(day(2), day(2)), "ended": True}, [1, 2]),
+            (dict, [2, 3]),
+            (lambda: {"ended": True}, [1, 2, 3]),
+            (lambda: {"ids": (community_id(1), community_id(2))}, [2]),
+            (lambda: {"as_of": AsOf(day(0), day(9))}, []),
+            (lambda: {"as_of": AsOf(day(1), day(9))}, [1, 2]),
+            (lambda: {"as_of": AsOf(day(9), day(1))}, [1, 2]),
+            (lambda: {"as_of": AsOf(day(2.99), day(9))}, [1, 2]),
+            (lambda: {"as_of": AsOf(day(3), day(9))}, [2, 3]),
+            (lambda: {"as_of": AsOf(day(9), day(9)), "ended": True}, [1, 2, 3]),
+            (lambda: {"as_of": AsOf(day(2), day(2)), "ended": True}, [1, 2]),
         ],
     )
     def test_communities_are_seen_as_of_their_times(
-        self, store: GraphBackend, query: dict[str, Any], numbers: list[int]
+        self, store: GraphBackend, query: Callable[[], dict[str, Any]], numbers: list[int]
     ) -> None:
         put_communities(
             store,
@@ -122,7 +123,7 @@ class CommunityTests(StoreTests):
             community(2, created_at=day(1), updated_at=day(5)),
             community(3, created_at=day(3), updated_at=day(3)),
         )
-        assert community_numbers(store.find_communities([HOME], CommunityQuery(**query))) == numbers
+        assert community_numbers(store.find_communities([home()], CommunityQuery(**query()))) == numbers
 
     @pytest.mark.parametrize(
         ("query", "numbers"),
@@ -139,29 +140,29 @@ class CommunityTests(StoreTests):
     ) -> None:
         put_entities(store, entity(1))
         put_communities(store, community(1), community(2), members=[membership(1, 1, 1, 3), membership(1, 2, 4)])
-        found = store.find_communities([HOME], CommunityQuery(entity_ids=(entity_id(1),), **query))
+        found = store.find_communities([home()], CommunityQuery(entity_ids=(entity_id(1),), **query))
         assert community_numbers(found) == numbers
 
     @pytest.mark.parametrize("chunk", [1, 2, 3, 7])
     def test_paging_of_communities_neither_skips_nor_repeats(self, store: GraphBackend, chunk: int) -> None:
         rows = [community(n, level=n % 2) for n in (9, 3, 12, 1, 7, 5, 0, 2, 4, 6, 8, 10, 11)]
         put_communities(store, *rows)
-        put_communities(store, *(community(n, PROJECT) for n in range(100, 105)))
+        put_communities(store, *(community(n, project()) for n in range(100, 105)))
         every = sorted([*ids(rows), *(community_id(n) for n in range(100, 105))])
         even = [i for i in every if int(i[:8], 16) % 2 == 0 or int(i[:8], 16) >= 100]
-        assert ids(list(store.all_communities([HOME, PROJECT], CommunityQuery(), chunk=chunk))) == every
-        assert ids(list(store.all_communities([PROJECT, HOME], CommunityQuery(level=0), chunk=chunk))) == even
+        assert ids(list(store.all_communities([home(), project()], CommunityQuery(), chunk=chunk))) == every
+        assert ids(list(store.all_communities([project(), home()], CommunityQuery(level=0), chunk=chunk))) == even
 
     def test_a_page_of_communities_holds_as_many_rows_as_the_limit(self, store: GraphBackend) -> None:
         put_entities(store, entity(1))
         put_communities(store, *(community(n) for n in range(5)), members=[membership(1, n) for n in range(5)])
         queries = (CommunityQuery(), CommunityQuery(level=0), CommunityQuery(entity_ids=(entity_id(1),)))
-        sizes = [[len(store.find_communities([HOME], q, limit=limit)) for limit in (1, 4, 6)] for q in queries]
+        sizes = [[len(store.find_communities([home()], q, limit=limit)) for limit in (1, 4, 6)] for q in queries]
         assert sizes == [[1, 4, 5]] * 3
 
     def test_stats_count_present_and_ended_communities(self, store: GraphBackend) -> None:
         put_communities(store, community(1), community(2), community(3, updated_at=day(2), ended_at=day(2)))
-        stats = store.stats(HOME)
+        stats = store.stats(home())
         assert (stats.communities, stats.ended_communities) == (3, 1)
 
     def test_stats_count_who_is_in_a_community_of_the_first_level(self, store: GraphBackend) -> None:
@@ -172,23 +173,23 @@ class CommunityTests(StoreTests):
             community(2, level=1, parent_id=community_id(1)),
             members=[membership(1, 1), membership(2, 1), membership(3, 1, 0, 1), membership(1, 2)],
         )
-        assert store.stats(HOME).community_members == 2
-        assert store.stats(PROJECT).community_members == 0
+        assert store.stats(home()).community_members == 2
+        assert store.stats(project()).community_members == 0
 
     @pytest.mark.parametrize(
         "fields",
         [
-            {"level": -1},
-            {"ended_at": day(-1)},
-            {"updated_at": day(-1)},
-            {"parent_id": community_id(1)},
-            {"created_at": day(0).replace(tzinfo=None)},
+            lambda: {"level": -1},
+            lambda: {"ended_at": day(-1)},
+            lambda: {"updated_at": day(-1)},
+            lambda: {"parent_id": community_id(1)},
+            lambda: {"created_at": day(0).replace(tzinfo=None)},
         ],
         ids=["negative level", "ended before it was found", "updated before it was found", "its own part", "naive"],
     )
-    def test_a_community_that_cannot_be_is_refused(self, fields: dict[str, Any]) -> None:
+    def test_a_community_that_cannot_be_is_refused(self, fields: Callable[[], dict[str, Any]]) -> None:
         with pytest.raises(InvalidInput):
-            community(1, **fields)
+            community(1, **fields())
 
 
 class MembershipTests(StoreTests):
@@ -196,7 +197,7 @@ class MembershipTests(StoreTests):
 
     def test_a_membership_is_ended_by_writing_it_again(self, store: GraphBackend) -> None:
         _two_states(store)
-        assert store.find_memberships([HOME], MembershipQuery(entity_ids=(entity_id(2),), ended=True)) == [
+        assert store.find_memberships([home()], MembershipQuery(entity_ids=(entity_id(2),), ended=True)) == [
             membership(2, 1, 1, 5),
             membership(2, 2, 5),
         ]
@@ -205,8 +206,8 @@ class MembershipTests(StoreTests):
         put_entities(store, entity(1))
         rows = [membership(1, 1, 1, 3), membership(1, 1, 5)]
         put_communities(store, community(1), members=rows)
-        assert store.find_memberships([HOME], MembershipQuery(ended=True)) == rows
-        assert store.find_memberships([HOME], MembershipQuery()) == rows[1:]
+        assert store.find_memberships([home()], MembershipQuery(ended=True)) == rows
+        assert store.find_memberships([home()], MembershipQuery()) == rows[1:]
 
     @pytest.mark.parametrize(
         ("as_of", "members"),
@@ -223,45 +224,45 @@ class MembershipTests(StoreTests):
         self, store: GraphBackend, as_of: AsOf | None, members: list[tuple[int, int]]
     ) -> None:
         _two_states(store)
-        assert member_numbers(store.find_memberships([HOME], MembershipQuery(as_of=as_of))) == members
+        assert member_numbers(store.find_memberships([home()], MembershipQuery(as_of=as_of))) == members
 
     @pytest.mark.parametrize(
         ("query", "members"),
         [
-            ({"community_ids": (community_id(1), community_id(1), community_id(9))}, [(1, 1), (2, 1)]),
-            ({"entity_ids": (entity_id(2), entity_id(3), entity_id(9))}, [(2, 1), (3, 2), (2, 3)]),
-            ({"entity_ids": (entity_id(2),), "community_ids": (community_id(1), community_id(2))}, [(2, 1)]),
-            ({"level": 0}, [(1, 1), (2, 1), (3, 2)]),
-            ({"level": 1}, [(1, 3), (2, 3)]),
-            ({"level": 1, "entity_ids": (entity_id(2), entity_id(3))}, [(2, 3)]),
-            ({"level": 1, "community_ids": (community_id(1), community_id(3))}, [(1, 3), (2, 3)]),
-            ({"level": 7}, []),
-            ({"entity_ids": ()}, []),
-            ({"community_ids": ()}, []),
+            (lambda: {"community_ids": (community_id(1), community_id(1), community_id(9))}, [(1, 1), (2, 1)]),
+            (lambda: {"entity_ids": (entity_id(2), entity_id(3), entity_id(9))}, [(2, 1), (3, 2), (2, 3)]),
+            (lambda: {"entity_ids": (entity_id(2),), "community_ids": (community_id(1), community_id(2))}, [(2, 1)]),
+            (lambda: {"level": 0}, [(1, 1), (2, 1), (3, 2)]),
+            (lambda: {"level": 1}, [(1, 3), (2, 3)]),
+            (lambda: {"level": 1, "entity_ids": (entity_id(2), entity_id(3))}, [(2, 3)]),
+            (lambda: {"level": 1, "community_ids": (community_id(1), community_id(3))}, [(1, 3), (2, 3)]),
+            (lambda: {"level": 7}, []),
+            (lambda: {"entity_ids": ()}, []),
+            (lambda: {"community_ids": ()}, []),
         ],
     )
     def test_memberships_are_selected_by_community_entity_and_level(
-        self, store: GraphBackend, query: dict[str, Any], members: list[tuple[int, int]]
+        self, store: GraphBackend, query: Callable[[], dict[str, Any]], members: list[tuple[int, int]]
     ) -> None:
         put_entities(store, entity(1), entity(2), entity(3))
         rows = [membership(1, 1), membership(2, 1), membership(3, 2), membership(1, 3), membership(2, 3)]
         put_communities(store, community(1), community(2), community(3, level=1), members=rows)
-        assert member_numbers(store.find_memberships([HOME], MembershipQuery(**query))) == members
+        assert member_numbers(store.find_memberships([home()], MembershipQuery(**query()))) == members
 
     @pytest.mark.parametrize("chunk", [1, 2, 3, 7])
     @pytest.mark.parametrize(
         "fields",
-        [{}, {"level": 0}, {"community_ids": tuple(community_id(n) for n in range(110))}],
+        [dict, lambda: {"level": 0}, lambda: {"community_ids": tuple(community_id(n) for n in range(110))}],
         ids=["all", "a level", "named communities"],
     )
     def test_paging_of_memberships_neither_skips_nor_repeats(
-        self, store: GraphBackend, fields: dict[str, Any], chunk: int
+        self, store: GraphBackend, fields: Callable[[], dict[str, Any]], chunk: int
     ) -> None:
-        for scope, start in ((HOME, 0), (PROJECT, 100)):
+        for scope, start in ((home(), 0), (project(), 100)):
             put_entities(store, *(entity(start + n, scope) for n in range(6)))
             rows = [membership(start + n, start + n % 3, since) for since in (2, 1) for n in (5, 3, 1, 0, 4, 2)]
             put_communities(store, *(community(start + n, scope) for n in range(3)), members=rows)
-        found = list(store.all_memberships([PROJECT, HOME], MembershipQuery(ended=True, **fields), chunk=chunk))
+        found = list(store.all_memberships([project(), home()], MembershipQuery(ended=True, **fields()), chunk=chunk))
         assert [m.key for m in found] == sorted(m.key for m in found)
         assert len(found) == len({m.key for m in found}) == 24
 
@@ -269,11 +270,11 @@ class MembershipTests(StoreTests):
         put_entities(store, *(entity(n) for n in range(2500)))
         put_communities(store, community(1), community(2), members=[membership(n, 1 + n % 2) for n in range(2500)])
         query = MembershipQuery(entity_ids=tuple(entity_id(n) for n in range(5000)))
-        assert len(store.find_memberships([HOME], query, limit=10_000)) == 2500
+        assert len(store.find_memberships([home()], query, limit=10_000)) == 2500
 
     def test_a_partition_is_replaced_as_a_whole_or_not_at_all(self, store: GraphBackend) -> None:
         _two_states(store)
-        before = contents(store, HOME)
+        before = contents(store, home())
         change = Changes(
             communities=(
                 community(1, updated_at=day(8), ended_at=day(8)),
@@ -282,19 +283,23 @@ class MembershipTests(StoreTests):
             memberships=(membership(1, 1, 1, 8), membership(1, 3, 8), membership(99, 3, 8)),
         )
         with pytest.raises(InvalidInput):
-            store.write(HOME, change)
-        assert contents(store, HOME) == before
+            store.write(home(), change)
+        assert contents(store, home()) == before
 
     @pytest.mark.parametrize(
-        "row", [membership(9, 1), membership(1, 9), membership(101, 1), membership(1, 101)], ids=range(4)
+        "row",
+        [lambda: membership(9, 1), lambda: membership(1, 9), lambda: membership(101, 1), lambda: membership(1, 101)],
+        ids=range(4),
     )
-    def test_a_membership_of_what_is_not_in_the_scope_is_refused(self, store: GraphBackend, row: Membership) -> None:
-        for scope, start in ((HOME, 0), (PROJECT, 100)):
+    def test_a_membership_of_what_is_not_in_the_scope_is_refused(
+        self, store: GraphBackend, row: Callable[[], Membership]
+    ) -> None:
+        for scope, start in ((home(), 0), (project(), 100)):
             put_entities(store, entity(start + 1, scope))
             put_communities(store, community(start + 1, scope))
         with pytest.raises(InvalidInput):
-            store.write(HOME, Changes(memberships=(row,)))
-        assert store.find_memberships([HOME, PROJECT], MembershipQuery(ended=True)) == []
+            store.write(home(), Changes(memberships=(row(),)))
+        assert store.find_memberships([home(), project()], MembershipQuery(ended=True)) == []
 
     def test_a_membership_that_ends_before_it_begins_is_refused(self) -> None:
         with pytest.raises(InvalidInput):
@@ -302,8 +307,8 @@ class MembershipTests(StoreTests):
 
     def test_entities_communities_and_members_come_in_one_write(self, store: GraphBackend) -> None:
         changes = Changes(entities=(entity(1),), communities=(_named(1, "Makers"),), memberships=(membership(1, 1),))
-        store.write(HOME, changes)
-        (found,) = store.find_communities([HOME], CommunityQuery(entity_ids=(entity_id(1),)))
+        store.write(home(), changes)
+        (found,) = store.find_communities([home()], CommunityQuery(entity_ids=(entity_id(1),)))
         assert found.name == "Makers"
 
 
@@ -316,4 +321,4 @@ def _two_states(store: GraphBackend) -> None:
     put_entities(store, entity(1), entity(2), entity(3))
     first = [membership(1, 1, 1), membership(2, 1, 1), membership(3, 2, 1)]
     put_communities(store, community(1), community(2), members=first)
-    store.write(HOME, Changes(memberships=(membership(2, 1, 1, 5), membership(2, 2, 5))))
+    store.write(home(), Changes(memberships=(membership(2, 1, 1, 5), membership(2, 2, 5))))

@@ -23,13 +23,13 @@ from graphmem.models import CommunityAlgorithm, Edge, EdgeType, Partition, Scope
 from graphmem.protocols import CommunityDetector, GraphBackend
 from graphmem.testing.base import StoreTests
 from graphmem.testing.rows import (
-    ELSEWHERE,
-    HOME,
-    PROJECT,
     day,
     edge,
+    elsewhere,
     entity,
     entity_id,
+    home,
+    project,
     put_edges,
     put_entities,
     put_graph,
@@ -69,9 +69,9 @@ def planted(groups: int, size: int, edges: int, inside: float, seed: int = 0) ->
     return [(a + 1, b + 1) for a, b in zip(source.tolist(), target.tolist(), strict=True) if a != b]
 
 
-def put_pairs(store: GraphBackend, pairs: Pairs, scope: Scope = HOME, first: int = 1, **fields: Any) -> None:
+def put_pairs(store: GraphBackend, pairs: Pairs, scope: Scope | None = None, first: int = 1, **fields: Any) -> None:
     """Write entities and, numbered from `first`, an edge for each pair."""
-    put_graph(store, *_edges(pairs, scope, first, **fields))
+    put_graph(store, *_edges(pairs, scope or home(), first, **fields))
 
 
 def groups_of(partition: Partition, level: int = 0) -> set[frozenset[int]]:
@@ -116,15 +116,15 @@ class CommunityDetectorTests(StoreTests):
         self, store: GraphBackend, detector: CommunityDetector, algorithm: CommunityAlgorithm
     ) -> None:
         put_pairs(store, [*clique(1, 2, 3, 4, 5), *clique(6, 7, 8, 9, 10), (5, 6)])
-        assert groups_of(detector.detect(HOME, algorithm)) == {frozenset(range(1, 6)), frozenset(range(6, 11))}
+        assert groups_of(detector.detect(home(), algorithm)) == {frozenset(range(1, 6)), frozenset(range(6, 11))}
 
     @pytest.mark.parametrize("algorithm", ALGORITHMS)
     def test_a_graph_without_edges_has_no_communities(
         self, store: GraphBackend, detector: CommunityDetector, algorithm: CommunityAlgorithm
     ) -> None:
-        empty = detector.detect(HOME, algorithm)
+        empty = detector.detect(home(), algorithm)
         put_entities(store, entity(1))
-        alone = detector.detect(HOME, algorithm)
+        alone = detector.detect(home(), algorithm)
         assert [(p.node_ids, [level.tolist() for level in p.levels], p.modularity) for p in (empty, alone)] == [
             ([], [[]], 0.0),
             ([], [[]], 0.0),
@@ -135,7 +135,7 @@ class CommunityDetectorTests(StoreTests):
         self, store: GraphBackend, detector: CommunityDetector, algorithm: CommunityAlgorithm
     ) -> None:
         put_pairs(store, [(1, 2), (3, 4), (5, 6)])
-        found = detector.detect(HOME, algorithm)
+        found = detector.detect(home(), algorithm)
         assert groups_of(found) == {frozenset({1, 2}), frozenset({3, 4}), frozenset({5, 6})}
         assert found.modularity == pytest.approx(2 / 3)
 
@@ -154,9 +154,9 @@ class CommunityDetectorTests(StoreTests):
         self, store: GraphBackend, detector: CommunityDetector, algorithm: CommunityAlgorithm, pairs: Pairs
     ) -> None:
         put_pairs(store, pairs)
-        found = detector.detect(HOME, algorithm)
+        found = detector.detect(home(), algorithm)
         _assert_partition(found, {n for pair in pairs for n in pair})
-        again = detector.detect(HOME, algorithm, seed_of(found))
+        again = detector.detect(home(), algorithm, seed_of(found))
         _assert_partition(again, {n for pair in pairs for n in pair})
 
     @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -164,7 +164,7 @@ class CommunityDetectorTests(StoreTests):
         self, store: GraphBackend, detector: CommunityDetector, algorithm: CommunityAlgorithm
     ) -> None:
         put_pairs(store, [(30, n) for n in range(1, 30)])
-        assert groups_of(detector.detect(HOME, algorithm)) == {frozenset(range(1, 31))}
+        assert groups_of(detector.detect(home(), algorithm)) == {frozenset(range(1, 31))}
 
     @pytest.mark.parametrize("algorithm", ALGORITHMS)
     def test_every_entity_with_an_active_edge_is_in_one_group_of_each_level(
@@ -172,7 +172,7 @@ class CommunityDetectorTests(StoreTests):
     ) -> None:
         pairs = planted(groups=12, size=25, edges=1500, inside=0.8)
         put_pairs(store, pairs)
-        found = detector.detect(HOME, algorithm)
+        found = detector.detect(home(), algorithm)
         _assert_partition(found, {n for pair in pairs for n in pair})
         assert algorithm == "leiden" or len(found.levels) == 1
 
@@ -183,10 +183,10 @@ class CommunityDetectorTests(StoreTests):
         put_entities(store, *(entity(n) for n in range(1, 8)), entity(8, archived_at=day(1)), entity(9))
         put_edges(store, edge(1, 1, 2), edge(2, 3, 4), edge(3, 1, 8), edge(4, 5, 8))
         put_edges(store, edge(5, 6, 7, valid_to=day(1), expired_at=day(1)), edge(6, 2, 3, valid_to=day(1)))
-        put_pairs(store, [(12, 13), (13, 14)], PROJECT, first=10)
-        put_pairs(store, [(22, 23)], ELSEWHERE, first=20)
-        assert groups_of(detector.detect(HOME, algorithm)) == {frozenset({1, 2}), frozenset({3, 4})}
-        assert groups_of(detector.detect(PROJECT, algorithm)) == {frozenset({12, 13, 14})}
+        put_pairs(store, [(12, 13), (13, 14)], project(), first=10)
+        put_pairs(store, [(22, 23)], elsewhere(), first=20)
+        assert groups_of(detector.detect(home(), algorithm)) == {frozenset({1, 2}), frozenset({3, 4})}
+        assert groups_of(detector.detect(project(), algorithm)) == {frozenset({12, 13, 14})}
 
     @pytest.mark.parametrize("algorithm", ALGORITHMS)
     def test_confidence_decides_and_edges_of_all_types_and_directions_add_up(
@@ -196,39 +196,39 @@ class CommunityDetectorTests(StoreTests):
         put_entities(store, entity(7))
         put_edges(store, edge(20, 7, 1, confidence=0.9), edge(21, 7, 4, confidence=0.6))
         put_edges(store, edge(22, 4, 7, confidence=0.0), edge(23, 5, 7, edge_type=EdgeType.CAUSAL, confidence=0.7))
-        assert frozenset({4, 5, 6, 7}) in groups_of(detector.detect(HOME, algorithm))
+        assert frozenset({4, 5, 6, 7}) in groups_of(detector.detect(home(), algorithm))
 
     def test_an_edge_of_no_confidence_still_connects(self, store: GraphBackend, detector: CommunityDetector) -> None:
         put_pairs(store, [(1, 2), (2, 3)], confidence=0.0)
-        assert groups_of(detector.detect(HOME)) == {frozenset({1, 2, 3})}
+        assert groups_of(detector.detect(home())) == {frozenset({1, 2, 3})}
 
     @pytest.mark.parametrize("algorithm", ALGORITHMS)
     def test_reading_facts_does_not_change_communities(
         self, store: GraphBackend, detector: CommunityDetector, algorithm: CommunityAlgorithm
     ) -> None:
-        edges = _edges(KARATE, HOME, 1)
+        edges = _edges(KARATE, home(), 1)
         put_graph(store, *edges)
-        before = detector.detect(HOME, algorithm)
+        before = detector.detect(home(), algorithm)
         for _ in range(3):
-            store.record_retrievals([HOME], [e.id for e in edges[::3]], day(5))
-        _assert_same(before, detector.detect(HOME, algorithm))
+            store.record_retrievals([home()], [e.id for e in edges[::3]], day(5))
+        _assert_same(before, detector.detect(home(), algorithm))
 
     @pytest.mark.parametrize("algorithm", ALGORITHMS)
     def test_the_same_graph_gives_the_same_communities(
         self, store: GraphBackend, detector: CommunityDetector, algorithm: CommunityAlgorithm
     ) -> None:
         put_pairs(store, planted(groups=10, size=20, edges=900, inside=0.6))
-        first = detector.detect(HOME, algorithm)
-        _assert_same(first, detector.detect(HOME, algorithm))
+        first = detector.detect(home(), algorithm)
+        _assert_same(first, detector.detect(home(), algorithm))
         seed = seed_of(first)
-        _assert_same(detector.detect(HOME, algorithm, seed), detector.detect(HOME, algorithm, seed))
+        _assert_same(detector.detect(home(), algorithm, seed), detector.detect(home(), algorithm, seed))
 
     @pytest.mark.parametrize(("algorithm", "least"), [("label_propagation", 0.33), ("leiden", 0.41)])
     def test_the_karate_club_falls_apart_as_it_did(
         self, store: GraphBackend, detector: CommunityDetector, algorithm: CommunityAlgorithm, least: float
     ) -> None:
         put_pairs(store, KARATE)
-        found = detector.detect(HOME, algorithm)
+        found = detector.detect(home(), algorithm)
         assert found.modularity == pytest.approx(_modularity(found, KARATE))
         assert found.modularity >= least
 
@@ -238,9 +238,9 @@ class CommunityDetectorTests(StoreTests):
     ) -> None:
         pairs = planted(groups=20, size=25, edges=3000, inside=0.75)
         put_pairs(store, pairs)
-        before = detector.detect(HOME, algorithm)
-        put_edges(store, *_edges(planted(groups=20, size=25, edges=30, inside=0.75, seed=1), HOME, 50_000))
-        assert share_that_stayed(before, detector.detect(HOME, algorithm, seed_of(before))) >= 0.95
+        before = detector.detect(home(), algorithm)
+        put_edges(store, *_edges(planted(groups=20, size=25, edges=30, inside=0.75, seed=1), home(), 50_000))
+        assert share_that_stayed(before, detector.detect(home(), algorithm, seed_of(before))) >= 0.95
 
     @pytest.mark.parametrize("algorithm", ALGORITHMS)
     def test_a_seed_may_name_entities_that_are_gone_and_lack_new_ones(
@@ -248,7 +248,7 @@ class CommunityDetectorTests(StoreTests):
     ) -> None:
         put_pairs(store, [*clique(1, 2, 3, 4), *clique(5, 6, 7, 8), *clique(9, 10, 11, 12), (4, 5)])
         seed = {entity_id(n): "left" if n < 5 else "right" for n in (1, 2, 3, 5, 6, 7, 99)}
-        found = detector.detect(HOME, algorithm, seed)
+        found = detector.detect(home(), algorithm, seed)
         expected = {frozenset({1, 2, 3, 4}), frozenset({5, 6, 7, 8}), frozenset({9, 10, 11, 12})}
         assert groups_of(found) == expected
         kept = kept_keys(found, seed)
@@ -258,7 +258,7 @@ class CommunityDetectorTests(StoreTests):
     def test_an_algorithm_that_does_not_exist_is_named(self, detector: CommunityDetector) -> None:
         name: Any = "louvain"
         with pytest.raises(InvalidInput, match="'louvain'"):
-            detector.detect(HOME, name)
+            detector.detect(home(), name)
 
 
 def _edges(pairs: Pairs, scope: Scope, first: int, **fields: Any) -> list[Edge]:

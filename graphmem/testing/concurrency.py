@@ -16,8 +16,8 @@ from graphmem.protocols import GraphBackend
 from graphmem.testing.base import PATIENCE, StoreTests, everything, in_threads
 from graphmem.testing.rows import (
     FUTURE,
-    HOME,
-    PROJECT,
+    all_scopes,
+    claimer,
     day,
     edge,
     edge_id,
@@ -27,6 +27,8 @@ from graphmem.testing.rows import (
     episode,
     episode_id,
     episode_numbers,
+    home,
+    project,
     put_entities,
     put_episodes,
     put_graph,
@@ -68,7 +70,7 @@ class ThreadTests(StoreTests):
         def read() -> int:
             counts = [0]
             while counts[-1] < ROUNDS:
-                counts.append(len(store.find_edges([HOME], EdgeQuery())))
+                counts.append(len(store.find_edges([home()], EdgeQuery())))
             assert counts == sorted(counts)
             return counts[-1]
 
@@ -85,7 +87,7 @@ class ThreadTests(StoreTests):
             return numbers()
 
         def numbers(of: GraphBackend = store) -> list[int]:
-            return entity_numbers(of.find_entities([HOME], EntityQuery()))
+            return entity_numbers(of.find_entities([home()], EntityQuery()))
 
         def read(at_once: GraphBackend) -> list[int]:
             first = numbers(at_once)
@@ -99,7 +101,7 @@ class ThreadTests(StoreTests):
     def test_a_snapshot_inside_of_a_transaction_sees_what_that_wrote(self, store: GraphBackend) -> None:
         def work() -> list[int]:
             put_entities(store, entity(1))
-            return store.snapshot(lambda at_once: entity_numbers(at_once.find_entities([HOME], EntityQuery())))
+            return store.snapshot(lambda at_once: entity_numbers(at_once.find_entities([home()], EntityQuery())))
 
         assert store.atomic(work) == [1]
 
@@ -118,7 +120,7 @@ class ConnectionTests(StoreTests):
         for n in range(ROUNDS):
             writer, reader = (store, second) if n % 2 else (second, store)
             put_entities(writer, entity(n))
-            assert len(reader.find_entities([HOME], EntityQuery())) == n + 1
+            assert len(reader.find_entities([home()], EntityQuery())) == n + 1
 
     def test_closing_one_connection_leaves_the_other_working(self, store: GraphBackend) -> None:
         second = self.reopen(store)
@@ -127,7 +129,7 @@ class ConnectionTests(StoreTests):
         put_entities(second, entity(1))
         second.close()
         put_entities(store, entity(2))
-        assert len(store.find_entities([HOME], EntityQuery())) == 2
+        assert len(store.find_entities([home()], EntityQuery())) == 2
 
     def test_retrievals_are_all_counted(self, store: GraphBackend, second: GraphBackend) -> None:
         _count_in_threads([store, second])
@@ -152,9 +154,11 @@ class ConnectionTests(StoreTests):
 
     def test_claims_are_seen_and_released_by_the_other(self, store: GraphBackend, second: GraphBackend) -> None:
         put_episodes(store, 1)
-        store.claim_episodes("a", now=day(1), until=FUTURE, limit=1)
-        assert second.claim_episodes("b", now=day(1), until=FUTURE, limit=1) == []
-        assert (second.claim_owners(), second.release_claims(["a"])) == (["a"], 1)
+        one, other = claimer("a"), claimer("b")
+        store.claim_episodes(one, now=day(1), until=FUTURE, limit=1, scopes=[home()])
+        assert second.claim_episodes(other, now=day(1), until=FUTURE, limit=1, scopes=[home()]) == []
+        assert one in second.claim_owners()
+        assert second.release_claims([one]) == 1
 
     def test_an_external_id_that_both_bring_is_stored_once(self, store: GraphBackend, second: GraphBackend) -> None:
         _add_in_threads([store, second])
@@ -165,12 +169,12 @@ def _count_in_threads(stores: list[GraphBackend]) -> None:
 
     def count(store: GraphBackend) -> None:
         for _ in range(ROUNDS):
-            store.record_retrievals([HOME], [edge_id(1)], day(1))
+            store.record_retrievals([home()], [edge_id(1)], day(1))
 
     in_threads([partial(count, store) for store in stores])
     total = ROUNDS * len(stores)
-    assert [row.retrieval_count for row in stores[0].find_edges([HOME], EdgeQuery())] == [total, 0]
-    assert [row.access_count for row in stores[0].find_entities([HOME], EntityQuery())] == [total, total, 0]
+    assert [row.retrieval_count for row in stores[0].find_edges([home()], EdgeQuery())] == [total, 0]
+    assert [row.access_count for row in stores[0].find_entities([home()], EntityQuery())] == [total, total, 0]
 
 
 def _write_in_threads(stores: list[GraphBackend]) -> None:
@@ -179,7 +183,7 @@ def _write_in_threads(stores: list[GraphBackend]) -> None:
             put_graph(store, edge(start + n, start + 2 * n, start + 2 * n + 1))
 
     in_threads([partial(write, store, 1000 * n) for n, store in enumerate(stores)])
-    found = stores[0].stats(HOME)
+    found = stores[0].stats(home())
     assert (found.edges, found.entities) == (ROUNDS * len(stores), 2 * ROUNDS * len(stores))
 
 
@@ -187,7 +191,7 @@ def _increment_in_threads(stores: list[GraphBackend]) -> None:
     put_entities(stores[0], entity(1))
 
     def increment(store: GraphBackend) -> None:
-        (row,) = store.find_entities([HOME], EntityQuery(ids=(entity_id(1),)))
+        (row,) = store.find_entities([home()], EntityQuery(ids=(entity_id(1),)))
         put_entities(store, row.changed(access_count=row.access_count + 1))
 
     def many(store: GraphBackend) -> None:
@@ -195,7 +199,7 @@ def _increment_in_threads(stores: list[GraphBackend]) -> None:
             store.atomic(partial(increment, store))
 
     in_threads([partial(many, store) for store in stores])
-    (row,) = stores[0].find_entities([HOME], EntityQuery())
+    (row,) = stores[0].find_entities([home()], EntityQuery())
     assert row.access_count == ROUNDS * len(stores)
 
 
@@ -206,7 +210,7 @@ def _race_for_a_name(stores: list[GraphBackend]) -> None:
     won = in_threads([partial(race, store, n) for n, store in enumerate(stores)])
     assert [sum(column) for column in zip(*won, strict=True)] == [1] * 9
     winners = [100 * n + column.index(True) for n, column in enumerate(zip(*won, strict=True))]
-    assert entity_numbers(stores[0].find_entities([HOME], EntityQuery())) == winners
+    assert entity_numbers(stores[0].find_entities([home()], EntityQuery())) == winners
 
 
 def _succeeds(work: Callable[[], None]) -> bool:
@@ -218,12 +222,12 @@ def _succeeds(work: Callable[[], None]) -> bool:
 
 
 def _claim_in_threads(stores: list[GraphBackend]) -> None:
-    for scope, start in ((HOME, 0), (PROJECT, 30)):
+    for scope, start in ((home(), 0), (project(), 30)):
         put_episodes(stores[0], *range(start, start + 30), scope=scope)
 
     def claim(store: GraphBackend, owner: str) -> list[int]:
         taken: list[int] = []
-        while rows := store.claim_episodes(owner, now=day(1), until=FUTURE, limit=2):
+        while rows := store.claim_episodes(claimer(owner), now=day(1), until=FUTURE, limit=2, scopes=all_scopes()):
             taken += episode_numbers(rows)
         return taken
 
@@ -234,11 +238,11 @@ def _claim_in_threads(stores: list[GraphBackend]) -> None:
 def _add_in_threads(stores: list[GraphBackend]) -> None:
     def add(store: GraphBackend, number: int) -> list[tuple[str, bool]]:
         rows = [episode(100 * number + n, external_id=f"x{n}") for n in range(ROUNDS)]
-        return [added for row in rows for added in store.add_episodes(HOME, [row])]
+        return [added for row in rows for added in store.add_episodes(home(), [row])]
 
     results = in_threads([partial(add, store, n) for n, store in enumerate(stores)])
     for n, answers in enumerate(zip(*results, strict=True)):
         assert len({given for given, _ in answers}) == 1
         assert [created for _, created in answers].count(True) == 1
         assert answers[0][0] in {episode_id(100 * number + n) for number in range(len(stores))}
-    assert len(stores[0].find_episodes([HOME], EpisodeQuery())) == ROUNDS
+    assert len(stores[0].find_episodes([home()], EpisodeQuery())) == ROUNDS

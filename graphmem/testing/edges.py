@@ -14,7 +14,6 @@ from graphmem.protocols import GraphBackend
 from graphmem.testing.base import StoreTests, contents
 from graphmem.testing.rows import (
     FUTURE,
-    HOME,
     day,
     edge,
     edge_id,
@@ -22,6 +21,7 @@ from graphmem.testing.rows import (
     entity,
     entity_id,
     episode_id,
+    home,
     put_edges,
     put_entities,
     put_episodes,
@@ -56,35 +56,35 @@ class EdgeTests(StoreTests):
             properties={"text": "ü", "int": -(2**40), "float": 0.1, "true": True, "false": False, "none": None},
         )
         put_edges(store, written)
-        (read,) = store.find_edges([HOME], EVERY)
+        (read,) = store.find_edges([home()], EVERY)
         assert read == written
         assert type(read.edge_type) is EdgeType
         assert [type(value) for value in read.properties.values()] == [str, int, float, bool, bool, type(None)]
 
     def test_fields_of_an_edge_that_were_not_given_come_back_as_defaults(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2))
-        assert store.find_edges([HOME], EVERY) == [edge(1, 1, 2)]
+        assert store.find_edges([home()], EVERY) == [edge(1, 1, 2)]
 
     def test_an_edge_is_replaced_by_id_and_can_be_pointed_elsewhere(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2), edge(2, 3, 4))
         moved = edge(1, 4, 3, relation="likes", edge_type=EdgeType.TEMPORAL, fact="new", properties={"a": 1})
         put_edges(store, moved)
         found = {
-            "all": edge_numbers(store.find_edges([HOME], EVERY)),
-            "old end": edge_numbers(store.find_edges([HOME], EdgeQuery(touching=(entity_id(1),)))),
-            "new end": edge_numbers(store.find_edges([HOME], EdgeQuery(source_ids=(entity_id(4),)))),
+            "all": edge_numbers(store.find_edges([home()], EVERY)),
+            "old end": edge_numbers(store.find_edges([home()], EdgeQuery(touching=(entity_id(1),)))),
+            "new end": edge_numbers(store.find_edges([home()], EdgeQuery(source_ids=(entity_id(4),)))),
         }
         assert found == {"all": [1, 2], "old end": [], "new end": [1]}
-        assert store.get_edges([HOME], [edge_id(1)]) == {edge_id(1): moved}
+        assert store.get_edges([home()], [edge_id(1)]) == {edge_id(1): moved}
 
     @pytest.mark.parametrize("part", ["fact", "confidence", "valid_from"])
     def test_an_active_key_that_another_edge_holds_is_a_conflict(self, store: GraphBackend, part: str) -> None:
         put_graph(store, edge(1, 1, 2))
-        before = contents(store, HOME)
+        before = contents(store, home())
         other: dict[str, Any] = {"fact": "said otherwise", "confidence": 0.5, "valid_from": day(5)}
         with pytest.raises(Conflict):
             put_edges(store, edge(2, 2, 1), edge(3, 1, 2, **{part: other[part]}))
-        assert contents(store, HOME) == before
+        assert contents(store, home()) == before
 
     def test_a_replaced_edge_must_not_take_an_active_key_either(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2), edge(2, 2, 3))
@@ -94,7 +94,7 @@ class EdgeTests(StoreTests):
     def test_a_replaced_edge_frees_its_key(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2), edge(2, 2, 3))
         put_edges(store, edge(1, 1, 3), edge(4, 1, 2))
-        assert edge_numbers(store.find_edges([HOME], EVERY)) == [1, 2, 4]
+        assert edge_numbers(store.find_edges([home()], EVERY)) == [1, 2, 4]
 
     def test_edges_that_differ_in_one_part_of_the_key_live_together(self, store: GraphBackend) -> None:
         rows = [
@@ -105,12 +105,12 @@ class EdgeTests(StoreTests):
             edge(5, 1, 2, edge_type=EdgeType.ENTITY),
         ]
         put_graph(store, *rows)
-        assert store.find_edges([HOME], EVERY) == rows
+        assert store.find_edges([home()], EVERY) == rows
 
     def test_versions_that_ended_may_share_a_key(self, store: GraphBackend) -> None:
         rows = [edge(n, 1, 2, valid_to=day(n), expired_at=day(n)) for n in (1, 2, 3)]
         put_graph(store, *rows, edge(4, 1, 2))
-        assert store.find_edges([HOME], EdgeQuery(keys=(rows[0].key,), versions="all")) == [*rows, edge(4, 1, 2)]
+        assert store.find_edges([home()], EdgeQuery(keys=(rows[0].key,), versions="all")) == [*rows, edge(4, 1, 2)]
 
     @pytest.mark.parametrize("ends", [(1, 9), (9, 1)], ids=["target", "source"])
     def test_an_edge_to_an_absent_entity_is_refused(self, store: GraphBackend, ends: tuple[int, int]) -> None:
@@ -125,8 +125,8 @@ class EdgeTests(StoreTests):
 
     def test_changing_an_edge_that_was_read_changes_nothing_in_the_store(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2, properties={"a": 1}))
-        store.find_edges([HOME], EVERY)[0].properties["a"] = 2
-        assert store.find_edges([HOME], EVERY)[0].properties == {"a": 1}
+        store.find_edges([home()], EVERY)[0].properties["a"] = 2
+        assert store.find_edges([home()], EVERY)[0].properties == {"a": 1}
 
 
 class ClosingTests(StoreTests):
@@ -136,95 +136,97 @@ class ClosingTests(StoreTests):
         put_episodes(store, 1)
         old = edge(1, 1, 2, fact="f", confidence=0.25, episode_ids=(episode_id(1),), properties={"a": 1})
         put_graph(store, old, edge(2, 2, 3))
-        store.write(HOME, Changes(closings=(Closing(edge_id(1), day(3), day(4), edge_id(2)),)))
+        store.write(home(), Changes(closings=(Closing(edge_id(1), day(3), day(4), edge_id(2)),)))
         ended = old.changed(valid_to=day(3), expired_at=day(4), superseded_by=edge_id(2))
-        assert store.find_edges([HOME], EVERY) == [ended, edge(2, 2, 3)]
+        assert store.find_edges([home()], EVERY) == [ended, edge(2, 2, 3)]
 
     def test_a_second_closing_changes_nothing(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2))
-        store.write(HOME, Changes(closings=(Closing(edge_id(1), day(3), day(4), edge_id(2)),)))
-        once = contents(store, HOME)
-        store.write(HOME, Changes(closings=(Closing(edge_id(1), day(1), day(6), edge_id(3)),)))
-        assert contents(store, HOME) == once
+        store.write(home(), Changes(closings=(Closing(edge_id(1), day(3), day(4), edge_id(2)),)))
+        once = contents(store, home())
+        store.write(home(), Changes(closings=(Closing(edge_id(1), day(1), day(6), edge_id(3)),)))
+        assert contents(store, home()) == once
 
     def test_an_edge_with_a_known_end_is_not_closed_again(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2, valid_to=day(9)))
-        store.write(HOME, Changes(closings=(Closing(edge_id(1), day(3), day(4)),)))
-        assert store.find_edges([HOME], EVERY) == [edge(1, 1, 2, valid_to=day(9))]
+        store.write(home(), Changes(closings=(Closing(edge_id(1), day(3), day(4)),)))
+        assert store.find_edges([home()], EVERY) == [edge(1, 1, 2, valid_to=day(9))]
 
     def test_the_successor_may_take_the_key_in_the_same_write(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2))
         successor = edge(2, 1, 2, valid_from=day(3))
-        store.write(HOME, Changes(closings=(Closing(edge_id(1), day(3), day(4), edge_id(2)),), edges=(successor,)))
-        assert store.find_edges([HOME], EdgeQuery(versions="active")) == [successor]
+        store.write(home(), Changes(closings=(Closing(edge_id(1), day(3), day(4), edge_id(2)),), edges=(successor,)))
+        assert store.find_edges([home()], EdgeQuery(versions="active")) == [successor]
 
     def test_a_closing_frees_the_key_for_later_writes(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2))
-        store.write(HOME, Changes(closings=(Closing(edge_id(1), day(3), day(4)),)))
+        store.write(home(), Changes(closings=(Closing(edge_id(1), day(3), day(4)),)))
         put_edges(store, edge(2, 1, 2))
-        assert edge_numbers(store.find_edges([HOME], EdgeQuery(versions="active"))) == [2]
+        assert edge_numbers(store.find_edges([home()], EdgeQuery(versions="active"))) == [2]
 
     def test_a_retraction_ends_where_it_began(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2, valid_from=day(2)))
-        store.write(HOME, Changes(closings=(Closing(edge_id(1), day(2), day(5)),)))
-        assert store.find_edges([HOME], EVERY) == [edge(1, 1, 2, valid_from=day(2), valid_to=day(2), expired_at=day(5))]
+        store.write(home(), Changes(closings=(Closing(edge_id(1), day(2), day(5)),)))
+        assert store.find_edges([home()], EVERY) == [
+            edge(1, 1, 2, valid_from=day(2), valid_to=day(2), expired_at=day(5))
+        ]
 
     def test_an_end_before_the_beginning_is_refused(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2, valid_from=day(2)))
-        before = contents(store, HOME)
+        before = contents(store, home())
         with pytest.raises(InvalidInput):
-            store.write(HOME, Changes(closings=(Closing(edge_id(1), day(1), day(5)),)))
-        assert contents(store, HOME) == before
+            store.write(home(), Changes(closings=(Closing(edge_id(1), day(1), day(5)),)))
+        assert contents(store, home()) == before
 
     def test_closing_an_absent_edge_is_refused(self, store: GraphBackend) -> None:
         with pytest.raises(InvalidInput):
-            store.write(HOME, Changes(closings=(Closing(edge_id(9), day(1), day(5)),)))
+            store.write(home(), Changes(closings=(Closing(edge_id(9), day(1), day(5)),)))
 
     @pytest.mark.parametrize(("given", "kept"), [(0.75, 0.75), (0.25, 0.5), (0.5, 0.5)])
     def test_a_support_raises_the_confidence_and_never_lowers_it(
         self, store: GraphBackend, given: float, kept: float
     ) -> None:
         put_graph(store, edge(1, 1, 2, confidence=0.5))
-        store.write(HOME, Changes(supports=(Support(edge_id(1), given),)))
-        assert store.find_edges([HOME], EVERY)[0].confidence == kept
+        store.write(home(), Changes(supports=(Support(edge_id(1), given),)))
+        assert store.find_edges([home()], EVERY)[0].confidence == kept
 
     def test_a_support_adds_each_episode_once_behind_the_others(self, store: GraphBackend) -> None:
         put_episodes(store, 1, 2, 5, 9)
         put_graph(store, edge(1, 1, 2, episode_ids=(episode_id(5), episode_id(2))))
         added = (episode_id(2), episode_id(9), episode_id(1))
-        store.write(HOME, Changes(supports=(Support(edge_id(1), 0.0, added),)))
+        store.write(home(), Changes(supports=(Support(edge_id(1), 0.0, added),)))
         together = tuple(episode_id(n) for n in (5, 2, 9, 1))
-        assert store.find_edges([HOME], EVERY)[0].episode_ids == together
+        assert store.find_edges([home()], EVERY)[0].episode_ids == together
 
     def test_a_support_touches_nothing_else(self, store: GraphBackend) -> None:
         put_episodes(store, 1)
         row = edge(1, 1, 2, fact="f", confidence=0.5, recorded_at=day(1), retrieval_count=2.0, properties={"a": 1})
         put_graph(store, row)
-        store.write(HOME, Changes(supports=(Support(edge_id(1), 0.75, (episode_id(1),)),)))
-        assert store.find_edges([HOME], EVERY) == [row.changed(confidence=0.75, episode_ids=(episode_id(1),))]
+        store.write(home(), Changes(supports=(Support(edge_id(1), 0.75, (episode_id(1),)),)))
+        assert store.find_edges([home()], EVERY) == [row.changed(confidence=0.75, episode_ids=(episode_id(1),))]
 
     def test_several_supports_of_an_edge_add_up(self, store: GraphBackend) -> None:
         put_episodes(store, 1, 2)
         put_graph(store, edge(1, 1, 2, confidence=0.5))
         supports = (Support(edge_id(1), 0.75, (episode_id(1),)), Support(edge_id(1), 0.625, (episode_id(2),)))
-        store.write(HOME, Changes(supports=supports))
-        (row,) = store.find_edges([HOME], EVERY)
+        store.write(home(), Changes(supports=supports))
+        (row,) = store.find_edges([home()], EVERY)
         assert (row.confidence, row.episode_ids) == (0.75, (episode_id(1), episode_id(2)))
 
     def test_an_edge_can_be_supported_in_the_write_that_brings_it(self, store: GraphBackend) -> None:
         put_entities(store, entity(1), entity(2))
         row = edge(1, 1, 2, confidence=0.5)
-        store.write(HOME, Changes(edges=(row,), supports=(Support(edge_id(1), 0.75),)))
-        assert store.find_edges([HOME], EVERY) == [row.changed(confidence=0.75)]
+        store.write(home(), Changes(edges=(row,), supports=(Support(edge_id(1), 0.75),)))
+        assert store.find_edges([home()], EVERY) == [row.changed(confidence=0.75)]
 
     def test_supporting_an_absent_edge_is_refused(self, store: GraphBackend) -> None:
         with pytest.raises(InvalidInput):
-            store.write(HOME, Changes(supports=(Support(edge_id(9), 0.5),)))
+            store.write(home(), Changes(supports=(Support(edge_id(9), 0.5),)))
 
     def test_a_support_by_an_absent_episode_is_refused(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2))
         with pytest.raises(InvalidInput):
-            store.write(HOME, Changes(supports=(Support(edge_id(1), 0.5, (episode_id(9),)),)))
+            store.write(home(), Changes(supports=(Support(edge_id(1), 0.5, (episode_id(9),)),)))
 
 
 class RetrievalTests(StoreTests):
@@ -232,28 +234,28 @@ class RetrievalTests(StoreTests):
 
     def test_a_retrieval_counts_the_edge_and_both_ends(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2, retrieval_count=0.5), edge(2, 3, 4))
-        store.record_retrievals([HOME], [edge_id(1)], day(7))
+        store.record_retrievals([home()], [edge_id(1)], day(7))
         edges = [edge(1, 1, 2, retrieval_count=1.5, last_retrieved_at=day(7)), edge(2, 3, 4)]
-        assert store.find_edges([HOME], EVERY) == edges
-        assert [e.access_count for e in store.find_entities([HOME], EntityQuery())] == [1, 1, 0, 0]
+        assert store.find_edges([home()], EVERY) == edges
+        assert [e.access_count for e in store.find_entities([home()], EntityQuery())] == [1, 1, 0, 0]
 
     def test_an_id_that_is_given_twice_counts_once(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2))
-        store.record_retrievals([HOME], [edge_id(1), edge_id(1)], day(7))
-        assert store.find_edges([HOME], EVERY)[0].retrieval_count == 1.0
-        assert [e.access_count for e in store.find_entities([HOME], EntityQuery())] == [1, 1]
+        store.record_retrievals([home()], [edge_id(1), edge_id(1)], day(7))
+        assert store.find_edges([home()], EVERY)[0].retrieval_count == 1.0
+        assert [e.access_count for e in store.find_entities([home()], EntityQuery())] == [1, 1]
 
     def test_an_entity_is_accessed_once_for_each_edge_it_is_an_end_of(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2), edge(2, 2, 3))
-        store.record_retrievals([HOME], [edge_id(1), edge_id(2)], day(7))
-        assert [e.access_count for e in store.find_entities([HOME], EntityQuery())] == [1, 2, 1]
+        store.record_retrievals([home()], [edge_id(1), edge_id(2)], day(7))
+        assert [e.access_count for e in store.find_entities([home()], EntityQuery())] == [1, 2, 1]
 
     def test_retrievals_of_absent_edges_are_ignored(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2))
-        store.record_retrievals([HOME], [edge_id(9), edge_id(1)], day(7))
-        assert store.find_edges([HOME], EVERY)[0].retrieval_count == 1.0
+        store.record_retrievals([home()], [edge_id(9), edge_id(1)], day(7))
+        assert store.find_edges([home()], EVERY)[0].retrieval_count == 1.0
 
     def test_an_edge_that_ended_is_counted_too(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2, valid_to=day(1), expired_at=day(1)))
-        store.record_retrievals([HOME], [edge_id(1)], day(7))
-        assert store.find_edges([HOME], EVERY)[0].retrieval_count == 1.0
+        store.record_retrievals([home()], [edge_id(1)], day(7))
+        assert store.find_edges([home()], EVERY)[0].retrieval_count == 1.0

@@ -13,16 +13,16 @@ from graphmem.models import AsOf, Changes, EpisodeQuery, Mention, Outcome
 from graphmem.protocols import GraphBackend
 from graphmem.testing.base import StoreTests, contents
 from graphmem.testing.rows import (
-    ELSEWHERE,
     FUTURE,
-    HOME,
-    PROJECT,
     day,
+    elsewhere,
     entity,
     entity_id,
     episode,
     episode_id,
     episode_numbers,
+    home,
+    project,
     put_entities,
 )
 
@@ -49,60 +49,60 @@ class EpisodeTests(StoreTests):
             error="timed out",
             retry_at=day(3.125),
         )
-        store.add_episodes(HOME, [written])
-        (read,) = store.find_episodes([HOME], EpisodeQuery())
+        store.add_episodes(home(), [written])
+        (read,) = store.find_episodes([home()], EpisodeQuery())
         assert read == written
         assert [type(value) for value in read.metadata.values()] == [str, int, float, bool, bool, type(None)]
 
     def test_fields_of_an_episode_that_were_not_given_come_back_as_defaults(self, store: GraphBackend) -> None:
-        store.add_episodes(HOME, [episode(1)])
-        assert store.find_episodes([HOME], EpisodeQuery()) == [episode(1)]
+        store.add_episodes(home(), [episode(1)])
+        assert store.find_episodes([home()], EpisodeQuery()) == [episode(1)]
 
     def test_an_episode_may_arrive_processed(self, store: GraphBackend) -> None:
-        store.add_episodes(HOME, [episode(1, source="triple", processed_at=day(1))])
-        assert store.find_episodes([HOME], EpisodeQuery(state="processed")) == [
+        store.add_episodes(home(), [episode(1, source="triple", processed_at=day(1))])
+        assert store.find_episodes([home()], EpisodeQuery(state="processed")) == [
             episode(1, source="triple", processed_at=day(1))
         ]
 
     def test_a_text_of_a_megabyte_comes_back_whole(self, store: GraphBackend) -> None:
         text = "0123456789abcdeü" * 65536
-        store.add_episodes(HOME, [episode(1, text=text)])
-        assert store.find_episodes([HOME], EpisodeQuery())[0].text == text
+        store.add_episodes(home(), [episode(1, text=text)])
+        assert store.find_episodes([home()], EpisodeQuery())[0].text == text
 
     def test_ids_come_in_the_order_given(self, store: GraphBackend) -> None:
-        added = store.add_episodes(HOME, [episode(n) for n in (3, 1, 2)])
+        added = store.add_episodes(home(), [episode(n) for n in (3, 1, 2)])
         assert added == [(episode_id(3), True), (episode_id(1), True), (episode_id(2), True)]
 
     def test_an_external_id_is_stored_once(self, store: GraphBackend) -> None:
         first = episode(1, external_id="x", text="first")
-        store.add_episodes(HOME, [first])
-        again = store.add_episodes(HOME, [episode(2, external_id="y"), episode(3, external_id="x", text="again")])
+        store.add_episodes(home(), [first])
+        again = store.add_episodes(home(), [episode(2, external_id="y"), episode(3, external_id="x", text="again")])
         assert again == [(episode_id(2), True), (episode_id(1), False)]
-        assert store.find_episodes([HOME], EpisodeQuery()) == [first, episode(2, external_id="y")]
+        assert store.find_episodes([home()], EpisodeQuery()) == [first, episode(2, external_id="y")]
 
     def test_an_external_id_that_stands_twice_in_a_call_is_stored_once(self, store: GraphBackend) -> None:
-        added = store.add_episodes(HOME, [episode(1, external_id="x"), episode(2), episode(3, external_id="x")])
+        added = store.add_episodes(home(), [episode(1, external_id="x"), episode(2), episode(3, external_id="x")])
         assert added == [(episode_id(1), True), (episode_id(2), True), (episode_id(1), False)]
-        assert episode_numbers(store.find_episodes([HOME], EpisodeQuery())) == [1, 2]
+        assert episode_numbers(store.find_episodes([home()], EpisodeQuery())) == [1, 2]
 
     def test_the_same_episode_with_its_external_id_can_be_sent_again(self, store: GraphBackend) -> None:
-        added = [store.add_episodes(HOME, [episode(1, external_id="x")]) for _ in range(2)]
+        added = [store.add_episodes(home(), [episode(1, external_id="x")]) for _ in range(2)]
         assert added == [[(episode_id(1), True)], [(episode_id(1), False)]]
 
     def test_external_ids_of_two_scopes_are_two(self, store: GraphBackend) -> None:
-        store.add_episodes(HOME, [episode(1, external_id="x")])
-        assert store.add_episodes(PROJECT, [episode(2, PROJECT, external_id="x")]) == [(episode_id(2), True)]
+        store.add_episodes(home(), [episode(1, external_id="x")])
+        assert store.add_episodes(project(), [episode(2, project(), external_id="x")]) == [(episode_id(2), True)]
 
     def test_an_id_that_is_taken_is_a_conflict_and_stores_nothing(self, store: GraphBackend) -> None:
-        store.add_episodes(HOME, [episode(1)])
-        before = contents(store, HOME)
+        store.add_episodes(home(), [episode(1)])
+        before = contents(store, home())
         with pytest.raises(Conflict):
-            store.add_episodes(HOME, [episode(2), episode(1, text="other")])
-        assert contents(store, HOME) == before
+            store.add_episodes(home(), [episode(2), episode(1, text="other")])
+        assert contents(store, home()) == before
 
     def test_episodes_are_selected_by_each_field(self, store: GraphBackend) -> None:
         store.add_episodes(
-            HOME,
+            home(),
             [
                 episode(1, session_id="s", external_id="a", processed_at=day(1)),
                 episode(2, session_id="s", external_id="b"),
@@ -130,141 +130,153 @@ class EpisodeTests(StoreTests):
             "before and state": (EpisodeQuery(before=episode_id(4), state="processed"), [1]),
             "ids and session": (EpisodeQuery(ids=(episode_id(1), episode_id(3)), session_id="t"), [3]),
         }
-        found = {name: episode_numbers(store.find_episodes([HOME], query)) for name, (query, _) in queries.items()}
+        found = {name: episode_numbers(store.find_episodes([home()], query)) for name, (query, _) in queries.items()}
         assert found == {name: expected for name, (_, expected) in queries.items()}
 
     @pytest.mark.parametrize("chunk", [1, 2, 3, 7])
     def test_paging_of_episodes_neither_skips_nor_repeats(self, store: GraphBackend, chunk: int) -> None:
-        store.add_episodes(HOME, [episode(n, session_id="even" if n % 2 == 0 else "odd") for n in range(15)])
-        store.add_episodes(PROJECT, [episode(n, PROJECT, session_id="even") for n in range(100, 103)])
+        store.add_episodes(home(), [episode(n, session_id="even" if n % 2 == 0 else "odd") for n in range(15)])
+        store.add_episodes(project(), [episode(n, project(), session_id="even") for n in range(100, 103)])
         assert _paged(store, EpisodeQuery(), chunk) == [*range(15), 100, 101, 102]
         assert _paged(store, EpisodeQuery(session_id="even"), chunk) == [*range(0, 15, 2), 100, 101, 102]
 
     def test_newest_first_is_by_id_descending(self, store: GraphBackend) -> None:
-        store.add_episodes(HOME, [episode(n, occurred_at=day(9 - n)) for n in (2, 4, 1, 3)])
-        found = [store.find_episodes([HOME], EpisodeQuery(), newest_first=True, limit=limit) for limit in (3, 9)]
+        store.add_episodes(home(), [episode(n, occurred_at=day(9 - n)) for n in (2, 4, 1, 3)])
+        found = [store.find_episodes([home()], EpisodeQuery(), newest_first=True, limit=limit) for limit in (3, 9)]
         assert [episode_numbers(rows) for rows in found] == [[4, 3, 2], [4, 3, 2, 1]]
 
     def test_newest_first_before_an_episode_gives_the_turns_just_before_it(self, store: GraphBackend) -> None:
-        store.add_episodes(HOME, [episode(n, session_id="s" if n != 4 else "t") for n in range(1, 7)])
-        rows = store.find_episodes([HOME], EpisodeQuery(before=episode_id(6)), newest_first=True, limit=3)
+        store.add_episodes(home(), [episode(n, session_id="s" if n != 4 else "t") for n in range(1, 7)])
+        rows = store.find_episodes([home()], EpisodeQuery(before=episode_id(6)), newest_first=True, limit=3)
         assert episode_numbers(rows) == [5, 3, 2]
 
     def test_get_episodes_leaves_out_the_absent(self, store: GraphBackend) -> None:
-        store.add_episodes(HOME, [episode(1)])
-        assert store.get_episodes([HOME], [episode_id(2), episode_id(1)]) == {episode_id(1): episode(1)}
+        store.add_episodes(home(), [episode(1)])
+        assert store.get_episodes([home()], [episode_id(2), episode_id(1)]) == {episode_id(1): episode(1)}
 
 
 class QueueTests(StoreTests):
     """Pending episodes are held by one owner at a time, and come back when their time has come."""
 
-    def test_the_oldest_ids_are_claimed_first(self, store: GraphBackend) -> None:
-        store.add_episodes(HOME, [episode(n) for n in (4, 2, 3, 1)])
-        assert _claim(store, limit=3) == [1, 2, 3]
+    def test_the_oldest_ids_are_claimed_first(self, empty_store: GraphBackend) -> None:
+        empty_store.add_episodes(home(), [episode(n) for n in (4, 2, 3, 1)])
+        assert _claim(empty_store, limit=3) == [1, 2, 3]
 
-    def test_a_claimed_episode_comes_whole(self, store: GraphBackend) -> None:
+    def test_a_claimed_episode_comes_whole(self, empty_store: GraphBackend) -> None:
         written = episode(1, metadata={"a": 1}, session_id="s", external_id="x")
-        store.add_episodes(HOME, [written])
-        assert store.claim_episodes("a", now=day(1), until=FUTURE, limit=1) == [written]
+        empty_store.add_episodes(home(), [written])
+        assert empty_store.claim_episodes("a", now=day(1), until=FUTURE, limit=1) == [written]
 
-    def test_what_is_held_is_not_claimed_again(self, store: GraphBackend) -> None:
-        store.add_episodes(HOME, [episode(n) for n in range(4)])
-        claimed = [_claim(store, "a", limit=2), _claim(store, "b", limit=9), _claim(store, "a", limit=9)]
+    def test_what_is_held_is_not_claimed_again(self, empty_store: GraphBackend) -> None:
+        empty_store.add_episodes(home(), [episode(n) for n in range(4)])
+        claimed = [
+            _claim(empty_store, "a", limit=2),
+            _claim(empty_store, "b", limit=9),
+            _claim(empty_store, "a", limit=9),
+        ]
         assert claimed == [[0, 1], [2, 3], []]
 
-    def test_a_lease_ends_at_its_time(self, store: GraphBackend) -> None:
-        store.add_episodes(HOME, [episode(1)])
+    def test_a_lease_ends_at_its_time(self, empty_store: GraphBackend) -> None:
+        empty_store.add_episodes(home(), [episode(1)])
         claims = [
-            store.claim_episodes(owner, now=now, until=now + LEASE, limit=1)
+            empty_store.claim_episodes(owner, now=now, until=now + LEASE, limit=1)
             for owner, now in (("a", FUTURE), ("b", FUTURE + LEASE / 2), ("c", FUTURE + LEASE), ("d", FUTURE + LEASE))
         ]
         assert [len(claim) for claim in claims] == [1, 0, 1, 0]
 
-    def test_what_is_released_can_be_claimed(self, store: GraphBackend) -> None:
-        store.add_episodes(HOME, [episode(n) for n in range(3)])
-        _claim(store, "a", limit=2)
-        _claim(store, "b", limit=1)
-        assert store.release_claims(["a", "nobody"]) == 2
-        assert _claim(store, "c", limit=9) == [0, 1]
+    def test_what_is_released_can_be_claimed(self, empty_store: GraphBackend) -> None:
+        empty_store.add_episodes(home(), [episode(n) for n in range(3)])
+        _claim(empty_store, "a", limit=2)
+        _claim(empty_store, "b", limit=1)
+        assert empty_store.release_claims(["a", "nobody"]) == 2
+        assert _claim(empty_store, "c", limit=9) == [0, 1]
 
-    def test_releasing_twice_releases_nothing_more(self, store: GraphBackend) -> None:
-        store.add_episodes(HOME, [episode(1)])
-        _claim(store, "a")
-        assert [store.release_claims(["a"]), store.release_claims(["a"]), store.release_claims([])] == [1, 0, 0]
+    def test_releasing_twice_releases_nothing_more(self, empty_store: GraphBackend) -> None:
+        empty_store.add_episodes(home(), [episode(1)])
+        _claim(empty_store, "a")
+        assert [
+            empty_store.release_claims(["a"]),
+            empty_store.release_claims(["a"]),
+            empty_store.release_claims([]),
+        ] == [1, 0, 0]
 
-    def test_owners_are_those_that_hold_something(self, store: GraphBackend) -> None:
-        store.add_episodes(HOME, [episode(n) for n in range(3)])
-        before = store.claim_owners()
-        _claim(store, "a", limit=1)
-        _claim(store, "b", limit=2)
-        _claim(store, "c", limit=1)
-        both = sorted(store.claim_owners())
-        store.release_claims(["a"])
-        store.write(HOME, Changes(outcomes=(Outcome(episode_id(1), processed_at=day(2)),)))
-        assert (before, both, store.claim_owners()) == ([], ["a", "b"], ["b"])
+    def test_owners_are_those_that_hold_something(self, empty_store: GraphBackend) -> None:
+        empty_store.add_episodes(home(), [episode(n) for n in range(3)])
+        before = empty_store.claim_owners()
+        _claim(empty_store, "a", limit=1)
+        _claim(empty_store, "b", limit=2)
+        _claim(empty_store, "c", limit=1)
+        both = sorted(empty_store.claim_owners())
+        empty_store.release_claims(["a"])
+        empty_store.write(home(), Changes(outcomes=(Outcome(episode_id(1), processed_at=day(2)),)))
+        assert (before, both, empty_store.claim_owners()) == ([], ["a", "b"], ["b"])
 
-    def test_processed_and_failed_episodes_are_not_claimed(self, store: GraphBackend) -> None:
-        store.add_episodes(HOME, [episode(1, processed_at=day(1)), episode(2, error="e", attempts=3), episode(3)])
-        assert _claim(store, limit=9) == [3]
+    def test_processed_and_failed_episodes_are_not_claimed(self, empty_store: GraphBackend) -> None:
+        empty_store.add_episodes(
+            home(), [episode(1, processed_at=day(1)), episode(2, error="e", attempts=3), episode(3)]
+        )
+        assert _claim(empty_store, limit=9) == [3]
 
-    def test_an_episode_is_claimed_when_its_next_try_has_come(self, store: GraphBackend) -> None:
-        store.add_episodes(HOME, [episode(1, error="e", attempts=1, retry_at=day(5))])
+    def test_an_episode_is_claimed_when_its_next_try_has_come(self, empty_store: GraphBackend) -> None:
+        empty_store.add_episodes(home(), [episode(1, error="e", attempts=1, retry_at=day(5))])
         claims = [
-            store.claim_episodes("a", now=now, until=FUTURE, limit=1)
+            empty_store.claim_episodes("a", now=now, until=FUTURE, limit=1)
             for now in (day(5) - timedelta(microseconds=1), day(5))
         ]
         assert [len(claim) for claim in claims] == [0, 1]
 
-    def test_a_failed_try_is_stored_and_gives_the_episode_back(self, store: GraphBackend) -> None:
-        store.add_episodes(HOME, [episode(1)])
-        _claim(store, "a")
+    def test_a_failed_try_is_stored_and_gives_the_episode_back(self, empty_store: GraphBackend) -> None:
+        empty_store.add_episodes(home(), [episode(1)])
+        _claim(empty_store, "a")
         outcome = Outcome(episode_id(1), error="timed out", attempts=1, retry_at=day(2))
-        store.write(HOME, Changes(outcomes=(outcome,)))
+        empty_store.write(home(), Changes(outcomes=(outcome,)))
         tried = episode(1, error="timed out", attempts=1, retry_at=day(2))
-        assert store.find_episodes([HOME], EpisodeQuery(state="pending")) == [tried]
-        assert store.claim_episodes("b", now=day(3), until=FUTURE, limit=1) == [tried]
+        assert empty_store.find_episodes([home()], EpisodeQuery(state="pending")) == [tried]
+        assert empty_store.claim_episodes("b", now=day(3), until=FUTURE, limit=1) == [tried]
 
-    def test_a_last_failed_try_takes_the_episode_out_of_the_queue(self, store: GraphBackend) -> None:
-        store.add_episodes(HOME, [episode(1)])
-        _claim(store, "a")
-        store.write(HOME, Changes(outcomes=(Outcome(episode_id(1), error="timed out", attempts=3),)))
-        assert store.find_episodes([HOME], EpisodeQuery(state="failed")) == [episode(1, error="timed out", attempts=3)]
-        assert store.claim_episodes("b", now=FUTURE, until=FUTURE + LEASE, limit=1) == []
+    def test_a_last_failed_try_takes_the_episode_out_of_the_queue(self, empty_store: GraphBackend) -> None:
+        empty_store.add_episodes(home(), [episode(1)])
+        _claim(empty_store, "a")
+        empty_store.write(home(), Changes(outcomes=(Outcome(episode_id(1), error="timed out", attempts=3),)))
+        assert empty_store.find_episodes([home()], EpisodeQuery(state="failed")) == [
+            episode(1, error="timed out", attempts=3)
+        ]
+        assert empty_store.claim_episodes("b", now=FUTURE, until=FUTURE + LEASE, limit=1) == []
 
-    def test_a_processed_episode_leaves_the_queue(self, store: GraphBackend) -> None:
-        store.add_episodes(HOME, [episode(1, error="e", attempts=1, retry_at=day(1))])
-        _claim(store, "a")
-        store.write(HOME, Changes(outcomes=(Outcome(episode_id(1), processed_at=day(4), attempts=2),)))
-        assert store.find_episodes([HOME], EpisodeQuery()) == [episode(1, processed_at=day(4), attempts=2)]
-        assert store.claim_episodes("b", now=FUTURE, until=FUTURE + LEASE, limit=1) == []
+    def test_a_processed_episode_leaves_the_queue(self, empty_store: GraphBackend) -> None:
+        empty_store.add_episodes(home(), [episode(1, error="e", attempts=1, retry_at=day(1))])
+        _claim(empty_store, "a")
+        empty_store.write(home(), Changes(outcomes=(Outcome(episode_id(1), processed_at=day(4), attempts=2),)))
+        assert empty_store.find_episodes([home()], EpisodeQuery()) == [episode(1, processed_at=day(4), attempts=2)]
+        assert empty_store.claim_episodes("b", now=FUTURE, until=FUTURE + LEASE, limit=1) == []
 
-    def test_a_processed_episode_can_be_queued_again(self, store: GraphBackend) -> None:
-        store.add_episodes(HOME, [episode(1, processed_at=day(1), attempts=1)])
-        store.write(HOME, Changes(outcomes=(Outcome(episode_id(1)),)))
-        assert _claim(store) == [1]
+    def test_a_processed_episode_can_be_queued_again(self, empty_store: GraphBackend) -> None:
+        empty_store.add_episodes(home(), [episode(1, processed_at=day(1), attempts=1)])
+        empty_store.write(home(), Changes(outcomes=(Outcome(episode_id(1)),)))
+        assert _claim(empty_store) == [1]
 
-    def test_an_outcome_of_an_absent_episode_is_refused(self, store: GraphBackend) -> None:
+    def test_an_outcome_of_an_absent_episode_is_refused(self, empty_store: GraphBackend) -> None:
         with pytest.raises(InvalidInput):
-            store.write(HOME, Changes(outcomes=(Outcome(episode_id(9), processed_at=day(1)),)))
+            empty_store.write(home(), Changes(outcomes=(Outcome(episode_id(9), processed_at=day(1)),)))
 
-    def test_the_queue_of_some_scopes_or_of_the_whole_store(self, store: GraphBackend) -> None:
-        for n, scope in enumerate((HOME, PROJECT, ELSEWHERE)):
-            store.add_episodes(scope, [episode(n, scope)])
-        of_two = store.claim_episodes("a", now=day(1), until=FUTURE, limit=9, scopes=[PROJECT, HOME])
-        rest = store.claim_episodes("b", now=day(1), until=FUTURE, limit=9)
-        assert ([e.scope for e in of_two], [e.scope for e in rest]) == ([HOME, PROJECT], [ELSEWHERE])
+    def test_the_queue_of_some_scopes_or_of_the_whole_store(self, empty_store: GraphBackend) -> None:
+        for n, scope in enumerate((home(), project(), elsewhere())):
+            empty_store.add_episodes(scope, [episode(n, scope)])
+        of_two = empty_store.claim_episodes("a", now=day(1), until=FUTURE, limit=9, scopes=[project(), home()])
+        rest = empty_store.claim_episodes("b", now=day(1), until=FUTURE, limit=9)
+        assert ([e.scope for e in of_two], [e.scope for e in rest]) == ([home(), project()], [elsewhere()])
 
-    def test_releasing_works_across_scopes(self, store: GraphBackend) -> None:
-        store.add_episodes(HOME, [episode(1)])
-        store.add_episodes(ELSEWHERE, [episode(2, ELSEWHERE)])
-        _claim(store, "a", limit=2)
-        assert store.release_claims(["a"]) == 2
+    def test_releasing_works_across_scopes(self, empty_store: GraphBackend) -> None:
+        empty_store.add_episodes(home(), [episode(1)])
+        empty_store.add_episodes(elsewhere(), [episode(2, elsewhere())])
+        _claim(empty_store, "a", limit=2)
+        assert empty_store.release_claims(["a"]) == 2
 
-    def test_stats_count_the_queue(self, store: GraphBackend) -> None:
+    def test_stats_count_the_queue(self, empty_store: GraphBackend) -> None:
         rows = [episode(1, processed_at=day(1)), episode(2), episode(3, error="e", attempts=3), episode(4)]
-        store.add_episodes(HOME, rows)
-        _claim(store, "a", limit=1)
-        stats = store.stats(HOME)
+        empty_store.add_episodes(home(), rows)
+        _claim(empty_store, "a", limit=1)
+        stats = empty_store.stats(home())
         assert (stats.episodes, stats.pending_episodes, stats.failed_episodes) == (4, 2, 1)
 
 
@@ -273,14 +285,14 @@ class MentionTests(StoreTests):
 
     def test_mentions_are_found_by_entity_by_episode_and_by_both(self, store: GraphBackend) -> None:
         rows = _mentions(store)
-        both = store.find_mentions([HOME], entity_ids=[entity_id(1)], episode_ids=[episode_id(1), episode_id(9)])
+        both = store.find_mentions([home()], entity_ids=[entity_id(1)], episode_ids=[episode_id(1), episode_id(9)])
         found = {
-            "entity": store.find_mentions([HOME], entity_ids=[entity_id(1)]),
-            "episode": store.find_mentions([HOME], episode_ids=[episode_id(2)]),
+            "entity": store.find_mentions([home()], entity_ids=[entity_id(1)]),
+            "episode": store.find_mentions([home()], episode_ids=[episode_id(2)]),
             "both": both,
-            "all": store.find_mentions([HOME]),
-            "no entity": store.find_mentions([HOME], entity_ids=[]),
-            "no episode": store.find_mentions([HOME], episode_ids=[]),
+            "all": store.find_mentions([home()]),
+            "no entity": store.find_mentions([home()], entity_ids=[]),
+            "no episode": store.find_mentions([home()], episode_ids=[]),
         }
         assert found == {
             "entity": [rows[0], rows[2]],
@@ -293,14 +305,14 @@ class MentionTests(StoreTests):
 
     def test_the_limit_cuts_in_the_order_of_episode_and_entity(self, store: GraphBackend) -> None:
         rows = _mentions(store)
-        assert [store.find_mentions([HOME], limit=limit) for limit in (1, 3, 9)] == [rows[:1], rows[:3], rows]
+        assert [store.find_mentions([home()], limit=limit) for limit in (1, 3, 9)] == [rows[:1], rows[:3], rows]
 
     def test_the_first_mention_of_an_entity_in_an_episode_stays(self, store: GraphBackend) -> None:
         rows = _mentions(store)
         again = Mention(entity_id=entity_id(1), episode_id=episode_id(1), surface="again", seen_at=day(9))
-        store.write(HOME, Changes(mentions=(again,)))
-        assert store.find_mentions([HOME]) == rows
-        assert store.stats(HOME).mentions == len(rows)
+        store.write(home(), Changes(mentions=(again,)))
+        assert store.find_mentions([home()]) == rows
+        assert store.stats(home()).mentions == len(rows)
 
     @pytest.mark.parametrize(("entity_n", "episode_n"), [(9, 1), (1, 9)], ids=["entity", "episode"])
     def test_a_mention_of_or_in_something_absent_is_refused(
@@ -309,21 +321,21 @@ class MentionTests(StoreTests):
         rows = _mentions(store)
         bad = Mention(entity_id=entity_id(entity_n), episode_id=episode_id(episode_n), surface="x", seen_at=day(1))
         with pytest.raises(InvalidInput):
-            store.write(HOME, Changes(mentions=(bad,)))
-        assert store.find_mentions([HOME]) == rows
+            store.write(home(), Changes(mentions=(bad,)))
+        assert store.find_mentions([home()]) == rows
 
 
 def _mentions(store: GraphBackend) -> list[Mention]:
     put_entities(store, entity(1), entity(2))
-    store.add_episodes(HOME, [episode(1), episode(2)])
+    store.add_episodes(home(), [episode(1), episode(2)])
     rows = [
         Mention(
             entity_id=entity_id(e), episode_id=episode_id(n), surface=f"Zoë {n} {e}", confidence=0.3, seen_at=day(n)
         )
         for n, e in ((1, 1), (1, 2), (2, 1), (2, 2))
     ]
-    store.write(HOME, Changes(mentions=(rows[3], rows[1])))
-    store.write(HOME, Changes(mentions=(rows[2], rows[0])))
+    store.write(home(), Changes(mentions=(rows[3], rows[1])))
+    store.write(home(), Changes(mentions=(rows[2], rows[0])))
     return rows
 
 
@@ -334,7 +346,7 @@ def _claim(store: GraphBackend, owner: str = "a", *, limit: int = 1) -> list[int
 def _paged(store: GraphBackend, query: EpisodeQuery, chunk: int) -> list[int]:
     found: list[int] = []
     after = ""
-    while page := store.find_episodes([HOME, PROJECT], query, after=after, limit=chunk):
+    while page := store.find_episodes([home(), project()], query, after=after, limit=chunk):
         assert len(page) <= chunk
         found += episode_numbers(page)
         after = page[-1].id

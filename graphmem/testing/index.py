@@ -13,16 +13,16 @@ from graphmem.models import Changes, Closing, IndexEntry, IndexKind, IndexLook, 
 from graphmem.protocols import GraphBackend
 from graphmem.testing.base import StoreTests
 from graphmem.testing.rows import (
-    ELSEWHERE,
-    HOME,
-    PROJECT,
     day,
     edge,
     edge_id,
+    elsewhere,
     entity,
     entity_id,
     episode,
     episode_id,
+    home,
+    project,
     put_entities,
 )
 
@@ -32,136 +32,136 @@ def entry(kind: IndexKind, key: str, **fields: object) -> IndexEntry:
     return replace(IndexEntry(kind=kind, key=key, model="m"), **fields)
 
 
-def put_index(store: GraphBackend, *entries: IndexEntry, scope: Scope = HOME) -> None:
+def put_index(store: GraphBackend, *entries: IndexEntry, scope: Scope | None = None) -> None:
     """Write index entries."""
-    store.write(scope, Changes(index=entries))
+    store.write(scope or home(), Changes(index=entries))
 
 
-def keys(store: GraphBackend, scope: Scope = HOME, after: int = 0) -> list[str]:
+def keys(store: GraphBackend, scope: Scope | None = None, after: int = 0) -> list[str]:
     """Return the keys of all entries of a scope in the order in which they are read."""
-    return [found.key for found in store.read_index(scope, after=after)]
+    return [found.key for found in store.read_index(scope or home(), after=after)]
 
 
 class IndexTests(StoreTests):
     """Index entries come back as they were written, behind any position, and rows without one are found."""
 
     def test_every_field_of_an_entry_comes_back_and_its_position_is_the_stores(self, store: GraphBackend) -> None:
-        store.add_episodes(HOME, [episode(1)])
+        store.add_episodes(home(), [episode(1)])
         written = entry(
             "episode", episode_id(1), vectors=bytes(range(256)), pieces=b"\x00\xff\x00", detail='{"names":["Zoë 🦊"]}'
         )
         put_index(store, written)
-        [found] = store.read_index(HOME)
+        [found] = store.read_index(home())
         assert replace(found, position=0) == written
         assert found.position > 0
-        assert store.find_index(HOME, "episode", [episode_id(1), episode_id(9)]) == [found]
+        assert store.find_index(home(), "episode", [episode_id(1), episode_id(9)]) == [found]
 
     def test_pages_go_on_behind_a_position(self, store: GraphBackend) -> None:
         put_index(store, *(entry("name", f"name {i}") for i in range(5)))
         put_index(store, entry("name", "later"))
-        first = store.read_index(HOME, limit=4)
-        rest = store.read_index(HOME, after=first[-1].position, limit=4)
+        first = store.read_index(home(), limit=4)
+        rest = store.read_index(home(), after=first[-1].position, limit=4)
         assert [found.key for found in (*first, *rest)] == [*(f"name {i}" for i in range(5)), "later"]
-        assert store.read_index(HOME, after=rest[-1].position) == []
+        assert store.read_index(home(), after=rest[-1].position) == []
 
     def test_a_page_may_be_of_one_kind(self, store: GraphBackend) -> None:
         put_entities(store, entity(1), entity(2))
         of_entities = [entry("entity", entity_id(i)) for i in (1, 2)]
         put_index(store, entry("name", "a"), of_entities[0], entry("name", "b"), of_entities[1])
-        first, second = store.read_index(HOME, kind="entity")
+        first, second = store.read_index(home(), kind="entity")
         assert (first.key, second.key) == (entity_id(1), entity_id(2))
-        assert store.read_index(HOME, kind="entity", limit=1) == [first]
-        assert store.read_index(HOME, kind="entity", after=first.position) == [second]
-        assert store.read_index(HOME, kind="fact") == []
+        assert store.read_index(home(), kind="entity", limit=1) == [first]
+        assert store.read_index(home(), kind="entity", after=first.position) == [second]
+        assert store.read_index(home(), kind="fact") == []
 
     def test_an_entry_that_is_written_again_moves_to_the_end_and_stands_once(self, store: GraphBackend) -> None:
         put_index(store, entry("name", "a"), entry("name", "b"))
-        last = store.read_index(HOME)[-1].position
+        last = store.read_index(home())[-1].position
         put_index(store, entry("name", "a", detail="new"))
         assert keys(store) == ["b", "a"]
-        assert [found.detail for found in store.read_index(HOME, after=last)] == ["new"]
+        assert [found.detail for found in store.read_index(home(), after=last)] == ["new"]
 
     def test_one_key_of_two_kinds_is_two_entries(self, store: GraphBackend) -> None:
         put_entities(store, entity(1))
         put_index(store, entry("name", entity_id(1)), entry("entity", entity_id(1)))
-        assert len(store.find_index(HOME, "name", [entity_id(1)])) == 1
-        assert len(store.read_index(HOME)) == 2
+        assert len(store.find_index(home(), "name", [entity_id(1)])) == 1
+        assert len(store.read_index(home())) == 2
 
     def test_an_entry_may_come_with_its_row(self, store: GraphBackend) -> None:
-        store.write(HOME, Changes(entities=(entity(1),), index=(entry("entity", entity_id(1)),)))
+        store.write(home(), Changes(entities=(entity(1),), index=(entry("entity", entity_id(1)),)))
         assert keys(store) == [entity_id(1)]
 
     @pytest.mark.parametrize("kind", ["episode", "fact", "entity"])
     def test_an_entry_of_a_row_that_is_not_in_the_scope_is_refused(self, store: GraphBackend, kind: IndexKind) -> None:
-        store.add_episodes(PROJECT, [episode(1, PROJECT)])
+        store.add_episodes(project(), [episode(1, project())])
         store.write(
-            PROJECT, Changes(entities=(entity(1, PROJECT), entity(2, PROJECT)), edges=(edge(1, 1, 2, PROJECT),))
+            project(), Changes(entities=(entity(1, project()), entity(2, project())), edges=(edge(1, 1, 2, project()),))
         )
         key = {"episode": episode_id(1), "fact": edge_id(1), "entity": entity_id(1)}[kind]
         with pytest.raises(InvalidInput):
             put_index(store, entry(kind, key))
-        assert store.read_index(HOME) == []
-        put_index(store, entry(kind, key), scope=PROJECT)
-        assert keys(store, PROJECT) == [key]
+        assert store.read_index(home()) == []
+        put_index(store, entry(kind, key), scope=project())
+        assert keys(store, project()) == [key]
 
     def test_scopes_have_indexes_of_their_own(self, store: GraphBackend) -> None:
-        put_index(store, entry("name", "anna"), scope=HOME)
-        put_index(store, entry("name", "anna", model="other"), scope=PROJECT)
-        assert [found.model for found in store.read_index(HOME)] == ["m"]
-        assert [found.model for found in store.find_index(PROJECT, "name", ["anna"])] == ["other"]
-        assert store.read_index(ELSEWHERE) == []
-        assert store.index_state(ELSEWHERE) == IndexState()
+        put_index(store, entry("name", "anna"), scope=home())
+        put_index(store, entry("name", "anna", model="other"), scope=project())
+        assert [found.model for found in store.read_index(home())] == ["m"]
+        assert [found.model for found in store.find_index(project(), "name", ["anna"])] == ["other"]
+        assert store.read_index(elsewhere()) == []
+        assert store.index_state(elsewhere()) == IndexState()
 
 
 class UnindexedTests(StoreTests):
     """What has no complete entry is found, in pages."""
 
     def test_rows_without_an_entry_are_found_behind_an_id(self, store: GraphBackend) -> None:
-        store.add_episodes(HOME, [episode(i) for i in range(1, 5)])
-        store.add_episodes(PROJECT, [episode(9, PROJECT)])
+        store.add_episodes(home(), [episode(i) for i in range(1, 5)])
+        store.add_episodes(project(), [episode(9, project())])
         put_index(store, entry("episode", episode_id(2)))
-        assert store.find_unindexed(HOME, "episode") == [episode_id(i) for i in (1, 3, 4)]
-        assert store.find_unindexed(HOME, "episode", after=episode_id(1), limit=1) == [episode_id(3)]
-        assert store.find_unindexed(HOME, "name") == []
+        assert store.find_unindexed(home(), "episode") == [episode_id(i) for i in (1, 3, 4)]
+        assert store.find_unindexed(home(), "episode", after=episode_id(1), limit=1) == [episode_id(3)]
+        assert store.find_unindexed(home(), "name") == []
 
     def test_a_row_with_an_incomplete_entry_is_unindexed(self, store: GraphBackend) -> None:
-        store.add_episodes(HOME, [episode(1)])
+        store.add_episodes(home(), [episode(1)])
         put_index(store, entry("episode", episode_id(1), model="", complete=False))
-        assert store.find_unindexed(HOME, "episode") == [episode_id(1)]
+        assert store.find_unindexed(home(), "episode") == [episode_id(1)]
         put_index(store, entry("episode", episode_id(1)))
-        assert store.find_unindexed(HOME, "episode") == []
+        assert store.find_unindexed(home(), "episode") == []
 
     def test_facts_that_ended_are_not_looked_for(self, store: GraphBackend) -> None:
         put_entities(store, entity(1), entity(2))
-        store.write(HOME, Changes(edges=(edge(1, 1, 2), edge(2, 1, 2, relation="likes"))))
-        store.write(HOME, Changes(closings=(Closing(edge_id(1), valid_to=day(1), expired_at=day(1)),)))
-        assert store.find_unindexed(HOME, "fact") == [edge_id(2)]
+        store.write(home(), Changes(edges=(edge(1, 1, 2), edge(2, 1, 2, relation="likes"))))
+        store.write(home(), Changes(closings=(Closing(edge_id(1), valid_to=day(1), expired_at=day(1)),)))
+        assert store.find_unindexed(home(), "fact") == [edge_id(2)]
 
     def test_facts_of_all_types_are_found_in_the_order_of_their_ids(self, store: GraphBackend) -> None:
         put_entities(store, entity(1), entity(2))
         types = ("causal", "semantic", "entity", "co_occurrence", "temporal")
-        store.write(HOME, Changes(edges=tuple(edge(i, 1, 2, edge_type=kind) for i, kind in enumerate(types, 1))))
-        assert store.find_unindexed(HOME, "fact") == [edge_id(i) for i in range(1, 6)]
+        store.write(home(), Changes(edges=tuple(edge(i, 1, 2, edge_type=kind) for i, kind in enumerate(types, 1))))
+        assert store.find_unindexed(home(), "fact") == [edge_id(i) for i in range(1, 6)]
 
     def test_archived_entities_are_not_looked_for(self, store: GraphBackend) -> None:
         put_entities(store, entity(1), entity(2, archived_at=day(1)))
-        assert store.find_unindexed(HOME, "entity") == [entity_id(1)]
+        assert store.find_unindexed(home(), "entity") == [entity_id(1)]
 
 
 class IndexNewsTests(StoreTests):
     """How an index stands is told of many scopes at once, as it is by asking for each thing by itself."""
 
     def test_news_tell_what_lies_behind_each_cursor(self, store: GraphBackend) -> None:
-        store.add_episodes(HOME, [episode(i) for i in range(1, 4)])
+        store.add_episodes(home(), [episode(i) for i in range(1, 4)])
         put_entities(store, entity(1), entity(2))
         kinds = ("causal", "semantic", "entity", "co_occurrence", "temporal")
-        store.write(HOME, Changes(edges=tuple(edge(i, 1, 2, edge_type=kind) for i, kind in enumerate(kinds, 1))))
+        store.write(home(), Changes(edges=tuple(edge(i, 1, 2, edge_type=kind) for i, kind in enumerate(kinds, 1))))
         put_index(store, *(entry("episode", episode_id(i)) for i in range(1, 4)))
         put_index(store, *(entry("fact", edge_id(i)) for i in (1, 2, 4, 5)))
-        last = store.read_index(HOME)[-1].position
+        last = store.read_index(home())[-1].position
         looks = [
             IndexLook(scope, episode=after_episode, fact=after_fact, position=position)
-            for scope in (ELSEWHERE, HOME)
+            for scope in (elsewhere(), home())
             for after_episode in ("", episode_id(3))
             for after_fact in ("", edge_id(2), edge_id(3), edge_id(5))
             for position in (0, last - 1, last)
@@ -170,21 +170,23 @@ class IndexNewsTests(StoreTests):
             assert store.index_news([look]) == GraphBackend.index_news(store, [look])
 
     def test_news_are_of_the_scopes_that_were_asked_about_in_their_order(self, store: GraphBackend) -> None:
-        store.add_episodes(HOME, [episode(1), episode(2)])
-        store.add_episodes(PROJECT, [episode(9, PROJECT)])
+        store.add_episodes(home(), [episode(1), episode(2)])
+        store.add_episodes(project(), [episode(9, project())])
         put_index(store, entry("episode", episode_id(1)), entry("name", "a", complete=False))
-        put_index(store, entry("episode", episode_id(9), model="other"), scope=PROJECT)
+        put_index(store, entry("episode", episode_id(9), model="other"), scope=project())
         assert store.index_news([]) == []
-        [project, nothing, home] = store.index_news([IndexLook(PROJECT), IndexLook(ELSEWHERE), IndexLook(HOME)])
-        assert (project.state.model, project.waiting, project.entries) == ("other", False, True)
+        [in_project, nothing, at_home] = store.index_news(
+            [IndexLook(project()), IndexLook(elsewhere()), IndexLook(home())]
+        )
+        assert (in_project.state.model, in_project.waiting, in_project.entries) == ("other", False, True)
         assert nothing == IndexNews()
-        assert (home.state.model, home.waiting, home.entries) == ("m", True, True)
-        assert not store.index_news([IndexLook(HOME, episode=episode_id(2))])[0].waiting
+        assert (at_home.state.model, at_home.waiting, at_home.entries) == ("m", True, True)
+        assert not store.index_news([IndexLook(home(), episode=episode_id(2))])[0].waiting
 
     def test_an_incomplete_entry_waits(self, store: GraphBackend) -> None:
-        store.add_episodes(HOME, [episode(1)])
+        store.add_episodes(home(), [episode(1)])
         put_index(store, entry("episode", episode_id(1), model="", complete=False))
-        [news] = store.index_news([IndexLook(HOME)])
+        [news] = store.index_news([IndexLook(home())])
         assert (news.state.model, news.waiting, news.entries) == (None, True, True)
 
 
@@ -192,11 +194,11 @@ class IndexStateTests(StoreTests):
     """The index of a scope has one model, and tells when entries were removed."""
 
     def test_the_first_complete_entry_sets_the_model(self, store: GraphBackend) -> None:
-        assert store.index_state(HOME) == IndexState()
+        assert store.index_state(home()) == IndexState()
         put_index(store, entry("name", "a", model="", complete=False))
-        assert store.index_state(HOME).model is None
+        assert store.index_state(home()).model is None
         put_index(store, entry("name", "a"))
-        assert store.index_state(HOME).model == "m"
+        assert store.index_state(home()).model == "m"
 
     def test_an_entry_of_another_model_is_refused(self, store: GraphBackend) -> None:
         put_index(store, entry("name", "a"))
@@ -205,22 +207,22 @@ class IndexStateTests(StoreTests):
         assert keys(store) == ["a"]
 
     def test_a_reset_forgets_entries_and_model_of_its_scope_only(self, store: GraphBackend) -> None:
-        store.add_episodes(HOME, [episode(1)])
+        store.add_episodes(home(), [episode(1)])
         put_index(store, entry("episode", episode_id(1)), entry("name", "a"))
-        put_index(store, entry("name", "a"), scope=PROJECT)
-        before = store.index_state(HOME).generation
-        assert store.reset_index(HOME) == 2
-        assert store.read_index(HOME) == []
-        assert store.index_state(HOME).model is None
-        assert store.index_state(HOME).generation > before
-        assert store.find_unindexed(HOME, "episode") == [episode_id(1)]
-        assert keys(store, PROJECT) == ["a"]
+        put_index(store, entry("name", "a"), scope=project())
+        before = store.index_state(home()).generation
+        assert store.reset_index(home()) == 2
+        assert store.read_index(home()) == []
+        assert store.index_state(home()).model is None
+        assert store.index_state(home()).generation > before
+        assert store.find_unindexed(home(), "episode") == [episode_id(1)]
+        assert keys(store, project()) == ["a"]
         put_index(store, entry("name", "a", model="other"))
-        assert store.index_state(HOME).model == "other"
+        assert store.index_state(home()).model == "other"
 
     def test_positions_are_not_given_again_after_a_reset(self, store: GraphBackend) -> None:
         put_index(store, entry("name", "a"))
-        last = store.read_index(HOME)[-1].position
-        store.reset_index(HOME)
+        last = store.read_index(home())[-1].position
+        store.reset_index(home())
         put_index(store, entry("name", "b"))
-        assert store.read_index(HOME)[0].position > last
+        assert store.read_index(home())[0].position > last

@@ -29,12 +29,11 @@ from graphmem.models import (
     Support,
 )
 from graphmem.protocols import GraphBackend
-from graphmem.testing.base import StoreTests, everything
+from graphmem.testing.base import StoreTests, everything, own_scopes
 from graphmem.testing.merges import merge, merge_id, put_merges
 from graphmem.testing.rows import (
     FUTURE,
-    HOME,
-    PROJECT,
+    claimer,
     community,
     community_id,
     day,
@@ -44,19 +43,26 @@ from graphmem.testing.rows import (
     entity_id,
     episode,
     episode_id,
+    home,
     membership,
+    project,
     put_communities,
     put_edges,
     put_entities,
     put_recalls,
     recall_id,
     recall_trace,
+    scope_of,
     traced_episode,
 )
 
-LOOKALIKES = (Scope("home"), Scope("home", "project"), Scope("home/project"), Scope("home%2Fproject"), Scope("HOME"))
+LOOKALIKES = (("home", None), ("home", "project"), ("home/project", None), ("home%2Fproject", None), ("HOME", None))
 
-_key = edge(1, 1, 2).key
+
+def lookalikes() -> list[Scope]:
+    """Return scopes whose names are easily taken for each other."""
+    return [scope_of(domain, project_id) for domain, project_id in LOOKALIKES]
+
 
 READS: dict[str, Callable[[GraphBackend, Sequence[Scope]], object]] = {
     "find_entities": lambda s, scopes: s.find_entities(scopes, EntityQuery(archived=True)),
@@ -75,7 +81,7 @@ READS: dict[str, Callable[[GraphBackend, Sequence[Scope]], object]] = {
     "find_edges by source": lambda s, scopes: s.find_edges(scopes, EdgeQuery(source_ids=(entity_id(1),))),
     "find_edges by target": lambda s, scopes: s.find_edges(scopes, EdgeQuery(target_ids=(entity_id(2),))),
     "find_edges touching": lambda s, scopes: s.find_edges(scopes, EdgeQuery(touching=(entity_id(1), entity_id(2)))),
-    "find_edges by key": lambda s, scopes: s.find_edges(scopes, EdgeQuery(keys=(_key,))),
+    "find_edges by key": lambda s, scopes: s.find_edges(scopes, EdgeQuery(keys=(edge(1, 1, 2).key,))),
     "find_edges by slot": lambda s, scopes: s.find_edges(scopes, EdgeQuery(slots=((entity_id(1), "knows"),))),
     "find_edges by text": lambda s, scopes: s.find_edges(scopes, EdgeQuery(text="know")),
     "find_edges by window": lambda s, scopes: s.find_edges(scopes, EdgeQuery(window=("valid_from", day(-1), day(1)))),
@@ -88,7 +94,9 @@ READS: dict[str, Callable[[GraphBackend, Sequence[Scope]], object]] = {
     "find_episodes by session": lambda s, scopes: s.find_episodes(scopes, EpisodeQuery(session_id="s")),
     "find_episodes before": lambda s, scopes: s.find_episodes(scopes, EpisodeQuery(before=episode_id(2))),
     "get_episodes": lambda s, scopes: s.get_episodes(scopes, [episode_id(1)]),
-    "claim_episodes": lambda s, scopes: s.claim_episodes("a", now=day(1), until=FUTURE, limit=9, scopes=scopes),
+    "claim_episodes": lambda s, scopes: s.claim_episodes(
+        claimer("a"), now=day(1), until=FUTURE, limit=9, scopes=scopes
+    ),
     "find_mentions": lambda s, scopes: s.find_mentions(scopes),
     "find_mentions by entity": lambda s, scopes: s.find_mentions(scopes, entity_ids=[entity_id(1)]),
     "find_mentions by episode": lambda s, scopes: s.find_mentions(scopes, episode_ids=[episode_id(1)]),
@@ -122,32 +130,34 @@ READS: dict[str, Callable[[GraphBackend, Sequence[Scope]], object]] = {
     "expand": lambda s, scopes: s.expand(scopes, [entity_id(1), entity_id(2)], hops=2).node_ids,
 }
 
-WRITES: dict[str, Changes] = {
-    "alias": Changes(aliases=(Alias(alias="other", entity_type="person", entity_id=entity_id(1)),)),
-    "closing": Changes(closings=(Closing(edge_id(1), day(2), day(2)),)),
-    "edge from": Changes(edges=(edge(101, 1, 101, PROJECT),)),
-    "edge to": Changes(edges=(edge(101, 101, 1, PROJECT),)),
-    "support": Changes(supports=(Support(edge_id(1), 1.0),)),
-    "mention of": Changes(
+WRITES: dict[str, Callable[[], Changes]] = {
+    "alias": lambda: Changes(aliases=(Alias(alias="other", entity_type="person", entity_id=entity_id(1)),)),
+    "closing": lambda: Changes(closings=(Closing(edge_id(1), day(2), day(2)),)),
+    "edge from": lambda: Changes(edges=(edge(101, 1, 101, project()),)),
+    "edge to": lambda: Changes(edges=(edge(101, 101, 1, project()),)),
+    "support": lambda: Changes(supports=(Support(edge_id(1), 1.0),)),
+    "mention of": lambda: Changes(
         mentions=(Mention(entity_id=entity_id(1), episode_id=episode_id(101), surface="x", seen_at=day(1)),)
     ),
-    "mention in": Changes(
+    "mention in": lambda: Changes(
         mentions=(Mention(entity_id=entity_id(101), episode_id=episode_id(1), surface="x", seen_at=day(1)),)
     ),
-    "edge told by": Changes(edges=(edge(101, 101, 102, PROJECT, relation="likes", episode_ids=(episode_id(1),)),)),
-    "support by": Changes(supports=(Support(edge_id(101), 1.0, (episode_id(1),)),)),
-    "outcome": Changes(outcomes=(Outcome(episode_id(1), processed_at=day(2)),)),
-    "member": Changes(memberships=(membership(1, 101),)),
-    "member of": Changes(memberships=(membership(101, 1),)),
-    "part of": Changes(communities=(community(102, PROJECT, parent_id=community_id(1)),)),
-    "recall from": Changes(recalls=(recall_trace(102, PROJECT, seeds=[1]),)),
-    "recall of": Changes(recalls=(recall_trace(102, PROJECT, facts=[(1, 101)]),)),
-    "recall at": Changes(recalls=(recall_trace(102, PROJECT, facts=[(101, 1)]),)),
-    "recall of episode": Changes(recalls=(recall_trace(102, PROJECT, episodes=(traced_episode(1),)),)),
-    "community of another scope": Changes(communities=(community(5, HOME),)),
-    "recall of another scope": Changes(recalls=(recall_trace(5, HOME),)),
-    "entity of another scope": Changes(entities=(entity(5, HOME),)),
-    "edge of another scope": Changes(edges=(edge(5, 1, 2, HOME),)),
+    "edge told by": lambda: Changes(
+        edges=(edge(101, 101, 102, project(), relation="likes", episode_ids=(episode_id(1),)),)
+    ),
+    "support by": lambda: Changes(supports=(Support(edge_id(101), 1.0, (episode_id(1),)),)),
+    "outcome": lambda: Changes(outcomes=(Outcome(episode_id(1), processed_at=day(2)),)),
+    "member": lambda: Changes(memberships=(membership(1, 101),)),
+    "member of": lambda: Changes(memberships=(membership(101, 1),)),
+    "part of": lambda: Changes(communities=(community(102, project(), parent_id=community_id(1)),)),
+    "recall from": lambda: Changes(recalls=(recall_trace(102, project(), seeds=[1]),)),
+    "recall of": lambda: Changes(recalls=(recall_trace(102, project(), facts=[(1, 101)]),)),
+    "recall at": lambda: Changes(recalls=(recall_trace(102, project(), facts=[(101, 1)]),)),
+    "recall of episode": lambda: Changes(recalls=(recall_trace(102, project(), episodes=(traced_episode(1),)),)),
+    "community of another scope": lambda: Changes(communities=(community(5, home()),)),
+    "recall of another scope": lambda: Changes(recalls=(recall_trace(5, home()),)),
+    "entity of another scope": lambda: Changes(entities=(entity(5, home()),)),
+    "edge of another scope": lambda: Changes(edges=(edge(5, 1, 2, home()),)),
 }
 
 
@@ -156,18 +166,18 @@ class IsolationTests(StoreTests):
 
     @pytest.mark.parametrize("read", READS)
     def test_a_read_sees_its_own_scope(self, store: GraphBackend, read: str) -> None:
-        _fill(store, HOME, 0)
-        assert _holds_something(READS[read](store, [HOME]))
+        _fill(store, home(), 0)
+        assert _holds_something(READS[read](store, [home()]))
 
     @pytest.mark.parametrize("read", READS)
     def test_a_read_sees_nothing_of_another_scope(self, store: GraphBackend, read: str) -> None:
-        _fill(store, HOME, 0)
-        for other in (Scope("other"), *LOOKALIKES[1:]):
+        _fill(store, home(), 0)
+        for other in (scope_of("other"), *lookalikes()[1:]):
             assert not _holds_something(READS[read](store, [other])), other
 
     @pytest.mark.parametrize("read", READS)
     def test_a_read_of_no_scope_sees_nothing(self, store: GraphBackend, read: str) -> None:
-        _fill(store, HOME, 0)
+        _fill(store, home(), 0)
         try:
             found = READS[read](store, [])
         except InvalidInput:
@@ -176,17 +186,17 @@ class IsolationTests(StoreTests):
 
     @pytest.mark.parametrize("read", READS)
     def test_a_read_sees_the_same_whatever_other_scopes_hold(self, store: GraphBackend, read: str) -> None:
-        _fill(store, HOME, 0)
-        alone = READS[read](store, [HOME])
-        store.release_claims(["a"])
-        for n, scope in enumerate(LOOKALIKES[1:], start=1):
+        _fill(store, home(), 0)
+        alone = READS[read](store, [home()])
+        store.release_claims([claimer("a")])
+        for n, scope in enumerate(lookalikes()[1:], start=1):
             _fill(store, scope, 100 * n)
-        assert READS[read](store, [HOME]) == alone
+        assert READS[read](store, [home()]) == alone
 
     def test_a_read_of_several_scopes_sees_those_and_no_other(self, store: GraphBackend) -> None:
-        for n, scope in enumerate(LOOKALIKES):
+        for n, scope in enumerate(lookalikes()):
             _fill(store, scope, 100 * n)
-        both = LOOKALIKES[1:3]
+        both = lookalikes()[1:3]
         found = {
             "entities": [row.scope for row in store.find_entities(both, EntityQuery())],
             "edges": [row.scope for row in store.find_edges(both, EdgeQuery())],
@@ -199,63 +209,67 @@ class IsolationTests(StoreTests):
         twice = [both[0], both[0], both[1], both[1]]
         assert found == {"entities": twice, "edges": list(both), "episodes": twice, "hits": twice}
 
-    @pytest.mark.parametrize("number", range(len(LOOKALIKES)), ids=[scope.key for scope in LOOKALIKES])
+    @pytest.mark.parametrize(
+        "number", range(len(LOOKALIKES)), ids=["/".join(filter(None, names)) for names in LOOKALIKES]
+    )
     def test_scopes_with_similar_names_are_apart(self, store: GraphBackend, number: int) -> None:
-        for n, scope in enumerate(LOOKALIKES):
+        for n, scope in enumerate(lookalikes()):
             _fill(store, scope, 100 * n)
-        found = store.find_entities([LOOKALIKES[number]], EntityQuery())
+        found = store.find_entities([lookalikes()[number]], EntityQuery())
         assert [row.id for row in found] == [entity_id(100 * number + n) for n in (1, 2)]
 
     @pytest.mark.parametrize("change", WRITES)
     def test_a_write_refuses_ids_of_another_scope_and_changes_nothing(self, store: GraphBackend, change: str) -> None:
-        _fill(store, HOME, 0)
-        _fill(store, PROJECT, 100)
+        _fill(store, home(), 0)
+        _fill(store, project(), 100)
         before = everything(store)
         with pytest.raises(InvalidInput):
-            store.write(PROJECT, WRITES[change])
+            store.write(project(), WRITES[change]())
         assert everything(store) == before
 
     @pytest.mark.parametrize(
         "change",
         [
-            Changes(entities=(entity(1, PROJECT, name="Other"),)),
-            Changes(edges=(edge(1, 101, 102, PROJECT),)),
-            Changes(communities=(community(1, PROJECT, name="Other"),)),
-            Changes(recalls=(recall_trace(1, PROJECT, seeds=[101]),)),
+            lambda: Changes(entities=(entity(1, project(), name="Other"),)),
+            lambda: Changes(edges=(edge(1, 101, 102, project()),)),
+            lambda: Changes(communities=(community(1, project(), name="Other"),)),
+            lambda: Changes(recalls=(recall_trace(1, project(), seeds=[101]),)),
         ],
         ids=["entity", "edge", "community", "recall"],
     )
-    def test_a_row_of_another_scope_is_not_replaced_by_its_id(self, store: GraphBackend, change: Changes) -> None:
-        _fill(store, HOME, 0)
-        _fill(store, PROJECT, 100)
+    def test_a_row_of_another_scope_is_not_replaced_by_its_id(
+        self, store: GraphBackend, change: Callable[[], Changes]
+    ) -> None:
+        _fill(store, home(), 0)
+        _fill(store, project(), 100)
         before = everything(store)
         with pytest.raises(Conflict):
-            store.write(PROJECT, change)
+            store.write(project(), change())
         assert everything(store) == before
 
     def test_an_episode_of_another_scope_is_refused(self, store: GraphBackend) -> None:
         with pytest.raises(InvalidInput):
-            store.add_episodes(PROJECT, [episode(1, HOME)])
-        assert store.scopes() == []
+            store.add_episodes(project(), [episode(1, home())])
+        assert own_scopes(store) == []
 
     def test_retrievals_of_another_scope_are_not_counted(self, store: GraphBackend) -> None:
-        _fill(store, HOME, 0)
-        _fill(store, PROJECT, 100)
+        _fill(store, home(), 0)
+        _fill(store, project(), 100)
         before = everything(store)
-        store.record_retrievals([PROJECT], [edge_id(1)], day(3))
+        store.record_retrievals([project()], [edge_id(1)], day(3))
         assert everything(store) == before
 
     def test_a_claim_in_one_scope_takes_nothing_of_another(self, store: GraphBackend) -> None:
-        _fill(store, HOME, 0)
-        _fill(store, PROJECT, 100)
-        claimed = store.claim_episodes("a", now=day(1), until=FUTURE, limit=9, scopes=[PROJECT])
-        assert [e.scope for e in claimed] == [PROJECT, PROJECT]
+        _fill(store, home(), 0)
+        _fill(store, project(), 100)
+        claimed = store.claim_episodes(claimer("a"), now=day(1), until=FUTURE, limit=9, scopes=[project()])
+        assert [e.scope for e in claimed] == [project(), project()]
 
     def test_stats_count_one_scope(self, store: GraphBackend) -> None:
-        _fill(store, HOME, 0)
-        _fill(store, PROJECT, 100)
-        assert store.stats(Scope("other")) == StoreStats()
-        assert store.stats(HOME) == StoreStats(
+        _fill(store, home(), 0)
+        _fill(store, project(), 100)
+        assert store.stats(scope_of("other")) == StoreStats()
+        assert store.stats(home()) == StoreStats(
             entities=2,
             aliases=2,
             edges=1,
@@ -270,15 +284,15 @@ class IsolationTests(StoreTests):
             entities_by_type={"person": 2},
         )
 
-    def test_scopes_are_those_that_hold_something_by_key(self, store: GraphBackend) -> None:
-        before = store.scopes()
-        store.add_episodes(PROJECT, [episode(1, PROJECT)])
-        put_entities(store, entity(1, Scope("a b/ü%")))
-        put_entities(store, entity(2, HOME))
-        put_communities(store, community(3, Scope("communities")))
-        put_recalls(store, recall_trace(4, Scope("recalls")))
-        expected = [PROJECT, Scope("a b/ü%"), HOME, Scope("communities"), Scope("recalls")]
-        assert (before, store.scopes()) == ([], sorted(expected, key=lambda s: s.key))
+    def test_scopes_are_those_that_hold_something_by_key(self, empty_store: GraphBackend) -> None:
+        before = empty_store.scopes()
+        empty_store.add_episodes(project(), [episode(1, project())])
+        put_entities(empty_store, entity(1, scope_of("a b/ü%")))
+        put_entities(empty_store, entity(2, home()))
+        put_communities(empty_store, community(3, scope_of("communities")))
+        put_recalls(empty_store, recall_trace(4, scope_of("recalls")))
+        expected = [project(), scope_of("a b/ü%"), home(), scope_of("communities"), scope_of("recalls")]
+        assert (before, empty_store.scopes()) == ([], sorted(expected, key=lambda s: s.key))
 
 
 def _fill(store: GraphBackend, scope: Scope, start: int) -> None:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack, closing
 from dataclasses import fields
 from functools import partial
 from itertools import count
 from pathlib import Path
 
-from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from graphmem.errors import Conflict, InvalidInput
 from graphmem.models import AsOf
 from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
-from graphmem.testing.base import Contents, everything
-from graphmem.testing.rows import day
+from graphmem.testing.base import Contents, StoreTests, everything, own_scopes
+from graphmem.testing.rows import day, new_world, world
 
 
 class PairOfStores(RuleBasedStateMachine):
@@ -25,17 +25,19 @@ class PairOfStores(RuleBasedStateMachine):
     Parameters
     ----------
     store
-        A fresh, empty store to test; closed at the end.
+        A store to test, in which the scopes of the running test hold nothing.
+    is_shared
+        Whether others use it, too: then nothing is done to the store as a whole.
     """
 
-    def __init__(self, store: GraphBackend) -> None:
+    def __init__(self, store: GraphBackend, *, is_shared: bool) -> None:
         super().__init__()
         self._store = store
+        self._is_shared = is_shared
         self._oracle = open_backend("memory://")
 
     def teardown(self) -> None:
-        """Close both stores."""
-        self._store.close()
+        """Close the store in memory."""
         self._oracle.close()
 
     def read(self, act: Callable[[GraphBackend], object]) -> None:
@@ -61,23 +63,37 @@ class PairOfStores(RuleBasedStateMachine):
         for scope, expected in theirs.items():
             for part in (field.name for field in fields(Contents)):
                 assert getattr(ours[scope], part) == getattr(expected, part), f"{part} of scope {scope}"
-        assert self._store.scopes() == self._oracle.scopes()
-        assert sorted(self._store.claim_owners()) == sorted(self._oracle.claim_owners())
+        assert own_scopes(self._store) == self._oracle.scopes()
+        assert _own_claims(self._store) == sorted(self._oracle.claim_owners())
 
 
-def run_machine(
-    machine: type[PairOfStores], open_store: Callable[[Path], GraphBackend], tmp_path: Path, chosen: settings
-) -> None:
-    """Run a machine, each scenario on a fresh store."""
+def run_machine(machine: type[PairOfStores], tests: StoreTests, store: GraphBackend, tmp_path: Path) -> None:
+    """Run a machine, each scenario on a fresh store, or in fresh scopes of `store` where the tests share one."""
     numbers = count()
 
     class Machine(machine):
         def __init__(self) -> None:
-            directory = tmp_path / f"run{next(numbers)}"
-            directory.mkdir()
-            super().__init__(open_store(directory))
+            self._scenario = ExitStack()
+            world = self._scenario.enter_context(new_world())
+            if tests.shares_store:
+                self._scenario.callback(lambda: tests.discard(store, world.scopes))
+                super().__init__(store, is_shared=True)
+            else:
+                directory = tmp_path / f"run{next(numbers)}"
+                directory.mkdir()
+                own = self._scenario.enter_context(closing(tests.open_store(directory)))
+                super().__init__(own, is_shared=False)
 
-    run_state_machine_as_test(Machine, settings=chosen)
+        def teardown(self) -> None:
+            super().teardown()
+            self._scenario.close()
+
+    run_state_machine_as_test(Machine, settings=tests.stateful_settings)
+
+
+def _own_claims(store: GraphBackend) -> list[str]:
+    """Return the owners of the running test that hold episodes."""
+    return sorted(name for name in store.claim_owners() if name.endswith(world().tag))
 
 
 def outcome(work: Callable[[], object]) -> tuple[str, object]:

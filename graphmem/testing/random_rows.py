@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from graphmem.models import Edge, EdgeType, ExpandLimits, Scope, Versions
 from graphmem.protocols import GraphBackend
 from graphmem.testing.rows import (
-    SCOPES,
+    all_scopes,
     community_id,
     day,
     edge,
@@ -86,12 +86,15 @@ class Walk(NamedTuple):
     limits: ExpandLimits | None
 
 
-A_SCOPE = st.sampled_from(SCOPES)
-SOME_SCOPES = st.lists(A_SCOPE, min_size=1, max_size=3, unique=True)
+SCOPES = 3  # how many; which, is known in a test only
+A_SCOPE = st.integers(0, SCOPES - 1).map(lambda n: all_scopes()[n])
+SOME_SCOPES = st.lists(st.integers(0, SCOPES - 1), min_size=1, max_size=SCOPES, unique=True).map(
+    lambda numbers: [all_scopes()[n] for n in numbers]
+)
 NUMBER = st.integers(0, PER_SCOPE - 1)
-ANYBODY = st.integers(0, PER_SCOPE * len(SCOPES) - 1)  # of any scope: ids that are not of the scope asked
+ANYBODY = st.integers(0, PER_SCOPE * SCOPES - 1)  # of any scope: ids that are not of the scope asked
 OWN_OR_STRANGE = st.integers(0, PER_SCOPE + 1)  # see `reach`
-EPISODE = st.integers(1, 2 * len(SCOPES))
+EPISODE = st.integers(1, 2 * SCOPES)
 NUMBERS = st.lists(ANYBODY, min_size=1, max_size=4)
 TIME = st.integers(0, 8)
 BEGIN = TIME | st.just(EVER)
@@ -232,12 +235,12 @@ PLAIN = EntitySpec(0, False, "", 1.0, 0, 0, False, None, None)
 
 def reach(scope: Scope, n: int) -> int:
     """Return the number of a scope's n-th row, or with n beyond them that of a row of another scope."""
-    return local(scope, n) if n < PER_SCOPE else (local(scope, n) + 1) % (PER_SCOPE * len(SCOPES))
+    return local(scope, n) if n < PER_SCOPE else (local(scope, n) + 1) % (PER_SCOPE * SCOPES)
 
 
 def local(scope: Scope, n: int) -> int:
     """Return the number of a scope's n-th row: the scopes have different ids."""
-    return PER_SCOPE * SCOPES.index(scope) + n
+    return PER_SCOPE * all_scopes().index(scope) + n
 
 
 def put_entity_specs(store: GraphBackend, scope: Scope, specs: Iterable[EntitySpec]) -> None:

@@ -1,8 +1,14 @@
-"""Rows for tests: short to write, full of fixed values, the same in every run."""
+"""Rows for tests: short to write, full of fixed values, in scopes and under ids of the test's own.
+
+A store may serve many tests, also of several processes at once: each test has its `World`, whose scopes and row ids
+nobody else has. What a test sees is the same in every run but for them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import secrets
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -22,11 +28,6 @@ from graphmem.models import (
 )
 from graphmem.protocols import GraphBackend
 
-HOME = Scope("home")
-PROJECT = Scope("home", "project")
-ELSEWHERE = Scope("elsewhere")
-SCOPES = (HOME, PROJECT, ELSEWHERE)
-
 _START = datetime(2024, 1, 1, 0, 0, 0, 123457, tzinfo=UTC)  # odd microseconds: a store may not round them
 FUTURE = datetime(2200, 1, 1, tzinfo=UTC)
 
@@ -36,32 +37,111 @@ def day(n: float) -> datetime:
     return _START + timedelta(days=n)
 
 
+class World:
+    """The scopes and row ids of one test, told from those of others by a random tag.
+
+    Attributes
+    ----------
+    tag
+        Twenty hexadecimal digits.
+    scopes
+        Every scope that was asked for, in that order: what has to be cleared afterwards.
+    """
+
+    def __init__(self) -> None:
+        self.tag = secrets.token_hex(10)
+        self.scopes: list[Scope] = []
+
+    def scope(self, domain: str, project_id: str | None = None) -> Scope:
+        """Return a scope of this world; scopes of one world sort as their domains do."""
+        scope = Scope(f"{self.tag} {domain}", project_id)
+        if scope not in self.scopes:
+            self.scopes.append(scope)
+        return scope
+
+    def id(self, n: int, kind: str) -> str:
+        """Return the n-th id of a kind (two hexadecimal digits): a UUIDv7 in form, ordered by n."""
+        tag = self.tag
+        return f"{n:08x}-{tag[:4]}-7{tag[4:7]}-8{tag[7:10]}-{tag[10:]}{kind}"
+
+
+_worlds: list[World] = []  # of all threads: a test starts some
+
+
+@contextmanager
+def new_world() -> Generator[World, None, None]:
+    """Give what runs inside scopes and row ids of its own; worlds nest, the innermost one counts."""
+    own = World()
+    _worlds.append(own)
+    try:
+        yield own
+    finally:
+        _worlds.remove(own)
+
+
+def world() -> World:
+    """Return the world of the running test; raise RuntimeError outside of one."""
+    if not _worlds:
+        raise RuntimeError("scopes and row ids are those of a test: make them inside of it, not while it is collected")
+    return _worlds[-1]
+
+
+def scope_of(domain: str, project_id: str | None = None) -> Scope:
+    """Return a scope of the running test."""
+    return world().scope(domain, project_id)
+
+
+def home() -> Scope:
+    """Return the scope that most rows are in."""
+    return scope_of("home")
+
+
+def project() -> Scope:
+    """Return a project in the domain of `home`."""
+    return scope_of("home", "project")
+
+
+def elsewhere() -> Scope:
+    """Return a scope of another domain."""
+    return scope_of("elsewhere")
+
+
+def all_scopes() -> tuple[Scope, Scope, Scope]:
+    """Return `home`, `project` and `elsewhere`."""
+    return home(), project(), elsewhere()
+
+
+def claimer(name: str) -> str:
+    """Return who claims episodes: a name of the running test, since claims are of a whole store."""
+    return f"{name} {world().tag}"
+
+
 def entity_id(n: int) -> str:
-    """Return the id of entity n: a UUIDv7 in form, ordered by n."""
-    return f"{n:08x}-0000-7000-8000-0000000000e1"
+    """Return the id of entity n."""
+    return world().id(n, "e1")
 
 
 def edge_id(n: int) -> str:
-    """Return the id of edge n: a UUIDv7 in form, ordered by n."""
-    return f"{n:08x}-0000-7000-8000-0000000000fa"
+    """Return the id of edge n."""
+    return world().id(n, "fa")
 
 
 def episode_id(n: int) -> str:
-    """Return the id of episode n: a UUIDv7 in form, ordered by n."""
-    return f"{n:08x}-0000-7000-8000-0000000000ee"
+    """Return the id of episode n."""
+    return world().id(n, "ee")
 
 
 def community_id(n: int) -> str:
-    """Return the id of community n: a UUIDv7 in form, ordered by n."""
-    return f"{n:08x}-0000-7000-8000-0000000000c0"
+    """Return the id of community n."""
+    return world().id(n, "c0")
 
 
 def recall_id(n: int) -> str:
-    """Return the id of recall trace n: a UUIDv7 in form, ordered by n."""
-    return f"{n:08x}-0000-7000-8000-0000000000ca"
+    """Return the id of recall trace n."""
+    return world().id(n, "ca")
 
 
-def entity(n: int, scope: Scope = HOME, **fields: Any) -> Entity:
+def entity(n: int, scope: Scope | None = None, **fields: Any) -> Entity:
     """Return entity n, named "Entity n" where `fields` don't say otherwise."""
     name = fields.setdefault("name", f"Entity {n}")
     given: dict[str, Any] = {
@@ -72,25 +152,25 @@ def entity(n: int, scope: Scope = HOME, **fields: Any) -> Entity:
         "recorded_at": day(0),
         **fields,
     }
-    return Entity(id=entity_id(n), scope=scope, **given)
+    return Entity(id=entity_id(n), scope=scope or home(), **given)
 
 
-def edge(n: int, source: int, target: int, scope: Scope = HOME, **fields: Any) -> Edge:
+def edge(n: int, source: int, target: int, scope: Scope | None = None, **fields: Any) -> Edge:
     """Return edge n from entity `source` to entity `target`, "knows" since day 0 where `fields` don't say otherwise."""
     given: dict[str, Any] = {"relation": "knows", "valid_from": day(0), "recorded_at": day(0), **fields}
-    return Edge(id=edge_id(n), scope=scope, source_id=entity_id(source), target_id=entity_id(target), **given)
+    return Edge(id=edge_id(n), scope=scope or home(), source_id=entity_id(source), target_id=entity_id(target), **given)
 
 
-def episode(n: int, scope: Scope = HOME, **fields: Any) -> Episode:
+def episode(n: int, scope: Scope | None = None, **fields: Any) -> Episode:
     """Return episode n, a message of day 0 where `fields` don't say otherwise."""
     given: dict[str, Any] = {"text": f"Text {n}", "occurred_at": day(0), "recorded_at": day(0), **fields}
-    return Episode(id=episode_id(n), scope=scope, **given)
+    return Episode(id=episode_id(n), scope=scope or home(), **given)
 
 
-def community(n: int, scope: Scope = HOME, **fields: Any) -> Community:
+def community(n: int, scope: Scope | None = None, **fields: Any) -> Community:
     """Return community n, of level 0 since day 0 where `fields` don't say otherwise."""
     given: dict[str, Any] = {"created_at": day(0), "updated_at": day(0), **fields}
-    return Community(id=community_id(n), scope=scope, **given)
+    return Community(id=community_id(n), scope=scope or home(), **given)
 
 
 def membership(of: int, in_: int, since: float = 0, until: float | None = None) -> Membership:
@@ -100,13 +180,18 @@ def membership(of: int, in_: int, since: float = 0, until: float | None = None) 
 
 
 def recall_trace(
-    n: int, scope: Scope = HOME, *, seeds: Sequence[int] = (), facts: Sequence[tuple[int, int]] = (), **fields: Any
+    n: int,
+    scope: Scope | None = None,
+    *,
+    seeds: Sequence[int] = (),
+    facts: Sequence[tuple[int, int]] = (),
+    **fields: Any,
 ) -> RecallTrace:
     """Return recall trace n: entities as seeds, and facts as (edge, the entity at which it was found)."""
     given: dict[str, Any] = {"query": f"Question {n}?", "strategy": "bfs", "asked_at": day(0), **fields}
     return RecallTrace(
         id=recall_id(n),
-        scope=scope,
+        scope=scope or home(),
         seeds=tuple(TracedSeed(entity_id=entity_id(seed), score=1 / i) for i, seed in enumerate(seeds, 1)),
         facts=tuple(
             TracedFact(edge_id=edge_id(e), entity_id=entity_id(at), score=1 / i, hop=0, channel="graph", rank=i)
@@ -141,8 +226,9 @@ def put_graph(store: GraphBackend, *edges: Edge) -> None:
     put_edges(store, *edges)
 
 
-def put_episodes(store: GraphBackend, *numbers: int, scope: Scope = HOME) -> None:
+def put_episodes(store: GraphBackend, *numbers: int, scope: Scope | None = None) -> None:
     """Store plain episodes with these numbers."""
+    scope = scope or home()
     store.add_episodes(scope, [episode(n, scope) for n in numbers])
 
 

@@ -63,7 +63,8 @@ from graphmem.testing.random_rows import (
 )
 from graphmem.testing.rows import (
     FUTURE,
-    SCOPES,
+    all_scopes,
+    claimer,
     day,
     edge,
     edge_id,
@@ -76,14 +77,14 @@ from graphmem.testing.rows import (
 class StoreMachine(PairOfStores):
     """Entities, facts, episodes and the queue."""
 
-    def __init__(self, store: GraphBackend) -> None:
-        super().__init__(store)
+    def __init__(self, store: GraphBackend, *, is_shared: bool) -> None:
+        super().__init__(store, is_shared=is_shared)
         self._episodes = 0
 
     @initialize(filled=st.booleans())
     def fill(self, filled: bool) -> None:
         """Begin with nothing, or with entities, a chain of facts and two episodes in each scope."""
-        for scope in SCOPES if filled else ():
+        for scope in all_scopes() if filled else ():
             people = [PLAIN._replace(n=n) for n in CHAIN]
             pairs = enumerate(pairwise(local(scope, n) for n in CHAIN))
             chain = tuple(edge(local(scope, n), source, target, scope) for n, (source, target) in pairs)
@@ -171,12 +172,13 @@ class StoreMachine(PairOfStores):
     def claim(self, owner: str, scopes: list[Scope] | None, now: int, lease: int, limit: int) -> None:
         """Claim episodes; the leases end in the far future, one after the other."""
         start, end = (FUTURE + (day(n) - day(0)) for n in (now, now + lease))
-        self.write(lambda s: s.claim_episodes(owner, now=start, until=end, limit=limit, scopes=scopes))
+        some = scopes or (all_scopes() if self._is_shared else None)
+        self.write(lambda s: s.claim_episodes(claimer(owner), now=start, until=end, limit=limit, scopes=some))
 
     @rule(owners=st.lists(st.sampled_from("ab"), max_size=2, unique=True))
     def release(self, owners: list[str]) -> None:
         """Give episodes back."""
-        self.write(lambda s: s.release_claims(owners))
+        self.write(lambda s: s.release_claims([claimer(owner) for owner in owners]))
 
     @rule(scope=A_SCOPE, n=OWN_OR_STRANGE, told_in=EPISODE, surface=st.sampled_from(("Anna", "she")))
     def mention(self, scope: Scope, n: int, told_in: int, surface: str) -> None:
@@ -300,9 +302,9 @@ class StoreMachine(PairOfStores):
 class StatefulTests(StoreTests):
     """Random operations agree with the memory backend."""
 
-    def test_random_operations_agree_with_the_memory_backend(self, tmp_path: Path) -> None:
+    def test_random_operations_agree_with_the_memory_backend(self, store: GraphBackend, tmp_path: Path) -> None:
         """Run `StoreMachine`."""
-        run_machine(StoreMachine, self.open_store, tmp_path, self.stateful_settings)
+        run_machine(StoreMachine, self, store, tmp_path)
 
 
 def _fill(

@@ -35,12 +35,13 @@ from graphmem.testing.random_rows import (
     OWN_OR_STRANGE,
     PER_SCOPE,
     RECALL_FIELDS,
+    SCOPES,
     SOME_SCOPES,
     local,
     reach,
 )
 from graphmem.testing.rows import (
-    SCOPES,
+    all_scopes,
     community,
     community_id,
     day,
@@ -59,13 +60,13 @@ class GroupMachine(PairOfStores):
 
     def compare(self) -> None:
         """Compare what these operations write; the rest stays as it was filled in."""
-        for scope in SCOPES:
+        for scope in all_scopes():
             self.read(partial(_groups, scope=scope))
 
     @initialize()
     def fill(self) -> None:
         """Begin with entities, facts, an episode and communities in each scope."""
-        for number, scope in enumerate(SCOPES, 1):
+        for number, scope in enumerate(all_scopes(), 1):
             self.write(partial(_fill, scope=scope, told=number))
 
     @rule(
@@ -124,7 +125,7 @@ class GroupMachine(PairOfStores):
             scope,
             seeds=[reach(scope, seed) for seed in seeds],
             facts=[(reach(scope, fact), reach(scope, at)) for fact, at in facts],
-            episodes=tuple(traced_episode(1 + (SCOPES.index(scope) + strange) % len(SCOPES)) for strange in told),
+            episodes=tuple(traced_episode(1 + (all_scopes().index(scope) + strange) % SCOPES) for strange in told),
             as_of=moment(as_of),
         )
         self.write(lambda s: s.write(scope, Changes(recalls=(trace,))))
@@ -160,9 +161,11 @@ class GroupMachine(PairOfStores):
 class StatefulGroupTests(StoreTests):
     """Random operations on communities and recall traces agree with the memory backend."""
 
-    def test_random_operations_on_communities_and_recalls_agree_with_the_memory_backend(self, tmp_path: Path) -> None:
+    def test_random_operations_on_communities_and_recalls_agree_with_the_memory_backend(
+        self, store: GraphBackend, tmp_path: Path
+    ) -> None:
         """Run `GroupMachine`."""
-        run_machine(GroupMachine, self.open_store, tmp_path, self.stateful_settings)
+        run_machine(GroupMachine, self, store, tmp_path)
 
 
 def _fill(store: GraphBackend, scope: Scope, told: int) -> None:

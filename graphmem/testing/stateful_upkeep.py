@@ -17,7 +17,7 @@ from graphmem.testing.merges import mention, merge, merge_id
 from graphmem.testing.pair import PairOfStores, run_machine
 from graphmem.testing.random_rows import A_SCOPE, LIMIT, MOSTLY_OWN, NUMBER, PER_SCOPE, SOME_SCOPES, TIME, local, reach
 from graphmem.testing.rows import (
-    SCOPES,
+    all_scopes,
     community,
     community_id,
     day,
@@ -54,7 +54,7 @@ class UpkeepMachine(PairOfStores):
     @initialize()
     def fill_all(self) -> None:
         """Begin with something of every kind in each scope."""
-        for scope in SCOPES:
+        for scope in all_scopes():
             self.fill(scope)
 
     @rule(scope=A_SCOPE)
@@ -115,11 +115,11 @@ class UpkeepMachine(PairOfStores):
     @rule(scopes=SOME_SCOPES, kept=NUMBER, undone=st.booleans(), limit=LIMIT, before=TIME)
     def look(self, scopes: list[Scope], kept: int, undone: bool, limit: int, before: int) -> None:
         """Read merges, the index, marks, and what upkeep looks for."""
-        of = MergeQuery(entity_ids=tuple(entity_id(local(scope, kept)) for scope in SCOPES), undone=undone)
+        of = MergeQuery(entity_ids=tuple(entity_id(local(scope, kept)) for scope in all_scopes()), undone=undone)
         self.read(lambda s: s.find_merges(scopes, of, limit=limit))
         self.read(lambda s: s.find_merges(scopes, MergeQuery(undone=undone), limit=limit, newest_first=True))
         for scope in scopes:
-            told = [episode_id(1 + local(other, kept)) for other in SCOPES]
+            told = [episode_id(1 + local(other, kept)) for other in all_scopes()]
             self.read(partial(_indexed, scope=scope))
             self.read(lambda s, scope=scope: s.find_marks(scope))
             self.read(lambda s, scope=scope: s.find_idle(scope, before=day(before), now=day(before + 3), limit=limit))
@@ -131,9 +131,11 @@ class UpkeepMachine(PairOfStores):
 class StatefulUpkeepTests(StoreTests):
     """Random operations on merges, the index, marks and removals agree with the memory backend."""
 
-    def test_random_operations_of_upkeep_agree_with_the_memory_backend(self, tmp_path: Path) -> None:
+    def test_random_operations_of_upkeep_agree_with_the_memory_backend(
+        self, store: GraphBackend, tmp_path: Path
+    ) -> None:
         """Run `UpkeepMachine`."""
-        run_machine(UpkeepMachine, self.open_store, tmp_path, self.stateful_settings)
+        run_machine(UpkeepMachine, self, store, tmp_path)
 
 
 def _key(kind: IndexKind, number: int) -> str:

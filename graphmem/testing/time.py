@@ -12,7 +12,7 @@ import pytest
 from graphmem.models import AsOf, Changes, Closing, EdgeQuery
 from graphmem.protocols import GraphBackend
 from graphmem.testing.base import StoreTests
-from graphmem.testing.rows import FUTURE, HOME, day, edge, edge_id, edge_numbers, entity_id, put_edges, put_graph
+from graphmem.testing.rows import FUTURE, day, edge, edge_id, edge_numbers, entity_id, home, put_edges, put_graph
 
 TICK = timedelta(microseconds=1)
 
@@ -99,31 +99,33 @@ class TimeTests(StoreTests):
     @pytest.mark.parametrize("case", [*CASES, *NOW_CASES], ids=lambda case: case.what)
     def test_a_fact_is_seen_when_it_held_as_far_as_was_known(self, store: GraphBackend, case: Case) -> None:
         _write(store, case)
-        assert bool(store.find_edges([HOME], EdgeQuery(as_of=_as_of(case)))) is case.seen
+        assert bool(store.find_edges([home()], EdgeQuery(as_of=_as_of(case)))) is case.seen
 
     @pytest.mark.parametrize("case", [*CASES, *NOW_CASES], ids=lambda case: case.what)
     def test_a_walk_follows_the_facts_that_are_seen(self, store: GraphBackend, case: Case) -> None:
         _write(store, case)
-        graph = store.expand([HOME], [entity_id(1)], hops=1, as_of=_as_of(case))
+        graph = store.expand([home()], [entity_id(1)], hops=1, as_of=_as_of(case))
         assert (graph.edge_ids == [edge_id(1)], len(graph.node_ids)) == (case.seen, 2 if case.seen else 1)
 
     @pytest.mark.parametrize("case", NOW_CASES, ids=lambda case: case.what)
     def test_the_degree_of_a_hit_counts_the_facts_that_are_seen(self, store: GraphBackend, case: Case) -> None:
         _write(store, case)
-        (hit,) = store.search_entities([HOME], words=[], phrases=["entity 1"], limit=1)
+        (hit,) = store.search_entities([home()], words=[], phrases=["entity 1"], limit=1)
         assert hit.degree == int(case.seen)
 
     def test_times_are_exact_to_the_microsecond(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2, valid_from=day(1) + TICK, valid_to=day(1) + 3 * TICK))
-        seen = [bool(store.find_edges([HOME], EdgeQuery(as_of=AsOf(day(1) + n * TICK, day(9))))) for n in range(5)]
+        seen = [bool(store.find_edges([home()], EdgeQuery(as_of=AsOf(day(1) + n * TICK, day(9))))) for n in range(5)]
         assert seen == [False, True, True, False, False]
 
     def test_times_of_another_zone_are_the_same_moments(self, store: GraphBackend) -> None:
         tokyo = timezone(timedelta(hours=9))
         row = edge(1, 1, 2, valid_from=day(1).astimezone(tokyo), recorded_at=day(1).astimezone(tokyo))
         put_graph(store, row)
-        store.write(HOME, Changes(closings=(Closing(edge_id(1), day(2).astimezone(tokyo), day(3).astimezone(tokyo)),)))
-        (read,) = store.get_edges([HOME], [edge_id(1)]).values()
+        store.write(
+            home(), Changes(closings=(Closing(edge_id(1), day(2).astimezone(tokyo), day(3).astimezone(tokyo)),))
+        )
+        (read,) = store.get_edges([home()], [edge_id(1)]).values()
         assert (read.valid_from, read.valid_to, read.expired_at) == (day(1), day(2), day(3))
         assert read.valid_to is not None
         assert read.valid_to.tzinfo == UTC
@@ -131,18 +133,18 @@ class TimeTests(StoreTests):
     def test_times_before_1970_and_far_ahead_keep_their_order(self, store: GraphBackend) -> None:
         early, late = datetime(1066, 10, 14, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
         put_graph(store, edge(1, 1, 2, valid_from=early), edge(2, 2, 1, valid_from=late), edge(3, 1, 3))
-        assert edge_numbers(store.find_edges([HOME], EdgeQuery(), newest_first=True)) == [2, 3, 1]
-        assert store.get_edges([HOME], [edge_id(1)])[edge_id(1)].valid_from == early
+        assert edge_numbers(store.find_edges([home()], EdgeQuery(), newest_first=True)) == [2, 3, 1]
+        assert store.get_edges([home()], [edge_id(1)])[edge_id(1)].valid_from == early
 
     def test_the_versions_of_a_fact_each_show_at_their_time(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2, relation="lives_in", valid_from=day(1), recorded_at=day(1)), edge(9, 2, 3))
         moved = edge(2, 1, 3, relation="lives_in", valid_from=day(5), recorded_at=day(7))
-        store.write(HOME, Changes(closings=(Closing(edge_id(1), day(5), day(7), edge_id(2)),), edges=(moved,)))
+        store.write(home(), Changes(closings=(Closing(edge_id(1), day(5), day(7), edge_id(2)),), edges=(moved,)))
         slot = ((entity_id(1), "lives_in"),)
 
         def told(valid: float, known: float) -> list[int]:
             query = EdgeQuery(slots=slot, as_of=AsOf(day(valid), day(known)))
-            return edge_numbers(store.find_edges([HOME], query))
+            return edge_numbers(store.find_edges([home()], query))
 
         assert {
             "then, as known then": told(3, 3),
@@ -159,7 +161,7 @@ class TimeTests(StoreTests):
     def test_as_of_is_ignored_where_all_versions_are_asked(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2, valid_to=day(1), expired_at=day(1)))
         put_edges(store, edge(2, 1, 2, valid_from=day(8), recorded_at=day(8)))
-        assert edge_numbers(store.find_edges([HOME], EdgeQuery(versions="all", as_of=AsOf(day(3), day(3))))) == [1, 2]
+        assert edge_numbers(store.find_edges([home()], EdgeQuery(versions="all", as_of=AsOf(day(3), day(3))))) == [1, 2]
 
 
 def _write(store: GraphBackend, case: Case) -> None:

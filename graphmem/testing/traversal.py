@@ -13,20 +13,23 @@ from graphmem.models import AsOf, Edge, EdgeType, ExpandLimits, Subgraph
 from graphmem.protocols import GraphBackend
 from graphmem.testing.base import StoreTests
 from graphmem.testing.rows import (
-    ELSEWHERE,
-    HOME,
-    PROJECT,
     day,
     edge,
     edge_id,
+    elsewhere,
     entity,
     entity_id,
+    home,
+    project,
     put_edges,
     put_entities,
     put_graph,
 )
 
-CHAIN = [edge(1, 1, 2), edge(2, 2, 3), edge(3, 3, 4), edge(4, 4, 5)]
+
+def chain() -> list[Edge]:
+    """Return facts that lead from entity 1 to entity 5."""
+    return [edge(n, n, n + 1) for n in range(1, 5)]
 
 
 def shown(graph: Subgraph) -> tuple[dict[int, int], list[int]]:
@@ -51,7 +54,7 @@ class TraversalTests(StoreTests):
     def test_each_hop_goes_one_edge_further_both_ways(
         self, store: GraphBackend, hops: int, nodes: dict[int, int], edges: list[int]
     ) -> None:
-        put_graph(store, *CHAIN)
+        put_graph(store, *chain())
         assert _walk(store, [2], hops) == (nodes, edges)
 
     def test_the_arrays_say_what_the_rows_say(self, store: GraphBackend) -> None:
@@ -63,7 +66,7 @@ class TraversalTests(StoreTests):
             "confidence": 0.3,
         }
         put_edges(store, edge(1, 1, 2, valid_from=day(2), retrieval_count=2.5, **fields))
-        graph = store.expand([HOME], [entity_id(2)], hops=1)
+        graph = store.expand([home()], [entity_id(2)], hops=1)
         texts = (graph.node_ids, graph.names, graph.entity_types, graph.edge_ids, graph.relations, graph.facts)
         assert texts == (
             [entity_id(2), entity_id(1)],
@@ -82,14 +85,14 @@ class TraversalTests(StoreTests):
     @pytest.mark.parametrize("seeds", [[], [99], [1]], ids=["no seed", "absent seed", "lonely seed"])
     def test_an_empty_neighbourhood_has_arrays_of_the_right_types(self, store: GraphBackend, seeds: list[int]) -> None:
         put_entities(store, entity(1))
-        graph = store.expand([HOME], [entity_id(n) for n in seeds], hops=2)
+        graph = store.expand([home()], [entity_id(n) for n in seeds], hops=2)
         kinds = [a.dtype.kind for a in (graph.depth, graph.source, graph.target, graph.confidence, graph.valid_from)]
         assert (kinds, len(graph.edge_ids)) == (["i", "i", "i", "f", "f"], 0)
         assert graph.node_ids == [entity_id(n) for n in seeds if n == 1]
 
     def test_nodes_are_ordered_by_depth_then_id(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 5, 9), edge(2, 5, 3), edge(3, 9, 1), edge(4, 3, 8), edge(5, 7, 4))
-        graph = store.expand([HOME], [entity_id(7), entity_id(5)], hops=2)
+        graph = store.expand([home()], [entity_id(7), entity_id(5)], hops=2)
         assert [int(i[:8], 16) for i in graph.node_ids] == [5, 7, 3, 4, 9, 1, 8]
         assert np.all(np.diff(graph.depth) >= 0)
 
@@ -106,11 +109,11 @@ class TraversalTests(StoreTests):
         assert _walk(store, [1, 2], 3) == ({1: 0, 2: 0}, [1, 2, 3])
 
     def test_depth_is_the_distance_to_the_nearest_seed(self, store: GraphBackend) -> None:
-        put_graph(store, *CHAIN)
+        put_graph(store, *chain())
         assert _walk(store, [1, 5], 2) == ({1: 0, 5: 0, 2: 1, 4: 1, 3: 2}, [1, 2, 3, 4])
 
     def test_a_seed_that_is_given_twice_is_one(self, store: GraphBackend) -> None:
-        put_graph(store, *CHAIN)
+        put_graph(store, *chain())
         assert _walk(store, [1, 1, 99], 1) == ({1: 0, 2: 1}, [1])
 
     def test_only_edges_of_the_types_asked_for_are_followed(self, store: GraphBackend) -> None:
@@ -140,20 +143,20 @@ class TraversalTests(StoreTests):
         ]
 
     def test_archived_entities_are_not_entered(self, store: GraphBackend) -> None:
-        put_graph(store, *CHAIN, edge(5, 1, 6))
+        put_graph(store, *chain(), edge(5, 1, 6))
         put_entities(store, entity(3, archived_at=day(1)))
         assert _walk(store, [1], 9) == ({1: 0, 2: 1, 6: 1}, [1, 5])
 
     def test_archived_seeds_are_left_out(self, store: GraphBackend) -> None:
-        put_graph(store, *CHAIN)
+        put_graph(store, *chain())
         put_entities(store, entity(3, archived_at=day(1)))
         assert _walk(store, [3, 1], 1) == ({1: 0, 2: 1}, [1])
 
     def test_scopes_asked_together_are_walked_side_by_side(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2))
-        put_graph(store, edge(2, 3, 4, PROJECT))
-        put_graph(store, edge(3, 5, 6, ELSEWHERE))
-        graph = store.expand([HOME, PROJECT], [entity_id(n) for n in (1, 3, 5)], hops=2)
+        put_graph(store, edge(2, 3, 4, project()))
+        put_graph(store, edge(3, 5, 6, elsewhere()))
+        graph = store.expand([home(), project()], [entity_id(n) for n in (1, 3, 5)], hops=2)
         assert shown(graph) == ({1: 0, 3: 0, 2: 1, 4: 1}, [1, 2])
 
 
@@ -219,7 +222,7 @@ class TraversalLimitTests(StoreTests):
     def test_edges_of_other_types_do_not_count(self, store: GraphBackend) -> None:
         put_graph(store, *_star([0.9] * 8), edge(10, 1, 10, confidence=0.1, edge_type=EdgeType.CAUSAL))
         limits = ExpandLimits(max_degree=5)
-        graph = store.expand([HOME], [entity_id(1)], hops=1, edge_types=[EdgeType.CAUSAL], limits=limits)
+        graph = store.expand([home()], [entity_id(1)], hops=1, edge_types=[EdgeType.CAUSAL], limits=limits)
         assert shown(graph) == ({1: 0, 10: 1}, [10])
 
     def test_a_hub_gives_as_many_edges_as_its_limit(self, store: GraphBackend) -> None:
@@ -238,8 +241,8 @@ def _turned(row: Edge) -> Edge:
 
 
 def _walk(store: GraphBackend, seeds: list[int], hops: int, **options: Any) -> tuple[dict[int, int], list[int]]:
-    return shown(store.expand([HOME], [entity_id(n) for n in seeds], hops=hops, **options))
+    return shown(store.expand([home()], [entity_id(n) for n in seeds], hops=hops, **options))
 
 
 def _limited_walk(store: GraphBackend, hops: int, **limits: int) -> tuple[dict[int, int], list[int]]:
-    return shown(store.expand([HOME], [entity_id(1)], hops=hops, limits=ExpandLimits(**limits)))
+    return shown(store.expand([home()], [entity_id(1)], hops=hops, limits=ExpandLimits(**limits)))

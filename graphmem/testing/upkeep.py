@@ -22,11 +22,9 @@ from graphmem.models import (
     StoreStats,
 )
 from graphmem.protocols import GraphBackend
-from graphmem.testing.base import StoreTests, contents, everything
+from graphmem.testing.base import StoreTests, contents, everything, own_scopes
 from graphmem.testing.merges import mention, merge, put_merges
 from graphmem.testing.rows import (
-    HOME,
-    PROJECT,
     community,
     community_id,
     day,
@@ -35,7 +33,9 @@ from graphmem.testing.rows import (
     entity,
     entity_id,
     episode_id,
+    home,
     membership,
+    project,
     put_communities,
     put_edges,
     put_entities,
@@ -58,25 +58,28 @@ class MarkTests(StoreTests):
 
     def test_every_field_of_a_mark_comes_back_as_it_was_written(self, store: GraphBackend) -> None:
         marks = (Mark("b", day(1), 7, day(2), "cursor “ü”"), Mark("a"))
-        store.write(HOME, Changes(marks=marks))
-        assert store.find_marks(HOME) == [marks[1], marks[0]]
-        assert store.find_marks(PROJECT) == []
+        store.write(home(), Changes(marks=marks))
+        assert store.find_marks(home()) == [marks[1], marks[0]]
+        assert store.find_marks(project()) == []
 
     def test_a_mark_is_replaced_by_job(self, store: GraphBackend) -> None:
-        store.write(HOME, Changes(marks=(Mark("a", day(1), 7, day(2), "x"),)))
-        store.write(HOME, Changes(marks=(Mark("a", day(3), 8),)))
-        assert store.find_marks(HOME) == [Mark("a", day(3), 8)]
+        store.write(home(), Changes(marks=(Mark("a", day(1), 7, day(2), "x"),)))
+        store.write(home(), Changes(marks=(Mark("a", day(3), 8),)))
+        assert store.find_marks(home()) == [Mark("a", day(3), 8)]
 
     def test_marks_of_one_job_in_two_scopes_are_apart(self, store: GraphBackend) -> None:
-        for scope, n in ((HOME, 1), (PROJECT, 101)):
+        for scope, n in ((home(), 1), (project(), 101)):
             put_entities(store, entity(n, scope))
             store.write(scope, Changes(marks=(Mark("a", day(n)),)))
-        assert [store.find_marks(scope) for scope in (HOME, PROJECT)] == [[Mark("a", day(1))], [Mark("a", day(101))]]
+        assert [store.find_marks(scope) for scope in (home(), project())] == [
+            [Mark("a", day(1))],
+            [Mark("a", day(101))],
+        ]
 
     def test_a_mark_is_undone_with_its_write(self, store: GraphBackend) -> None:
         with pytest.raises(InvalidInput):
-            store.write(HOME, Changes(marks=(Mark("a"),), redactions=(Redaction(episode_id(1), "x"),)))
-        assert store.find_marks(HOME) == []
+            store.write(home(), Changes(marks=(Mark("a"),), redactions=(Redaction(episode_id(1), "x"),)))
+        assert store.find_marks(home()) == []
 
 
 class DecayTests(StoreTests):
@@ -84,33 +87,33 @@ class DecayTests(StoreTests):
 
     def test_a_count_fades_by_the_days_since_its_last_retrieval(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2, retrieval_count=8.0, last_retrieved_at=day(0)), edge(2, 2, 3))
-        done = store.decay_retrievals(HOME, rate=0.1, idle_since=day(9), since=None, now=day(10))
+        done = store.decay_retrievals(home(), rate=0.1, idle_since=day(9), since=None, now=day(10))
         assert done == (1, "")
-        counts = {e.id: e.retrieval_count for e in store.find_edges([HOME], EdgeQuery(versions="all"))}
+        counts = {e.id: e.retrieval_count for e in store.find_edges([home()], EdgeQuery(versions="all"))}
         assert counts == {edge_id(1): pytest.approx(8 * math.exp(-1)), edge_id(2): 0.0}
 
     def test_a_count_fades_no_further_than_since_it_faded_last(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2, retrieval_count=8.0, last_retrieved_at=day(0)))
-        store.decay_retrievals(HOME, rate=0.1, idle_since=day(9), since=day(8), now=day(10))
-        assert store.get_edges([HOME], [edge_id(1)])[edge_id(1)].retrieval_count == pytest.approx(8 * math.exp(-0.2))
+        store.decay_retrievals(home(), rate=0.1, idle_since=day(9), since=day(8), now=day(10))
+        assert store.get_edges([home()], [edge_id(1)])[edge_id(1)].retrieval_count == pytest.approx(8 * math.exp(-0.2))
 
     def test_what_was_retrieved_of_late_keeps_its_count(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2, retrieval_count=8.0, last_retrieved_at=day(9.5)))
-        store.decay_retrievals(HOME, rate=0.1, idle_since=day(9), since=day(8), now=day(10))
-        assert store.get_edges([HOME], [edge_id(1)])[edge_id(1)].retrieval_count == 8.0
+        store.decay_retrievals(home(), rate=0.1, idle_since=day(9), since=day(8), now=day(10))
+        assert store.get_edges([home()], [edge_id(1)])[edge_id(1)].retrieval_count == 8.0
 
     def test_a_count_that_is_next_to_nothing_becomes_nothing_and_is_not_looked_at_again(
         self, store: GraphBackend
     ) -> None:
         put_graph(store, edge(1, 1, 2, retrieval_count=1.0, last_retrieved_at=day(0), valid_to=day(1)))
         for left in (1, 0):
-            done = store.decay_retrievals(HOME, rate=10.0, idle_since=day(9), since=None, now=day(10))
+            done = store.decay_retrievals(home(), rate=10.0, idle_since=day(9), since=None, now=day(10))
             assert done == (left, "")
 
     def test_decay_in_one_scope_touches_no_other(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2, retrieval_count=8.0, last_retrieved_at=day(0)))
         before = everything(store)
-        assert store.decay_retrievals(PROJECT, rate=1.0, idle_since=day(9), since=None, now=day(10)) == (0, "")
+        assert store.decay_retrievals(project(), rate=1.0, idle_since=day(9), since=None, now=day(10)) == (0, "")
         assert everything(store) == before
 
 
@@ -120,35 +123,35 @@ class IdleTests(StoreTests):
     def test_an_entity_is_not_idle_while_a_fact_about_it_goes_on(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2, valid_to=day(9)), edge(2, 3, 4, valid_to=day(5), expired_at=day(1)))
         put_graph(store, edge(3, 5, 6, valid_to=day(4)), edge(4, 7, 8, valid_from=day(6), valid_to=day(6)))
-        assert store.find_idle(HOME, before=day(4), now=day(4)) == [entity_id(n) for n in (5, 6, 7, 8)]
+        assert store.find_idle(home(), before=day(4), now=day(4)) == [entity_id(n) for n in (5, 6, 7, 8)]
 
     def test_an_entity_is_idle_without_active_facts_and_unseen(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2), edge(2, 3, 4, valid_to=day(1), expired_at=day(1)), edge(3, 5, 2))
         put_entities(store, entity(6, last_seen_at=day(5)), entity(7, recorded_at=day(5)), entity(8))
         put_entities(store, entity(9, archived_at=day(1)))
-        put_entities(store, entity(101, PROJECT))
-        assert store.find_idle(HOME, before=day(4), now=day(4)) == [entity_id(n) for n in (3, 4, 8)]
-        assert store.find_idle(HOME, before=day(4), now=day(4), limit=2) == [entity_id(n) for n in (3, 4)]
-        assert store.find_idle(HOME, before=day(-1), now=day(4)) == []
+        put_entities(store, entity(101, project()))
+        assert store.find_idle(home(), before=day(4), now=day(4)) == [entity_id(n) for n in (3, 4, 8)]
+        assert store.find_idle(home(), before=day(4), now=day(4), limit=2) == [entity_id(n) for n in (3, 4)]
+        assert store.find_idle(home(), before=day(-1), now=day(4)) == []
 
     def test_the_least_connected_come_first_then_those_seen_longest_ago(self, store: GraphBackend) -> None:
         people = [entity(n, last_seen_at=day(10 - n)) for n in range(1, 6)]
         put_entities(store, *people, entity(6, archived_at=day(1)))
         put_edges(store, edge(1, 1, 2), edge(2, 3, 1), edge(3, 4, 5, valid_to=day(1)))
-        put_entities(store, entity(101, PROJECT))
+        put_entities(store, entity(101, project()))
         expected = [entity_id(n) for n in (5, 4, 3, 2, 1)]
-        assert store.find_least_connected(HOME) == expected
-        assert store.find_least_connected(HOME, limit=3) == expected[:3]
+        assert store.find_least_connected(home()) == expected
+        assert store.find_least_connected(home(), limit=3) == expected[:3]
 
     def test_the_facts_of_an_episode_are_those_that_it_stated_in_all_versions(self, store: GraphBackend) -> None:
         put_episodes(store, 1, 2, 3)
         both = (episode_id(1), episode_id(2))
         put_graph(store, edge(1, 1, 2, episode_ids=both), edge(2, 2, 3, valid_to=day(1), episode_ids=(episode_id(2),)))
         put_edges(store, edge(3, 3, 1, episode_ids=(episode_id(3),)), edge(4, 1, 3))
-        assert store.find_edges_of_episodes(HOME, [episode_id(2)]) == [edge_id(1), edge_id(2)]
-        assert store.find_edges_of_episodes(HOME, [episode_id(1), episode_id(3)]) == [edge_id(1), edge_id(3)]
-        assert store.find_edges_of_episodes(PROJECT, [episode_id(1)]) == []
-        assert store.find_edges_of_episodes(HOME, []) == []
+        assert store.find_edges_of_episodes(home(), [episode_id(2)]) == [edge_id(1), edge_id(2)]
+        assert store.find_edges_of_episodes(home(), [episode_id(1), episode_id(3)]) == [edge_id(1), edge_id(3)]
+        assert store.find_edges_of_episodes(project(), [episode_id(1)]) == []
+        assert store.find_edges_of_episodes(home(), []) == []
 
 
 class ErasureTests(StoreTests):
@@ -158,46 +161,46 @@ class ErasureTests(StoreTests):
         put_episodes(store, 1, 2)
         told = (episode_id(1), episode_id(2))
         put_graph(store, edge(1, 1, 2, episode_ids=told), edge(2, 2, 1, episode_ids=told[:1]))
-        store.write(HOME, Changes(mentions=(mention(1, 1), mention(1, 2)), index=(index_entry(episode_id(1)),)))
+        store.write(home(), Changes(mentions=(mention(1, 1), mention(1, 2)), index=(index_entry(episode_id(1)),)))
         put_recalls(store, recall_trace(1, seeds=[1], episodes=(traced_episode(1), traced_episode(2))))
-        generation = store.index_state(HOME).generation
-        store.write(HOME, Changes(removals=(Removal("episode", episode_id(1)),)))
-        left = contents(store, HOME)
+        generation = store.index_state(home()).generation
+        store.write(home(), Changes(removals=(Removal("episode", episode_id(1)),)))
+        left = contents(store, home())
         assert [e.id for e in left.episodes] == [episode_id(2)]
         assert [e.episode_ids for e in left.edges] == [(episode_id(2),), ()]
         assert left.mentions == [mention(1, 2)]
         assert [len(trace.episodes) for trace in left.recalls] == [1]
-        assert store.read_index(HOME) == []
-        assert store.index_state(HOME).generation != generation
-        assert store.find_edges_of_episodes(HOME, [episode_id(1)]) == []
+        assert store.read_index(home()) == []
+        assert store.index_state(home()).generation != generation
+        assert store.find_edges_of_episodes(home(), [episode_id(1)]) == []
 
     def test_a_community_goes_with_its_members_and_its_parts_stay(self, store: GraphBackend) -> None:
         put_entities(store, entity(1))
         parts = (community(1), community(2, level=1, parent_id=community_id(1)))
         put_communities(store, *parts, members=[membership(1, 1), membership(1, 2)])
-        store.write(HOME, Changes(removals=(Removal("community", community_id(1)),)))
-        assert store.find_communities([HOME], CommunityQuery()) == [community(2, level=1)]
-        assert contents(store, HOME).memberships == [membership(1, 2)]
+        store.write(home(), Changes(removals=(Removal("community", community_id(1)),)))
+        assert store.find_communities([home()], CommunityQuery()) == [community(2, level=1)]
+        assert contents(store, home()).memberships == [membership(1, 2)]
 
     def test_a_trace_and_an_entry_of_the_index_go_by_themselves(self, store: GraphBackend) -> None:
         put_episodes(store, 1)
         put_recalls(store, recall_trace(1), recall_trace(2))
-        store.write(HOME, Changes(index=(index_entry(episode_id(1)), index_entry("anna", "name"))))
-        generation = store.index_state(HOME).generation
+        store.write(home(), Changes(index=(index_entry(episode_id(1)), index_entry("anna", "name"))))
+        generation = store.index_state(home()).generation
         gone = (Removal("recall", recall_id(1)), Removal("index", episode_id(1), "episode"))
-        store.write(HOME, Changes(removals=gone))
-        assert [trace.id for trace in store.find_recalls([HOME], RecallQuery())] == [recall_id(2)]
-        assert [(entry.kind, entry.key) for entry in store.read_index(HOME)] == [("name", "anna")]
-        assert store.index_state(HOME).generation != generation
-        assert store.find_unindexed(HOME, "episode") == [episode_id(1)]
+        store.write(home(), Changes(removals=gone))
+        assert [trace.id for trace in store.find_recalls([home()], RecallQuery())] == [recall_id(2)]
+        assert [(entry.kind, entry.key) for entry in store.read_index(home())] == [("name", "anna")]
+        assert store.index_state(home()).generation != generation
+        assert store.find_unindexed(home(), "episode") == [episode_id(1)]
 
     def test_a_text_is_replaced_and_its_entry_of_the_index_goes(self, store: GraphBackend) -> None:
         put_episodes(store, 1)
-        store.write(HOME, Changes(index=(index_entry(episode_id(1)),)))
-        [before] = store.find_episodes([HOME], EpisodeQuery())
-        store.write(HOME, Changes(redactions=(Redaction(episode_id(1), "less"),)))
-        assert store.find_episodes([HOME], EpisodeQuery()) == [before.changed(text="less")]
-        assert store.read_index(HOME) == []
+        store.write(home(), Changes(index=(index_entry(episode_id(1)),)))
+        [before] = store.find_episodes([home()], EpisodeQuery())
+        store.write(home(), Changes(redactions=(Redaction(episode_id(1), "less"),)))
+        assert store.find_episodes([home()], EpisodeQuery()) == [before.changed(text="less")]
+        assert store.read_index(home()) == []
 
     def test_what_is_of_another_scope_is_not_removed(self, store: GraphBackend) -> None:
         _fill(store, 0)
@@ -208,31 +211,31 @@ class ErasureTests(StoreTests):
             Removal("recall", recall_id(1)),
             Removal("index", episode_id(1), "episode"),
         )
-        store.write(PROJECT, Changes(removals=removals))
+        store.write(project(), Changes(removals=removals))
         assert everything(store) == before
-        assert len(store.read_index(HOME)) == 1
+        assert len(store.read_index(home())) == 1
 
     def test_a_scope_is_cleared_whole_and_no_other_is(self, store: GraphBackend) -> None:
         _fill(store, 0)
-        put_graph(store, edge(101, 101, 102, PROJECT))
-        kept = contents(store, PROJECT)
+        put_graph(store, edge(101, 101, 102, project()))
+        kept = contents(store, project())
         for _ in range(2):
-            store.clear(HOME)
-            assert store.scopes() == [PROJECT]
-            assert store.stats(HOME) == StoreStats()
-            assert (store.read_index(HOME), store.find_marks(HOME)) == ([], [])
-            assert store.index_state(HOME).model is None
-        assert contents(store, PROJECT) == kept
+            store.clear(home())
+            assert own_scopes(store) == [project()]
+            assert store.stats(home()) == StoreStats()
+            assert (store.read_index(home()), store.find_marks(home())) == ([], [])
+            assert store.index_state(home()).model is None
+        assert contents(store, project()) == kept
         assert store.scrub()
 
     def test_the_index_of_a_cleared_scope_never_has_a_generation_again(self, store: GraphBackend) -> None:
         seen: list[int] = []
         for _ in range(3):
             _fill(store, 0)
-            seen.append(store.index_state(HOME).generation)
-            store.write(HOME, Changes(removals=(Removal("index", episode_id(1), "episode"),)))
-            seen.append(store.index_state(HOME).generation)
-            store.clear(HOME)
+            seen.append(store.index_state(home()).generation)
+            store.write(home(), Changes(removals=(Removal("index", episode_id(1), "episode"),)))
+            seen.append(store.index_state(home()).generation)
+            store.clear(home())
         assert len(set(seen)) == len(seen)
 
 
@@ -247,5 +250,5 @@ def _fill(store: GraphBackend, start: int) -> None:
     changes = Changes(
         mentions=(mention(start + 1, start + 1),), index=(index_entry(episode_id(start + 1)),), marks=marks
     )
-    store.write(HOME, changes)
-    store.claim_episodes("a", now=day(1), until=day(2), limit=9, scopes=[HOME])
+    store.write(home(), changes)
+    store.claim_episodes("a", now=day(1), until=day(2), limit=9, scopes=[home()])

@@ -39,7 +39,7 @@ from graphmem.settings import Settings
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.neo4j_server import empty
+from tests.shared_servers import empty
 
 RUNS = 5
 GROUP = 100

@@ -31,7 +31,8 @@ from graphmem import GraphMemory
 from graphmem.models import ExpandLimits, Scope
 from graphmem.registry import open_backend
 from graphmem_neo4j.place import place_of
-from tests.neo4j_server import empty, forget_plans
+from tests.neo4j_server import forget_plans
+from tests.shared_servers import empty
 
 BATCH = 1000
 PASSAGES = 600

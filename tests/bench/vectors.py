@@ -64,10 +64,12 @@ def opened(choice: str, folder: Path, exact_below: int | None) -> VectorIndex:
 
         index: VectorIndex = QdrantVectorIndex(connect(choice), "graphmem_bench", **options)
     else:
+        from graphmem_neo4j import open_backend
         from graphmem_neo4j.vectors import Neo4jVectorIndex
-        from tests.neo4j_server import emptied
+        from tests.shared_servers import empty
 
-        index = Neo4jVectorIndex(emptied(choice).database, **options)
+        empty(choice)
+        index = Neo4jVectorIndex(open_backend(choice).database, **options)
     index.reset()
     return index
 

@@ -10,8 +10,7 @@ from graphmem.communities import InProcessDetector
 from graphmem.protocols import CommunityDetector, GraphBackend
 from graphmem.registry import open_backend
 from graphmem.testing.communities_detect import CommunityDetectorTests
-from graphmem_neo4j import Neo4jBackend
-from tests.neo4j_server import emptied
+from tests.conformance.test_neo4j import OnNeo4j
 
 
 class TestInProcessOnMemory(CommunityDetectorTests):
@@ -30,12 +29,5 @@ class TestInProcessOnSQLite(CommunityDetectorTests):
         return InProcessDetector(store)
 
 
-class TestGds(CommunityDetectorTests):
-    url: str
-
-    @pytest.fixture(autouse=True)
-    def _server(self, neo4j_url: str) -> None:
-        self.url = neo4j_url
-
-    def open_store(self, tmp_path: Path) -> Neo4jBackend:
-        return emptied(self.url)
+@pytest.mark.full(algorithm="label_propagation")  # 20 tries, each a handful of calls
+class TestGds(OnNeo4j, CommunityDetectorTests): ...

@@ -143,6 +143,7 @@ def test_a_bug_fails_the_test_that_is_about_it(
     assert passed > 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("store", [store for store, _, _ in CAUGHT if store not in NOT_RANDOM])
 def test_a_bug_is_found_by_random_operations(pytester: pytest.Pytester, store: str) -> None:
     kit = "StatefulGroupTests" if store in GROUPS else "StatefulUpkeepTests" if store in UPKEEP else "StatefulTests"
@@ -150,6 +151,7 @@ def test_a_bug_is_found_by_random_operations(pytester: pytest.Pytester, store: s
     assert (len(failed), passed) == (1, 0)
 
 
+@pytest.mark.full
 def test_a_sound_store_passes_the_whole_kit(pytester: pytest.Pytester) -> None:
     failed, passed = failing(pytester, "GraphBackendTests", "Sound", "-k", "not random_operations")
     assert failed == set()

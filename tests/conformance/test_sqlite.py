@@ -9,23 +9,30 @@ import pytest
 from hypothesis import settings
 
 from graphmem.protocols import GraphBackend
-from graphmem.registry import open_backend
-from graphmem.testing import GraphBackendTests
+from graphmem.testing import GraphBackendTests, StatefulGroupTests, StatefulTests, StatefulUpkeepTests, StoreTests
+from graphmem_sqlite import SQLiteBackend, open_backend
 
-EXAMPLES = 400 if os.environ.get("GRAPHMEM_SOAK") == "1" else 40
+SHORT = 10
+LONG = 400 if os.environ.get("GRAPHMEM_SOAK") == "1" else 40
 
 
-class TestSQLite(GraphBackendTests):
-    url: str
-    stateful_settings = settings(GraphBackendTests.stateful_settings, max_examples=EXAMPLES)
+class OnSQLite(StoreTests):
+    """Opens files."""
+
+    shares_store = True
 
     def open_store(self, tmp_path: Path) -> GraphBackend:
-        self.url = f"sqlite:///{tmp_path}/memory.db"
-        return open_backend(self.url)
+        return open_backend(f"sqlite:///{tmp_path}/memory.db")
 
     def reopen(self, store: GraphBackend) -> GraphBackend | None:
-        return open_backend(self.url)
+        assert isinstance(store, SQLiteBackend)
+        return open_backend(store.database.name)
 
-    @pytest.mark.soak
-    def test_random_operations_agree_with_the_memory_backend(self, tmp_path: Path) -> None:
-        super().test_random_operations_agree_with_the_memory_backend(tmp_path)
+
+class TestSQLite(OnSQLite, GraphBackendTests):
+    stateful_settings = settings(GraphBackendTests.stateful_settings, max_examples=SHORT)
+
+
+@pytest.mark.full
+class TestSQLiteAtRandom(OnSQLite, StatefulTests, StatefulGroupTests, StatefulUpkeepTests):
+    stateful_settings = settings(StoreTests.stateful_settings, max_examples=LONG)

@@ -17,7 +17,6 @@ from graphmem.vectors.edge import QdrantEdgeVectorIndex
 from graphmem.vectors.qdrant import QdrantVectorIndex
 from graphmem_neo4j import Neo4jBackend, open_backend
 from graphmem_neo4j.vectors import Neo4jVectorIndex
-from tests.neo4j_server import emptied
 
 
 class TestExact(VectorIndexTests):
@@ -51,6 +50,7 @@ class OneAtATime:
 
 @pytest.mark.filterwarnings("ignore:Local mode performs exact")
 @pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
+@pytest.mark.slow  # each write is a loop in Python
 class TestQdrantLocalMode(VectorIndexTests):
     """The client's own engine: a Python loop that speaks as a server does, without its speed and its HNSW."""
 
@@ -64,21 +64,21 @@ class TestQdrantLocalMode(VectorIndexTests):
 
 
 class OnNeo4j(VectorIndexHooks):
-    """Opens the index of a server's own, emptied."""
+    """Opens the index of a server, which is one for all its scopes: each test has the server to itself."""
 
     url: str
     stores: list[Neo4jBackend]
     exact_below: ClassVar[int] = 5_000
 
     @pytest.fixture(autouse=True)
-    def _server(self, neo4j_url: str) -> Iterator[None]:
-        self.url, self.stores = neo4j_url, []
+    def _server(self, empty_neo4j_url: str) -> Iterator[None]:
+        self.url, self.stores = empty_neo4j_url, []
         yield
         for store in self.stores:
             store.close()
 
     def open_index(self, tmp_path: Path) -> VectorIndex:
-        self.stores.append(emptied(self.url))
+        self.stores.append(open_backend(self.url))
         index = self.index_of(self.stores[-1])
         index.reset()
         return index
@@ -96,9 +96,11 @@ class OnNeo4j(VectorIndexHooks):
         return Neo4jVectorIndex(store.database, exact_below=self.exact_below)
 
 
-class TestNeo4j(OnNeo4j, VectorIndexTests): ...
+class TestNeo4j(OnNeo4j, VectorIndexTests):
+    other_scopes: ClassVar[int] = 200
 
 
+@pytest.mark.full
 class TestNeo4jByItsIndex(OnNeo4j, VectorSearchTests, CrowdedTests):
     """However small a scope is, the engine's index is asked first."""
 

@@ -6,6 +6,7 @@ They are forked off a server that has graphmem loaded, so that a round costs mil
 from __future__ import annotations
 
 import multiprocessing
+import os
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
@@ -19,6 +20,7 @@ from graphmem import GraphMemory
 CONTEXT: ForkServerContext = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["graphmem.memory", "graphmem_sqlite", "graphmem_neo4j", "toy", "children"])
 
+SCOPE = "GRAPHMEM_SCOPE"
 Work = Callable[..., None]
 
 
@@ -26,7 +28,7 @@ Work = Callable[..., None]
 def child(work: Work, *arguments: Any) -> Generator[tuple[ForkServerProcess, Connection]]:
     """Start a process that does `work(pipe, *arguments)`; yield it and our end of the pipe; kill what is left of it."""
     ours, theirs = cast("tuple[Connection, Connection]", CONTEXT.Pipe(duplex=False))
-    process = CONTEXT.Process(target=_run, args=(work, theirs, arguments), daemon=True)
+    process = CONTEXT.Process(target=_run, args=(work, theirs, arguments, os.environ.get(SCOPE)), daemon=True)
     process.start()
     theirs.close()
     try:
@@ -37,7 +39,9 @@ def child(work: Work, *arguments: Any) -> Generator[tuple[ForkServerProcess, Con
         ours.close()
 
 
-def _run(work: Work, pipe: Connection, arguments: Sequence[Any]) -> None:
+def _run(work: Work, pipe: Connection, arguments: Sequence[Any], scope: str | None) -> None:
+    if scope is not None:  # of this test: the server has the environment of the test that started it
+        os.environ[SCOPE] = scope
     try:
         work(pipe, *arguments)
     except Exception as error:  # noqa: BLE001 - the test has to hear of it

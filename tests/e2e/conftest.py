@@ -15,7 +15,8 @@ sys.path.insert(0, str(Path(__file__).parent))  # helpers lie beside the tests, 
 from toy import ToyExtractor
 
 from graphmem import GraphMemory
-from tests.neo4j_server import empty
+from graphmem.testing.rows import home
+from tests.integration.embed.support import CachedModel
 
 OpenMemory = Callable[..., GraphMemory]
 
@@ -33,14 +34,20 @@ def durable_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def fresh_store(request: pytest.FixtureRequest, folder: Path) -> str:
-    """Return the URL of an empty store of the kind that a fixture has as parameter."""
+    """Return the URL of a store of the kind that a fixture has as parameter, in which the default scope is empty.
+
+    The scope is the test's own: others share the server. A test of a whole store, marked ``whole_store``, has a
+    server to itself.
+    """
+    if request.node.get_closest_marker("whole_store") is None:
+        request.getfixturevalue("monkeypatch").setenv("GRAPHMEM_SCOPE", home().key)
+    elif request.param == "neo4j":
+        return str(request.getfixturevalue("empty_neo4j_url"))
     if request.param == "memory":
         return f"memory://{folder.name}"
     if request.param == "sqlite":
         return f"sqlite:///{folder}/memory.db"
-    url: str = request.getfixturevalue("neo4j_url")
-    empty(url)
-    return url
+    return str(request.getfixturevalue("neo4j_url"))
 
 
 @pytest.fixture
@@ -53,6 +60,12 @@ def open_memory() -> Iterator[OpenMemory]:
             return opened.enter_context(GraphMemory.open(url, **options))
 
         yield open_one
+
+
+@pytest.fixture(scope="session")
+def cached_model() -> CachedModel:
+    """Return the built-in embedding model, which reads each text once in a run."""
+    return CachedModel()
 
 
 @pytest.fixture

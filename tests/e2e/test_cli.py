@@ -44,6 +44,7 @@ def test_a_malformed_line_is_told_with_its_reason_and_the_others_are_kept(shell:
     assert shell.run("stats", "--json").document["episodes"] == 9
 
 
+@pytest.mark.slow
 def test_ingesting_again_stores_nothing_twice(shell: Shell) -> None:
     shell.write_lines("chat.jsonl", *TURNS)
     shell.write("notes.md", "# Trip\n\nWe go.\n\n# Money\n\nWe pay.\n")
@@ -56,6 +57,7 @@ def test_ingesting_again_stores_nothing_twice(shell: Shell) -> None:
     assert (second["stored"], second["known"], second["edges"], second["entities"]) == (0, 12, 0, 0)
 
 
+@pytest.mark.slow
 def test_four_kinds_of_files_and_a_folder_go_in(shell: Shell) -> None:
     shell.write_lines("chat.jsonl", *TURNS)
     shell.write_lines(
@@ -158,6 +160,7 @@ def test_ctrl_c_keeps_what_was_stored_and_says_how_to_go_on(shell: Shell) -> Non
     assert shell.run("stats", "--json").document["episodes"] >= 8
 
 
+@pytest.mark.slow
 def test_commands_do_on_a_server_what_they_do_on_a_file(shell: Shell, empty_neo4j_url: str) -> None:
     shell.write("facts.csv", TRIPLES)
     shell.write_lines("chat.jsonl", *TURNS)

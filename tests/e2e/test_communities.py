@@ -23,6 +23,7 @@ from graphmem.communities.summarise import AT_ONCE, MAX_PROMPT_BYTES
 from graphmem.models import AsOf, Changes, CommunityAlgorithm, EdgeQuery, MembershipQuery, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.testing.communities_detect import planted
+from graphmem.testing.rows import scope_of
 
 Triples = Sequence[tuple[str, str, str]]
 
@@ -72,6 +73,7 @@ def described(prompt: str) -> str:
 # Found, named, dated
 
 
+@pytest.mark.server
 def test_groups_are_found_and_named_after_their_central_members(memory: GraphMemory) -> None:
     memory.add_facts([*two_groups(), ("Alma", "leads", "Bruno")])
     done = memory.refresh_communities()
@@ -130,6 +132,7 @@ def test_ids_and_names_survive_one_percent_of_new_facts(memory: GraphMemory, alg
     assert sum(names[i] == names_now[i] for i in kept) >= 0.9 * len(names)
 
 
+@pytest.mark.server
 def test_a_community_that_is_no_more_ends_and_is_read_as_of_before(memory: GraphMemory) -> None:
     memory.add_facts(two_groups())
     memory.refresh_communities()
@@ -146,6 +149,7 @@ def test_a_community_that_is_no_more_ends_and_is_read_as_of_before(memory: Graph
     assert memory.stats().ended_communities == 1
 
 
+@pytest.mark.slow
 def test_leiden_levels_are_kept_with_their_parents(memory: GraphMemory) -> None:
     pairs = planted(groups=4, size=60, edges=4000, inside=0.9)
     inner = planted(groups=12, size=20, edges=6000, inside=0.97, seed=2)
@@ -196,10 +200,11 @@ def test_an_entity_that_knows_nobody_any_more_leaves(memory: GraphMemory) -> Non
     assert here["Zora"] == here["Initech"] != here["Alma"]
 
 
+@pytest.mark.server
 def test_scopes_have_communities_of_their_own(memory: GraphMemory) -> None:
     memory.add_facts(friends(*BAND))
     memory.refresh_communities()
-    other = memory.in_scope("elsewhere")
+    other = memory.in_scope(scope_of("elsewhere"))
     assert other.communities() == []
     assert other.communities("Alma") == []
     assert len(other.communities("Alma", scopes=[memory.scope])) == 1
@@ -360,6 +365,7 @@ def test_text_in_facts_that_gives_orders_stays_in_its_block(store_url: str, open
 # Between refreshes
 
 
+@pytest.mark.whole_store
 def test_a_new_entity_joins_the_community_of_most_of_its_neighbours(store_url: str, open_memory: OpenMemory) -> None:
     memory = open_memory(store_url, background=True)
     memory.add_facts(two_groups())
@@ -373,6 +379,7 @@ def test_a_new_entity_joins_the_community_of_most_of_its_neighbours(store_url: s
     assert after == {**before, "Zora": before["Alma"], "Yves": before["Alma"]}
 
 
+@pytest.mark.whole_store
 def test_communities_are_found_anew_after_so_many_episodes(store_url: str, open_memory: OpenMemory) -> None:
     memory = open_memory(store_url, background=True, community_refresh_interval=5)
     for triple in friends(*BAND):
@@ -412,6 +419,7 @@ def refresh_and_die(pipe: Connection, url: str, writes: int) -> None:
     pipe.send("alive")
 
 
+@pytest.mark.slow
 def test_refreshes_at_once_make_one_partition(durable_url: str, open_memory: OpenMemory) -> None:
     memory = open_memory(durable_url)
     memory.add_facts(planted_names(planted(groups=10, size=20, edges=1200, inside=0.8)))

@@ -25,11 +25,11 @@ from crashed import (
 from toy import ToyExtractor
 
 from graphmem import GraphMemory
-from tests.neo4j_server import empty
+from tests.shared_servers import empty
 
 KILLS_A_STORE = 5
 
-pytestmark = pytest.mark.soak
+pytestmark = [pytest.mark.soak, pytest.mark.whole_store]
 
 
 class Stores(Protocol):

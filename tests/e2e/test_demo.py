@@ -46,6 +46,7 @@ def test_the_conversation_is_as_long_and_as_varied_as_a_real_one() -> None:
     assert len({turn["external_id"] for turn in turns}) == len(turns)
 
 
+@pytest.mark.slow
 @needs_spacy
 def test_the_demo_answers_with_sources_shows_a_history_and_leaves_nothing_behind(tmp_path: Path) -> None:
     ran = run(tmp_path, "demo")
@@ -61,6 +62,7 @@ def test_the_demo_answers_with_sources_shows_a_history_and_leaves_nothing_behind
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.full
 @needs_spacy
 def test_a_kept_demo_is_a_store_to_look_around_in_and_is_not_filled_twice(tmp_path: Path) -> None:
     assert run(tmp_path, "demo", "--keep").returncode == 0
@@ -72,6 +74,7 @@ def test_a_kept_demo_is_a_store_to_look_around_in_and_is_not_filled_twice(tmp_pa
     assert "Orchard Energy" in facts.stdout
 
 
+@pytest.mark.full
 @needs_spacy
 def test_the_demo_runs_in_a_database_and_leaves_its_facts_there(tmp_path: Path, empty_neo4j_url: str) -> None:
     ran = run(tmp_path, "demo", "--store", empty_neo4j_url)

@@ -84,6 +84,7 @@ def prints_as(shown: str, expected: str) -> bool:
     return re.fullmatch(re.escape(expected).replace("…", ".*"), shown) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if blocks_of(page.read_text("utf-8"))], ids=lambda page: str(page.relative_to(ROOT))
 )

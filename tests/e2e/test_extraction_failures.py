@@ -67,6 +67,7 @@ def wait_until(holds: Callable[[], bool], seconds: float = 30.0) -> None:
     raise AssertionError(f"not within {seconds} s")
 
 
+@pytest.mark.server
 def test_failing_episode_is_tried_three_times_and_told_in_stats_while_the_others_go_on(
     store_url: str, open_memory: OpenMemory
 ) -> None:
@@ -98,6 +99,7 @@ def test_waiting_try_is_told_with_its_time(store_url: str, open_memory: OpenMemo
     assert told.retry_at is not None
 
 
+@pytest.mark.whole_store
 def test_background_extraction_tries_again_by_itself(store_url: str, open_memory: OpenMemory) -> None:
     memory = open_memory(store_url, extractor=FailsAtFirst(1), background=True, **FAST)
     memory.remember(GOOD)
@@ -187,6 +189,7 @@ def away(monkeypatch: pytest.MonkeyPatch) -> list[Away]:
     return opened
 
 
+@pytest.mark.whole_store
 def test_background_extraction_outlives_a_store_that_is_away(
     store_url: str, open_memory: OpenMemory, away: list[Away]
 ) -> None:
@@ -202,6 +205,7 @@ def test_background_extraction_outlives_a_store_that_is_away(
     wait_until(lambda: memory.stats().background == ())
 
 
+@pytest.mark.server
 def test_store_that_goes_away_in_the_middle_of_a_load_is_an_error_and_the_load_can_be_repeated(
     store_url: str, open_memory: OpenMemory, away: list[Away]
 ) -> None:

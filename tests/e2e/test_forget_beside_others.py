@@ -19,6 +19,7 @@ from graphmem import GraphMemory, NotFound
 from graphmem.communities.refresh import CommunityRefresh
 from graphmem.protocols import Extraction, ExtractionRequest
 from graphmem.rag.reading import Reader
+from graphmem_sqlite import open_backend
 
 SECRET = "quimbledon"
 
@@ -50,6 +51,7 @@ def exported(memory: GraphMemory) -> str:
     return file.getvalue()
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("refreshed", [False, True])
 def test_a_refresh_writes_no_forgotten_sentence_back(
     memory: GraphMemory, monkeypatch: pytest.MonkeyPatch, *, refreshed: bool
@@ -98,6 +100,7 @@ class Talkative(ToyExtractor):
         return results
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("fails", [False, True])
 @pytest.mark.parametrize("how", ["forget", "clear"])
 def test_extraction_writes_no_forgotten_turn_back(
@@ -160,8 +163,11 @@ def test_no_copy_stays_in_memory(store_url: str, open_memory: OpenMemory, how: s
 
 
 def test_what_was_left_in_the_log_goes_when_it_is_run_again_and_that_is_told(
-    tmp_path: Path, open_memory: OpenMemory
+    tmp_path: Path, open_memory: OpenMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setitem(
+        open_backend.__kwdefaults__ or {}, "busy_timeout", 0.2
+    )  # for so long a forget waits for readers
     memory = open_memory(f"sqlite:///{tmp_path}/memory.db", embeddings="none")
     memory.ingest(SAID)
 

@@ -8,8 +8,10 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+from conftest import OpenMemory
 
 from graphmem import GraphMemory, InvalidEntityName, InvalidInput, Triple, Turn
+from tests.integration.embed.support import CachedModel
 
 NAIVE = datetime(2026, 1, 31)  # noqa: DTZ001 - what is to be refused
 FACT = {"subject": "Alice Stone", "relation": "knows", "object": "Bob Miller"}
@@ -81,6 +83,12 @@ WITH_A_LIMIT: dict[str, Call] = {
     "diff": lambda m, n: m.diff("2026-01-01", "2026-02-01", limit=n),
     "backfill": lambda m, n: m.backfill(n),
 }
+
+
+@pytest.fixture
+def memory(store_url: str, open_memory: OpenMemory, cached_model: CachedModel) -> GraphMemory:
+    """Return a memory whose model reads the texts that all tests have in common once."""
+    return open_memory(store_url, embeddings=cached_model)
 
 
 @pytest.fixture
@@ -257,6 +265,7 @@ def test_question_without_a_word_finds_nothing(acquainted: GraphMemory, query: s
     assert len(acquainted.recall(query)) == 0
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("query", ['" OR 1=1 --', "*", "%", "_____", "name_words:*", "NOT zzz", "^"])
 def test_syntax_of_a_query_language_selects_nothing(acquainted: GraphMemory, query: str) -> None:
     assert acquainted.entities(query) == []
@@ -271,6 +280,7 @@ def test_name_is_found_amid_syntax_and_invisible_characters(acquainted: GraphMem
     assert [fact.source for fact in acquainted.recall(query)] == ["Alice Stone"]
 
 
+@pytest.mark.server
 def test_name_in_a_question_of_100_kilobytes_is_found(acquainted: GraphMemory) -> None:
     assert len(acquainted.recall("Where is Alice Stone? " + "and more " * 11_000)) == 1
 
@@ -372,6 +382,7 @@ def test_scope_that_can_not_be_one_is_refused(memory: GraphMemory, scope: str) -
         memory.in_scope(scope)
 
 
+@pytest.mark.server
 def test_store_is_sound_after_all_of_it(memory: GraphMemory) -> None:
     facts = [(name, "knows", other) for name in (*KEPT.values(), *REFUSED.values()) for other in ("Bob Miller", name)]
     memory.add_facts(facts, skip_invalid=True)

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import pytest
-from conftest import OpenMemory, fresh_store
+from conftest import OpenMemory
 from toy import ToyExtractor
 
 from graphmem import GraphMemory, Scope
@@ -46,7 +46,7 @@ LATER = "2026-02-15T00:00:00Z"
 
 MARKER = re.compile(r"mark(\d+)x")
 
-pytestmark = pytest.mark.soak
+pytestmark = [pytest.mark.soak, pytest.mark.whole_store]
 
 
 @dataclass
@@ -138,7 +138,9 @@ READS: dict[str, Read] = {
 
 @pytest.fixture(scope="module", params=["memory", "sqlite", "neo4j"])
 def rooms(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rooms]:
-    url = fresh_store(request, tmp_path_factory.mktemp("rooms"))
+    folder = tmp_path_factory.mktemp("rooms")
+    urls = {"memory": f"memory://{folder.name}", "sqlite": f"sqlite:///{folder}/memory.db"}
+    url = urls.get(request.param) or request.getfixturevalue("empty_neo4j_of_module")
     with GraphMemory.open(url, extractor=ToyExtractor(), background=False) as memory:
         yield fill(memory)
 

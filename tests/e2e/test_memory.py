@@ -15,6 +15,8 @@ from graphmem import AsOf, Document, GraphMemory, InvalidInput, Scope, StoreRead
 from graphmem.protocols import ExtractedEdge, Extraction, ExtractionRequest
 from graphmem.registry import open_backend
 
+pytestmark = pytest.mark.whole_store  # what waits is extracted in the background, of whatever scope it is
+
 Open = Callable[..., GraphMemory]
 
 
@@ -47,6 +49,7 @@ def open_memory(store_url: str) -> Iterator[Open]:
         memory.close()
 
 
+@pytest.mark.server
 def test_what_is_remembered_is_recalled_with_its_source(open_memory: Open) -> None:
     memory = open_memory()
     receipt = memory.remember("Maya | works at | Globex", speaker="Maya", occurred_at="2026-01-05T10:00:00Z")
@@ -81,6 +84,7 @@ def test_without_an_extractor_episodes_wait_and_flush_says_so(open_memory: Open)
     assert memory.stats().pending_episodes == 1
 
 
+@pytest.mark.server
 def test_the_next_start_goes_on_with_what_was_left(open_memory: Open) -> None:
     first = open_memory(extractor="none")
     first.remember("Maya | knows | Jonas")
@@ -196,6 +200,7 @@ def test_a_name_of_untyped_triples_gets_its_type_from_the_first_who_states_one(o
     assert {f.target for f in memory.facts("Maya")} == {"chess", "Ann", "Asia", "tea"}
 
 
+@pytest.mark.server
 def test_a_fact_that_changed_is_told_as_it_is_now_and_as_it_was(open_memory: Open) -> None:
     memory = open_memory()
     memory.add_facts([("Maya", "works at", "Initech")], occurred_at="2025-01-05")
@@ -303,6 +308,7 @@ def test_what_was_not_known_yet_is_not_told_of_then(open_memory: Open) -> None:
     assert (version.target, version.valid_to) == ("Initech", None)
 
 
+@pytest.mark.server
 def test_a_diff_tells_what_began_and_ended_between_two_times(open_memory: Open) -> None:
     memory = open_memory()
     memory.add_facts([("Maya", "works at", "Initech")], occurred_at="2025-01-05")
@@ -373,6 +379,7 @@ def test_entities_are_found_by_alias_words_and_prefix(open_memory: Open) -> None
     assert len(memory.entities()) == 2
 
 
+@pytest.mark.server
 def test_scopes_do_not_see_each_other_unless_both_are_named(open_memory: Open) -> None:
     ours = open_memory(scope="a")
     theirs = ours.in_scope("b")

@@ -49,8 +49,10 @@ def test_notebook_runs_and_draws(name: str, pictures: int, tmp_path: Path) -> No
     assert [page for page in outputs(notebook, "text/html") if "Content-Security-Policy" in page]
 
 
-def test_notebook_on_neo4j_runs_and_draws(neo4j_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GRAPHMEM_NEO4J_URL", neo4j_url)
+def test_notebook_on_neo4j_runs_and_draws(
+    empty_neo4j_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GRAPHMEM_NEO4J_URL", empty_neo4j_url)
 
     notebook = run(ON_A_SERVER, tmp_path)
 

@@ -14,7 +14,7 @@ from graphmem.registry import open_backend
 
 NAMES = ("one", "two", "three", "four")
 
-pytestmark = pytest.mark.soak
+pytestmark = [pytest.mark.soak, pytest.mark.whole_store]
 
 
 def test_four_processes_that_write_the_same_names_make_one_entity_each_and_lose_nothing(

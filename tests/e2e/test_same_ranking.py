@@ -10,37 +10,14 @@ from typing import Any
 import pytest
 
 from graphmem import Fact, GraphMemory, Scope
-from graphmem.embed import TokenVectors
 from tests.bench.locomo import observations, questions, scope_of, turns
-from tests.integration.embed.support import real_model
+from tests.integration.embed.support import CachedModel
 
 OpenMemory = Callable[..., GraphMemory]
 
 CONVERSATIONS, QUESTIONS, TOP = 3, 200, 10
 
-
-class Once:
-    """The real model, which reads each text once for all stores of a test."""
-
-    def __init__(self) -> None:
-        self._model = real_model()
-        self._read: dict[str, TokenVectors] = {}
-
-    def embed_tokens(self, texts: Sequence[str], /) -> list[TokenVectors]:
-        missing = [text for text in dict.fromkeys(texts) if text not in self._read]
-        self._read.update(zip(missing, self._model.embed_tokens(missing) if missing else [], strict=True))
-        return [self._read[text] for text in texts]
-
-    def embed_documents(self, texts: list[str], /) -> list[list[float]]:
-        return [one.pooled.tolist() for one in self.embed_tokens(texts)]
-
-    def embed_query(self, text: str, /) -> list[float]:
-        return self.embed_documents([text])[0]
-
-
-@pytest.fixture(scope="module")
-def model() -> Once:
-    return Once()
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -49,9 +26,9 @@ def conversations(shared_data: Path) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def expected(conversations: list[dict[str, Any]], model: Once) -> dict[tuple[str, str], list[str]]:
+def expected(conversations: list[dict[str, Any]], cached_model: CachedModel) -> dict[tuple[str, str], list[str]]:
     """The ranking of the memory store, the oracle."""
-    options: dict[str, Any] = {"extractor": "none", "embeddings": model, "background": False}
+    options: dict[str, Any] = {"extractor": "none", "embeddings": cached_model, "background": False}
     with GraphMemory.open("memory://oracle-of-rankings", **options) as oracle:
         return rankings(oracle, conversations)
 
@@ -71,15 +48,16 @@ def rankings(memory: GraphMemory, conversations: list[dict[str, Any]]) -> dict[t
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.whole_store
 @pytest.mark.parametrize("durable_url", ["sqlite", "neo4j"], indirect=True)
 def test_the_top_ten_of_two_hundred_questions_are_those_of_the_memory_store(
     durable_url: str,
     open_memory: OpenMemory,
     conversations: list[dict[str, Any]],
-    model: Once,
+    cached_model: CachedModel,
     expected: dict[tuple[str, str], list[str]],
 ) -> None:
-    memory = open_memory(durable_url, extractor="none", embeddings=model)
+    memory = open_memory(durable_url, extractor="none", embeddings=cached_model)
     found = rankings(memory, conversations)
     assert len(found) >= 0.95 * QUESTIONS
     shared = [len({*found[key]} & {*expected[key]}) / len(expected[key]) for key in expected]
@@ -88,10 +66,14 @@ def test_the_top_ten_of_two_hundred_questions_are_those_of_the_memory_store(
 
 @pytest.mark.timeout(900)
 def test_two_hundred_recalls_of_a_memory_that_moved_to_neo4j_are_those_of_the_file(
-    tmp_path: Path, empty_neo4j_url: str, open_memory: OpenMemory, conversations: list[dict[str, Any]], model: Once
+    tmp_path: Path,
+    empty_neo4j_url: str,
+    open_memory: OpenMemory,
+    conversations: list[dict[str, Any]],
+    cached_model: CachedModel,
 ) -> None:
     scope = scope_of(conversations[0])
-    options: dict[str, Any] = {"embeddings": model, "scope": scope}
+    options: dict[str, Any] = {"embeddings": cached_model, "scope": scope}
     there = open_memory(f"sqlite:///{tmp_path}/memory.db", extractor="spacy", **options)
     there.ingest(turns(conversations[0]))
     there.add_facts(observations(conversations[0]))

@@ -17,6 +17,7 @@ from graphmem import ExpansionConfig, GraphMemory, IndexMismatch, InvalidInput, 
 from graphmem.embed.interface import TokenVectors
 from graphmem.embed.minilm import minilm_available
 from graphmem.embed.weights import installed_weights
+from graphmem.testing.rows import scope_of
 from graphmem.text.words import terms
 from tests.bench import locomo
 
@@ -120,10 +121,12 @@ def found(memory: GraphMemory, question: str, **options: Any) -> list[str]:
     return [one.episode.external_id or "" for one in memory.search(question, **options)]
 
 
+@pytest.mark.server
 def test_the_turn_that_answers_comes_first(talk: GraphMemory) -> None:
     assert found(talk, "Where does Nate play chess?", k=1) == ["t4"]
 
 
+@pytest.mark.server
 def test_the_parts_of_a_score_add_up_to_it(talk: GraphMemory) -> None:
     for one in talk.search("What did Maya make in the pottery class?", k=5):
         assert sum(reason.score for reason in one.reasons) == pytest.approx(one.score)
@@ -138,6 +141,7 @@ def test_a_turn_is_found_by_the_words_of_the_one_before_it(talk: GraphMemory) ->
     assert "t3" in found(talk, "pottery class", k=2)
 
 
+@pytest.mark.server
 def test_a_name_leads_from_one_passage_to_the_next(library: GraphMemory) -> None:
     question = "Who founded the press that printed the novel Grey Harbour?"
     by_id = {one.episode.external_id: one for one in library.search(question, k=6)}
@@ -194,12 +198,14 @@ def test_k_is_how_many_come_at_most(talk: GraphMemory) -> None:
     assert [len(talk.search("Maya", k=k)) for k in (0, 1, 3, 100)] == [0, 1, 3, 5]
 
 
+@pytest.mark.server
 def test_as_of_leaves_out_what_came_later(talk: GraphMemory) -> None:
     assert sorted(found(talk, "chess", k=10, as_of="2026-01-20")) == ["t1", "t2", "t3"]
 
 
+@pytest.mark.server
 def test_a_search_stays_in_its_scope(talk: GraphMemory) -> None:
-    other = talk.in_scope("other")
+    other = talk.in_scope(scope_of("other"))
     other.ingest([{"text": "Nate plays chess in secret.", "external_id": "s1"}])
     assert "s1" not in found(talk, "Nate plays chess in secret", k=10)
     assert found(other, "chess", k=10) == ["s1"]
@@ -289,6 +295,7 @@ def test_a_model_that_comes_back_reads_what_it_missed(talk: GraphMemory, model: 
     assert "semantic" in {reason.channel for reason in best.reasons}
 
 
+@pytest.mark.server
 def test_vectors_of_another_model_are_refused_until_they_are_made_anew(
     talk: GraphMemory, store_url: str, open_memory: OpenMemory
 ) -> None:
@@ -311,6 +318,7 @@ def test_without_the_model_of_the_index_new_episodes_are_found_by_words(
     assert "no model is configured" in " ".join(results.degraded)
 
 
+@pytest.mark.server
 def test_every_store_finds_the_same(talk: GraphMemory, open_memory: OpenMemory) -> None:
     oracle = open_memory("memory://", extractor="none", embeddings=WordVectors())
     oracle.ingest(numbered())
@@ -355,9 +363,10 @@ def test_ids_of_no_episode_do_not_count_and_are_told(talk: GraphMemory) -> None:
 
 
 def test_a_question_may_name_its_scope(talk: GraphMemory) -> None:
-    talk.in_scope("other").ingest([{"text": "Chess is played in Faro.", "external_id": "t4"}])
+    talk.in_scope(scope_of("other")).ingest([{"text": "Chess is played in Faro.", "external_id": "t4"}])
     asked = [
-        Question(question="Where is chess played?", external_ids=("t4",), scope=scope) for scope in (None, "other")
+        Question(question="Where is chess played?", external_ids=("t4",), scope=scope)
+        for scope in (None, scope_of("other").key)
     ]
     assert talk.evaluate(asked, ks=(1,)).methods["full"].questions == 2
 
@@ -389,6 +398,7 @@ def test_an_evaluation_of_nonsense_is_refused(
         talk.evaluate(questions, ks=ks)
 
 
+@pytest.mark.slow
 def test_on_a_real_conversation_search_beats_the_plain_rankings(
     tmp_path: Path, shared_data: Path, open_memory: OpenMemory
 ) -> None:

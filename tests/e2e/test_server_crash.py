@@ -18,7 +18,8 @@ from graphmem import BackendUnavailable, GraphMemory
 from graphmem.models import EpisodeQuery
 from graphmem.protocols import Extraction, ExtractionRequest
 from graphmem.registry import open_backend
-from tests.neo4j_server import PASSWORD, Neo4jServer, NoServer, empty, unavailable
+from tests.neo4j_server import PASSWORD, Neo4jServer, NoServer
+from tests.shared_servers import empty, unavailable
 
 TURNS, TRIPLES = 60, 400
 LONGEST_LIFE = 1.5  # seconds that a server lives after the first acknowledgement

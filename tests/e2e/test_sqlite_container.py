@@ -21,7 +21,8 @@ from children import toy_text, toy_turns
 from crashed import assert_file_is_sound, assert_whole, wait_until
 
 from graphmem import GraphMemory
-from tests.neo4j_server import LABEL, NoServer, docker_client, find_python_image, remove_orphans, unavailable
+from tests.neo4j_server import LABEL, NoServer, docker_client, find_python_image, remove_orphans
+from tests.shared_servers import unavailable
 
 ROOT = Path(__file__).parents[2]
 STORE = "sqlite:////data/memory.db"

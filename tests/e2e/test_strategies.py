@@ -53,6 +53,7 @@ def told(found: RecallResult) -> list[tuple[Any, ...]]:
     return [(f.source, f.relation, f.target, f.path, f.hop, round(f.score or 0.0, 9)) for f in found]
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_every_store_gives_the_same_facts_in_the_same_order(
     memory: GraphMemory, open_memory: OpenMemory, strategy: Any

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from conftest import OpenMemory
 
-from graphmem import GraphMemory, InvalidInput, NotFound, Scope
+from graphmem import GraphMemory, InvalidInput, NotFound, registry
 from graphmem.models import utc_now
+from graphmem.testing.rows import scope_of
 from tests.integration.sqlite.support import unprivileged
 
 FACTS = [
@@ -30,6 +31,7 @@ def filled(memory: GraphMemory) -> GraphMemory:
     return memory
 
 
+@pytest.mark.server
 def test_a_trace_tells_seeds_and_returned_and_considered_facts(filled: GraphMemory) -> None:
     found = filled.recall("Where does Maya work?", limit=2, trace=True)
     assert found.trace_id is not None
@@ -74,14 +76,15 @@ def test_recalls_are_listed_newest_first_by_entity_and_by_fact(filled: GraphMemo
     assert filled.stats().recalls == 3
 
 
+@pytest.mark.server
 def test_a_trace_is_of_one_scope(filled: GraphMemory) -> None:
     found = filled.recall("Where does Maya work?", trace=True)
-    other = filled.in_scope("other")
+    other = filled.in_scope(scope_of("other"))
     with pytest.raises(NotFound):
         other.why(found.trace_id or "")
     assert other.recalls() == []
     with pytest.raises(InvalidInput, match="one scope"):
-        filled.recall("Maya", trace=True, scopes=[filled.scope, Scope("other")])
+        filled.recall("Maya", trace=True, scopes=[filled.scope, other.scope])
 
 
 def test_a_trace_is_of_the_moment_that_was_asked_about(filled: GraphMemory) -> None:
@@ -108,11 +111,16 @@ def test_a_trace_is_written_by_the_end_at_the_latest(
     assert open_memory(url).why(found.trace_id or "").query == "Where does Maya work?"
 
 
-def test_a_store_that_cannot_be_written_still_recalls(open_memory: OpenMemory) -> None:
+def test_a_store_that_cannot_be_written_still_recalls(open_memory: OpenMemory, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = Path(tempfile.mkdtemp())  # others may come to it, which they may not to `tmp_path`
     url = f"sqlite:///{folder}/memory.db"
     with GraphMemory.open(url, extractor="none", embeddings="none") as first:
         first.add_facts(FACTS)
+        # the project may lie where only root can read: what is loaded from it is, before root's rights are given up
+        first.recall("Where does Maya work?", trace=True)
+        found_now = registry.installed_backends()
+        monkeypatch.setattr(registry, "installed_backends", lambda: found_now)
+        traced = len(first.recalls())
     with sqlite3.connect(folder / "memory.db") as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     (folder / "memory.db").chmod(0o444)
@@ -122,7 +130,7 @@ def test_a_store_that_cannot_be_written_still_recalls(open_memory: OpenMemory) -
             reader = open_memory(url, embeddings="none")
             found = reader.recall("Where does Maya work?", trace=True)
             assert len(found) > 0
-            assert reader.recalls() == []
+            assert len(reader.recalls()) == traced
             reader.close()
     finally:
         folder.chmod(0o755)

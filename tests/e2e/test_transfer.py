@@ -22,6 +22,7 @@ from graphmem import Conflict, GraphMemory, InvalidInput
 from graphmem.models import Scope, utc_now
 from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
+from graphmem.testing.rows import home, scope_of
 from graphmem.upkeep.importing import ImportOptions, import_rows
 
 
@@ -64,6 +65,8 @@ def told(store_url: str, open_memory: OpenMemory) -> GraphMemory:
     return memory
 
 
+@pytest.mark.slow
+@pytest.mark.server
 @pytest.mark.parametrize("other", ["memory://", "sqlite"])
 def test_an_imported_memory_is_the_same_in_another_store(
     told: GraphMemory, tmp_path: Path, open_memory: OpenMemory, other: str
@@ -86,6 +89,7 @@ def test_an_imported_memory_is_the_same_in_another_store(
     ]
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("kinds", [8])
 def test_something_of_every_kind_is_exported(told: GraphMemory, kinds: int) -> None:
     file = io.StringIO()
@@ -162,7 +166,7 @@ def test_a_newer_export_brings_what_is_new(memory: GraphMemory, tmp_path: Path, 
 def test_a_scope_is_renamed_where_it_is_asked_for(told: GraphMemory, tmp_path: Path, open_memory: OpenMemory) -> None:
     told.export(tmp_path / "all.jsonl", vectors=False)
     there = open_memory("memory://", scope="other/one", embeddings=WordVectors())
-    with pytest.raises(InvalidInput, match="line 1: the file is of scope default"):
+    with pytest.raises(InvalidInput, match=f"line 1: the file is of scope {told.scope}"):
         there.import_(tmp_path / "all.jsonl")
     there.import_(tmp_path / "all.jsonl", rename=True)
     assert there.scopes() == [Scope("other", "one")]
@@ -175,7 +179,7 @@ def test_a_memory_is_not_imported_into_the_store_that_it_came_from(memory: Graph
     memory.add_facts([("Ada", "likes", "tea")])
     memory.export(tmp_path / "all.jsonl")
     with pytest.raises(Conflict, match="import into another store"):
-        memory.in_scope("copy").import_(tmp_path / "all.jsonl", rename=True)
+        memory.in_scope(scope_of("copy")).import_(tmp_path / "all.jsonl", rename=True)
 
 
 def test_a_name_that_the_scope_has_is_told(memory: GraphMemory, tmp_path: Path, open_memory: OpenMemory) -> None:
@@ -327,7 +331,7 @@ BETWEEN = ImportOptions(batch_size=2)
 @pytest.fixture
 def waiting(tmp_path: Path, open_memory: OpenMemory) -> GraphMemory:
     """Return a memory with an episode that waits for its first try, and its export `all.jsonl`."""
-    memory = open_memory(f"memory://{tmp_path.name}-waiting")
+    memory = open_memory(f"memory://{tmp_path.name}-waiting", scope=home())
     memory.ingest([{"text": "Ada | knows | Bob"}])
     memory.remember("Ada | likes | tea")
     memory.export(tmp_path / "all.jsonl")
@@ -358,14 +362,14 @@ def killed(_: int) -> None:
 def import_some(store: GraphBackend, file: Path) -> None:
     """Import the first rows of a file, the episodes among them."""
     with pytest.raises(Killed):
-        import_rows(store, Scope(), file, BETWEEN, killed)
+        import_rows(store, home(), file, BETWEEN, killed)
 
 
 def test_a_worker_takes_no_episode_of_a_file_before_all_of_it_is_stored(
     waiting: GraphMemory, store: GraphBackend, there: GraphMemory, tmp_path: Path
 ) -> None:
     extracted: list[int] = []
-    import_rows(store, Scope(), tmp_path / "all.jsonl", BETWEEN, lambda _: extracted.append(there.backfill().extracted))
+    import_rows(store, home(), tmp_path / "all.jsonl", BETWEEN, lambda _: extracted.append(there.backfill().extracted))
     assert len(extracted) > 2
     assert sum(extracted) == 0
     assert there.checksum() == waiting.checksum()
@@ -450,7 +454,7 @@ def test_episodes_of_a_file_that_is_cut_off_are_extracted(there: GraphMemory, tm
 SMALL = ImportOptions(batch_size=100)
 
 
-def import_and_stay(pipe: Connection, url: str, file: str, most: int) -> None:
+def import_and_stay(pipe: Connection, url: str, scope: str, file: str, most: int) -> None:
     """Import, and say how many rows are stored; from `most` of them on stay where it is."""
 
     def tell(rows: int) -> None:
@@ -459,7 +463,7 @@ def import_and_stay(pipe: Connection, url: str, file: str, most: int) -> None:
             threading.Event().wait()
 
     with closing(open_backend(url)) as backend:
-        import_rows(backend, Scope(), file, SMALL, tell)
+        import_rows(backend, Scope.from_key(scope), file, SMALL, tell)
         pipe.send("done")
 
 
@@ -474,7 +478,10 @@ def test_an_import_that_is_killed_is_finished_by_the_next(
     chance = random.Random(5)
     there = open_memory(durable_url, embeddings="none")
     for _ in range(3):
-        with child(import_and_stay, durable_url, str(tmp_path / "all.jsonl"), rows * 3 // 4) as (process, pipe):
+        with child(import_and_stay, durable_url, home().key, str(tmp_path / "all.jsonl"), rows * 3 // 4) as (
+            process,
+            pipe,
+        ):
             said = [pipe.recv() for _ in range(chance.randrange(1, rows // 200))]  # of the first half
             process.kill()
         assert said[-1] < rows // 2

@@ -18,7 +18,6 @@ from graphmem.models import Changes, EdgeQuery, EntityQuery, EpisodeQuery, Remov
 from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
 from graphmem.testing.rows import (
-    HOME,
     day,
     edge,
     edge_id,
@@ -28,13 +27,13 @@ from graphmem.testing.rows import (
     entity_numbers,
     episode,
     episode_id,
+    home,
     put_entities,
     put_graph,
+    scope_of,
 )
 from graphmem.upkeep.decay import DecayRule, decay
 from graphmem.upkeep.evict import EvictionRule, evict
-
-SCOPE = Scope()
 
 SECRET = ("Zörblaxian", "Quimbledon")
 """Words that only what is forgotten has; their tails survive any escaping of the umlaut."""
@@ -131,6 +130,8 @@ def test_what_is_forgotten_leaves_no_byte_in_the_files(
     assert left_of(sqlite_file, *TAILS) == []
 
 
+@pytest.mark.slow
+@pytest.mark.full(flushed=7)
 @pytest.mark.parametrize("flushed", [7, 50])  # rows that move from page to page leave copies behind
 def test_much_that_was_written_again_and_again_leaves_no_byte_either(
     sqlite_file: Path, open_memory: OpenMemory, flushed: int
@@ -162,6 +163,7 @@ def exported(memory: GraphMemory, tmp_path: Path) -> str:
     return (tmp_path / "all.jsonl").read_text("utf-8")
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("act", [forget_session, forget_entities, forget_all])
 def test_what_is_forgotten_is_in_no_row(
     filled: GraphMemory, tmp_path: Path, act: Callable[[GraphMemory], None]
@@ -256,14 +258,15 @@ def test_facts_that_were_added_with_those_of_an_entity_stay(
     assert (SECRET[0] in exported(memory, tmp_path)) is not with_episodes
 
 
+@pytest.mark.server
 def test_a_scope_is_cleared_and_its_neighbour_stays(store_url: str, open_memory: OpenMemory) -> None:
     memory = toy_memory(open_memory, store_url)
-    other = memory.in_scope("other")
+    other = memory.in_scope(scope_of("other"))
     for one in (memory, other):
         fill(one)
     kept = other.checksum()
     assert memory.clear().episodes == 10
-    assert memory.scopes() == [Scope("other")]
+    assert [scope for scope in memory.scopes() if scope in (memory.scope, other.scope)] == [other.scope]
     assert other.checksum() == kept
     assert memory.clear().episodes == 0
     fill(memory)
@@ -282,7 +285,7 @@ def test_forgetting_names_exactly_one_thing_that_is_there(memory: GraphMemory) -
         memory.forget(episode="none")
     with pytest.raises(NotFound):
         memory.forget(session="none")
-    other = memory.in_scope("other")
+    other = memory.in_scope(scope_of("other"))
     with pytest.raises(NotFound):
         other.forget("Ada")
     assert memory.stats().entities == 2
@@ -364,6 +367,7 @@ def test_a_merged_name_that_others_use_stays(store_url: str, open_memory: OpenMe
     assert memory.unmerge(made.id).entity.name == SECRET[0]
 
 
+@pytest.mark.server
 def test_all_that_was_merged_goes_with_an_entity(filled: GraphMemory, tmp_path: Path) -> None:
     filled.merge(SECRET[0], into="Person 4")
     filled.merge(["Person 4", SECRET[1]], into="Person 6")
@@ -389,10 +393,10 @@ def store(store_url: str) -> Iterator[GraphBackend]:
 def test_counts_fade_once_for_the_days_that_passed_however_often_it_runs(store: GraphBackend) -> None:
     put_graph(store, *(edge(n, n, n + 1, retrieval_count=4.0, last_retrieved_at=day(0)) for n in range(1, 30)))
     rule = DecayRule(rate=0.01, interval=1.0)
-    decay(store, HOME, rule, never, now=day(10))
-    decay(store, HOME, rule, never, now=day(10))
-    decay(store, HOME, rule, never, now=day(30))
-    counts = [e.retrieval_count for e in store.find_edges([HOME], EdgeQuery())]
+    decay(store, home(), rule, never, now=day(10))
+    decay(store, home(), rule, never, now=day(10))
+    decay(store, home(), rule, never, now=day(30))
+    counts = [e.retrieval_count for e in store.find_edges([home()], EdgeQuery())]
     assert counts == pytest.approx([4 * math.exp(-0.3)] * 29)
 
 
@@ -405,19 +409,19 @@ def test_what_is_long_over_goes_and_what_is_long_unseen_hides(store: GraphBacken
         edge(4, 6, 7, confidence=0.1),
     )
     rule = EvictionRule(retention=90.0)
-    done = evict(store, HOME, rule, never, now=day(100))
+    done = evict(store, home(), rule, never, now=day(100))
     assert (done.deleted_facts, done.ended_facts, done.archived_entities) == (1, 0, 4)
-    assert edge_numbers(store.find_edges([HOME], EdgeQuery(versions="all"))) == [2, 3, 4]
-    assert entity_numbers(store.find_entities([HOME], EntityQuery())) == [5, 6, 7]
-    again = evict(store, HOME, rule, never, now=day(100))
+    assert edge_numbers(store.find_edges([home()], EdgeQuery(versions="all"))) == [2, 3, 4]
+    assert entity_numbers(store.find_entities([home()], EntityQuery())) == [5, 6, 7]
+    again = evict(store, home(), rule, never, now=day(100))
     assert (again.deleted_facts, again.archived_entities) == (0, 0)
-    weak = evict(store, HOME, EvictionRule(retention=90.0, min_weight=0.3), never, now=day(100))
+    weak = evict(store, home(), EvictionRule(retention=90.0, min_weight=0.3), never, now=day(100))
     assert (weak.ended_facts, weak.archived_entities) == (1, 1)
-    assert edge_numbers(store.find_edges([HOME], EdgeQuery())) == [3]
+    assert edge_numbers(store.find_edges([home()], EdgeQuery())) == [3]
 
 
 def test_a_weak_fact_that_was_stated_again_lately_stays(store: GraphBackend) -> None:
-    store.add_episodes(HOME, [episode(n, recorded_at=day(when)) for n, when in ((1, 0), (2, 5), (3, 60))])
+    store.add_episodes(home(), [episode(n, recorded_at=day(when)) for n, when in ((1, 0), (2, 5), (3, 60))])
     told = {1: (1,), 2: (1, 3), 3: (3, 1), 4: (1, 2)}  # an import may put what it brings behind newer ones
     put_graph(
         store,
@@ -427,9 +431,9 @@ def test_a_weak_fact_that_was_stated_again_lately_stays(store: GraphBackend) -> 
         ),
     )
     rule = EvictionRule(retention=90.0, min_weight=0.3)
-    assert evict(store, HOME, rule, never, now=day(100)).ended_facts == 2
-    assert edge_numbers(store.find_edges([HOME], EdgeQuery())) == [2, 3]
-    assert evict(store, HOME, rule, never, now=day(150)).ended_facts == 2
+    assert evict(store, home(), rule, never, now=day(100)).ended_facts == 2
+    assert edge_numbers(store.find_edges([home()], EdgeQuery())) == [2, 3]
+    assert evict(store, home(), rule, never, now=day(150)).ended_facts == 2
 
 
 def test_what_ends_in_the_future_is_neither_deleted_nor_hidden(store: GraphBackend) -> None:
@@ -442,27 +446,27 @@ def test_what_ends_in_the_future_is_neither_deleted_nor_hidden(store: GraphBacke
         edge(5, 8, 9, valid_to=day(1)),
     )
     rule = EvictionRule(retention=1.0)
-    done = evict(store, HOME, rule, never, now=day(100))
+    done = evict(store, home(), rule, never, now=day(100))
     assert (done.deleted_facts, done.archived_entities) == (0, 4)
-    assert entity_numbers(store.find_entities([HOME], EntityQuery())) == [1, 2, 3, 4, 5]
-    done = evict(store, HOME, rule, never, now=day(201))
+    assert entity_numbers(store.find_entities([home()], EntityQuery())) == [1, 2, 3, 4, 5]
+    done = evict(store, home(), rule, never, now=day(201))
     assert (done.deleted_facts, done.archived_entities) == (1, 3)
-    assert edge_numbers(store.find_edges([HOME], EdgeQuery(versions="all"))) == [1, 3, 4, 5]
+    assert edge_numbers(store.find_edges([home()], EdgeQuery(versions="all"))) == [1, 3, 4, 5]
 
 
 def test_many_that_stay_do_not_keep_others_from_being_hidden(store: GraphBackend) -> None:
     put_graph(store, *(edge(n, 2 * n, 2 * n + 1, valid_to=day(200)) for n in range(600)))
     put_entities(store, *(entity(n) for n in range(5000, 5600)))
-    done = evict(store, HOME, EvictionRule(retention=1.0), never, now=day(100))
+    done = evict(store, home(), EvictionRule(retention=1.0), never, now=day(100))
     assert (done.archived_entities, done.finished) == (600, True)
-    assert len(list(store.all_entities([HOME], EntityQuery()))) == 1200
+    assert len(list(store.all_entities([home()], EntityQuery()))) == 1200
 
 
 def test_a_cap_hides_those_with_the_fewest_facts_first(store: GraphBackend) -> None:
     put_graph(store, *(edge(n, 1, n) for n in range(2, 6)))
     put_entities(store, entity(9, last_seen_at=day(50)))
-    evict(store, HOME, EvictionRule(retention=90.0, max_entities=3), never, now=day(60))
-    assert entity_numbers(store.find_entities([HOME], EntityQuery())) == [1, 4, 5]
+    evict(store, home(), EvictionRule(retention=90.0, max_entities=3), never, now=day(60))
+    assert entity_numbers(store.find_entities([home()], EntityQuery())) == [1, 4, 5]
 
 
 def test_a_cap_hides_no_more_than_needed_and_none_that_was_seen_meanwhile(
@@ -479,19 +483,20 @@ def test_a_cap_hides_no_more_than_needed_and_none_that_was_seen_meanwhile(
         return list(found)
 
     def interrupted(work: Callable[[], Any]) -> Any:
-        if found and store.stats(HOME).entities == 1202:  # another writer comes in between
+        if found and store.stats(home()).entities == 1202:  # another writer comes in between
             put_entities(store, entity(1000, last_seen_at=day(5000)))
-            store.write(HOME, Changes(removals=tuple(Removal("entity", entity_id(n)) for n in range(2190, 2200))))
+            store.write(home(), Changes(removals=tuple(Removal("entity", entity_id(n)) for n in range(2190, 2200))))
         return atomic(work)
 
     monkeypatch.setattr(store, "find_least_connected", find_once)
     monkeypatch.setattr(store, "atomic", interrupted)
-    done = evict(store, HOME, EvictionRule(retention=9999.0, max_entities=100), never, now=day(60))
-    left = entity_numbers(list(store.all_entities([HOME], EntityQuery())))
+    done = evict(store, home(), EvictionRule(retention=9999.0, max_entities=100), never, now=day(60))
+    left = entity_numbers(list(store.all_entities([home()], EntityQuery())))
     assert (done.archived_entities, done.finished, len(left)) == (1092, True, 100)
     assert left == [1, 2, 1000, *range(2093, 2190)]
 
 
+@pytest.mark.server
 def test_a_hidden_entity_comes_back_when_it_is_mentioned(store_url: str, open_memory: OpenMemory) -> None:
     memory = open_memory(store_url, embeddings="none", expired_edge_retention_days=0)
     memory.add_facts([("Ada", "works_at", "Initech")], occurred_at="2020-01-01T00:00:00Z")
@@ -505,6 +510,7 @@ def test_a_hidden_entity_comes_back_when_it_is_mentioned(store_url: str, open_me
     assert [seed.name for seed in memory.recall("Initech").seeds] == ["Initech"]
 
 
+@pytest.mark.whole_store
 def test_upkeep_runs_in_the_background_and_again_after_an_interruption(
     durable_url: str, open_memory: OpenMemory
 ) -> None:
@@ -521,7 +527,7 @@ def test_upkeep_runs_in_the_background_and_again_after_an_interruption(
         with GraphMemory.open(durable_url, extractor=ToyExtractor(), background=False, embeddings="none") as other:
             other.ingest([{"text": f"Person {i} | likes | Person {i + 1}"} for i in range(6)])  # nobody looks after it
         open_memory(durable_url, **options)
-        wait_until(lambda: 12 in {mark.episodes for mark in store.find_marks(SCOPE)})
+        wait_until(lambda: 12 in {mark.episodes for mark in store.find_marks(memory.scope)})
         assert before.episodes == 6
     finally:
         store.close()

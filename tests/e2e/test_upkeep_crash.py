@@ -7,6 +7,7 @@ import threading
 from collections import Counter
 from multiprocessing.connection import Connection
 
+import pytest
 from children import child, heard
 from conftest import OpenMemory
 from crashed import assert_no_episode_is_half_there
@@ -16,10 +17,12 @@ from graphmem import GraphMemory, NotFound
 from graphmem.models import Scope
 from graphmem.registry import open_backend
 from graphmem.testing.base import Contents, contents
-from graphmem.testing.rows import HOME, day, edge, entity, put_entities, put_graph
+from graphmem.testing.rows import day, edge, entity, home, put_entities, put_graph
 from graphmem.upkeep.evict import EvictionRule, evict
 
 SCOPE = Scope()
+
+pytestmark = [pytest.mark.slow, pytest.mark.whole_store]
 RULE = EvictionRule(retention=90.0)
 
 
@@ -81,14 +84,14 @@ def evict_all(pipe: Connection, url: str) -> None:
         return False
 
     pipe.send("ready")
-    evict(store, HOME, RULE, told, now=day(100))
+    evict(store, home(), RULE, told, now=day(100))
 
 
 def test_an_eviction_that_is_killed_is_finished_by_the_next(durable_url: str) -> None:
     store = open_backend(durable_url)
     put_graph(store, *(edge(n, n % 40, n % 40 + 1, valid_to=day(1), expired_at=day(1)) for n in range(1, 2201)))
     put_entities(store, *(entity(n) for n in range(100, 900)), entity(999, last_seen_at=day(50)))
-    entities = store.stats(HOME).entities
+    entities = store.stats(home()).entities
     chance = random.Random(11)
     for _ in range(3):
         with child(evict_all, durable_url) as (process, pipe):
@@ -98,11 +101,11 @@ def test_an_eviction_that_is_killed_is_finished_by_the_next(durable_url: str) ->
             threading.Event().wait(chance.random() * 0.03)
             process.kill()
             heard(pipe)
-        counts = store.stats(HOME)
+        counts = store.stats(home())
         assert counts.edges % 500 in (0, 200), "a transaction is done or it isn't"
         assert counts.archived_entities == 0 or counts.edges == 0, "one thing after the other"
-    done = evict(store, HOME, RULE, lambda: False, now=day(100))
-    counts = store.stats(HOME)
+    done = evict(store, home(), RULE, lambda: False, now=day(100))
+    counts = store.stats(home())
     assert done.finished
     assert (counts.edges, counts.archived_entities) == (0, entities - 1)
     store.close()

@@ -79,6 +79,7 @@ def test_another_moment_shows_what_was_true_then(told: GraphMemory) -> None:
     assert "Globex" not in drawn
 
 
+@pytest.mark.server
 def test_whole_scope_is_drawn_without_a_name(told: GraphMemory) -> None:
     drawn = told.visualize(format="mermaid")
 
@@ -89,7 +90,7 @@ def test_whole_scope_is_drawn_without_a_name(told: GraphMemory) -> None:
 def test_limit_keeps_the_busiest_and_says_how_many_are_missing(told: GraphMemory) -> None:
     drawn = told.visualize(limit=2, format="ascii")
 
-    assert drawn.startswith(f"Scope default; {told.stats().entities - 2} more entities beyond the limit\n")
+    assert drawn.startswith(f"Scope {told.scope.key}; {told.stats().entities - 2} more entities beyond the limit\n")
     assert "Maya Chen" in drawn
 
 
@@ -301,6 +302,7 @@ def test_page_opens_from_disk_and_asks_for_nothing_else(opened: Opened) -> None:
     assert opened.names() == {"Maya Chen", "Globex", "Ravi Menon", "Hanso Group", HOSTILE}
 
 
+@pytest.mark.full
 def test_page_looks_the_same_each_time_it_is_opened(opened: Opened, browser: Browser) -> None:
     again = open_page(browser, opened.file)
     assert again.positions() == opened.positions()
@@ -315,11 +317,13 @@ def test_hostile_name_is_shown_as_text(opened: Opened) -> None:
     assert opened.complaints == []
 
 
+@pytest.mark.full
 def test_search_finds_names_before_words_of_facts(opened: Opened) -> None:
     opened.page.fill("#search", "globex")
     assert opened.page.locator("#hits bdi").all_inner_texts() == ["Globex", "Maya Chen", "Hanso Group"]
 
 
+@pytest.mark.full
 def test_click_on_an_entity_tells_its_facts_now_and_at_other_times(opened: Opened) -> None:
     opened.click("node.seed")
 
@@ -329,6 +333,7 @@ def test_click_on_an_entity_tells_its_facts_now_and_at_other_times(opened: Opene
     assert facts == ["Maya Chen works at Globex", "Maya Chen knows Ravi Menon", "Maya Chen works at Initech"]
 
 
+@pytest.mark.full
 def test_click_on_a_fact_quotes_its_episode_with_date_and_speaker(opened: Opened) -> None:
     opened.click("edge[label = 'caused']")
 
@@ -337,6 +342,7 @@ def test_click_on_a_fact_quotes_its_episode_with_date_and_speaker(opened: Opened
     assert quote.locator("footer").inner_text() == "Ines, 2025-03-02"
 
 
+@pytest.mark.full
 def test_slider_goes_back_to_what_was_true_then(opened: Opened) -> None:
     opened.page.locator("#date").fill("2024-06-01")
 
@@ -353,22 +359,26 @@ def shown_facts(opened: Opened) -> list[str]:
     )
 
 
+@pytest.mark.full
 def test_all_time_shows_what_ended_too(opened: Opened) -> None:
     opened.page.click("#always")
     opened.wait_until_seen("Initech")
     assert {"Maya Chen works at Initech", "Maya Chen works at Globex"} <= set(shown_facts(opened))
 
 
+@pytest.mark.full
 def test_type_that_is_unticked_goes(opened: Opened) -> None:
     opened.page.locator("#types input[value=organization]").uncheck()
     opened.wait_until_seen("Globex", seen=False)
 
 
+@pytest.mark.full
 def test_edge_type_that_is_unticked_goes_with_entities_that_only_it_reaches(opened: Opened) -> None:
     opened.page.locator("#edge-types input[value=causal]").uncheck()
     opened.wait_until_seen(HOSTILE, seen=False)
 
 
+@pytest.mark.full
 def test_legend_tells_the_communities_in_the_colours_of_their_members(opened: Opened) -> None:
     shown = opened.page.evaluate("[...new Set(graph.nodes().map(node => node.data('colour')))].length")
 

@@ -35,6 +35,7 @@ def package_files() -> set[str]:
     }
 
 
+@pytest.mark.slow
 def test_wheel_holds_every_file_of_the_packages_and_no_other(built: Path) -> None:
     [wheel] = built.glob("*.whl")
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}

@@ -187,6 +187,7 @@ def test_threads_that_share_the_model_get_the_same_vectors() -> None:
     assert all(result == results[0] for result in results)
 
 
+@pytest.mark.slow
 def test_two_processes_at_once_get_the_same_vectors(model: MiniLM) -> None:
     program = "from tests.integration.embed.test_minilm import *\nprint(*bits(MiniLM(), TEXTS))"
     command = [sys.executable, "-c", program]

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.neo4j_server import Neo4jServer, NoServer, unavailable
+from tests.neo4j_server import Neo4jServer, NoServer
+from tests.shared_servers import unavailable
 
 TLS = {
     "NEO4J_dbms_ssl_policy_bolt_enabled": "true",

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.integration.neo4j.team import TEAM, open_team, tell
-from tests.neo4j_server import HTTP, PASSWORD, Neo4jServer, NoServer, unavailable
+from tests.neo4j_server import HTTP, PASSWORD, Neo4jServer, NoServer
+from tests.shared_servers import unavailable
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page

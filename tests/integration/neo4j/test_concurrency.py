@@ -9,19 +9,19 @@ from threading import Thread
 
 import pytest
 
-from graphmem.models import Changes, Edge, EdgeQuery, Entity, EntityQuery, IndexEntry, Removal, Scope
+from graphmem.models import Changes, Edge, EdgeQuery, Entity, EntityQuery, IndexEntry, Removal
 from graphmem.testing.base import in_threads
+from graphmem.testing.rows import home, scope_of
 from graphmem_neo4j import Neo4jBackend, open_backend
-from tests.integration.neo4j.support import SCOPE, ask, edge, entity, of
-from tests.neo4j_server import emptied
+from tests.integration.neo4j.support import ask, edge, entity, of
 
 WRITERS = 8
 NAMES = [f"Name {n}" for n in range(100)]
 
 
 @pytest.fixture
-def stores(neo4j_url: str) -> Generator[list[Neo4jBackend], None, None]:
-    stores = [emptied(neo4j_url), *(open_backend(neo4j_url) for _ in range(WRITERS - 1))]
+def stores(empty_neo4j_url: str) -> Generator[list[Neo4jBackend], None, None]:
+    stores = [open_backend(empty_neo4j_url) for _ in range(WRITERS)]
     yield stores
     for store in stores:
         store.close()
@@ -35,13 +35,13 @@ def test_eight_writers_that_resolve_the_same_hundred_names_make_a_hundred_entiti
             store.atomic(lambda part=part: _resolve(store, part))
 
     in_threads([lambda n=n, s=s: resolve(n, s) for n, s in enumerate(stores)])
-    found = stores[0].find_entities([SCOPE], EntityQuery())
+    found = stores[0].find_entities([home()], EntityQuery())
     assert sorted(e.name for e in found) == sorted(NAMES)
-    assert stores[0].stats(SCOPE).aliases == len(NAMES)
+    assert stores[0].stats(home()).aliases == len(NAMES)
 
 
 def test_transactions_that_lock_two_scopes_in_either_order_all_come_through(stores: list[Neo4jBackend]) -> None:
-    one, two = Scope("neo4j-tests", "one"), Scope("neo4j-tests", "two")
+    one, two = scope_of("tests", "one"), scope_of("tests", "two")
 
     def cross(number: int, store: Neo4jBackend) -> None:
         first, second = (one, two) if number % 2 else (two, one)
@@ -57,14 +57,14 @@ def test_transactions_that_lock_two_scopes_in_either_order_all_come_through(stor
 
 
 def test_a_fact_that_all_bring_at_once_is_stored_once(stores: list[Neo4jBackend]) -> None:
-    anna, berta = entity("Anna"), entity("Berta")
-    stores[0].write(SCOPE, of(anna, berta))
+    anna, berta = entity("Anna", home()), entity("Berta", home())
+    stores[0].write(home(), of(anna, berta))
 
     def bring(store: Neo4jBackend) -> bool:
         return store.atomic(lambda: _bring(store, edge(anna, berta)))
 
     brought = in_threads([lambda s=s: bring(s) for s in stores])
-    assert (sum(brought), stores[0].stats(SCOPE).edges) == (1, 1)
+    assert (sum(brought), stores[0].stats(home()).edges) == (1, 1)
 
 
 WRITES_THAT_COUNT: dict[str, Callable[[Entity], Changes]] = {
@@ -77,16 +77,16 @@ WRITES_THAT_COUNT: dict[str, Callable[[Entity], Changes]] = {
 def test_a_writer_that_waits_for_another_is_not_told_of_a_deadlock(
     stores: list[Neo4jBackend], caplog: pytest.LogCaptureFixture, changes_of: Callable[[Entity], Changes]
 ) -> None:
-    row = entity("Anna")
-    stores[0].write(SCOPE, Changes(entities=(row,), index=(IndexEntry(kind="entity", key=row.id, model="m"),)))
-    waiting = Thread(target=lambda: stores[1].write(SCOPE, of(entity("Berta"))))
+    row = entity("Anna", home())
+    stores[0].write(home(), Changes(entities=(row,), index=(IndexEntry(kind="entity", key=row.id, model="m"),)))
+    waiting = Thread(target=lambda: stores[1].write(home(), of(entity("Berta", home()))))
 
     def work() -> None:
-        stores[0].write(SCOPE, of(entity("Carla")))  # locks the scope
+        stores[0].write(home(), of(entity("Carla", home())))  # locks the scope
         if not waiting.is_alive():
             waiting.start()
         _wait_until_blocked(stores[2])
-        stores[0].write(SCOPE, changes_of(row))
+        stores[0].write(home(), changes_of(row))
 
     stores[0].atomic(work)
     waiting.join()
@@ -102,13 +102,13 @@ def _wait_until_blocked(store: Neo4jBackend) -> None:
 
 
 def _resolve(store: Neo4jBackend, names: list[str]) -> None:
-    known = {name for name, _ in store.resolve_names(SCOPE, [name.lower() for name in names])}
-    fresh = [entity(name) for name in names if name.lower() not in known]
-    store.write(SCOPE, of(*fresh))
+    known = {name for name, _ in store.resolve_names(home(), [name.lower() for name in names])}
+    fresh = [entity(name, home()) for name in names if name.lower() not in known]
+    store.write(home(), of(*fresh))
 
 
 def _bring(store: Neo4jBackend, fact: Edge) -> bool:
-    if store.find_edges([SCOPE], EdgeQuery(keys=(fact.key,), versions="active")):
+    if store.find_edges([home()], EdgeQuery(keys=(fact.key,), versions="active")):
         return False
-    store.write(SCOPE, Changes(edges=(fact,)))
+    store.write(home(), Changes(edges=(fact,)))
     return True

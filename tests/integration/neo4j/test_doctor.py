@@ -9,16 +9,15 @@ import pytest
 
 from graphmem.errors import BackendUnavailable
 from graphmem.models import Changes
-from graphmem_neo4j import Neo4jBackend
+from graphmem_neo4j import Neo4jBackend, open_backend
 from tests.integration.neo4j.support import SCOPE, ask, edge, entity, of
-from tests.neo4j_server import emptied
 
 INDEX = "CREATE INDEX graphmem_sessions IF NOT EXISTS FOR (n:Graphmem) ON (n.scope, n.session_key, n.id)"
 
 
 @pytest.fixture
-def store(neo4j_url: str) -> Generator[Neo4jBackend, None, None]:
-    store = emptied(neo4j_url)
+def store(empty_neo4j_url: str) -> Generator[Neo4jBackend, None, None]:
+    store = open_backend(empty_neo4j_url)
     yield store
     store.close()
 

@@ -21,7 +21,7 @@ from graphmem_neo4j import Neo4jBackend, open_backend
 from graphmem_neo4j.failures import translate
 from graphmem_neo4j.opening import require_new_enough
 from tests.integration.neo4j.support import SCOPE, edge, entity, of, without_login
-from tests.neo4j_server import emptied, run
+from tests.neo4j_server import run
 
 SECRET = "s3cr3t-w0rd"
 OURS = (
@@ -31,8 +31,8 @@ OURS = (
 
 
 @pytest.fixture
-def store(neo4j_url: str) -> Generator[Neo4jBackend, None, None]:
-    store = emptied(neo4j_url)
+def store(empty_neo4j_url: str) -> Generator[Neo4jBackend, None, None]:
+    store = open_backend(empty_neo4j_url)
     yield store
     store.close()
 
@@ -66,25 +66,28 @@ def test_servers_from_the_lts_line_on_are_taken(agent: str) -> None:
     require_new_enough(agent, "neo4j://host")
 
 
+@pytest.mark.slow
 def test_a_slow_query_is_cancelled_at_its_time_limit_and_is_gone_from_the_server(
-    neo4j_url: str, store: Neo4jBackend
+    empty_neo4j_url: str, store: Neo4jBackend
 ) -> None:
     # each fact makes the search for a text that nearly fits it everywhere take milliseconds: 10 s for all of them
     names = [entity(f"Name {n}") for n in range(4000)]
     slow = [edge(names[0], name, fact="a" * 2000) for name in names[1:]]
     store.write(SCOPE, of(*names))
     store.write(SCOPE, Changes(edges=tuple(slow)))
-    with GraphMemory.open(neo4j_url, scope=SCOPE, extractor="none", store_timeout=2.0) as memory:
+    with GraphMemory.open(empty_neo4j_url, scope=SCOPE, extractor="none", store_timeout=2.0) as memory:
         begun = time.monotonic()
         with pytest.raises(BackendUnavailable, match=r"time limit of 2 s.*store_timeout"):
             memory.history("Name 0", text=f"{'a' * 1000}b")
         assert time.monotonic() - begun < 60
-    _wait_until_none(neo4j_url)
+    _wait_until_none(empty_neo4j_url)
     assert store.stats(SCOPE).edges == len(slow)
 
 
-def test_a_transaction_that_takes_too_long_is_cancelled_and_writes_nothing(neo4j_url: str, store: Neo4jBackend) -> None:
-    impatient = open_backend(neo4j_url, timeout=1.0)
+def test_a_transaction_that_takes_too_long_is_cancelled_and_writes_nothing(
+    empty_neo4j_url: str, store: Neo4jBackend
+) -> None:
+    impatient = open_backend(empty_neo4j_url, timeout=1.0)
     try:
         with pytest.raises(BackendUnavailable, match="time limit of 1 s"):
             impatient.atomic(lambda: _write_and_wait(impatient))
@@ -116,9 +119,9 @@ def everything_told(error: BaseException) -> str:
 
 @pytest.mark.parametrize("scheme", ["bolt", "neo4j"])
 def test_a_wrong_password_is_in_no_message_log_line_or_traceback(
-    neo4j_url: str, scheme: str, caplog: pytest.LogCaptureFixture
+    empty_neo4j_url: str, scheme: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    host = without_login(neo4j_url).partition("://")[2]
+    host = without_login(empty_neo4j_url).partition("://")[2]
     with caplog.at_level(logging.DEBUG), pytest.raises(BackendUnavailable) as caught:
         open_backend(f"{scheme}://neo4j:{SECRET}@{host}")
     assert caplog.records
@@ -126,25 +129,25 @@ def test_a_wrong_password_is_in_no_message_log_line_or_traceback(
 
 
 def test_the_password_of_an_open_store_is_in_no_log_line_repr_or_report(
-    neo4j_url: str, caplog: pytest.LogCaptureFixture
+    empty_neo4j_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     from tests.neo4j_server import PASSWORD
 
-    with caplog.at_level(logging.DEBUG), GraphMemory.open(neo4j_url, extractor="none") as memory:
+    with caplog.at_level(logging.DEBUG), GraphMemory.open(empty_neo4j_url, extractor="none") as memory:
         memory.add_facts([("Anna", "knows", "Berta")])
         memory.recall("Anna")
         told = [repr(memory), *map(str, memory.doctor())]
-    store = open_backend(neo4j_url)
+    store = open_backend(empty_neo4j_url)
     told += [repr(store), repr(store.database), repr(store.database.place), str(store.diagnose())]
     store.close()
     assert caplog.records
     assert PASSWORD not in caplog.text + "".join(told)
 
 
-def test_settings_log_in_and_hide_the_password(neo4j_url: str) -> None:
+def test_settings_log_in_and_hide_the_password(empty_neo4j_url: str) -> None:
     from tests.neo4j_server import PASSWORD
 
-    settings = Settings(store=without_login(neo4j_url), store_username="neo4j", store_password=PASSWORD)
+    settings = Settings(store=without_login(empty_neo4j_url), store_username="neo4j", store_password=PASSWORD)
     GraphMemory.open(settings=settings, extractor="none").close()
     assert PASSWORD not in f"{settings!r} {settings} {settings.shown()}"
     assert settings.shown()["store_password"] == "***"
@@ -169,9 +172,9 @@ def test_a_url_that_does_not_open_is_told_without_its_password(url: str) -> None
 
 
 @pytest.mark.parametrize("command", [["doctor", "--debug"], ["recall", "Anna", "--debug"], ["config", "--json"]])
-def test_the_command_line_shows_no_password(neo4j_url: str, command: list[str], tmp_path: Path) -> None:
+def test_the_command_line_shows_no_password(empty_neo4j_url: str, command: list[str], tmp_path: Path) -> None:
     program = Path(sys.executable).with_name("graphmem")
-    host = without_login(neo4j_url).partition("://")[2]
+    host = without_login(empty_neo4j_url).partition("://")[2]
     environment = {"GRAPHMEM_STORE": f"neo4j://neo4j:{SECRET}@{host}", "GRAPHMEM_STORE_PASSWORD": SECRET}
     ran = subprocess.run(
         [program, *command], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=120

@@ -10,9 +10,8 @@ import pytest
 from graphmem import GraphMemory
 from graphmem.errors import Conflict
 from graphmem.models import AsOf, Changes, CommunityQuery, EdgeQuery, EntityQuery, EpisodeQuery, RecallQuery, Scope
-from graphmem_neo4j import Neo4jBackend
+from graphmem_neo4j import Neo4jBackend, open_backend
 from tests.integration.neo4j.support import MOMENT, SCOPE, ask, edge, entity, of
-from tests.neo4j_server import emptied
 
 THEIRS = """
 CREATE (a:Entity:Person {id: 7, scope: $scope, name: 'Foreign Anna', canonical_name: 'anna', entity_type: 'person',
@@ -45,8 +44,8 @@ INDEXES = "SHOW INDEXES YIELD name WHERE name STARTS WITH 'foreign_' RETURN name
 
 
 @pytest.fixture
-def store(neo4j_url: str) -> Generator[Neo4jBackend, None, None]:
-    store = emptied(neo4j_url)
+def store(empty_neo4j_url: str) -> Generator[Neo4jBackend, None, None]:
+    store = open_backend(empty_neo4j_url)
     ask(store, CLEAR)
     for statement in SCHEMA:
         ask(store, statement)
@@ -64,7 +63,10 @@ def theirs(store: Neo4jBackend) -> list[Any]:
     return [*ask(store, NODES), *ask(store, EDGES), *ask(store, INDEXES)]
 
 
-def test_a_memory_in_their_database_gives_the_same_as_in_one_of_its_own(store: Neo4jBackend, neo4j_url: str) -> None:
+@pytest.mark.slow
+def test_a_memory_in_their_database_gives_the_same_as_in_one_of_its_own(
+    store: Neo4jBackend, empty_neo4j_url: str
+) -> None:
     before = theirs(store)
     assert len(before) == 16
 
@@ -88,7 +90,7 @@ def test_a_memory_in_their_database_gives_the_same_as_in_one_of_its_own(store: N
                 "diff": [f.fact for f in memory.diff("2026-01-01", "2026-04-01").ended],
             }
 
-    assert work(neo4j_url) == work("memory://")
+    assert work(empty_neo4j_url) == work("memory://")
     assert theirs(store) == before
 
 

@@ -27,28 +27,29 @@ from graphmem.testing.communities_detect import (
     seed_of,
     share_that_stayed,
 )
-from graphmem.testing.rows import HOME, edge, entity, put_edges, put_entities
+from graphmem.testing.rows import edge, entity, home, put_edges, put_entities
 from graphmem_neo4j import Neo4jBackend, open_backend
 from graphmem_neo4j.detector import GdsDetector
 from graphmem_neo4j.gds import client_of
 from tests.integration.neo4j.support import ask
-from tests.neo4j_server import Neo4jServer, emptied
+from tests.neo4j_server import Neo4jServer
 
 PROJECTIONS = "CALL gds.graph.list() YIELD graphName RETURN graphName ORDER BY graphName"
 
 
 @pytest.fixture
-def store(neo4j_url: str) -> Generator[Neo4jBackend, None, None]:
-    store = emptied(neo4j_url)
+def store(empty_neo4j_url: str) -> Generator[Neo4jBackend, None, None]:
+    store = open_backend(empty_neo4j_url)
     yield store
     store.close()
 
 
+@pytest.mark.full(algorithm="label_propagation")
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_nothing_is_left_in_the_catalogue_of_gds(store: Neo4jBackend, algorithm: CommunityAlgorithm) -> None:
     put_pairs(store, KARATE)
-    found = gds_of(store).detect(HOME, algorithm)
-    gds_of(store).detect(HOME, algorithm, seed_of(found))
+    found = gds_of(store).detect(home(), algorithm)
+    gds_of(store).detect(home(), algorithm, seed_of(found))
     assert ask(store, PROJECTIONS) == []
 
 
@@ -80,7 +81,7 @@ def test_the_projection_is_dropped_after_an_error_in_the_middle(
 
         monkeypatch.setattr(runner, "call_procedure", all_but_one)
     with pytest.raises(RuntimeError, match="in the middle"):
-        GdsDetector(store.database, client).detect(HOME)
+        GdsDetector(store.database, client).detect(home())
     assert [len(names) for names in seen] == [1]
     assert seen[0][0].startswith("graphmem-")
     assert f"-{os.getpid()}-" in seen[0][0]
@@ -91,7 +92,7 @@ def test_projections_of_others_stay(store: Neo4jBackend) -> None:
     put_pairs(store, KARATE)
     ask(store, "MATCH (a)-->(b) WITH gds.graph.project('theirs', a, b) AS g RETURN g.nodeCount")
     try:
-        gds_of(store).detect(HOME)
+        gds_of(store).detect(home())
         assert ask(store, PROJECTIONS) == ["theirs"]
     finally:
         ask(store, "CALL gds.graph.drop('theirs') YIELD graphName RETURN graphName")
@@ -99,16 +100,16 @@ def test_projections_of_others_stay(store: Neo4jBackend) -> None:
 
 def test_what_was_just_written_is_seen(store: Neo4jBackend) -> None:
     put_pairs(store, [(1, 2)])
-    assert len(gds_of(store).detect(HOME).node_ids) == 2
+    assert len(gds_of(store).detect(home()).node_ids) == 2
     put_pairs(store, [(3, 4)], first=2)
-    assert len(gds_of(store).detect(HOME).node_ids) == 4
+    assert len(gds_of(store).detect(home()).node_ids) == 4
 
 
 def test_a_graph_that_the_heap_can_not_take_is_refused_before_it_is_copied(store: Neo4jBackend) -> None:
     put_pairs(store, KARATE)
     detector = GdsDetector(store.database, client_of(store.database), heap_share=0.0)
     with pytest.raises(GraphTooLarge, match=r"server\.memory\.heap\.max_size"):
-        detector.detect(HOME)
+        detector.detect(home())
     assert ask(store, PROJECTIONS) == []
 
 
@@ -121,13 +122,13 @@ def test_without_the_client_communities_are_found_in_process(
     monkeypatch.setattr("graphmem_neo4j.detector.find_spec", not_found)
     assert store.community_detector is None
     put_pairs(store, KARATE)
-    assert CommunityRefresh(store, Settings()).refresh(HOME).modularity > 0.3
+    assert CommunityRefresh(store, Settings()).refresh(home()).modularity > 0.3
 
 
 def test_with_gds_a_refresh_takes_it(store: Neo4jBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     put_pairs(store, KARATE)
     refuse_all_others(monkeypatch)
-    assert CommunityRefresh(store, Settings()).refresh(HOME).modularity > 0.3
+    assert CommunityRefresh(store, Settings()).refresh(home()).modularity > 0.3
 
 
 def refuse_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,21 +144,23 @@ def test_where_the_heap_can_not_take_the_graph_a_refresh_goes_on_in_process(
     put_pairs(store, KARATE)
     monkeypatch.setattr(gds_of(store), "_heap_share", 0.0)
     with caplog.at_level(logging.WARNING):
-        done = CommunityRefresh(store, Settings()).refresh(HOME)
+        done = CommunityRefresh(store, Settings()).refresh(home())
     assert done.modularity > 0.3
     assert "server.memory.heap.max_size" in caplog.text
 
 
+@pytest.mark.full
 def test_without_gds_on_the_server_communities_are_found_in_process(start_neo4j: Callable[..., Neo4jServer]) -> None:
     store = open_backend(start_neo4j(gds=False).url, wait=60)
     try:
         put_pairs(store, KARATE)
         assert store.community_detector is None
-        assert CommunityRefresh(store, Settings()).refresh(HOME).modularity > 0.3
+        assert CommunityRefresh(store, Settings()).refresh(home()).modularity > 0.3
     finally:
         store.close()
 
 
+@pytest.mark.full
 def test_a_server_that_is_gone_is_named_soon_and_not_waited_for_for_minutes(
     start_neo4j: Callable[..., Neo4jServer],
 ) -> None:
@@ -168,7 +171,7 @@ def test_a_server_that_is_gone_is_named_soon_and_not_waited_for_for_minutes(
         detector = gds_of(store)
         server.kill()
         with pytest.raises(BackendUnavailable) as caught:
-            detector.detect(HOME)
+            detector.detect(home())
         assert "graphmem-tests" not in str(caught.value)
     finally:
         store.close()
@@ -177,7 +180,7 @@ def test_a_server_that_is_gone_is_named_soon_and_not_waited_for_for_minutes(
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_both_detectors_split_the_karate_club_as_well(store: Neo4jBackend, algorithm: CommunityAlgorithm) -> None:
     put_pairs(store, KARATE)
-    by_gds, here = (detector.detect(HOME, algorithm) for detector in (gds_of(store), InProcessDetector(store)))
+    by_gds, here = (detector.detect(home(), algorithm) for detector in (gds_of(store), InProcessDetector(store)))
     assert by_gds.modularity == pytest.approx(here.modularity, abs=0.05)
 
 
@@ -195,10 +198,10 @@ Both = dict[CommunityAlgorithm, tuple[Found, Found]]
 @pytest.fixture(scope="module")
 def in_groups(neo4j_url: str) -> Both:
     """Return what GDS and the detector in process find in 10,000 entities with known groups."""
-    store = emptied(neo4j_url)
+    store = open_backend(neo4j_url)
     pairs, more = planted(200, 50, 60_000, 0.7), planted(200, 50, 600, 0.7, seed=1)
     put_in_parts(store, pairs)
-    found = found_by_both(store, HOME, lambda: put_edges(store, *numbered(more, 100_000)))
+    found = found_by_both(store, home(), lambda: put_edges(store, *numbered(more, 100_000)))
     store.close()
     return found
 
@@ -214,14 +217,15 @@ def in_passages(neo4j_url: str, shared_data: Path) -> Both:
         if len(t) == 3 and all(isinstance(part, str) for part in t)
     ]
     few = len(facts) // 100
-    store = emptied(neo4j_url)
-    with GraphMemory.open(neo4j_url, scope=Scope("passages"), extractor="none") as memory:
+    store = open_backend(neo4j_url)
+    with GraphMemory.open(neo4j_url, scope=home(), extractor="none", background=False) as memory:
         memory.add_facts(facts[:-few], skip_invalid=True)
         found = found_by_both(store, memory.scope, lambda: memory.add_facts(facts[-few:], skip_invalid=True))
     store.close()
     return found
 
 
+@pytest.mark.full
 @pytest.mark.timeout(900)  # the first one writes the graph
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("graph", ["in_groups", "in_passages"])
@@ -233,6 +237,7 @@ def test_both_detectors_find_partitions_of_the_same_quality(
     assert by_gds.before.modularity == pytest.approx(here.before.modularity, abs=0.05)
 
 
+@pytest.mark.full
 @pytest.mark.timeout(900)  # the first one writes the graph
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("graph", ["in_groups", "in_passages"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ from graphmem import GraphMemory
 from graphmem.models import EntityQuery, Scope
 from graphmem_neo4j import open_backend
 from tests.integration.neo4j.support import SCOPE, ask, entity, of
-from tests.neo4j_server import emptied
 
 HOSTILE = [
     "`}) DETACH DELETE n //",
@@ -28,10 +26,8 @@ TYPES = {"SEMANTIC", "TEMPORAL", "CAUSAL", "ENTITY", "CO_OCCURRENCE", "MENTIONS"
 
 
 @pytest.fixture
-def url(neo4j_url: str) -> Generator[str, None, None]:
-    emptied(neo4j_url).close()
-    yield neo4j_url
-    emptied(neo4j_url).close()
+def url(empty_neo4j_url: str) -> str:
+    return empty_neo4j_url
 
 
 def told(url: str, word: str) -> dict[str, Any]:
@@ -65,6 +61,7 @@ def told(url: str, word: str) -> dict[str, Any]:
         }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("word", HOSTILE)
 def test_hostile_text_is_data_in_every_field(url: str, word: str) -> None:
     with GraphMemory.open(url, scope=OTHER, extractor="none") as memory:

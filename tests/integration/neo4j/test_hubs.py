@@ -14,9 +14,10 @@ from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
 from graphmem_cypher import query
 from graphmem_neo4j import Neo4jBackend
+from graphmem_neo4j import open_backend as open_neo4j
 from graphmem_neo4j.edges import moment_values, type_names
 from tests.integration.neo4j.support import MOMENT, SCOPE, edge, entity, of
-from tests.neo4j_server import emptied, forget_plans
+from tests.neo4j_server import forget_plans
 
 FACTS = 1200
 HUB = entity("hub")
@@ -39,16 +40,16 @@ def facts() -> list[Edge]:
 
 
 @pytest.fixture(scope="module")
-def stores(neo4j_url: str) -> Generator[tuple[Neo4jBackend, GraphBackend], None, None]:
+def stores(empty_neo4j_of_module: str) -> Generator[tuple[Neo4jBackend, GraphBackend], None, None]:
     """Yield this store and the one that is the measure of all, with the same hub."""
-    ours, measure = emptied(neo4j_url), open_backend("memory://")
+    ours, measure = open_neo4j(empty_neo4j_of_module), open_backend("memory://")
     known = facts()
     lowest = min((e for e in known if e.is_active), key=lambda e: (e.confidence, e.id))
     for store in (ours, measure):
         store.write(SCOPE, of(HUB, *OTHERS))
         store.write(SCOPE, Changes(edges=tuple(known)))
         store.write(SCOPE, Changes(supports=(Support(lowest.id, 1.0),)))  # now the best of all
-    forget_plans(neo4j_url)
+    forget_plans(empty_neo4j_of_module)
     yield ours, measure
     ours.close()
     measure.close()

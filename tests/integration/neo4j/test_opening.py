@@ -16,7 +16,6 @@ from graphmem.registry import open_backend as open_by_url
 from graphmem_neo4j import Neo4jBackend, open_backend
 from graphmem_neo4j.place import place_of
 from tests.integration.neo4j.support import SCOPE, ask, edge, entity, of, without_login
-from tests.neo4j_server import emptied
 
 SECRET = "s3cr3t-w0rd"
 DROP_OURS = (
@@ -25,8 +24,8 @@ DROP_OURS = (
 
 
 @pytest.fixture
-def store(neo4j_url: str) -> Generator[Neo4jBackend, None, None]:
-    store = emptied(neo4j_url)
+def store(empty_neo4j_url: str) -> Generator[Neo4jBackend, None, None]:
+    store = open_backend(empty_neo4j_url)
     yield store
     store.close()
 
@@ -107,18 +106,18 @@ def test_a_server_that_is_not_there_is_waited_for_and_then_named_without_the_pas
     assert SECRET not in _told(caught.value)
 
 
-def test_a_newer_schema_is_left_alone(store: Neo4jBackend, neo4j_url: str) -> None:
+def test_a_newer_schema_is_left_alone(store: Neo4jBackend, empty_neo4j_url: str) -> None:
     store.write(SCOPE, of(entity("Anna")))
     ask(store, "CREATE (:Graphmem:Migration {migration: 9999})")
     try:
         with pytest.raises(SchemaTooNew, match="has schema 9999"):
-            open_backend(neo4j_url)
+            open_backend(empty_neo4j_url)
     finally:
         ask(store, "MATCH (m:Graphmem {migration: 9999}) DELETE m")
     assert len(store.find_entities([SCOPE], EntityQuery())) == 1
 
 
-def test_names_of_an_older_schema_are_found(store: Neo4jBackend, neo4j_url: str) -> None:
+def test_names_of_an_older_schema_are_found(store: Neo4jBackend, empty_neo4j_url: str) -> None:
     anna, ben, carl = entity("Anna"), entity("Ben"), entity("Carl")
     store.write(SCOPE, of(anna, ben, carl))
     ask(store, "MATCH (m:Graphmem {migration: 9}) DELETE m")
@@ -136,7 +135,7 @@ def test_names_of_an_older_schema_are_found(store: Neo4jBackend, neo4j_url: str)
         scope=SCOPE.key,
     )
     for _ in range(2):
-        opened = open_backend(neo4j_url)
+        opened = open_backend(empty_neo4j_url)
         found = opened.resolve_names(SCOPE, [name for name, _ in names])
         assert sorted([name, row.id] for name, row in found) == names
         opened.write(SCOPE, of(anna, carl))
@@ -146,10 +145,10 @@ def test_names_of_an_older_schema_are_found(store: Neo4jBackend, neo4j_url: str)
         ask(store, "MATCH (m:Graphmem {migration: 9}) DELETE m")
 
 
-def test_programs_that_open_a_new_database_at_once_all_find_it_ready(store: Neo4jBackend, neo4j_url: str) -> None:
+def test_programs_that_open_a_new_database_at_once_all_find_it_ready(store: Neo4jBackend, empty_neo4j_url: str) -> None:
     _drop_schema(store)
     with ThreadPoolExecutor(4) as pool:
-        stores = list(pool.map(open_backend, [neo4j_url] * 4))
+        stores = list(pool.map(open_backend, [empty_neo4j_url] * 4))
     try:
         stores[0].write(SCOPE, of(entity("Anna")))
         assert [what for what, well, _ in stores[1].diagnose() if not well] == []

@@ -12,7 +12,8 @@ from graphmem.errors import BackendUnavailable, StoreReadOnly
 from graphmem.models import EntityQuery
 from graphmem_neo4j import Neo4jBackend, open_backend
 from tests.integration.neo4j.support import SCOPE, entity, of
-from tests.neo4j_server import PASSWORD, Neo4jServer, emptied, wait_until_ready
+from tests.neo4j_server import PASSWORD, Neo4jServer, wait_until_ready
+from tests.shared_servers import empty
 
 
 def diagnosis(store: Neo4jBackend) -> dict[str, tuple[bool, str]]:
@@ -20,7 +21,7 @@ def diagnosis(store: Neo4jBackend) -> dict[str, tuple[bool, str]]:
 
 
 def test_without_gds_a_memory_works_and_doctor_says_so(plain_server: Neo4jServer) -> None:
-    emptied(plain_server.url).close()
+    empty(plain_server.url)
     with GraphMemory.open(plain_server.url, extractor="none") as memory:
         memory.add_facts([("Anna", "works_at", "Acme"), ("Berta", "knows", "Anna")])
         assert "Acme" in memory.context("Where does Anna work?")
@@ -57,7 +58,8 @@ def test_a_server_that_is_starting_is_waited_for_and_that_is_said(
 @pytest.fixture(scope="module")
 def read_only(plain_server: Neo4jServer) -> Generator[Neo4jServer, None, None]:
     """Yield a server that has a store with Anna in it, and lets nobody write."""
-    store = emptied(plain_server.url)
+    empty(plain_server.url)
+    store = open_backend(plain_server.url)
     store.write(SCOPE, of(entity("Anna")))
     store.close()
     plain_server.stop()  # what is read-only can't recover from a kill

@@ -7,10 +7,10 @@ from collections.abc import Generator
 import pytest
 
 from graphmem_cypher import queries, query, saved
-from graphmem_neo4j import Neo4jBackend
+from graphmem_neo4j import Neo4jBackend, open_backend
 from tests.integration.neo4j.support import explain, operators_of
 from tests.integration.neo4j.test_saved_queries import PARAMETERS, QUERIES, READS_A_WHOLE_INDEX
-from tests.neo4j_server import emptied, forget_plans
+from tests.neo4j_server import forget_plans
 
 # reading everything of a kind, in the names that Neo4j 5 gives it
 SCANS = "AllNodesScan", "NodeByLabelScan", "UnionNodeByLabelsScan", "IntersectionNodeByLabelsScan"
@@ -24,10 +24,10 @@ NOT_EXPLAINED = {
 
 
 @pytest.fixture(scope="module")
-def store(neo4j_url: str) -> Generator[Neo4jBackend, None, None]:
+def store(empty_neo4j_of_module: str) -> Generator[Neo4jBackend, None, None]:
     """A store with nothing in it: a plan that is made then serves until the server looks at its statistics again."""
-    store = emptied(neo4j_url)
-    forget_plans(neo4j_url)
+    store = open_backend(empty_neo4j_of_module)
+    forget_plans(empty_neo4j_of_module)
     yield store
     store.close()
 

@@ -11,10 +11,10 @@ import neo4j
 import pytest
 
 from graphmem import GraphMemory
-from graphmem.models import Changes, Scope
-from graphmem_neo4j import Neo4jBackend
-from tests.integration.neo4j.support import SCOPE, edge, entity, of
-from tests.neo4j_server import emptied
+from graphmem.models import Changes
+from graphmem.testing.rows import home
+from graphmem_neo4j import Neo4jBackend, open_backend
+from tests.integration.neo4j.support import edge, entity, of
 
 
 class RoundTrips:
@@ -58,24 +58,24 @@ def round_trips(monkeypatch: pytest.MonkeyPatch) -> RoundTrips:
 
 @pytest.fixture
 def store(neo4j_url: str) -> Generator[Neo4jBackend, None, None]:
-    store = emptied(neo4j_url)
+    store = open_backend(neo4j_url)
     yield store
     store.close()
 
 
 def test_expand_asks_once_a_hop_and_once_for_its_seeds(store: Neo4jBackend, round_trips: RoundTrips) -> None:
-    people = [entity(f"person {number}") for number in range(5)]
-    store.write(SCOPE, of(*people))
-    store.write(SCOPE, Changes(edges=tuple(edge(a, b) for a, b in pairwise(people))))
+    people = [entity(f"person {number}", home()) for number in range(5)]
+    store.write(home(), of(*people))
+    store.write(home(), Changes(edges=tuple(edge(a, b) for a, b in pairwise(people))))
 
     def walk() -> None:
-        assert len(store.expand([SCOPE], [people[0].id], hops=3).node_ids) == 4
+        assert len(store.expand([home()], [people[0].id], hops=3).node_ids) == 4
 
     assert round_trips.during(walk) == 3 + 1
 
 
 def test_recall_asks_at_most_six_times(neo4j_url: str, store: Neo4jBackend, round_trips: RoundTrips) -> None:
-    with GraphMemory.open(neo4j_url, scope=Scope("round trips"), extractor="none") as memory:
+    with GraphMemory.open(neo4j_url, scope=home(), extractor="none", background=False) as memory:
         babbage = "Charles Babbage"
         memory.add_facts([("Ada Lovelace", "works with", babbage), (babbage, "designed", "Difference Engine")])
 
@@ -88,7 +88,7 @@ def test_recall_asks_at_most_six_times(neo4j_url: str, store: Neo4jBackend, roun
 def test_passage_is_stored_in_seven(neo4j_url: str, store: Neo4jBackend, round_trips: RoundTrips) -> None:
     """Begin and commit, episode, names, known facts, what a write looks at, and the write."""
     options: dict[str, Any] = {"extractor": "none", "embeddings": "none", "background": False}
-    with GraphMemory.open(neo4j_url, scope=Scope("round trips"), **options) as memory:
+    with GraphMemory.open(neo4j_url, scope=home(), **options) as memory:
         memory.add_facts([("Ada", "works with", "Charles")])
 
         # the commit is the one that isn't counted

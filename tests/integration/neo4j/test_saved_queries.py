@@ -31,7 +31,8 @@ from graphmem_neo4j import Neo4jBackend, open_backend
 from graphmem_neo4j.rows import type_labels
 from tests.integration.neo4j.support import MOMENT, edge, explain, operators_of
 from tests.integration.neo4j.team import TEAM, UNREADABLE, WAITING, open_team, tell
-from tests.neo4j_server import NoServer, empty, forget_plans, unavailable
+from tests.neo4j_server import NoServer, forget_plans
+from tests.shared_servers import unavailable
 
 PAGE = (pathlib.Path(__file__).parents[3] / "docs" / "graph-model.md").read_text("utf-8")
 COMMANDS = {name for name, text in saved().items() if re.search(r"^:", text, re.MULTILINE)}
@@ -58,16 +59,14 @@ Run = Callable[..., list[Record]]
 
 
 @pytest.fixture(scope="module")
-def store(neo4j_url: str) -> Generator[Neo4jBackend, None, None]:
+def store(empty_neo4j_of_module: str) -> Generator[Neo4jBackend, None, None]:
     """Yield a store with the team in one scope, and a namesake among many others in another one."""
-    open_backend(neo4j_url).close()
-    empty(neo4j_url)
-    with open_team(neo4j_url) as memory:
+    with open_team(empty_neo4j_of_module) as memory:
         memory.in_scope("elsewhere").add_facts([("Maya Chen", "works at", "Umbrella"), *CROWD])
         tell(memory)
-    store = open_backend(neo4j_url)
+    store = open_backend(empty_neo4j_of_module)
     store.write(TEAM, groups_and_recalls(store))
-    forget_plans(neo4j_url)  # plans are made for how much there is
+    forget_plans(empty_neo4j_of_module)  # plans are made for how much there is
     yield store
     store.close()
 
@@ -187,11 +186,11 @@ def test_a_superseded_fact_comes_with_the_one_that_took_its_place(run: Run) -> N
 
 
 def test_a_contradiction_is_what_says_so_and_two_answers_where_there_can_be_one(
-    store: Neo4jBackend, run: Run, neo4j_url: str
+    store: Neo4jBackend, run: Run, empty_neo4j_of_module: str
 ) -> None:
     assert facts_in(run("07_contradictions")) == {"Plan of May conflicts_with Move to Neo4j"}
     scope = Scope("torn")
-    with open_team(neo4j_url) as memory:
+    with open_team(empty_neo4j_of_module) as memory:
         memory.in_scope(scope).add_facts([("Tom Berg", "lives in", "Lisbon"), ("Tom Berg", "visited", "Porto")])
     named = {entity.name: entity for entity in store.find_entities([scope], EntityQuery())}
     second = edge(named["Tom Berg"], named["Porto"], "lives_in")
@@ -303,9 +302,9 @@ def test_the_last_episodes_come_with_whom_they_mention(run: Run) -> None:
     assert mentioned == {"Lena Ortiz", "Apollo"}
 
 
-def test_health_counts_agree_with_the_memory_s_own(run: Run, neo4j_url: str) -> None:
+def test_health_counts_agree_with_the_memory_s_own(run: Run, empty_neo4j_of_module: str) -> None:
     rows = run("19_health")
-    with open_team(neo4j_url) as memory:
+    with open_team(empty_neo4j_of_module) as memory:
         stats = memory.stats()
 
     def counts(what: str, column: str) -> dict[str, int]:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from graphmem import GraphMemory
-from tests.neo4j_server import Neo4jServer, NoServer, empty, only_user_of, run, unavailable, wait_until_ready
+from tests.neo4j_server import Neo4jServer, NoServer, run, wait_until_ready
+from tests.shared_servers import empty, unavailable
 
 
 def test_server_is_of_the_lts_line_with_gds(neo4j_url: str) -> None:
@@ -17,29 +18,18 @@ def test_server_is_of_the_lts_line_with_gds(neo4j_url: str) -> None:
     assert row["gds"].startswith("2.13.")
 
 
-def test_emptying_deletes_rows_of_graphmem_and_leaves_the_schema(neo4j_url: str) -> None:
-    with GraphMemory.open(neo4j_url, extractor="none") as memory:
+def test_emptying_deletes_rows_of_graphmem_and_leaves_the_schema(empty_neo4j_url: str) -> None:
+    with GraphMemory.open(empty_neo4j_url, extractor="none") as memory:
         memory.add_facts([("Maya", "knows", "Ann")])
 
-        empty(neo4j_url)
+        empty(empty_neo4j_url)
 
         assert memory.stats().entities == 0
         assert memory.scopes() == []
         assert [check for check in memory.doctor() if "index" in check.name and not check.ok] == []
 
 
-def test_a_second_run_on_a_server_waits_for_the_first_and_then_says_so() -> None:
-    url = "bolt://neo4j:secret@localhost:1"
-    with (
-        only_user_of(url),
-        pytest.raises(NoServer, match=r"another test run has been using localhost:1 "),
-        only_user_of(url, seconds=0),
-    ):
-        pass
-    with only_user_of(url, seconds=0):
-        pass
-
-
+@pytest.mark.full
 def test_what_was_acknowledged_survives_a_kill(start_neo4j: Callable[[], Neo4jServer]) -> None:
     server = start_neo4j()
     run(server.url, "CREATE (:Kept {name: $name})", name="Ada")

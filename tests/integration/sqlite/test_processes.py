@@ -103,6 +103,7 @@ def test_processes_that_write_at_once_lose_no_write(tmp_path: Path) -> None:
     assert len({(e.source_id, e.target_id, e.relation) for e in edges}) == PROCESSES * (NAMES - 1)
 
 
+@pytest.mark.slow
 def test_processes_that_open_a_new_file_at_once_all_get_the_whole_schema(tmp_path: Path) -> None:
     for attempt in range(3):
         newest = run_at_once(OPEN_NEW, PROCESSES, tmp_path / f"memory{attempt}.db")

@@ -15,7 +15,7 @@ from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
 from graphmem.settings import Settings
 from graphmem.testing.communities_detect import clique
-from graphmem.testing.rows import HOME, edge, entity, entity_id, put_edges, put_entities
+from graphmem.testing.rows import edge, entity, entity_id, home, put_edges, put_entities
 
 
 @pytest.fixture
@@ -23,13 +23,13 @@ def store() -> Generator[GraphBackend, None, None]:
     store = open_backend("memory://")
     put_entities(store, *(entity(n) for n in range(1, 100)))
     connect(store, [*clique(1, 2, 3), *clique(4, 5, 6)])
-    CommunityRefresh(store, Settings()).refresh(HOME)
+    CommunityRefresh(store, Settings()).refresh(home())
     yield store
     store.close()
 
 
 def homes(store: GraphBackend) -> dict[str, str]:
-    return {m.entity_id: m.community_id for m in store.all_memberships([HOME], MembershipQuery(level=0))}
+    return {m.entity_id: m.community_id for m in store.all_memberships([home()], MembershipQuery(level=0))}
 
 
 def connect(store: GraphBackend, pairs: Sequence[tuple[int, int]]) -> None:
@@ -38,7 +38,7 @@ def connect(store: GraphBackend, pairs: Sequence[tuple[int, int]]) -> None:
 
 
 def assign(store: GraphBackend) -> None:
-    while not Assignment(store).step(HOME):
+    while not Assignment(store).step(home()):
         pass
 
 
@@ -81,8 +81,8 @@ def test_without_communities_everybody_waits_for_the_first_refresh() -> None:
     store = open_backend("memory://")
     put_entities(store, entity(1), entity(2))
     connect(store, [(1, 2)])
-    assert Assignment(store).step(HOME)
-    assert store.find_marks(HOME) == []
+    assert Assignment(store).step(home())
+    assert store.find_marks(home()) == []
     store.close()
 
 
@@ -96,21 +96,21 @@ def test_an_archived_entity_joins_nothing(store: GraphBackend) -> None:
 def test_the_next_step_begins_behind_the_last(store: GraphBackend) -> None:
     connect(store, [(9, 1)])
     assign(store)
-    [mark] = [mark for mark in store.find_marks(HOME) if mark.job == JOB]
-    newest = max(e.id for e in store.all_edges([HOME], EdgeQuery()))
+    [mark] = [mark for mark in store.find_marks(home()) if mark.job == JOB]
+    newest = max(e.id for e in store.all_edges([home()], EdgeQuery()))
     assert mark.cursor == newest
-    assert store.find_edges([HOME], EdgeQuery(), after=mark.cursor) == []
+    assert store.find_edges([home()], EdgeQuery(), after=mark.cursor) == []
 
 
 def test_a_community_that_grew_says_so_and_is_described_anew(store: GraphBackend) -> None:
-    home = homes(store)[entity_id(1)]
-    [before] = store.find_communities([HOME], CommunityQuery(ids=(home,)))
+    cluster = homes(store)[entity_id(1)]
+    [before] = store.find_communities([home()], CommunityQuery(ids=(cluster,)))
     connect(store, [(9, 1)])
     assign(store)
-    [grown] = store.find_communities([HOME], CommunityQuery(ids=(home,)))
+    [grown] = store.find_communities([home()], CommunityQuery(ids=(cluster,)))
     assert grown.updated_at > before.updated_at
-    CommunityRefresh(store, Settings()).refresh(HOME)
-    [described] = store.find_communities([HOME], CommunityQuery(ids=(home,)))
+    CommunityRefresh(store, Settings()).refresh(home())
+    [described] = store.find_communities([home()], CommunityQuery(ids=(cluster,)))
     assert described.fingerprint != before.fingerprint
     assert "4 facts" in described.summary
 
@@ -119,9 +119,9 @@ def test_a_community_that_grew_says_so_and_is_described_anew(store: GraphBackend
 def test_what_is_read_are_the_neighbours(store: GraphBackend, monkeypatch: pytest.MonkeyPatch, others: int) -> None:
     connect(store, [(n, n + 1) for n in range(10, 10 + others)])
     assign(store)
-    CommunityRefresh(store, Settings()).refresh(HOME)
-    newest = max(e.id for e in store.all_edges([HOME], EdgeQuery()))
-    store.write(HOME, Changes(marks=(Mark(JOB, cursor=newest),)))
+    CommunityRefresh(store, Settings()).refresh(home())
+    newest = max(e.id for e in store.all_edges([home()], EdgeQuery()))
+    store.write(home(), Changes(marks=(Mark(JOB, cursor=newest),)))
     rows: list[Edge] = []
     find_edges = store.find_edges
 
@@ -139,7 +139,7 @@ def test_what_is_read_are_the_neighbours(store: GraphBackend, monkeypatch: pytes
 def test_of_a_long_chain_one_step_reads_a_part(store: GraphBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     put_entities(store, *(entity(n) for n in range(100, 2600)))
     connect(store, [(n, n + 1) for n in range(100, 2599)])
-    while not Assignment(store).step(HOME):
+    while not Assignment(store).step(home()):
         pass
     connect(store, [(100, 1)])
     reads = 0
@@ -151,12 +151,12 @@ def test_of_a_long_chain_one_step_reads_a_part(store: GraphBackend, monkeypatch:
         return find_edges(*args, **options)
 
     monkeypatch.setattr(store, "find_edges", counted)
-    assert Assignment(store).step(HOME)
+    assert Assignment(store).step(home())
     joined = len(homes(store)) - 6
     assert 100 < joined < 1000
     assert reads < 3 * joined
     monkeypatch.undo()
-    CommunityRefresh(store, Settings()).refresh(HOME)
+    CommunityRefresh(store, Settings()).refresh(home())
     assert len(homes(store)) > 2000  # the others are alone
 
 

@@ -9,7 +9,7 @@ from graphmem.embed import Embedder
 from graphmem.ingest.similar_vectors import entity_entry
 from graphmem.models import Changes
 from graphmem.registry import open_backend
-from graphmem.testing.rows import HOME, community, entity, entity_id, put_entities
+from graphmem.testing.rows import community, entity, entity_id, home, put_entities
 
 
 class Axes:
@@ -29,11 +29,11 @@ def test_members_of_another_moment_have_another_centroid() -> None:
     put_entities(store, *(entity(n) for n in (1, 2, 3)))
     axes = np.eye(3, dtype=np.float32)
     entries = tuple(entity_entry(entity_id(n), "person", "axes", axes[n - 1]) for n in (1, 2, 3))
-    store.write(HOME, Changes(index=entries))
+    store.write(home(), Changes(index=entries))
     centroids, embedder, row = Centroids(store), Embedder(Axes(), timeout=10), community(1)
 
     def of(*members: int) -> list[float]:
-        found = centroids.of([HOME], embedder, [row], {row.id: [entity_id(n) for n in members]})
+        found = centroids.of([home()], embedder, [row], {row.id: [entity_id(n) for n in members]})
         assert found is not None
         return [round(float(x), 3) for x in found[0]]
 

@@ -19,7 +19,7 @@ from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
 from graphmem.settings import Settings
 from graphmem.testing.communities_detect import KARATE, put_pairs
-from graphmem.testing.rows import HOME
+from graphmem.testing.rows import home
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def partition(groups: dict[str, int]) -> Partition:
 
 @pytest.mark.parametrize("chunk", [1, 2, 33, 34, 35, 78, 1000])
 def test_the_graph_is_the_same_in_whatever_pieces_it_is_read(store: GraphBackend, chunk: int) -> None:
-    read, whole = (EntityGraph.of(pairs_of(read_facts(store, HOME, size))) for size in (chunk, 10_000))
+    read, whole = (EntityGraph.of(pairs_of(read_facts(store, home(), size))) for size in (chunk, 10_000))
     assert read.node_ids == whole.node_ids
     assert [a.tolist() for a in (read.begin, read.neighbour, read.weight)] == [
         a.tolist() for a in (whole.begin, whole.neighbour, whole.weight)
@@ -44,9 +44,9 @@ def test_the_graph_is_the_same_in_whatever_pieces_it_is_read(store: GraphBackend
 
 
 def test_ids_may_have_any_letters(store: GraphBackend) -> None:
-    [known] = store.find_edges([HOME], EdgeQuery(), limit=1)
-    store.write(HOME, Changes(edges=(known.changed(id="ö", relation="knows_too"),)))
-    facts = read_facts(store, HOME, 10_000)
+    [known] = store.find_edges([home()], EdgeQuery(), limit=1)
+    store.write(home(), Changes(edges=(known.changed(id="ö", relation="knows_too"),)))
+    facts = read_facts(store, home(), 10_000)
     assert [fact_id.decode() for fact_id in facts.ids.tolist()][-1] == "ö"
 
 
@@ -59,7 +59,7 @@ def test_pages_are_as_long_as_the_setting_says(store: GraphBackend, monkeypatch:
         return find_active_facts(scope, after=after, limit=limit)
 
     monkeypatch.setattr(store, "find_active_facts", counted)
-    CommunityRefresh(store, Settings(lpa_edge_chunk_size=30)).refresh(HOME)
+    CommunityRefresh(store, Settings(lpa_edge_chunk_size=30)).refresh(home())
     assert limits == [30, 30, 30, 30]
 
 
@@ -67,7 +67,7 @@ def test_a_chunk_of_nothing_is_warned_about_and_taken_as_the_default(
     store: GraphBackend, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        done = CommunityRefresh(store, Settings(lpa_edge_chunk_size=0)).refresh(HOME)
+        done = CommunityRefresh(store, Settings(lpa_edge_chunk_size=0)).refresh(home())
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "lpa_edge_chunk_size" in caplog.text
     assert "10000" in caplog.text
@@ -78,8 +78,8 @@ def test_leiden_without_its_package_names_the_extra(store: GraphBackend, monkeyp
     monkeypatch.setitem(sys.modules, "graspologic_native", None)
     detector = InProcessDetector(store)
     with pytest.raises(MissingExtra, match=r"graphmem\[leiden\]"):
-        detector.detect(HOME, "leiden")
-    assert len(detector.detect(HOME).node_ids) == 34
+        detector.detect(home(), "leiden")
+    assert len(detector.detect(home()).node_ids) == 34
 
 
 def test_a_key_goes_to_the_group_that_shares_most_members_with_it() -> None:

@@ -18,7 +18,7 @@ from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
 from graphmem.settings import Settings
 from graphmem.testing.communities_detect import Pairs, clique
-from graphmem.testing.rows import HOME, edge, entity, put_edges, put_entities
+from graphmem.testing.rows import edge, entity, home, put_edges, put_entities
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_a_refresh_ends_though_somebody_is_assigned_each_time(
 ) -> None:
     groups(store, 2, 3)
     refresh = CommunityRefresh(store, Settings())
-    refresh.refresh(HOME)
+    refresh.refresh(home())
     connect(store, [(10, 1)])
     plan, plans = CommunityRefresh._plan, [0]  # pyright: ignore[reportPrivateUsage]
 
@@ -63,14 +63,14 @@ def test_a_refresh_ends_though_somebody_is_assigned_each_time(
         result = plan(self, *args)
         plans[0] += 1
         connect(store, [(20 + plans[0], 4)])
-        while not Assignment(store).step(HOME):
+        while not Assignment(store).step(home()):
             pass
         return result
 
     monkeypatch.setattr(CommunityRefresh, "_plan", planned)
-    refresh.refresh(HOME)
+    refresh.refresh(home())
     assert plans[0] > 1
-    members = store.find_memberships([HOME], MembershipQuery(level=0))
+    members = store.find_memberships([home()], MembershipQuery(level=0))
     assert len(members) == 7 + plans[0]
     assert len({m.entity_id for m in members}) == len(members)
 
@@ -83,7 +83,7 @@ def test_bad_answers_about_some_do_not_keep_the_others_from_being_described(stor
     def answer(material: Material) -> Description | ExtractionFailed:
         return ExtractionFailed("no") if bad & {*material.names} else Description("All", "All of them know all.")
 
-    done = CommunityRefresh(store, Settings(), summaries=Scripted(answer)).refresh(HOME)
+    done = CommunityRefresh(store, Settings(), summaries=Scripted(answer)).refresh(home())
     assert (done.summarised, done.failed) == (5, 2 * AT_ONCE)
 
 
@@ -93,7 +93,7 @@ def test_a_model_that_is_away_is_asked_once_and_about_others_the_next_time(
     groups(store, 3 * AT_ONCE, 3)
     scripted = Scripted(lambda _: NoReply("away"))
     refresh = CommunityRefresh(store, Settings(), summaries=scripted)
-    assert refresh.refresh(HOME).failed == 3 * AT_ONCE
+    assert refresh.refresh(home()).failed == 3 * AT_ONCE
     first, scripted.asked = set(scripted.asked), []
     assert len(first) == 2 * AT_ONCE
     written: list[Changes] = []
@@ -104,7 +104,7 @@ def test_a_model_that_is_away_is_asked_once_and_about_others_the_next_time(
         write(scope, changes)
 
     monkeypatch.setattr(store, "write", watched)
-    refresh.refresh(HOME)
+    refresh.refresh(home())
     assert len(set(scripted.asked) - first) == AT_ONCE
     assert written == []
 
@@ -116,7 +116,7 @@ def test_while_the_model_is_away_what_changed_is_written_once(
     answers: list[Description | ExtractionFailed] = [NoReply("away")] * 2
     answers.append(Description("All", "All of them know all."))
     refresh = CommunityRefresh(store, Settings(), summaries=Scripted(lambda _: answers.pop()))
-    refresh.refresh(HOME)
+    refresh.refresh(home())
     connect(store, [(1, 9)])
-    assert refresh.refresh(HOME).failed == 1
-    assert refresh.refresh(HOME).updated == 0
+    assert refresh.refresh(home()).failed == 1
+    assert refresh.refresh(home()).updated == 0

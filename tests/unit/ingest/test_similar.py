@@ -21,7 +21,7 @@ from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.protocols import ExtractedEdge, GraphBackend
 from graphmem.registry import open_backend
 from graphmem.testing.base import in_threads
-from graphmem.testing.rows import HOME, PROJECT, episode
+from graphmem.testing.rows import episode, home, project
 from graphmem.upkeep.unmerge import unmerge
 
 
@@ -84,16 +84,16 @@ def put(
     )
     writer = Writer(store, DEFAULT_ONTOLOGY, similar=by, links=links)
     said = episode(n)
-    writer.write(HOME, [Reading(said, things, statements, settles=False)], new_episodes=[said])
+    writer.write(home(), [Reading(said, things, statements, settles=False)], new_episodes=[said])
 
 
 def names(store: GraphBackend) -> list[str]:
-    found = store.find_entities([HOME], EntityQuery(), limit=1000)
+    found = store.find_entities([home()], EntityQuery(), limit=1000)
     return sorted(entity.name for entity in found if entity.name != "target")
 
 
 def merges(store: GraphBackend) -> list[Merge]:
-    return store.find_merges([HOME], MergeQuery())
+    return store.find_merges([home()], MergeQuery())
 
 
 def test_a_name_that_means_a_known_entity_becomes_its_alias_and_the_ledger_says_why(store: GraphBackend) -> None:
@@ -101,7 +101,7 @@ def test_a_name_that_means_a_known_entity_becomes_its_alias_and_the_ledger_says_
     put(store, 1, "widget", by=by)
     put(store, 2, "widgets", by=by)
     assert names(store) == ["widget"]
-    [(_, entity)] = store.resolve_names(HOME, ["widgets"])
+    [(_, entity)] = store.resolve_names(home(), ["widgets"])
     [merge] = merges(store)
     assert (merge.kept_id, merge.merged.name, merge.method) == (entity.id, "widgets", "vectors")
     assert merge.score == pytest.approx(math.cos(math.radians(COS_90)), abs=1e-3)
@@ -126,12 +126,12 @@ def test_entities_of_another_type_or_scope_are_not_meant(store: GraphBackend) ->
     put(store, 1, "widget", by=by)
     put(store, 2, "widgets", by=by, kind="concept")
     assert names(store) == ["widget", "widgets"]
-    said = episode(3, PROJECT)
+    said = episode(3, project())
     thing = NamedThing.of("widgets", "tool", DEFAULT_ONTOLOGY)
     Writer(store, DEFAULT_ONTOLOGY, similar=by).write(
-        PROJECT, [Reading(said, (thing,), (), settles=False)], new_episodes=[said]
+        project(), [Reading(said, (thing,), (), settles=False)], new_episodes=[said]
     )
-    assert [e.name for e in store.find_entities([PROJECT], EntityQuery())] == ["widgets"]
+    assert [e.name for e in store.find_entities([project()], EntityQuery())] == ["widgets"]
 
 
 def test_in_doubt_the_judge_is_asked_once_and_followed(store: GraphBackend) -> None:
@@ -196,11 +196,11 @@ def test_a_failure_makes_a_new_entity_and_is_logged(
 
 
 def test_vectors_of_another_model_are_not_compared(store: GraphBackend) -> None:
-    store.write(HOME, Changes(index=(IndexEntry(kind="name", key="a", model="other"),)))
+    store.write(home(), Changes(index=(IndexEntry(kind="name", key="a", model="other"),)))
     by = similar(store, Angles(widget=0, widgets=0))
     put(store, 1, "widget", "widgets", by=by)
     assert names(store) == ["widget", "widgets"]
-    assert store.read_index(HOME, kind="entity") == []
+    assert store.read_index(home(), kind="entity") == []
 
 
 def test_entities_that_were_written_without_a_model_are_compared_later(store: GraphBackend) -> None:
@@ -213,8 +213,8 @@ def test_an_entity_that_is_gone_is_not_meant(store: GraphBackend) -> None:
     by = similar(store, Angles(widget=0, widgets=0, widgetses=0))
     put(store, 1, "widget", by=by)
     put(store, 2, "widgets", by=by)
-    [entity] = [e for e in store.find_entities([HOME], EntityQuery()) if e.name == "widget"]
-    store.write(HOME, Changes(removals=(Removal("entity", entity.id),)))
+    [entity] = [e for e in store.find_entities([home()], EntityQuery()) if e.name == "widget"]
+    store.write(home(), Changes(removals=(Removal("entity", entity.id),)))
     put(store, 3, "widgets", by=by)
     assert names(store) == ["widgets"]
 
@@ -242,8 +242,8 @@ def test_eight_writers_of_names_that_mean_the_same_make_one_entity(store: GraphB
     by = similar(store, model)
     in_threads([lambda n=n, name=name: put(store, n, name, by=by) for n, name in enumerate(spellings, 1)])
     assert len(names(store)) == 1
-    assert {e.relation for e in store.all_edges([HOME], _all())} == {"uses"}
-    assert len(list(store.all_edges([HOME], _all()))) == 1
+    assert {e.relation for e in store.all_edges([home()], _all())} == {"uses"}
+    assert len(list(store.all_edges([home()], _all()))) == 1
 
 
 def test_no_lock_is_held_while_the_judge_thinks(store: GraphBackend) -> None:
@@ -272,13 +272,13 @@ def test_undoing_it_gives_the_name_its_own_mentions_and_facts(store: GraphBacken
     put(store, 2, "widgets", by=by)
     put(store, 3, "widgets", by=by)
     [merge] = merges(store)
-    done = unmerge(store, HOME, merge.id)
+    done = unmerge(store, home(), merge.id)
     assert names(store) == ["widget", "widgets"]
-    [(_, entity)] = store.resolve_names(HOME, ["widgets"])
+    [(_, entity)] = store.resolve_names(home(), ["widgets"])
     assert entity.id == done.entity.id
-    mentioned = store.find_mentions([HOME], entity_ids=[entity.id])
+    mentioned = store.find_mentions([home()], entity_ids=[entity.id])
     assert [m.episode_id for m in mentioned] == [episode(2).id, episode(3).id]
-    by_source = {e.source_id: e.episode_ids for e in store.all_edges([HOME], _all())}
+    by_source = {e.source_id: e.episode_ids for e in store.all_edges([home()], _all())}
     assert by_source == {
         merge.kept_id: (episode(1).id,),
         entity.id: (episode(2).id, episode(3).id),
@@ -291,7 +291,7 @@ def test_new_entities_are_linked_to_what_is_much_like_them(store: GraphBackend) 
     put(store, 1, "widget", "other", by=by, links=links)
     put(store, 2, "gadget", by=by, links=links)
     put(store, 3, "gadget", by=by, links=links)
-    [link] = [e for e in store.all_edges([HOME], _all()) if e.relation == "similar_to"]
+    [link] = [e for e in store.all_edges([home()], _all()) if e.relation == "similar_to"]
     assert link.edge_type == EdgeType.SEMANTIC
     assert link.confidence == pytest.approx(math.cos(math.radians(20)), abs=1e-3)
     assert link.fact == "gadget similar to widget"
@@ -300,7 +300,7 @@ def test_new_entities_are_linked_to_what_is_much_like_them(store: GraphBackend) 
 def test_links_that_take_too_long_are_left_out(store: GraphBackend, caplog: pytest.LogCaptureFixture) -> None:
     by = similar(store, Angles(widget=0, gadget=20), resolves=False)
     put(store, 1, "widget", "gadget", by=by, links=NoteLinks(store, by.vectors, seconds=0))
-    assert [e.relation for e in store.all_edges([HOME], _all())] == ["uses", "uses"]
+    assert [e.relation for e in store.all_edges([home()], _all())] == ["uses", "uses"]
     assert "no links in time" in caplog.text
 
 

@@ -10,7 +10,7 @@ import pytest
 from graphmem.errors import BackendUnavailable, StoreReadOnly
 from graphmem.models import Changes, RecallQuery, Scope
 from graphmem.recall.recorder import RecallRecorder
-from graphmem.testing.rows import HOME, edge, edge_id, put_graph, recall_id, recall_numbers, recall_trace
+from graphmem.testing.rows import edge, edge_id, home, put_graph, recall_id, recall_numbers, recall_trace
 from graphmem_memory import MemoryBackend
 from graphmem_memory.tables import Store
 
@@ -43,13 +43,13 @@ def store() -> Failing:
 
 
 def kept(store: Failing) -> tuple[float, list[int]]:
-    count = store.get_edges([HOME], [edge_id(1)])[edge_id(1)].retrieval_count
-    return count, recall_numbers(store.find_recalls([HOME], RecallQuery()))
+    count = store.get_edges([home()], [edge_id(1)])[edge_id(1)].retrieval_count
+    return count, recall_numbers(store.find_recalls([home()], RecallQuery()))
 
 
 def test_counts_and_traces_are_written_in_the_background(store: Failing) -> None:
     recorder = RecallRecorder(store)
-    recorder.count((HOME,), [edge_id(1)])
+    recorder.count((home(),), [edge_id(1)])
     recorder.keep(recall_trace(1, seeds=[1]))
     while kept(store) != (1.0, [1]):
         pass
@@ -59,7 +59,7 @@ def test_counts_and_traces_are_written_in_the_background(store: Failing) -> None
 def test_writing_does_not_wait_for_the_background(store: Failing) -> None:
     recorder = RecallRecorder(store)
     recorder.keep(recall_trace(1, seeds=[1]))
-    recorder.count((HOME,), [edge_id(1)])
+    recorder.count((home(),), [edge_id(1)])
     recorder.write()
     assert kept(store) == (1.0, [1])
     recorder.stop()
@@ -68,7 +68,7 @@ def test_writing_does_not_wait_for_the_background(store: Failing) -> None:
 def test_what_a_store_that_is_away_did_not_take_is_written_later(store: Failing) -> None:
     recorder = RecallRecorder(store)
     store.error = BackendUnavailable("away")
-    recorder.count((HOME,), [edge_id(1)])
+    recorder.count((home(),), [edge_id(1)])
     recorder.keep(recall_trace(1, seeds=[1]))
     recorder.keep(recall_trace(2, seeds=[2]))
     recorder.stop()
@@ -82,7 +82,7 @@ def test_what_a_store_that_is_away_did_not_take_is_written_later(store: Failing)
 def test_a_store_that_is_read_only_takes_nothing_and_that_is_no_error(store: Failing) -> None:
     recorder = RecallRecorder(store)
     store.error = StoreReadOnly("read-only")
-    recorder.count((HOME,), [edge_id(1)])
+    recorder.count((home(),), [edge_id(1)])
     recorder.keep(recall_trace(1, seeds=[1]))
     recorder.stop()
     recorder.write()
@@ -97,4 +97,4 @@ def test_a_trace_of_what_is_gone_does_not_keep_the_others_back(store: Failing) -
     recorder.keep(recall_trace(2, seeds=[1]))
     recorder.write()
     recorder.stop()
-    assert [trace.id for trace in store.find_recalls([HOME], RecallQuery())] == [recall_id(2)]
+    assert [trace.id for trace in store.find_recalls([home()], RecallQuery())] == [recall_id(2)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import permutations
 from pathlib import Path
@@ -21,8 +21,6 @@ from graphmem.protocols import ExtractedEdge, Extraction, ExtractionRequest, Gra
 from graphmem.registry import open_backend
 from graphmem.testing.base import Contents, contents, everything, in_threads
 from graphmem.testing.rows import (
-    HOME,
-    PROJECT,
     day,
     edge,
     edge_id,
@@ -30,6 +28,8 @@ from graphmem.testing.rows import (
     entity_id,
     episode,
     episode_id,
+    home,
+    project,
     put_entities,
     put_episodes,
     put_graph,
@@ -57,23 +57,23 @@ def rows(found: Contents) -> tuple[object, ...]:
 
 
 def key_facts(store: GraphBackend) -> set[tuple[str, str, str]]:
-    names = {e.id: e.name for e in contents(store, HOME).entities}
-    return {(names[e.source_id], e.relation, names[e.target_id]) for e in contents(store, HOME).edges}
+    names = {e.id: e.name for e in contents(store, home()).entities}
+    return {(names[e.source_id], e.relation, names[e.target_id]) for e in contents(store, home()).edges}
 
 
 def test_facts_names_and_mentions_move(store: GraphBackend) -> None:
     put_graph(store, edge(1, 1, 3), edge(2, 4, 2), edge(3, 2, 3, relation="likes", valid_to=day(1)))
     put_episodes(store, 1, 2)
-    store.write(HOME, Changes(mentions=(mention(1, 1), mention(2, 1), mention(2, 2))))
-    [made] = merge_entities(store, HOME, ["Entity 2"], "Entity 1")
-    found = contents(store, HOME)
+    store.write(home(), Changes(mentions=(mention(1, 1), mention(2, 1), mention(2, 2))))
+    [made] = merge_entities(store, home(), ["Entity 2"], "Entity 1")
+    found = contents(store, home())
     assert [e.id for e in found.entities] == [entity_id(n) for n in (1, 3, 4)]
     assert [(e.source_id, e.target_id) for e in found.edges] == [
         (entity_id(1), entity_id(3)),
         (entity_id(4), entity_id(1)),
         (entity_id(1), entity_id(3)),
     ]
-    assert [e.id for _, e in store.resolve_names(HOME, ["entity 2"])] == [entity_id(1)]
+    assert [e.id for _, e in store.resolve_names(home(), ["entity 2"])] == [entity_id(1)]
     assert [(m.entity_id, m.episode_id, m.surface) for m in found.mentions] == [
         (entity_id(1), episode_id(1), "Entity 1"),
         (entity_id(1), episode_id(2), "Entity 2"),
@@ -89,29 +89,29 @@ def test_a_fact_that_both_have_is_folded_with_the_better_confidence(store: Graph
         edge(1, 1, 3, confidence=0.5, episode_ids=(episode_id(1),)),
         edge(2, 2, 3, confidence=0.8, episode_ids=(episode_id(2),)),
     )
-    merge_entities(store, HOME, ["Entity 2"], "Entity 1")
-    [left] = contents(store, HOME).edges
+    merge_entities(store, home(), ["Entity 2"], "Entity 1")
+    [left] = contents(store, home()).edges
     assert (left.id, left.confidence, left.episode_ids) == (edge_id(1), 0.8, (episode_id(1), episode_id(2)))
 
 
 def test_a_fact_between_the_two_is_dropped(store: GraphBackend) -> None:
     put_graph(store, edge(1, 1, 2), edge(2, 2, 1))
-    merge_entities(store, HOME, ["Entity 2"], "Entity 1")
-    assert contents(store, HOME).edges == []
+    merge_entities(store, home(), ["Entity 2"], "Entity 1")
+    assert contents(store, home()).edges == []
 
 
 def test_entities_of_two_types_are_one_under_both(store: GraphBackend) -> None:
     put_entities(store, entity(1, name="Acme", entity_type="organization"), entity(2, name="Acme", entity_type="tool"))
     put_episodes(store, 1)
-    store.write(HOME, Changes(mentions=(mention(1, 1, "Acme"),)))
-    before = contents(store, HOME)
-    [made] = merge_entities(store, HOME, [entity_id(2)], entity_id(1))
-    assert {(a.alias, a.entity_type) for a in store.find_aliases([HOME], [entity_id(1)])} == {
+    store.write(home(), Changes(mentions=(mention(1, 1, "Acme"),)))
+    before = contents(store, home())
+    [made] = merge_entities(store, home(), [entity_id(2)], entity_id(1))
+    assert {(a.alias, a.entity_type) for a in store.find_aliases([home()], [entity_id(1)])} == {
         ("acme", "organization"),
         ("acme", "tool"),
     }
-    unmerge(store, HOME, made.id)
-    assert rows(contents(store, HOME)) == rows(before)
+    unmerge(store, home(), made.id)
+    assert rows(contents(store, home())) == rows(before)
 
 
 def test_a_name_that_was_merged_into_another_type_stays_merged(tmp_path: Path) -> None:
@@ -139,17 +139,17 @@ def test_undoing_a_merge_restores_every_row(store: GraphBackend) -> None:
         edge(4, 4, 2, valid_to=day(1), expired_at=day(2), superseded_by=edge_id(3)),
     )
     store.write(
-        HOME,
+        home(),
         Changes(
             entities=(entity(2, summary="says", confidence=0.5, first_seen_at=day(-5), last_seen_at=day(9)),),
             aliases=(Alias(alias="number two", entity_type="person", entity_id=entity_id(2)),),
             mentions=(mention(1, 1), mention(2, 1), mention(2, 2)),
         ),
     )
-    before = contents(store, HOME)
-    [made] = merge_entities(store, HOME, ["number two"], "Entity 1")
-    done = unmerge(store, HOME, made.id)
-    after = contents(store, HOME)
+    before = contents(store, home())
+    [made] = merge_entities(store, home(), ["number two"], "Entity 1")
+    done = unmerge(store, home(), made.id)
+    after = contents(store, home())
     assert rows(after) == rows(before)
     assert (done.entity.id, done.facts, done.mentions) == (entity_id(2), 3, 2)
     assert [merge.undone_at for merge in after.merges] == [done.merge.undone_at]
@@ -164,20 +164,20 @@ def test_random_merges_undone_in_reverse_leave_no_trace(store: GraphBackend, see
     for _ in range(5):
         gone, kept = chance.sample(left, 2)
         left.remove(gone)
-        made += merge_entities(store, HOME, [entity_id(gone)], entity_id(kept))
+        made += merge_entities(store, home(), [entity_id(gone)], entity_id(kept))
     for merge in reversed(made):
-        unmerge(store, HOME, merge.id)
-    assert rows(contents(store, HOME)) == rows(before)
+        unmerge(store, home(), merge.id)
+    assert rows(contents(store, home())) == rows(before)
 
 
 @pytest.mark.parametrize("seed", range(25))
 def test_merges_undone_in_any_order_that_is_allowed_leave_no_trace(store: GraphBackend, seed: int) -> None:
     chance = random.Random(seed)
     before = _random_graph(store, chance)
-    waiting = merge_entities(store, HOME, [entity_id(n) for n in (1, 2, 3)], entity_id(0))
-    waiting += merge_entities(store, HOME, [entity_id(5)], entity_id(4))
+    waiting = merge_entities(store, home(), [entity_id(n) for n in (1, 2, 3)], entity_id(0))
+    waiting += merge_entities(store, home(), [entity_id(5)], entity_id(4))
     undo_in_any_order(store, waiting, chance)
-    assert rows(contents(store, HOME)) == rows(before)
+    assert rows(contents(store, home())) == rows(before)
 
 
 def undo_in_any_order(store: GraphBackend, waiting: list[Merge], chance: random.Random) -> None:
@@ -191,7 +191,7 @@ def undo_in_turn(store: GraphBackend, made: Sequence[Merge]) -> None:
     while waiting:
         for merge in list(waiting):
             with suppress(InvalidInput):
-                unmerge(store, HOME, merge.id)
+                unmerge(store, home(), merge.id)
                 waiting.remove(merge)
 
 
@@ -215,16 +215,16 @@ def _random_graph(store: GraphBackend, chance: random.Random) -> Contents:
         )
     mentions = {(chance.randrange(8), chance.randrange(6)) for _ in range(20)}
     changes = Changes(edges=tuple(edges.values()), mentions=tuple(mention(*pair) for pair in mentions))
-    store.write(HOME, changes)
-    return contents(store, HOME)
+    store.write(home(), changes)
+    return contents(store, home())
 
 
 def test_what_was_said_since_goes_to_the_name_it_was_said_of(store: GraphBackend) -> None:
     put_graph(store, edge(1, 1, 3), edge(2, 2, 4))
-    [made] = merge_entities(store, HOME, ["Entity 2"], "Entity 1")
+    [made] = merge_entities(store, home(), ["Entity 2"], "Entity 1")
     put_episodes(store, 1, 2)
     store.write(
-        HOME,
+        home(),
         Changes(
             mentions=(mention(1, 1, "Entity 2"), mention(1, 2, "Entity 1")),
             edges=tuple(
@@ -234,14 +234,14 @@ def test_what_was_said_since_goes_to_the_name_it_was_said_of(store: GraphBackend
             entities=(entity(5),),
         ),
     )
-    unmerge(store, HOME, made.id)
+    unmerge(store, home(), made.id)
     assert key_facts(store) == {
         ("Entity 1", "knows", "Entity 3"),
         ("Entity 2", "knows", "Entity 4"),
         ("Entity 2", "met", "Entity 5"),
         ("Entity 1", "likes", "Entity 5"),
     }
-    assert [(m.entity_id, m.episode_id) for m in contents(store, HOME).mentions] == [
+    assert [(m.entity_id, m.episode_id) for m in contents(store, home()).mentions] == [
         (entity_id(2), episode_id(1)),
         (entity_id(1), episode_id(2)),
     ]
@@ -250,92 +250,96 @@ def test_what_was_said_since_goes_to_the_name_it_was_said_of(store: GraphBackend
 def test_a_fact_that_was_stated_of_both_since_is_parted_by_its_episodes(store: GraphBackend) -> None:
     put_graph(store, edge(1, 1, 3))
     put_entities(store, entity(2))
-    [made] = merge_entities(store, HOME, ["Entity 2"], "Entity 1")
+    [made] = merge_entities(store, home(), ["Entity 2"], "Entity 1")
     put_episodes(store, 1, 2)
     store.write(
-        HOME,
+        home(),
         Changes(
             mentions=(mention(1, 1, "Entity 2"), mention(1, 2, "Entity 1")),
             edges=(edge(1, 1, 3, episode_ids=(episode_id(1), episode_id(2))),),
         ),
     )
-    unmerge(store, HOME, made.id)
-    found = {e.source_id: e.episode_ids for e in contents(store, HOME).edges}
+    unmerge(store, home(), made.id)
+    found = {e.source_id: e.episode_ids for e in contents(store, home()).edges}
     assert found == {entity_id(1): (episode_id(2),), entity_id(2): (episode_id(1),)}
 
 
 def test_a_merge_that_a_later_one_stands_on_is_undone_after_it(store: GraphBackend) -> None:
     put_graph(store, edge(1, 1, 4), edge(2, 2, 3))
-    before = contents(store, HOME)
-    [first] = merge_entities(store, HOME, ["Entity 1"], "Entity 2")
-    [second] = merge_entities(store, HOME, ["Entity 2"], "Entity 3")
+    before = contents(store, home())
+    [first] = merge_entities(store, home(), ["Entity 1"], "Entity 2")
+    [second] = merge_entities(store, home(), ["Entity 2"], "Entity 3")
     with pytest.raises(InvalidInput, match=second.id):
-        unmerge(store, HOME, first.id)
-    unmerge(store, HOME, second.id)
-    unmerge(store, HOME, first.id)
-    assert rows(contents(store, HOME)) == rows(before)
+        unmerge(store, home(), first.id)
+    unmerge(store, home(), second.id)
+    unmerge(store, home(), first.id)
+    assert rows(contents(store, home())) == rows(before)
 
 
 def test_twenty_merges_are_undone_at_once(store: GraphBackend) -> None:
     put_graph(store, *(edge(n, n, 100) for n in range(1, 22)))
-    before = contents(store, HOME)
-    made = merge_entities(store, HOME, [entity_id(n) for n in range(2, 22)], entity_id(1))
-    assert len(contents(store, HOME).edges) == 1
-    in_threads([lambda merge_id=merge.id: unmerge(store, HOME, merge_id) for merge in made])
-    assert rows(contents(store, HOME)) == rows(before)
+    before = contents(store, home())
+    made = merge_entities(store, home(), [entity_id(n) for n in range(2, 22)], entity_id(1))
+    assert len(contents(store, home()).edges) == 1
+    in_threads([lambda merge_id=merge.id: unmerge(store, home(), merge_id) for merge in made])
+    assert rows(contents(store, home())) == rows(before)
 
 
 @pytest.mark.parametrize(
     ("gone", "into", "error", "told"),
     [
-        (["Entity 1"], "Entity 1", InvalidInput, "same entity"),
-        (["Entity 2", entity_id(1)], "Entity 1", InvalidInput, "same entity"),
-        (["Entity 9"], "Entity 1", NotFound, "Entity 9"),
-        ([entity_id(101)], "Entity 1", NotFound, entity_id(101)),
-        (["Entity 1"], entity_id(101), NotFound, entity_id(101)),
-        (["twins"], "Entity 1", InvalidInput, "take one by its id"),
-        ([], "Entity 1", InvalidInput, "no entity"),
+        (lambda: ["Entity 1"], lambda: "Entity 1", InvalidInput, lambda: "same entity"),
+        (lambda: ["Entity 2", entity_id(1)], lambda: "Entity 1", InvalidInput, lambda: "same entity"),
+        (lambda: ["Entity 9"], lambda: "Entity 1", NotFound, lambda: "Entity 9"),
+        (lambda: [entity_id(101)], lambda: "Entity 1", NotFound, lambda: entity_id(101)),
+        (lambda: ["Entity 1"], lambda: entity_id(101), NotFound, lambda: entity_id(101)),
+        (lambda: ["twins"], lambda: "Entity 1", InvalidInput, lambda: "take one by its id"),
+        (list, lambda: "Entity 1", InvalidInput, lambda: "no entity"),
     ],
 )
 def test_a_merge_that_cannot_be_says_why_and_changes_nothing(
-    store: GraphBackend, gone: list[str], into: str, error: type[Exception], told: str
+    store: GraphBackend,
+    gone: Callable[[], list[str]],
+    into: Callable[[], str],
+    error: type[Exception],
+    told: Callable[[], str],
 ) -> None:
     put_graph(store, edge(1, 1, 2))
     put_entities(store, entity(3, name="Twins"), entity(4, name="Twins", entity_type="tool"))
-    put_entities(store, entity(101, PROJECT))
+    put_entities(store, entity(101, project()))
     before = everything(store)
-    with pytest.raises(error, match=told):
-        merge_entities(store, HOME, gone, into)
+    with pytest.raises(error, match=told()):
+        merge_entities(store, home(), gone(), into())
     assert everything(store) == before
 
 
 def test_a_merge_is_undone_once_and_in_its_own_scope(store: GraphBackend) -> None:
     put_graph(store, edge(1, 1, 2))
-    [made] = merge_entities(store, HOME, ["Entity 2"], "Entity 1")
-    for scope in (PROJECT, Scope("nobody")):
+    [made] = merge_entities(store, home(), ["Entity 2"], "Entity 1")
+    for scope in (project(), Scope("nobody")):
         with pytest.raises(NotFound):
             unmerge(store, scope, made.id)
-    unmerge(store, HOME, made.id)
+    unmerge(store, home(), made.id)
     with pytest.raises(InvalidInput, match="was undone"):
-        unmerge(store, HOME, made.id)
+        unmerge(store, home(), made.id)
 
 
 def test_a_name_that_somebody_has_taken_since_is_told(store: GraphBackend) -> None:
     put_entities(store, entity(1), entity(2))
-    [made] = merge_entities(store, HOME, ["Entity 2"], "Entity 1")
+    [made] = merge_entities(store, home(), ["Entity 2"], "Entity 1")
     put_entities(store, entity(3, name="Entity 2"))
     with pytest.raises(InvalidInput, match=entity_id(3)):
-        unmerge(store, HOME, made.id)
+        unmerge(store, home(), made.id)
 
 
 def test_a_fact_whose_other_end_was_forgotten_does_not_come_back(store: GraphBackend) -> None:
     from graphmem.models import Removal
 
     put_graph(store, edge(1, 1, 3), edge(2, 2, 3), edge(3, 2, 4))
-    store.add_episodes(HOME, [episode(1)])
-    [made] = merge_entities(store, HOME, ["Entity 2"], "Entity 1")
-    store.write(HOME, Changes(removals=(Removal("entity", entity_id(3)),)))
-    unmerge(store, HOME, made.id)
+    store.add_episodes(home(), [episode(1)])
+    [made] = merge_entities(store, home(), ["Entity 2"], "Entity 1")
+    store.write(home(), Changes(removals=(Removal("entity", entity_id(3)),)))
+    unmerge(store, home(), made.id)
     assert key_facts(store) == {("Entity 2", "knows", "Entity 4")}
 
 
@@ -348,24 +352,24 @@ def employed(n: int, who: int, where: int, since: float, **fields: Any) -> Edge:
 
 def ends(store: GraphBackend) -> dict[int, tuple[int, object]]:
     """Return who has each fact, and until when."""
-    return {int(e.id[:8], 16): (int(e.source_id[:8], 16), e.valid_to) for e in contents(store, HOME).edges}
+    return {int(e.id[:8], 16): (int(e.source_id[:8], 16), e.valid_to) for e in contents(store, home()).edges}
 
 
 def test_the_employer_that_came_last_ends_the_others(store: GraphBackend) -> None:
     put_graph(
         store, employed(1, 1, 10, 0), employed(2, 2, 11, 5), employed(3, 3, 12, 2), edge(4, 2, 13), edge(5, 1, 14)
     )
-    before = contents(store, HOME)
-    made = merge_entities(store, HOME, ["Entity 2", "Entity 3"], "Entity 1")
+    before = contents(store, home())
+    made = merge_entities(store, home(), ["Entity 2", "Entity 3"], "Entity 1")
     assert ends(store) == {1: (1, day(5)), 2: (1, None), 3: (1, day(5)), 4: (1, None), 5: (1, None)}
     for merge in made:
-        unmerge(store, HOME, merge.id)
-    assert rows(contents(store, HOME)) == rows(before)
+        unmerge(store, home(), merge.id)
+    assert rows(contents(store, home())) == rows(before)
 
 
 def test_employers_that_came_at_the_same_time_stay(store: GraphBackend) -> None:
     put_graph(store, employed(1, 1, 10, 0), employed(2, 2, 11, 0))
-    merge_entities(store, HOME, ["Entity 2"], "Entity 1")
+    merge_entities(store, home(), ["Entity 2"], "Entity 1")
     assert ends(store) == {1: (1, None), 2: (1, None)}
 
 
@@ -373,11 +377,11 @@ def test_employers_that_came_at_the_same_time_stay(store: GraphBackend) -> None:
 def test_random_merges_of_employed_people_leave_no_trace(store: GraphBackend, seed: int) -> None:
     chance = random.Random(seed)
     put_graph(store, *(employed(n, n, 10 + n, chance.randrange(9)) for n in range(8)))
-    before = contents(store, HOME)
-    waiting = merge_entities(store, HOME, [entity_id(n) for n in (1, 2, 3)], entity_id(0))
-    waiting += merge_entities(store, HOME, [entity_id(n) for n in (5, 0)], entity_id(4))
+    before = contents(store, home())
+    waiting = merge_entities(store, home(), [entity_id(n) for n in (1, 2, 3)], entity_id(0))
+    waiting += merge_entities(store, home(), [entity_id(n) for n in (5, 0)], entity_id(4))
     undo_in_any_order(store, waiting, chance)
-    assert rows(contents(store, HOME)) == rows(before)
+    assert rows(contents(store, home())) == rows(before)
 
 
 @pytest.fixture
@@ -463,42 +467,42 @@ def test_what_several_brought_goes_back_in_any_order(store: GraphBackend, order:
         edge(4, 4, 5, confidence=0.2, episode_ids=(episode_id(3),)),
     )
     she = [mention(of, in_, "she") for of, in_ in [(2, 1), (3, 1), (4, 1), (1, 2), (3, 2), (4, 3)]]
-    store.write(HOME, Changes(mentions=tuple(she)))
-    before = contents(store, HOME)
-    made = merge_entities(store, HOME, ["Entity 2", "Entity 3", "Entity 4"], "Entity 1")
+    store.write(home(), Changes(mentions=tuple(she)))
+    before = contents(store, home())
+    made = merge_entities(store, home(), ["Entity 2", "Entity 3", "Entity 4"], "Entity 1")
     first = made[order[0]]
-    unmerge(store, HOME, first.id)
-    [kept] = (e for e in contents(store, HOME).entities if e.id == entity_id(1))
+    unmerge(store, home(), first.id)
+    [kept] = (e for e in contents(store, home()).entities if e.id == entity_id(1))
     still = [1, *(n for n in (2, 3, 4) if entity_id(n) != first.merged.id)]
     own = {e.id: e for e in before.entities}
     assert kept.confidence == max(own[entity_id(n)].confidence for n in still)
     assert kept.access_count == sum(own[entity_id(n)].access_count for n in still)
     undo_in_turn(store, [made[n] for n in order[1:]])
-    assert rows(contents(store, HOME)) == rows(before)
+    assert rows(contents(store, home())) == rows(before)
 
 
 def test_an_episode_names_the_kept_one_as_long_as_one_is_merged_that_it_names(store: GraphBackend) -> None:
     put_episodes(store, 1)
     put_entities(store, entity(1), entity(2), entity(3))
-    store.write(HOME, Changes(mentions=(mention(2, 1), mention(3, 1))))
-    first, second = merge_entities(store, HOME, ["Entity 2", "Entity 3"], "Entity 1")
-    unmerge(store, HOME, first.id)
-    assert [(m.entity_id, m.surface) for m in contents(store, HOME).mentions] == [
+    store.write(home(), Changes(mentions=(mention(2, 1), mention(3, 1))))
+    first, second = merge_entities(store, home(), ["Entity 2", "Entity 3"], "Entity 1")
+    unmerge(store, home(), first.id)
+    assert [(m.entity_id, m.surface) for m in contents(store, home()).mentions] == [
         (entity_id(1), "Entity 3"),
         (entity_id(2), "Entity 2"),
     ]
-    unmerge(store, HOME, second.id)
-    assert [m.entity_id for m in contents(store, HOME).mentions] == [entity_id(2), entity_id(3)]
+    unmerge(store, home(), second.id)
+    assert [m.entity_id for m in contents(store, home()).mentions] == [entity_id(2), entity_id(3)]
 
 
 def test_what_was_changed_since_stays_in_any_order(store: GraphBackend) -> None:
     put_entities(store, *(entity(n, confidence=n / 10) for n in (1, 2, 3)))
-    made = merge_entities(store, HOME, ["Entity 2", "Entity 3"], "Entity 1")
-    [kept] = contents(store, HOME).entities
-    store.write(HOME, Changes(entities=(kept.changed(confidence=0.95, access_count=7),)))
+    made = merge_entities(store, home(), ["Entity 2", "Entity 3"], "Entity 1")
+    [kept] = contents(store, home()).entities
+    store.write(home(), Changes(entities=(kept.changed(confidence=0.95, access_count=7),)))
     for merge in made:
-        unmerge(store, HOME, merge.id)
-    [kept] = (e for e in contents(store, HOME).entities if e.id == entity_id(1))
+        unmerge(store, home(), merge.id)
+    [kept] = (e for e in contents(store, home()).entities if e.id == entity_id(1))
     assert (kept.confidence, kept.access_count) == (0.95, 7)
 
 
@@ -530,6 +534,7 @@ def merged_graphs(draw: st.DrawFn) -> tuple[list[Entity], list[Edge], list[Menti
     return entities, edges, mentions, draw(st.permutations([0, 1, 2]))
 
 
+@pytest.mark.slow
 @given(merged_graphs())
 @hypothesis_settings(max_examples=300, deadline=None)
 def test_merges_are_undone_in_any_order(drawn: tuple[list[Entity], list[Edge], list[Mention], list[int]]) -> None:
@@ -537,8 +542,8 @@ def test_merges_are_undone_in_any_order(drawn: tuple[list[Entity], list[Edge], l
     store = open_backend("memory://")
     put_entities(store, *entities)
     put_episodes(store, 1, 2, 3)
-    store.write(HOME, Changes(edges=tuple(edges), mentions=tuple(mentions)))
-    before = contents(store, HOME)
-    made = merge_entities(store, HOME, ["Entity 2", "Entity 3", "Entity 4"], "Entity 1")
+    store.write(home(), Changes(edges=tuple(edges), mentions=tuple(mentions)))
+    before = contents(store, home())
+    made = merge_entities(store, home(), ["Entity 2", "Entity 3", "Entity 4"], "Entity 1")
     undo_in_turn(store, [made[n] for n in order])
-    assert rows(contents(store, HOME)) == rows(before)
+    assert rows(contents(store, home())) == rows(before)

@@ -6,7 +6,7 @@ import pytest
 
 from graphmem.models import Scope
 from graphmem.registry import open_backend
-from graphmem.testing.rows import HOME, day, episode
+from graphmem.testing.rows import day, episode, home
 from graphmem.upkeep.schedule import Stopping, UpkeepJob, UpkeepSchedule
 
 
@@ -34,8 +34,8 @@ def test_what_had_to_pause_is_done_when_the_pause_is_over(monkeypatch: pytest.Mo
 
     store = open_backend("memory://")
     schedule = UpkeepSchedule(store, [job("slow", 30.0), job("quick", 0.0)], interval=2)
-    store.add_episodes(HOME, [episode(n, processed_at=day(1)) for n in range(2)])
-    assert schedule.processed(HOME, 2)
+    store.add_episodes(home(), [episode(n, processed_at=day(1)) for n in range(2)])
+    assert schedule.processed(home(), 2)
     assert schedule.run(never) == 30.0
     assert ran == ["quick"]
     clock.now += 29.0
@@ -58,11 +58,11 @@ def test_another_scope_does_not_wait_for_one_that_pauses(monkeypatch: pytest.Mon
 
     other = Scope("other")
     store = open_backend("memory://")
-    job = UpkeepJob("job", run, lambda scope: 30.0 if scope == HOME else 0.0)
+    job = UpkeepJob("job", run, lambda scope: 30.0 if scope == home() else 0.0)
     schedule = UpkeepSchedule(store, [job], interval=1)
-    for scope in (HOME, other):
+    for scope in (home(), other):
         store.add_episodes(scope, [episode(int(scope == other), scope=scope, processed_at=day(1))])
-    assert schedule.look_at([HOME, other])
+    assert schedule.look_at([home(), other])
     assert schedule.run(never) == 0.0
     assert schedule.run(never) == 30.0
     assert ran == [other]
