@@ -2,10 +2,14 @@
 # else by Python's own venv and pip. Nothing else is needed but Python 3.11 or later and a package index.
 #
 #   make demo    a conversation of many sessions goes in, dated facts come out
-#   make test    the whole test suite; what needs a running Docker is skipped where there is none (but in CI)
+#   make check   what answers in three minutes: lint, types, unit tests, the conformance kit on memory and SQLite
+#   make test    the suite: check's tests, and those on a real Neo4j, Qdrant engine, embedding model and browser;
+#                what needs a running Docker is skipped where there is none (but in CI)
+#   make test-all    everything, long forms in their short version included: before a release
 #   make lint    ruff, check and format
 #   make types   basedpyright, strict
 #   make soak    the long forms of the crash and isolation tests
+#   make coverage    lines covered by make test, and by make test-all
 #   make bench   speed against plain sqlite3
 #   make neo4j-up    Neo4j with GDS and Browser in a container, on ports of this machine only
 #   make neo4j-down  remove the container, keep its data
@@ -13,20 +17,41 @@
 #   make clean   remove what the others made, .venv too
 
 .POSIX:
-.PHONY: demo test lint types soak bench neo4j-up neo4j-down neo4j-image lock clean
+.PHONY: demo environment check test test-all coverage lint types soak bench neo4j-up neo4j-down neo4j-image lock clean
 .DEFAULT_GOAL := test
 
 BIN = .venv/bin
 READY = .venv/.ready
+# Of how many processes a test run is; its report has the durations of all tests.
+PROCESSES = 2
+# Where Python writes no bytecode, each of a run's many processes compiles all modules anew.
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal
+REPORT = --junitxml=build/tests
 
 demo: $(READY)
 	@$(BIN)/graphmem demo
 
+environment: $(READY)
+
+check: lint types
+	$(PYTEST) --lane check $(REPORT)/check.xml $(ARGS)
+
 test: $(READY) neo4j-image
-	$(BIN)/python -m pytest $(ARGS)
+	$(PYTEST) --lane test $(REPORT)/test.xml $(ARGS)
+
+test-all: $(READY) neo4j-image
+	$(PYTEST) --lane all $(REPORT)/test-all.xml $(ARGS)
 
 soak: $(READY) neo4j-image
 	GRAPHMEM_SOAK=1 $(BIN)/python -m pytest -m soak -o timeout=3600 $(ARGS)
+
+coverage: $(READY) neo4j-image
+	rm -f build/.coverage*
+	for lane in test all; do \
+	  COVERAGE_FILE=build/.coverage.$$lane $(BIN)/coverage run -m pytest -n $(PROCESSES) --dist worksteal --lane $$lane; \
+	  $(BIN)/coverage combine -q --data-file=build/.coverage.$$lane build; \
+	done
+	for lane in test all; do echo "lane $$lane:"; $(BIN)/coverage report --data-file=build/.coverage.$$lane; done
 
 lint: $(READY)
 	$(BIN)/ruff check .
