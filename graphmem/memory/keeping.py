@@ -126,6 +126,7 @@ class Keeping(Part):
                 self._engine.backend,
                 self._engine.rag.index,
                 self.scope,
+                self._engine.ontology,
                 entity=entity,
                 episode=episode,
                 session=session,

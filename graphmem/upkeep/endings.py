@@ -30,17 +30,43 @@ def ended_by_merge(
     at
         When the merge was made.
     """
-    slots: defaultdict[str, list[Edge]] = defaultdict(list)
-    for edge in edges:
-        if ontology.is_single_valued(edge.relation):
-            slots[edge.relation].append(edge)
-    for slot in slots.values():
-        slot.sort(key=lambda edge: edge.valid_from)
+    for slot in _active_slots(edges, ontology):
         for edge in slot:
             others = (e for e in slot if (e.id in moved) != (edge.id in moved) and e.target_id != edge.target_id)
             later = next((e for e in others if e.valid_from > edge.valid_from), None)
             if later is not None:
                 yield Closing(edge.id, later.valid_from, at, later.id)
+
+
+def ended_by_later(edges: Iterable[Edge], ontology: Ontology, at: datetime) -> Iterator[Edge]:
+    """Yield the active facts of single-valued relations after which another one begins, as that one ends them.
+
+    Parameters
+    ----------
+    edges
+        Facts of any entities.
+    ontology
+        Tells which relations are single-valued.
+    at
+        When that is found.
+    """
+    for slot in _active_slots(edges, ontology):
+        for edge in slot:
+            rivals = (e for e in slot if e.target_id != edge.target_id and e.valid_from > edge.valid_from)
+            if (later := next(rivals, None)) is not None:
+                expired = max(at, edge.recorded_at)
+                yield edge.changed(valid_to=later.valid_from, expired_at=expired, superseded_by=later.id)
+
+
+def _active_slots(edges: Iterable[Edge], ontology: Ontology) -> Iterable[list[Edge]]:
+    """Return the active facts of each source and single-valued relation, in the order in which they began."""
+    slots: defaultdict[tuple[str, str], list[Edge]] = defaultdict(list)
+    for edge in edges:
+        if edge.is_active and ontology.is_single_valued(edge.relation):
+            slots[edge.source_id, edge.relation].append(edge)
+    for slot in slots.values():
+        slot.sort(key=lambda edge: edge.valid_from)
+    return slots.values()
 
 
 class Parted:

@@ -10,7 +10,7 @@ forgotten statement goes on.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,10 +39,12 @@ from graphmem.models import (
     new_id,
     utc_now,
 )
+from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.rag.reading import detail_of
 from graphmem.text.normalise import canonical, clean
-from graphmem.upkeep.merge import ALL
+from graphmem.upkeep.endings import ended_by_later
+from graphmem.upkeep.merge import ALL, closed_first, restated
 from graphmem.upkeep.merged_away import Forgetting, merged_away
 
 _PAGE = 500
@@ -90,6 +92,8 @@ class Erasure:
     ----------
     backend, scope
         Whose rows.
+    ontology
+        Tells which relations are single-valued.
     episodes
         The episodes that go, by id.
     entity
@@ -97,10 +101,16 @@ class Erasure:
     """
 
     def __init__(
-        self, backend: GraphBackend, scope: Scope, episodes: dict[str, Episode], entity: Entity | None = None
+        self,
+        backend: GraphBackend,
+        scope: Scope,
+        ontology: Ontology,
+        episodes: dict[str, Episode],
+        entity: Entity | None = None,
     ) -> None:
         self._backend = backend
         self._scope = scope
+        self._ontology = ontology
         self._episodes = episodes
         self._entity = entity
         self._changes: dict[str, list[Any]] = {}
@@ -113,6 +123,7 @@ class Erasure:
         self._ends()
         self._people()
         self._merged()
+        self._find_kin()
         self._quotes = Quotes(self._names)
         self._rewrite_facts()
         self._rewrite_entities()
@@ -129,6 +140,8 @@ class Erasure:
 
     def _write(self) -> None:
         changes: dict[str, Any] = {name: tuple(rows) for name, rows in self._changes.items()}
+        rows = self._backend.get_edges([self._scope], [edge.id for edge in changes.get("edges", ())])
+        changes["closings"] = closed_first({**self._gone_facts, **rows}.values(), utc_now())
         self._backend.write(self._scope, Changes(**changes, removals=tuple(self._removals), marks=(self._done.mark,)))
         for removal in self._removals:
             self._done.removed.setdefault(removal.kind, []).append(removal.id)
@@ -180,6 +193,8 @@ class Erasure:
             elif edge.key not in held:
                 held.add(edge.key)
                 self._going_on[edge.id] = edge.changed(valid_to=None, expired_at=None, superseded_by=None)
+        now_there = {**there, **self._going_on}.values()
+        self._going_on.update((e.id, e) for e in ended_by_later(now_there, self._ontology, utc_now()))
 
     def _people(self) -> None:
         """Find the entities that go, those that are left, and the names that mean the former."""
@@ -220,7 +235,7 @@ class Erasure:
             other_mentions=self._other_mentions,
             fact_goes=self._fact_goes,
             other_texts=self._texts,
-            named_in=lambda names, texts: any(map(Quotes(names).found_in, texts)),
+            named_in=self._named_in,
         )
         found = merged_away(self._ledger, aliases, told)
         self._gone_merged, self._holders = found.ids, found.holders
@@ -228,6 +243,28 @@ class Erasure:
             if alias.alias in found.names.get(alias.entity_id, ()):
                 self._remove("alias", [alias.alias], alias.entity_type)
         self._names |= {name for names in found.names.values() for name in names}
+
+    @staticmethod
+    def _named_in(names: Iterable[str], texts: Iterable[str]) -> bool:
+        return any(map(Quotes(names).found_in, texts))
+
+    def _find_kin(self) -> None:
+        """Find all that was ever one with what a forgotten episode mentions, be it parted since.
+
+        A summary or a community may quote an episode that mentions another of them: they had it in common.
+        """
+        linked: dict[str, set[str]] = {}
+        for merge in self._ledger:
+            pair = {merge.kept_id, merge.merged.id}
+            for end in pair:
+                linked.setdefault(end, set()).update(pair)
+        self._kin: set[str] = set()
+        found = self._mentioned | self._gone_people.keys() | self._gone_merged
+        while found:
+            self._kin |= found
+            found = {other for end in found for other in linked.get(end, ())} - self._kin
+        missing = sorted(self._kin - self._gone_people.keys() - self._left.keys())
+        self._left_kin = self._backend.get_entities([self._scope], missing) if missing else {}
 
     def _texts(self, episode_ids: Collection[str]) -> Iterator[str]:
         return (e.text for e in self._backend.get_episodes([self._scope], list(episode_ids)).values())
@@ -262,37 +299,49 @@ class Erasure:
         ends = {end for edge in stay.values() for end in (edge.source_id, edge.target_id)}
         names = {i: e.name for i, e in self._backend.get_entities([self._scope], sorted(ends)).items()}
         for edge in stay.values():
-            self._put("edges", self._without(self._going_on.pop(edge.id, edge), names))
+            self._put("edges", self._without(self._going_on.pop(edge.id, edge), lambda i: names[i]))
         for edge in self._going_on.values():
             self._put("edges", edge)
         self._unindex("fact", stay)
         self._done.rewritten_facts = len(stay)
 
-    def _without(self, edge: Edge, names: dict[str, str]) -> Edge:
+    def _without(self, edge: Edge, name_of: Callable[[str], str]) -> Edge:
         """Return a fact that stays as the episodes that are left state it."""
-        left = tuple(i for i in edge.episode_ids if i not in self._episodes)
-        first = edge.episode_ids[:1]
-        if self._quotes.found_in(edge.fact) or (first and first[0] in self._episodes):
-            plain = f"{names[edge.source_id]} {edge.relation.replace('_', ' ')} {names[edge.target_id]}"
-            return edge.changed(episode_ids=left, fact=plain, properties={})
-        return edge.changed(episode_ids=left)
+        left = [i for i in edge.episode_ids if i not in self._episodes]
+        return restated(edge, left, name_of, plain=self._quotes.found_in(edge.fact))
 
     def _rewrite_entities(self) -> None:
         """Empty summaries that may quote what goes, and drop names that only a forgotten text used."""
         used: dict[str, set[str]] = {}
         for mention in self._mentions:
             used.setdefault(mention.entity_id, set()).add(canonical(mention.surface))
-        for entity in self._left.values():
-            if entity.summary and (entity.id in self._mentioned or self._quotes.found_in(entity.summary)):
+        for entity in (*self._left.values(), *self._left_kin.values()):
+            if entity.summary and (entity.id in self._kin or self._quotes.found_in(entity.summary)):
                 self._put("entities", entity.changed(summary=""))
                 self._unindex("entity", [entity.id])
         if not used:
             return
+        before = self._surfaces_before_merges()
         for alias in self._backend.find_aliases([self._scope], [i for i in self._left if i in used]):
-            others = {canonical(mention.surface) for mention in self._other_mentions.get(alias.entity_id, ())}
+            others = self._other_mentions.get(alias.entity_id, ())
+            surfaces = {canonical(m.surface) for m in others} | before.get(alias.entity_id, set())
             own = self._left[alias.entity_id].canonical_name
-            if alias.alias in used[alias.entity_id] and alias.alias not in others and alias.alias != own:
+            if alias.alias not in used[alias.entity_id] or alias.alias in surfaces or alias.alias == own:
+                continue
+            # an episode that mentions an entity by two names has one mention of it
+            if not self._named_in({alias.alias}, self._texts([mention.episode_id for mention in others])):
                 self._remove("alias", [alias.alias], alias.entity_type)
+
+    def _surfaces_before_merges(self) -> dict[str, set[str]]:
+        """Return, by the entity that has them now, what merged entities are called in episodes that stay."""
+        found: dict[str, set[str]] = {}
+        for merge in self._ledger:
+            holder = self._holders.get(merge.merged.id)
+            if holder is None or merge.merged.id in self._gone_merged:
+                continue
+            surfaces = found.setdefault(holder, {merge.merged.canonical_name})
+            surfaces.update(canonical(m.surface) for m in merge.mentions if m.episode_id not in self._episodes)
+        return found
 
     def _redact_episodes(self) -> None:
         """Take the lines that name the entity out of episodes that are nothing but triples."""
@@ -317,7 +366,7 @@ class Erasure:
 
     def _communities(self) -> None:
         """Empty what was written of the communities that any of this was part of, for it to be made anew."""
-        people = [*self._gone_people, *self._left]
+        people = [*self._gone_people, *self._left, *self._left_kin]
         within = {m.community_id for m in self._memberships(entity_ids=people)} if people else set[str]()
         now = utc_now()
         for community in self._backend.all_communities([self._scope], CommunityQuery(ended=True)):
@@ -361,16 +410,36 @@ class Erasure:
     def _merges(self) -> None:
         """Take what goes out of the evidence of merges; one of an entity that goes goes as a whole."""
         gone = self._gone_people.keys() | self._gone_merged
+        gone |= self._never_back(gone)
+        known = {m.merged.id: m.merged.name for m in self._ledger if m.merged.id not in gone}
         unused = {(removal.id, removal.of) for removal in self._removals if removal.kind == "alias"}
         for merge in self._ledger:
             if {merge.kept_id, merge.merged.id} & gone:
                 self._remove("merge", [merge.id])
-            elif (scrubbed := self._scrubbed(merge, unused)) != merge:
+            elif (scrubbed := self._scrubbed(merge, unused, known)) != merge:
                 self._put("merges", scrubbed)
 
-    def _scrubbed(self, merge: Merge, unused: Collection[tuple[str, str]]) -> Merge:
-        """Return a merge without what goes; `unused` are names that go, with their types."""
-        names = {merge.kept_id: merge.kept.name, merge.merged.id: merge.merged.name}
+    def _never_back(self, gone: Collection[str]) -> set[str]:
+        """Return the entities whose merges can't be undone any more: what they went into doesn't come back."""
+        never: set[str] = set()
+        for merge in reversed(self._ledger):  # ids are in the order of time
+            if merge.undone_at is None and {merge.kept_id, merge.merged.id} & {*gone, *never}:
+                never.add(merge.merged.id)
+        return never
+
+    def _scrubbed(self, merge: Merge, unused: Collection[tuple[str, str]], merged: Mapping[str, str]) -> Merge:
+        """Return a merge without what goes.
+
+        Parameters
+        ----------
+        merge
+            A row of the ledger.
+        unused
+            Names that go, with their types.
+        merged
+            Names of merged entities that stay, by id.
+        """
+        names = {**merged, merge.kept_id: merge.kept.name, merge.merged.id: merge.merged.name}
         goes = self._fact_goes
 
         def used(aliases: tuple[Alias, ...]) -> tuple[Alias, ...]:
@@ -380,11 +449,12 @@ class Erasure:
             if not set(edge.episode_ids) & self._episodes.keys() and not self._quotes.found_in(edge.fact):
                 return edge
             ends = self._backend.get_entities([self._scope], [edge.source_id, edge.target_id])
-            known = {edge.source_id: "", edge.target_id: "", **{i: e.name for i, e in ends.items()}, **names}
-            return self._without(edge, known)
+            known = {**{i: e.name for i, e in ends.items()}, **names}
+            return self._without(edge, lambda i: known.get(i, ""))
 
         mentions = tuple(m for m in merge.mentions if m.episode_id not in self._episodes)
-        edges = tuple(kept(edge) for edge in merge.edges if not goes(edge))
+        alone = [f.edge.changed(id=f.into.id) for f in merge.folded if f.into is not None and goes(f.into)]
+        edges = tuple(kept(edge) for edge in (*merge.edges, *alone) if not goes(edge))
         folded = tuple(
             pair.changed(edge=kept(pair.edge), into=None if pair.into is None else kept(pair.into))
             for pair in merge.folded
@@ -406,8 +476,7 @@ class Erasure:
 
     def _silent(self, row: Entity, silent: bool) -> Entity:
         """Return a row of the ledger without a summary that may quote what goes."""
-        held_by = self._holders.get(row.id, row.id)
-        if silent or self._quotes.found_in(row.summary) or held_by in self._mentioned:
+        if silent or row.id in self._kin or self._quotes.found_in(row.summary):
             return row.changed(summary="")
         return row
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from graphmem.errors import IndexUnavailable, InvalidInput, NotFound
 from graphmem.models import FORGETTING, Changes, Entity, Episode, EpisodeQuery, Mark, MergeQuery, Model, Scope, utc_now
+from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.rag.index import RecallIndex
 from graphmem.upkeep.erase import Erased, Erasure, Quotes
@@ -55,6 +56,7 @@ def forget(
     backend: GraphBackend,
     index: RecallIndex,
     scope: Scope,
+    ontology: Ontology = DEFAULT_ONTOLOGY,
     *,
     entity: str | None = None,
     episode: str | None = None,
@@ -67,6 +69,8 @@ def forget(
     ----------
     backend, index, scope
         Where.
+    ontology
+        Tells which relations are single-valued.
     entity
         Name or id of an entity.
     episode
@@ -91,11 +95,12 @@ def forget(
 
     def work() -> Erased:
         if entity is not None:
-            return _entity(backend, scope, entity_called(backend, scope, entity), with_episodes=with_episodes)
+            found = entity_called(backend, scope, entity)
+            return _entity(backend, scope, ontology, found, with_episodes=with_episodes)
         if episode is not None:
-            return Erasure(backend, scope, _episode(backend, scope, episode)).run()
+            return Erasure(backend, scope, ontology, _episode(backend, scope, episode)).run()
         assert session is not None
-        return Erasure(backend, scope, _session(backend, scope, session)).run()
+        return Erasure(backend, scope, ontology, _session(backend, scope, session)).run()
 
     try:
         done = backend.atomic(work)
@@ -144,7 +149,7 @@ def clear(backend: GraphBackend, index: RecallIndex, scope: Scope) -> Forgotten:
     )
 
 
-def _entity(backend: GraphBackend, scope: Scope, entity: Entity, *, with_episodes: bool) -> Erased:
+def _entity(backend: GraphBackend, scope: Scope, ontology: Ontology, entity: Entity, *, with_episodes: bool) -> Erased:
     mentions = backend.find_mentions([scope], entity_ids=[entity.id], limit=ALL)
     told_in = backend.get_episodes([scope], [mention.episode_id for mention in mentions])
     quotes = Quotes(alias.alias for alias in backend.find_aliases([scope], [entity.id]))
@@ -156,7 +161,8 @@ def _entity(backend: GraphBackend, scope: Scope, entity: Entity, *, with_episode
             return with_episodes
         return all(line in said or quotes.found_in(line) for line in episode.text.split("\n"))
 
-    return Erasure(backend, scope, {i: episode for i, episode in told_in.items() if goes(episode)}, entity).run()
+    going = {i: episode for i, episode in told_in.items() if goes(episode)}
+    return Erasure(backend, scope, ontology, going, entity).run()
 
 
 def _episode(backend: GraphBackend, scope: Scope, named: str) -> dict[str, Episode]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 
 from graphmem.errors import InvalidInput, NotFound
 from graphmem.models import (
     Alias,
     Changes,
+    Closing,
     Edge,
     EdgeQuery,
     Entity,
     FoldedEdge,
+    Membership,
+    MembershipQuery,
     Merge,
     Removal,
     Scope,
@@ -125,6 +129,7 @@ def _merge(backend: GraphBackend, scope: Scope, gone_id: str, kept_id: str, onto
                 Support(f.into.id, f.edge.confidence, f.edge.episode_ids) for f in folded if f.into is not None
             ),
             mentions=tuple(m.changed(entity_id=kept_id) for m in mentions if m.episode_id not in shared),
+            memberships=_memberships(backend, scope, gone_id, kept_id, merge.at),
             merges=(merge,),
             removals=(Removal("entity", gone_id),),
         ),
@@ -141,6 +146,27 @@ def repointed(edge: Edge, old: str, new: str) -> Edge:
         source_id=new if edge.source_id == old else edge.source_id,
         target_id=new if edge.target_id == old else edge.target_id,
     )
+
+
+def restated(edge: Edge, episode_ids: Iterable[str], name_of: Callable[[str], str], *, plain: bool = False) -> Edge:
+    """Return a fact as only these of its episodes state it.
+
+    Its sentence and properties came from the first of its episodes; without that one, or where asked for, the plain
+    triple takes their place.
+    """
+    left = tuple(episode_ids)
+    if not plain and left[:1] == edge.episode_ids[:1]:
+        return edge.changed(episode_ids=left)
+    fact = f"{name_of(edge.source_id)} {edge.relation.replace('_', ' ')} {name_of(edge.target_id)}"
+    return edge.changed(episode_ids=left, fact=fact, properties={})
+
+
+def closed_first(stored: Iterable[Edge], at: datetime) -> tuple[Closing, ...]:
+    """Close the active ones of facts that a write replaces or removes.
+
+    A write applies closings first, so that the keys of these facts are free for its other rows, whatever their order.
+    """
+    return tuple(Closing(edge.id, edge.valid_from, at) for edge in stored if edge.is_active)
 
 
 def edges_of(backend: GraphBackend, scope: Scope, entity_id: str) -> list[Edge]:
@@ -175,6 +201,18 @@ def _aliases(
     stated = {alias.alias for alias in aliases if alias.entity_type == kept.entity_type}
     added = (name for name in names if name not in taken and name not in stated)
     return tuple(aliases), tuple(Alias(alias=n, entity_type=kept.entity_type, entity_id=kept.id) for n in added)
+
+
+def _memberships(backend: GraphBackend, scope: Scope, gone: str, kept: str, at: datetime) -> tuple[Membership, ...]:
+    """Link the kept entity to the communities of the one that goes: their texts tell of facts that it has now.
+
+    These memberships last for no time, so that no read sees them; an erasure finds the communities by them.
+    """
+    query = MembershipQuery(entity_ids=(gone, kept), ended=True)
+    known = list(backend.all_memberships([scope], query))
+    own = {membership.community_id for membership in known if membership.entity_id == kept}
+    others = dict.fromkeys(m.community_id for m in known if m.entity_id == gone and m.community_id not in own)
+    return tuple(Membership(community_id=i, entity_id=kept, since=at, until=at) for i in others)
 
 
 def _united(kept: Entity, gone: Entity) -> Entity:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from graphmem.errors import InvalidInput, NotFound
 from graphmem.models import (
     Changes,
     Edge,
     EdgeKey,
+    EdgeQuery,
     Entity,
     Episode,
     Mention,
@@ -27,8 +29,8 @@ from graphmem.models import (
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.text.normalise import canonical
-from graphmem.upkeep.endings import Parted
-from graphmem.upkeep.merge import ALL, edges_of, parted, repointed
+from graphmem.upkeep.endings import Parted, ended_by_later
+from graphmem.upkeep.merge import ALL, closed_first, edges_of, parted, repointed, restated
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +131,11 @@ class _Parting:
         # what both go by tells nothing: it stays with the kept one
         self._names = {alias.alias for alias in merge.aliases} - {name for name, _ in self._held - brought}
         self._edges: dict[str, Edge] = {}
+        self._stored: dict[str, Edge] = {}
         self._active: dict[EdgeKey, str] = {}
         self._episodes: dict[str, Episode] = {}
         self._twins: dict[str, str] = {}
+        self._names_known = {kept.id: kept.name}
         self._brought: set[str] = set()
         self._targets: dict[tuple[str, str], Edge] = {}  # (later merge, fact folded there) → what it was folded into
 
@@ -146,7 +150,9 @@ class _Parting:
         )
         held = self._held
         kept, later = parted(self._kept, merge, self._later)
-        undone = merge.changed(undone_at=utc_now())
+        undone_at = utc_now()
+        self._end_by_later(undone_at)
+        undone = merge.changed(undone_at=undone_at)
         brought = tuple(Removal("mention", merge.kept_id, episode_id) for episode_id in sorted(self._brought))
         self._backend.write(self._scope, Changes(removals=brought))  # some come again, as others brought them
         self._backend.write(
@@ -154,11 +160,17 @@ class _Parting:
             Changes(
                 entities=(entity, kept),
                 aliases=tuple(a for a in merge.aliases if (a.alias, a.entity_type) in held),
+                closings=closed_first((self._stored[i] for i in self._edges if i in self._stored), undone_at),
                 edges=tuple(self._edges.values()),
                 mentions=(*mentions, *self._of_others()),
                 merges=(undone, *(self._without_this(other) for other in later)),
-                removals=tuple(
-                    Removal("alias", a.alias, a.entity_type) for a in merge.added if (a.alias, a.entity_type) in held
+                removals=(
+                    *(
+                        Removal("alias", a.alias, a.entity_type)
+                        for a in merge.added
+                        if (a.alias, a.entity_type) in held
+                    ),
+                    *(Removal("index", i, "fact") for i in self._reworded()),
                 ),
             ),
         )
@@ -200,6 +212,7 @@ class _Parting:
         """Part the facts; `since` are the episodes that came in under a name of the merged entity."""
         merge = self._merge
         current = {edge.id: edge for edge in edges_of(self._backend, self._scope, merge.kept_id)}
+        self._stored.update(current)
         handled: set[str] = set()
         for former in merge.edges:
             handled.add(former.id)
@@ -220,9 +233,33 @@ class _Parting:
             if len(said) == len(edge.episode_ids) and edge.recorded_at >= merge.at:
                 self._give(repointed(edge, merge.kept_id, self._id))
             else:
-                self._edges[edge.id] = edge.changed(episode_ids=_without(edge.episode_ids, said))
-                self._give(repointed(self._twin(edge, said), merge.kept_id, self._id))
+                self._edges[edge.id] = restated(edge, _without(edge.episode_ids, said), self._name_of)
+                self._give(self._twin(repointed(edge, merge.kept_id, self._id), said))
         self._end_anew({**current, **self._edges})
+
+    def _end_by_later(self, at: datetime) -> None:
+        """End what a later fact of the same single-valued relation ends, also of others that have facts with both."""
+        changed = self._edges.values()
+        slots = {(e.source_id, e.relation) for e in changed if self._ontology.is_single_valued(e.relation)}
+        if not slots:
+            return
+        query = EdgeQuery(slots=tuple(sorted(slots)), versions="active")
+        for edge in self._backend.all_edges([self._scope], query):
+            self._stored[edge.id] = edge
+        for edge in ended_by_later({**self._stored, **self._edges}.values(), self._ontology, at):
+            self._edges[edge.id] = edge
+
+    def _reworded(self) -> Iterable[str]:
+        """Return the stored facts that lose their sentence."""
+        return (i for i, edge in self._edges.items() if i in self._stored and edge.fact != self._stored[i].fact)
+
+    def _name_of(self, entity_id: str) -> str:
+        if entity_id == self._id:
+            return self._merge.merged.name
+        if entity_id not in self._names_known:
+            found = self._backend.get_entities([self._scope], [entity_id])
+            self._names_known.update((i, entity.name) for i, entity in found.items())
+        return self._names_known.get(entity_id, "")
 
     def _end_anew(self, parted: dict[str, Edge]) -> None:
         """Let go on what a fact of the other side ended; these rows come last, when their keys are free."""
@@ -242,7 +279,8 @@ class _Parting:
         if stay:
             copied = self._twin(edge, stay)
             self._edges[copied.id] = copied
-        self._give(repointed(edge, self._merge.kept_id, self._id).changed(episode_ids=_without(edge.episode_ids, stay)))
+        given = repointed(edge, self._merge.kept_id, self._id)
+        self._give(restated(given, _without(edge.episode_ids, stay), self._name_of))
 
     def _unfold(self, former: Edge, before: Edge, into: Edge, since: set[str]) -> None:
         """Restore a folded fact, and take what it brought from the one that it was folded into."""
@@ -252,7 +290,8 @@ class _Parting:
 
         def without(edge: Edge) -> Edge:
             confidence = would if edge.confidence == was else edge.confidence
-            return edge.changed(confidence=confidence, episode_ids=_without(edge.episode_ids, (*brought, *said)))
+            left = _without(edge.episode_ids, (*brought, *said))
+            return restated(edge.changed(confidence=confidence), left, self._name_of)
 
         for other in self._later:
             for folded in other.folded:
@@ -293,9 +332,8 @@ class _Parting:
         if edge.valid_to is not None:
             begins = min(begins, edge.valid_to)
         recorded = max([edge.recorded_at, *([min(e.recorded_at for e in episodes)] if episodes else [])])
-        return edge.changed(
-            id=new_id(), valid_from=begins, recorded_at=recorded, episode_ids=tuple(episode_ids), retrieval_count=0.0
-        )
+        copied = edge.changed(id=new_id(), valid_from=begins, recorded_at=recorded, retrieval_count=0.0)
+        return restated(copied, episode_ids, self._name_of)
 
 
 def _without(ids: Sequence[str], out: Iterable[str]) -> tuple[str, ...]:
