@@ -38,6 +38,7 @@ from graphmem.registry import open_backend
 from graphmem.results import Check, QueueError, Stats, UpkeepState
 from graphmem.settings import Settings
 from graphmem.text.redact import PatternRedactor
+from graphmem.upkeep.evict import DELETED
 from graphmem.upkeep.jobs import upkeep_jobs
 from graphmem.upkeep.schedule import UpkeepSchedule
 
@@ -248,14 +249,17 @@ class Engine:
         counts = self.backend.stats(scope)
         waiting = max(0, counts.entities - counts.archived_entities - counts.community_members)
         background = tuple(self.background_errors())
+        marks = self.backend.find_marks(scope)
         upkeep = tuple(
             UpkeepState(job=mark.job, done_at=mark.done_at, episodes=mark.episodes, begun_at=mark.begun_at)
-            for mark in self.backend.find_marks(scope)
+            for mark in marks
+            if mark.job != DELETED
         )
         return Stats(
             scope=scope.key,
             **asdict(counts),
             waiting_entities=waiting,
+            deleted_facts=sum(mark.episodes for mark in marks if mark.job == DELETED),
             errors=tuple(errors),
             upkeep=upkeep,
             background=background,

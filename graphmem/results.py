@@ -220,6 +220,8 @@ class Stats(Model):
         Waiting for extraction; out of tries.
     community_members, waiting_entities
         Entities in a community of level 0; entities that are in none: they know nobody in one, or wait for a refresh.
+    deleted_facts
+        Superseded facts that evictions have deleted so far: history that is no longer there.
     errors
         Of episodes that failed or wait for another try, at most 10.
     upkeep
@@ -242,6 +244,7 @@ class Stats(Model):
     ended_communities: int
     community_members: int
     waiting_entities: int
+    deleted_facts: int = 0
     recalls: int
     edges_by_type: dict[str, int]
     entities_by_type: dict[str, int]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import Field, SecretStr, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from graphmem.errors import InvalidInput
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 Similarity = Annotated[float, Field(ge=0.5, le=1.0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
+RetentionDays = Annotated[
+    Annotated[float, Field(ge=0.0, le=1e6, allow_inf_nan=False)] | None,
+    BeforeValidator(lambda given: None if given in ("", "none") else given),  # TOML and the environment have no None
+]
 _SECRETS = ("store_password", "qdrant_api_key")
 Seconds = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 
@@ -125,12 +129,16 @@ class Settings(BaseSettings):
     community_refresh_interval: Count = Field(
         100, description="processed episodes between two rounds of upkeep in the background"
     )
-    eviction: bool = Field(True, description="delete what is long over and hide what is long unseen, in the background")
-    expired_edge_retention_days: Annotated[float, Field(ge=0.0, le=1e6, allow_inf_nan=False)] = Field(
-        90.0, description="days that superseded facts stay, and entities without active facts that nobody mentions"
+    eviction: bool = Field(True, description="in the background, delete and hide what the following settings name")
+    expired_edge_retention_days: RetentionDays = Field(
+        None,
+        description="days after which superseded facts are deleted, and entities without active facts that nobody "
+        "mentions are hidden; none keeps the history for ever",
     )
     min_edge_weight: Share = Field(
-        0.0, description="effective confidence below which eviction ends a fact that nobody asks for; 0 is off"
+        0.0,
+        description="effective confidence below which eviction ends a fact that nobody has stated or asked for in "
+        "expired_edge_retention_days; 0 is off",
     )
     max_entities: int = Field(0, ge=0, description="entities beyond so many are hidden by eviction; 0 is no cap")
     decay: bool = Field(True, description="let retrieval counts fade, in the background")
@@ -160,6 +168,15 @@ class Settings(BaseSettings):
             super().__init__(**values)
         except ValidationError as error:
             raise InvalidInput("; ".join(map(_told, error.errors()))) from error
+
+    @model_validator(mode="after")
+    def _weight_has_days(self) -> Self:
+        if self.min_edge_weight > 0 and self.expired_edge_retention_days is None:
+            raise ValueError(
+                f"min_edge_weight {self.min_edge_weight}: set expired_edge_retention_days too, after which it counts, "
+                "such as 90"
+            )
+        return self
 
     @model_validator(mode="after")
     def _thresholds_in_order(self) -> Self:

@@ -102,8 +102,7 @@ class MemoryBackend(GraphBackend):
             for phrase in sorted(set(phrases), key=lambda p: (-len(p), p)):
                 for scope in scopes:
                     for _, entity in self.resolve_names(scope, [phrase]):
-                        if entity.archived_at is None:
-                            by_alias.setdefault(entity.id, phrase)
+                        by_alias.setdefault(entity.id, phrase)
             prefixes = question_words(words)
             scored = [
                 (matching.text_score(entity, prefixes), entity.id)

@@ -29,11 +29,15 @@ def expand(
         seen = (e for e in store.edges.read(scopes, keys) if follows(e, edge_types, as_of, now))
         return sorted(seen, key=best_first)[:at_most]
 
+    def is_there(node: str) -> bool:
+        entity = store.entities.get(node)
+        return entity is not None and entity.scope in scopes
+
     def may_enter(node: str) -> bool:
         entity = store.entities.get(node)
         return entity is not None and entity.scope in scopes and entity.archived_at is None
 
-    depth = {seed: 0 for seed in seed_ids if may_enter(seed)}
+    depth = {seed: 0 for seed in seed_ids if is_there(seed)}
     edges: dict[str, Edge] = {}
     frontier = sorted(depth)
     for hop in range(1, hops + 1):

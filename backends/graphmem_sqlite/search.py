@@ -39,7 +39,6 @@ BY_PHRASE = """
 SELECT e.key, wanted.value FROM json_each(:scopes) AS asked CROSS JOIN json_each(:phrases) AS wanted
 CROSS JOIN aliases AS a ON a.scope = asked.value AND a.alias = wanted.value
 CROSS JOIN entities AS e ON e.key = a.entity
-WHERE e.archived_at IS NULL
 ORDER BY length(wanted.value) DESC, e.id, wanted.value
 """
 BY_WORD = "SELECT rowid FROM entity_words WHERE entity_words MATCH ? LIMIT ?"

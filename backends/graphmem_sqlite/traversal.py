@@ -14,7 +14,7 @@ from graphmem_sqlite.rows import Row, as_json, edge_type_of, micros
 SEEDS = """
 SELECT e.key, e.id, e.name, e.entity_type FROM json_each(:ids) AS wanted
 CROSS JOIN entities AS e ON e.id = wanted.value
-WHERE e.scope IN (SELECT value FROM json_each(:scopes)) AND e.archived_at IS NULL
+WHERE e.scope IN (SELECT value FROM json_each(:scopes))
 """
 
 # The best edges of a node come from indexes that hold them in order: a hub costs no more than its best ones.

@@ -145,13 +145,19 @@ class Keeping(Part):
         finally:
             self._engine.drop_copies(self.scope)
 
-    def evict(self) -> Evicted:
+    def evict(self, *, dry_run: bool = False) -> Evicted:
         """Delete superseded facts and hide entities that are long over or unseen, by the settings; at once.
 
-        In the background it runs by itself every `community_refresh_interval` processed episodes.
+        By default nothing goes: set `expired_edge_retention_days` or `max_entities`. Then it also runs by itself, in
+        the background, every `community_refresh_interval` processed episodes. `stats` counts the deleted facts.
+
+        Parameters
+        ----------
+        dry_run
+            Only tell what would be done.
         """
         self._engine.recorder.write()  # what was just recalled may go
-        return evict(self._engine.backend, self.scope, eviction_rule(self._engine.settings), _never)
+        return evict(self._engine.backend, self.scope, eviction_rule(self._engine.settings), _never, dry_run=dry_run)
 
     def decay(self) -> int:
         """Let retrieval counts fade up to now, by the settings; return how many facts have one.

@@ -78,7 +78,7 @@ class EntityStore(Protocol):
         Returns
         -------
         list of EntityHit
-            Without archived entities, each entity once, in no particular order.
+            Each entity once, in no particular order. Archived ones are found by alias alone: a question names them.
         """
         ...
 
@@ -239,14 +239,14 @@ class Traversal(Protocol):
         ``limits.per_node(len(frontier))`` best visible ones by confidence descending, then id. A node that was
         not seen before is reached with the best confidence of the edges read in that hop; of the
         new ones the ``limits.max_frontier`` best by that confidence, then id, get depth h and are the next frontier;
-        the others and the edges to them are left out. Archived entities are not entered.
+        the others and the edges to them are left out. Archived entities are seeds, but are not entered from others.
 
         Parameters
         ----------
         scopes
             Scopes of the seeds, the edges and the nodes.
         seed_ids
-            Entity ids; absent and archived ones are left out. They have depth 0.
+            Entity ids; absent ones are left out. They have depth 0.
         hops
             Rounds, at least 0 (just the seeds).
         edge_types

@@ -346,9 +346,11 @@ class SearchTests(StoreTests):
         put_entities(store, *(entity(n) for n in range(9)))
         assert len(store.search_entities([home()], words=["entity"], phrases=[], limit=4)) == 4
 
-    def test_archived_entities_are_not_found(self, store: GraphBackend) -> None:
+    def test_archived_entities_are_found_by_name_alone(self, store: GraphBackend) -> None:
         put_entities(store, entity(1, name="Anna", archived_at=day(1)))
-        assert store.search_entities([home()], words=["anna"], phrases=["anna"], limit=10) == []
+        assert store.search_entities([home()], words=["anna"], phrases=[], limit=10) == []
+        [hit] = store.search_entities([home()], words=["anna"], phrases=["anna"], limit=10)
+        assert (entity_numbers([hit.entity]), hit.alias) == ([1], "anna")
 
     def test_a_hit_counts_visible_edges_and_their_types(self, store: GraphBackend) -> None:
         put_entities(store, *(entity(n) for n in range(1, 5)))

@@ -147,10 +147,10 @@ class TraversalTests(StoreTests):
         put_entities(store, entity(3, archived_at=day(1)))
         assert _walk(store, [1], 9) == ({1: 0, 2: 1, 6: 1}, [1, 5])
 
-    def test_archived_seeds_are_left_out(self, store: GraphBackend) -> None:
+    def test_a_walk_begins_at_archived_seeds(self, store: GraphBackend) -> None:
         put_graph(store, *chain())
         put_entities(store, entity(3, archived_at=day(1)))
-        assert _walk(store, [3, 1], 1) == ({1: 0, 2: 1}, [1])
+        assert _walk(store, [3, 1], 1) == ({1: 0, 3: 0, 2: 1, 4: 1}, [1, 2, 3])
 
     def test_scopes_asked_together_are_walked_side_by_side(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2))

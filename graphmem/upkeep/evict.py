@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from graphmem.models import Changes, Closing, Edge, EdgeQuery, Entity, Model, Removal, Scope, UTCDateTime, utc_now
+from graphmem.models import (
+    Changes,
+    Closing,
+    Edge,
+    EdgeQuery,
+    Entity,
+    Model,
+    Removal,
+    Scope,
+    UTCDateTime,
+    utc_now,
+)
 from graphmem.protocols import GraphBackend
 from graphmem.recall.score import effective_confidence
+from graphmem.upkeep.rehearsal import rehearsed
 from graphmem.upkeep.schedule import Stopping
 
 JOB = "eviction"
+DELETED = "deleted facts"
+"""Job of the mark in which `episodes` counts the facts that evictions have deleted in a scope so far."""
 _BATCH = 500  # rows in one transaction
 _ROUND = 5000  # entities that are looked for at once
 _EVER = datetime(1, 1, 1, tzinfo=UTC)
+_EXAMPLES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,22 +41,27 @@ class EvictionRule:
     Attributes
     ----------
     retention
-        Days that a superseded fact stays, and that an entity without active facts stays unseen, before it goes
-        (setting `expired_edge_retention_days`).
+        Days after which a superseded fact is deleted, and an unseen entity without active facts is hidden (setting
+        `expired_edge_retention_days`); None: never.
     min_weight
         Active facts of less effective confidence are ended, once neither stated nor retrieved for as long; 0 ends none
-        (setting `min_edge_weight`).
+        (setting `min_edge_weight`). It takes a retention.
     max_entities
         Entities beyond so many are archived; 0 is no cap (setting of that name).
     """
 
-    retention: float
+    retention: float | None
     min_weight: float = 0.0
     max_entities: int = 0
 
+    @property
+    def does_nothing(self) -> bool:
+        """Whether by this rule everything stays as it is."""
+        return self.retention is None and not self.max_entities
+
 
 class Evicted(Model):
-    """What an eviction did.
+    """What an eviction did, or would do.
 
     Attributes
     ----------
@@ -50,7 +70,11 @@ class Evicted(Model):
     ended_facts
         Weak facts that were ended; their rows are deleted when they have been over for long.
     archived_entities
-        Entities hidden from recall; they come back when they are mentioned.
+        Entities hidden from recall, but by their names; they come back when they are mentioned.
+    examples
+        Some of the facts that were deleted.
+    dry_run
+        Whether nothing was changed: it tells what an eviction would do.
     finished
         False if it ended early, because the store is being closed; the next run goes on.
     """
@@ -58,12 +82,20 @@ class Evicted(Model):
     deleted_facts: int = 0
     ended_facts: int = 0
     archived_entities: int = 0
+    examples: tuple[str, ...] = ()
+    dry_run: bool = False
     finished: bool = True
     at: UTCDateTime
 
 
 def evict(
-    backend: GraphBackend, scope: Scope, rule: EvictionRule, stopping: Stopping, now: datetime | None = None
+    backend: GraphBackend,
+    scope: Scope,
+    rule: EvictionRule,
+    stopping: Stopping,
+    now: datetime | None = None,
+    *,
+    dry_run: bool = False,
 ) -> Evicted:
     """Delete and hide by the rule, in transactions of bounded size; run again it finds nothing more to do.
 
@@ -77,8 +109,11 @@ def evict(
         Asked after each transaction whether to leave the rest for the next run.
     now
         The moment from which ages are counted; defaults to the present.
+    dry_run
+        Change nothing: all of it is done in one transaction that is undone.
     """
-    return _Eviction(backend, scope, rule, stopping, utc_now() if now is None else now).run()
+    eviction = _Eviction(backend, scope, rule, stopping, utc_now() if now is None else now)
+    return rehearsed(backend, eviction.run).changed(dry_run=True) if dry_run else eviction.run()
 
 
 class _Eviction:
@@ -90,20 +125,29 @@ class _Eviction:
         self._rule = rule
         self._stopping = stopping
         self._now = now
-        self._before = now - timedelta(days=rule.retention)
+        self._before = _EVER if rule.retention is None else now - timedelta(days=rule.retention)
 
     def run(self) -> Evicted:
-        deleted, finished = self._delete_superseded()
-        ended = archived = 0
-        if finished and self._rule.min_weight > 0:
+        self._examples: list[str] = []
+        deleted = ended = archived = 0
+        finished, ages = True, self._rule.retention is not None
+        if ages:
+            deleted, finished = self._delete_superseded()
+        if finished and ages and self._rule.min_weight > 0:
             ended, finished = self._end_weak()
-        if finished and self._find_idle(1):  # a look at every entity, which in a transaction keeps writers waiting
+        # a look at every entity: in a transaction it would keep writers waiting
+        if finished and ages and self._find_idle(1):
             archived, finished = self._repeat(self._archive_idle)
         if finished and self._rule.max_entities:
             capped, finished = self._archive_beyond_cap()
             archived += capped
         return Evicted(
-            deleted_facts=deleted, ended_facts=ended, archived_entities=archived, finished=finished, at=self._now
+            deleted_facts=deleted,
+            ended_facts=ended,
+            archived_entities=archived,
+            examples=tuple(self._examples[:_EXAMPLES]),
+            finished=finished,
+            at=self._now,
         )
 
     def _repeat(self, step: Callable[[], int]) -> tuple[int, bool]:
@@ -130,8 +174,13 @@ class _Eviction:
         """Delete what is over of a page of superseded facts; return how many, and the last id ("" at the end)."""
         query = EdgeQuery(window=("expired_at", _EVER, self._before), versions="all")
         page = self._backend.find_edges([self._scope], query, after=after, limit=_BATCH)
-        over = [edge.id for edge in page if edge.valid_to is None or edge.valid_to <= self._before]
-        self._backend.write(self._scope, Changes(removals=tuple(Removal("edge", edge_id) for edge_id in over)))
+        over = [edge for edge in page if edge.valid_to is None or edge.valid_to <= self._before]
+        if over:
+            mark = self._backend.find_mark(self._scope, DELETED)
+            mark = replace(mark, done_at=self._now, episodes=mark.episodes + len(over))
+            removals = tuple(Removal("edge", edge.id) for edge in over)
+            self._backend.write(self._scope, Changes(removals=removals, marks=(mark,)))
+            self._examples += [edge.fact for edge in over[: _EXAMPLES - len(self._examples)]]
         return len(over), page[-1].id if page else ""
 
     def _end_weak(self) -> tuple[int, bool]:

@@ -31,5 +31,6 @@ def upkeep_jobs(backend: GraphBackend, settings: Settings) -> list[UpkeepJob]:
         decay.decay(backend, scope, decay_rule(settings), stopping)
         return not decay.is_interrupted(backend, scope)
 
-    jobs = ((settings.eviction, evict.JOB, run_eviction), (settings.decay, decay.JOB, run_decay))
+    evicts = settings.eviction and not eviction_rule(settings).does_nothing
+    jobs = ((evicts, evict.JOB, run_eviction), (settings.decay, decay.JOB, run_decay))
     return [UpkeepJob(name, run) for wanted, name, run in jobs if wanted]

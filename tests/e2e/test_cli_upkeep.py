@@ -111,6 +111,8 @@ def test_evict_deletes_what_is_long_over_and_hides_who_is_left_without_facts(she
 
     assert shell.run("evict", "--yes", "--scope", "jobs", "--json").document["deleted_facts"] == 0
     assert shell.run("evict", stdin="n\n", **at_once).code != 0
+    would = shell.run("evict", "--dry-run", **at_once)
+    assert numbers_of(would.out)["facts would be deleted"] == 1
     assert told() == (4, 3, 0)
     evicted = shell.run("evict", "--yes", **at_once)
     assert (evicted.code, numbers_of(evicted.out)) == (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ from test_search import WordVectors
 from toy import ToyExtractor
 
 from graphmem import Embeddings, GraphMemory, InvalidInput, NotFound
-from graphmem.models import Changes, EdgeQuery, EntityQuery, EpisodeQuery, Removal, Scope
+from graphmem.models import Changes, EdgeQuery, EntityQuery, EpisodeQuery, Removal, Scope, utc_now
 from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
+from graphmem.settings import Settings
 from graphmem.testing.rows import (
     day,
     edge,
@@ -34,6 +36,7 @@ from graphmem.testing.rows import (
 )
 from graphmem.upkeep.decay import DecayRule, decay
 from graphmem.upkeep.evict import EvictionRule, evict
+from graphmem.upkeep.jobs import eviction_rule
 
 SECRET = ("Zörblaxian", "Quimbledon")
 """Words that only what is forgotten has; their tails survive any escaping of the umlaut."""
@@ -501,20 +504,46 @@ def test_a_hidden_entity_comes_back_when_it_is_mentioned(store_url: str, open_me
     memory = open_memory(store_url, embeddings="none", expired_edge_retention_days=0)
     memory.add_facts([("Ada", "works_at", "Initech")], occurred_at="2020-01-01T00:00:00Z")
     memory.add_facts([("Ada", "works_at", "Globex")], occurred_at="2021-01-01T00:00:00Z")
+    told = memory.evict(dry_run=True)
+    assert (told.deleted_facts, told.archived_entities, told.examples) == (1, 1, ("Ada works at Initech",))
+    assert (memory.stats().archived_entities, len(memory.history("Ada"))) == (0, 2)
     done = memory.evict()
     assert (done.deleted_facts, done.archived_entities) == (1, 1)
-    assert memory.stats().archived_entities == 1
-    assert not memory.recall("Initech").seeds
+    assert (memory.stats().archived_entities, memory.stats().deleted_facts) == (1, 1)
     memory.ingest([{"text": "Bob | visited | Initech"}])
     assert memory.stats().archived_entities == 0
     assert [seed.name for seed in memory.recall("Initech").seeds] == ["Initech"]
+
+
+def test_history_stays_unless_its_deletion_was_asked_for(store_url: str, open_memory: OpenMemory) -> None:
+    memory = open_memory(store_url, embeddings="none")
+    memory.add_facts([("Ada", "works_at", "Initech")], occurred_at="2020-01-01T00:00:00Z")
+    memory.add_facts([("Ada", "works_at", "Globex")], occurred_at="2021-01-01T00:00:00Z")
+    backend, scope = memory._engine.backend, memory.scope  # pyright: ignore[reportPrivateUsage]
+    done = evict(backend, scope, eviction_rule(Settings()), never, now=utc_now() + timedelta(days=9999))
+    assert (done.deleted_facts, done.archived_entities) == (0, 0)
+    assert [fact.target for fact in memory.recall("Where does Ada work?", as_of="2020-06-01").facts] == ["Initech"]
+
+
+@pytest.mark.server
+def test_a_hidden_entity_is_found_by_its_name(store_url: str, open_memory: OpenMemory) -> None:
+    memory = open_memory(store_url, embeddings="none", max_entities=1)
+    memory.add_facts([("Ada", "knows", "Bob"), ("Ada", "likes", "Tea"), ("Zorbla", "likes", "Ada")])
+    assert memory.evict().archived_entities == 3
+    assert [seed.name for seed in memory.recall("What does Zorbla like?").seeds] == ["Zorbla"]
+    assert [fact.target for fact in memory.recall("What does Zorbla like?").facts] == ["Ada"]
 
 
 @pytest.mark.whole_store
 def test_upkeep_runs_in_the_background_and_again_after_an_interruption(
     durable_url: str, open_memory: OpenMemory
 ) -> None:
-    options = {"embeddings": "none", "background": True, "community_refresh_interval": 5}
+    options = {
+        "embeddings": "none",
+        "background": True,
+        "community_refresh_interval": 5,
+        "expired_edge_retention_days": 90,
+    }
     memory = open_memory(durable_url, **options)
     memory.ingest([{"text": f"Person {i} | knows | Person {i + 1}"} for i in range(6)])
     store = open_backend(durable_url)

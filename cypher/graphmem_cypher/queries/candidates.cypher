@@ -4,7 +4,6 @@ UNWIND $q.phrases AS phrase
 MATCH (a:Graphmem {scope: scope, canonical_name: phrase})
 WHERE a.entity_type IS NOT NULL
 MATCH (e:Graphmem {id: coalesce(a.entity_id, a.id)})
-WHERE e.archived_at IS NULL
 RETURN [e.id, phrase] AS row
 UNION ALL
 UNWIND $q.words AS word

@@ -24,6 +24,7 @@ def stats(session: Session) -> None:
         rows: list[tuple[str, object]] = [("scope", found.scope), ("entities", found.entities)]
         rows += [(f"  {kind}", number) for kind, number in sorted(found.entities_by_type.items(), key=_most_first)]
         rows += [("facts", found.edges), ("  active", found.active_edges)]
+        rows += [("  deleted history", found.deleted_facts)] if found.deleted_facts else []
         rows += [(f"  {kind}", number) for kind, number in sorted(found.edges_by_type.items(), key=_most_first)]
         rows += [("episodes", found.episodes), ("  waiting", found.pending_episodes)]
         rows += [("  out of tries", found.failed_episodes), ("mentions", found.mentions)]

@@ -28,6 +28,7 @@ EdgeTypeOption = Annotated[
     typer.Option("--edge-type", metavar="TYPE", help="Only facts of this type; may be given several times."),
 ]
 
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only tell what would be done.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
 
 StrategyOption = Annotated[

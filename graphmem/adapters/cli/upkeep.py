@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphmem.adapters.cli.options import YesOption, ask
+from graphmem.adapters.cli.options import DryRunOption, YesOption, ask
 from graphmem.adapters.cli.session import FAILED, Session, command
 
 if TYPE_CHECKING:
@@ -68,26 +68,32 @@ def clear(session: Session, yes: YesOption = False) -> None:
         _tell(session, memory.clear())
 
 
-def evict(session: Session, yes: YesOption = False) -> None:
-    """Delete what is long over and hide what is long unseen, by the settings."""
-    settings = session.settings
+def evict(session: Session, dry_run: DryRunOption = False, yes: YesOption = False) -> None:
+    """Delete what is long over and hide what is long unseen, by the settings: nothing, unless they say so."""
+    days, cap = session.settings.expired_edge_retention_days, session.settings.max_entities
     with session.open() as memory:
-        ask(
-            f"Delete facts of scope {memory.scope} that have been superseded for "
-            f"{settings.expired_edge_retention_days:g} days? It can't be undone.",
-            yes=yes,
-        )
-        done = memory.evict()
+        if days is None and not cap:
+            session.out.note(
+                "by the settings nothing goes: set expired_edge_retention_days (such as 90) to have superseded facts "
+                "deleted after that time, or max_entities to have entities hidden"
+            )
+        elif not dry_run:
+            what = "Hide entities" if days is None else f"Delete facts that have been superseded for {days:g} days"
+            ask(f"{what} in scope {memory.scope}? It can't be undone.", yes=yes)
+        done = memory.evict(dry_run=dry_run)
         if session.out.as_json:
             session.out.document(done)
             return
+        would = "would be " if dry_run else ""
         session.out.pairs(
             [
-                ("facts deleted", done.deleted_facts),
-                ("facts ended", done.ended_facts),
-                ("entities archived", done.archived_entities),
+                (f"facts {would}deleted", done.deleted_facts),
+                (f"facts {would}ended", done.ended_facts),
+                (f"entities {would}archived", done.archived_entities),
             ]
         )
+        for fact in done.examples if dry_run else ():
+            session.out.line(f"  {fact}")
 
 
 def decay(session: Session) -> None:
