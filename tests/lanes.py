@@ -40,6 +40,7 @@ LANES = {
         "tests/e2e/test_export_beside_writers.py",
         "tests/e2e/test_extraction_failures.py",
         "tests/e2e/test_forget_beside_others.py",
+        "tests/e2e/test_forget_person.py",
         "tests/e2e/test_hostile_input.py",
         "tests/e2e/test_lives.py",
         "tests/e2e/test_memory.py",

@@ -90,9 +90,11 @@ class Keeping(Part):
         *,
         episode: str | None = None,
         session: str | None = None,
+        speaker: str | None = None,
         with_episodes: bool = False,
+        dry_run: bool = False,
     ) -> Forgotten:
-        """Erase an entity, an episode or a session: rows, vectors, traces, evidence of merges, caches and files.
+        """Erase somebody or something: rows, vectors, traces, evidence of merges, caches and files.
 
         A fact goes when all episodes that state it are forgotten. One that others state as well stays without the
         forgotten ones, and without its sentence if that came from there. All of it is one transaction.
@@ -100,18 +102,24 @@ class Keeping(Part):
         Parameters
         ----------
         entity
-            Name or id. The episodes that mention it stay: they are somebody's words, and the report counts them.
+            Name or id. Its facts and names go, and values that hung on it alone. Episodes stay, since they are
+            somebody's words: the report has the ids of those that it said, that mention it, or in which one of its
+            names stands. A name that no entity has (any more) is looked for in texts alone.
         episode
             Id or `external_id`.
         session
             Whose episodes all go.
+        speaker
+            Whose turns all go.
         with_episodes
-            With an entity the episodes that mention it go, too; of ready-made facts only the lines that name it.
+            With an entity all of these episodes go, too; of ready-made facts only the lines about it.
+        dry_run
+            Change nothing; the report tells what would go, with examples.
 
         Returns
         -------
         Forgotten
-            Counts; and in `left` what could not be erased now, if anything.
+            Counts; in `remaining` what stays and why, and in `left` what could not be erased now, if anything.
 
         Raises
         ------
@@ -130,7 +138,9 @@ class Keeping(Part):
                 entity=entity,
                 episode=episode,
                 session=session,
+                speaker=speaker,
                 with_episodes=with_episodes,
+                dry_run=dry_run,
             )
         finally:
             self._engine.drop_copies(self.scope)

@@ -9,7 +9,6 @@ forgotten statement goes on.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +21,7 @@ from graphmem.models import (
     Edge,
     EdgeQuery,
     Entity,
+    EntityQuery,
     Episode,
     EpisodeQuery,
     IndexKind,
@@ -40,15 +40,17 @@ from graphmem.models import (
     utc_now,
 )
 from graphmem.ontology import Ontology
-from graphmem.protocols import GraphBackend
+from graphmem.protocols import GraphBackend, pages
 from graphmem.rag.reading import detail_of
-from graphmem.text.normalise import canonical, clean
+from graphmem.text.names import NameFinder
+from graphmem.text.normalise import canonical
 from graphmem.upkeep.endings import ended_by_later
 from graphmem.upkeep.merge import ALL, closed_first, restated
 from graphmem.upkeep.merged_away import Forgetting, merged_away
 
 _PAGE = 500
-_SHORTEST = 3  # letters of a name that is looked for in texts
+EXAMPLES = 5
+SHOWN = 80  # letters of a text that is an example
 
 
 @dataclass(slots=True)
@@ -61,12 +63,14 @@ class Erased:
         Ids (of index entries their keys) by kind.
     redacted_episodes, rewritten_facts, emptied_communities
         What stays without what it quoted.
-    still_mentioned_in
-        Ids of episodes that go on naming the entity.
     mentions
         Mentions that go with what they were of or in.
     unindexed
         (kind, key) of what the index held of all that.
+    examples
+        Some of the texts that go, by what they are of.
+    named
+        Names of entities that stay and that have the forgotten name in them.
     mark
         What was left for those who read any of it before, and for files that aren't clean yet (`FORGETTING`).
     """
@@ -75,14 +79,37 @@ class Erased:
     redacted_episodes: int = 0
     rewritten_facts: int = 0
     emptied_communities: int = 0
-    still_mentioned_in: list[str] = field(default_factory=list[str])
     mentions: int = 0
+    examples: dict[str, list[str]] = field(default_factory=dict[str, "list[str]"])
+    named: list[str] = field(default_factory=list[str])
     unindexed: list[tuple[IndexKind, str]] = field(default_factory=list["tuple[IndexKind, str]"])
     mark: Mark = field(default_factory=lambda: Mark(FORGETTING, begun_at=utc_now(), cursor=new_id()))
 
     def count(self, kind: RemovalKind) -> int:
         """Return how many rows of a kind go."""
         return len(self.removed.get(kind, ()))
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Somebody or something that goes whatever else mentions it.
+
+    Attributes
+    ----------
+    names
+        That only it goes by.
+    entity
+        Its entity; None where it has none (any more).
+    redacted
+        Texts of episodes of ready-made facts without the lines about it, by id.
+    staying
+        Other episodes that mention it, or have one of the names, and stay; by id.
+    """
+
+    names: frozenset[str]
+    entity: Entity | None = None
+    redacted: Mapping[str, str] = field(default_factory=dict[str, str])
+    staying: Mapping[str, Episode] = field(default_factory=dict[str, Episode])
 
 
 class Erasure:
@@ -96,8 +123,8 @@ class Erasure:
         Tells which relations are single-valued.
     episodes
         The episodes that go, by id.
-    entity
-        The entity that goes whatever else mentions it; None for none.
+    subject
+        What goes whatever else mentions it; None for nothing.
     """
 
     def __init__(
@@ -106,13 +133,14 @@ class Erasure:
         scope: Scope,
         ontology: Ontology,
         episodes: dict[str, Episode],
-        entity: Entity | None = None,
+        subject: Subject | None = None,
     ) -> None:
         self._backend = backend
         self._scope = scope
         self._ontology = ontology
         self._episodes = episodes
-        self._entity = entity
+        self._subject = subject
+        self._entity = None if subject is None else subject.entity
         self._changes: dict[str, list[Any]] = {}
         self._removals: dict[Removal, None] = {}
         self._done = Erased()
@@ -124,7 +152,7 @@ class Erasure:
         self._people()
         self._merged()
         self._find_kin()
-        self._quotes = Quotes(self._names)
+        self._quotes = NameFinder(self._names)
         self._rewrite_facts()
         self._rewrite_entities()
         self._redact_episodes()
@@ -135,6 +163,7 @@ class Erasure:
         self._remove("edge", self._gone_facts)
         self._remove("entity", self._gone_people)
         self._remove("episode", self._episodes)
+        self._give_examples()
         self._write()
         return self._done
 
@@ -207,20 +236,41 @@ class Erasure:
         self._other_mentions: dict[str, list[Mention]] = {}
         if touched:
             for mention in self._backend.find_mentions([self._scope], entity_ids=list(touched), limit=ALL):
-                if mention.episode_id not in self._episodes:
+                if mention.episode_id not in self._episodes and not self._is_redacted(mention):
                     self._other_mentions.setdefault(mention.entity_id, []).append(mention)
-        held = self._held([i for i in touched if i not in self._other_mentions])
+        staying: set[str] = set() if self._subject is None else set(self._subject.staying)
+        unknown = [
+            i
+            for i, entity in touched.items()
+            if not (others := self._other_mentions.get(i, ()))
+            or (_is_value(entity) and all(mention.episode_id in staying for mention in others))
+        ]
+        held = self._held(unknown)
         self._mentioned = {mention.entity_id for mention in self._mentions}
-        alone = {i for i in self._mentioned & touched.keys() if i not in self._other_mentions and i not in held}
+        known_by = self._mentioned if self._subject is None else self._mentioned | ends
+        alone = {i for i in unknown if i in known_by and i not in held}
+        values = {i for i in alone if i in self._other_mentions}  # their names stay in somebody's words
         self._gone_people = {i: touched[i] for i in sorted(alone)}
         if self._entity is not None:
             self._gone_people[self._entity.id] = self._entity
         self._left = {i: entity for i, entity in touched.items() if i not in self._gone_people}
         aliases = self._backend.find_aliases([self._scope], list(self._gone_people)) if self._gone_people else []
-        self._names = {alias.alias for alias in aliases}
+        self._names = {alias.alias for alias in aliases if alias.entity_id not in values}
+        if self._subject is not None:
+            if self._entity is not None:
+                self._names -= {alias.alias for alias in aliases if alias.entity_id == self._entity.id}
+            self._names |= self._subject.names
         of_gone = self._backend.find_mentions([self._scope], entity_ids=list(self._gone_people), limit=ALL)
         self._mentions_of_gone = of_gone
         self._done.mentions = len({(m.entity_id, m.episode_id) for m in (*self._mentions, *of_gone)})
+
+    def _is_redacted(self, mention: Mention) -> bool:
+        """Tell whether a mention was in a line that goes, and have it go, too."""
+        left = None if self._subject is None else self._subject.redacted.get(mention.episode_id)
+        if left is None or NameFinder([mention.surface]).found_in(left):
+            return False
+        self._removals[Removal("mention", mention.entity_id, mention.episode_id)] = None
+        return True
 
     def _merged(self) -> None:
         """Find the merged entities that go, and take their names from those that have them now."""
@@ -246,7 +296,7 @@ class Erasure:
 
     @staticmethod
     def _named_in(names: Iterable[str], texts: Iterable[str]) -> bool:
-        return any(map(Quotes(names).found_in, texts))
+        return any(map(NameFinder(names).found_in, texts))
 
     def _find_kin(self) -> None:
         """Find all that was ever one with what a forgotten episode mentions, be it parted since.
@@ -296,6 +346,10 @@ class Erasure:
             for edge in self._backend.get_edges([self._scope], beside).values():
                 if edge.id not in self._gone_facts and self._quotes.found_in(edge.fact):
                     stay.setdefault(edge.id, edge)
+        if self._subject is not None:
+            for edge in self._backend.all_edges([self._scope], EdgeQuery(versions="all")):
+                if edge.id not in self._gone_facts and self._quotes.found_in(edge.fact):
+                    stay.setdefault(edge.id, edge)
         ends = {end for edge in stay.values() for end in (edge.source_id, edge.target_id)}
         names = {i: e.name for i, e in self._backend.get_entities([self._scope], sorted(ends)).items()}
         for edge in stay.values():
@@ -315,12 +369,13 @@ class Erasure:
         used: dict[str, set[str]] = {}
         for mention in self._mentions:
             used.setdefault(mention.entity_id, set()).add(canonical(mention.surface))
-        for entity in (*self._left.values(), *self._left_kin.values()):
+        others = {**self._left, **self._left_kin}
+        if self._subject is not None:
+            others.update(self._named_entities())
+        for entity in others.values():
             if entity.summary and (entity.id in self._kin or self._quotes.found_in(entity.summary)):
                 self._put("entities", entity.changed(summary=""))
                 self._unindex("entity", [entity.id])
-        if not used:
-            return
         before = self._surfaces_before_merges()
         for alias in self._backend.find_aliases([self._scope], [i for i in self._left if i in used]):
             others = self._other_mentions.get(alias.entity_id, ())
@@ -331,6 +386,18 @@ class Erasure:
             # an episode that mentions an entity by two names has one mention of it
             if not self._named_in({alias.alias}, self._texts([mention.episode_id for mention in others])):
                 self._remove("alias", [alias.alias], alias.entity_type)
+
+    def _named_entities(self) -> dict[str, Entity]:
+        """Return the entities in which the name of the subject stands; tell those that are called by it."""
+        found: dict[str, Entity] = {}
+        query = EntityQuery(archived=True)
+        for page in pages(lambda after: self._backend.find_entities([self._scope], query, after=after, limit=_PAGE)):
+            for entity in page:
+                called = self._quotes.found_in(entity.name)
+                if entity.id not in self._gone_people and (called or self._quotes.found_in(entity.summary)):
+                    found[entity.id] = entity
+                    self._done.named += [entity.name] if called else []
+        return found
 
     def _surfaces_before_merges(self) -> dict[str, set[str]]:
         """Return, by the entity that has them now, what merged entities are called in episodes that stay."""
@@ -344,25 +411,26 @@ class Erasure:
         return found
 
     def _redact_episodes(self) -> None:
-        """Take the lines that name the entity out of episodes that are nothing but triples."""
-        if self._entity is None:
+        """Take the lines about the subject out of episodes that are nothing but triples."""
+        if self._subject is None:
             return
-        others = [
-            mention.episode_id
-            for mention in self._mentions_of_gone
-            if mention.entity_id == self._entity.id and mention.episode_id not in self._episodes
-        ]
-        said = {edge.fact for edge in self._gone_facts.values()}
-        for episode in self._backend.get_episodes([self._scope], others).values():
-            if episode.source != "triple":
-                self._done.still_mentioned_in.append(episode.id)
-                continue
-            lines = episode.text.split("\n")
-            left = [line for line in lines if line not in said and not self._quotes.found_in(line)]
-            if len(left) < len(lines):
-                self._put("redactions", Redaction(episode.id, "\n".join(left)))
-                self._done.unindexed.append(("episode", episode.id))
-                self._done.redacted_episodes += 1
+        for episode_id, text in self._subject.redacted.items():
+            self._put("redactions", Redaction(episode_id, text))
+            self._done.unindexed.append(("episode", episode_id))
+            self._done.redacted_episodes += 1
+
+    def _give_examples(self) -> None:
+        """Collect some of what goes, for people to look at."""
+        said = (f"{e.speaker}: {e.text}" if e.speaker else e.text for e in self._episodes.values())
+        texts: dict[str, Iterable[str]] = {
+            "episodes": said,
+            "entities": (entity.name for entity in self._gone_people.values()),
+            "facts": (edge.fact for edge in self._gone_facts.values()),
+            "rewritten_facts": (edge.fact for edge in self._kept_facts.values()),
+        }
+        for kind, found in texts.items():
+            if shown := [text[:SHOWN] for text, _ in zip(found, range(EXAMPLES), strict=False)]:
+                self._done.examples[kind] = shown
 
     def _communities(self) -> None:
         """Empty what was written of the communities that any of this was part of, for it to be made anew."""
@@ -512,21 +580,6 @@ class Erasure:
         return sorted(found - self._episodes.keys())
 
 
-class Quotes:
-    """Finds names in texts, as whole words in any letter case.
-
-    Parameters
-    ----------
-    names
-        Normalised names.
-    """
-
-    def __init__(self, names: Iterable[str]) -> None:
-        words = sorted((re.escape(name) for name in names if len(name) >= _SHORTEST), key=len, reverse=True)
-        self._names = re.compile(rf"(?<!\w)(?:{'|'.join(words)})(?!\w)") if words else None
-
-    def found_in(self, text: str) -> bool:
-        """Tell whether a text has one of the names."""
-        if self._names is None or not text:
-            return False
-        return self._names.search(clean(text, 4 * len(text.encode())).lower()) is not None
+def _is_value(entity: Entity) -> bool:
+    """Tell whether an entity is a number, a date, an address: what isn't anything by itself."""
+    return entity.entity_type == "concept" and any(c.isdigit() or c == "@" for c in entity.name)

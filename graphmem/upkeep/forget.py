@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from graphmem.errors import IndexUnavailable, InvalidInput, NotFound
 from graphmem.models import FORGETTING, Changes, Entity, Episode, EpisodeQuery, Mark, MergeQuery, Model, Scope, utc_now
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.rag.index import RecallIndex
-from graphmem.upkeep.erase import Erased, Erasure, Quotes
+from graphmem.text.names import NameFinder
+from graphmem.text.normalise import canonical
+from graphmem.upkeep.erase import EXAMPLES, SHOWN, Erased, Erasure, Subject
 from graphmem.upkeep.merge import ALL, edges_of, entity_called
+from graphmem.upkeep.rehearsal import rehearsed
 
 _log = logging.getLogger(__name__)
 
@@ -30,9 +33,17 @@ class Forgotten(Model):
         Episodes of ready-made facts that stay without the lines that named the entity.
     emptied_communities
         Communities whose names and summaries are made anew by the next refresh.
+    names
+        Under which it was looked for in texts.
     still_mentioned_in
-        Ids of episodes whose text goes on naming the entity: they are somebody's words. `with_episodes` takes them,
-        too; later, when the entity is gone, `forget` takes each by its id.
+        Ids of episodes that stay and that it said, that mention it, or in which one of its names stands: they are
+        somebody's words. `with_episodes` takes them, too, also later, when the entity is gone.
+    remaining
+        What stays of it, and why, in words.
+    examples
+        Some of the texts that went, by what they were of, and of those that stay.
+    dry_run
+        Whether nothing was changed: it tells what an erasure would do.
     left
         What could not be erased now, and why; run it again to have it erased.
     """
@@ -48,7 +59,11 @@ class Forgotten(Model):
     rewritten_facts: int = 0
     redacted_episodes: int = 0
     emptied_communities: int = 0
+    names: tuple[str, ...] = ()
     still_mentioned_in: tuple[str, ...] = ()
+    remaining: tuple[str, ...] = ()
+    examples: dict[str, tuple[str, ...]] = {}
+    dry_run: bool = False
     left: tuple[str, ...] = ()
 
 
@@ -61,9 +76,11 @@ def forget(
     entity: str | None = None,
     episode: str | None = None,
     session: str | None = None,
+    speaker: str | None = None,
     with_episodes: bool = False,
+    dry_run: bool = False,
 ) -> Forgotten:
-    """Erase an entity, an episode or a session, in one transaction, and then what is left in caches and files.
+    """Erase an entity, an episode, a session or what somebody said, and then what is left in caches and files.
 
     Parameters
     ----------
@@ -72,13 +89,18 @@ def forget(
     ontology
         Tells which relations are single-valued.
     entity
-        Name or id of an entity.
+        Name or id of an entity, or a name that stands in texts alone.
     episode
         Id or `external_id` of an episode.
     session
         Id of a session, whose episodes all go.
+    speaker
+        Name of a speaker, whose turns all go.
     with_episodes
-        With an entity the episodes that mention it go, too; of ready-made facts only the lines that name it.
+        With an entity, the episodes that it said, that mention it or have one of its names go, too; of ready-made facts
+        only the lines about it.
+    dry_run
+        Change nothing; tell what would go and what would stay.
 
     Raises
     ------
@@ -88,28 +110,26 @@ def forget(
     InvalidInput
         If not exactly one thing is named, or several entities go by the name.
     """
-    if sum(what is not None for what in (entity, episode, session)) != 1:
-        raise InvalidInput("forget: name one thing: an entity, an episode or a session")
+    if sum(what is not None for what in (entity, episode, session, speaker)) != 1:
+        raise InvalidInput("forget: name one thing: an entity, an episode, a session or a speaker")
     if with_episodes and entity is None:
         raise InvalidInput("forget: with_episodes goes with an entity")
 
-    def work() -> Erased:
-        if entity is not None:
-            found = entity_called(backend, scope, entity)
-            return _entity(backend, scope, ontology, found, with_episodes=with_episodes)
-        if episode is not None:
-            return Erasure(backend, scope, ontology, _episode(backend, scope, episode)).run()
-        assert session is not None
-        return Erasure(backend, scope, ontology, _session(backend, scope, session)).run()
+    def work() -> tuple[Erased, Plan]:
+        plan = _plan(backend, scope, entity, episode, session, speaker, with_episodes=with_episodes)
+        return Erasure(backend, scope, ontology, plan.going, plan.subject).run(), plan
 
     try:
-        done = backend.atomic(work)
+        done, plan = rehearsed(backend, work) if dry_run else backend.atomic(work)
     except NotFound as error:
         mark = backend.find_mark(scope, FORGETTING)
         if mark.begun_at is None:
             raise
         left = "; ".join(_scrubbed(backend, scope, mark)) or "nothing"
         raise NotFound(f"{error}; left of what was forgotten before: {left}") from error
+    examples = {kind: tuple(texts) for kind, texts in done.examples.items()}
+    if plan.staying:
+        examples["still_mentioned_in"] = tuple(e.text[:SHOWN] for e in list(plan.staying.values())[:EXAMPLES])
     return Forgotten(
         episodes=done.count("episode"),
         entities=done.count("entity"),
@@ -122,8 +142,12 @@ def forget(
         rewritten_facts=done.rewritten_facts,
         redacted_episodes=done.redacted_episodes,
         emptied_communities=done.emptied_communities,
-        still_mentioned_in=tuple(done.still_mentioned_in),
-        left=(*_outside(index, scope, done), *_scrubbed(backend, scope, done.mark)),
+        names=tuple(sorted(plan.names)),
+        still_mentioned_in=tuple(plan.staying),
+        remaining=(*plan.remaining, *_named(done)),
+        examples=examples,
+        dry_run=dry_run,
+        left=() if dry_run else (*_outside(index, scope, done), *_scrubbed(backend, scope, done.mark)),
     )
 
 
@@ -149,20 +173,140 @@ def clear(backend: GraphBackend, index: RecallIndex, scope: Scope) -> Forgotten:
     )
 
 
-def _entity(backend: GraphBackend, scope: Scope, ontology: Ontology, entity: Entity, *, with_episodes: bool) -> Erased:
-    mentions = backend.find_mentions([scope], entity_ids=[entity.id], limit=ALL)
-    told_in = backend.get_episodes([scope], [mention.episode_id for mention in mentions])
-    quotes = Quotes(alias.alias for alias in backend.find_aliases([scope], [entity.id]))
-    said = {edge.fact for edge in edges_of(backend, scope, entity.id)}
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What an erasure takes and what it leaves.
 
-    def goes(episode: Episode) -> bool:
-        """Tell whether nothing is left of an episode; of ready-made facts only the lines about the entity go."""
-        if episode.source != "triple":
-            return with_episodes
-        return all(line in said or quotes.found_in(line) for line in episode.text.split("\n"))
+    Attributes
+    ----------
+    going
+        Episodes that go, by id.
+    subject
+        What goes with its entity, facts and names; None for episodes alone.
+    names
+        That were looked for.
+    staying
+        Episodes that stay although they name it, by id.
+    remaining
+        What stays besides, and why.
+    """
 
-    going = {i: episode for i, episode in told_in.items() if goes(episode)}
-    return Erasure(backend, scope, ontology, going, entity).run()
+    going: dict[str, Episode]
+    subject: Subject | None = None
+    names: frozenset[str] = frozenset()
+    staying: Mapping[str, Episode] = field(default_factory=dict[str, Episode])
+    remaining: tuple[str, ...] = ()
+
+
+def _plan(
+    backend: GraphBackend,
+    scope: Scope,
+    entity: str | None,
+    episode: str | None,
+    session: str | None,
+    speaker: str | None,
+    *,
+    with_episodes: bool,
+) -> Plan:
+    if entity is not None:
+        return _plan_of_name(backend, scope, entity, with_episodes=with_episodes)
+    if episode is not None:
+        return Plan(_episode(backend, scope, episode))
+    if session is not None:
+        return Plan(_session(backend, scope, session))
+    assert speaker is not None
+    return _plan_of_speaker(backend, scope, speaker)
+
+
+def _plan_of_name(backend: GraphBackend, scope: Scope, named: str, *, with_episodes: bool) -> Plan:
+    """Find every episode that an entity said, that mentions it, or in which one of its names stands."""
+    entity, missing = None, None
+    try:
+        entity = entity_called(backend, scope, named)
+    except NotFound as error:
+        missing = error
+    names, others = _names_of(backend, scope, entity, named)
+    mentions = [] if entity is None else backend.find_mentions([scope], entity_ids=[entity.id], limit=ALL)
+    shown = [name for m in mentions if canonical(name := m.surface) in names]
+    shown += [name for name in (named, entity.name if entity else "") if canonical(name) in names]
+    finder = NameFinder([*names, *shown])
+    mentioned = {mention.episode_id for mention in mentions}
+    said = {edge.fact for edge in ([] if entity is None else edges_of(backend, scope, entity.id))}
+    going: dict[str, Episode] = {}
+    redacted: dict[str, str] = {}
+    staying: dict[str, Episode] = {}
+    in_ids: list[Episode] = []
+    for episode in backend.all_episodes([scope], EpisodeQuery()):
+        if episode.id not in mentioned and not _is_about(episode, names, finder):
+            in_ids += [episode] if _ids_name(episode, finder) else []
+        elif episode.source != "triple":
+            (going if with_episodes else staying)[episode.id] = episode
+        elif not (left := [x for x in episode.text.split("\n") if x not in said and not finder.found_in(x)]):
+            going[episode.id] = episode
+        else:
+            redacted[episode.id] = "\n".join(left)
+    if missing is not None and not (going or redacted or staying):
+        raise NotFound(f"{missing}, and no text has this name") from missing
+    remaining = list(_stays(named, staying, in_ids))
+    remaining += [
+        f"texts that have {name!r} and no mention of it: {other.entity_type} {other.id} goes by that name, too"
+        for name, other in others
+    ]
+    subject = Subject(names, entity, redacted, staying)
+    return Plan(going, subject, names, staying, tuple(remaining))
+
+
+def _plan_of_speaker(backend: GraphBackend, scope: Scope, speaker: str) -> Plan:
+    """Find the turns of a speaker, and those of others in which the name stands."""
+    names, finder = frozenset({canonical(speaker)}), NameFinder([speaker])
+    going: dict[str, Episode] = {}
+    staying: dict[str, Episode] = {}
+    for episode in backend.all_episodes([scope], EpisodeQuery()):
+        if canonical(episode.speaker or "") in names:
+            going[episode.id] = episode
+        elif _is_about(episode, names, finder):
+            staying[episode.id] = episode
+    if not going:
+        raise NotFound(f"no episode was said by {speaker!r} in scope {scope}")
+    return Plan(going, None, names, staying, tuple(_stays(speaker, staying, [])))
+
+
+def _names_of(
+    backend: GraphBackend, scope: Scope, entity: Entity | None, named: str
+) -> tuple[frozenset[str], list[tuple[str, Entity]]]:
+    """Return the names of an entity that nobody else goes by, and those that others go by with these others."""
+    if entity is None:
+        return frozenset({canonical(named)}), []
+    names = {alias.alias for alias in backend.find_aliases([scope], [entity.id])}
+    others = [(name, e) for name, e in backend.resolve_names(scope, sorted(names)) if e.id != entity.id]
+    return frozenset(names - {name for name, _ in others}), others
+
+
+def _is_about(episode: Episode, names: frozenset[str], finder: NameFinder) -> bool:
+    if episode.speaker and canonical(episode.speaker) in names:
+        return True
+    texts = (episode.text, episode.title, episode.speaker, *map(str, episode.metadata.values()))
+    return any(map(finder.found_in, texts))
+
+
+def _ids_name(episode: Episode, finder: NameFinder) -> bool:
+    return finder.found_in(episode.session_id) or finder.found_in(episode.external_id)
+
+
+def _stays(named: str, staying: Mapping[str, Episode], in_ids: Sequence[Episode]) -> Iterator[str]:
+    if staying:
+        yield (
+            f"{len(staying)} episodes that {named!r} said, or that name it: they are somebody's words; "
+            "forget it with_episodes to erase them"
+        )
+    if in_ids:
+        ids = in_ids[0].session_id, in_ids[0].external_id
+        yield f"{len(in_ids)} episodes with the name in their session or external id, such as {ids}: forget those"
+
+
+def _named(done: Erased) -> Iterator[str]:
+    if done.named:
+        yield f"{len(done.named)} entities with the name in theirs, such as {done.named[0]!r}: forget those"
 
 
 def _episode(backend: GraphBackend, scope: Scope, named: str) -> dict[str, Episode]:

@@ -20,6 +20,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from graphmem import Conflict, GraphMemory, InvalidInput, NotFound
 from graphmem.models import Edge, EdgeQuery
 from graphmem.ontology import DEFAULT_ONTOLOGY
@@ -76,8 +78,8 @@ def random_life(seed: int) -> list[str]:
         "import": (0.3, lambda: "import"),
         "episode": (1, lambda: f"forget episode {chance.randint(1, max(1, added))}"),
         "session": (0.4, lambda: f"forget session {chance.choice(['s1', 's2'])}"),
-        "entity": (0.0, lambda: f"forget entity {chance.choice(letters)}"),
-        "speaker": (0.0, lambda: f"forget speaker {chance.choice(letters)}"),
+        "entity": (0.4, lambda: f"forget entity {chance.choice(letters)}"),
+        "speaker": (0.3, lambda: f"forget speaker {chance.choice(letters)}"),
     }
     weights = [weight for weight, _ in kinds.values()]
     for _ in range(chance.randint(8, 30)):
@@ -211,9 +213,11 @@ class Life:
         self._require_forgotten()
 
     def _forget_entity(self, called: str) -> None:
-        entities = list(self._entities(called))
-        names = {alias.alias for alias in self._backend.find_aliases([self._memory.scope], entities)}
-        names.add(called.lower())
+        if len(self._entities(called)) > 1:
+            with pytest.raises(InvalidInput, match="entities go by it"):
+                self._memory.forget(called, with_episodes=True)
+            return
+        names = self._memory.forget(called, with_episodes=True, dry_run=True).names
 
         def goes(_: int, told: Told) -> bool:
             return any(one in f"{told.text}\n{told.speaker}".lower() for one in names)

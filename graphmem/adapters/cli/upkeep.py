@@ -39,20 +39,29 @@ def forget(
     conversation: Annotated[
         str | None, typer.Option("--session", metavar="ID", help="A session, with all of its episodes.")
     ] = None,
+    speaker: Annotated[str | None, typer.Option(metavar="NAME", help="All turns of a speaker.")] = None,
     with_episodes: Annotated[
-        bool, typer.Option("--with-episodes", help="With an entity, the episodes that mention it, too.")
+        bool,
+        typer.Option("--with-episodes", help="With an entity, the episodes that it said or that name it, too."),
     ] = False,
+    dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> None:
-    """Erase an entity, an episode or a session, with all that was made of it."""
-    kinds = (("entity", name), ("episode", episode), ("session", conversation))
+    """Erase an entity, an episode, a session or what somebody said, with all that was made of it."""
+    kinds = (("entity", name), ("episode", episode), ("session", conversation), ("speaker", speaker))
     named = [f"{kind} {what!r}" for kind, what in kinds if what is not None]
     if len(named) != 1:
-        raise typer.BadParameter("name one thing: an entity, or --episode ID, or --session ID")
+        raise typer.BadParameter("name one thing: an entity, or --episode ID, or --session ID, or --speaker NAME")
     with session.open() as memory:
-        all_of = " and the episodes that mention it" if with_episodes else ""
-        ask(f"Erase {named[0]}{all_of} in scope {memory.scope}? It can't be undone.", yes=yes)
-        done = memory.forget(name, episode=episode, session=conversation, with_episodes=with_episodes)
+        all_of = " and the episodes that it said or that name it" if with_episodes else ""
+        if not dry_run:
+            ask(f"Erase {named[0]}{all_of} in scope {memory.scope}? It can't be undone.", yes=yes)
+        done = memory.forget(
+            name, episode=episode, session=conversation, speaker=speaker, with_episodes=with_episodes, dry_run=dry_run
+        )
+        if done.still_mentioned_in and name is not None and not session.out.as_json:
+            session.out.note("episodes go on mentioning it; to erase them, too:")
+            session.out.command(session.command_line("forget", name, "--with-episodes"))
         _tell(session, done)
 
 
@@ -142,18 +151,17 @@ def backfill(
 
 
 def _tell(session: Session, done: Forgotten) -> None:
-    from graphmem.adapters.cli.show import count
-
     if session.out.as_json:
         session.out.document(done)
     else:
         counts = [(name.replace("_", " "), getattr(done, name)) for name in _TOLD]
         session.out.pairs([pair for pair in counts if pair[1]] or [("erased", 0)])
-        if done.still_mentioned_in:
-            times = count(len(done.still_mentioned_in), "episode goes", "episodes go")
-            session.out.note(f"{times} on mentioning it; to erase them, too:")
-            for episode_id in done.still_mentioned_in:
-                session.out.command(session.command_line("forget", "--episode", episode_id))
+        for kind, texts in done.examples.items() if done.dry_run else ():
+            session.out.line(f"{kind.replace('_', ' ')}, such as:")
+            for text in texts:
+                session.out.line(f"  {text}")
+    for what in done.remaining:
+        session.out.note(f"stays: {what}")
     for what in done.left:
         session.out.note(f"not erased yet: {what}")
     if done.left:

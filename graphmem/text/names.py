@@ -1,0 +1,72 @@
+"""Finds names in texts, in the forms in which people write them. Pure."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+
+from graphmem.text.normalise import clean
+
+_SHORTEST = 3  # letters of a name that is found in any letter case
+_INFLECTED = 4  # letters of a name that may have an ending
+_BETWEEN = r"[\s_.\-]{1,3}"
+_BEFORE, _AFTER = r"(?<![^\W_])", r"(?![^\W_])"
+# scripts that put no spaces between words, or endings right behind a name: Thai to Khmer, Hangul, kana, Han
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]"
+)
+
+
+def folded(text: str) -> str:
+    """Return a text in one letter case, without accents and invisible characters."""
+    if not text.isascii():
+        text = clean(text, 4 * len(text.encode()))
+        text = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+    return text.casefold()
+
+
+class NameFinder:
+    """Finds names as whole words, in any letter case, with or without accents.
+
+    A name is found with the ending of a possessive or plural ("Maya's", "Mayas"), and with an underscore, hyphen or dot
+    in the place of a space. A name of fewer than three letters is found only as it was given, for "it" is no "IT";
+    where words aren't separated by spaces, as in Chinese, a name is found inside of any text.
+
+    Parameters
+    ----------
+    names
+        The names, in any form.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        forms = {name for name in names if name.strip()}
+        loose = {f for name in forms if len(f := folded(name).strip()) >= _SHORTEST or (len(f) > 1 and _is_unspaced(f))}
+        short = {name.strip() for name in forms if folded(name).strip() not in loose}
+        self._loose = _pattern(loose)
+        self._exact = _pattern({name for name in short if len(name) > 1 and not name.islower()})
+
+    def found_in(self, text: str | None) -> bool:
+        """Tell whether a text has one of the names."""
+        if not text:
+            return False
+        if self._loose is not None and self._loose.search(folded(text)) is not None:
+            return True
+        return self._exact is not None and self._exact.search(text) is not None
+
+
+def _pattern(names: Iterable[str]) -> re.Pattern[str] | None:
+    forms = [_form(name) for name in sorted(names, key=lambda name: (-len(name), name))]
+    return re.compile("|".join(forms)) if forms else None
+
+
+def _form(name: str) -> str:
+    words = _BETWEEN.join(re.escape(word) for word in re.split(r"\s+", name))
+    if _is_unspaced(name):
+        return words
+    ending = r"(?:['’]?s|es)?" if len(name) >= _INFLECTED else ""
+    return f"{_BEFORE}{words}{ending}{_AFTER}"
+
+
+def _is_unspaced(name: str) -> bool:
+    return _UNSPACED.search(name) is not None

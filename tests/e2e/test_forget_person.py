@@ -1,0 +1,116 @@
+"""Forgetting a person: what they said, every text in which a name of theirs stands, and what hung on them alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from conftest import OpenMemory
+from test_search import WordVectors
+
+from graphmem import GraphMemory, InvalidInput, NotFound
+from graphmem.models import EpisodeQuery
+
+TURNS = (
+    {"text": "Zebulon Quimby | lives_in | Wolfsburg", "speaker": "Maya", "external_id": "named"},
+    {"text": "weather | is | xylophonic", "speaker": "Zebulon Quimby", "external_id": "said"},
+    {"text": "Maya | hates | Mondays # as ZEBULON\u00a0QUIMBY's neighbour", "external_id": "never seen by the parser"},
+    {"text": "Maya | likes | Tea # zebby makes it", "external_id": "nickname"},
+    {"text": "Zebby Q | owns | a pranceltoy", "external_id": "alias"},
+    {"text": "Maya | knows | Bob", "speaker": "Maya", "external_id": "others"},
+)
+WORDS = ("zebulon", "quimby", "zebby", "wolfsburg", "xylophonic", "pranceltoy")
+
+
+def told_of_zebulon(open_memory: OpenMemory, url: str) -> GraphMemory:
+    memory = open_memory(url, embeddings=WordVectors())
+    memory.ingest(TURNS)
+    memory.add_facts([("Zebby", "knows", "Zebulon Quimby")])
+    memory.merge(["Zebby Q", "Zebby"], into="Zebulon Quimby")
+    memory.search("what about Zebulon Quimby?", trace=True)
+    memory.recalls()
+    return memory
+
+
+def external_ids(memory: GraphMemory) -> set[str | None]:
+    episodes = memory._engine.backend.all_episodes([memory.scope], EpisodeQuery())  # pyright: ignore[reportPrivateUsage]
+    return {episode.external_id for episode in episodes} - {None}
+
+
+def test_nothing_of_a_person_is_left_in_the_files(sqlite_file: Path, open_memory: OpenMemory) -> None:
+    memory = told_of_zebulon(open_memory, f"sqlite:///{sqlite_file}")
+    done = memory.forget("Zebulon Quimby", with_episodes=True)
+    assert (done.still_mentioned_in, done.remaining, done.left) == ((), (), ())
+    files = b"".join(file.read_bytes() for file in sqlite_file.parent.glob(f"{sqlite_file.name}*")).lower()
+    assert [word for word in WORDS if word.encode() in files] == []
+    assert external_ids(memory) == {"others"}
+
+
+@pytest.mark.server
+def test_words_stay_without_with_episodes_and_a_second_call_by_name_takes_them(
+    store_url: str, open_memory: OpenMemory
+) -> None:
+    memory = told_of_zebulon(open_memory, store_url)
+    first = memory.forget("Zebulon Quimby")
+    assert len(first.still_mentioned_in) == 5
+    assert {"zebby", "zebby q", "zebulon quimby"} <= set(first.names)
+    assert "5 episodes" in first.remaining[0]
+    assert memory.forget("Zebulon Quimby", with_episodes=True).episodes == 3
+    assert memory.forget("zebby", with_episodes=True).episodes == 2
+    assert external_ids(memory) == {"others"}
+    with pytest.raises(NotFound, match="no text has this name"):
+        memory.forget("Zebulon Quimby", with_episodes=True)
+
+
+def test_a_speaker_is_forgotten_and_who_else_names_them_is_told(store_url: str, open_memory: OpenMemory) -> None:
+    memory = told_of_zebulon(open_memory, store_url)
+    done = memory.forget(speaker="zebulon quimby")
+    assert (done.episodes, len(done.still_mentioned_in)) == (1, 3)
+    assert "said" not in external_ids(memory)
+    with pytest.raises(NotFound, match="no episode was said by 'Nobody'"):
+        memory.forget(speaker="Nobody")
+
+
+def test_a_dry_run_tells_what_would_go_and_changes_nothing(store_url: str, open_memory: OpenMemory) -> None:
+    memory = told_of_zebulon(open_memory, store_url)
+    before = memory.checksum()
+    told = memory.forget("Zebulon Quimby", with_episodes=True, dry_run=True)
+    assert (told.dry_run, memory.checksum()) == (True, before)
+    assert "Zebulon Quimby: weather | is | xylophonic" in told.examples["episodes"]
+    done = memory.forget("Zebulon Quimby", with_episodes=True)
+    assert told.changed(dry_run=False) == done
+
+
+@pytest.mark.server
+def test_of_two_of_one_name_it_asks_which(store_url: str, open_memory: OpenMemory) -> None:
+    memory = open_memory(store_url, embeddings="none")
+    memory.add_facts(
+        [
+            {"subject": "Alex Reed", "relation": "likes", "object": "Tea", "subject_type": "person"},
+            {"subject": "Alex Reed", "relation": "sells", "object": "Shoes", "subject_type": "organization"},
+        ]
+    )
+    memory.ingest([{"text": "Maya | knows | Bob # and Alex Reed"}])
+    with pytest.raises(InvalidInput, match="2 entities go by it"):
+        memory.forget("Alex Reed", with_episodes=True)
+    [person] = [entity for entity in memory.entities("Alex Reed") if entity.entity_type == "person"]
+    done = memory.forget(person.id, with_episodes=True)
+    assert (done.entities, done.episodes) == (2, 0)
+    assert "organization" in done.remaining[0]
+    assert {fact.target for fact in memory.facts("Alex Reed")} == {"Shoes"}
+
+
+def test_values_that_hung_on_a_person_alone_go(store_url: str, open_memory: OpenMemory) -> None:
+    memory = open_memory(store_url, embeddings="none")
+    memory.add_facts([("Zebulon", "has_salary", "987654 EUR"), ("Zebulon", "likes", "Tea"), ("Maya", "likes", "Tea")])
+    memory.ingest([{"text": "Zebulon | was_born_on | 1990-05-03"}])
+    memory.forget("Zebulon")
+    assert {entity.name for entity in memory.entities()} == {"Maya", "Tea"}
+
+
+def test_a_name_in_the_id_of_a_session_is_told(store_url: str, open_memory: OpenMemory) -> None:
+    memory = open_memory(store_url, embeddings="none")
+    memory.ingest([{"text": "Zebulon | likes | Tea"}, {"text": "Maya | likes | Tea", "session_id": "zebulon-17"}])
+    done = memory.forget("Zebulon", with_episodes=True)
+    assert done.episodes == 1
+    assert "zebulon-17" in done.remaining[0]
