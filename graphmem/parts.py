@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
+import warnings
 from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
 from graphmem.embed import Embedder, Embeddings, choose_embeddings
-from graphmem.errors import InvalidInput
+from graphmem.errors import InvalidInput, MissingExtra
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import Extractor, GraphBackend, VectorIndex
 from graphmem.registry import masked
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from graphmem.ingest.link import NoteLinks
     from graphmem.ingest.similar import SimilarEntities
 
-_log = logging.getLogger(__name__)
+_NO_EXTRACTOR = (
+    "no extractor is installed: text is stored and found by search, but no facts are extracted from it. "
+    "pip install 'graphmem[spacy]', or name an LLM with llm=; extractor=\"none\" is without this warning"
+)
 
 
 def store_options(settings: Settings) -> dict[str, object]:
@@ -45,7 +48,7 @@ def choose_ontology(settings: Settings) -> Ontology:
 def choose_extractor(
     choice: str, llm: BaseChatModel | str | None, ontology: Ontology, settings: Settings
 ) -> Extractor | None:
-    """Return the extractor that a setting names.
+    """Return the extractor that a setting names; warn where ``auto`` finds none.
 
     Parameters
     ----------
@@ -68,12 +71,14 @@ def choose_extractor(
     if kind == "auto":
         kind = "llm" if llm is not None else "spacy" if spacy_available() else "none"
         if kind == "none":
-            _log.info("no extractor: pip install 'graphmem[spacy]', or configure an LLM; episodes wait until then")
+            warnings.warn(_NO_EXTRACTOR, stacklevel=4)  # the caller of GraphMemory.open
     if kind == "none":
         return None
     if kind == "spacy":
         from graphmem.ingest.extract.spacy import SpacyExtractor
 
+        if not spacy_available():
+            raise MissingExtra("the extractor spacy", "spacy")
         return SpacyExtractor(ontology=ontology)
     if kind == "recorded" and rest:
         from graphmem.ingest.extract.recorded import RecordedExtractor

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import warnings
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -26,10 +29,15 @@ RetentionDays = Annotated[
 ]
 _SECRETS = ("store_password", "qdrant_api_key")
 Seconds = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
+_PREFIX = "GRAPHMEM_"
+_NO_SETTINGS = frozenset("DATA NEO4J_URL REQUIRE_NEO4J SCREENSHOTS SOAK".split())
+"""Variables that the notebooks and the test suite read, as those that begin with TEST_."""
 
 
 class Settings(BaseSettings):
     """Every setting of graphmem with its default; read when a memory is opened, never at import.
+
+    A variable that begins with ``GRAPHMEM_`` and names no setting is a warning.
 
     Raises
     ------
@@ -38,7 +46,7 @@ class Settings(BaseSettings):
     """
 
     model_config = SettingsConfigDict(
-        env_prefix="GRAPHMEM_",
+        env_prefix=_PREFIX,
         toml_file="graphmem.toml",
         frozen=True,
         extra="forbid",
@@ -168,6 +176,7 @@ class Settings(BaseSettings):
             super().__init__(**values)
         except ValidationError as error:
             raise InvalidInput("; ".join(map(_told, error.errors()))) from error
+        _warn_of_unknown(os.environ)
 
     @model_validator(mode="after")
     def _weight_has_days(self) -> Self:
@@ -229,7 +238,28 @@ class Settings(BaseSettings):
 def _told(error: ErrorDetails) -> str:
     """Return what is wrong with a setting; a value is shown only where it can't be a password."""
     name = ".".join(map(str, error["loc"]))
+    if error["type"] == "extra_forbidden":
+        return _unknown(name)
     field = Settings.model_fields.get(name)
     shown = field is not None and "Secret" not in str(field.annotation)
     value = f" (got {masked(repr(error['input']))})" if shown else ""
     return f"{f'setting {name}' if name else 'settings'}: {error['msg']}{value}"
+
+
+def _unknown(name: str) -> str:
+    """Return what is wrong with a name that is no setting."""
+    if name == "graphmem":
+        return "setting graphmem: there is no such setting; in graphmem.toml, settings stand at the top, not in a table"
+    near = get_close_matches(name.lower(), Settings.model_fields, n=1)
+    return f"setting {name}: there is no such setting; {f'did you mean {near[0]}?' if near else 'see graphmem config'}"
+
+
+def _warn_of_unknown(variables: Iterable[str]) -> None:
+    """Warn of variables that look like settings and are none: pydantic reads only those that it knows."""
+    for variable in sorted(variables):
+        name = variable.upper().removeprefix(_PREFIX)
+        is_ours = variable.upper().startswith(_PREFIX) and not name.startswith("TEST_")
+        if is_ours and name not in _NO_SETTINGS and name.lower() not in Settings.model_fields:
+            near = get_close_matches(name.lower(), Settings.model_fields, n=1)
+            hint = f"; did you mean {_PREFIX}{near[0].upper()}?" if near else ""
+            warnings.warn(f"the variable {variable} names no setting, and nothing reads it{hint}", stacklevel=5)

@@ -8,6 +8,7 @@ import re
 import shlex
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -174,7 +175,8 @@ def command(
         # typer reads what to parse from these two
         run.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
         run.__annotations__ = {p.name: p.annotation for p in parameters}
-        app.command(name, **settings)(run)
+        first = (function.__doc__ or "").partition("\n\n")[0]
+        app.command(name, short_help=" ".join(first.split()), **settings)(run)  # click would cut what it finds itself
         return function
 
     return register
@@ -182,11 +184,13 @@ def command(
 
 @contextmanager
 def failures_told(*, debug: bool) -> Generator[None]:
-    """Turn what goes wrong on purpose into one line on standard error and an exit code."""
+    """Turn warnings and what goes wrong on purpose into one line each on standard error, and into an exit code."""
     from graphmem.errors import GraphMemError
 
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            yield
         sys.stdout.flush()
     except BrokenPipeError:
         # the reader of our output has seen enough; Python would complain again when it exits
@@ -200,6 +204,10 @@ def failures_told(*, debug: bool) -> Generator[None]:
             traceback.print_exc()
         typer.echo(f"graphmem: {' '.join(str(error).split())}", err=True)
         raise typer.Exit(_code_of(error)) from None
+
+
+def _show_warning(message: Warning | str, *_: object) -> None:
+    typer.echo(f"graphmem: {' '.join(str(message).split())}", err=True)
 
 
 def _code_of(error: Exception) -> int:
