@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from graphmem.rag.found import SearchResults
     from graphmem.rag.options import ExpansionConfig
     from graphmem.rag.rerank import CrossEncoder
-    from graphmem.results import Check, Diff, Fact, LoadReport, RecallResult, Stats, Trace
+    from graphmem.results import Check, Diff, EntityCounts, Fact, LoadReport, RecallResult, Stats, Trace
     from graphmem.settings import Settings
     from graphmem.upkeep.evict import Evicted
     from graphmem.upkeep.export import Exported
@@ -82,7 +82,7 @@ _HOME = {
     "graphmem.rag.found": ("SearchResults",),
     "graphmem.rag.options": ("ExpansionConfig",),
     "graphmem.rag.rerank": ("CrossEncoder",),
-    "graphmem.results": ("Check", "Diff", "Fact", "LoadReport", "RecallResult", "Stats", "Trace"),
+    "graphmem.results": ("Check", "Diff", "EntityCounts", "Fact", "LoadReport", "RecallResult", "Stats", "Trace"),
     "graphmem.settings": ("Settings",),
     "graphmem.upkeep.evict": ("Evicted",),
     "graphmem.upkeep.export": ("Exported",),
@@ -106,6 +106,7 @@ __all__ = [
     "EmbeddingFailed",
     "Embeddings",
     "Entity",
+    "EntityCounts",
     "Episode",
     "Evaluation",
     "Evicted",

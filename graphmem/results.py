@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Iterator, Sequence
+from typing import Literal, overload
 
 from pydantic import Field
 
-from graphmem.models import AsOf, EdgeType, Model, Properties, UTCDateTime
+from graphmem.models import AsOf, EdgeType, Entity, Model, Properties, UTCDateTime
 
 Strategy = Literal["bfs", "spreading", "ppr", "astar"]
 """How a recall goes from its seeds to facts (spec: strategies)."""
@@ -93,8 +93,8 @@ class Fact(Model):
         return f"{self.fact} ({since}{until}) [confidence: {self.confidence:.2f}]"
 
 
-class RecallResult(Model):
-    """Facts for a question, best first, with the seeds that led to them.
+class RecallResult(Model, Sequence[Fact]):
+    """Facts for a question, best first, with the seeds that led to them: a sequence of its `facts`.
 
     `strategy` is the one that was used; `timed_out` says that its time was up, so that more could have been found.
     """
@@ -112,6 +112,13 @@ class RecallResult(Model):
 
     def __len__(self) -> int:
         return len(self.facts)
+
+    @overload
+    def __getitem__(self, index: int) -> Fact: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Fact, ...]: ...
+    def __getitem__(self, index: int | slice) -> Fact | tuple[Fact, ...]:
+        return self.facts[index]
 
 
 class TraceSeed(Model):
@@ -168,6 +175,14 @@ class Trace(Model):
     seeds: tuple[TraceSeed, ...] = ()
     facts: tuple[TraceFact, ...] = ()
     episodes: tuple[TraceEpisode, ...] = ()
+
+
+class EntityCounts(Model):
+    """An entity, and how often it is spoken of: episodes that mention it, and facts that it takes part in."""
+
+    entity: Entity
+    mentions: int
+    facts: int
 
 
 class Diff(Model):
@@ -292,7 +307,7 @@ class LoadReport(Model):
     dropped
         What extractors and limits left out, by reason.
     seconds
-        Wall time.
+        Wall time, that of indexing included.
     """
 
     received: int = 0

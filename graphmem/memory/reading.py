@@ -8,9 +8,9 @@ from graphmem.inputs import to_as_of, to_limit, to_time
 from graphmem.memory.part import Part, Scopes, Time
 from graphmem.models import AsOf, EdgeQuery, Entity, EntityQuery, Episode, EpisodeQuery
 from graphmem.recall.begin import find_seeds
-from graphmem.recall.history import diff, history
+from graphmem.recall.history import count_entities, diff, history
 from graphmem.recall.recall import to_facts
-from graphmem.results import Diff, Fact
+from graphmem.results import Diff, EntityCounts, Fact
 
 _FILTERED = 1000  # entities that a text names, of which some are left when type or time are asked for
 
@@ -60,6 +60,34 @@ class Reading(Part):
         found = EntityQuery(ids=tuple(s.entity_id for s in seeds), entity_types=types, as_of=moment)
         by_id = {e.id: e for e in self._engine.backend.find_entities(where, found, limit=max(1, most))}
         return [by_id[s.entity_id] for s in seeds if s.entity_id in by_id][:limit]
+
+    def entity_counts(
+        self,
+        query: str | None = None,
+        *,
+        entity_type: str | None = None,
+        as_of: AsOf | Time | None = None,
+        limit: int = 100,
+        scopes: Scopes | None = None,
+    ) -> list[EntityCounts]:
+        """Return entities with the numbers of their mentions and facts; without a query those with the most first.
+
+        Parameters
+        ----------
+        query, entity_type, as_of, scopes
+            As in `entities`; with a query the order is that of `entities`, too.
+        limit
+            Entities at most. Without a query all of them are counted nevertheless.
+        """
+        where, moment = self._scopes(scopes), to_as_of(as_of)
+        if query is not None:
+            found = self.entities(query, entity_type=entity_type, as_of=moment, limit=limit, scopes=where)
+            return count_entities(self._engine.backend, where, found, moment)
+        types = None if entity_type is None else (entity_type,)
+        everybody = self._engine.backend.all_entities(where, EntityQuery(entity_types=types, as_of=moment))
+        counted = count_entities(self._engine.backend, where, list(everybody), moment)
+        counted.sort(key=lambda one: (-one.mentions - one.facts, one.entity.name, one.entity.id))
+        return counted[: to_limit(limit)]
 
     def facts(
         self,

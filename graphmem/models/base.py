@@ -10,7 +10,16 @@ from functools import cache
 from typing import Annotated, Any, Self
 
 import uuid_utils
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 from pydantic.fields import FieldInfo
 
 from graphmem.errors import InvalidInput
@@ -46,16 +55,22 @@ def _to_utc(value: datetime) -> datetime:
         raise ValueError(f"{value.isoformat()} is in UTC before the year 1 or after the year 9999") from None
 
 
-def _time(value: Any) -> Any:
+def _time(value: Any, parse: ValidatorFunctionWrapHandler) -> datetime:
     # pydantic would read a bare number as seconds since 1970: never what a caller meant
     if isinstance(value, (int, float)):
         raise ValueError("a time is a datetime or an ISO 8601 text with a time zone, not a number")
     if isinstance(value, str) and _DATE.fullmatch(value):
-        return f"{value}-01-01"[:10] + "T00:00:00Z"
-    return value
+        value = f"{value}-01-01"[:10] + "T00:00:00Z"
+    try:
+        return parse(value)
+    except ValidationError:
+        if not isinstance(value, str):
+            raise
+        example = "2026-01-31 or 2026-01-31T09:30:00Z"
+        raise ValueError(f"{value[:40]!r} is not a time; write ISO 8601, for example {example}") from None
 
 
-UTCDateTime = Annotated[datetime, BeforeValidator(_time), AfterValidator(_to_utc)]
+UTCDateTime = Annotated[datetime, WrapValidator(_time), AfterValidator(_to_utc)]
 """An aware time, kept in UTC; a text may be a year, a month or a day: the start of it, UTC."""
 Confidence = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 

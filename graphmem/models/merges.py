@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -73,3 +74,9 @@ class Merge(Model):
     mentions: tuple[Mention, ...] = ()
     shared: tuple[str, ...] = ()
     undone_at: UTCDateTime | None = None
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, object]]:
+        """Yield what `repr` shows: names and counts, where all of its rows are pages."""
+        yield from (("id", self.id), ("merged", self.merged.name), ("kept", self.kept.name), ("method", self.method))
+        yield from (("facts", len(self.edges) + len(self.folded)), ("mentions", len(self.mentions)))
+        yield from (("at", f"{self.at:%Y-%m-%dT%H:%M:%SZ}"), ("undone", self.undone_at is not None))

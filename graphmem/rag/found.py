@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Iterator, Sequence
+from typing import Literal, overload
 
 from graphmem.models import AsOf, Episode, Model
 
@@ -50,8 +50,8 @@ class Found(Model):
     reasons: tuple[Reason, ...]
 
 
-class SearchResults(Model):
-    """Episodes for a question, best first.
+class SearchResults(Model, Sequence[Found]):
+    """Episodes for a question, best first: a sequence of what was `found`.
 
     Attributes
     ----------
@@ -75,3 +75,10 @@ class SearchResults(Model):
 
     def __len__(self) -> int:
         return len(self.found)
+
+    @overload
+    def __getitem__(self, index: int) -> Found: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Found, ...]: ...
+    def __getitem__(self, index: int | slice) -> Found | tuple[Found, ...]:
+        return self.found[index]

@@ -1,14 +1,18 @@
-"""How facts changed: all versions of one, and what happened between two times (spec: time)."""
+"""How facts changed: all versions of one, and what happened between two times (spec: time); how many there are."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
-from graphmem.models import AsOf, Edge, EdgeQuery, Scope, TimeAxis
+from graphmem.models import AsOf, Edge, EdgeQuery, Entity, Scope, TimeAxis
 from graphmem.protocols import GraphBackend
 from graphmem.recall.recall import to_facts
-from graphmem.results import Diff, Fact
+from graphmem.results import Diff, EntityCounts, Fact
+
+_COUNTED_AT_ONCE = 500
+_MOST_MENTIONS = 1_000_000  # of so many entities
 
 
 def history(
@@ -70,3 +74,20 @@ def diff(backend: GraphBackend, scopes: Sequence[Scope], start: datetime, end: d
         learned=to_facts(backend, scopes, learned[:limit]),
         truncated=truncated,
     )
+
+
+def count_entities(
+    backend: GraphBackend, scopes: Sequence[Scope], entities: Sequence[Entity], as_of: AsOf | None
+) -> list[EntityCounts]:
+    """Return entities with the numbers of their mentions, and of the facts that are seen at a moment."""
+    facts: Counter[str] = Counter()
+    mentions: Counter[str] = Counter()
+    ids = [entity.id for entity in entities]
+    for start in range(0, len(ids), _COUNTED_AT_ONCE):
+        some = ids[start : start + _COUNTED_AT_ONCE]
+        told = set(some)
+        for edge in backend.all_edges(scopes, EdgeQuery(touching=tuple(some), as_of=as_of)):
+            facts.update({edge.source_id, edge.target_id} & told)
+        for mention in backend.find_mentions(scopes, entity_ids=some, limit=_MOST_MENTIONS):
+            mentions[mention.entity_id] += as_of is None or mention.seen_at <= as_of.valid
+    return [EntityCounts(entity=e, mentions=mentions[e.id], facts=facts[e.id]) for e in entities]

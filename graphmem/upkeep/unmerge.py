@@ -52,6 +52,9 @@ class Unmerged:
     facts: int
     mentions: int
 
+    def __repr__(self) -> str:
+        return f"Unmerged(entity={self.entity.name!r}, facts={self.facts}, mentions={self.mentions}, {self.merge!r})"
+
 
 def unmerge(backend: GraphBackend, scope: Scope, merge_id: str, ontology: Ontology = DEFAULT_ONTOLOGY) -> Unmerged:
     """Undo a merge, in one transaction; the ontology tells which relations are single-valued.

@@ -41,7 +41,10 @@ def register(app: typer.Typer) -> None:
 def recall(
     session: Session,
     query: Annotated[str, typer.Argument(help="A question in plain words.", show_default=False)],
-    limit: LimitOption = 10,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", "-n", min=1, max=100_000, help="Facts at most. [default: setting recall_limit]"),
+    ] = None,
     edge_type: EdgeTypeOption = None,
     hops: Annotated[
         int | None,
@@ -104,20 +107,23 @@ def entities(
     as_of: AsOfOption = None,
     known: KnownOption = None,
 ) -> None:
-    """List who and what is known."""
+    """List who and what is known, what is spoken of most first."""
     from graphmem.adapters.cli.show import Column, day
 
     at = point_in_time(as_of, known)
     with session.open() as memory:
-        found = memory.entities(query, entity_type=type_, limit=limit, as_of=at)
+        found = memory.entity_counts(query, entity_type=type_, limit=limit, as_of=at)
         if session.out.as_json:
-            session.out.document({"query": query, "entities": found})
+            numbered = [{**c.entity.model_dump(mode="json"), "mentions": c.mentions, "facts": c.facts} for c in found]
+            session.out.document({"query": query, "entities": numbered})
         elif found:
-            columns = [Column("name", 3), Column("type"), Column("first seen"), Column("last seen")]
-            described = any(entity.summary for entity in found)
+            columns = [Column("name", 3), Column("type"), Column("mentions", align="right")]
+            columns += [Column("facts", align="right"), Column("first seen"), Column("last seen")]
+            described = any(counted.entity.summary for counted in found)
             rows = [
-                [e.name, e.entity_type, day(e.first_seen_at), day(e.last_seen_at), *([e.summary] if described else [])]
-                for e in found
+                [e.name, e.entity_type, f"{c.mentions:,}", f"{c.facts:,}", day(e.first_seen_at), day(e.last_seen_at)]
+                + ([e.summary] if described else [])
+                for c, e in ((counted, counted.entity) for counted in found)
             ]
             session.out.table([*columns, *([Column("summary", 4)] if described else [])], rows)
             if len(found) == limit:

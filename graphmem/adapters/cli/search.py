@@ -33,7 +33,8 @@ def search(
     session: Session,
     query: Annotated[str, typer.Argument(help="A question in plain words.", show_default=False)],
     k: Annotated[
-        int | None, typer.Option("--k", "-k", min=1, max=100_000, help="Episodes at most. [default: 10]")
+        int | None,
+        typer.Option("--k", "-k", min=1, max=100_000, help="Episodes at most. [default: setting search_limit]"),
     ] = None,
     as_of: AsOfOption = None,
     known: KnownOption = None,
