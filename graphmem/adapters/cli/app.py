@@ -35,7 +35,6 @@ app = typer.Typer(
     help="A memory of who, what and when: entities, dated facts, and the words they come from.",
     epilog=_EPILOG,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # its panels cost 0.4 s at each start of --help, and eat what stands in brackets
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -53,7 +52,7 @@ def _show_version(asked: bool) -> None:
 def _program(
     context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version.", callback=_show_version, is_eager=True)
+        bool, typer.Option("--version", "-V", help="Print the version.", callback=_show_version, is_eager=True)
     ] = False,
     **given: Any,
 ) -> None:
@@ -71,6 +70,24 @@ def _with_shared_options() -> None:
 
 
 _with_shared_options()
+
+
+@app.command("help", short_help="Print the help of the program or of a command.")
+def _help(  # pyright: ignore[reportUnusedFunction]
+    context: typer.Context,
+    name: Annotated[str | None, typer.Argument(metavar="COMMAND", help="The command.")] = None,
+) -> None:
+    """Print the help of the program or of a command."""
+    program: Any = context.find_root()
+    if name is None:
+        typer.echo(program.get_help())
+        return
+    found = program.command.get_command(program, name)
+    if found is None:
+        raise typer.BadParameter(f"there is no command {name!r}; graphmem help lists them")
+    typer.echo(found.get_help(typer.Context(found, parent=program, info_name=name)))
+
+
 for part in (
     demo,
     loading,

