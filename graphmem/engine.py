@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Self
 
@@ -200,11 +200,21 @@ class Engine:
     def _index_some(self, scope: Scope) -> bool:
         return self.rag.index.index_waiting(scope, limit=_INDEXED_AT_ONCE)
 
-    def index(self, scope: Scope) -> None:
-        """Index all that waits in a scope; a model that fails is logged, and tried again later."""
+    def index(self, scope: Scope, on_rows: Callable[[int], None]) -> None:
+        """Index all that waits in a scope; a model that fails is logged, and tried again later.
+
+        Parameters
+        ----------
+        scope
+            Whose rows.
+        on_rows
+            Called after each step with the number of rows done so far.
+        """
+        done = 0
         try:
             while not self._index_some(scope):
-                pass
+                done += _INDEXED_AT_ONCE
+                on_rows(done)
         except EmbeddingFailed as error:
             _log.warning("scope %s is found by words only: %s", scope, error)
         except IndexUnavailable as error:

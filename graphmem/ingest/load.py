@@ -31,7 +31,7 @@ _REJECTED_KEPT = 1000
 
 @dataclass(slots=True)
 class Progress:
-    """How far a load is; counts as in `LoadReport`."""
+    """How far a load is; counts as in `LoadReport`, and in `indexed` the rows that search finds already."""
 
     received: int = 0
     stored: int = 0
@@ -42,6 +42,22 @@ class Progress:
     rejected_count: int = 0
     rejected: list[Rejected] = field(default_factory=list[Rejected])
     written: Written = field(default_factory=Written)
+    indexed: int = 0
+    extracts: bool = False
+    indexes: bool = False
+
+    @property
+    def to_index(self) -> int:
+        """New episodes and facts: what is indexed in the end."""
+        return self.stored + self.written.edges
+
+    @property
+    def share(self) -> float:
+        """How much of what was received is done, in [0, 1]: extracted and indexed, where the load does that."""
+        settled = self.extracted + self.failed + self.skipped + self.known
+        done = settled * self.extracts + self.indexed * self.indexes
+        whole = self.received * self.extracts + self.to_index * self.indexes
+        return min(1.0, done / whole) if whole else 1.0
 
     def reject(self, item: object, error: Exception) -> None:
         """Count an item that was refused."""
@@ -70,6 +86,9 @@ class Progress:
 
 
 OnProgress = Callable[[Progress], None]
+Index = Callable[[Scope, Callable[[int], None]], None]
+"""(scope, what takes the number of rows done so far): index all that waits in a scope."""
+
 Detector = Callable[[str], bool]
 
 
@@ -126,13 +145,19 @@ class Loader:
         return episode.changed(processed_at=episode.recorded_at, metadata={**episode.metadata, SKIPPED: reason})
 
     def ingest(
-        self, scope: Scope, items: Iterable[ItemLike], *, skip_invalid: bool, on_progress: OnProgress | None
+        self,
+        scope: Scope,
+        items: Iterable[ItemLike],
+        *,
+        skip_invalid: bool,
+        on_progress: OnProgress | None,
+        index: Index,
     ) -> LoadReport:
-        """Store items and extract them, batch by batch; memory doesn't grow with their number.
+        """Store items and extract them, batch by batch, and index them; memory doesn't grow with their number.
 
         What was stored before by the same `external_id` is not stored again; if it still waits, it is extracted.
         """
-        begun, progress = time.perf_counter(), Progress()
+        begun, progress = time.perf_counter(), Progress(extracts=self._queue is not None, indexes=True)
         for batch in _batches(items, self._batch_size):
             episodes: list[Episode] = []
             for item in batch:
@@ -151,6 +176,14 @@ class Loader:
             )
             self._extract(scope, progress, on_progress)
         self._extract(scope, progress, on_progress)
+
+        def indexed(rows: int) -> None:
+            progress.indexed = min(rows, progress.to_index)
+            if on_progress is not None:
+                on_progress(progress)
+
+        index(scope, indexed)
+        indexed(progress.to_index)
         return progress.report(time.perf_counter() - begun)
 
     def extract_waiting(self, scope: Scope, limit: int | None, on_progress: OnProgress | None) -> LoadReport:

@@ -82,10 +82,11 @@ class Writing(Part):
         skip_invalid
             Leave out items that can't be taken and report them, where an error would end the load.
         on_progress
-            Called with a `Progress` after each batch.
+            Called with a `Progress` after each batch that was extracted or indexed.
         """
-        report = self._engine.loader.ingest(self.scope, items, skip_invalid=skip_invalid, on_progress=on_progress)
-        self._engine.index(self.scope)
+        report = self._engine.loader.ingest(
+            self.scope, items, skip_invalid=skip_invalid, on_progress=on_progress, index=self._engine.index
+        )
         self._engine.wake(self.scope)
         self._engine.count_processed(self.scope, report.extracted)
         return report

@@ -181,7 +181,7 @@ def _closing(opened: Any) -> Generator[None]:
 
 @contextmanager
 def _progress_bar(out: Output, load: _Load) -> Generator[OnProgress]:
-    """Show a bar on a terminal; the share done is bytes read, times what of the read items is settled."""
+    """Show a bar on a terminal; the share done is bytes read, times what of the read items is extracted and indexed."""
     if not out.errors.is_terminal:
         yield lambda _: None
         return
@@ -195,12 +195,13 @@ def _progress_bar(out: Output, load: _Load) -> Generator[OnProgress]:
 
         def tell(progress: Progress) -> None:
             nonlocal done
-            received = max(1, progress.received)
-            settled = progress.extracted + progress.failed + progress.skipped + progress.known
-            done = max(done, load.bytes_read * min(1.0, settled / received if settled else 0.0))
-            facts = f"{progress.written.edges:,} new facts"
-            words = f"{progress.received:,} read, {progress.extracted:,} extracted, {facts}"
-            bar.update(task, completed=done if settled else load.bytes_read, description=words)
+            done = max(done, load.bytes_read * progress.share)
+            words = (
+                f"{progress.received:,} read, {progress.extracted:,} extracted, {progress.written.edges:,} new facts"
+            )
+            if progress.indexed:
+                words += f", {progress.indexed:,} of {progress.to_index:,} indexed"
+            bar.update(task, completed=done, description=words)
 
         yield tell
 

@@ -139,7 +139,8 @@ class _Tour:
 
             def on_progress(progress: Progress) -> None:
                 rate = progress.extracted / max(time.perf_counter() - begun, 1e-9)
-                status.update(f"{progress.extracted} of {len(said)} messages read, {rate:.0f} a second")
+                words = f"{progress.extracted} of {len(said)} messages read, {rate:.0f} a second"
+                status.update(f"indexing {progress.to_index} messages and facts" if progress.indexed else words)
 
             report = self._memory.ingest(said, on_progress=on_progress)
         found = self._memory.stats()

