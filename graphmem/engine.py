@@ -81,7 +81,7 @@ class Engine:
         reranker = Reranker(cross_encoder, settings.embedding_timeout) if cross_encoder is not None else None
         reader, spreading = Reader(embedder, phrase_finder()), SpreadingOptions.of(settings)
         self.rag = GraphRAGService(backend, reader, spreading, vectors, reranker)
-        self.meaning = StoredMeaning(backend, embedder, similar.vectors) if embedder and similar else None
+        self.meaning = StoredMeaning(backend, embedder, similar, settings.index_wait) if embedder and similar else None
         self.communities = Communities(backend, settings, embedder=embedder, redactor=redactor, llm=llm)
         self.settings = settings
         self.ontology = ontology
@@ -198,7 +198,8 @@ class Engine:
             return None  # whoever may write to it will do it
 
     def _index_some(self, scope: Scope) -> bool:
-        return self.rag.index.index_waiting(scope, limit=_INDEXED_AT_ONCE)
+        done = self.rag.index.index_waiting(scope, limit=_INDEXED_AT_ONCE)
+        return done and (self._similar is None or self._similar.index_some(scope, _INDEXED_AT_ONCE))
 
     def index(self, scope: Scope, on_rows: Callable[[int], None]) -> None:
         """Index all that waits in a scope; a model that fails is logged, and tried again later.

@@ -134,7 +134,7 @@ class Loader:
         self._detector = detector
         self._batch_size = batch_size
         self._extract_batch = extract_batch
-        self._writer = Writer(backend, ontology, redactor, similar, links)
+        self._writer = Writer(backend, ontology, redactor, similar, links, bulk=True)
 
     def to_episode(self, scope: Scope, item: Item) -> Episode:
         """Return the episode of an item, past the gate: what isn't to be extracted is marked as settled."""

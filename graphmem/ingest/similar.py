@@ -3,22 +3,29 @@
 The vectors of the new names of a batch are made, compared and, where they leave doubt, shown to an LLM before the
 write begins: no lock is held while a model thinks. In the write, under the lock on the names, only what came in
 meanwhile is compared as well.
+
+A bulk load brings thousands of names, and the model takes a thousand times as long for one as the store. Vectors alone
+only join names of the same words (`obstacle`), so that there the others are stored without a vector, which is made
+later: by the work in the background, or by the first question that needs it.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import combinations
 
 import numpy as np
 
 from graphmem.embed import Embedder
-from graphmem.errors import BackendUnavailable
+from graphmem.errors import BackendUnavailable, StoreReadOnly
 from graphmem.ingest.resolve import Likeness, NamedThing
-from graphmem.ingest.similar_names import numbers_differ, obstacle
-from graphmem.ingest.similar_vectors import EntityVectors, Vectors, entity_entry
+from graphmem.ingest.similar_names import numbers_differ, obstacle, spellings
+from graphmem.ingest.similar_vectors import EntityVectors, Vectors, entity_entry, waiting_entry
 from graphmem.models import Changes, Entity, IndexEntry, MergeMethod, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.rag.growing import Growing
@@ -26,6 +33,8 @@ from graphmem.rag.growing import Growing
 _log = logging.getLogger(__name__)
 
 _WAITING_AT_ONCE = 256  # entities without a vector that a batch takes along
+_PAIRED = 64  # names of a batch that share a spelling: more are all embedded
+_INDEXED_AT_ONCE = 64  # of them, between two looks at the clock
 
 AskSame = Callable[[str, Sequence[str]], Sequence[int]]
 """(new entity, known entities) → positions of the known ones that are the same as the new one; may raise."""
@@ -41,7 +50,12 @@ class Prepared:
     scope: Scope
     model: str
     vectors: dict[Key, Vectors]
+    later: dict[Key, NamedThing] = field(default_factory=dict[Key, NamedThing])
     judged: dict[Key, dict[str, bool]] = field(default_factory=dict[Key, "dict[str, bool]"])
+
+
+class Outdated(Exception):
+    """Another writer has brought an entity that a name without a vector has to be compared with."""
 
 
 class SimilarEntities:
@@ -83,22 +97,41 @@ class SimilarEntities:
         self._resolves = resolves
         self.vectors = EntityVectors(backend)
         self._complete: dict[Scope, int] = {}
+        self._deferred: set[Scope] = set()
 
-    def prepare(self, scope: Scope, things: Sequence[NamedThing]) -> Prepared | None:
+    def prepare(self, scope: Scope, things: Sequence[NamedThing], *, bulk: bool = False) -> Prepared | None:
         """Make and compare the vectors of the names that aren't known, and ask the judge; not inside of a transaction.
 
-        Returns None where there is nothing to compare, or something failed: then the names are new entities.
+        Parameters
+        ----------
+        scope
+            Where they are to be known.
+        things
+            The names of a batch.
+        bulk
+            Without a judge, only make the vectors that decide something now; `index_some` makes the others.
+
+        Returns
+        -------
+        None where there is nothing to compare, or something failed: then the names are new entities.
         """
         try:
             state = self._backend.index_state(scope)
             if state.model not in (None, self._embedder.model_name):
                 return None  # vectors of two models can't be compared; reindex makes new ones
-            self._take_along(scope, state.generation)
+            bulk = bulk and self._ask is None
+            if not bulk:
+                self._take_along(scope, _WAITING_AT_ONCE, state.generation)
             new = self._unknown(scope, things)
             if not new:
                 return None
-            made = self._embedder.vectors([_text(thing.display, thing.summary) for thing in new.values()])
-            prepared = Prepared(scope, self._embedder.model_name, dict(zip(new, made, strict=True)))
+            now = self._to_compare(scope, new) if bulk else new
+            made = self._embedder.vectors([_text(thing.display, thing.summary) for thing in now.values()])
+            prepared = Prepared(scope, self._embedder.model_name, dict(zip(now, made, strict=True)))
+            prepared.later = {key: thing for key, thing in new.items() if key not in now}
+            if prepared.later:
+                self._deferred.add(scope)
+                self._complete.pop(scope, None)
             if self._ask is not None and self._resolves:
                 self._judge(prepared, new)
         except BackendUnavailable:
@@ -117,11 +150,18 @@ class SimilarEntities:
             What `prepare` returned.
         known
             (name, entity) of the names that are known by now.
+
+        Raises
+        ------
+        Outdated
+            If a name has no vector yet, and has to be compared with what came in meanwhile.
         """
         built = self._backend.index_state(prepared.scope).model
         if built not in (None, prepared.model):
             return _Nothing()
         found = {(name, entity.entity_type) for name, entity in known}
+        if self._alike(prepared.scope, {key: thing for key, thing in prepared.later.items() if key not in found})[0]:
+            raise Outdated
         open_keys = [key for key in prepared.vectors if key not in found] if self._resolves else []
         asked = [(kind, prepared.vectors[name, kind]) for name, kind in open_keys]
         hits = self.vectors.nearest(prepared.scope, asked, self._ask_at)
@@ -131,6 +171,57 @@ class SimilarEntities:
             for key, best in zip(open_keys, hits, strict=True)
         }
         return _Compared(prepared, near, self._merge_at if self._resolves else math.inf)
+
+    def index_some(self, scope: Scope, limit: int) -> bool:
+        """Make some of the vectors that bulk loads have left; return whether it was the last of them.
+
+        Raises
+        ------
+        EmbeddingFailed
+            If the model fails.
+        """
+        if scope in self._deferred:
+            state = self._backend.index_state(scope)
+            if state.model in (None, self._embedder.model_name) and self._take_along(scope, limit, state.generation):
+                return False
+            self._deferred.discard(scope)
+        return True
+
+    def index_waiting(self, scope: Scope, seconds: float) -> None:
+        """Make vectors that are missing, for at most so many seconds, before something is found by them."""
+        deadline = time.monotonic() + seconds
+        state = self._backend.index_state(scope)
+        if state.model not in (None, self._embedder.model_name):
+            return
+        with suppress(StoreReadOnly):
+            while self._take_along(scope, _INDEXED_AT_ONCE, state.generation) and time.monotonic() < deadline:
+                pass
+
+    def _to_compare(self, scope: Scope, new: dict[Key, NamedThing]) -> dict[Key, NamedThing]:
+        """Return the names of which vectors may decide something: there is another one of the same words."""
+        owners: dict[Key, list[Key]] = {}
+        for key, thing in new.items():
+            for spelling in spellings(thing.display, key[1]):
+                owners.setdefault((spelling, key[1]), []).append(key)
+        alike, waiting = self._alike(scope, new)
+        if waiting:
+            self._index(scope, waiting)
+        for keys in owners.values():
+            if len(keys) > _PAIRED:
+                alike.update(keys)
+                continue
+            for one, other in combinations(keys, 2):
+                if obstacle(new[one].display, new[other].display, one[1]) is None:
+                    alike.update((one, other))
+        return {key: thing for key, thing in new.items() if key in alike}
+
+    def _alike(self, scope: Scope, new: Mapping[Key, NamedThing]) -> tuple[set[Key], list[str]]:
+        """Return the names for which there are known entities of the same words, and which of these lack vectors."""
+        if not new:
+            return set(), []
+        names = {(thing.display, key[1]): key for key, thing in new.items()}
+        found, waiting = self.vectors.spelled_alike(scope, names, self._embedder.dimension)
+        return {names[name] for name in found}, waiting
 
     def _unknown(self, scope: Scope, things: Sequence[NamedThing]) -> dict[Key, NamedThing]:
         """Return the things that nothing of their type goes by; of a name that comes twice the one that says more."""
@@ -177,16 +268,24 @@ class SimilarEntities:
             return {}
         return {doubtful[i].id: True for i in same if 0 <= i < len(doubtful)}
 
-    def _take_along(self, scope: Scope, generation: int) -> None:
-        """Make vectors of known entities that have none: written without a model, or while it failed."""
+    def _take_along(self, scope: Scope, limit: int, generation: int) -> bool:
+        """Make vectors of known entities that have none: of a bulk load, or written while there was no model.
+
+        Returns whether there were some.
+        """
         if self._complete.get(scope) == generation:
-            return
-        since = self._backend.last_erasure(scope)
-        waiting = self._backend.find_unindexed(scope, "entity", limit=_WAITING_AT_ONCE)
+            return False
+        waiting = self._backend.find_unindexed(scope, "entity", limit=limit)
         if not waiting:
             self._complete[scope] = generation
-            return
-        found = list(self._backend.get_entities([scope], waiting).values())
+            return False
+        self._index(scope, waiting)
+        return True
+
+    def _index(self, scope: Scope, ids: Sequence[str]) -> None:
+        """Make and keep the vectors of known entities."""
+        since = self._backend.last_erasure(scope)
+        found = list(self._backend.get_entities([scope], ids).values())
         made = self._embedder.vectors([_text(e.name, e.summary) for e in found])
         model = self._embedder.model_name
         entries = [entity_entry(e.id, e.entity_type, model, v) for e, v in zip(found, made, strict=True)]
@@ -248,6 +347,8 @@ class _Compared:
             entities.append(entity)
             rows.extend(vector[None])
             self._entries.append(entity_entry(entity.id, entity.entity_type, self._prepared.model, vector))
+        elif (entity.canonical_name, entity.entity_type) in self._prepared.later:
+            self._entries.append(waiting_entry(entity.id, entity.entity_type))
 
 
 def _sure(thing: NamedThing, near: Sequence[tuple[float, Entity]], merge_at: float) -> tuple[float, Entity] | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 
 _WORDS = re.compile(r"[^\W_]+")
 _FILLERS = frozenset("the a an of and".split())
@@ -76,6 +77,17 @@ def obstacle(first: str, second: str, entity_type: str) -> str | None:
     return "different words"
 
 
+@lru_cache(maxsize=100_000)
+def spellings(name: str, entity_type: str) -> frozenset[str]:
+    """Return keys of a name: two names of a type share one wherever `obstacle` finds nothing."""
+    words = _words(name)
+    if entity_type == "person":
+        return frozenset({" ".join(_bare(words, _TITLES))})
+    bare = _bare(words, _FILLERS | _COMPANY)
+    keys = {"".join(bare), " ".join(sorted(map(_without_plural, bare))), name.lower().replace(".", "")}
+    return frozenset({*keys, "".join(word[0] for word in bare)} if len(bare) >= 3 else keys)
+
+
 def numbers_differ(first: str, second: str) -> bool:
     """Tell whether two names differ in numbers, dates or ordinals: neither vectors nor an LLM is asked about those."""
     return _counts(_words(first)) != _counts(_words(second))
@@ -125,3 +137,9 @@ def _is_plural(one: str, other: str) -> bool:
     if len(short) < 4:
         return False
     return long in (f"{short}s", f"{short}es") or (short.endswith("y") and long == f"{short[:-1]}ies")
+
+
+def _without_plural(word: str) -> str:
+    """Return what a word and its plural have in common."""
+    stem = word.rstrip("es")
+    return f"{stem[:-1]}i" if stem.endswith("y") else stem

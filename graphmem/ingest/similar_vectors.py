@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.models import IndexEntry, Scope
+from graphmem.ingest.similar_names import obstacle, spellings
+from graphmem.models import Entity, IndexEntry, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.rag.growing import Growing
 from graphmem.rag.reading import packed, unpacked
@@ -26,8 +27,12 @@ NEAREST = 5
 
 def entity_entry(entity_id: str, entity_type: str, model: str, vector: Vectors) -> IndexEntry:
     """Return what the index keeps of an entity: one vector, and the type by which it is compared."""
-    detail = json.dumps({"type": entity_type})
-    return IndexEntry(kind="entity", key=entity_id, model=model, vectors=packed(vector), detail=detail)
+    return replace(waiting_entry(entity_id, entity_type), model=model, vectors=packed(vector), complete=True)
+
+
+def waiting_entry(entity_id: str, entity_type: str) -> IndexEntry:
+    """Return what the index keeps of an entity of which the vector is made later."""
+    return IndexEntry(kind="entity", key=entity_id, detail=json.dumps({"type": entity_type}), complete=False)
 
 
 @dataclass(slots=True)
@@ -45,12 +50,20 @@ class _Copy:
     position: int = 0
     types: dict[str, _OfType] = field(default_factory=dict[str, _OfType])
     places: dict[str, tuple[str, int]] = field(default_factory=dict[str, "tuple[str, int]"])
+    seen: set[str] = field(default_factory=set[str])
+    unnamed: dict[str, None] = field(default_factory=dict[str, None])
+    spelled: dict[tuple[str, str], list[tuple[str, str]]] = field(
+        default_factory=dict[tuple[str, str], "list[tuple[str, str]]"]
+    )
 
     def take_in(self, entries: Iterable[IndexEntry]) -> None:
         for entry in entries:
             if entry.position <= self.position:
                 continue  # another thread was here first
             self.position = entry.position
+            if entry.key not in self.seen:
+                self.seen.add(entry.key)
+                self.unnamed[entry.key] = None
             if not entry.vectors:
                 continue
             if (old := self.places.pop(entry.key, None)) is not None:
@@ -60,6 +73,15 @@ class _Copy:
             self.places[entry.key] = (kind, len(held.keys))
             held.keys.append(entry.key)
             held.rows.extend(unpacked(entry, self.dimension))
+
+    def learn_names(self, ids: Sequence[str], entities: Mapping[str, Entity]) -> None:
+        for entity_id in ids:
+            if entity_id not in self.unnamed:
+                continue  # another thread was here first
+            del self.unnamed[entity_id]
+            if (entity := entities.get(entity_id)) is not None:
+                for key in spellings(entity.name, entity.entity_type):
+                    self.spelled.setdefault((entity.entity_type, key), []).append((entity_id, entity.name))
 
 
 class EntityVectors:
@@ -113,6 +135,33 @@ class EntityVectors:
                 for i, best in zip(some, _nearest(rows, keys, asked, at_least, limit), strict=True):
                     found[i] = best
         return found
+
+    def spelled_alike(
+        self, scope: Scope, names: Iterable[tuple[str, str]], dimension: int
+    ) -> tuple[set[tuple[str, str]], list[str]]:
+        """Look for known entities that vectors alone may take names for: those of the same words.
+
+        Returns
+        -------
+        The (name, type) of those for which there are some, and the ids of these entities that have no vector yet.
+        """
+        copy = self._fresh(scope, dimension, self._backend.index_state(scope).generation)
+        with self._lock:
+            unnamed = list(copy.unnamed)
+        for start in range(0, len(unnamed), _PAGE):
+            ids = unnamed[start : start + _PAGE]
+            entities = self._backend.get_entities([scope], ids)
+            with self._lock:
+                copy.learn_names(ids, entities)
+        found, waiting = set[tuple[str, str]](), dict[str, None]()
+        with self._lock:
+            for name, kind in names:
+                near = {pair for key in spellings(name, kind) for pair in copy.spelled.get((kind, key), ())}
+                alike = [entity_id for entity_id, known in near if obstacle(name, known, kind) is None]
+                if alike:
+                    found.add((name, kind))
+                    waiting.update(dict.fromkeys(i for i in alike if i not in copy.places))
+        return found, list(waiting)
 
     def nearest_of_all(
         self, scope: Scope, generation: int, question: Vectors, at_least: float, limit: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -11,7 +12,7 @@ from functools import partial
 from graphmem.errors import InvalidInput
 from graphmem.ingest.link import NoteLinks
 from graphmem.ingest.resolve import NamedThing, Resolver
-from graphmem.ingest.similar import Prepared, SimilarEntities
+from graphmem.ingest.similar import Outdated, Prepared, SimilarEntities
 from graphmem.ingest.supersede import FactLedger
 from graphmem.models import (
     Changes,
@@ -220,6 +221,8 @@ class Writer:
         Tells which known entity a new name means; None makes new entities of all new names.
     links
         Links new entities to those that are like them; None links none.
+    bulk
+        Whether vectors that decide nothing may be made later: see `SimilarEntities.prepare`.
     """
 
     def __init__(
@@ -229,11 +232,14 @@ class Writer:
         redactor: Redactor | None = None,
         similar: SimilarEntities | None = None,
         links: NoteLinks | None = None,
+        *,
+        bulk: bool = False,
     ) -> None:
         self._backend = backend
         self._ontology = ontology
         self._redactor = redactor
         self._similar = similar
+        self._bulk = bulk and links is None
         self._links = links
 
     def write(
@@ -264,10 +270,14 @@ class Writer:
         Written
             Counts.
         """
-        prepared = None
-        if self._similar is not None:
-            prepared = self._similar.prepare(scope, [self._as_stored(thing) for thing in _things(readings)])
-        written = self._backend.atomic(lambda: self._write(scope, readings, new_episodes, prepared, since))
+        written = None
+        while written is None:
+            prepared = None
+            if self._similar is not None:
+                things = [self._as_stored(thing) for thing in _things(readings)]
+                prepared = self._similar.prepare(scope, things, bulk=self._bulk)
+            with suppress(Outdated):
+                written = self._backend.atomic(partial(self._write, scope, readings, new_episodes, prepared, since))
         if self._links is not None:
             self._links.link(scope, written.new_entities)
         return written

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphmem.embed import Embedder
-from graphmem.ingest.similar_vectors import EntityVectors
+from graphmem.ingest.similar import SimilarEntities
 from graphmem.models import Scope
 from graphmem.protocols import GraphBackend
 from graphmem.rag.reading import unpacked
@@ -26,14 +26,17 @@ class StoredMeaning(Meaning):
         The store.
     embedder
         The model; in scopes that were indexed with another one nothing has a vector.
-    vectors
-        The vectors of all entities, for what is nearest.
+    similar
+        Has the vectors of all entities, for what is nearest, and makes those that are missing.
+    wait
+        Seconds that a question may spend on that.
     """
 
-    def __init__(self, backend: GraphBackend, embedder: Embedder, vectors: EntityVectors) -> None:
+    def __init__(self, backend: GraphBackend, embedder: Embedder, similar: SimilarEntities, wait: float) -> None:
         self._backend = backend
         self._embedder = embedder
-        self._vectors = vectors
+        self._similar = similar
+        self._wait = wait
 
     def of_query(self, query: str) -> Vectors:
         """Return the vector of a question, shape (d,)."""
@@ -54,11 +57,13 @@ class StoredMeaning(Meaning):
         """Return (entity id, cosine) of the entities nearest to a vector of shape (d,), best first."""
         hits: list[tuple[float, str]] = []
         for scope, generation in self._fitting(scopes):
-            hits += self._vectors.nearest_of_all(scope, generation, question, LEAST_COSINE, limit)
+            hits += self._similar.vectors.nearest_of_all(scope, generation, question, LEAST_COSINE, limit)
         best = sorted(hits, key=lambda hit: (-hit[0], hit[1]))[:limit]
         return [(entity_id, cosine) for cosine, entity_id in best]
 
     def _fitting(self, scopes: Sequence[Scope]) -> list[tuple[Scope, int]]:
         """Return the scopes whose index was built with this model, and its generation: two can't be compared."""
+        for scope in scopes:
+            self._similar.index_waiting(scope, self._wait)
         states = [(scope, self._backend.index_state(scope)) for scope in scopes]
         return [(scope, state.generation) for scope, state in states if state.model == self._embedder.model_name]

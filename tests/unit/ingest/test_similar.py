@@ -8,17 +8,20 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from graphmem.embed import Embedder
 from graphmem.errors import EmbeddingFailed
 from graphmem.ingest.link import NoteLinks
 from graphmem.ingest.resolve import NamedThing
-from graphmem.ingest.similar import AskSame, SimilarEntities
-from graphmem.ingest.similar_names import obstacle
+from graphmem.ingest.similar import AskSame, Prepared, SimilarEntities
+from graphmem.ingest.similar_names import obstacle, spellings
 from graphmem.ingest.write import Reading, Statement, Writer
-from graphmem.models import Changes, EdgeQuery, EdgeType, EntityQuery, IndexEntry, Merge, MergeQuery, Removal
+from graphmem.models import Changes, EdgeQuery, EdgeType, EntityQuery, IndexEntry, Merge, MergeQuery, Removal, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.protocols import ExtractedEdge, GraphBackend
+from graphmem.rag.meaning import StoredMeaning
 from graphmem.registry import open_backend
 from graphmem.testing.base import in_threads
 from graphmem.testing.rows import episode, home, project
@@ -50,6 +53,11 @@ class Angles:
         return [math.cos(angle), math.sin(angle)]
 
 
+WORDS = (
+    "the of Inc Mr Dr city cities movie movies box boxes class classes essay essays Oslo University univ organise "
+    "organizes colour color A.B.C. abc ABC a b c U.S. us IBM ibm international business machines St 1 2 ii"
+).split()
+PHRASES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4)
 COS_90, COS_80 = 25.0, 36.0  # degrees of which the cosine is .91 and .81
 
 
@@ -74,6 +82,7 @@ def put(
     by: SimilarEntities | None,
     kind: str = "tool",
     links: NoteLinks | None = None,
+    bulk: bool = False,
 ) -> None:
     """Write an episode that names something, and says of each that it uses "target"."""
     things = tuple(NamedThing.of(name, kind, DEFAULT_ONTOLOGY) for name in names)
@@ -82,7 +91,7 @@ def put(
         Statement(thing, target, "uses", EdgeType.SEMANTIC, "", ExtractedEdge(thing.display, "uses", "target"))
         for thing in things
     )
-    writer = Writer(store, DEFAULT_ONTOLOGY, similar=by, links=links)
+    writer = Writer(store, DEFAULT_ONTOLOGY, similar=by, links=links, bulk=bulk)
     said = episode(n)
     writer.write(home(), [Reading(said, things, statements, settles=False)], new_episodes=[said])
 
@@ -264,6 +273,68 @@ def test_no_lock_is_held_while_the_judge_thinks(store: GraphBackend) -> None:
 
     in_threads([lambda: put(store, 2, "gadget", by=by), other])
     assert names(store) == ["gadget", "other", "widget"]
+
+
+def test_a_bulk_load_embeds_only_names_that_the_vectors_may_join(store: GraphBackend) -> None:
+    model = Angles(widget=0, widgets=COS_90, gadget=0, gadgets=COS_90)
+    by = similar(store, model)
+    put(store, 1, "widget", "hammer", "saw", by=by, bulk=True)
+    assert model.asked == []
+    put(store, 2, "widgets", "gadget", "gadgets", "drill", by=by, bulk=True)
+    assert names(store) == ["drill", "gadget", "hammer", "saw", "widget"]
+    assert sorted(model.asked) == ["gadget", "gadgets", "widget", "widgets"]
+
+
+def test_vectors_that_a_bulk_load_left_are_made_afterwards_and_compared_with(store: GraphBackend) -> None:
+    model = Angles(widget=0, widgets=COS_90, hammer=90)
+    by = similar(store, model)
+    put(store, 1, "widget", "hammer", by=by, bulk=True)
+    assert len(store.find_unindexed(home(), "entity")) == 3
+    while not by.index_some(home(), 2):
+        pass
+    assert store.find_unindexed(home(), "entity") == []
+    put(store, 2, "widgets", by=by)
+    assert names(store) == ["hammer", "widget"]
+
+
+def test_a_question_that_needs_vectors_has_those_made_that_are_missing(store: GraphBackend) -> None:
+    by = similar(store, Angles(widget=0))
+    put(store, 1, "widget", by=by, bulk=True)
+    meaning = StoredMeaning(
+        store, Embedder(Angles(widget=0, gear=10), cache_bytes=0), similar(store, Angles(widget=0)), 5.0
+    )
+    [(_, widget)] = store.resolve_names(home(), ["widget"])
+    assert meaning.nearest([home()], meaning.of_query("gear"), 1)[0][0] == widget.id
+
+
+def test_a_bulk_load_sees_what_another_one_brings_before_it_writes(store: GraphBackend) -> None:
+    by, other = (similar(store, Angles(widget=0, widgets=COS_90)) for _ in range(2))
+    prepare, came = by.prepare, list[None]()
+
+    def late(scope: Scope, things: Sequence[NamedThing], *, bulk: bool = False) -> Prepared | None:
+        prepared = prepare(scope, things, bulk=bulk)
+        if not came:
+            came.append(put(store, 1, "widget", by=other, bulk=True))
+        return prepared
+
+    by.prepare = late
+    put(store, 2, "widgets", by=by, bulk=True)
+    assert names(store) == ["widget"]
+    assert [merge.merged.name for merge in merges(store)] == ["widgets"]
+
+
+@settings(max_examples=300)
+@given(one=PHRASES, other=PHRASES)
+@example(one=["ibm"], other=["international", "business", "machines"])
+@example(one=["ABC"], other=["a", "b", "c"])
+@example(one=["movie"], other=["movies"])
+@example(one=["city"], other=["cities"])
+@example(one=["University", "of", "Oslo"], other=["Oslo", "University"])
+@pytest.mark.parametrize("kind", ["tool", "person", "organization"])
+def test_names_with_nothing_against_them_share_a_spelling(one: list[str], other: list[str], kind: str) -> None:
+    first, second = " ".join(one), " ".join(other)
+    if obstacle(first, second, kind) is None:
+        assert spellings(first, kind) & spellings(second, kind)
 
 
 def test_undoing_it_gives_the_name_its_own_mentions_and_facts(store: GraphBackend) -> None:
