@@ -1,5 +1,6 @@
 # Everything here runs from .venv, which is made from requirements.lock: by uv where it is installed,
 # else by Python's own venv and pip. Nothing else is needed but Python 3.11 or later and a package index.
+# The demo alone needs a third of that: where there is no .venv yet, it makes build/demo from demo.lock.
 #
 #   make demo    a conversation of many sessions goes in, dated facts come out
 #   make check   what answers in three minutes: lint, types, unit tests, the conformance kit on memory and SQLite
@@ -13,23 +14,25 @@
 #   make bench   speed against plain sqlite3
 #   make neo4j-up    Neo4j with GDS and Browser in a container, on ports of this machine only
 #   make neo4j-down  remove the container, keep its data
-#   make lock    resolve requirements.lock anew (needs uv)
+#   make reference   write docs/settings.md and docs/ontology.md from the code
+#   make lock    resolve requirements.lock and demo.lock again (needs uv)
 #   make clean   remove what the others made, .venv too
 
 .POSIX:
-.PHONY: demo environment check test test-all coverage lint types soak bench neo4j-up neo4j-down neo4j-image lock clean
+.PHONY: demo reference environment check test test-all coverage lint types soak bench neo4j-up neo4j-down neo4j-image lock clean
 .DEFAULT_GOAL := test
 
 BIN = .venv/bin
 READY = .venv/.ready
+DEMO = build/demo
 # Of how many processes a test run is; its report has the durations of all tests.
 PROCESSES = 2
 # Where Python writes no bytecode, each of a run's many processes compiles all modules anew.
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal
 REPORT = --junitxml=build/tests
 
-demo: $(READY)
-	@$(BIN)/graphmem demo
+demo:
+	@if [ -e $(READY) ]; then $(BIN)/graphmem demo; else $(MAKE) -s $(DEMO)/.ready && $(DEMO)/bin/graphmem demo; fi
 
 environment: $(READY)
 
@@ -71,20 +74,29 @@ neo4j-up:
 neo4j-down:
 	@sh docker/neo4j-up --down
 
+reference: $(READY)
+	$(BIN)/python docs/reference.py
+
 bench: $(READY)
 	$(BIN)/python tests/bench/speed.py --json $(ARGS)
 
 # --universal and the lowest Python make one file for 3.11 and later on Linux and macOS. No index is
 # written into it: whichever one uv or pip is set up with serves, and the hashes say whether it is right.
+COMPILE = uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-annotate --custom-compile-command "make lock"
 lock:
-	uv pip compile pyproject.toml -o requirements.lock --quiet --universal --python-version 3.11 \
-	  --extra all --extra notebook --group dev --generate-hashes --no-emit-index-url --no-annotate \
-	  --custom-compile-command "make lock" $(ARGS)
+	$(COMPILE) -o requirements.lock --extra all --extra notebook --extra testing --group dev $(ARGS)
+	$(COMPILE) -o demo.lock --extra spacy --extra embeddings --group demo -c requirements.lock
 
 clean:
 	rm -rf .venv dist build .pytest_cache .ruff_cache .hypothesis
 	find graphmem backends tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): requirements.lock pyproject.toml .ci/environment
-	@sh .ci/environment .venv
+	@sh .ci/environment .venv requirements.lock
+	@touch $@
+
+$(DEMO)/.ready: demo.lock pyproject.toml .ci/environment
+	@mkdir -p build
+	@sh .ci/environment $(DEMO) demo.lock
 	@touch $@

@@ -65,6 +65,7 @@ FILES = {
     "Makefile",
     "README.md",
     "pyproject.toml",
+    "demo.lock",
     "requirements.lock",
 }
 TEST_FOLDERS = {"unit", "conformance", "integration", "e2e", "bench"}
