@@ -267,7 +267,7 @@ class Engine:
             if mark.job != DELETED
         )
         return Stats(
-            scope=scope.key,
+            scope=str(scope),
             **asdict(counts),
             waiting_entities=waiting,
             deleted_facts=sum(mark.episodes for mark in marks if mark.job == DELETED),

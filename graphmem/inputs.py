@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar, cast
 
@@ -21,6 +21,7 @@ from graphmem.models import (
     Scope,
     Text,
     UTCDateTime,
+    one_or_many,
     utc_now,
 )
 
@@ -204,8 +205,33 @@ def to_time(value: datetime | str) -> datetime:
 
 
 def to_scope(scope: Scope | str) -> Scope:
-    """Read a scope from itself or its key."""
-    return scope if isinstance(scope, Scope) else Scope.from_key(scope)
+    """Read a scope from itself or its text (`Scope.from_text`).
+
+    Raises
+    ------
+    InvalidInput
+        If it is neither, or a part of it is empty or too long.
+    """
+    if isinstance(scope, Scope):
+        return scope
+    if not isinstance(scope, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput(f"scope: expected a Scope or a text such as 'users/maya', got {scope!r:.120}")
+    return Scope.from_text(scope)
+
+
+def to_scopes(scopes: Scope | str | Iterable[Scope | str]) -> tuple[Scope, ...]:
+    """Read the scopes of a call from one or several scopes or texts.
+
+    Raises
+    ------
+    InvalidInput
+        If there is none, or one of them can't be read.
+    """
+    if isinstance(scopes, (Scope, str)):
+        return (to_scope(scopes),)
+    if not isinstance(scopes, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput(f"scopes: expected scopes or texts such as 'users/maya', got {scopes!r:.120}")
+    return one_or_many(to_scope(scope) for scope in scopes)
 
 
 def to_as_of(moment: AsOf | datetime | str | None) -> AsOf | None:

@@ -61,7 +61,7 @@ class Settings(BaseSettings):
     store_wait: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = Field(
         10.0, description="seconds to wait for a server that doesn't answer when the store is opened"
     )
-    scope: str = Field("default", description="domain, or domain/project, percent-encoded")
+    scope: str = Field("default", description="domain, or domain/project, taken as it is")
     ontology: Path | None = Field(None, description="TOML file that adds to the default ontology")
 
     extractor: str = Field("auto", description="auto, spacy, none, recorded:FILE or llm:PROVIDER:MODEL")

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from pydantic import ConfigDict, Field, field_validator
 
 from graphmem.errors import InvalidInput, MissingExtra
-from graphmem.inputs import to_as_of, to_limit
+from graphmem.inputs import to_as_of, to_limit, to_scopes
 from graphmem.memory import GraphMemory
 from graphmem.models import AsOf, Episode, Scope
 from graphmem.rag.found import Found, SearchResults
@@ -55,7 +55,7 @@ class GraphMemoryRetriever(BaseRetriever):
     expansion
         Whether and how names that the question doesn't mention lead further.
     scopes
-        Scopes to read instead of the memory's own.
+        Scopes, or their texts, to read instead of the memory's own.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
@@ -75,6 +75,11 @@ class GraphMemoryRetriever(BaseRetriever):
     @classmethod
     def _is_a_moment(cls, value: Any) -> AsOf | None:
         return to_as_of(value)
+
+    @field_validator("scopes", mode="before")
+    @classmethod
+    def _are_scopes(cls, value: Any) -> tuple[Scope, ...] | None:
+        return None if value is None else to_scopes(value)
 
     def _get_relevant_documents(
         self,
@@ -121,7 +126,7 @@ def _document(found: Found, degraded: Sequence[str]) -> Document:
             "score": found.score,
             "reasons": [reason.model_dump(mode="json", exclude_defaults=True) for reason in found.reasons],
             "episode_id": episode.id,
-            "scope": episode.scope.key,
+            "scope": str(episode.scope),
             "source": episode.source,
             "session_id": episode.session_id,
             "speaker": episode.speaker,

@@ -50,8 +50,8 @@ class GraphMemory(Asynchronous, Keeping, Visualising):
             Store: ``sqlite:///memory.db`` (made if it isn't there), ``memory://``, or a plugin's. Defaults
             to the setting `store`.
         scope
-            Whose memory; a text is ``domain`` or ``domain/project``, and percent-encoded: names that others choose
-            are given as `Scope(name)`, which is taken as it is. Defaults to the setting `scope`.
+            Whose memory; a text is ``domain`` or ``domain/project``, separated at the first "/" and taken as it is.
+            Defaults to the setting `scope`.
         extractor
             An `Extractor`, or the word for one (see the setting `extractor`).
         llm
@@ -91,7 +91,16 @@ class GraphMemory(Asynchronous, Keeping, Visualising):
         return cls(engine, to_scope(scope if scope is not None else settings.scope))
 
     def in_scope(self, scope: Scope | str) -> Self:
-        """Return the memory of another scope in the same store; closing either closes both."""
+        """Return the memory of another scope in the same store; closing either closes both.
+
+        A text is read as ``domain`` or ``domain/project``, separated at the first "/", and nothing in it is decoded:
+        ``f"users/{user_id}"`` is another scope for every `user_id`, whatever its characters.
+
+        Raises
+        ------
+        InvalidInput
+            If a part of the text is empty or longer than 256 characters.
+        """
         return type(self)(self._engine, to_scope(scope))
 
     def close(self) -> None:

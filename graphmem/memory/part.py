@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from graphmem.engine import Engine
-from graphmem.models import Scope, one_or_many
+from graphmem.inputs import to_scopes
+from graphmem.models import Scope
 from graphmem.text.normalise import canonical
 
 Time = datetime | str
-Scopes = Scope | Iterable[Scope]
+Scopes = Scope | str | Iterable[Scope | str]
 
 
 class Part:
@@ -21,7 +22,7 @@ class Part:
         self.scope = scope
 
     def _scopes(self, scopes: Scopes | None) -> tuple[Scope, ...]:
-        return (self.scope,) if scopes is None else one_or_many(scopes)
+        return (self.scope,) if scopes is None else to_scopes(scopes)
 
     def _ids(self, scopes: Sequence[Scope], name: str) -> tuple[str, ...]:
         key = canonical(name)

@@ -61,7 +61,8 @@ class Recalling(Part):
         trace
             Whether to keep a trace of it, which `why` tells later; written behind your back.
         scopes
-            Scopes to read instead of the memory's own. A trace belongs to one scope: with several, `trace` is refused.
+            Scopes, or their texts, to read instead of the memory's own. A trace belongs to one scope: with several,
+            `trace` is refused.
         """
         options = RecallOptions.of(
             self._engine.settings,

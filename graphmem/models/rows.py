@@ -35,6 +35,9 @@ class EdgeType(StrEnum):
     CO_OCCURRENCE = "co_occurrence"
 
 
+_ScopePart = Annotated[str, Field(min_length=1, max_length=256)]
+
+
 class Scope(Model):
     """Whose data a row is. Every row carries one, every read and write names one.
 
@@ -47,15 +50,15 @@ class Scope(Model):
         an absent project is never "all projects".
     """
 
-    domain: Annotated[str, Field(min_length=1, max_length=256)] = "default"
-    project_id: Annotated[str, Field(min_length=1, max_length=256)] | None = None
+    domain: _ScopePart = "default"
+    project_id: _ScopePart | None = None
 
     def __init__(self, domain: str = "default", project_id: str | None = None) -> None:
         super().__init__(domain=domain, project_id=project_id)
 
     @property
     def key(self) -> str:
-        """The scope as one text, percent-encoded, so that two scopes never share one."""
+        """The scope as stores and exports write it, percent-encoded, so that two scopes never share one."""
         return _scope_key(self.domain, self.project_id)
 
     @staticmethod
@@ -64,7 +67,30 @@ class Scope(Model):
         return _scope_of(key)
 
     def __str__(self) -> str:
-        return self.key
+        """Return the text that `from_text` reads as this scope: ``domain`` or ``domain/project``, as they are."""
+        if "/" in self.domain:
+            return f"/{self.key}"
+        return self.domain if self.project_id is None else f"{self.domain}/{self.project_id}"
+
+    @staticmethod
+    def from_text(text: str) -> Scope:
+        """Read a scope from ``domain`` or ``domain/project``, separated at the first "/"; nothing is decoded.
+
+        Different texts are different scopes, and `str` of a scope is its text. A domain with a "/" in it, which only
+        `Scope` can make, is written as "/" and its `key`.
+
+        Raises
+        ------
+        InvalidInput
+            If a part is empty or longer than 256 characters.
+        """
+        domain, slash, project = text.partition("/")
+        if domain or not slash:
+            return Scope(domain, project if slash else None)
+        scope = _scope_of(project) if project[:1] not in ("", "/") else None
+        if scope is None or str(scope) != text:
+            raise InvalidInput(f"scope {text!r:.120}: nothing stands before the first '/'; write domain/project")
+        return scope
 
 
 @lru_cache(maxsize=4096)

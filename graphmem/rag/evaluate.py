@@ -182,7 +182,7 @@ def evaluate(
 
 
 def _scope_of(question: Question, default: Scope) -> Scope:
-    return default if question.scope is None else Scope.from_key(question.scope)
+    return default if question.scope is None else Scope.from_text(question.scope)
 
 
 def _answers(

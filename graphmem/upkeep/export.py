@@ -30,7 +30,7 @@ class Exported(Model):
     Attributes
     ----------
     scope
-        Key of the scope.
+        The scope, as `in_scope` and `--scope` read it.
     rows
         How many in all; `counts` tells how many of each kind.
     checksum
@@ -130,7 +130,7 @@ def _write(
         on_rows(done)
     told = {"counts": dict(counts), "checksum": total.text(), "digest": lines.digest()}
     lines.write(_json({"end": told}))
-    return Exported(scope=scope.key, rows=done, counts={str(k): n for k, n in counts.items()}, checksum=total.text())
+    return Exported(scope=str(scope), rows=done, counts={str(k): n for k, n in counts.items()}, checksum=total.text())
 
 
 class _Lines:

@@ -51,7 +51,7 @@ class Imported(Model):
     Attributes
     ----------
     scope
-        Key of the scope that it went to.
+        The scope that it went to, as `in_scope` and `--scope` read it.
     rows
         How many in all; `counts` tells how many of each kind.
     complete
@@ -166,7 +166,7 @@ class _Import:
                 self._on_rows(self._stored.total())
         self._release()
         return Imported(
-            scope=self._scope.key, rows=self._stored.total(), counts=dict(self._stored), complete=self._complete
+            scope=str(self._scope), rows=self._stored.total(), counts=dict(self._stored), complete=self._complete
         )
 
     def _rows(self, file: IO[str] | IO[bytes], seen: Seen | None) -> Iterator[_Read]:

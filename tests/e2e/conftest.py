@@ -40,7 +40,7 @@ def fresh_store(request: pytest.FixtureRequest, folder: Path) -> str:
     server to itself.
     """
     if request.node.get_closest_marker("whole_store") is None:
-        request.getfixturevalue("monkeypatch").setenv("GRAPHMEM_SCOPE", home().key)
+        request.getfixturevalue("monkeypatch").setenv("GRAPHMEM_SCOPE", str(home()))
     elif request.param == "neo4j":
         return str(request.getfixturevalue("empty_neo4j_url"))
     if request.param == "memory":

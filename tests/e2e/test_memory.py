@@ -292,9 +292,14 @@ def test_an_empty_id_is_none(open_memory: Open) -> None:
     assert memory.stats().episodes == 2
 
 
-def test_a_scope_is_named_by_a_scope(open_memory: Open) -> None:
-    with pytest.raises(InvalidInput, match="expected Scope"):
-        open_memory().recall("Maya", scopes="other")  # type: ignore[arg-type]
+def test_a_read_takes_the_texts_of_scopes_as_in_scope_does(open_memory: Open) -> None:
+    memory = open_memory()
+    memory.in_scope("users/a%2Fb").add_facts([("Maya", "knows", "Ann")])
+    memory.in_scope("users/a/b").add_facts([("Maya", "knows", "Bob")])
+    assert [f.target for f in memory.recall("Maya", scopes=["users/a%2Fb"])] == ["Ann"]
+    assert [f.target for f in memory.recall("Maya", scopes="users/a/b")] == ["Bob"]
+    with pytest.raises(InvalidInput, match="scope: expected a Scope or a text"):
+        memory.recall("Maya", scopes=[42])  # type: ignore[list-item]
 
 
 def test_what_was_not_known_yet_is_not_told_of_then(open_memory: Open) -> None:

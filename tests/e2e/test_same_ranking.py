@@ -38,7 +38,7 @@ def rankings(memory: GraphMemory, conversations: list[dict[str, Any]]) -> dict[t
     found: dict[tuple[str, str], list[str]] = {}
     for conversation in conversations:
         asked = questions(conversation)
-        scope = Scope.from_key(asked[0].scope or "")
+        scope = Scope.from_text(asked[0].scope or "")
         here = memory.in_scope(scope)
         here.ingest(turns(conversation))
         for question in asked[: QUESTIONS - len(found)]:

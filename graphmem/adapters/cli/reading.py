@@ -270,6 +270,6 @@ def _why_nothing(memory: GraphMemory, message: str) -> str:
         return message
     if counts.pending_episodes:
         return f"{message}: {counts.pending_episodes:,} episodes wait for extraction; see graphmem doctor"
-    others = [scope.key for scope in memory.scopes() if scope != memory.scope]
+    others = [str(scope) for scope in memory.scopes() if scope != memory.scope]
     hint = f"; scopes with data: {', '.join(others[:10])}" if others else ""
-    return f"{message}: the scope {memory.scope.key!r} is empty{hint}"
+    return f"{message}: the scope {str(memory.scope)!r} is empty{hint}"

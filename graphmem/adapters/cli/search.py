@@ -65,7 +65,7 @@ def search(
         if found.trace_id is not None and not session.out.as_json:
             session.out.note(f"graphmem why {found.trace_id} tells why")
         if not len(found):
-            empty = "" if memory.stats().episodes else f": the scope {memory.scope.key!r} has none"
+            empty = "" if memory.stats().episodes else f": the scope {str(memory.scope)!r} has none"
             session.nothing(f"no episode found for {query!r}{empty}")
 
 
@@ -78,11 +78,11 @@ def reindex(
         counts = memory.stats()
         rows = counts.episodes + counts.active_edges
         model = session.settings.embeddings
-        ask(f"Read {rows:,} episodes and facts of the scope {memory.scope.key!r} anew, embeddings {model!r}?", yes=yes)
+        ask(f"Read {rows:,} episodes and facts of the scope {str(memory.scope)!r} anew, embeddings {model!r}?", yes=yes)
         with session.out.progress(rows) as tell:
             done = memory.reindex(on_progress=tell)
         if session.out.as_json:
-            session.out.document({"scope": memory.scope.key, "indexed": done})
+            session.out.document({"scope": str(memory.scope), "indexed": done})
         else:
             session.out.line(f"indexed {done:,} episodes and facts")
 

@@ -85,7 +85,7 @@ class Session:
         """Whose data the command is about."""
         from graphmem.models import Scope
 
-        return Scope.from_key(self.settings.scope)
+        return Scope.from_text(self.settings.scope)
 
     @cached_property
     def out(self) -> Output:

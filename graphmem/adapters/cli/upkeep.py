@@ -112,7 +112,7 @@ def decay(session: Session) -> None:
     with session.open() as memory:
         looked_at = memory.decay()
         if session.out.as_json:
-            session.out.document({"scope": memory.scope.key, "facts": looked_at})
+            session.out.document({"scope": str(memory.scope), "facts": looked_at})
             return
         session.out.line(f"{count(looked_at, 'fact')} with a retrieval count")
 

@@ -365,3 +365,19 @@ def test_a_mistyped_variable_is_one_line_that_names_the_setting(filled: Shell) -
     assert ran.err == (
         "graphmem: the variable GRAPHMEM_STROE names no setting, and nothing reads it; did you mean GRAPHMEM_STORE?\n"
     )
+
+
+
+
+def test_a_scope_that_is_printed_can_be_passed_back(shell: Shell) -> None:
+    shell.write("facts.csv", TRIPLES)
+    for scope in ("users/a b%2Fc", "/a%2Fb"):
+        assert shell.run("ingest", "facts.csv", "--extractor", "none", "--scope", scope).code == 0
+    told = shell.run("facts", "Nobody", "--scope", "empty").err
+    assert "scopes with data: /a%2Fb, users/a b%2Fc" in told
+    assert shell.run("stats", "--scope", "users/a b%2Fc").out.splitlines()[0].split(maxsplit=1) == [
+        "scope",
+        "users/a b%2Fc",
+    ]
+    shell.run("export", "out.jsonl", "--scope", "/a%2Fb")
+    assert "scope /a%2Fb" in shell.run("import", "out.jsonl", "--store", "sqlite:///other.db").out
