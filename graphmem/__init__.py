@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     )
     from graphmem.inputs import Document, Triple, Turn
     from graphmem.memory import GraphMemory, Receipt
+    from graphmem.messages import Attachment, MessageLike, ToolCall
     from graphmem.models import AsOf, EdgeType, Entity, Episode, Merge, Scope
     from graphmem.ontology import Ontology
     from graphmem.rag.evaluate import Evaluation, Question
@@ -76,6 +77,7 @@ _HOME = {
     ),
     "graphmem.inputs": ("Document", "Triple", "Turn"),
     "graphmem.memory": ("GraphMemory", "Receipt"),
+    "graphmem.messages": ("Attachment", "MessageLike", "ToolCall"),
     "graphmem.models": ("AsOf", "EdgeType", "Entity", "Episode", "Merge", "Scope"),
     "graphmem.ontology": ("Ontology",),
     "graphmem.rag.evaluate": ("Evaluation", "Question"),
@@ -96,6 +98,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AsOf",
+    "Attachment",
     "BackendUnavailable",
     "Check",
     "Conflict",
@@ -126,6 +129,7 @@ __all__ = [
     "InvalidInput",
     "LoadReport",
     "Merge",
+    "MessageLike",
     "MissingExtra",
     "NotADatabase",
     "NotFound",
@@ -141,6 +145,7 @@ __all__ = [
     "Stats",
     "StoreFull",
     "StoreReadOnly",
+    "ToolCall",
     "Trace",
     "Triple",
     "Turn",

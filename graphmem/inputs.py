@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar, TypeVar, cast
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from graphmem.errors import InvalidInput
+from graphmem.messages import (
+    ATTACHMENTS,
+    NO_TEXT,
+    TOOL_CALL_ID,
+    TOOL_CALLS,
+    Attachment,
+    MessageLike,
+    ToolCall,
+    is_message,
+    message_fields,
+    stored_beside,
+)
 from graphmem.models import (
     UTC_OFFSET,
     AsOf,
@@ -30,13 +42,21 @@ INJECTION_FLAG = "has_injection_flags"
 
 _MAX_LIMIT = 2**31 - 2
 
+M = TypeVar("M", bound=Model)
+
+
+def _has_words(text: str) -> str:
+    if not text.strip():
+        raise ValueError("there is only white space in it")
+    return text
+
 
 class _Item(Model):
     """What turns and documents share."""
 
     episode_source: ClassVar[EpisodeSource]
 
-    text: Text = Field(min_length=1)
+    text: Annotated[Text, Field(min_length=1), AfterValidator(_has_words)]
     occurred_at: UTCDateTime | None = None
     external_id: Text | None = None
     metadata: Properties = {}
@@ -62,12 +82,17 @@ class _Item(Model):
     def to_episode(self, scope: Scope) -> Episode:
         """Return the episode that is stored for this item."""
         now = utc_now()
-        fields = {name: getattr(self, name) for name in type(self).model_fields if name != INJECTION_FLAG}
+        fields = {name: getattr(self, name) for name in type(self).model_fields if name in Episode.model_fields}
         fields["occurred_at"] = self.occurred_at or now
         fields["external_id"] = self.external_id or None
+        fields["metadata"] = {**self.metadata, **self._beside()}
         if self.has_injection_flags:
-            fields["metadata"] = {**self.metadata, INJECTION_FLAG: True}
+            fields["metadata"][INJECTION_FLAG] = True
         return Episode(scope=scope, source=self.episode_source, recorded_at=now, **fields)
+
+    def _beside(self) -> Mapping[str, Scalar]:
+        """Return what of this item the episode keeps in its metadata."""
+        return {}
 
 
 class Turn(_Item):
@@ -76,7 +101,8 @@ class Turn(_Item):
     Parameters
     ----------
     text
-        What was said.
+        What was said. It may be empty where there are attachments, tool calls or a tool_call_id: then it names these,
+        and no facts are read from it.
     speaker
         Who said it, by name; "I" in the text means them.
     role
@@ -85,6 +111,12 @@ class Turn(_Item):
         The conversation that it belongs to.
     occurred_at
         When it was said, aware; "yesterday" in the text counts from here. Defaults to now.
+    attachments
+        What came with the words: images, recordings, files. Their descriptions are kept, their bytes aren't.
+    tool_calls
+        The tools that an assistant called.
+    tool_call_id
+        Of the result of a tool: the call that it answers.
     external_id
         The caller's own id: taking it in again does nothing.
     metadata
@@ -98,6 +130,32 @@ class Turn(_Item):
     speaker: Text | None = None
     role: Text | None = None
     session_id: Text | None = None
+    attachments: tuple[Attachment, ...] = ()
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: Text | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_what_has_no_words(cls, fields: Any) -> Any:
+        """Give a turn without words a text that names its attachments and calls."""
+        if not isinstance(fields, dict):
+            return fields
+        given = cast("dict[str, Any]", fields)
+        words = given.get("text", "")
+        if not isinstance(words, str) or words.strip():
+            return given
+        named = [
+            str(each) for each in (*_models(Attachment, given, ATTACHMENTS), *_models(ToolCall, given, TOOL_CALLS))
+        ]
+        if given.get(TOOL_CALL_ID) and not named:
+            named = ["[no output]"]
+        if not named:
+            return given
+        metadata: dict[str, Any] = {**(given.get("metadata") or {}), NO_TEXT: True}
+        return {**given, "text": "\n".join(named), "metadata": metadata}
+
+    def _beside(self) -> Mapping[str, Scalar]:
+        return stored_beside(self.attachments, self.tool_calls, self.tool_call_id)
 
 
 class Document(_Item):
@@ -173,23 +231,46 @@ class Triple(Model):
 
 Item = Turn | Document
 TripleLike = Triple | Mapping[str, Any] | Sequence[str]
-ItemLike = Turn | Document | Mapping[str, Any] | str
+ItemLike = Turn | Document | Mapping[str, Any] | MessageLike | str
 
 
 def to_item(value: ItemLike, **fields: Any) -> Item:
-    """Read a turn or document from itself, its text, or a mapping of its fields (with a title: a document)."""
+    """Read a turn or document from itself, its text, a mapping of its fields (with a title: a document), or a message.
+
+    A message is that of LangChain, OpenAI or Anthropic, as an object or a mapping with a `role` and a `content`.
+
+    Raises
+    ------
+    InvalidInput
+        If it is none of these, or a field doesn't fit.
+    """
     if isinstance(value, (Turn, Document)):
         if fields:
             raise InvalidInput(f"fields {sorted(fields)} can't be added to a {type(value).__name__}")
         return value
-    data: dict[str, Any] = {**({"text": value} if isinstance(value, str) else _fields(value)), **fields}
+    if isinstance(value, str):
+        data: dict[str, Any] = {"text": value, **fields}
+    elif is_message(value):
+        return Turn(**message_fields(value, fields))
+    else:
+        data = {**_fields(value), **fields}
     return Document(**data) if "title" in data else Turn(**data)
+
+
+def _models(model: type[M], given: Mapping[str, Any], name: str) -> list[M]:
+    """Return what a field lists as models; what doesn't fit is refused by the field."""
+    value = given.get(name)
+    each: Sequence[Any] = cast("Sequence[Any]", value) if isinstance(value, (list, tuple)) else ()
+    return [model(**one) if isinstance(one, dict) else one for one in each]
 
 
 def _fields(value: object) -> dict[str, Any]:
     """Return a mapping of fields as one that can be unpacked; what comes from a file may be anything."""
     if not isinstance(value, Mapping):
-        raise InvalidInput(f"item {value!r:.120}: expected a text, a Turn, a Document or a mapping of their fields")
+        raise InvalidInput(
+            f"item {value!r:.120}: expected a text, a message, a Turn, a Document or a mapping of their "
+            "fields; several of them go to ingest"
+        )
     return {str(name): field for name, field in cast("Mapping[object, Any]", value).items()}
 
 

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
 from pydantic import ConfigDict, Field, field_validator
 
-from graphmem.errors import InvalidInput, MissingExtra
-from graphmem.inputs import to_as_of, to_limit, to_scopes
+from graphmem.errors import InvalidInput, MissingExtra, NotFound
+from graphmem.inputs import Turn, to_as_of, to_limit, to_scopes
 from graphmem.memory import GraphMemory
+from graphmem.messages import (
+    ATTACHMENTS,
+    NO_TEXT,
+    TOOL_CALL_ID,
+    TOOL_CALLS,
+    TOOL_STATUS,
+    attachments_of,
+    message_fields,
+    tool_calls_of,
+)
 from graphmem.models import AsOf, Episode, Scope
 from graphmem.rag.found import Found, SearchResults
 from graphmem.rag.options import ExpansionConfig
@@ -33,9 +45,6 @@ except ImportError as error:
     raise MissingExtra("graphmem.adapters.langchain", "langchain") from error
 
 Moment = AsOf | datetime | str
-
-_ROLES = {"human": "user", "ai": "assistant"}  # LangChain's type of a message → role of a turn
-_CALL_ID = "tool_call_id"
 
 
 class GraphMemoryRetriever(BaseRetriever):
@@ -142,8 +151,9 @@ def _document(found: Found, degraded: Sequence[str]) -> Document:
 class GraphMemoryChatMessageHistory(BaseChatMessageHistory):
     """The messages of a session, kept as turns of a memory: they can be searched, and facts are read from them.
 
-    A message with an id is stored once, however often it is added. Messages without text (calls of tools) are left
-    out; what tools say is stored, and no facts are read from it.
+    A message with an id is stored once, however often it is added. Calls of tools and their results are kept, and no
+    facts are read from them. Of images the address and the description are kept, not the bytes; what a model thought
+    isn't kept.
 
     Parameters
     ----------
@@ -178,55 +188,108 @@ class GraphMemoryChatMessageHistory(BaseChatMessageHistory):
 
     @property
     def messages(self) -> list[BaseMessage]:  # pyright: ignore[reportIncompatibleVariableOverride] - as LangChain's own
-        """The last messages of the session, oldest first."""
+        """The last messages of the session, oldest first, in an order that chat models accept.
+
+        Results of tools follow their calls. A result without its call isn't returned, nor a call that was never
+        answered, unless it is the last message.
+        """
         said = self._memory.session(self._session_id, limit=self._limit)
-        return [_message(episode, self._prefix) for episode in said]
+        return _with_answers([self._message(episode) for episode in said])
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
-        """Store messages durably; facts are read from them behind your back."""
+        """Store messages durably; facts are read from them in the background. A message of nothing is left out."""
         for message in messages:
-            text = str(message.text)
-            if not text.strip():
+            fields = message_fields(message, {"session_id": self._session_id})
+            if not fields["text"].strip() and not any(fields[name] for name in (ATTACHMENTS, TOOL_CALLS, TOOL_CALL_ID)):
                 continue
-            role = _role(message)
-            self._memory.remember(
-                text,
-                role=role,
-                speaker=message.name or self._names.get(role),
-                session_id=self._session_id,
-                external_id=f"{self._prefix}{message.id}" if message.id else None,
-                metadata={_CALL_ID: message.tool_call_id} if isinstance(message, ToolMessage) else {},
-            )
+            fields["speaker"] = fields["speaker"] or self._names.get(fields["role"])
+            fields["external_id"] = f"{self._prefix}{message.id}" if message.id else None
+            self._memory.remember(Turn(**fields))
 
     def clear(self) -> None:
-        """Refuse: a memory keeps what was said.
+        """Forget the session: its messages, and the facts that only they state."""
+        with suppress(NotFound):
+            self._memory.forget(session=self._session_id)
 
-        Raises
-        ------
-        InvalidInput
-            Always.
-        """
-        raise InvalidInput(
-            f"session {self._session_id!r} can't be cleared: a memory keeps what was said; "
-            "a new conversation is another session_id"
-        )
+    def _message(self, episode: Episode) -> BaseMessage:
+        """Return a turn as a message; its id is what it came with, else that of the episode."""
+        given = (episode.external_id or "").startswith(self._prefix)
+        number = (episode.external_id or "").removeprefix(self._prefix) if given else episode.id
+        name = None if episode.speaker == self._names.get(episode.role or "user") else episode.speaker
+        shared: dict[str, Any] = {"content": _content(episode), "id": number, "name": name}
+        if episode.role == "assistant":
+            return AIMessage(**shared, **_calls(episode))
+        if episode.role == "system":
+            return SystemMessage(**shared)
+        if episode.role == "tool":
+            status = "error" if episode.metadata.get(TOOL_STATUS) == "error" else "success"
+            return ToolMessage(**shared, tool_call_id=str(episode.metadata.get(TOOL_CALL_ID) or ""), status=status)
+        if episode.role in ("user", None):
+            return HumanMessage(**shared)
+        return ChatMessage(**shared, role=episode.role)
 
 
-def _role(message: BaseMessage) -> str:
-    return message.role if isinstance(message, ChatMessage) else _ROLES.get(message.type, message.type)
+def _content(episode: Episode) -> str | list[dict[str, Any]]:
+    """Return the words of a message, and with images a list of parts; what has no address is named in words."""
+    text = "" if episode.metadata.get(NO_TEXT) else episode.text
+    attached = attachments_of(episode.metadata)
+    if not attached:
+        return text
+    parts: list[dict[str, Any]] = [{"type": "text", "text": text}] if text else []
+    for each in attached:
+        is_image = each.kind == "image" and (each.url or "").startswith(("http://", "https://"))
+        image = {"type": "image_url", "image_url": {"url": each.url}}
+        parts.append(image if is_image else {"type": "text", "text": str(each)})
+    return parts
 
 
-def _message(episode: Episode, prefix: str) -> BaseMessage:
-    """Return a turn as a message; its id is what it came with, else that of the episode."""
-    given = (episode.external_id or "").startswith(prefix)
-    number = (episode.external_id or "").removeprefix(prefix) if given else episode.id
-    shared: dict[str, Any] = {"content": episode.text, "id": number, "name": episode.speaker}
-    if episode.role == "assistant":
-        return AIMessage(**shared)
-    if episode.role == "system":
-        return SystemMessage(**shared)
-    if episode.role == "tool":
-        return ToolMessage(**shared, tool_call_id=str(episode.metadata.get(_CALL_ID) or ""))
-    if episode.role in ("user", None):
-        return HumanMessage(**shared)
-    return ChatMessage(**shared, role=episode.role)
+def _calls(episode: Episode) -> dict[str, Any]:
+    """Return the calls of a message; those whose arguments are no JSON object are invalid, as they were."""
+    valid: list[dict[str, Any]] = []
+    invalid: list[dict[str, Any]] = []
+    for call in tool_calls_of(episode.metadata):
+        try:
+            arguments: object = json.loads(call.arguments)
+        except ValueError:
+            arguments = None
+        if isinstance(arguments, dict):
+            valid.append({"name": call.name, "args": arguments, "id": call.id})
+        else:
+            invalid.append({"name": call.name, "args": call.arguments, "id": call.id, "error": None})
+    return {"tool_calls": valid, "invalid_tool_calls": invalid}
+
+
+def _with_answers(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Return messages with the results of tools right behind their calls; what lacks its other half is left out."""
+    answers: dict[str, list[tuple[int, ToolMessage]]] = {}
+    for place, message in enumerate(messages):
+        if isinstance(message, ToolMessage):
+            answers.setdefault(message.tool_call_id, []).append((place, message))
+    ordered: list[BaseMessage] = []
+    last = max((place for place, message in enumerate(messages) if not isinstance(message, ToolMessage)), default=0)
+    for place, message in enumerate(messages):
+        if isinstance(message, ToolMessage):
+            continue
+        if not isinstance(message, AIMessage) or not (message.tool_calls or message.invalid_tool_calls):
+            ordered.append(message)
+            continue
+        found: dict[str | None, ToolMessage] = {}
+        for call in (*message.tool_calls, *message.invalid_tool_calls):
+            later = [answer for answer in answers.get(call["id"] or "", ()) if answer[0] > place]
+            if later:
+                found[call["id"]] = later[0][1]
+                answers[call["id"] or ""].remove(later[0])
+        if place != last:
+            message = _only_answered(message, found)
+        if message is not None:
+            ordered += [message, *found.values()]
+    return ordered
+
+
+def _only_answered(message: AIMessage, found: Mapping[str | None, ToolMessage]) -> AIMessage | None:
+    """Return a message with those of its calls that were answered, or None if nothing is left of it."""
+    calls = [call for call in message.tool_calls if call["id"] in found]
+    invalid = [call for call in message.invalid_tool_calls if call["id"] in found]
+    if not calls and not invalid and not message.content:
+        return None
+    return message.model_copy(update={"tool_calls": calls, "invalid_tool_calls": invalid})

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from graphmem.inputs import INJECTION_FLAG
+from graphmem.messages import NO_TEXT
 from graphmem.models import Episode
 from graphmem.text.normalise import clean
 
@@ -31,12 +32,14 @@ def skip_reason(episode: Episode, *, detector: Callable[[str], bool] | None = No
     Returns
     -------
     str or None
-        "injection", "tool_output" or "code".
+        "injection", "tool_output", "no_text" or "code".
     """
     if episode.metadata.get(INJECTION_FLAG) or (detector is not None and detector(episode.text)):
         return "injection"
     if (episode.role or "").strip().lower() in TOOL_ROLES:
         return "tool_output"
+    if episode.metadata.get(NO_TEXT):
+        return "no_text"
     return "code" if is_code(episode.text) else None
 
 

@@ -6,11 +6,11 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, date, datetime, tzinfo
-from hashlib import blake2b
 from typing import Any, cast
 
 from graphmem.errors import InvalidInput
 from graphmem.inputs import Document, Triple, Turn
+from graphmem.messages import ATTACHMENTS, TOOL_CALL_ID, TOOL_CALLS, TOOL_STATUS, digest, read_content, unfold
 from graphmem.models import EdgeType, Scalar
 from graphmem.text.normalise import relation_name, require_name
 
@@ -31,7 +31,6 @@ _TRIPLE_NAMES: Mapping[str, tuple[str, ...]] = {
     **{name: (name,) for name in ("subject_type", "object_type", "edge_type", "fact", "confidence")},
     **{name: (name,) for name in ("valid_from", "valid_to", "source")},
 }
-_LANGCHAIN_ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "tool"}
 _TIMES = ("occurred_at", "valid_from", "valid_to")
 
 
@@ -98,25 +97,22 @@ def to_turn(value: Mapping[str, Any], zone: tzinfo | None, name: str, place: str
     InvalidInput
         If it has no text or a field that doesn't fit; the message names the field.
     """
-    data = {**value}
-    for inner in ("data", "kwargs"):  # LangChain's two ways of writing a message
-        if isinstance(data.get(inner), dict) and "content" in data[inner]:
-            data = {**data, **data.pop(inner)}
-    if data.get("type") in _LANGCHAIN_ROLES and "role" not in data:
-        data["role"] = _LANGCHAIN_ROLES[data.pop("type")]
+    data = unfold(value)
     metadata: Any = data.pop("metadata", None) or {}
     if not isinstance(metadata, dict):
         raise InvalidInput("metadata: expected an object")
     fields = _pick(data, _TURN_NAMES)
-    text = _plain(fields.get("text"))
-    if not text.strip():
+    said = read_content(data, fields.get("text"))
+    if not said["text"].strip() and not any(said[name] for name in (ATTACHMENTS, TOOL_CALLS, TOOL_CALL_ID)):
         raise InvalidInput("text: missing or empty")
+    if data.get("status") == "error" and said[TOOL_CALL_ID]:
+        data[TOOL_STATUS] = data.pop("status")
     if isinstance(fields.get("speaker"), dict):
         fields["speaker"] = fields["speaker"].get("name")
     for key in ("session_id", "external_id", "speaker"):
         if isinstance(fields.get(key), int):
             fields[key] = str(fields[key])
-    fields |= {"text": text, "metadata": {**_scalars(data), **metadata}}
+    fields |= {**said, "metadata": {**_scalars(data), **metadata}}
     _set_times(fields, zone)
     if "external_id" not in fields:
         said = [fields.get(key) for key in ("session_id", "speaker", "role", "title", "text")]
@@ -128,18 +124,9 @@ def to_turn(value: Mapping[str, Any], zone: tzinfo | None, name: str, place: str
     for key in ("session_id", "speaker", "role"):
         if key in fields:
             fields["metadata"][key] = fields.pop(key)
+    for key in (ATTACHMENTS, TOOL_CALLS, TOOL_CALL_ID):
+        del fields[key]
     return Document(**fields)
-
-
-def _plain(content: object) -> str:
-    """Return the text of a message's content: a text, or the text parts of a list."""
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        return ""
-    parts = cast("list[object]", content)
-    found = [cast("dict[str, Any]", part).get("text") if isinstance(part, dict) else part for part in parts]
-    return "\n".join(part for part in found if isinstance(part, str))
 
 
 def to_triple(value: object, zone: tzinfo | None, short_names: Collection[str] = ()) -> Triple:
@@ -224,8 +211,3 @@ def read_time(name: str, value: object, zone: tzinfo | None) -> datetime:
         example = "2026-01-31 or 2026-01-31T09:30:00Z"
         raise InvalidInput(f"{name}: {value[:40]!r} is not a time; write ISO 8601, for example {example}") from None
     raise InvalidInput(f"{name}: {text!r} has no time zone; write {text}Z for UTC, or pass --timezone Europe/Berlin")
-
-
-def digest(*parts: object) -> str:
-    """Return 16 hex digits that stand for these values."""
-    return blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

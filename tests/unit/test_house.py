@@ -32,6 +32,7 @@ LAYERS = {
     "graphmem.protocols": 1,
     "graphmem.registry": 2,
     "graphmem.settings": 2,
+    "graphmem.messages": 2,
     "graphmem.inputs": 2,
     "graphmem.results": 2,
     "graphmem.background": 2,

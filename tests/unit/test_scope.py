@@ -16,7 +16,7 @@ PARTS = st.text(st.sampled_from("a%2Fb/ م") | st.characters(exclude_categories=
 
 
 def test_users_whose_ids_look_alike_have_scopes_of_their_own() -> None:
-    assert len({to_scope(f"users/{user_id}") for user_id in IDS}) == len(IDS)
+    assert len({to_scope(f"users/{user_id}").key for user_id in IDS}) == len(IDS)
     assert {to_scope(f"users/{user_id}").project_id for user_id in IDS} == set(IDS)
 
 

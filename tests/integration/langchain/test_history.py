@@ -5,9 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    ChatMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+    convert_to_openai_messages,
+)
 
 from graphmem import GraphMemory, InvalidInput
 from graphmem.adapters.langchain import GraphMemoryChatMessageHistory
@@ -29,7 +38,7 @@ def test_messages_come_back_as_they_were_added(memory: GraphMemory) -> None:
     added = [
         SystemMessage("Be brief."),
         HumanMessage("I moved to Lisbon.", name="Maya"),
-        AIMessage("Noted."),
+        AIMessage("I look.", tool_calls=[{"name": "weather", "args": {}, "id": "call-7"}]),
         ToolMessage("20 degrees", tool_call_id="call-7"),
         ChatMessage(content="I agree.", role="critic"),
     ]
@@ -68,10 +77,112 @@ def test_ids_of_sessions_and_messages_never_run_together(memory: GraphMemory) ->
     assert [str(message.text) for message in other.messages] == ["from the other"]
 
 
-def test_a_call_of_a_tool_without_words_is_left_out(memory: GraphMemory) -> None:
+def call(number: str, city: str = "Oslo") -> dict[str, Any]:
+    return {"name": "weather", "args": {"city": city}, "id": number, "type": "tool_call"}
+
+
+def test_calls_of_tools_come_back_before_their_results(memory: GraphMemory) -> None:
     history = GraphMemoryChatMessageHistory(memory, "talk")
-    history.add_messages([AIMessage("", tool_calls=[{"name": "look", "args": {}, "id": "call-7"}])])
+    history.add_messages(
+        [
+            HumanMessage("Is it warm?"),
+            AIMessage("", tool_calls=[call("c1")]),
+            ToolMessage("20 degrees", tool_call_id="c1"),
+            AIMessage("Yes."),
+        ]
+    )
+    back = history.messages
+    assert [message.type for message in back] == ["human", "ai", "tool", "ai"]
+    assert isinstance(back[1], AIMessage)
+    assert (back[1].content, back[1].tool_calls) == ("", [call("c1")])
+    assert convert_to_openai_messages(back)[1]["tool_calls"][0]["function"]["name"] == "weather"
+
+
+def test_words_beside_a_call_are_kept(memory: GraphMemory) -> None:
+    history = GraphMemoryChatMessageHistory(memory, "talk")
+    history.add_messages([AIMessage("I look.", tool_calls=[call("c1")])])
+    [message] = history.messages
+    assert isinstance(message, AIMessage)
+    assert (message.content, message.tool_calls) == ("I look.", [call("c1")])
+
+
+def test_results_follow_their_calls_in_their_order_whatever_came_between(memory: GraphMemory) -> None:
+    history = GraphMemoryChatMessageHistory(memory, "talk")
+    history.add_messages(
+        [
+            AIMessage("", tool_calls=[call("c1"), call("c2", "Rome")]),
+            ToolMessage("25", tool_call_id="c2"),
+            HumanMessage("And?"),
+            ToolMessage("20", tool_call_id="c1"),
+            AIMessage("", tool_calls=[call("c1")]),  # models of one's own number the calls of each message anew
+            ToolMessage("21", tool_call_id="c1"),
+        ]
+    )
+    back = [(message.type, message.content) for message in history.messages]
+    assert back == [("ai", ""), ("tool", "20"), ("tool", "25"), ("human", "And?"), ("ai", ""), ("tool", "21")]
+
+
+def test_a_result_whose_call_is_beyond_the_limit_is_not_returned(memory: GraphMemory) -> None:
+    history = GraphMemoryChatMessageHistory(memory, "talk", limit=2)
+    history.add_messages(
+        [AIMessage("", tool_calls=[call("c1")]), ToolMessage("20", tool_call_id="c1"), AIMessage("Warm.")]
+    )
+    assert [message.type for message in history.messages] == ["ai"]
+
+
+def test_a_call_that_nobody_answered_is_returned_only_where_its_result_may_still_come(memory: GraphMemory) -> None:
+    history = GraphMemoryChatMessageHistory(memory, "talk")
+    history.add_messages([HumanMessage("Hi"), AIMessage("", tool_calls=[call("c1")])])
+    assert [message.type for message in history.messages] == ["human", "ai"]
+    history.add_messages([HumanMessage("Never mind.")])
+    assert [message.type for message in history.messages] == ["human", "human"]
+
+
+def test_a_tool_that_returned_nothing_or_failed_did_answer(memory: GraphMemory) -> None:
+    history = GraphMemoryChatMessageHistory(memory, "talk")
+    history.add_messages(
+        [AIMessage("", tool_calls=[call("c1")]), ToolMessage("", tool_call_id="c1", status="error"), AIMessage("Hm.")]
+    )
+    [_, tool, _] = history.messages
+    assert isinstance(tool, ToolMessage)
+    assert (tool.content, tool.status) == ("", "error")
+
+
+def test_a_call_with_arguments_that_are_no_json_comes_back_invalid(memory: GraphMemory) -> None:
+    history = GraphMemoryChatMessageHistory(memory, "talk")
+    broken = {"name": "weather", "args": "{city", "id": "c1", "error": None, "type": "invalid_tool_call"}
+    history.add_messages([AIMessage("", invalid_tool_calls=[broken])])
+    [message] = history.messages
+    assert isinstance(message, AIMessage)
+    assert message.tool_calls == []
+    assert [(each["name"], each["args"]) for each in message.invalid_tool_calls] == [("weather", "{city")]
+
+
+def test_a_message_of_nothing_is_left_out(memory: GraphMemory) -> None:
+    history = GraphMemoryChatMessageHistory(memory, "talk")
+    history.add_messages([AIMessage(""), HumanMessage("  ")])
     assert history.messages == []
+
+
+def test_an_image_comes_back_as_its_address_or_named_in_words(memory: GraphMemory) -> None:
+    history = GraphMemoryChatMessageHistory(memory, "talk")
+    address = {"type": "image_url", "image_url": {"url": "https://example.org/rex.png"}}
+    inline = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    history.add_messages([HumanMessage([{"type": "text", "text": "My dog"}, address, inline])])
+    [message] = history.messages
+    assert message.content == [
+        {"type": "text", "text": "My dog"},
+        address,
+        {"type": "text", "text": "[image: image/png]"},
+    ]
+    assert memory.search("dog", k=1).found[0].episode.text == "My dog"
+
+
+def test_a_default_name_is_stored_but_is_not_the_message_s_own(memory: GraphMemory) -> None:
+    history = GraphMemoryChatMessageHistory(memory, "talk", user="Maya Chen")
+    history.add_messages([HumanMessage("Hi"), HumanMessage("Hello", name="Tom")])
+    assert [message.name for message in history.messages] == [None, "Tom"]
+    assert [episode.speaker for episode in memory.session("talk")] == ["Maya Chen", "Tom"]
 
 
 def test_blocks_of_text_are_read(memory: GraphMemory) -> None:
@@ -96,12 +207,15 @@ def test_async_code_adds_and_reads(memory: GraphMemory) -> None:
     assert [str(message.text) for message in asyncio.run(use())] == ["Hello"]
 
 
-def test_a_memory_is_not_cleared(memory: GraphMemory) -> None:
-    history = GraphMemoryChatMessageHistory(memory, "talk")
-    history.add_user_message("Hello")
-    with pytest.raises(InvalidInput, match="talk"):
-        history.clear()
-    assert len(history.messages) == 1
+def test_a_cleared_session_is_empty_and_others_stay(memory: GraphMemory) -> None:
+    history, other = (GraphMemoryChatMessageHistory(memory, session) for session in ("talk", "other"))
+    for each in (history, other):
+        each.add_messages([HumanMessage("I moved to Lisbon.", id="m1")])
+    history.clear()
+    history.clear()
+    assert (history.messages, len(other.messages)) == ([], 1)
+    history.add_messages([HumanMessage("Hello", id="m1")])
+    assert [message.content for message in history.messages] == ["Hello"]
 
 
 def test_a_session_needs_a_name(memory: GraphMemory) -> None:

@@ -1,0 +1,235 @@
+"""Messages of common libraries, taken in by `remember` and `ingest`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMessage, ToolMessage, message_to_dict
+
+from graphmem import Attachment, Episode, GraphMemory, InvalidInput, ToolCall, Turn
+from graphmem.inputs import to_item
+from graphmem.messages import attachments_of, tool_calls_of
+
+CALL = ToolCall(name="weather", arguments='{"city": "Oslo"}', id="c1")
+DOG = "https://example.org/dog.png"
+
+
+@pytest.fixture
+def memory() -> Iterator[GraphMemory]:
+    with GraphMemory.open("memory://", extractor="none", embeddings="none", background=False) as opened:
+        yield opened
+
+
+def stored(memory: GraphMemory, message: Any, **fields: Any) -> Episode:
+    [episode] = memory.episodes([memory.remember(message, **fields).episode_id])
+    return episode
+
+
+MESSAGES: list[tuple[Any, tuple[str, str, str | None]]] = [
+    ({"role": "user", "content": "Hi"}, ("Hi", "user", None)),
+    ({"role": "user", "content": "Hi", "name": "Maya"}, ("Hi", "user", "Maya")),
+    (
+        {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
+        ("a\nb", "user", None),
+    ),
+    ({"role": "user", "content": [{"type": "input_text", "text": "Hi"}]}, ("Hi", "user", None)),
+    (
+        {
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": "Hi", "annotations": []}],
+        },
+        ("Hi", "assistant", None),
+    ),
+    ({"role": "assistant", "content": None, "refusal": "I can't."}, ("I can't.", "assistant", None)),
+    (
+        {"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm"}, {"type": "text", "text": "Hi"}]},
+        ("Hi", "assistant", None),
+    ),
+    (HumanMessage("Hi", name="Maya"), ("Hi", "user", "Maya")),
+    (AIMessage("Hi"), ("Hi", "assistant", None)),
+    (ChatMessage(content="Hi", role="critic"), ("Hi", "critic", None)),
+    (message_to_dict(HumanMessage("Hi")), ("Hi", "user", None)),
+    (AIMessage("Hi").to_json(), ("Hi", "assistant", None)),
+    (HumanMessage("Hi").model_dump(), ("Hi", "user", None)),
+    (SimpleNamespace(role="assistant", content="Hi", tool_calls=None), ("Hi", "assistant", None)),
+]
+
+
+@pytest.mark.parametrize(("message", "expected"), MESSAGES, ids=lambda value: f"{value!r:.60}")
+def test_a_message_is_a_turn(memory: GraphMemory, message: Any, expected: tuple[str, str, str | None]) -> None:
+    episode = stored(memory, message)
+    assert (episode.text, episode.role, episode.speaker) == expected
+    assert episode.metadata == {}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        AIMessage("", tool_calls=[{"name": "weather", "args": {"city": "Oslo"}, "id": "c1"}]),
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [
+                {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Oslo"}'}}
+            ],
+        },
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "c1", "name": "weather", "input": {"city": "Oslo"}}],
+        },
+        {"type": "function_call", "id": "fc_9", "call_id": "c1", "name": "weather", "arguments": '{"city": "Oslo"}'},
+        AIMessage(
+            [{"type": "tool_use", "id": "c1", "name": "weather", "input": {"city": "Oslo"}}],
+            tool_calls=[{"name": "weather", "args": {"city": "Oslo"}, "id": "c1"}],
+        ),
+    ],
+    ids=["langchain", "openai", "anthropic", "responses", "langchain-anthropic"],
+)
+def test_a_call_of_a_tool_is_kept_and_no_facts_are_read_from_it(memory: GraphMemory, message: Any) -> None:
+    episode = stored(memory, message)
+    assert (episode.role, episode.text) == ("assistant", '[calls weather({"city": "Oslo"})]')
+    assert tool_calls_of(episode.metadata) == (CALL,)
+    assert episode.metadata["skipped"] == "no_text"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        ToolMessage("20 degrees", tool_call_id="c1"),
+        {"role": "tool", "tool_call_id": "c1", "content": "20 degrees"},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "20 degrees"}]},
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": "20 degrees"}]}
+            ],
+        },
+        {"type": "function_call_output", "call_id": "c1", "output": "20 degrees"},
+    ],
+    ids=["langchain", "openai", "anthropic", "anthropic-parts", "responses"],
+)
+def test_the_result_of_a_tool_names_its_call(memory: GraphMemory, message: Any) -> None:
+    episode = stored(memory, message)
+    assert (episode.text, episode.role, episode.metadata["tool_call_id"]) == ("20 degrees", "tool", "c1")
+
+
+@pytest.mark.parametrize(
+    ("part", "attachment"),
+    [
+        ({"type": "image_url", "image_url": {"url": DOG}}, Attachment(kind="image", url=DOG)),
+        (
+            {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}, "alt": "Rex"},
+            Attachment(kind="image", media_type="image/png", size=3, description="Rex"),
+        ),
+        ({"type": "input_image", "image_url": DOG}, Attachment(kind="image", url=DOG)),
+        (
+            {"type": "image", "source": {"type": "base64", "media_type": "image/jpeg", "data": "AAA="}},
+            Attachment(kind="image", media_type="image/jpeg", size=2),
+        ),
+        ({"type": "image", "source": {"type": "url", "url": DOG}}, Attachment(kind="image", url=DOG)),
+        (
+            {"type": "image", "base64": "AAAA", "mime_type": "image/png"},
+            Attachment(kind="image", media_type="image/png", size=3),
+        ),
+        (
+            {"type": "file", "file": {"filename": "cv.pdf", "file_data": "data:application/pdf;base64,AAAA"}},
+            Attachment(kind="file", name="cv.pdf", media_type="application/pdf", size=3),
+        ),
+        (
+            {
+                "type": "document",
+                "title": "CV",
+                "source": {"type": "base64", "media_type": "application/pdf", "data": "AAAA"},
+            },
+            Attachment(kind="file", name="CV", media_type="application/pdf", size=3),
+        ),
+        ({"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}, Attachment(kind="audio", size=3)),
+        ({"type": "hologram", "x": 1}, Attachment(kind="hologram")),
+    ],
+    ids=lambda value: f"{value!r:.50}",
+)
+def test_a_part_that_is_no_text_becomes_an_attachment(
+    memory: GraphMemory, part: dict[str, Any], attachment: Attachment
+) -> None:
+    episode = stored(memory, {"role": "user", "content": [{"type": "text", "text": "Look!"}, part]})
+    assert episode.text == "Look!"
+    assert attachments_of(episode.metadata) == (attachment,)
+
+
+def test_a_message_of_an_image_alone_has_its_description_as_text(memory: GraphMemory) -> None:
+    picture = {"type": "image_url", "image_url": {"url": DOG}, "alt": "Rex on the beach"}
+    episode = stored(memory, {"role": "user", "content": [picture]})
+    assert (episode.text, episode.metadata["no_text"]) == ("[image: Rex on the beach]", True)
+
+
+def test_what_a_user_adds_to_the_result_of_a_tool_stays_the_text(memory: GraphMemory) -> None:
+    result = {"type": "tool_result", "tool_use_id": "c1", "content": "20 degrees"}
+    episode = stored(memory, {"role": "user", "content": [result, {"type": "text", "text": "Is that warm?"}]})
+    assert (episode.text, episode.role) == ("Is that warm?", "user")
+    assert attachments_of(episode.metadata) == (Attachment(kind="tool_result", name="c1", description="20 degrees"),)
+
+
+def test_fields_of_a_turn_may_be_added_to_a_message(memory: GraphMemory) -> None:
+    episode = stored(memory, HumanMessage("Hi", name="M."), speaker="Maya", session_id="s", metadata={"mood": "good"})
+    assert (episode.speaker, episode.session_id, episode.metadata) == ("Maya", "s", {"mood": "good"})
+
+
+def test_a_growing_conversation_is_stored_once(memory: GraphMemory) -> None:
+    said: list[BaseMessage] = [HumanMessage("Hi", id="m1"), AIMessage("Hello", id="m2")]
+    memory.ingest(said)
+    report = memory.ingest([*said, HumanMessage("Bye", id="m3")])
+    assert (report.stored, report.known) == (1, 2)
+
+
+def test_the_same_id_in_another_conversation_is_another_message(memory: GraphMemory) -> None:
+    for session in ("one", "two"):
+        assert memory.remember(HumanMessage("Hi", id="1"), session_id=session).created
+
+
+def test_messages_and_turns_may_be_mixed(memory: GraphMemory) -> None:
+    mixed = [HumanMessage("a"), {"role": "user", "content": "b", "name": "Maya"}, {"text": "c"}, "d", Turn(text="e")]
+    assert memory.ingest(mixed).stored == 5
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ({"role": "user", "content": "Hi", "speeker": "Maya"}, "Turn.speeker: Extra inputs"),
+        ({"role": "user", "content": 7}, "message content 7: expected a text or a list of parts"),
+        ({"role": "user", "content": []}, "Turn.text"),
+        (HumanMessage("  "), "Turn.text: Value error, there is only white space in it"),
+        ([HumanMessage("a"), HumanMessage("b")], "several of them go to ingest"),
+        ("   ", "Turn.text: Value error, there is only white space in it"),
+        ("\n\t\u3000", "Turn.text: Value error, there is only white space in it"),
+        ("\ud800", "Turn.text"),
+        (" \udfff ", "Turn.text: Value error, there is only white space in it"),
+        ({"title": "Page", "text": " "}, "Document.text: Value error, there is only white space in it"),
+        ({"text": "", "attachments": []}, "Turn.text"),
+        ({"text": "", "attachments": 5}, "Turn.attachments"),
+        ({"text": "", "tool_calls": [5]}, "Turn.tool_calls.0"),
+        ({"role": "user", "content": [[[[[[[[[["deep"]]]]]]]]]]}, "content: lists in lists"),
+    ],
+    ids=lambda value: f"{value!r:.40}",
+)
+def test_what_has_no_words_or_no_known_shape_is_refused(memory: GraphMemory, value: Any, reason: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        memory.remember(value)
+    assert reason in str(refused.value)
+    assert memory.stats().episodes == 0
+
+
+def test_metadata_of_the_same_names_that_is_none_of_ours_is_left_alone() -> None:
+    for mine in ("yes", "[1]", '[{"kind": 1}]', json.dumps({"a": 1}), 7):
+        assert attachments_of({"attachments": mine}) == ()
+        assert tool_calls_of({"tool_calls": mine}) == ()
+
+
+def test_a_turn_takes_attachments_by_hand() -> None:
+    turn = to_item({"text": "", "attachments": [{"kind": "image", "description": "Rex"}]})
+    assert isinstance(turn, Turn)
+    assert (turn.text, turn.attachments) == ("[image: Rex]", (Attachment(kind="image", description="Rex"),))
