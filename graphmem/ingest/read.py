@@ -8,119 +8,110 @@ from __future__ import annotations
 import csv
 import json
 import os
-import re
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
-from itertools import chain
+from functools import partial
+from io import BufferedReader
 from pathlib import Path
-from typing import IO, Any, Literal, cast, get_args
+from typing import IO
 
 from graphmem.errors import InvalidInput
-from graphmem.ingest.records import digest, is_three_texts, is_triple_header, messages_of, reason_of, to_triple, to_turn
+from graphmem.ingest.formats.chats import subtitle_turns, whatsapp_turns
+from graphmem.ingest.formats.json_files import chatgpt_turns, records, slack_turns
+from graphmem.ingest.formats.mail import mails
+from graphmem.ingest.formats.pages import html_lines
+from graphmem.ingest.formats.sniff import (
+    SUFFIXES,
+    delimiter_of,
+    first_json,
+    guess_format,
+    header_of,
+    is_triple,
+    named,
+    require_text,
+)
+from graphmem.ingest.formats.source import (
+    DATE_ORDERS,
+    FORMATS,
+    MAX_LINE_BYTES,
+    CountedStream,
+    DateOrder,
+    Format,
+    Refused,
+    Report,
+    Source,
+    read_some,
+)
+from graphmem.ingest.records import (
+    digest,
+    is_triple_header,
+    is_turn_header,
+    messages_of,
+    reason_of,
+    to_triple,
+    to_turn,
+)
 from graphmem.ingest.split import front_matter_title, passages
 from graphmem.inputs import Document, Triple, Turn
 from graphmem.ontology import SHORT_NAMES
 
-Format = Literal["turns", "triples", "csv", "text", "markdown"]
-FORMATS: tuple[Format, ...] = get_args(Format)
+__all__ = [
+    "DATE_ORDERS",
+    "FORMATS",
+    "MAX_LINE_BYTES",
+    "DateOrder",
+    "Format",
+    "Record",
+    "Refused",
+    "Source",
+    "find_files",
+    "guess_format",
+    "open_source",
+    "read_items",
+    "read_triples",
+]
+
 Record = Turn | Document | Triple
 
-MAX_LINE_BYTES = 4 << 20
-_LOOKED_AT = 20  # lines that a guess may look at
+_HEAD_BYTES = 256 << 10  # that a guess may look at
 _MAX_ROW_LINES = 50  # of one CSV row with line breaks inside quotes
 
-_SUFFIXES: Mapping[str, tuple[Format, ...]] = {
-    ".jsonl": ("turns", "triples"),
-    ".ndjson": ("turns", "triples"),
-    ".csv": ("csv",),
-    ".tsv": ("csv",),
-    ".md": ("markdown",),
-    ".markdown": ("markdown",),
-    ".txt": ("text",),
-    ".text": ("text",),
-}
+
+def read_triples(source: Source, refused: Report) -> Iterator[Triple]:
+    """Yield the triples of a source; what can't be read goes to `refused`."""
+    for line, value in _VALUES[source.format](source, refused):
+        try:
+            yield to_triple(value, source.zone, source.short_names)
+        except InvalidInput as error:
+            refused(Refused(source.name, line, reason_of(error)))
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """A line that was not taken, and why."""
-
-    source: str
-    line: int
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.source}, line {self.line}: {self.reason}"
-
-
-Report = Callable[[Refused], None]
-
-
-@dataclass(slots=True)
-class Source:
-    """A file, or standard input, whose format is known and whose records can be read once.
-
-    Attributes
-    ----------
-    name
-        File name without folders; ``-`` for standard input.
-    format
-        What its lines are.
-    size
-        Bytes, or None where that isn't known.
-    position
-        Bytes read so far.
-    """
-
-    name: str
-    format: Format
-    size: int | None
-    modified_at: datetime | None
-    zone: tzinfo | None
-    short_names: Collection[str]
-    lines: Iterator[tuple[int, bytes]] = field(repr=False)
-    position: int = 0
-
-    @property
-    def holds_triples(self) -> bool:
-        """Whether the records are `Triple`; else they are `Turn` and `Document`."""
-        return self.format in ("triples", "csv")
-
-    def triples(self, refused: Report) -> Iterator[Triple]:
-        """Yield the triples; what can't be read goes to `refused`."""
-        rows = _csv_rows(self, refused) if self.format == "csv" else _json_lines(self, refused)
-        for line, value in rows:
+def read_items(source: Source, refused: Report) -> Iterator[Turn | Document]:
+    """Yield the turns or documents of a source; what can't be read goes to `refused`."""
+    if reader := _READERS.get(source.format):
+        yield from reader(source, refused)
+        return
+    for line, value in _VALUES[source.format](source, refused):
+        try:
+            parts = messages_of(value)
+        except InvalidInput as error:
+            refused(Refused(source.name, line, reason_of(error)))
+            continue
+        for number, part in enumerate(parts):
+            place = f"{line}.{number}" if len(parts) > 1 else str(line)
             try:
-                yield to_triple(value, self.zone, self.short_names)
+                yield to_turn(part, source.zone, source.name, place)
             except InvalidInput as error:
-                refused(Refused(self.name, line, reason_of(error)))
-
-    def items(self, refused: Report) -> Iterator[Turn | Document]:
-        """Yield the turns or documents; what can't be read goes to `refused`."""
-        if self.format != "turns":
-            yield from _documents(self, refused)
-            return
-        for line, value in _json_lines(self, refused):
-            try:
-                parts = messages_of(value)
-            except InvalidInput as error:
-                refused(Refused(self.name, line, reason_of(error)))
-                continue
-            for number, part in enumerate(parts):
-                place = f"{line}.{number}" if len(parts) > 1 else str(line)
-                try:
-                    yield to_turn(part, self.zone, self.name, place)
-                except InvalidInput as error:
-                    refused(Refused(self.name, line, reason_of(error)))
+                refused(Refused(source.name, line, reason_of(error)))
 
 
 def find_files(paths: Iterable[str | Path]) -> list[Path]:
     """Return the files that these paths name; of a folder those of known kinds, in the order of their names.
 
-    Hidden files and folders are left out, symbolic links to folders are not followed; ``-`` stays as it is.
+    Hidden files and folders are left out, as is JSON of something else (settings, the lists of a Slack export).
+    Symbolic links to folders are not followed; ``-`` stays as it is.
 
     Raises
     ------
@@ -130,9 +121,9 @@ def find_files(paths: Iterable[str | Path]) -> list[Path]:
     found: list[Path] = []
     for path in map(Path, paths):
         if path.is_dir():
-            inside = [p for p in _walk(path) if p.suffix.lower() in _SUFFIXES]
+            inside = [p for p in _walk(path) if p.suffix.lower() in SUFFIXES and _has_records(p)]
             if not inside:
-                raise InvalidInput(f"{path}: no {', '.join(_SUFFIXES)} file in this folder")
+                raise InvalidInput(f"{path}: no {', '.join(SUFFIXES)} file in this folder")
             found += inside
         elif str(path) == "-" or path.exists():
             found.append(path)
@@ -147,6 +138,18 @@ def _walk(folder: Path) -> Iterator[Path]:
         yield from (Path(place, name) for name in sorted(files) if not name.startswith("."))
 
 
+def _has_records(path: Path) -> bool:
+    """Tell whether a file of a folder is to be read: JSON may be anything."""
+    if path.suffix.lower() != ".json":
+        return True
+    try:
+        with path.open("rb") as stream:
+            guess_format(path.name, _text_of(stream.read(_HEAD_BYTES)))
+    except (InvalidInput, OSError):
+        return False
+    return True
+
+
 @contextmanager
 def open_source(
     path: str | Path,
@@ -154,6 +157,8 @@ def open_source(
     form: Format | None = None,
     zone: tzinfo | None = None,
     short_names: Collection[str] = SHORT_NAMES,
+    date_order: DateOrder | None = None,
+    columns: Mapping[str, str] | None = None,
     stdin: IO[bytes] | None = None,
 ) -> Generator[Source]:
     """Open a file for reading its records.
@@ -163,11 +168,15 @@ def open_source(
     path
         A file, or ``-`` for `stdin`.
     form
-        What it holds; guessed from the suffix and the first lines where None.
+        What it holds; guessed from the suffix and the beginning where None.
     zone
         Time zone of times that state none; without it such a line is refused.
     short_names
         Canonical names of triples that may be shorter than three characters.
+    date_order
+        Order of day, month and year in a WhatsApp export that doesn't tell.
+    columns
+        Columns of a CSV file by the field of a turn that they hold.
     stdin
         The stream that ``-`` stands for.
 
@@ -179,13 +188,21 @@ def open_source(
     Raises
     ------
     InvalidInput
-        If the file can't be opened, or is nothing that can be read.
+        If the file can't be opened, or is nothing that can be read; the message says what was found.
     """
     path = Path(path)
+    make = partial(
+        Source,
+        format=form or "text",
+        zone=zone,
+        short_names=short_names,
+        date_order=date_order,
+        columns={name.strip().lower(): field for field, name in (columns or {}).items()},
+    )
     if str(path) == "-":
         if stdin is None:
             raise InvalidInput("-: no standard input to read from")
-        yield _source(Source("-", form or "text", None, None, zone, short_names, iter(())), stdin, guess=form is None)
+        yield _opened(make(name="-", size=None, modified_at=None), stdin, guess=form is None)
         return
     try:
         stream = path.open("rb")
@@ -194,100 +211,46 @@ def open_source(
     with stream:
         about = os.fstat(stream.fileno())
         modified_at = datetime.fromtimestamp(about.st_mtime, UTC)
-        source = Source(path.name, form or "text", about.st_size, modified_at, zone, short_names, iter(()))
-        yield _source(source, stream, guess=form is None)
+        source = make(name=path.name, size=about.st_size, modified_at=modified_at, path=path)
+        yield _opened(source, stream, guess=form is None)
 
 
-def _source(source: Source, stream: IO[bytes], *, guess: bool) -> Source:
-    lines = _read_lines(stream, source)
-    head: list[tuple[int, bytes]] = []
-    found: Format | None = None
-    for numbered in lines:
-        head.append(numbered)
-        if numbered[0] == 1:
-            _check_text(source.name, numbered[1])
-        found = guess_format(source.name, numbered[1].decode("utf-8", "replace")) if guess else source.format
-        if found is not None or len(head) == _LOOKED_AT:
-            break
-    source.format = found or _SUFFIXES.get(Path(source.name).suffix.lower(), ("turns" if head else "text",))[0]
-    source.lines = chain(head, lines)
+def _opened(source: Source, stream: IO[bytes], *, guess: bool) -> Source:
+    head = stream.read(_HEAD_BYTES) if source.size is not None else _first_of(stream)
+    require_text(source.name, head)
+    text = _text_of(head)
+    if guess:
+        fallback = SUFFIXES.get(Path(source.name).suffix.lower(), ("turns" if text.strip() else "text",))[0]
+        source.format = guess_format(source.name, text) or fallback
+    header = _named(source, text.partition("\n")[0]) if source.format == "csv" else []
+    source.holds_triples = (
+        source.format == "triples"
+        or (source.format == "csv" and (is_triple_header(header) or not is_turn_header(header)))
+        or (source.format == "json" and is_triple(first_json(text)))
+    )
+    source.stream = BufferedReader(CountedStream(head, stream, source))
     return source
 
 
-def _read_lines(stream: IO[bytes], source: Source) -> Iterator[tuple[int, bytes]]:
-    number = 0
-    while line := stream.readline(MAX_LINE_BYTES + 1):
-        number += 1
-        source.position += len(line)
-        yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
-        while len(line) > MAX_LINE_BYTES and not line.endswith(b"\n"):
-            # the reader of the line refuses it by its length; here the rest of it is passed over
-            line = stream.readline(MAX_LINE_BYTES + 1)
-            source.position += len(line)
+def _first_of(stream: IO[bytes]) -> bytes:
+    """Return what has come by standard input, a first line at least; its writer may wait before going on."""
+    head = b""
+    while len(head) < _HEAD_BYTES and b"\n" not in head.lstrip():
+        if not (more := read_some(stream, _HEAD_BYTES - len(head))):
+            break
+        head += more
+    return head
 
 
-def _check_text(name: str, line: bytes) -> None:
-    if line.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise InvalidInput(f"{name}: is UTF-16; save it as UTF-8")
-    if b"\0" in line:
-        raise InvalidInput(f"{name}: is not a text file")
-
-
-def guess_format(name: str, line: str) -> Format | None:
-    """Return what a file holds, by its suffix and, where that leaves a choice, by a line of it.
-
-    None if the line tells nothing.
-
-    Raises
-    ------
-    InvalidInput
-        If it is JSON, but not one record a line.
-    """
-    known = _SUFFIXES.get(Path(name).suffix.lower(), FORMATS)
-    if len(known) == 1:
-        return known[0]
-    line = line.strip()
-    if not line:
-        return None
-    if line[0] not in "{[":
-        return None if known is not FORMATS else _guess_text(line)
-    if line in ("{", "["):
-        raise InvalidInput(f"{name}: is JSON over several lines; one record a line is needed (jq -c '.[]' makes that)")
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    if isinstance(value, dict):
-        keys = {str(key).lower() for key in cast("dict[Any, Any]", value)}
-        return "triples" if is_triple_header(list(keys)) else "turns"
-    if is_three_texts(value):
-        return "triples"
-    raise InvalidInput(f"{name}: is a JSON array; one record a line is needed (jq -c '.[]' makes that)")
-
-
-def _guess_text(line: str) -> Format:
-    if is_triple_header(next(csv.reader([line], delimiter=_delimiter(line)))):
-        return "csv"
-    return "markdown" if re.match(r"#{1,6} \S", line) else "text"
+def _text_of(head: bytes) -> str:
+    return head.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
 
 
 # Lines ---------------------------------------------------------------------------------------------
 
 
-def _texts(source: Source, refused: Report) -> Iterator[tuple[int, str]]:
-    """Yield the lines that are UTF-8 of a bearable length."""
-    for number, line in source.lines:
-        if len(line) > MAX_LINE_BYTES:
-            refused(Refused(source.name, number, f"longer than {MAX_LINE_BYTES >> 20} MiB"))
-            continue
-        try:
-            yield number, line.decode("utf-8")
-        except UnicodeDecodeError as error:
-            refused(Refused(source.name, number, f"not UTF-8 (byte 0x{line[error.start]:02x} at {error.start + 1})"))
-
-
 def _json_lines(source: Source, refused: Report) -> Iterator[tuple[int, object]]:
-    for number, line in _texts(source, refused):
+    for number, line in source.texts(refused):
         if not line.strip():
             continue
         try:
@@ -302,8 +265,12 @@ def _no_constant(word: str) -> float:
     raise ValueError(f"{word} is not a JSON number")
 
 
-def _delimiter(header: str) -> str:
-    return max(",;\t", key=header.count)
+def _named(source: Source, header: str) -> list[str]:
+    """Return the columns of a header by the fields that they hold, in lower case."""
+    try:
+        return [source.columns.get(name, name) for name in header_of(header)]
+    except csv.Error:
+        return []
 
 
 def _split_row(lines: Sequence[str], delimiter: str) -> list[str] | None:
@@ -317,12 +284,19 @@ def _split_row(lines: Sequence[str], delimiter: str) -> list[str] | None:
 
 
 def _csv_rows(source: Source, refused: Report) -> Iterator[tuple[int, object]]:
-    lines = _texts(source, refused)
+    lines = source.texts(refused)
     number, header = next(lines, (1, ""))
-    delimiter = _delimiter(header)
-    names = [name.strip().lower() for name in next(csv.reader([header.strip()], delimiter=delimiter), list[str]())]
-    if not is_triple_header(names):
-        reason = f"the header needs the columns subject, relation and object, found {', '.join(names)[:80] or 'none'}"
+    delimiter, names = delimiter_of(header), _named(source, header)
+    if missing := [column for column, field in source.columns.items() if field not in names]:
+        reason = f"there is no column {missing[0]!r}, the header has {named(header_of(header))}"
+    elif not is_triple_header(names) and not is_turn_header(names):
+        reason = (
+            "triples need the columns subject, relation and object, a chat needs text, content, message or body "
+            f"(--column text=NAME says which column that is); the header has {named(names)}"
+        )
+    else:
+        reason = ""
+    if reason:
         refused(Refused(source.name, number, f"{reason}: nothing of this file was read"))
         return
     waiting: deque[tuple[int, str]] = deque()
@@ -349,12 +323,18 @@ def _csv_rows(source: Source, refused: Report) -> Iterator[tuple[int, object]]:
 
 
 def _documents(source: Source, refused: Report) -> Iterator[Document]:
-    lines = _texts(source, refused)
-    root = Path(source.name).stem if source.name != "-" else None
-    if source.format == "markdown":
-        title, lines = front_matter_title(lines)
-        root = title or root
-    for passage in passages(lines, markdown=source.format == "markdown"):
+    root = source.stem
+    if source.format == "html":
+        try:
+            title, lines = html_lines(source)
+        except InvalidInput as error:
+            refused(Refused(source.name, 1, str(error)))
+            return
+    else:
+        lines = source.texts(refused)
+        title, lines = front_matter_title(lines) if source.format == "markdown" else (None, lines)
+    root = title or root
+    for passage in passages(lines, markdown=source.format != "text"):
         heading = " > ".join(passage.path) or root
         yield Document(
             text=passage.text,
@@ -363,3 +343,23 @@ def _documents(source: Source, refused: Report) -> Iterator[Document]:
             external_id=f"{source.name}:{digest(heading, passage.text)}",
             metadata={"file": source.name, "line": passage.line},
         )
+
+
+_VALUES: Mapping[Format, Callable[[Source, Report], Iterator[tuple[int, object]]]] = {
+    "turns": _json_lines,
+    "triples": _json_lines,
+    "json": records,
+    "csv": _csv_rows,
+}
+_READERS: Mapping[Format, Callable[[Source, Report], Iterator[Turn | Document]]] = {
+    "text": _documents,
+    "markdown": _documents,
+    "html": _documents,
+    "mbox": mails,
+    "eml": mails,
+    "whatsapp": whatsapp_turns,
+    "slack": slack_turns,
+    "chatgpt": chatgpt_turns,
+    "srt": subtitle_turns,
+    "vtt": subtitle_turns,
+}

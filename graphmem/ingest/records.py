@@ -24,6 +24,7 @@ _TURN_NAMES: Mapping[str, tuple[str, ...]] = {
     "title": ("title",),
     "has_injection_flags": ("has_injection_flags",),
 }
+TURN_FIELDS = tuple(_TURN_NAMES)
 _TRIPLE_NAMES: Mapping[str, tuple[str, ...]] = {
     "subject": ("subject", "s", "head"),
     "relation": ("relation", "predicate", "p"),
@@ -38,6 +39,12 @@ def is_triple_header(fields: Sequence[str]) -> bool:
     """Tell whether these column names are those of triples."""
     names = {name.strip().lower() for name in fields}
     return all(names.intersection(_TRIPLE_NAMES[part]) for part in ("subject", "relation", "object"))
+
+
+def is_turn_header(fields: Sequence[str]) -> bool:
+    """Tell whether fields or columns of these names can be a turn."""
+    names = {name.strip().lower() for name in fields}
+    return bool(names.intersection((*_TURN_NAMES["text"], "messages", "tool_calls", "data", "kwargs")))
 
 
 def is_three_texts(value: object) -> bool:

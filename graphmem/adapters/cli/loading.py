@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 
     from graphmem.adapters.cli.show import Output
     from graphmem.ingest.load import OnProgress, Progress
-    from graphmem.ingest.read import Format, Refused, Source
+    from graphmem.ingest.read import DateOrder, Format, Refused, Source
     from graphmem.memory import GraphMemory
     from graphmem.results import LoadReport
 
 _TOLD = 20  # refused lines that are printed; --json has up to 1,000
 _KEPT = 1000
+
+W = TypeVar("W", bound=str)
 
 
 def register(app: typer.Typer) -> None:
@@ -41,7 +43,10 @@ def ingest(
     format_: Annotated[
         str | None,
         typer.Option(
-            "--format", metavar="FORMAT", help="turns, triples, csv, text or markdown. [default: told by the file]"
+            "--format",
+            metavar="FORMAT",
+            help="turns, triples, json, csv, text, markdown, html, mbox, eml, whatsapp, slack, chatgpt, srt or vtt. "
+            "[default: told by the file]",
         ),
     ] = None,
     extractor: Annotated[
@@ -54,13 +59,30 @@ def ingest(
         str | None,
         typer.Option(metavar="NAME", help="Zone of times that state none, for example Europe/Berlin."),
     ] = None,
+    date_order: Annotated[
+        str | None,
+        typer.Option(metavar="ORDER", help="Of day, month and year in a WhatsApp export: dmy, mdy or ymd."),
+    ] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FIELD=NAME", help="Column of a CSV file that holds a field, such as text=Message; several times."
+        ),
+    ] = None,
 ) -> None:
     """Take in conversations, documents and triples."""
-    from graphmem.ingest.read import find_files
+    from graphmem.ingest.read import DATE_ORDERS, FORMATS, find_files
     from graphmem.parts import choose_ontology
 
     short_names = choose_ontology(session.settings).short_names
-    load = _Load(find_files(files), _format(format_), _zone(timezone), short_names)
+    options = _Options(
+        _one_of("--format", format_, FORMATS),
+        _zone(timezone),
+        short_names,
+        _one_of("--date-order", date_order, DATE_ORDERS),
+        _columns(column or ()),
+    )
+    load = _Load(find_files(files), options)
     with session.open(extractor=extractor, make=True) as memory:
         try:
             with _progress_bar(session.out, load) as tell:
@@ -73,15 +95,28 @@ def ingest(
         raise typer.Exit(SOME_REFUSED if load.total("received") else FAILED)
 
 
-def _format(name: str | None) -> Format | None:
-    from graphmem.ingest.read import FORMATS
-
-    for known in FORMATS:
-        if name == known:
-            return known
-    if name is None:
+def _one_of(option: str, word: str | None, known: Sequence[W]) -> W | None:
+    """Return the word of an option as one of those that are known."""
+    for each in known:
+        if word == each:
+            return each
+    if word is None:
         return None
-    raise typer.BadParameter(f"--format: {name!r} is none of {', '.join(FORMATS)}")
+    raise typer.BadParameter(f"{option}: {word!r} is none of {', '.join(known)}")
+
+
+def _columns(given: Sequence[str]) -> dict[str, str]:
+    """Read FIELD=NAME pairs."""
+    from graphmem.ingest.records import TURN_FIELDS
+
+    found: dict[str, str] = {}
+    for pair in given:
+        field_name, equals, name = pair.partition("=")
+        if not equals or not name.strip() or field_name not in TURN_FIELDS:
+            expected = f"FIELD=NAME with a field of {', '.join(TURN_FIELDS)}"
+            raise typer.BadParameter(f"--column: {pair!r} is no {expected}")
+        found[field_name] = name
+    return found
 
 
 def _zone(name: str | None) -> tzinfo | None:
@@ -93,14 +128,23 @@ def _zone(name: str | None) -> tzinfo | None:
         raise typer.BadParameter(f"--timezone: {name!r} is no name of a time zone, such as Europe/Berlin") from error
 
 
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """What the command line says about the files."""
+
+    form: Format | None
+    zone: tzinfo | None
+    short_names: Collection[str]
+    date_order: DateOrder | None
+    columns: Mapping[str, str]
+
+
 @dataclass(slots=True)
 class _Load:
     """Files on their way into a memory."""
 
     paths: Sequence[Path]
-    format: Format | None
-    zone: tzinfo | None
-    short_names: Collection[str]
+    options: _Options
     reports: list[LoadReport] = field(default_factory=list["LoadReport"])
     refused: list[Refused] = field(default_factory=list["Refused"])
     refused_count: int = 0
@@ -120,12 +164,14 @@ class _Load:
             if len(self.refused) < _KEPT:
                 self.refused.append(refused)
 
+        from graphmem.ingest.read import read_items, read_triples
+
         for are_triples, group in groupby(self._sources(refuse), lambda source: source.holds_triples):
             if are_triples:
-                triples = (triple for source in group for triple in source.triples(refuse))
+                triples = (triple for source in group for triple in read_triples(source, refuse))
                 report = memory.add_facts(triples, skip_invalid=True, on_progress=on_progress)
             else:
-                items = (item for source in group for item in source.items(refuse))
+                items = (item for source in group for item in read_items(source, refuse))
                 report = memory.ingest(items, skip_invalid=True, on_progress=on_progress)
             self.reports.append(report)
             self.refused_count += report.rejected_count
@@ -137,7 +183,13 @@ class _Load:
         for path in self.paths:
             try:
                 opened = open_source(
-                    path, form=self.format, zone=self.zone, short_names=self.short_names, stdin=sys.stdin.buffer
+                    path,
+                    form=self.options.form,
+                    zone=self.options.zone,
+                    short_names=self.options.short_names,
+                    date_order=self.options.date_order,
+                    columns=self.options.columns,
+                    stdin=sys.stdin.buffer,
                 )
                 source = opened.__enter__()
             except InvalidInput as error:

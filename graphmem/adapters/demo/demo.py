@@ -15,7 +15,7 @@ from rich.text import Text
 
 from graphmem.adapters.cli.show import Output, count, day, shown
 from graphmem.ingest.load import Progress
-from graphmem.ingest.read import open_source
+from graphmem.ingest.read import open_source, read_items
 from graphmem.inputs import Turn
 from graphmem.memory import GraphMemory
 from graphmem.models import Episode
@@ -110,7 +110,7 @@ def conversation() -> Generator[Iterator[Turn]]:
         raise AssertionError(f"the demo's conversation: {problem}")
 
     with as_file(files("graphmem.adapters.demo").joinpath("conversation.jsonl")) as path, open_source(path) as source:
-        yield (item for item in source.items(broken) if isinstance(item, Turn))
+        yield (item for item in read_items(source, broken) if isinstance(item, Turn))
 
 
 class _Tour:

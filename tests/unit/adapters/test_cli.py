@@ -81,13 +81,13 @@ def test_naive_times_are_refused_unless_a_zone_is_given(shell: Shell) -> None:
 
 
 def test_a_file_that_can_t_be_read_doesn_t_stop_the_others(shell: Shell) -> None:
-    shell.write("array.json", '[{"text": "a"}]')
+    shell.write("array.json", "[1, 2]")
     shell.write_lines("chat.jsonl", *TURNS)
 
     ran = shell.run("ingest", "array.json", "chat.jsonl", "--extractor", "none")
 
     assert ran.code == 5
-    assert "array.json, line 1: is a JSON array; one record a line is needed" in ran.err
+    assert "array.json, line 1: is JSON of int values; turns are objects with a text" in ran.err
     assert shell.run("stats", "--json").document["episodes"] == 10
 
 
@@ -381,3 +381,30 @@ def test_a_scope_that_is_printed_can_be_passed_back(shell: Shell) -> None:
     ]
     shell.run("export", "out.jsonl", "--scope", "/a%2Fb")
     assert "scope /a%2Fb" in shell.run("import", "out.jsonl", "--store", "sqlite:///other.db").out
+
+
+def test_what_a_file_leaves_open_is_told_by_options(shell: Shell) -> None:
+    shell.write("chat.txt", "1/2/26, 8:00 - Maya: Hi\n3/4/26, 8:00 - Tom: Yo\n")
+    asked = shell.run("ingest", "chat.txt", "--extractor", "none", "--timezone", "Europe/Berlin")
+    assert (asked.code, "pass --date-order dmy or mdy" in " ".join(asked.err.split())) == (1, True)
+    options = ("--timezone", "Europe/Berlin", "--date-order", "mdy", "--json")
+    assert shell.run("ingest", "chat.txt", "--extractor", "none", *options).document["stored"] == 2
+    shell.write("talk.csv", "Utterance,Who\nHello,Maya\n")
+    columns = ("--column", "text=Utterance", "--column", "speaker=Who", "--json")
+    assert shell.run("ingest", "talk.csv", "--extractor", "none", *columns).document["stored"] == 1
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "told"),
+    [
+        ("--date-order", "american", "dmy, mdy, ymd"),
+        ("--column", "Utterance", "FIELD=NAME"),
+        ("--column", "x=y", "FIELD=NAME"),
+    ],
+)
+def test_an_option_of_ingest_that_is_wrong_says_what_is_expected(
+    shell: Shell, option: str, value: str, told: str
+) -> None:
+    shell.write("talk.csv", "text\nHello\n")
+    ran = shell.run("ingest", "talk.csv", option, value)
+    assert (ran.code, told in " ".join(ran.err.split())) == (2, True)

@@ -1,0 +1,257 @@
+"""Text with a line or a cue for each thing said: exports of WhatsApp, subtitles and transcripts."""
+
+from __future__ import annotations
+
+import html
+import mimetypes
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from graphmem.errors import InvalidInput
+from graphmem.ingest.formats.source import DateOrder, Refused, Report, Source
+from graphmem.ingest.records import reason_of
+from graphmem.inputs import Turn
+from graphmem.messages import Attachment, digest
+
+_SPACE = "[ \u00a0\u202f]"
+WHATSAPP_LINE = re.compile(
+    rf"[\u200e\u200f\ufeff]{{0,3}}\[?(\d{{1,4}})([./-])(\d{{1,2}})\2(\d{{1,4}}),?{_SPACE}(\d{{1,2}})[:.](\d{{2}})"
+    rf"(?:[:.](\d{{2}}))?{_SPACE}?([AaPp]\.?{_SPACE}?[Mm]\.?)?(?:\]{_SPACE}?|{_SPACE}-{_SPACE})(.*)",
+    re.DOTALL,
+)
+_FILE = re.compile(
+    r"<(?:attached|Anhang|adjunto|pièce jointe|allegato): ([^<>]{1,255})>"
+    r"|([^\n/\\<>]{1,255}\.\w{2,5}) \((?:file attached|Datei angehängt|archivo adjunto|fichier joint|file allegato)\)"
+)
+_OMITTED = re.compile(r"<?([\w ]{2,20}?)(?: omitted| ausgeschlossen| weggelassen)>?")
+_EDITED = re.compile(r"<(?:This message was edited|Diese Nachricht wurde bearbeitet)\.?>\s{0,4}\Z")
+_KINDS = {"image": "image", "bild": "image", "sticker": "image", "gif": "image", "video": "video", "audio": "audio"}
+_MARKS = dict.fromkeys(map(ord, "\u200e\u200f\u202a\u202c\ufeff"))
+_MAX_SPEAKER = 100
+
+_CUE = re.compile(r"\s{0,8}(?:(\d{1,3}):)?(\d{1,2}):(\d\d)[.,](\d{1,3})\s{1,8}-->")
+_VOICE = re.compile(r"<v(?:\.[^\s<>]{1,80})?\s([^<>]{1,200})>")
+_TAG = re.compile(r"<[^<>]*>")
+_MAX_JOINED = 1000
+
+
+# WhatsApp ------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Said:
+    line: int
+    date: tuple[str, str, str, str]  # first number, sign, second, third
+    clock: tuple[int, int, int]
+    speaker: str
+    lines: list[str] = field(default_factory=list[str])
+
+
+def whatsapp_turns(source: Source, refused: Report) -> Iterator[Turn]:
+    """Yield the messages of a WhatsApp export; the program's own notes are left out.
+
+    Day and month are told apart by all dates of the file, which is therefore held in memory: the program exports 40,000
+    messages at most.
+    """
+    said = list(_whatsapp_lines(source.texts(refused)))
+    if not said:
+        refused(Refused(source.name, 1, "no message of a WhatsApp export was found"))
+        return
+    try:
+        zone = source.require_zone("a WhatsApp export")
+        order = source.date_order or date_order([each.date for each in said])
+    except InvalidInput as error:
+        refused(Refused(source.name, said[0].line, f"{error}: nothing of this file was read"))
+        return
+    again: dict[str, int] = {}
+    before: datetime | None = None
+    for each in said:
+        try:
+            at = datetime(*_ordered(each.date, order), *each.clock, tzinfo=zone)
+            if at != before:
+                again, before = {}, at
+            text, attachments = _words("\n".join(each.lines))
+            key = digest(at.replace(tzinfo=None).isoformat(), each.speaker, text)
+            again[key] = again.get(key, 0) + 1
+            yield Turn(
+                text=text,
+                speaker=each.speaker,
+                session_id=source.stem,
+                occurred_at=at,
+                external_id=f"{source.name}:{key}:{again[key]}",
+                attachments=attachments,
+            )
+        except InvalidInput as error:
+            refused(Refused(source.name, each.line, reason_of(error)))
+        except (ValueError, OverflowError):
+            shown = each.date[1].join((each.date[0], *each.date[2:]))
+            refused(Refused(source.name, each.line, f"{shown} is no date in the order {order} (--date-order)"))
+
+
+def _whatsapp_lines(lines: Iterator[tuple[int, str]]) -> Iterator[_Said]:
+    """Yield messages with the lines that belong to them; notes of the program have no speaker."""
+    current: _Said | None = None
+    is_note = False
+    for number, raw in lines:
+        line = raw.rstrip("\r\n").translate(_MARKS)
+        match = WHATSAPP_LINE.match(line)
+        if match is None:
+            if current is not None and not is_note:
+                current.lines.append(line)
+            continue
+        if current is not None:
+            yield current
+        first, sign, second, third, hour, minute, seconds, half, rest = match.groups()
+        speaker, colon, text = rest.partition(": ")
+        if not colon and rest.endswith(":"):
+            speaker, colon = rest[:-1], ":"
+        is_note = not colon or len(speaker) > _MAX_SPEAKER or any(quote in speaker for quote in '"“”„«')
+        if is_note:
+            current = None
+            continue
+        hours = int(hour) % 12 + (12 if half[0] in "Pp" else 0) if half else int(hour)
+        clock = (hours, int(minute), int(seconds or 0))
+        current = _Said(number, (first, sign, second, third), clock, speaker.strip(), [text])
+    if current is not None:
+        yield current
+
+
+def date_order(dates: Sequence[tuple[str, str, str, str]]) -> DateOrder:
+    """Return the order of day and month that all dates agree with.
+
+    Raises
+    ------
+    InvalidInput
+        If none fits, or several do.
+    """
+    if all(len(first) == 4 for first, *_ in dates):
+        return "ymd"
+    if all(sign == "." for _, sign, *_ in dates):
+        return "dmy"
+    day_first = next((date for date in dates if int(date[0]) > 12), None)
+    month_first = next((date for date in dates if int(date[2]) > 12), None)
+    if day_first is None and month_first is None:
+        shown = dates[0][1].join((dates[0][0], *dates[0][2:]))
+        raise InvalidInput(
+            f"day or month first? {shown} and all {len(dates):,} dates can be read either way; pass --date-order dmy "
+            "or mdy"
+        )
+    if day_first is not None and month_first is not None:
+        one, other = (date[1].join((date[0], *date[2:])) for date in (day_first, month_first))
+        raise InvalidInput(f"dates of several orders: {one} and {other}; pass --date-order dmy or mdy")
+    return "dmy" if day_first is not None else "mdy"
+
+
+def _ordered(date: tuple[str, str, str, str], order: DateOrder) -> tuple[int, int, int]:
+    numbers = [int(date[0]), int(date[2]), int(date[3])]
+    year, month, day = (numbers[order.index(letter)] for letter in "ymd")
+    return (year + 2000 if year < 100 else year, month, day)
+
+
+def _words(text: str) -> tuple[str, tuple[Attachment, ...]]:
+    """Return a message's own words, and the files that it came with."""
+    attachments: list[Attachment] = []
+    words: list[str] = []
+    for line in _EDITED.sub("", text).split("\n"):
+        if omitted := _OMITTED.fullmatch(line.strip()):
+            attachments.append(Attachment(kind=_KINDS.get(omitted[1].lower(), "file")))
+        elif file := _FILE.fullmatch(line.strip()):
+            attachments.append(_file(file[1] or file[2]))
+        else:
+            words.append(line)
+    return "\n".join(words).strip(), tuple(attachments)
+
+
+def _file(name: str) -> Attachment:
+    media_type = mimetypes.guess_type(name)[0]
+    kind = (media_type or "").partition("/")[0]
+    return Attachment(kind=kind if kind in ("image", "audio", "video") else "file", name=name, media_type=media_type)
+
+
+# Subtitles -----------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Cue:
+    line: int
+    start: str
+    speaker: str | None
+    text: str
+
+
+def subtitle_turns(source: Source, refused: Report) -> Iterator[Turn]:
+    """Yield what is said in SRT or WebVTT; cues that are one sentence of one speaker are one turn.
+
+    A turn is dated by its file: what the times in it count from isn't known. They are kept as metadata `start`.
+    """
+    found = False
+    for cue in _joined(_cues(source.texts(refused))):
+        found = True
+        try:
+            yield Turn(
+                text=cue.text,
+                speaker=cue.speaker,
+                session_id=source.stem,
+                occurred_at=source.modified_at,
+                external_id=f"{source.name}:{digest(cue.start, cue.speaker, cue.text)}",
+                metadata={"file": source.name, "start": cue.start},
+            )
+        except InvalidInput as error:
+            refused(Refused(source.name, cue.line, reason_of(error)))
+    if not found:
+        refused(Refused(source.name, 1, "no cue was found: expected a line such as 00:00:01,000 --> 00:00:04,000"))
+
+
+def _cues(lines: Iterator[tuple[int, str]]) -> Iterator[_Cue]:
+    cue: _Cue | None = None
+    for number, raw in lines:
+        line = raw.strip()
+        if match := _CUE.match(raw):
+            if cue is not None and cue.text:
+                yield cue
+            hours, minutes, seconds, rest = match.groups()
+            start = f"{int(hours or 0):02}:{int(minutes):02}:{seconds}.{rest.ljust(3, '0')}"
+            cue = _Cue(number, start, None, "")
+        elif not line and cue is not None:
+            if cue.text:
+                yield cue
+            cue = None
+        elif cue is not None:
+            speaker, text = _spoken(line)
+            if speaker is not None and cue.text:
+                yield cue
+                cue = _Cue(number, cue.start, None, "")
+            cue.speaker = speaker or cue.speaker
+            cue.text = f"{cue.text} {text}".strip()
+    if cue is not None and cue.text:
+        yield cue
+
+
+def _spoken(line: str) -> tuple[str | None, str]:
+    """Return who speaks, by a voice tag or "Name: ", and the words without tags."""
+    voice = _VOICE.match(line)
+    text = html.unescape(_TAG.sub("", line)).strip().removeprefix(">>").strip()
+    if voice is not None:
+        return html.unescape(voice[1]).strip(), text
+    name, colon, rest = text.partition(": ")
+    words = name.split()
+    if colon and 1 <= len(words) <= 4 and len(name) <= 60 and all(word[0].isupper() for word in words):
+        return name, rest.strip()
+    return None, text
+
+
+def _joined(cues: Iterator[_Cue]) -> Iterator[_Cue]:
+    """Yield cues with those that go on with their sentence."""
+    held: _Cue | None = None
+    for cue in cues:
+        goes_on = held is not None and cue.speaker in (None, held.speaker) and held.text[-1] not in ".!?…。！？"
+        if held is not None and goes_on and len(held.text) + len(cue.text) < _MAX_JOINED:
+            held.text += f" {cue.text}"
+            continue
+        if held is not None:
+            yield held
+        held = cue
+    if held is not None:
+        yield held

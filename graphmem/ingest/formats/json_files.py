@@ -1,0 +1,255 @@
+"""JSON that is no line a record: arrays and pretty-printed objects, and the exports of ChatGPT and Slack."""
+
+from __future__ import annotations
+
+import codecs
+import html
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import IO, Any, cast
+
+from graphmem.errors import InvalidInput
+from graphmem.ingest.formats.source import MAX_RECORD_BYTES, Refused, Report, Source
+from graphmem.ingest.records import reason_of
+from graphmem.inputs import Turn
+from graphmem.messages import Attachment, read_content
+
+_CHUNK = 1 << 20
+_BETWEEN = re.compile(r"[\s,]*")
+_DECODER = json.JSONDecoder(parse_constant=lambda _: None)
+_CUT_OFF = 12  # characters at the end of what was read that may be the beginning of something: \\u12, fals, -
+_NOT_SAID = ("thoughts", "reasoning_recap", "user_editable_context", "model_editable_context", "system_error")
+_SLACK_NOTES = re.compile(r"(?:channel|group)_\w+|bot_(?:add|remove)|pinned_item|unpinned_item|tombstone|reminder_add")
+_SLACK_LINK = re.compile(r"<([@#!]?)([^<>|]{1,500})(?:\|([^<>]{0,500}))?>")
+
+
+def json_values(stream: IO[bytes]) -> Iterator[tuple[int, object]]:
+    """Yield the values of a JSON text with their numbers: the elements of an array, or values one after the other.
+
+    One value at a time is held in memory. A value that isn't complete is tried again when twice as much of it is there,
+    so that reading takes time in proportion to the size.
+
+    Raises
+    ------
+    InvalidInput
+        Where it is no JSON, or a value is longer than 64 MiB; those before it were yielded.
+    """
+    decode = codecs.getincrementaldecoder("utf-8-sig")().decode
+    text, at, number, inside, ended = "", 0, 0, False, False
+
+    def more() -> None:
+        nonlocal text, at, ended
+        if len(text) - at > MAX_RECORD_BYTES:
+            raise InvalidInput(f"record {number + 1} is longer than {MAX_RECORD_BYTES >> 20} MiB")
+        data = stream.read(max(_CHUNK, len(text) - at))
+        ended = not data
+        try:
+            text, at = text[at:] + decode(data, ended), 0
+        except UnicodeDecodeError as error:
+            raise InvalidInput(f"not UTF-8 behind record {number} (byte 0x{error.object[error.start]:02x})") from None
+
+    while True:
+        at = cast("re.Match[str]", _BETWEEN.match(text, at)).end()
+        if at == len(text):
+            if ended:
+                break
+            more()
+        elif text[at] == "]" and inside:
+            at, inside = at + 1, False
+        elif text[at] == "[" and not inside:
+            at, inside = at + 1, True
+        else:
+            try:
+                value, end = _DECODER.raw_decode(text, at)
+            except json.JSONDecodeError as error:
+                if ended or not (error.msg.startswith("Unterminated") or error.pos >= len(text) - _CUT_OFF):
+                    raise InvalidInput(f"not JSON in record {number + 1}: {error.msg}") from None
+                more()
+                continue
+            except RecursionError:
+                raise InvalidInput(f"not JSON that can be read: record {number + 1} is nested too deeply") from None
+            if end == len(text) and not ended and not isinstance(value, (dict, list, str)):
+                more()  # a number may go on
+                continue
+            at, number = end, number + 1
+            yield number, value
+    if inside:
+        raise InvalidInput(f"the file is cut off: its array doesn't end behind record {number}")
+
+
+def records(source: Source, refused: Report) -> Iterator[tuple[int, object]]:
+    """Yield the values of a file; where it is no JSON any more goes to `refused`."""
+    last = 0
+    try:
+        for number, value in json_values(source.stream):
+            last = number
+            yield number, value
+    except InvalidInput as error:
+        refused(Refused(source.name, last + 1, str(error)))
+
+
+# ChatGPT -------------------------------------------------------------------------------------------
+
+
+def chatgpt_turns(source: Source, refused: Report) -> Iterator[Turn]:
+    """Yield the turns of the conversations in a ChatGPT export: of each the branch that was on the screen last."""
+    for number, value in records(source, refused):
+        conversation = _dict(value)
+        if not isinstance(conversation.get("mapping"), dict):
+            refused(Refused(source.name, number, "no conversation of a ChatGPT export: it has no mapping"))
+            continue
+        for message in _branch(_dict(conversation["mapping"]), conversation.get("current_node")):
+            try:
+                turn = _chatgpt_turn(message, conversation)
+            except InvalidInput as error:
+                refused(Refused(source.name, number, reason_of(error)))
+                continue
+            if turn is not None:
+                yield turn
+
+
+def _branch(mapping: dict[str, Any], last: object) -> list[dict[str, Any]]:
+    """Return the messages from the first to the last one, along the parents."""
+    if not isinstance(last, str) or last not in mapping:
+        last = next(reversed(mapping), None)
+    found: list[dict[str, Any]] = []
+    passed: set[str] = set()
+    while isinstance(last, str) and last in mapping and last not in passed:
+        passed.add(last)
+        node = _dict(mapping[last])
+        if message := _dict(node.get("message")):
+            found.append(message)
+        last = cast("object", node.get("parent"))
+    return found[::-1]
+
+
+def _chatgpt_turn(message: dict[str, Any], conversation: dict[str, Any]) -> Turn | None:
+    content, about = _dict(message.get("content")), _dict(message.get("metadata"))
+    if content.get("content_type") in _NOT_SAID or about.get("is_visually_hidden_from_conversation"):
+        return None
+    parts = _list(content.get("parts")) or [content.get("text") or content.get("result") or ""]
+    said = read_content({}, [_described(part) for part in parts])
+    for file in map(_dict, _list(about.get("attachments"))):
+        said["attachments"].append(
+            Attachment(kind="file", name=file.get("name"), media_type=file.get("mimeType"), size=file.get("size"))
+        )
+    if not said["text"].strip() and not said["attachments"]:
+        return None
+    at, title = message.get("create_time"), conversation.get("title")
+    return Turn(
+        **said,
+        role=_dict(message.get("author")).get("role"),
+        session_id=conversation.get("conversation_id") or conversation.get("id"),
+        occurred_at=_moment(at if at is not None else conversation.get("create_time")),
+        external_id=message.get("id"),
+        metadata={"conversation": title} if isinstance(title, str) else {},
+    )
+
+
+def _described(part: object) -> object:
+    """Return a part of a message with what was asked for as the description of an image."""
+    made = _dict(_dict(_dict(part).get("metadata")).get("dalle"))
+    return {**_dict(part), "description": made.get("prompt")} if made else part
+
+
+def _moment(seconds: object) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(float(cast("Any", seconds)), UTC)
+    except (TypeError, ValueError, OverflowError, OSError):
+        return None
+
+
+# Slack ---------------------------------------------------------------------------------------------
+
+
+def slack_turns(source: Source, refused: Report) -> Iterator[Turn]:
+    """Yield the messages of one day of a channel in a Slack export; notes about who came and went are left out."""
+    folder = source.path.absolute().parent if source.path is not None else Path("slack")
+    users = folder.parent / "users.json"
+    known = source.path is not None and users.is_file()
+    people: Mapping[str, str] = _slack_people(users, users.stat().st_mtime_ns) if known else {}
+    for number, value in records(source, refused):
+        message = _dict(value)
+        if _SLACK_NOTES.fullmatch(str(message.get("subtype"))):
+            continue
+        try:
+            yield _slack_turn(message, folder.name, people)
+        except InvalidInput as error:
+            refused(Refused(source.name, number, reason_of(error)))
+
+
+def _slack_turn(message: dict[str, Any], channel: str, people: Mapping[str, str]) -> Turn:
+    profile = _dict(message.get("user_profile"))
+    user, stamp, thread = message.get("user"), str(message.get("ts")), message.get("thread_ts")
+    known = people.get(str(user)) or profile.get("real_name") or profile.get("display_name")
+    at = _moment(stamp)
+    if at is None:
+        raise InvalidInput(f"ts: {stamp[:40]!r} is no time of a Slack message")
+    return Turn(
+        text=_slack_text(str(message.get("text") or ""), people),
+        speaker=known or message.get("username") or user,
+        session_id=channel,
+        occurred_at=at,
+        external_id=f"slack:{channel}:{stamp}",
+        attachments=tuple(_slack_file(_dict(file)) for file in _list(message.get("files"))),
+        metadata={"thread": str(thread)} if thread else {},
+    )
+
+
+def _slack_file(file: dict[str, Any]) -> Attachment:
+    kind = str(file.get("mimetype") or "").partition("/")[0]
+    title = file.get("title") if file.get("title") != file.get("name") else None
+    return Attachment(
+        kind=kind if kind in ("image", "audio", "video") else "file",
+        name=file.get("name"),
+        media_type=file.get("mimetype"),
+        url=file.get("permalink") or file.get("url_private"),
+        description=file.get("alt_txt") or title,
+        size=file.get("size"),
+    )
+
+
+def _slack_text(text: str, people: Mapping[str, str]) -> str:
+    """Return a text of Slack as people read it: mentions by name, links by label and address."""
+
+    def shown(match: re.Match[str]) -> str:
+        sign, target, label = match.groups()
+        if sign == "@":
+            return f"@{people.get(target) or label or target}"
+        if sign:
+            return f"{'#' if sign == '#' else '@'}{label or target.partition('^')[0]}"
+        return f"{label} ({target})" if label and label not in target else target
+
+    return html.unescape(_SLACK_LINK.sub(shown, text))
+
+
+@lru_cache(maxsize=8)
+def _slack_people(path: Path, modified: int) -> Mapping[str, str]:
+    """Return the names of people by id, of the users.json that lies beside the channels, as it was then."""
+    del modified
+    try:
+        users: object = json.loads(path.read_bytes()) if path.stat().st_size <= MAX_RECORD_BYTES else []
+    except (OSError, ValueError, RecursionError):
+        return {}
+    found: dict[str, str] = {}
+    for user in map(_dict, _list(users)):
+        profile = _dict(user.get("profile"))
+        names = (profile.get("real_name"), user.get("real_name"), profile.get("display_name"), user.get("name"))
+        found[str(user.get("id"))] = next(
+            (name for name in names if isinstance(name, str) and name), str(user.get("id"))
+        )
+    return found
+
+
+def _dict(value: object) -> dict[str, Any]:
+    """Return a value of JSON if it is an object, else an empty one."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[Any]:
+    """Return a value of JSON if it is an array, else an empty one."""
+    return cast("list[Any]", value) if isinstance(value, list) else []

@@ -1,0 +1,164 @@
+"""Mail: single messages (EML) and mailboxes (mbox), read by Python's `email`."""
+
+from __future__ import annotations
+
+import email
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from email.header import decode_header, make_header
+from email.message import Message
+from email.policy import Compat32
+from email.utils import getaddresses, parsedate_to_datetime
+
+from graphmem.errors import InvalidInput
+from graphmem.ingest.formats.pages import to_lines
+from graphmem.ingest.formats.source import MAX_RECORD_BYTES, Refused, Report, Source
+from graphmem.ingest.records import reason_of
+from graphmem.inputs import Turn
+from graphmem.messages import Attachment, digest
+
+_REPLY = re.compile(r"\s{0,4}(?:re|aw|sv|antw|fwd?|wg)(?:\[\d{1,3}\])?:", re.IGNORECASE)
+_INTRODUCES = re.compile(r"(?:On |Am |Le |El |Il ).{0,200}:\s{0,4}\Z|.{0,200} (?:wrote|schrieb|writes):\s{0,4}\Z")
+_MAX_HEADER = 2000
+_ID = re.compile(r"<[^<>\s]{1,900}>")
+
+
+class _ShortHeaders(Compat32):
+    """Keeps the beginning of each header: `email` takes long over long ones."""
+
+    def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
+        """Return name and value of a header."""
+        name, value = super().header_source_parse(sourcelines)
+        return name, value[:_MAX_HEADER]
+
+
+def mails(source: Source, refused: Report) -> Iterator[Turn]:
+    """Yield the mails of a file, each as a turn of its sender in the session of its thread."""
+    for line, data in _messages(source, refused):
+        try:
+            yield _turn(email.message_from_bytes(data, policy=_ShortHeaders()), source, line)
+        except InvalidInput as error:
+            refused(Refused(source.name, line, reason_of(error)))
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:  # of odd headers
+            refused(Refused(source.name, line, f"not a mail that can be read: {error}"))
+
+
+def _messages(source: Source, refused: Report) -> Iterator[tuple[int, bytes]]:
+    """Yield the messages of a file with their first lines; in an mbox a "From " behind a blank line begins one."""
+    held: list[bytes] = []
+    begin, size, after_blank = 1, 0, True
+    for number, line in enumerate(source.stream, 1):
+        if source.format == "mbox" and after_blank and line.startswith(b"From "):
+            yield from _whole(source, refused, begin, held, size)
+            held, begin, size = [], number + 1, 0
+        else:
+            size += len(line)
+            if size <= MAX_RECORD_BYTES:
+                held.append(line[1:] if source.format == "mbox" and line.startswith(b">From ") else line)
+        after_blank = not line.strip()
+    yield from _whole(source, refused, begin, held, size)
+
+
+def _whole(source: Source, refused: Report, line: int, held: list[bytes], size: int) -> Iterator[tuple[int, bytes]]:
+    if size > MAX_RECORD_BYTES:
+        refused(Refused(source.name, line, f"a mail longer than {MAX_RECORD_BYTES >> 20} MiB"))
+    elif any(part.strip() for part in held):
+        yield line, b"".join(held)
+
+
+def _turn(message: Message, source: Source, line: int) -> Turn:
+    stated = {name: _header(message, name) for name in ("From", "To", "Date", "Subject", "Message-ID")}
+    if not any(stated.values()):
+        raise InvalidInput("no mail: it has no From, To, Date, Subject or Message-ID")
+    subject = " ".join(stated["Subject"].split())
+    body, attachments = _body(message)
+    text = body if not subject or _REPLY.match(subject) else f"{subject}\n\n{body}"
+    senders, receivers = _names(stated["From"]), _names(stated["To"])
+    number = _ID.search(stated["Message-ID"])
+    thread = _ID.search(_header(message, "References")) or _ID.search(_header(message, "In-Reply-To")) or number
+    metadata = {"subject": subject, "to": ", ".join(receivers)[:500], "file": source.name, "line": line}
+    return Turn(
+        text=text.strip() or (subject if not attachments else ""),
+        speaker=senders[0] if senders else None,
+        session_id=thread[0].strip("<>") if thread else None,
+        occurred_at=_date(stated["Date"]) or source.modified_at,
+        external_id=number[0].strip("<>") if number else f"{source.name}:{digest(stated['Date'], subject, body)}",
+        attachments=tuple(attachments),
+        metadata={name: value for name, value in metadata.items() if value != ""},
+    )
+
+
+def _header(message: Message, name: str) -> str:
+    """Return a header, decoded."""
+    raw = str(message.get(name) or "")
+    try:
+        return str(make_header(decode_header(raw)))
+    except (ValueError, LookupError):
+        return raw
+
+
+def _names(header: str) -> list[str]:
+    """Return the names in a list of addresses, or the addresses that have none."""
+    return [name or address for name, address in getaddresses([header]) if name or address]
+
+
+def _date(header: str) -> datetime | None:
+    try:
+        at = parsedate_to_datetime(header)
+        at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+        at.astimezone(UTC)  # which raises where that is before the year 1
+        return at
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+
+
+def _body(message: Message) -> tuple[str, list[Attachment]]:
+    """Return a mail's own words, without what it quotes and its signature, and what is attached."""
+    plain: list[str] = []
+    pages: list[str] = []
+    attachments: list[Attachment] = []
+    for part in message.walk():
+        if part.is_multipart():
+            continue
+        name = part.get_filename()
+        data = part.get_payload(decode=True)
+        raw = data if isinstance(data, bytes) else b""
+        if part.get_content_maintype() != "text" or name or part.get_content_disposition() == "attachment":
+            kind = part.get_content_maintype()
+            attachments.append(
+                Attachment(
+                    kind=kind if kind in ("image", "audio", "video") else "file",
+                    name=name,
+                    media_type=part.get_content_type(),
+                    description=_header(part, "Content-Description") or None,
+                    size=len(raw),
+                )
+            )
+        else:
+            (pages if part.get_content_subtype() == "html" else plain).append(_decoded(raw, part.get_content_charset()))
+    if plain or not pages:
+        return _own_words("\n".join(plain)), attachments
+    return _own_words("\n".join(line for page in pages for line in to_lines(page)[1])), attachments
+
+
+def _decoded(data: bytes, charset: str | None) -> str:
+    try:
+        return data.decode(charset or "utf-8", "replace")
+    except LookupError:
+        return data.decode("utf-8", "replace")
+
+
+def _own_words(text: str) -> str:
+    kept: list[str] = []
+    for line in text.splitlines():
+        if line.rstrip("\r\n") in ("-- ", "--"):
+            break
+        if line.startswith(">"):
+            while kept and not kept[-1].strip():
+                kept.pop()
+            if kept and _INTRODUCES.match(kept[-1]):
+                kept.pop()
+            continue
+        kept.append(line.rstrip())
+    return "\n".join(kept).strip()

@@ -1,0 +1,126 @@
+"""HTML as lines of Markdown: headings, paragraphs, lists and the descriptions of images."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+
+from graphmem.errors import InvalidInput
+from graphmem.ingest.formats.source import MAX_RECORD_BYTES, Source
+
+_CHARSET = re.compile(rb"<meta[^<>]{0,200}?charset\s{0,4}=\s{0,4}[\"']?([\w.:-]{1,40})", re.IGNORECASE)
+# what Python's parser takes long over, or fails at: declarations, and a "<" without its ">"
+_DECLARATION = re.compile(r"<[!?][^<>]*>?")
+_STRAY = re.compile(r"<(?=[^<>]*(?:<|\Z))")
+_HEADINGS = {f"h{level}": "#" * level for level in range(1, 7)}
+_BLOCKS = {
+    *_HEADINGS, "p", "div", "section", "article", "main", "header", "footer", "ul", "ol", "li", "table", "tr", "br",
+    "blockquote", "pre", "hr", "dl", "dt", "dd", "figure", "figcaption", "form", "fieldset", "details", "summary",
+    "address",
+}  # fmt: skip
+_LEFT_OUT = {"script", "style", "template", "noscript", "svg", "nav", "select", "button", "iframe", "object"}
+
+
+def html_lines(source: Source) -> tuple[str | None, Iterator[tuple[int, str]]]:
+    """Return the title of a page and its text as numbered lines of Markdown.
+
+    Raises
+    ------
+    InvalidInput
+        If it is longer than 64 MiB.
+    """
+    data = source.stream.read(MAX_RECORD_BYTES + 1)
+    if len(data) > MAX_RECORD_BYTES:
+        raise InvalidInput(f"a page of HTML longer than {MAX_RECORD_BYTES >> 20} MiB")
+    stated = _CHARSET.search(data[:4096])
+    try:
+        text = data.decode(stated[1].decode() if stated else "utf-8-sig", "replace")
+    except LookupError:
+        text = data.decode("utf-8-sig", "replace")
+    title, lines = to_lines(text)
+    return title, iter(enumerate(lines, 1))
+
+
+def to_lines(text: str) -> tuple[str | None, list[str]]:
+    """Return the title of HTML, if it has one, and its text as lines of Markdown."""
+    page = _Page()
+    page.feed(_STRAY.sub("&lt;", _DECLARATION.sub("", _without_comments(text))))
+    page.close()
+    page.end_line()
+    return " ".join("".join(page.title).split()) or None, page.lines
+
+
+def _without_comments(text: str) -> str:
+    kept: list[str] = []
+    at = 0
+    while (begin := text.find("<!--", at)) >= 0:
+        kept.append(text[at:begin])
+        end = text.find("-->", begin + 4)
+        if end < 0:
+            return "".join(kept)
+        at = end + 3
+    return "".join((*kept, text[at:]))
+
+
+class _Page(HTMLParser):
+    """Collects the text of a page."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.title: list[str] = []
+        self.lines: list[str] = []
+        self._line: list[str] = []
+        self._begin = ""
+        self._left_out = 0
+        self._in_title = False
+        self._in_pre = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Begin a block, or leave out what is inside."""
+        if tag in _LEFT_OUT:
+            self._left_out += 1
+        elif tag == "title":
+            self._in_title = True
+        elif tag == "img" and (alt := dict(attrs).get("alt")) and not self._left_out:
+            self._line.append(f" [image: {' '.join(alt.split())}] ")
+        elif tag in ("td", "th"):
+            self._line.append(" ")
+        if tag in _BLOCKS:
+            self.end_line(blank=tag not in ("br", "li", "tr"))
+            self._begin = _HEADINGS.get(tag, "-" if tag == "li" else "")
+            self._in_pre += tag == "pre"
+
+    def handle_endtag(self, tag: str) -> None:
+        """End a block."""
+        if tag in _LEFT_OUT:
+            self._left_out = max(0, self._left_out - 1)
+        elif tag in ("title", "head"):
+            self._in_title = False
+        if tag in _BLOCKS:
+            self.end_line(blank=tag not in ("li", "tr"))
+            self._in_pre = max(0, self._in_pre - (tag == "pre"))
+
+    def handle_data(self, data: str) -> None:
+        """Take words in."""
+        if self._in_title:
+            self.title.append(data)
+        elif not self._left_out and self._in_pre:
+            first, *others = data.split("\n")
+            self._line.append(first)
+            for other in others:
+                self.end_line()
+                self._line.append(other)
+        elif not self._left_out:
+            self._line.append(data)
+
+    def end_line(self, *, blank: bool = False) -> None:
+        """Finish the line, and begin a paragraph after it where `blank`."""
+        words = "".join(self._line)
+        text = words.rstrip() if self._in_pre else " ".join(words.split())
+        if text:
+            self.lines.append(f"{self._begin} {text}" if self._begin else text)
+            self._begin = ""
+        if blank and self.lines and self.lines[-1]:
+            self.lines.append("")
+        self._line = []

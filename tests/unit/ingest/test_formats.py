@@ -1,0 +1,505 @@
+"""Files as programs export them: chats, mail, subtitles, pages; each told by its suffix or its beginning."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from graphmem.errors import InvalidInput
+from graphmem.ingest.formats.json_files import json_values
+from graphmem.ingest.formats.pages import to_lines
+from graphmem.ingest.read import Format, Refused, find_files, guess_format, open_source, read_items, read_triples
+from graphmem.inputs import Document, Turn
+from graphmem.messages import Attachment
+
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+def turns_of(folder: Path, name: str, content: str | bytes, **options: Any) -> tuple[list[Turn], list[Refused]]:
+    """Write a file and read its turns."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    refused: list[Refused] = []
+    with open_source(path, **options) as source:
+        items = list(read_items(source, refused.append))
+    return [item for item in items if isinstance(item, Turn)], refused
+
+
+CHATGPT: Mapping[str, Any] = {
+    "title": "Trip",
+    "create_time": 1700000000.0,
+    "conversation_id": "talk-1",
+    "current_node": "d",
+    "mapping": {
+        "root": {"id": "root", "message": None, "parent": None, "children": ["a"]},
+        "a": {
+            "parent": "root",
+            "message": {
+                "id": "a",
+                "author": {"role": "user"},
+                "create_time": 1700000001.5,
+                "content": {
+                    "content_type": "multimodal_text",
+                    "parts": [
+                        "I move to Oslo.",
+                        {"content_type": "image_asset_pointer", "asset_pointer": "file-service://x"},
+                    ],
+                },
+            },
+        },
+        "b": {
+            "parent": "a",
+            "message": {
+                "id": "b",
+                "author": {"role": "assistant"},
+                "content": {"content_type": "text", "parts": ["discarded"]},
+            },
+        },
+        "c": {
+            "parent": "a",
+            "message": {
+                "id": "c",
+                "author": {"role": "assistant"},
+                "content": {"content_type": "thoughts", "parts": ["hm"]},
+            },
+        },
+        "d": {
+            "parent": "c",
+            "message": {
+                "id": "d",
+                "author": {"role": "assistant"},
+                "content": {"content_type": "text", "parts": ["Nice!"]},
+            },
+        },
+    },
+}
+MAIL = """From: Maya Chen <maya@example.org>
+To: Tom <tom@example.org>
+Subject: =?utf-8?q?Caf=C3=A9?=
+Date: Mon, 5 Jan 2026 10:00:00 +0100
+Message-ID: <1@example.org>
+MIME-Version: 1.0
+Content-Type: multipart/mixed; boundary="x"
+
+--x
+Content-Type: text/plain; charset=utf-8
+
+I moved to Lisbon.
+--
+Maya
+--x
+Content-Type: image/png; name="rex.png"
+Content-Disposition: attachment; filename="rex.png"
+Content-Transfer-Encoding: base64
+
+AAAA
+--x--
+"""
+REPLY = """From: tom@example.org
+Subject: Re: Lisbon
+Date: Tue, 6 Jan 2026 10:00:00 -0000
+Message-ID: <2@example.org>
+In-Reply-To: <1@example.org>
+
+I envy you.
+
+On Monday Maya Chen wrote:
+> I moved to Lisbon.
+"""
+VTT = """WEBVTT
+
+NOTE made by hand
+
+1
+00:01:02.500 --> 00:01:04.000
+<v Maya Chen>I moved to
+
+00:01:04.000 --> 00:01:05.000
+<v Maya Chen>Lisbon &amp; like it.
+
+00:01:06.000 --> 00:01:07.000
+Tom: Really?
+"""
+SRT = "1\n00:00:01,000 --> 00:00:02,000\n<i>I moved to</i>\nLisbon.\n\n2\n00:00:03,000 --> 00:00:04,000\nReally?\n"
+PAGE = """<!DOCTYPE html><html><head><title>My  page</title><style>p {}</style></head><body>
+<nav>Home</nav><h1>Guide</h1><p>Get it &amp; <b>run</b> it.</p><!-- hidden -->
+<h2>Pictures</h2><ul><li>One</li><li>Two</li></ul><img src="x" alt="A dog">
+<script>if (a < b) {}</script></body></html>"""
+SAMPLES: list[tuple[Format, str]] = [
+    ("json", '[{"text": "a"}]'),
+    ("json", '[\n  {"content": "a", "role": "user"}\n]'),
+    ("json", '{\n  "messages": [{"role": "user", "content": "a"}]\n}'),
+    ("json", '[["Rome", "in", "Italy"]]'),
+    ("chatgpt", json.dumps([CHATGPT])),
+    ("chatgpt", json.dumps([CHATGPT], indent=1)),
+    ("slack", '[{"type": "message", "user": "U1", "text": "a", "ts": "1700000000.000100"}]'),
+    ("mbox", "From maya@example.org Mon Jan  5 10:00:00 2026\n" + MAIL),
+    ("eml", MAIL),
+    ("vtt", VTT),
+    ("srt", SRT),
+    ("html", PAGE),
+    ("whatsapp", "31.12.25, 23:59 - Maya: a"),
+    ("whatsapp", "[12/31/25, 11:59:01\u202fPM] Maya: a"),
+    ("csv", "speaker,message,date\nMaya,Hi,2026-01-01"),
+]
+
+
+@pytest.mark.parametrize(("expected", "content"), SAMPLES, ids=lambda value: f"{value!r:.24}")
+def test_a_format_is_told_by_the_beginning(expected: Format, content: str) -> None:
+    assert guess_format("-", content) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        (
+            "package.json",
+            '{\n "name": "x",\n "version": "1"\n}',
+            "objects have the fields name, version; a turn needs text",
+        ),
+        ("numbers.json", "[1, 2]", "JSON of int values"),
+        ("page.pdf", "%PDF-1.7", "a PDF; save its text first"),
+        ("export.zip", "PK\x03\x04", "a zip archive; unpack it first"),
+    ],
+)
+def test_a_file_of_something_else_is_refused_with_what_it_is(
+    tmp_path: Path, name: str, content: str, reason: str
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        turns_of(tmp_path, name, content)
+    assert reason in str(refused.value)
+
+
+def test_json_of_a_folder_that_holds_no_records_is_left_out(tmp_path: Path) -> None:
+    for name, text in (("package.json", '{"name": "x"}'), ("chat.json", '[{"text": "a"}]'), ("a.html", "<p>a")):
+        (tmp_path / name).write_text(text)
+    assert [path.name for path in find_files([tmp_path])] == ["a.html", "chat.json"]
+
+
+# JSON
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '[{"text": "a"}, {"text": "b"}]',
+        '[\n  {\n    "text": "a"\n  },\n  {\n    "text": "b"\n  }\n]\n',
+        '{\n "text": "a"\n}\n{\n "text": "b"\n}',
+        '{\n "messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]\n}',
+    ],
+    ids=["array", "pretty", "one after the other", "conversation"],
+)
+def test_json_over_several_lines_is_read(tmp_path: Path, content: str) -> None:
+    turns, refused = turns_of(tmp_path, "chat.json", content)
+    assert ([turn.text for turn in turns], refused) == (["a", "b"], [])
+
+
+def test_an_array_of_triples_is_read(tmp_path: Path) -> None:
+    (tmp_path / "facts.json").write_text(
+        '[{"subject": "Ada", "relation": "knows", "object": "Bob"}, ["Rome", "in", "Italy"]]'
+    )
+    with open_source(tmp_path / "facts.json") as source:
+        assert source.holds_triples
+        assert [triple.subject for triple in read_triples(source, lambda _: None)] == ["Ada", "Rome"]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ('[{"text": "a"}, {"text" "b"}]', "not JSON in record 2: Expecting ':' delimiter"),
+        ('[{"text": "a"}, {"text": "b', "not JSON in record 2: Unterminated string"),
+        ('[{"text": "a"}', "the file is cut off: its array doesn't end behind record 1"),
+        (b'[{"text": "a"}, {"text": "\xe9"}]', "not UTF-8 behind record 0 (byte 0xe9)"),
+        ('[{"text": "a"}, ' + "[" * 100_000, "nested too deeply"),
+    ],
+    ids=["delimiter", "string", "array", "latin-1", "deep"],
+)
+def test_json_that_breaks_off_says_where(tmp_path: Path, content: str | bytes, reason: str) -> None:
+    _, [refused] = turns_of(tmp_path, "chat.json", content)
+    assert reason in refused.reason
+
+
+class Pieces(io.RawIOBase):
+    """A stream that is made as it is read, and counts how often."""
+
+    def __init__(self, pieces: list[bytes]) -> None:
+        self.pieces = pieces
+        self.given = 0
+        self.reads = 0
+
+    def read(self, size: int = -1) -> bytes:
+        self.reads += 1
+        found = bytearray()
+        while self.pieces and len(found) < size:
+            found += self.pieces.pop(0)
+        self.given += len(found)
+        return bytes(found)
+
+
+def test_records_are_read_one_at_a_time() -> None:
+    record = b'{"text": "' + b"x" * 100_000 + b'"},'
+    stream = Pieces([b"[", *[record] * 300, b'{"text": "end"}]'])
+    values = json_values(stream)  # pyright: ignore[reportArgumentType]
+    next(values)
+    assert stream.given < 2_000_000
+    assert sum(1 for _ in values) == 300
+
+
+def test_a_long_record_is_not_tried_again_with_every_piece() -> None:
+    stream = Pieces([b'[{"text": "', *[b"x" * 100_000] * 200, b'"}]'])
+    begun = time.process_time()
+    [(_, value)] = json_values(stream)  # pyright: ignore[reportArgumentType]
+    assert len(str(value)) > 20_000_000
+    assert stream.reads <= 8
+    assert time.process_time() - begun < 2
+
+
+# ChatGPT, Slack
+
+
+def test_of_a_chatgpt_conversation_the_last_branch_is_read(tmp_path: Path) -> None:
+    turns, refused = turns_of(tmp_path, "conversations.json", json.dumps([CHATGPT]))
+    assert [(turn.role, turn.text, turn.session_id, turn.external_id) for turn in turns] == [
+        ("user", "I move to Oslo.", "talk-1", "a"),
+        ("assistant", "Nice!", "talk-1", "d"),
+    ]
+    assert turns[0].occurred_at == datetime.fromtimestamp(1700000001.5, UTC)
+    assert turns[0].attachments == (Attachment(kind="image", url="file-service://x"),)
+    assert (turns[0].metadata, refused) == ({"conversation": "Trip"}, [])
+
+
+def test_parents_in_a_circle_end(tmp_path: Path) -> None:
+    node = {"message": {"id": "a", "author": {"role": "user"}, "content": {"parts": ["Hi"]}}, "parent": "a"}
+    turns, _ = turns_of(tmp_path, "c.json", json.dumps([{"title": "x", "mapping": {"a": node}, "current_node": "a"}]))
+    assert [turn.text for turn in turns] == ["Hi"]
+
+
+def test_a_slack_channel_has_names_threads_files_and_no_notes(tmp_path: Path) -> None:
+    (tmp_path / "users.json").write_text('[{"id": "U1", "name": "maya", "profile": {"real_name": "Maya Chen"}}]')
+    day = [
+        {"type": "message", "subtype": "channel_join", "user": "U1", "text": "joined", "ts": "1700000000.000100"},
+        {
+            "type": "message",
+            "user": "U1",
+            "text": "Hi <@U1>, see <https://x.org|the page> in <#C1|general> &amp; smile",
+            "ts": "1700000001.000200",
+            "thread_ts": "1700000001.000200",
+            "files": [{"name": "rex.png", "mimetype": "image/png", "permalink": "https://x.org/rex.png", "size": 7}],
+        },
+        {"type": "message", "user": "U9", "user_profile": {"real_name": "Tom"}, "text": "Yo", "ts": "1700000002.0"},
+        {"type": "message", "user": "U1", "text": "?", "ts": "soon"},
+    ]
+    turns, refused = turns_of(tmp_path, "general/2023-11-14.json", json.dumps(day))
+    assert [(turn.speaker, turn.text) for turn in turns] == [
+        ("Maya Chen", "Hi @Maya Chen, see the page (https://x.org) in #general & smile"),
+        ("Tom", "Yo"),
+    ]
+    assert (turns[0].session_id, turns[0].external_id) == ("general", "slack:general:1700000001.000200")
+    picture = Attachment(kind="image", name="rex.png", media_type="image/png", url="https://x.org/rex.png", size=7)
+    assert turns[0].attachments == (picture,)
+    assert [r.reason for r in refused] == ["ts: 'soon' is no time of a Slack message"]
+    assert [path.name for path in find_files([tmp_path])] == ["2023-11-14.json"]
+
+
+# WhatsApp
+
+
+@pytest.mark.parametrize(
+    ("lines", "moment"),
+    [
+        (["31.12.25, 23:59 - Maya: Hi", "01.01.26, 08:00 - Tom: Yo"], datetime(2025, 12, 31, 23, 59, tzinfo=BERLIN)),
+        (["[31.12.25, 23:59:07] Maya: Hi"], datetime(2025, 12, 31, 23, 59, 7, tzinfo=BERLIN)),
+        (["01.02.2026, 08:00 - Maya: Hi"], datetime(2026, 2, 1, 8, tzinfo=BERLIN)),
+        (["1/2/26, 8:00 PM - Maya: Hi", "1/31/26, 8:00 AM - Tom: Yo"], datetime(2026, 1, 2, 20, tzinfo=BERLIN)),
+        (
+            ["[1/2/26, 12:05:00\u202fAM] Maya: Hi", "[1/31/26, 8:00:00\u202fAM] Tom: Yo"],
+            datetime(2026, 1, 2, 0, 5, tzinfo=BERLIN),
+        ),
+        (["1/2/26, 20:00 - Maya: Hi", "31/1/26, 8:00 - Tom: Yo"], datetime(2026, 2, 1, 20, tzinfo=BERLIN)),
+        (["2026-02-01, 20:00 - Maya: Hi"], datetime(2026, 2, 1, 20, tzinfo=BERLIN)),
+    ],
+    ids=["german", "german iphone", "german long", "us", "us iphone", "british", "iso"],
+)
+def test_the_dates_of_a_whatsapp_export_are_read_in_the_order_of_the_whole_file(
+    tmp_path: Path, lines: list[str], moment: datetime
+) -> None:
+    turns, refused = turns_of(tmp_path, "WhatsApp Chat.txt", "\n".join(lines), zone=BERLIN)
+    assert (turns[0].speaker, turns[0].text, turns[0].occurred_at) == ("Maya", "Hi", moment)
+    assert (len(turns), refused) == (len(lines), [])
+
+
+@pytest.mark.parametrize(
+    ("lines", "options", "reason"),
+    [
+        (
+            ["1/2/26, 8:00 - Maya: Hi", "3/4/26, 8:00 - Tom: Yo"],
+            {"zone": BERLIN},
+            "1/2/26 and all 2 dates can be read either way; pass --date-order",
+        ),
+        (
+            ["31/1/26, 8:00 - Maya: Hi", "1/31/26, 8:00 - Tom: Yo"],
+            {"zone": BERLIN},
+            "dates of several orders: 31/1/26 and 1/31/26",
+        ),
+        (["31/1/26, 8:00 - Maya: Hi"], {}, "times of a WhatsApp export have no time zone; pass --timezone"),
+    ],
+    ids=["ambiguous", "both", "zone"],
+)
+def test_a_whatsapp_export_that_does_not_tell_its_times_says_which_option_does(
+    tmp_path: Path, lines: list[str], options: dict[str, Any], reason: str
+) -> None:
+    turns, [refused] = turns_of(tmp_path, "_chat.txt", "\n".join(lines), **options)
+    assert turns == []
+    assert reason in refused.reason
+
+
+def test_a_stated_date_order_counts_and_a_date_against_it_is_refused(tmp_path: Path) -> None:
+    text = "1/2/26, 8:00 - Maya: Hi\n1/31/26, 8:00 - Tom: Yo"
+    [turn], [refused] = turns_of(tmp_path, "_chat.txt", text, zone=BERLIN, date_order="dmy")
+    assert turn.occurred_at == datetime(2026, 2, 1, 8, tzinfo=BERLIN)
+    assert (refused.line, refused.reason) == (2, "1/31/26 is no date in the order dmy (--date-order)")
+
+
+def test_whatsapp_messages_keep_their_lines_and_files_and_notes_are_left_out(tmp_path: Path) -> None:
+    text = """31.12.25, 23:58 - Nachrichten und Anrufe sind Ende-zu-Ende-verschlüsselt.
+31.12.25, 23:59 - Maya Chen: Two
+lines <Diese Nachricht wurde bearbeitet.>
+31.12.25, 23:59 - Maya Chen: \u200eIMG-1.jpg (Datei angehängt)
+Rex!
+31.12.25, 23:59 - Tom: <Medien ausgeschlossen>
+31.12.25, 23:59 - Tom: ok
+31.12.25, 23:59 - Tom: ok
+31.12.25, 23:59 - Maya Chen hat „Tom“ hinzugefügt: x
+"""
+    turns, refused = turns_of(tmp_path, "chat.txt", text, zone=BERLIN)
+    assert [(turn.speaker, turn.text) for turn in turns] == [
+        ("Maya Chen", "Two\nlines"),
+        ("Maya Chen", "Rex!"),
+        ("Tom", "[file]"),
+        ("Tom", "ok"),
+        ("Tom", "ok"),
+    ]
+    assert turns[1].attachments == (Attachment(kind="image", name="IMG-1.jpg", media_type="image/jpeg"),)
+    assert len({turn.external_id for turn in turns}) == 5
+    assert refused == []
+
+
+# Mail
+
+
+def test_a_mail_is_a_turn_of_its_sender_with_its_attachments(tmp_path: Path) -> None:
+    [turn], refused = turns_of(tmp_path, "a.eml", MAIL)
+    assert (turn.speaker, turn.text, turn.session_id) == ("Maya Chen", "Café\n\nI moved to Lisbon.", "1@example.org")
+    assert turn.occurred_at == datetime(2026, 1, 5, 9, tzinfo=UTC)
+    assert turn.attachments == (Attachment(kind="image", name="rex.png", media_type="image/png", size=3),)
+    assert (turn.metadata["subject"], turn.metadata["to"], refused) == ("Café", "Tom", [])
+
+
+def test_a_mailbox_is_cut_at_its_messages_and_replies_share_a_session(tmp_path: Path) -> None:
+    begin = "From maya@example.org Mon Jan  5 10:00:00 2026\n"
+    turns, refused = turns_of(tmp_path, "in.mbox", f"{begin}{MAIL}\n{begin}{REPLY}>From here on.\nFrom now on, too.\n")
+    assert [turn.text for turn in turns] == [
+        "Café\n\nI moved to Lisbon.",
+        "I envy you.\n\nFrom here on.\nFrom now on, too.",
+    ]
+    assert {turn.session_id for turn in turns} == {"1@example.org"}
+    assert refused == []
+
+
+def test_a_mail_of_html_alone_is_read_as_its_text(tmp_path: Path) -> None:
+    mail = "From: a@b.org\nSubject: Re: x\nContent-Type: text/html; charset=nonsense\n\n<p>Hello&nbsp;you</p><p>Bye</p>"
+    [turn], _ = turns_of(tmp_path, "a.eml", mail)
+    assert turn.text == "Hello you\n\nBye"
+
+
+def test_what_is_no_mail_is_refused_where_it_begins(tmp_path: Path) -> None:
+    odd = "From x Mon Jan  5 10:00:00 2026\nDate: Mon, 99 Foo\nFrom: =?x?\n\nHi\n\n"
+    turns, refused = turns_of(tmp_path, "in.mbox", odd + "From y Mon Jan  5 10:00:00 2026\nno header\n")
+    assert ([turn.text for turn in turns], [r.line for r in refused]) == (["Hi"], [8])
+
+
+@pytest.mark.parametrize("piece", ["(", ";", ";a=", "=?utf-8?q?", '"', ",", "<", "\\"])
+def test_crafted_headers_take_no_longer_than_their_size_and_cost_their_mail_only(tmp_path: Path, piece: str) -> None:
+    crafted = piece * (100_000 // len(piece))
+    names = ("From", "Subject", "Date", "References", "Content-Type", "Content-Disposition")
+    headers = "".join(f"{name}: {crafted}\n" for name in names)
+    begin = "From x Mon Jan  5 10:00:00 2026\n"
+    begun = time.process_time()
+    turns, _ = turns_of(tmp_path, "in.mbox", f"{begin}{headers}\nHi\n\n{begin}{REPLY}")
+    assert time.process_time() - begun < 0.5
+    assert turns[-1].external_id == "2@example.org"
+
+
+# Subtitles, pages, tables
+
+
+def test_cues_have_speakers_and_sentences_are_joined(tmp_path: Path) -> None:
+    turns, refused = turns_of(tmp_path, "call.vtt", VTT)
+    assert [(turn.speaker, turn.text, turn.metadata["start"]) for turn in turns] == [
+        ("Maya Chen", "I moved to Lisbon & like it.", "00:01:02.500"),
+        ("Tom", "Really?", "00:01:06.000"),
+    ]
+    assert (turns[0].session_id, refused) == ("call", [])
+
+
+def test_subtitles_are_read_without_their_marks(tmp_path: Path) -> None:
+    turns, _ = turns_of(tmp_path, "film.srt", SRT)
+    assert [turn.text for turn in turns] == ["I moved to Lisbon.", "Really?"]
+
+
+def test_a_page_is_cut_at_its_headings(tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text(PAGE)
+    with open_source(tmp_path / "page.html") as source:
+        pages = [item for item in read_items(source, lambda _: None) if isinstance(item, Document)]
+    assert [(page.title, page.text) for page in pages] == [
+        ("Guide", "Get it & run it."),
+        ("Guide > Pictures", "- One\n- Two\n\n[image: A dog]"),
+    ]
+
+
+@pytest.mark.parametrize("piece", ["<!--", "<a ", '<a b="', "<![x", "<", "</", "&#", "<p>", "<pre>", "<!x"])
+def test_crafted_html_takes_no_longer_than_its_size(piece: str) -> None:
+    begun = time.process_time()
+    to_lines(piece * (100_000 // len(piece)))
+    assert time.process_time() - begun < 1
+
+
+def test_a_table_of_turns_is_read_by_its_header(tmp_path: Path) -> None:
+    turns, refused = turns_of(tmp_path, "chat.csv", "speaker;message;date\nMaya;Hi;2026-01-05\nTom;;2026-01-05\n")
+    assert [(turn.speaker, turn.text, turn.occurred_at) for turn in turns] == [
+        ("Maya", "Hi", datetime(2026, 1, 5, tzinfo=UTC))
+    ]
+    assert [(r.line, r.reason) for r in refused] == [(3, "text: missing or empty")]
+
+
+def test_columns_of_other_names_are_told(tmp_path: Path) -> None:
+    table = "Sr No.,Utterance,Who\n1,Hi,Maya\n"
+    [turn], _ = turns_of(tmp_path, "chat.csv", table, columns={"text": "Utterance", "speaker": "who"})
+    assert (turn.text, turn.speaker, turn.metadata) == ("Hi", "Maya", {"sr no.": "1"})
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ({}, "--column text=NAME says which column that is); the header has sr no., utterance, season and episode"),
+        ({"text": "Line"}, "there is no column 'line', the header has sr no., utterance, season"),
+    ],
+)
+def test_a_table_of_something_else_says_what_its_header_has(
+    tmp_path: Path, columns: dict[str, str], reason: str
+) -> None:
+    path = tmp_path / "chat.csv"
+    path.write_text("Sr No.,Utterance,Season and episode of the whole series\n1,Hi,2\n")
+    refused: list[Refused] = []
+    with open_source(path, columns=columns) as source:
+        assert list((read_triples if source.holds_triples else read_items)(source, refused.append)) == []
+    assert reason in refused[0].reason
