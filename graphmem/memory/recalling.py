@@ -205,6 +205,7 @@ class Recalling(Part):
         budget_tokens: int | None = None,
         count_tokens: Callable[[str], int] = estimate_tokens,
         as_of: AsOf | Time | None = None,
+        flagged: bool = False,
         scopes: Scopes | None = None,
     ) -> str:
         """Return facts and dated quotes for a question, for a prompt; empty if there is nothing, or nothing fits.
@@ -219,6 +220,8 @@ class Recalling(Part):
             Tokens at most; defaults to 4 % of the context window (settings `context_share`, `context_window`).
         count_tokens
             How the model counts tokens; the default estimates them.
+        flagged
+            Whether to quote texts that are flagged as prompt injections.
         """
         settings = self._engine.settings
         if budget_tokens is None:
@@ -226,7 +229,7 @@ class Recalling(Part):
         limit = max(settings.recall_limit, min(200, budget_tokens // 12))
         known = self.recall(query, limit=limit, as_of=as_of, scopes=scopes)
         k = max(settings.search_limit, min(_MOST_QUOTES, budget_tokens // 40))
-        said = worth_quoting(self.search(query, k=k, as_of=as_of, scopes=scopes).found)
+        said = worth_quoting(self.search(query, k=k, as_of=as_of, scopes=scopes).found, flagged=flagged)
         about = self._overview(query, as_of, scopes)
         return render_context(known.facts, budget_tokens, count_tokens, episodes=said, communities=about)
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from graphmem.communities.found import FoundCommunity
+from graphmem.ingest.gate import SKIPPED
 from graphmem.models import Episode
 from graphmem.rag.found import Found
 from graphmem.results import Fact
@@ -115,14 +116,16 @@ def render_episode(episode: Episode) -> str:
     return f'- {episode.occurred_at:%Y-%m-%d}, {who}: "{text}"'
 
 
-def worth_quoting(found: Sequence[Found]) -> list[Episode]:
+def worth_quoting(found: Sequence[Found], *, flagged: bool = False) -> list[Episode]:
     """Return the episodes of a search that a prompt can use.
 
     None where not one of them shares a word, a fact or a name with the question: some vector is always the nearest.
-    Ready-made triples are no quotes: their facts say the same.
+    Ready-made triples are no quotes: their facts say the same. Nor is, unless `flagged`, what looks like a prompt
+    injection.
     """
     grounded = any(reason.channel in _GROUNDS and reason.score > 0 for one in found for reason in one.reasons)
-    return [one.episode for one in found if one.episode.source != "triple"] if grounded else []
+    episodes = [one.episode for one in found if one.episode.source != "triple"] if grounded else []
+    return [e for e in episodes if flagged or e.metadata.get(SKIPPED) != "injection"]
 
 
 def _tamed(text: str) -> str:
