@@ -15,6 +15,7 @@ from graphmem.errors import BackendUnavailable, EmbeddingFailed, IndexUnavailabl
 from graphmem.ingest.gate import looks_like_injection
 from graphmem.ingest.load import Loader
 from graphmem.ingest.queue import ExtractionQueue
+from graphmem.ingest.redaction import RedactingExtractor, Redaction
 from graphmem.models import EpisodeQuery, Scope
 from graphmem.ontology import Ontology
 from graphmem.parts import (
@@ -54,6 +55,12 @@ _ERRORS_SEARCHED, _ERRORS_SHOWN = 100, 10  # episodes in `stats`
 _INDEXED_AT_ONCE = 64  # rows between two looks at what else is to do
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0  # seconds between looks at an empty queue
 
+_REDACTION = {
+    "off": "off: texts, facts and summaries are stored as they are",
+    "facts": "facts: personal data is replaced in facts and summaries; texts are stored as they are",
+    "all": "all: personal data is replaced in all that is stored or sent to a model",
+}
+
 
 class Engine:
     """An open store with everything that works on it; made by `open`."""
@@ -67,6 +74,7 @@ class Engine:
         extractor: Extractor | None,
         *,
         redactor: Redactor | None,
+        redaction: Redaction | None,
         embedder: Embedder | None,
         vectors: VectorIndex | None,
         cross_encoder: CrossEncoder | None,
@@ -80,7 +88,8 @@ class Engine:
         self._similar = similar
         reranker = Reranker(cross_encoder, settings.embedding_timeout) if cross_encoder is not None else None
         reader, spreading = Reader(embedder, phrase_finder()), SpreadingOptions.of(settings)
-        self.rag = GraphRAGService(backend, reader, spreading, vectors, reranker)
+        self.redaction = redaction
+        self.rag = GraphRAGService(backend, reader, spreading, vectors, reranker, redact=self.redacted)
         self.meaning = StoredMeaning(backend, embedder, similar, settings.index_wait) if embedder and similar else None
         self.communities = Communities(backend, settings, embedder=embedder, redactor=redactor, llm=llm)
         self.settings = settings
@@ -93,6 +102,7 @@ class Engine:
             ontology,
             queue,
             redactor=redactor,
+            redaction=redaction,
             detector=looks_like_injection if settings.detect_injection else None,
             batch_size=settings.batch_size,
             extract_batch=self.extract_batch,
@@ -131,8 +141,13 @@ class Engine:
             chosen = choose_extractor(chosen or settings.extractor, llm, ontology, settings)
         contradictions = contradiction_check(llm, settings)
         embedder = choose_embedder(embeddings, settings)
-        if redactor is None and settings.redact:
+        if redactor is None and settings.redact != "off":
             redactor = PatternRedactor()
+        redaction = None
+        if redactor is not None and settings.redact == "all":
+            key = settings.redact_key
+            redaction = Redaction(redactor, None if key is None else key.get_secret_value())
+            chosen = None if chosen is None else RedactingExtractor(chosen, redaction)
         backend = open_backend(url, offered=store_options(settings))
         vectors = None
         try:
@@ -148,6 +163,7 @@ class Engine:
                 queue,
                 chosen,
                 redactor=redactor,
+                redaction=redaction,
                 embedder=embedder,
                 vectors=vectors,
                 cross_encoder=cross_encoder,
@@ -165,6 +181,14 @@ class Engine:
             backend.close()
             raise
         return engine
+
+    def redacted(self, text: str) -> str:
+        """Return a question as it may be stored and sent to a model."""
+        return text if self.redaction is None else self.redaction.text(text)
+
+    def known_name(self, text: str) -> str:
+        """Return the name or id under which something that a caller names is stored."""
+        return text if self.redaction is None else self.redaction.known_name(text)
 
     @property
     def can_extract(self) -> bool:
@@ -290,6 +314,9 @@ class Engine:
             checks.append(Check(name="extractor", ok=False, detail=hint))
         else:
             checks.append(Check(name="extractor", ok=True, detail=self._extractor.name))
+        checks.append(Check(name="redaction", ok=True, detail=_REDACTION[self.settings.redact]))
+        detail = "on: what looks like one is stored, not extracted" if self.settings.detect_injection else "off"
+        checks.append(Check(name="injection detection", ok=True, detail=detail))
         counts = self.backend.stats(scope)
         detail = f"{counts.pending_episodes} waiting, {counts.failed_episodes} out of tries"
         checks.append(Check(name="queue", ok=not counts.failed_episodes, detail=detail))

@@ -27,11 +27,19 @@ RetentionDays = Annotated[
     Annotated[float, Field(ge=0.0, le=1e6, allow_inf_nan=False)] | None,
     BeforeValidator(lambda given: None if given in ("", "none") else given),  # TOML and the environment have no None
 ]
-_SECRETS = ("store_password", "qdrant_api_key")
+_SECRETS = ("store_password", "qdrant_api_key", "redact_key")
 Seconds = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 _PREFIX = "GRAPHMEM_"
 _NO_SETTINGS = frozenset("DATA NEO4J_URL REQUIRE_NEO4J SCREENSHOTS SOAK".split())
 """Variables that the notebooks and the test suite read, as those that begin with TEST_."""
+
+
+def _redact(value: object) -> object:
+    """Read ``False`` as off; ``True`` is refused, since it doesn't tell whether texts are meant."""
+    word = str(value).lower()
+    if value is True or word in ("true", "1", "yes", "on"):
+        raise ValueError("say what is redacted: 'facts' (facts and summaries; texts are stored as they are) or 'all'")
+    return "off" if word in ("false", "0", "no") else value
 
 
 class Settings(BaseSettings):
@@ -80,8 +88,17 @@ class Settings(BaseSettings):
     note_linking: bool = Field(
         False, description="link each new entity to those that are much like it, by similar_to (A-MEM)"
     )
-    detect_injection: bool = Field(False, description="store, but don't extract, text that looks like an injection")
-    redact: bool = Field(False, description="take personal data (e-mail, phone, card …) out of facts and summaries")
+    detect_injection: bool = Field(
+        False, description="store, but don't extract, text that looks like a prompt injection (docs/privacy.md)"
+    )
+    redact: Annotated[Literal["off", "facts", "all"], BeforeValidator(_redact)] = Field(
+        "off",
+        description="replace personal data and secrets (docs/privacy.md): off, facts (in facts and summaries, not in "
+        "texts), or all (in all that is stored or sent to a model)",
+    )
+    redact_key: SecretStr | None = Field(
+        None, description="with redact=all: key of the digests that stand for ids and speakers that are personal"
+    )
     context_turns: int = Field(4, ge=0, description="earlier user turns of the session that an extractor sees")
     extraction_timeout: Seconds = Field(15.0, description="seconds that an LLM may take for one episode")
     extraction_concurrency: Count = Field(4, description="LLM calls at once")

@@ -15,6 +15,7 @@ from graphmem.errors import InvalidInput
 from graphmem.ingest.gate import SKIPPED, skip_reason
 from graphmem.ingest.link import NoteLinks
 from graphmem.ingest.queue import ExtractionQueue
+from graphmem.ingest.redaction import Redaction
 from graphmem.ingest.similar import SimilarEntities
 from graphmem.ingest.write import Reading, Statement, Writer, Written, statement_of
 from graphmem.inputs import Item, ItemLike, Triple, TripleLike, to_item
@@ -105,6 +106,8 @@ class Loader:
         Extracts what is stored; None leaves it waiting.
     redactor
         The optional redaction of facts and summaries.
+    redaction
+        The optional redaction of all that is stored.
     detector
         Tells text that looks like a prompt injection; None trusts all.
     batch_size
@@ -122,6 +125,7 @@ class Loader:
         queue: ExtractionQueue | None,
         *,
         redactor: Redactor | None,
+        redaction: Redaction | None = None,
         detector: Detector | None,
         batch_size: int,
         extract_batch: int,
@@ -131,6 +135,7 @@ class Loader:
         self._backend = backend
         self._ontology = ontology
         self._queue = queue
+        self._redaction = redaction
         self._detector = detector
         self._batch_size = batch_size
         self._extract_batch = extract_batch
@@ -139,6 +144,8 @@ class Loader:
     def to_episode(self, scope: Scope, item: Item) -> Episode:
         """Return the episode of an item, past the gate: what isn't to be extracted is marked as settled."""
         episode = item.to_episode(scope)
+        if self._redaction is not None:
+            episode = self._redaction.episode(episode)
         reason = skip_reason(episode, detector=self._detector)
         if reason is None:
             return episode
@@ -246,6 +253,8 @@ class Loader:
         for value in batch:
             try:
                 triple = Triple.of(value)
+                if self._redaction is not None:
+                    triple = self._redaction.triple(triple)
                 groups.setdefault(triple.source or None, []).append((triple, self._statement(triple, occurred_at)))
             except InvalidInput as error:
                 if not skip_invalid:

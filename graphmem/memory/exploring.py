@@ -63,6 +63,7 @@ class Exploring(Part):
         """
         if level is not None and level < 0:
             raise InvalidInput(f"level: expected 0 or more, got {level}")
+        query = None if query is None else self._engine.redacted(query)
         return self._engine.communities.find(
             self._scopes(scopes), query, level=level, as_of=to_as_of(as_of), ended=ended, limit=to_limit(limit)
         )

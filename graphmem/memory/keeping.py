@@ -48,6 +48,7 @@ class Keeping(Part):
             If a name stands for several entities (then give an id), or both are the same entity.
         """
         gone = [names_or_ids] if isinstance(names_or_ids, str) else list(names_or_ids)
+        *gone, into = map(self._engine.known_name, (*gone, into))
         self._engine.recorder.write()  # what was just recalled names what moves
         return merge_entities(self._engine.backend, self.scope, gone, into, self._engine.ontology)
 
@@ -129,6 +130,7 @@ class Keeping(Part):
             If not exactly one thing is named, or several entities go by the name (then give an id).
         """
         self._engine.recorder.write()  # what was just recalled may name it
+        entity, episode, session = (n and self._engine.known_name(n) for n in (entity, episode, session))
         try:
             done = forget.forget(
                 self._engine.backend,
@@ -228,7 +230,13 @@ class Keeping(Part):
             If the scope holds other rows under the same names, or the store the same ids in another scope.
         """
         self._engine.recorder.write()
-        options = ImportOptions(rename=rename, vectors=vectors, cut_off=cut_off)
+        redaction = self._engine.redaction
+        options = ImportOptions(
+            rename=rename,
+            vectors=vectors and redaction is None,  # they may tell of a text what was taken out of it
+            cut_off=cut_off,
+            require=None if redaction is None else redaction.require_redacted,
+        )
         done = import_rows(self._engine.backend, self.scope, source, options, on_rows)
         self._engine.rag.index.look_again(self.scope)
         self._engine.wake(self.scope)

@@ -57,7 +57,8 @@ class GraphMemory(Asynchronous, Keeping, Visualising):
         llm
             A LangChain chat model, or ``provider:model``, for extraction and the contradiction check.
         redactor
-            Takes personal data out of facts and summaries; by default only if the setting `redact` is on.
+            Takes personal data out of facts and summaries, or with the setting ``redact="all"`` out of all that is
+            stored. By default `PatternRedactor`, if that setting is on.
         embeddings
             A LangChain `Embeddings`, or the word for one (see the setting `embeddings`).
         cross_encoder

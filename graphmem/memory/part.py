@@ -18,6 +18,8 @@ class Part:
     """Methods of one kind, on one scope of one store."""
 
     def __init__(self, engine: Engine, scope: Scope) -> None:
+        if engine.redaction is not None:
+            engine.redaction.require_scope(scope)
         self._engine = engine
         self.scope = scope
 
@@ -25,6 +27,7 @@ class Part:
         return (self.scope,) if scopes is None else to_scopes(scopes)
 
     def _ids(self, scopes: Sequence[Scope], name: str) -> tuple[str, ...]:
+        name = self._engine.known_name(name)
         key = canonical(name)
         found = dict.fromkeys(e.id for s in scopes for _, e in self._engine.backend.resolve_names(s, [key]))
         return tuple(found or self._engine.backend.get_entities(scopes, [name]))

@@ -160,7 +160,7 @@ class Reading(Part):
 
     def session(self, session_id: str, *, limit: int = 100, scopes: Scopes | None = None) -> list[Episode]:
         """Return the last episodes of a session, in the order in which they were stored."""
-        query = EpisodeQuery(session_id=session_id)
+        query = EpisodeQuery(session_id=self._engine.known_name(session_id))
         found = self._engine.backend.find_episodes(
             self._scopes(scopes), query, limit=to_limit(limit), newest_first=True
         )

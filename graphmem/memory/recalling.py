@@ -75,6 +75,7 @@ class Recalling(Part):
         )
         where = self._scopes(scopes)
         scope = self._traced(where) if trace else None
+        query = self._engine.redacted(query)
         now, observer = utc_now(), Observer() if trace else None
         result = recall(
             self._engine.backend,

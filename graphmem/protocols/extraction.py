@@ -12,7 +12,7 @@ from graphmem.models import Episode
 
 
 class Redactor(Protocol):
-    """Takes personal data out of what is stored of a fact or a summary."""
+    """Takes personal data out of facts and summaries, or with the setting ``redact="all"`` out of every text."""
 
     @abstractmethod
     def redact(self, text: str, names: Collection[str]) -> str:

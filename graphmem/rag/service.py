@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,8 @@ class GraphRAGService:
         An index outside of the store for the vectors of sentences; None keeps them in memory.
     reranker
         Reads the best episodes of each search once more; None: nobody does.
+    redact
+        Redacts a question before anything else reads it.
     """
 
     def __init__(
@@ -67,11 +69,14 @@ class GraphRAGService:
         spreading: SpreadingOptions,
         vectors: VectorIndex | None = None,
         reranker: Reranker | None = None,
+        *,
+        redact: Callable[[str], str] | None = None,
     ) -> None:
         self._backend = backend
         self._reader = reader
         self._spreading = spreading
         self._reranker = reranker
+        self._redact = redact
         self.index = RecallIndex(backend, reader, vectors)
 
     def search(self, scopes: Sequence[Scope], query: str, options: SearchOptions) -> SearchResults:
@@ -91,7 +96,7 @@ class GraphRAGService:
         IndexMismatch
             If the index was built with another embedding model.
         """
-        query = query[:MAX_QUERY]
+        query = (query if self._redact is None else self._redact(query))[:MAX_QUERY]
         degraded = self._index_waiting(scopes, options.wait)
         with self.index.copy(scopes) as copy:
             if not len(copy.corpus) or not query.strip():

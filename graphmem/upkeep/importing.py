@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -79,12 +79,15 @@ class ImportOptions:
         Take in what there is of a file that is cut off, or whose rows aren't those that its last line tells.
     batch_size
         Rows in one transaction.
+    require
+        Called with each row before it is stored; raises InvalidInput where it can't be taken.
     """
 
     rename: bool = False
     vectors: bool = True
     cut_off: bool = False
     batch_size: int = 2000
+    require: Callable[[Row], None] | None = None
 
 
 def import_rows(
@@ -208,7 +211,10 @@ class _Import:
 
     def _row(self, number: int, kind: RowKind, fields: Mapping[str, Any]) -> Row:
         try:
-            return from_json(kind, fields, self._scope)
+            row = from_json(kind, fields, self._scope)
+            if self._options.require is not None:
+                self._options.require(row)
+            return row
         except (KeyError, TypeError, ValueError) as error:
             what = f"the field {error} is missing" if isinstance(error, KeyError) else str(error)
             raise InvalidInput(f"line {number}: {what}") from error

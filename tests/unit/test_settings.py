@@ -87,3 +87,20 @@ def test_variables_of_settings_and_of_the_tests_are_no_warning(monkeypatch: pyte
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         Settings()
+
+
+
+
+@pytest.mark.parametrize(("value", "read"), [(False, "off"), ("false", "off"), ("facts", "facts"), ("all", "all")])
+def test_redact_says_what_is_redacted(value: object, read: str) -> None:
+    assert Settings(redact=value).redact == read
+
+
+@pytest.mark.parametrize("value", [True, "true", "1", "everything"])
+def test_redact_without_saying_what_is_refused(value: object) -> None:
+    with pytest.raises(InvalidInput, match=r"setting redact: .*'facts'.*'all'"):
+        Settings(redact=value)
+
+
+def test_the_key_of_redaction_is_never_shown() -> None:
+    assert "s3cret" not in repr(Settings(redact="all", redact_key="s3cret"))

@@ -1,0 +1,146 @@
+"""``redact="all"``: what callers give, and what extractors return, is redacted before it is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from graphmem import Document, InvalidInput, Triple, Turn
+from graphmem.errors import ExtractionFailed
+from graphmem.ingest.redaction import RedactingExtractor, Redaction
+from graphmem.models import Episode, Scope
+from graphmem.protocols import ExtractedEdge, ExtractedEntity, Extraction, ExtractionRequest
+from graphmem.text.redact import PatternRedactor
+
+PLAIN = Redaction(PatternRedactor())
+KEYED = Redaction(PatternRedactor(), "a key")
+SCOPE = Scope("redaction")
+
+
+def episode(text: str, redaction: Redaction = PLAIN, **fields: object) -> Episode:
+    return redaction.episode(Turn(text=text, **fields).to_episode(SCOPE))
+
+
+def test_text_and_metadata_of_a_turn_are_redacted() -> None:
+    metadata = {"mail": "maya@example.com", "card": 4111111111111111, "size": 12, "call": "+1 415 555 2671", "ok": True}
+    found = episode("My password is hunter2", metadata=metadata)
+    assert found.text == "My password is [password]"
+    assert found.metadata == {"mail": "[email]", "card": "[card]", "size": 12, "call": "[phone]", "ok": True}
+
+
+def test_the_title_of_a_document_is_redacted() -> None:
+    document = Document(text="text", title="Mail to maya@example.com")
+    assert PLAIN.episode(document.to_episode(SCOPE)).title == "Mail to [email]"
+
+
+@pytest.mark.parametrize("field", ["speaker", "session_id", "external_id"])
+def test_a_personal_id_is_refused_without_a_key_and_the_message_says_what_to_do(field: str) -> None:
+    with pytest.raises(InvalidInput, match=rf"Turn\.{field}: '\[email\]' .* set redact_key") as error:
+        episode("hello", **{field: "maya@example.com"})
+    assert "maya" not in str(error.value)
+
+
+def test_a_key_makes_equal_digests_of_equal_ids_and_others_of_others() -> None:
+    ids = ["maya@example.com", "tom@example.com", "maya@example.com", "maya%40example.com:7"]
+    first, second, again, encoded = (episode("hello", KEYED, external_id=one).external_id for one in ids)
+    assert first == again == KEYED.known_name("maya@example.com")
+    assert len({first, second, encoded}) == 3
+    assert all(one is not None and one.startswith("[email]") and "maya" not in one for one in (first, second, encoded))
+
+
+def test_another_key_makes_another_digest() -> None:
+    other = Redaction(PatternRedactor(), "another key")
+    assert other.known_name("maya@example.com") != KEYED.known_name("maya@example.com")
+
+
+def test_a_digest_is_not_redacted_again() -> None:
+    names = [KEYED.known_name(f"person{i}@example.com") for i in range(200)]
+    assert [KEYED.known_name(name) for name in names] == names
+
+
+def test_a_scope_named_by_a_personal_id_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"scope: '\[email\]'"):
+        PLAIN.require_scope(Scope("users", "maya@example.com"))
+    PLAIN.require_scope(Scope("users", "4155552671"))
+
+
+@pytest.mark.parametrize(
+    ("relation", "target", "stored"),
+    [
+        ("has e-mail", "maya@example.com", "[email]"),
+        ("has_password", "swordfish", "[password]"),
+        ("phone number", "4155552671", "[phone]"),
+        ("works_at", "Globex", "Globex"),
+    ],
+)
+def test_the_object_of_a_ready_made_fact_is_redacted_by_what_the_relation_says(
+    relation: str, target: str, stored: str
+) -> None:
+    assert PLAIN.triple(Triple(subject="Maya", relation=relation, object=target)).object == stored
+
+
+def test_a_password_as_the_object_of_a_bare_verb_is_redacted() -> None:
+    assert PLAIN.triple(Triple(subject="wifi password", relation="is", object="swordfish")).object == "[password]"
+
+
+def test_a_person_named_by_an_address_needs_a_key() -> None:
+    triple = Triple(subject="maya@example.com", relation="works_at", object="Globex")
+    with pytest.raises(InvalidInput, match=r"Triple\.subject"):
+        PLAIN.triple(triple)
+    assert KEYED.triple(triple).subject == KEYED.known_name("maya@example.com")
+
+
+class Careless:
+    """Returns what nobody told it, or fails with it."""
+
+    name = "careless"
+    batch_size = 4
+
+    def __init__(self, result: Extraction | Exception | None) -> None:
+        self.result = result
+        self.seen: list[ExtractionRequest] = []
+
+    def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
+        self.seen += requests
+        if self.result is None:
+            raise RuntimeError("401: bad key sk-" + "abc123def456ghi789jkl")
+        return [self.result for _ in requests]
+
+
+def extracted(careless: Careless, text: str = "My mail is maya@example.com") -> Extraction | Exception:
+    request = ExtractionRequest(Turn(text=text, speaker="tom@example.com").to_episode(SCOPE))
+    [result] = RedactingExtractor(careless, PLAIN).extract([request])
+    return result
+
+
+def test_an_extractor_gets_no_text_that_was_stored_without_redaction() -> None:
+    careless = Careless(Extraction())
+    extracted(careless)
+    [request] = careless.seen
+    assert (request.episode.text, request.episode.speaker) == ("My mail is [email]", "[email]")
+
+
+def test_what_an_extractor_returns_is_redacted_and_placeholders_are_no_entities() -> None:
+    edges = (
+        ExtractedEdge("Maya", "has", "email", fact="Maya has maya@example.com"),
+        ExtractedEdge("Maya", "uses", "the mail [ email", fact="a placeholder that was cut"),
+        ExtractedEdge("Maya", "works_at", "Globex", fact="Maya (maya@example.com) works at Globex"),
+    )
+    entities = (ExtractedEntity("Maya", summary="pwd: hunter2"), ExtractedEntity("[email]"))
+    found = extracted(Careless(Extraction(entities, edges)))
+    assert isinstance(found, Extraction)
+    assert found.entities == (ExtractedEntity("Maya", summary="pwd: [password]"),)
+    assert [edge.fact for edge in found.edges] == ["Maya ([email]) works at Globex"]
+
+
+def test_errors_of_an_extractor_are_redacted_and_keep_their_class() -> None:
+    found = extracted(Careless(ValueError("no JSON: maya@example.com")))
+    assert isinstance(found, ValueError)
+    assert str(found) == "no JSON: [email]"
+    with pytest.raises(RuntimeError, match=r"401: bad key \[key\]"):
+        extracted(Careless(None))
+
+
+def test_what_is_no_extraction_is_an_error_of_that_episode() -> None:
+    assert isinstance(extracted(Careless("nonsense")), ExtractionFailed)  # type: ignore[arg-type]
