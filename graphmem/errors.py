@@ -10,6 +10,8 @@ The tree (the builtin that each one also is stands in brackets)::
     ├── UnknownBackend (LookupError)         no installed backend serves this URL scheme
     ├── MissingExtra (ImportError)           an optional dependency is absent: names the pip install
     ├── ExtractionFailed                     an extractor gave nothing usable for one episode
+    │   ├── ExtractorUnavailable             its model is away or overloaded: tried again later, however often
+    │   └── ExtractorMisconfigured           it can't work until somebody repairs it: extraction pauses
     ├── EmbeddingFailed                      an embedding model gave no usable vectors, or none in time
     ├── IndexMismatch                        the index was built with another embedding model: names `graphmem reindex`
     ├── IndexUnavailable (ConnectionError)   a vector index outside of the store can't be reached, opened or written
@@ -28,6 +30,8 @@ __all__ = [
     "Conflict",
     "EmbeddingFailed",
     "ExtractionFailed",
+    "ExtractorMisconfigured",
+    "ExtractorUnavailable",
     "GraphMemError",
     "GraphTooLarge",
     "IndexMismatch",
@@ -77,6 +81,14 @@ class MissingExtra(GraphMemError, ImportError):
 
 class ExtractionFailed(GraphMemError):
     """An extractor gave nothing usable for an episode; the episode stays queued with this as its error."""
+
+
+class ExtractorUnavailable(ExtractionFailed):
+    """The model of an extractor is away, overloaded or too slow; says nothing about the episode."""
+
+
+class ExtractorMisconfigured(ExtractionFailed):
+    """An extractor can't work until somebody repairs it: its key is refused, its model unknown, a package absent."""
 
 
 class EmbeddingFailed(GraphMemError):

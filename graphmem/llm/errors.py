@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Literal
 
-from graphmem.errors import GraphMemError
+from graphmem.errors import ExtractionFailed, ExtractorMisconfigured, ExtractorUnavailable, GraphMemError, MissingExtra
 
 _REJECTING = frozenset({400, 405, 415, 422, 500, 501})
 _TRANSPORT = frozenset({401, 402, 403, 407, 408, 409, 413, 429, 502, 503, 504, 529})
@@ -15,7 +15,23 @@ _FEATURE = re.compile(
     re.IGNORECASE,
 )
 _TIMEOUT_NAME = re.compile(r"time(d)?_?out", re.IGNORECASE)
+_UNREACHABLE_NAME = re.compile(
+    r"time(d)?_?out|connect(ion)?(error|refused|reset|failed)|unavailable|overloaded|ratelimit|throttl|"
+    r"(read|write|network|protocol)error$",
+    re.IGNORECASE,
+)
+_PERMANENT = frozenset({401, 402, 403, 404, 407})
+_TRANSIENT = frozenset({408, 409, 425, 429})
+_NO_SUCH_MODEL = re.compile(
+    r"\bmodel\b.{0,80}\b(not found|not exist|does not exist|doesn't exist|unknown|not supported|deprecated)\b|"
+    r"\b(unknown|invalid|no such|unsupported)\b.{0,20}\bmodel\b|model_not_found|invalid_api_key|api key not valid",
+    re.IGNORECASE,
+)
+_NO_MONEY = re.compile(r"insufficient_quota|exceeded your current quota|billing", re.IGNORECASE)
 _EXCERPT = 160
+
+FailureKind = Literal["episode", "unavailable", "misconfigured"]
+"""Where the cause of a failed extraction lies: in the episode, in a model that is away, in how it is configured."""
 
 _SECRETS = (
     re.compile(r"(?i)\b(?:bearer|basic)\s+\S+"),
@@ -34,6 +50,24 @@ def status_of(error: BaseException) -> int | None:
             return value
     code = getattr(error, "code", None)
     return code if isinstance(code, int) and 400 <= code < 600 else None
+
+
+def kind_of(error: BaseException) -> FailureKind:
+    """Return where the cause of a failed extraction lies, as far as its error tells."""
+    if isinstance(error, ExtractorMisconfigured | MissingExtra | ImportError):
+        return "misconfigured"
+    if isinstance(error, ExtractorUnavailable | TimeoutError | ConnectionError):
+        return "unavailable"
+    if isinstance(error, ExtractionFailed):
+        return "episode"
+    status, text = status_of(error), str(error)[:4000]
+    if status in _PERMANENT or (status == 429 and _NO_MONEY.search(text)):
+        return "misconfigured"
+    if status == 400 and _NO_SUCH_MODEL.search(text):
+        return "misconfigured"
+    if status in _TRANSIENT or (status is not None and status >= 500):
+        return "unavailable"
+    return "unavailable" if status is None and _UNREACHABLE_NAME.search(type(error).__name__) else "episode"
 
 
 def rejects_the_format(error: Exception) -> bool:
@@ -56,7 +90,7 @@ def reason_for(error: Exception, secrets: tuple[str, ...] = ()) -> str:
     status = status_of(error)
     if status in (401, 403):
         return f"the model's server refused the credentials (HTTP {status})"
-    if status == 429:
+    if status == 429 and kind_of(error) != "misconfigured":
         return "the model's server limits the rate of calls (HTTP 429)"
     if isinstance(error, GraphMemError):
         return without_secrets(str(error), secrets)

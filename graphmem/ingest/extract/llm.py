@@ -12,13 +12,19 @@ from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
-from graphmem.errors import ExtractionFailed, InvalidInput, MissingExtra
+from graphmem.errors import (
+    ExtractionFailed,
+    ExtractorMisconfigured,
+    ExtractorUnavailable,
+    InvalidInput,
+    MissingExtra,
+)
 from graphmem.ingest.extract.llm_json import as_extraction, find_json
 from graphmem.ingest.extract.llm_prompt import Message, answer_schema, data_blocks, rules, with_schema
 from graphmem.ingest.extract.llm_select import Limits, select
 from graphmem.ingest.gate import SKIPPED, skip_reason
 from graphmem.llm.calls import TimedCalls
-from graphmem.llm.errors import reason_for, rejects_the_format, secrets_of
+from graphmem.llm.errors import FailureKind, kind_of, reason_for, rejects_the_format, secrets_of
 from graphmem.models import Episode
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import Extraction, ExtractionRequest
@@ -30,6 +36,11 @@ _log = logging.getLogger(__name__)
 
 _SCHEMA_RUNG, _JSON_RUNG, _TEXT_RUNG = range(3)
 _RUNG_NAMES = ("structured output", "JSON mode", "plain text")
+_FAILURES: dict[FailureKind, type[ExtractionFailed]] = {
+    "episode": ExtractionFailed,
+    "unavailable": ExtractorUnavailable,
+    "misconfigured": ExtractorMisconfigured,
+}
 
 
 class LLMExtractor:
@@ -111,6 +122,11 @@ class LLMExtractor:
         """Twice the calls at once, so that one slow call doesn't idle the others."""
         return 2 * self._concurrency
 
+    @property
+    def concurrency(self) -> int:
+        """How many calls of `extract` the queue makes at once, each with one episode."""
+        return self._concurrency
+
     def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
         """Ask the model about each episode; an error is returned in place of its extraction."""
         if not requests:
@@ -119,13 +135,13 @@ class LLMExtractor:
             model = self._chat_model()
         except Exception as error:  # noqa: BLE001  (a provider's constructor raises what it likes)
             reason = f"model {self._name[4:]!r} can't be made: {reason_for(error)}"
-            return [ExtractionFailed(reason) for _ in requests]
+            return [ExtractorMisconfigured(reason) for _ in requests]
         outcomes = self._calls.run([partial(self._read, model, request) for request in requests])
         return [o if isinstance(o, Extraction) else self._failed(model, o) for o in outcomes]
 
     def _failed(self, model: BaseChatModel, error: Exception) -> ExtractionFailed:
         # a new error, unchained: a provider's own can hold the headers of its request
-        failure = ExtractionFailed(reason_for(error, secrets_of(model)))
+        failure = _FAILURES[kind_of(error)](reason_for(error, secrets_of(model)))
         _log.debug("extraction by %s failed: %s", self._name, failure)
         return failure
 

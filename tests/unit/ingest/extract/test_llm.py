@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from graphmem.errors import ExtractionFailed, InvalidInput, MissingExtra
+from graphmem.errors import ExtractionFailed, ExtractorMisconfigured, InvalidInput, MissingExtra
 from graphmem.models import Episode, Scope
 from graphmem.protocols import Extraction, ExtractionRequest
 
@@ -240,7 +240,7 @@ def test_at_most_so_many_calls_run_at_once() -> None:
 def test_a_model_that_cannot_be_made_is_a_failure_of_each_episode() -> None:
     pytest.importorskip("langchain", reason="langchain isn't installed (graphmem[llm])")
     outcomes = LLMExtractor("nobody:nothing").extract([ExtractionRequest(episode())] * 2)
-    assert [type(o) for o in outcomes] == [ExtractionFailed, ExtractionFailed]
+    assert [type(o) for o in outcomes] == [ExtractorMisconfigured, ExtractorMisconfigured]
 
 
 def test_without_langchain_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
