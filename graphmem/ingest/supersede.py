@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from graphmem.models import Closing, Edge, EdgeKey, Support
+from graphmem.models import Closing, Edge, EdgeKey, Support, new_id
 from graphmem.ontology import Ontology
 
 Slot = tuple[str, str]
@@ -126,6 +126,22 @@ class FactLedger:
         edge = self._by_id.get(edge_id)
         if edge is not None and edge.is_active and edge.id != successor and edge.valid_from <= at:
             self._close(edge, at, successor)
+
+    def retract(self, edge_id: str) -> None:
+        """Let a known active fact never have been true."""
+        edge = self._by_id[edge_id]
+        self._close(edge, edge.valid_from, None)
+
+    def take_up(self, edge: Edge) -> None:
+        """Let a known fact that ended go on, as a new version, unless another one has taken its place."""
+        slot = self._by_slot[edge.source_id, edge.relation] if self._ontology.is_single_valued(edge.relation) else ()
+        if self._active(edge.key) is not None or any(self._by_id[i].is_active for i in slot):
+            return
+        again = edge.changed(
+            id=new_id(), recorded_at=self._now, valid_to=None, expired_at=None, superseded_by=None, retrieval_count=0.0
+        )
+        self._keep(again)
+        self._new[again.id] = None
 
     def _end_told(self, edge: Edge, at: datetime, told: datetime) -> None:
         self._close(edge, told if at <= edge.valid_from else at, None)

@@ -11,6 +11,7 @@ from functools import partial
 
 from graphmem.errors import InvalidInput
 from graphmem.ingest.link import NoteLinks
+from graphmem.ingest.replace import EarlierExtraction
 from graphmem.ingest.resolve import NamedThing, Resolver
 from graphmem.ingest.similar import Outdated, Prepared, SimilarEntities
 from graphmem.ingest.supersede import FactLedger
@@ -310,7 +311,13 @@ class Writer:
         said: list[_Over | _Fact] = []
         for reading in readings:
             said += self._resolved(scope, reading, resolver, mentions, written, now)
-        ledger = FactLedger(self._known(scope, said, resolver), self._ontology, now, partial(self._was_told, scope))
+        again = [r.episode.id for r in readings if r.settles and r.episode.attempts]
+        earlier = EarlierExtraction(self._backend, scope, again)
+        facts = (fact for fact in said if isinstance(fact, _Fact) and not fact.stated.ended)
+        stated = {(fact.edge.key, fact.edge.valid_from) for fact in facts}
+        known = {edge.id: edge for edge in (*self._known(scope, said, resolver), *earlier.known)}
+        ledger = FactLedger(known.values(), self._ontology, now, partial(self._was_told, scope))
+        earlier.retract(ledger, stated)
         for fact in said:
             if isinstance(fact, _Over):
                 ledger.end_slot(fact.slot, fact.at, fact.seen_at)
@@ -321,15 +328,15 @@ class Writer:
         self._backend.write(
             scope,
             Changes(
-                entities=resolver.entities,
+                entities=(*resolver.entities, *earlier.orphans(ledger, {entity for entity, _ in mentions}, now)),
                 aliases=resolver.aliases,
                 closings=ledger.closings,
-                edges=ledger.edges,
+                edges=(*ledger.edges, *earlier.narrowed(ledger, stated)),
                 supports=ledger.supports,
                 mentions=tuple(mentions.values()),
                 index=resolver.index,
                 merges=resolver.merges,
-                removals=resolver.removals,
+                removals=(*resolver.removals, *earlier.removals(mentions)),
                 outcomes=tuple(
                     Outcome(r.episode.id, processed_at=now, attempts=r.episode.attempts + 1)
                     for r in readings
