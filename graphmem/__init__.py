@@ -22,6 +22,8 @@ if TYPE_CHECKING:
         Conflict,
         EmbeddingFailed,
         ExtractionFailed,
+        ExtractorMisconfigured,
+        ExtractorUnavailable,
         GraphMemError,
         GraphTooLarge,
         IndexMismatch,
@@ -45,7 +47,18 @@ if TYPE_CHECKING:
     from graphmem.rag.found import SearchResults
     from graphmem.rag.options import ExpansionConfig
     from graphmem.rag.rerank import CrossEncoder
-    from graphmem.results import Check, Diff, EntityCounts, Fact, LoadReport, RecallResult, Stats, Trace
+    from graphmem.results import (
+        Check,
+        Diff,
+        EntityCounts,
+        Fact,
+        LoadReport,
+        QueueError,
+        QueueState,
+        RecallResult,
+        Stats,
+        Trace,
+    )
     from graphmem.settings import Settings
     from graphmem.upkeep.evict import Evicted
     from graphmem.upkeep.export import Exported
@@ -61,6 +74,8 @@ _HOME = {
         "Conflict",
         "EmbeddingFailed",
         "ExtractionFailed",
+        "ExtractorMisconfigured",
+        "ExtractorUnavailable",
         "GraphMemError",
         "GraphTooLarge",
         "IndexMismatch",
@@ -84,7 +99,18 @@ _HOME = {
     "graphmem.rag.found": ("SearchResults",),
     "graphmem.rag.options": ("ExpansionConfig",),
     "graphmem.rag.rerank": ("CrossEncoder",),
-    "graphmem.results": ("Check", "Diff", "EntityCounts", "Fact", "LoadReport", "RecallResult", "Stats", "Trace"),
+    "graphmem.results": (
+        "Check",
+        "Diff",
+        "EntityCounts",
+        "Fact",
+        "LoadReport",
+        "QueueError",
+        "QueueState",
+        "RecallResult",
+        "Stats",
+        "Trace",
+    ),
     "graphmem.settings": ("Settings",),
     "graphmem.upkeep.evict": ("Evicted",),
     "graphmem.upkeep.export": ("Exported",),
@@ -116,6 +142,8 @@ __all__ = [
     "ExpansionConfig",
     "Exported",
     "ExtractionFailed",
+    "ExtractorMisconfigured",
+    "ExtractorUnavailable",
     "Fact",
     "Forgotten",
     "FoundCommunity",
@@ -135,6 +163,8 @@ __all__ = [
     "NotFound",
     "Ontology",
     "Question",
+    "QueueError",
+    "QueueState",
     "RecallResult",
     "Receipt",
     "Refreshed",

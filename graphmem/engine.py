@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from graphmem.background import BackgroundJob, ScopedJob
 from graphmem.communities.service import Communities
 from graphmem.embed import Embedder, Embeddings
-from graphmem.errors import BackendUnavailable, EmbeddingFailed, IndexUnavailable, StoreReadOnly
+from graphmem.errors import BackendUnavailable, EmbeddingFailed, IndexUnavailable, InvalidInput, StoreReadOnly
+from graphmem.ingest.failures import Failure
 from graphmem.ingest.gate import looks_like_injection
 from graphmem.ingest.load import Loader
-from graphmem.ingest.queue import ExtractionQueue
+from graphmem.ingest.queue import ExtractionQueue, Processed
 from graphmem.ingest.redaction import RedactingExtractor, Redaction
-from graphmem.models import EpisodeQuery, Scope
+from graphmem.models import Episode, EpisodeQuery, Scope
 from graphmem.ontology import Ontology
 from graphmem.parts import (
     choose_embedder,
@@ -36,12 +39,13 @@ from graphmem.rag.service import GraphRAGService
 from graphmem.recall.options import SpreadingOptions
 from graphmem.recall.recorder import RecallRecorder
 from graphmem.registry import open_backend
-from graphmem.results import Check, QueueError, Stats, UpkeepState
+from graphmem.results import Check, QueueError, QueueState, Stats, UpkeepState
 from graphmem.settings import Settings
 from graphmem.text.redact import PatternRedactor
 from graphmem.upkeep.evict import DELETED
 from graphmem.upkeep.jobs import upkeep_jobs
 from graphmem.upkeep.schedule import UpkeepSchedule
+from graphmem.workers import Workers
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -105,7 +109,6 @@ class Engine:
             redaction=redaction,
             detector=looks_like_injection if settings.detect_injection else None,
             batch_size=settings.batch_size,
-            extract_batch=self.extract_batch,
             similar=similar,
             links=links,
         )
@@ -116,7 +119,13 @@ class Engine:
         self._schedule = UpkeepSchedule(backend, jobs, settings.community_refresh_interval)
         self._upkeep = BackgroundJob("graphmem-upkeep", self._keep_up) if background else None
         self.recorder = RecallRecorder(backend)
+        self.workers = Workers()
         self._pause = _FIRST_PAUSE
+        self._resumed = False
+        self._watchers: dict[str, set[Future[None]]] = {}
+        self._watchers_lock = threading.Lock()
+        if queue is not None:
+            queue.on_settled = self._settled
         self._closed = False
         self._close_lock = threading.Lock()
 
@@ -195,10 +204,61 @@ class Engine:
         """Whether there is an extractor."""
         return self._queue is not None
 
+    @property
+    def queue(self) -> ExtractionQueue:
+        """The queue.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no extractor.
+        """
+        if self._queue is None:
+            raise InvalidInput("extractor none: episodes can't be extracted; name one, for example extractor='spacy'")
+        return self._queue
+
+    @property
+    def extracts_by_itself(self) -> bool:
+        """Whether what waits is extracted in the background."""
+        return self._extraction is not None
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether extraction waits for somebody to repair its configuration."""
+        pause = None if self._queue is None else self._queue.pause
+        return pause is not None and pause.kind == "misconfigured"
+
+    @contextmanager
+    def watching(self, episode_id: str | None) -> Generator[Future[None]]:
+        """Give a future that is done when this process has settled an episode, or any episode."""
+        key, future = episode_id or "", Future[None]()
+        with self._watchers_lock:
+            self._watchers.setdefault(key, set()).add(future)
+        try:
+            yield future
+        finally:
+            with self._watchers_lock:
+                self._watchers.get(key, set()).discard(future)
+                if not self._watchers.get(key):
+                    self._watchers.pop(key, None)
+
+    def _settled(self, episode_ids: Sequence[str]) -> None:
+        if not self._watchers or not episode_ids:
+            return
+        with self._watchers_lock:
+            futures = [future for key in ("", *episode_ids) for future in self._watchers.pop(key, ())]
+        for future in futures:
+            if future.set_running_or_notify_cancel():
+                future.set_result(None)
+
     def wake(self, *scopes: Scope) -> None:
         """Let the background work look at the queue, and at what isn't indexed in these scopes."""
-        if self._extraction is not None:
+        if self._extraction is not None and self._queue is not None:
+            self._queue.notify(scopes)
             self._extraction.wake()
+        self._wake_followers(*scopes)
+
+    def _wake_followers(self, *scopes: Scope) -> None:
         for job in (self._indexing, self._assignment):
             if job is not None and scopes:
                 job.wake(scopes)
@@ -246,20 +306,26 @@ class Engine:
             _log.warning("scope %s: the vector index is brought up to date later: %s", scope, error)
 
     def _extract(self) -> float | None:
-        assert self._queue is not None
         try:
-            done = self._queue.process(self.extract_batch)
+            if not self._resumed:  # what a model that was away has delayed needn't wait for its time
+                self.queue.retry_now(self.backend.scopes())
+                self._resumed = True
+            done = self.queue.process(on_step=self._extracted, stopping=lambda: self._closed)
         except StoreReadOnly:
             return None  # whoever may write to it will extract
+        if (seconds := self.queue.seconds_to_wait()) > 0:
+            return min(seconds, _LONGEST_PAUSE)
         if done.claimed:
             self._pause = _FIRST_PAUSE
-            self.wake(*done.scopes)
-            for scope in done.scopes:
-                self.count_processed(scope, done.claimed)  # of all scopes: the schedule looks before it acts
             return 0.0
         # retries, and what other processes leave, turn up without a wake
         self._pause = min(self._pause * 2, _LONGEST_PAUSE)
         return self._pause
+
+    def _extracted(self, done: Processed) -> None:
+        self._wake_followers(*done.scopes)
+        for scope in done.scopes:
+            self.count_processed(scope, done.claimed)  # of all scopes: the schedule looks before it acts
 
     def _working(self) -> Sequence[BackgroundJob | ScopedJob | RecallRecorder | None]:
         return (self._extraction, self._indexing, self._assignment, self._upkeep, self.recorder)
@@ -277,10 +343,6 @@ class Engine:
             for episode in self.backend.find_episodes([scope], EpisodeQuery(state=state), limit=_ERRORS_SEARCHED)
             if episode.error is not None
         ]
-        errors = [
-            QueueError(episode_id=e.id, error=e.error or "", attempts=e.attempts, retry_at=e.retry_at)
-            for e in troubled[:_ERRORS_SHOWN]
-        ]
         counts = self.backend.stats(scope)
         waiting = max(0, counts.entities - counts.archived_entities - counts.community_members)
         background = tuple(self.background_errors())
@@ -295,10 +357,27 @@ class Engine:
             **asdict(counts),
             waiting_entities=waiting,
             deleted_facts=sum(mark.episodes for mark in marks if mark.job == DELETED),
-            errors=tuple(errors),
+            queue=self._queue_state(troubled),
+            errors=tuple(map(queue_error, troubled[:_ERRORS_SHOWN])),
             upkeep=upkeep,
             background=background,
         )
+
+    def _queue_state(self, troubled: Sequence[Episode]) -> QueueState:
+        """Tell whether extraction goes on: as this process knows, else as the errors of waiting episodes tell."""
+        words: dict[str, Literal["waiting", "paused"]] = {"unavailable": "waiting", "misconfigured": "paused"}
+        if self._queue is not None and (pause := self._queue.pause) is not None:
+            until = max(pause.until, pause.since)
+            return QueueState(state=words[pause.kind], reason=pause.reason, since=pause.since, next_try=until)
+        if self._queue is not None and self._queue.has_answered:
+            return QueueState()
+        failures = [(f, e.retry_at) for e in troubled if e.retry_at is not None and (f := Failure.read(e.error))]
+        for kind in ("misconfigured", "unavailable"):
+            if found := [(f, at) for f, at in failures if f.kind == kind]:
+                first, newest = min(f.since for f, _ in found), max((f for f, _ in found), key=lambda f: f.last)
+                then = min(at for _, at in found)
+                return QueueState(state=words[kind], reason=newest.reason, since=first, next_try=then)
+        return QueueState()
 
     def drop_copies(self, scope: Scope) -> None:
         """Drop what this process holds of a scope beside the index of search, which is told what has gone."""
@@ -317,9 +396,14 @@ class Engine:
         checks.append(Check(name="redaction", ok=True, detail=_REDACTION[self.settings.redact]))
         detail = "on: what looks like one is stored, not extracted" if self.settings.detect_injection else "off"
         checks.append(Check(name="injection detection", ok=True, detail=detail))
-        counts = self.backend.stats(scope)
-        detail = f"{counts.pending_episodes} waiting, {counts.failed_episodes} out of tries"
-        checks.append(Check(name="queue", ok=not counts.failed_episodes, detail=detail))
+        stats = self.stats(scope)
+        detail = f"{stats.pending_episodes} waiting, {stats.failed_episodes} out of tries"
+        if stats.failed_episodes:
+            detail += ": graphmem dead-letters lists them, graphmem backfill --failed tries them again"
+        checks.append(Check(name="queue", ok=not stats.failed_episodes, detail=detail))
+        if stats.queue.state != "running":
+            detail = f"{stats.queue}; when that is repaired, graphmem backfill tries at once"
+            checks.append(Check(name="extraction", ok=False, detail=detail))
         if self._vectors is not None:
             checks += [Check(name=name, ok=ok, detail=detail) for name, ok, detail in self._vectors.diagnose()]
         checks += [Check(name="background", ok=False, detail=error) for error in self.background_errors()]
@@ -331,7 +415,8 @@ class Engine:
             if self._closed:
                 return
             self._closed = True
-        if self._extraction is not None:
+        if self._extraction is not None and self._queue is not None:
+            self._queue.notify(())
             self._extraction.stop(timeout=self.settings.extraction_timeout * 2)
         for job in (self._indexing, self._assignment, self._upkeep):
             if job is not None:
@@ -349,3 +434,16 @@ class Engine:
             if self._vectors is not None:
                 self._vectors.close()
             self.backend.close()
+            self.workers.close()
+
+
+def queue_error(episode: Episode) -> QueueError:
+    """Return why an episode is not extracted."""
+    failure = Failure.read(episode.error)
+    return QueueError(
+        episode_id=episode.id,
+        error=(episode.error or "") if failure is None else failure.reason,
+        attempts=episode.attempts,
+        retry_at=episode.retry_at,
+        failed_at=None if failure is None else failure.last,
+    )

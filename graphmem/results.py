@@ -199,12 +199,51 @@ class Diff(Model):
 
 
 class QueueError(Model):
-    """Why an episode is not extracted yet; `retry_at` None: it won't be tried again by itself."""
+    """Why an episode is not extracted yet.
+
+    Attributes
+    ----------
+    attempts
+        Tries that the episode used up; a model that is unavailable or misconfigured uses up none.
+    retry_at
+        When it is tried again; None: not by itself, it is a dead letter.
+    failed_at
+        When it failed last.
+    """
 
     episode_id: str
     error: str
     attempts: int
     retry_at: UTCDateTime | None = None
+    failed_at: UTCDateTime | None = None
+
+
+class QueueState(Model):
+    """Whether extraction goes on.
+
+    Attributes
+    ----------
+    state
+        ``running``; ``waiting``: the model is unavailable; ``paused``: somebody has to repair the configuration.
+    reason
+        The error.
+    since
+        When that began.
+    next_try
+        When the next episode is tried; until then none is.
+    """
+
+    state: Literal["running", "waiting", "paused"] = "running"
+    reason: str = ""
+    since: UTCDateTime | None = None
+    next_try: UTCDateTime | None = None
+
+    def __str__(self) -> str:
+        if self.state == "running":
+            return self.state
+        since = f" since {self.since:%Y-%m-%d %H:%M} UTC" if self.since else ""
+        then = f"; next try {self.next_try:%Y-%m-%d %H:%M} UTC" if self.next_try else ""
+        return f"{self.state}{since}: {self.reason}{then}"
 
 
 class UpkeepState(Model):
@@ -237,8 +276,10 @@ class Stats(Model):
         Entities in a community of level 0; entities that are in none: they know nobody in one, or wait for a refresh.
     deleted_facts
         Superseded facts that evictions have deleted so far: history that is no longer there.
+    queue
+        Whether extraction goes on, as far as this process or the errors of the scope tell.
     errors
-        Of episodes that failed or wait for another try, at most 10.
+        Of episodes that failed or wait for another try, at most 10; `GraphMemory.dead_letters` lists all that failed.
     upkeep
         How far each job of upkeep has come.
     background
@@ -263,6 +304,7 @@ class Stats(Model):
     recalls: int
     edges_by_type: dict[str, int]
     entities_by_type: dict[str, int]
+    queue: QueueState = QueueState()
     errors: tuple[QueueError, ...] = ()
     upkeep: tuple[UpkeepState, ...] = ()
     background: tuple[str, ...] = ()

@@ -102,8 +102,17 @@ class Settings(BaseSettings):
     context_turns: int = Field(4, ge=0, description="earlier user turns of the session that an extractor sees")
     extraction_timeout: Seconds = Field(15.0, description="seconds that an LLM may take for one episode")
     extraction_concurrency: Count = Field(4, description="LLM calls at once")
-    max_attempts: Count = Field(3, description="tries to extract an episode")
+    max_attempts: Count = Field(3, description="tries to extract an episode; a model that is away uses up none")
     retry_delay: Seconds = Field(5.0, description="seconds before the second try; doubles each time")
+    retry_delay_limit: Seconds = Field(
+        14_400.0, description="seconds that it doubles up to, while the model is unavailable"
+    )
+    retry_days: Annotated[float, Field(gt=0.0, le=1e6, allow_inf_nan=False)] = Field(
+        7.0, description="days after which an episode that only met an unavailable model is given up"
+    )
+    probe_interval: Seconds = Field(
+        900.0, description="seconds between two tries, at most, while all extraction is paused"
+    )
     claim_seconds: Seconds = Field(120.0, description="how long a worker holds the episodes that it took")
     batch_size: Count = Field(1000, description="triples or episodes in one transaction of a bulk load")
 

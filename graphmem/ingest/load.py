@@ -14,7 +14,7 @@ from graphmem.collector import paused as collector_paused
 from graphmem.errors import InvalidInput
 from graphmem.ingest.gate import SKIPPED, skip_reason
 from graphmem.ingest.link import NoteLinks
-from graphmem.ingest.queue import ExtractionQueue
+from graphmem.ingest.queue import ExtractionQueue, Processed
 from graphmem.ingest.redaction import Redaction
 from graphmem.ingest.similar import SimilarEntities
 from graphmem.ingest.write import Reading, Statement, Writer, Written, statement_of
@@ -112,8 +112,6 @@ class Loader:
         Tells text that looks like a prompt injection; None trusts all.
     batch_size
         Items or triples in one transaction.
-    extract_batch
-        Episodes that the extractor gets at once.
     similar, links
         As for `Writer`.
     """
@@ -128,7 +126,6 @@ class Loader:
         redaction: Redaction | None = None,
         detector: Detector | None,
         batch_size: int,
-        extract_batch: int,
         similar: SimilarEntities | None = None,
         links: NoteLinks | None = None,
     ) -> None:
@@ -138,7 +135,6 @@ class Loader:
         self._redaction = redaction
         self._detector = detector
         self._batch_size = batch_size
-        self._extract_batch = extract_batch
         self._writer = Writer(backend, ontology, redactor, similar, links, bulk=True)
 
     def to_episode(self, scope: Scope, item: Item) -> Episode:
@@ -202,17 +198,19 @@ class Loader:
     def _extract(
         self, scope: Scope, progress: Progress, on_progress: OnProgress | None, limit: int | None = None
     ) -> None:
-        left = limit
-        while self._queue is not None and left != 0:
-            done = self._queue.process(min(self._extract_batch, left or self._extract_batch), [scope])
+        def count(done: Processed) -> None:
             progress.extracted += done.claimed - done.failed
             progress.failed += done.failed
             progress.written.add(done.written)
+            if on_progress is not None:
+                on_progress(progress)
+
+        left = limit
+        while self._queue is not None and left != 0:
+            done = self._queue.process(left, [scope], on_step=count)
             left = None if left is None else left - done.claimed
             if not done.claimed:
                 break
-            if on_progress is not None:
-                on_progress(progress)
         if on_progress is not None:
             on_progress(progress)
 

@@ -9,18 +9,23 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import threading
 from asyncio import CancelledError
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from graphmem.errors import Conflict, ExtractionFailed, InvalidInput
+from graphmem.errors import Conflict, ExtractionFailed, ExtractorMisconfigured, InvalidInput
 from graphmem.ingest.contradict import ContradictionCheck
+from graphmem.ingest.failures import Failure, Pause, RetryRule, told
+from graphmem.ingest.gate import SKIPPED
 from graphmem.ingest.link import NoteLinks
+from graphmem.ingest.pool import ExtractionPool, ScopeRotation
 from graphmem.ingest.similar import SimilarEntities
 from graphmem.ingest.write import Reading, Writer, Written, read_extraction
-from graphmem.models import Changes, Episode, EpisodeQuery, Outcome, Scope, new_id, utc_now
+from graphmem.llm.errors import kind_of
+from graphmem.models import Changes, Episode, EpisodeQuery, EpisodeState, Outcome, Scope, new_id, utc_now
 from graphmem.ontology import Ontology
 from graphmem.protocols import Extraction, ExtractionRequest, Extractor, GraphBackend, Redactor
 from graphmem.settings import Settings
@@ -28,22 +33,39 @@ from graphmem.settings import Settings
 _log = logging.getLogger(__name__)
 
 _USER_ROLES = (None, "user", "human")
+_PAGE = 500
+_TRIES_AFTER_ERASURES = 3
 _SESSION_SAMPLE = 50  # turns of a session that tell who takes part in it
 _live_owners: set[str] = set()  # rounds of the queues of this process that go on
 
 
 @dataclass(slots=True)
 class Processed:
-    """What a round of the queue did."""
+    """What a round of the queue did; `settled` are the ids of episodes that won't be tried again by themselves."""
 
     claimed: int = 0
     failed: int = 0
-    scopes: tuple[Scope, ...] = ()
+    scopes: Sequence[Scope] = ()
+    settled: list[str] = field(default_factory=list[str])
     written: Written = field(default_factory=Written)
+
+    def add(self, other: Processed) -> None:
+        """Add what another round did."""
+        self.claimed += other.claimed
+        self.failed += other.failed
+        self.scopes = tuple(dict.fromkeys((*self.scopes, *other.scopes)))
+        self.settled += other.settled
+        self.written.add(other.written)
+
+
+OnStep = Callable[[Processed], None]
 
 
 class ExtractionQueue:
     """Takes waiting episodes through extraction and writing.
+
+    An extractor that takes several calls at once (its `concurrency`, see `Extractor`) gets one episode in each, of
+    whatever scopes; any other gets batches. Turns of one session are read one after the other, in their order.
 
     Parameters
     ----------
@@ -61,6 +83,8 @@ class ExtractionQueue:
         The optional redaction of facts and summaries.
     similar, links
         As for `Writer`.
+    clock
+        Returns the present time.
     """
 
     def __init__(
@@ -73,6 +97,8 @@ class ExtractionQueue:
         redactor: Redactor | None = None,
         similar: SimilarEntities | None = None,
         links: NoteLinks | None = None,
+        *,
+        clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self._backend = backend
         self._extractor = extractor
@@ -81,20 +107,56 @@ class ExtractionQueue:
         self._contradictions = contradictions
         self._writer = Writer(backend, ontology, redactor, similar, links)
         self._owners: set[str] = set()
+        self._clock = clock
+        self._rule = RetryRule(settings)
+        self._rule_lock = threading.Lock()
+        self._delayed: set[Scope] = set()  # scopes in which a failure of the model delayed an episode
+        self._rotation = ScopeRotation()
+        concurrency = int(getattr(extractor, "concurrency", 1))
+        self._pool: ExtractionPool[Processed] | None = ExtractionPool(concurrency) if concurrency > 1 else None
+        self.on_settled: Callable[[Sequence[str]], None] = _ignore
+        self.has_answered = False
 
-    def _release_dead(self) -> int:
-        """Give back what processes of this machine that are gone, and rounds that failed, held; return how many."""
-        dead = [owner for owner in self._backend.claim_owners() if _is_gone(owner)]
-        released = self._backend.release_claims(dead) if dead else 0
-        self._owners &= _live_owners
-        return released
+    @property
+    def pause(self) -> Pause | None:
+        """Why extraction waits, and until when; None while it goes on."""
+        return self._rule.pause
 
-    def process(self, limit: int, scopes: Sequence[Scope] | None = None) -> Processed:
-        """Claim up to `limit` waiting episodes, extract and write them.
+    def seconds_to_wait(self) -> float:
+        """Return for how long the pause, if there is one, goes on."""
+        pause = self._rule.pause
+        return 0.0 if pause is None else max(0.0, (pause.until - self._clock()).total_seconds())
+
+    def notify(self, scopes: Iterable[Scope]) -> None:
+        """Take note that episodes were stored in these scopes."""
+        self._rotation.add(scopes)
+        if self._pool is not None:
+            self._pool.notify()
+
+    def process(
+        self,
+        limit: int | None = None,
+        scopes: Sequence[Scope] | None = None,
+        *,
+        on_step: OnStep | None = None,
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> Processed:
+        """Claim waiting episodes, extract and write them.
 
         Where nothing else waits, what is held by processes of this machine that are gone, or by rounds of this one
-        that failed, is taken as well.
-        One that can't be extracted or written stays in the queue with its error; it never raises for that.
+        that failed, is taken as well. One that can't be extracted or written stays in the queue with its error; it
+        never raises for that. While extraction is paused nothing is claimed; when the pause is over, one episode.
+
+        Parameters
+        ----------
+        limit
+            Episodes at most; None means all that wait. An extractor that gets batches gets one.
+        scopes
+            Only theirs; None means the whole store, where each scope gets its turn.
+        on_step
+            Called with what was done since the last call, on this thread.
+        stopping
+            Asked between steps whether to claim no more.
 
         Raises
         ------
@@ -105,63 +167,224 @@ class ExtractionQueue:
         self._owners.add(owner)
         _live_owners.add(owner)
         try:
-            done = self._round(owner, limit, scopes)
+            if self._pool is None:
+                done = self._batch(owner, limit, scopes)
+                if on_step is not None and done.claimed:
+                    on_step(done)
+            else:
+                done = self._pooled(self._pool, owner, limit, scopes, on_step, stopping)
         finally:
             _live_owners.discard(owner)
         self._owners.discard(owner)  # a round that failed may hold claims
         return done
 
-    def _round(self, owner: str, limit: int, scopes: Sequence[Scope] | None) -> Processed:
-        episodes = self._claim(owner, limit, scopes)
-        if not episodes and self._release_dead():
-            episodes = self._claim(owner, limit, scopes)
+    def _pooled(
+        self,
+        pool: ExtractionPool[Processed],
+        owner: str,
+        limit: int | None,
+        scopes: Sequence[Scope] | None,
+        on_step: OnStep | None,
+        stopping: Callable[[], bool],
+    ) -> Processed:
+        done = Processed()
+
+        def collect(step: Processed) -> None:
+            done.add(step)
+            if on_step is not None:
+                on_step(step)
+
+        abandoned = pool.run(
+            lambda most: self._claim(owner, most, scopes),
+            self._one,
+            limit if self._rule.pause is None else 1,
+            on_result=collect,
+            stopping=lambda: stopping() or self._rule.waits(self._clock()),
+        )
+        if abandoned:
+            self._backend.release_claims([owner])
+        return done
+
+    def _batch(self, owner: str, limit: int | None, scopes: Sequence[Scope] | None) -> Processed:
+        batch = self._extractor.batch_size
+        episodes = self._claim(owner, batch if limit is None else min(limit, batch), scopes)
         done = Processed(claimed=len(episodes))
         by_scope: defaultdict[Scope, list[Episode]] = defaultdict(list)
         for episode in episodes:
             by_scope[episode.scope].append(episode)
         done.scopes = tuple(by_scope)
+        since = {scope: self._backend.last_erasure(scope) for scope in by_scope}
+        requests = [request for scope, group in by_scope.items() for request in self._requests(scope, group)]
+        results = iter(self._extract(requests) if requests else ())
         forgotten = False
         for scope, group in by_scope.items():
-            since = self._backend.last_erasure(scope)
-            self._process_scope(scope, group, done, since)
-            forgotten |= self._backend.last_erasure(scope) != since
+            self._store(scope, group, [next(results) for _ in group], done, since[scope])
+            forgotten |= self._backend.last_erasure(scope) != since[scope]
         if forgotten:  # what wasn't written for that is read again, without what was forgotten
             self._backend.release_claims([owner])
+        self.on_settled(done.settled)
+        return done
+
+    def _one(self, episode: Episode) -> Processed:
+        """Extract and write one episode; again if something was forgotten meanwhile, which it may quote."""
+        scope, done = episode.scope, Processed(claimed=1, scopes=(episode.scope,))
+        for _ in range(_TRIES_AFTER_ERASURES):
+            since = self._backend.last_erasure(scope)
+            self._store(scope, [episode], self._extract(self._requests(scope, [episode])), done, since)
+            if done.settled or done.failed or self._backend.last_erasure(scope) == since:
+                break
+            waiting = self._backend.find_episodes([scope], EpisodeQuery(ids=(episode.id,), state="pending"), limit=1)
+            if not waiting:
+                break
+            episode = waiting[0]
+        self.on_settled(done.settled)
         return done
 
     def _claim(self, owner: str, limit: int, scopes: Sequence[Scope] | None) -> list[Episode]:
-        now = utc_now()
+        if self._rule.waits(self._clock()):
+            return []
+        if self._rule.pause is not None:
+            limit = 1
+        return self._claim_due(owner, limit, scopes) or (
+            self._claim_due(owner, limit, scopes) if self._release_dead() else []
+        )
+
+    def _claim_due(self, owner: str, limit: int, scopes: Sequence[Scope] | None) -> list[Episode]:
+        now = self._clock()
         until = now + timedelta(seconds=self._settings.claim_seconds)
-        return self._backend.claim_episodes(owner, now=now, until=until, limit=limit, scopes=scopes)
+        while scopes is None and (some := self._rotation.next()):
+            claimed = self._backend.claim_episodes(owner, now=now, until=until, limit=limit, scopes=some)
+            self._rotation.took(some, [episode.scope for episode in claimed], all_due=len(claimed) < limit)
+            if claimed:
+                return claimed
+        claimed = self._backend.claim_episodes(owner, now=now, until=until, limit=limit, scopes=scopes)
+        if scopes is None and len(claimed) == limit:
+            self._rotation.add(episode.scope for episode in claimed)
+        return claimed
+
+    def _release_dead(self) -> int:
+        """Give back what processes of this machine that are gone, and rounds that failed, held; return how many."""
+        dead = [owner for owner in self._backend.claim_owners() if _is_gone(owner)]
+        released = self._backend.release_claims(dead) if dead else 0
+        self._owners &= _live_owners
+        return released
 
     def close(self) -> None:
         """Give back what this queue has claimed."""
         if owners := list(self._owners):
             self._backend.release_claims(owners)
 
-    def _process_scope(self, scope: Scope, episodes: Sequence[Episode], done: Processed, since: str) -> None:
-        requests = self._requests(scope, episodes)
+    # Episodes that are put back ---------------------------------------------------------------------
+
+    def retry_now(self, scopes: Iterable[Scope]) -> int:
+        """End the delay of episodes that met a model which was unavailable or misconfigured; return how many."""
+        with self._rule_lock:
+            self._rule.probe_now()
+        return sum(self._put_back(scope, "pending", self._without_delay) for scope in scopes)
+
+    def retry_failed(self, scope: Scope) -> int:
+        """Put the dead letters of a scope back into the queue, with all of their tries; return how many."""
+        return self._put_back(scope, "failed", lambda episode: Outcome(episode.id))
+
+    def read_again(self, scope: Scope) -> int:
+        """Put what was extracted back into the queue: the next extraction replaces what it says; return how many.
+
+        Ready-made facts, and what is not to be extracted, stay.
+        """
+        return self._put_back(scope, "processed", _again)
+
+    def _without_delay(self, episode: Episode) -> Outcome | None:
+        failure, now = Failure.read(episode.error), self._clock()
+        if failure is None or failure.kind == "episode" or episode.retry_at is None or episode.retry_at <= now:
+            return None
+        return Outcome(episode.id, error=episode.error, attempts=episode.attempts, retry_at=now)
+
+    def _put_back(self, scope: Scope, state: EpisodeState, outcome: Callable[[Episode], Outcome | None]) -> int:
+        """Write outcomes for the episodes of a state; of pending ones it reads on while there are any."""
+
+        def page(behind: str) -> tuple[int, str]:
+            rows = self._backend.find_episodes([scope], EpisodeQuery(state=state), after=behind, limit=_PAGE)
+            outcomes = tuple(found for row in rows if (found := outcome(row)) is not None)
+            if outcomes:
+                self._backend.write(scope, Changes(outcomes=outcomes))
+            more = rows and (outcomes or state != "pending")
+            return len(outcomes), rows[-1].id if more else ""
+
+        done, after = self._backend.atomic(lambda: page(""))
+        while after:
+            count, after = self._backend.atomic(lambda behind=after: page(behind))
+            done += count
+        if done:
+            self.notify([scope])
+        return done
+
+    # One round --------------------------------------------------------------------------------------
+
+    def _store(
+        self,
+        scope: Scope,
+        episodes: Sequence[Episode],
+        results: Sequence[Extraction | Exception],
+        done: Processed,
+        since: str,
+    ) -> None:
+        """Write what extractions of a scope say, and why others failed."""
         readings: list[Reading] = []
         failures: list[tuple[Episode, Exception]] = []
-        for episode, result in zip(episodes, self._extract(requests), strict=True):
+        for episode, result in zip(episodes, results, strict=True):
             read = result if isinstance(result, Exception) else self._read(episode, result, done)
             if isinstance(read, Exception):
                 failures.append((episode, read))
             else:
                 readings.append(read)
+        if readings or any(kind_of(error) == "episode" for _, error in failures):
+            self._answered()
         if self._contradictions is not None:
             readings = [self._contradictions.check(self._backend, scope, r) for r in readings]
         failures += self._write(scope, readings, done.written, since)
         if failures:
             done.failed += len(failures)
-            self._backend.atomic(lambda: self._write_failures(scope, failures))
+            outcomes = self._failed(failures)
+            done.settled += self._backend.atomic(lambda: self._write_failures(scope, outcomes))
+        failed = {episode.id for episode, _ in failures}
+        if readings and self._backend.last_erasure(scope) == since:
+            done.settled += [r.episode.id for r in readings if r.episode.id not in failed]
 
-    def _write_failures(self, scope: Scope, failures: Sequence[tuple[Episode, Exception]]) -> None:
-        """Write why episodes failed; those that were forgotten meanwhile are left out."""
-        now = utc_now()
-        there = self._backend.get_episodes([scope], [episode.id for episode, _ in failures])
-        outcomes = tuple(self._failure(e, error, now) for e, error in failures if e.id in there)
-        self._backend.write(scope, Changes(outcomes=outcomes))
+    def _answered(self) -> None:
+        """Note that the model answers; if it hadn't for a while, let everything that waits for it go on."""
+        with self._rule_lock:
+            ended = self._rule.succeeded(self._clock())
+            self.has_answered = True
+            delayed, self._delayed = (self._delayed, set()) if ended else ((), self._delayed)
+        if ended is not None:
+            _log.warning("extraction goes on; it had paused since %s", ended.since.isoformat(timespec="seconds"))
+            self.retry_now(delayed)
+
+    def _failed(self, failures: Sequence[tuple[Episode, Exception]]) -> list[Outcome]:
+        """Return the outcomes of failed tries, and begin a pause where they call for it."""
+        now, outcomes = self._clock(), list[Outcome]()
+        for episode, error in failures:
+            with self._rule_lock:
+                failure, begins = self._rule.judge(episode, error, kind_of(error), now)
+                retry_at, pause = self._rule.next_try(episode, failure, now), self._rule.pause
+            attempts = episode.attempts + (failure.kind == "episode")
+            outcomes.append(Outcome(episode.id, error=str(failure), attempts=attempts, retry_at=retry_at))
+            if failure.kind != "episode":
+                self._delayed.add(episode.scope)
+                _log.debug("episode %s not extracted: %s", episode.id, failure)
+            else:
+                _log.warning("episode %s not extracted (try %d): %s", episode.id, attempts, failure.reason)
+            if begins and pause is not None:
+                level = logging.ERROR if pause.kind == "misconfigured" else logging.WARNING
+                _log.log(level, "%s", told(pause, self._extractor.name))
+        return outcomes
+
+    def _write_failures(self, scope: Scope, outcomes: Sequence[Outcome]) -> list[str]:
+        """Write why episodes failed, without those that were forgotten meanwhile; return ids of new dead letters."""
+        there = self._backend.get_episodes([scope], [outcome.episode_id for outcome in outcomes])
+        left = tuple(outcome for outcome in outcomes if outcome.episode_id in there)
+        self._backend.write(scope, Changes(outcomes=left))
+        return [outcome.episode_id for outcome in outcomes if outcome.retry_at is None]
 
     def _extract(self, requests: Sequence[ExtractionRequest]) -> Sequence[Extraction | Exception]:
         try:
@@ -170,6 +393,10 @@ class ExtractionQueue:
                 raise ExtractionFailed(f"{len(results)} results for {len(requests)} episodes")
             return results
         except (Exception, SystemExit, CancelledError) as error:  # noqa: BLE001 - plugins: a broken one must not end the queue
+            if isinstance(error, InvalidInput):
+                return [ExtractorMisconfigured(str(error))] * len(requests)
+            if isinstance(error, Exception) and kind_of(error) != "episode":
+                return [error] * len(requests)
             _log.warning("extractor %s failed: %s", self._extractor.name, error)
             if len(requests) > 1 and not isinstance(error, ExtractionFailed):
                 return [result for request in requests for result in self._extract([request])]  # it may be one text
@@ -195,15 +422,6 @@ class ExtractionQueue:
             return [failure for reading in readings for failure in self._write(scope, [reading], written, since)]
         return []
 
-    def _failure(self, episode: Episode, error: Exception, now: datetime) -> Outcome:
-        attempts = episode.attempts + 1
-        text = f"{type(error).__name__}: {error}"[:500]
-        _log.warning("episode %s not extracted (try %d): %s", episode.id, attempts, text)
-        if attempts >= self._settings.max_attempts:
-            return Outcome(episode.id, error=text, attempts=attempts)
-        delay = timedelta(seconds=self._settings.retry_delay * 2 ** (attempts - 1))
-        return Outcome(episode.id, error=text, attempts=attempts, retry_at=now + delay)
-
     def _requests(self, scope: Scope, episodes: Sequence[Episode]) -> list[ExtractionRequest]:
         sessions = {e.session_id for e in episodes if e.session_id is not None}
         speakers = {session: self._speakers(scope, session) for session in sessions}
@@ -228,6 +446,16 @@ class ExtractionQueue:
         earlier = self._backend.find_episodes([scope], query, limit=turns * 3, newest_first=True)
         users = [_with_speaker(e) for e in earlier if e.role in _USER_ROLES]
         return tuple(reversed(users[:turns]))
+
+
+def _ignore(_: Sequence[str]) -> None:
+    """Do nothing."""
+
+
+def _again(episode: Episode) -> Outcome | None:
+    if episode.source == "triple" or SKIPPED in episode.metadata:
+        return None
+    return Outcome(episode.id, attempts=1)  # a first try would replace nothing: see `Writer`
 
 
 def _with_speaker(episode: Episode) -> Episode:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
+from graphmem.engine import queue_error
 from graphmem.ingest.load import OnProgress
 from graphmem.inputs import ItemLike, TripleLike, to_item, to_limit, to_time
 from graphmem.memory.part import Part, Time
 from graphmem.models import EpisodeQuery
-from graphmem.results import LoadReport
+from graphmem.results import LoadReport, QueueError
+
+if TYPE_CHECKING:
+    from graphmem.memory.asynchronous import Asynchronous
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +32,17 @@ class Receipt:
 
     episode_id: str
     created: bool
-    _memory: Writing
+    _memory: Asynchronous
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the episode is extracted or out of tries; return False if `timeout` seconds were not enough."""
         return self._memory.flush(timeout, episode_id=self.episode_id) == 0
 
     def __await__(self) -> Generator[Any, None, bool]:
-        return asyncio.to_thread(self.wait).__await__()
+        return self._settled().__await__()
+
+    async def _settled(self) -> bool:
+        return await self._memory.aflush(episode_id=self.episode_id) == 0
 
 
 class Writing(Part):
@@ -65,7 +71,7 @@ class Writing(Part):
         episode = self._engine.loader.to_episode(self.scope, to_item(turn, **fields))
         [(episode_id, created)] = self._engine.backend.add_episodes(self.scope, [episode])
         self._engine.wake(self.scope)
-        return Receipt(episode_id, created, self)
+        return Receipt(episode_id, created, cast("Asynchronous", self))
 
     def ingest(
         self, items: Iterable[ItemLike], *, skip_invalid: bool = False, on_progress: OnProgress | None = None
@@ -121,17 +127,59 @@ class Writing(Part):
         self._engine.count_processed(self.scope, report.stored)
         return report
 
-    def backfill(self, limit: int | None = None, *, on_progress: OnProgress | None = None) -> LoadReport:
-        """Extract what is stored but waiting, at most `limit` episodes of this scope."""
+    def backfill(
+        self,
+        limit: int | None = None,
+        *,
+        failed: bool = False,
+        again: bool = False,
+        on_progress: OnProgress | None = None,
+    ) -> LoadReport:
+        """Extract what is stored but waiting in this scope; at once, where extraction had paused.
+
+        Parameters
+        ----------
+        limit
+            Episodes at most.
+        failed
+            Try those that are out of tries as well (`dead_letters`), with all of their tries.
+        again
+            Extract everything again, for example with a better extractor: facts of an episode that the new extraction
+            doesn't state are retracted, which `history` shows, and what had ended because of them goes on. An episode
+            that fails keeps its old facts. Ready-made facts stay.
+        on_progress
+            As in `ingest`.
+
+        Raises
+        ------
+        InvalidInput
+            If `failed` or `again` is asked for and there is no extractor.
+        """
         limit = None if limit is None else to_limit(limit)
-        report = self._engine.loader.extract_waiting(self.scope, limit, on_progress)
-        if report.extracted:
-            self._engine.wake(self.scope)
-            self._engine.count_processed(self.scope, report.extracted)
-        return report
+        if again:
+            self._engine.queue.read_again(self.scope)
+        if failed:
+            self._engine.queue.retry_failed(self.scope)
+        if self._engine.can_extract:
+            self._engine.queue.retry_now([self.scope])
+        return self._extract_waiting(limit, on_progress)
+
+    def dead_letters(self, *, limit: int = 100, after: str = "") -> list[QueueError]:
+        """Return the episodes that are out of tries, with their errors; `backfill` with `failed` tries them again.
+
+        Parameters
+        ----------
+        limit
+            Episodes at most.
+        after
+            The id of the last episode of the page before.
+        """
+        query = EpisodeQuery(state="failed")
+        found = self._engine.backend.find_episodes([self.scope], query, after=after, limit=to_limit(limit))
+        return [queue_error(episode) for episode in found]
 
     def flush(self, timeout: float | None = None, *, episode_id: str | None = None) -> int:
-        """Wait until nothing of this scope waits for extraction any more, and lend a hand.
+        """Wait until nothing of this scope waits for extraction any more, and help with it.
 
         Parameters
         ----------
@@ -143,16 +191,34 @@ class Writing(Part):
         Returns
         -------
         int
-            Episodes still waiting: 0 unless the time ran out or there is no extractor (then, of one or more, 1).
+            Episodes still waiting: 0 unless the time ran out, there is no extractor, or extraction is paused until
+            its configuration is repaired (then, of one or more, 1).
         """
         deadline = None if timeout is None else time.monotonic() + timeout
-        ids = None if episode_id is None else (episode_id,)
-        query = EpisodeQuery(ids=ids, state="pending")
         pause = 0.002
-        while waiting := len(self._engine.backend.find_episodes([self.scope], query, limit=1)):
-            if not self._engine.can_extract or (deadline is not None and time.monotonic() >= deadline):
+        while waiting := self._waiting(episode_id):
+            if self._cannot_extract or (deadline is not None and time.monotonic() >= deadline):
                 return waiting
-            if self.backfill(self._engine.extract_batch).extracted == 0:
+            if not self._help_to_extract():
                 time.sleep(pause)  # others hold them, or they wait for their next try
                 pause = min(pause * 2, 0.25)
         return 0
+
+    @property
+    def _cannot_extract(self) -> bool:
+        """Whether waiting for extraction would never end."""
+        return not self._engine.can_extract or self._engine.is_paused
+
+    def _waiting(self, episode_id: str | None) -> int:
+        query = EpisodeQuery(ids=None if episode_id is None else (episode_id,), state="pending")
+        return len(self._engine.backend.find_episodes([self.scope], query, limit=1))
+
+    def _help_to_extract(self) -> int:
+        return self._extract_waiting(self._engine.extract_batch, None).extracted
+
+    def _extract_waiting(self, limit: int | None, on_progress: OnProgress | None) -> LoadReport:
+        report = self._engine.loader.extract_waiting(self.scope, limit, on_progress)
+        if report.extracted:
+            self._engine.wake(self.scope)
+            self._engine.count_processed(self.scope, report.extracted)
+        return report

@@ -39,6 +39,7 @@ LAYERS = {
     "graphmem.collector": 2,
     "graphmem.parts": 2,
     "graphmem.telemetry": 2,
+    "graphmem.workers": 2,
     "graphmem.llm": 2,
     "graphmem.ingest": 2,
     "graphmem.recall": 2,

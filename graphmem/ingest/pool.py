@@ -1,0 +1,211 @@
+"""Workers that extract several episodes at once, from all scopes in turn, and of one session in order."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from graphmem.models import Episode, Scope
+
+T = TypeVar("T")
+
+_SCOPES_AT_ONCE = 64  # in one claim
+_BUFFERED = 32  # claimed episodes per worker, at most, that wait for one of their session
+_LONGEST_WAIT = 1.0  # seconds between two looks at whether to stop
+
+Session = tuple[Scope, str]
+
+
+class ScopeRotation:
+    """The scopes in which episodes were stored, in the order of their turns: none waits until another has finished."""
+
+    def __init__(self) -> None:
+        self._scopes: dict[Scope, None] = {}
+        self._served: set[Scope] = set()
+        self._lock = threading.Lock()
+
+    def add(self, scopes: Iterable[Scope]) -> None:
+        """Take note of scopes that may have waiting episodes."""
+        with self._lock:
+            self._scopes.update(dict.fromkeys(scopes))
+
+    def next(self) -> list[Scope]:
+        """Return the scopes whose turn it is; none if nothing is known to wait."""
+        with self._lock:
+            found = [scope for scope in self._scopes if scope not in self._served][:_SCOPES_AT_ONCE]
+            if not found:
+                self._served.clear()
+                found = list(self._scopes)[:_SCOPES_AT_ONCE]
+            return found
+
+    def took(self, asked: Sequence[Scope], found: Iterable[Scope], *, all_due: bool) -> None:
+        """Note which scopes a claim was for, which ones it found something in, and whether that was all."""
+        with self._lock:
+            if all_due:
+                for scope in asked:
+                    self._scopes.pop(scope, None)
+            else:
+                self._served.update(found)
+
+
+@dataclass(slots=True, eq=False)
+class _Round(Generic[T]):
+    """One call of `ExtractionPool.run`: what its workers returned."""
+
+    work: Callable[[Episode], T]
+    running: int = 0
+    waiting: int = 0
+    results: list[T] = field(default_factory=list[T])
+    errors: list[BaseException] = field(default_factory=list[BaseException])
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry(Generic[T]):
+    episode: Episode
+    session: Session
+    round: _Round[T]
+
+
+class ExtractionPool(Generic[T]):
+    """At most `concurrency` episodes at once, over all threads that call `run`, and one of a session.
+
+    A worker is a daemon thread that lives for one episode: what hangs doesn't hold up the end of the program.
+    """
+
+    def __init__(self, concurrency: int) -> None:
+        self._concurrency = concurrency
+        self._free = concurrency
+        self._waiting: list[_Entry[T]] = []
+        self._busy: set[Session] = set()
+        self._held: set[str] = set()
+        self._events = 0
+        self._changed = threading.Condition()
+
+    def notify(self) -> None:
+        """Let those that `run` look again at what there is to claim."""
+        with self._changed:
+            self._events += 1
+            self._changed.notify_all()
+
+    def run(
+        self,
+        claim: Callable[[int], Sequence[Episode]],
+        work: Callable[[Episode], T],
+        limit: int | None,
+        *,
+        on_result: Callable[[T], None],
+        stopping: Callable[[], bool],
+    ) -> bool:
+        """Claim episodes and work on them until none is left.
+
+        Parameters
+        ----------
+        claim
+            Returns up to so many episodes to work on.
+        work
+            Called with each episode, on a thread of its own.
+        limit
+            Episodes at most; None is no limit.
+        on_result
+            Called with what `work` returned, on the thread of the caller.
+        stopping
+            Asked again and again whether to claim and begin no more.
+
+        Returns
+        -------
+        bool
+            Whether something that was claimed was not worked on.
+
+        Raises
+        ------
+        BaseException
+            The first one that `work` raised, once the other workers have finished.
+        """
+        mine, left, abandoned = _Round(work), limit, False
+        while True:
+            with self._changed:
+                seen = self._events
+            stop = bool(mine.errors) or stopping()
+            claimed: Sequence[Episode] = ()
+            if stop:
+                abandoned |= self._drop(mine)
+            elif left != 0 and (most := self._room(mine)):
+                claimed = claim(most if left is None else min(most, left))
+                left = None if left is None else left - len(claimed)
+                self._add(mine, claimed)
+            with self._changed:
+                self._start_ready()
+                results, mine.results = mine.results, []
+            for result in results:
+                on_result(result)
+            if results or claimed:
+                continue
+            with self._changed:
+                if not mine.running and not mine.waiting and (stop or left == 0 or self._events == seen):
+                    break
+                self._changed.wait_for(lambda before=seen: self._events != before, _LONGEST_WAIT)
+        if mine.errors:
+            raise mine.errors[0]
+        return abandoned
+
+    def _room(self, mine: _Round[T]) -> int:
+        """Return how many episodes to claim: more while workers are idle because their sessions are busy."""
+        with self._changed:
+            if mine.waiting < self._concurrency or (self._free and mine.waiting < _BUFFERED * self._concurrency):
+                return 2 * self._concurrency
+            return 0
+
+    def _add(self, mine: _Round[T], episodes: Sequence[Episode]) -> None:
+        with self._changed:
+            for episode in episodes:
+                if episode.id in self._held:
+                    continue  # its claim ran out while it was waiting here
+                self._held.add(episode.id)
+                mine.waiting += 1
+                self._waiting.append(_Entry(episode, (episode.scope, episode.session_id or episode.id), mine))
+
+    def _drop(self, mine: _Round[T]) -> bool:
+        with self._changed:
+            dropped = [entry for entry in self._waiting if entry.round is mine]
+            self._waiting = [entry for entry in self._waiting if entry.round is not mine]
+            self._held.difference_update(entry.episode.id for entry in dropped)
+            mine.waiting = 0
+            return bool(dropped)
+
+    def _start_ready(self) -> None:
+        """Begin what can be begun, in the order of arrival; of a session the first, if none is being worked on."""
+        if not self._free or not self._waiting:
+            return
+        first: dict[Session, str] = {}
+        for entry in self._waiting:
+            first[entry.session] = min(first.get(entry.session, entry.episode.id), entry.episode.id)
+        still: list[_Entry[T]] = []
+        for entry in self._waiting:
+            if not self._free or entry.session in self._busy or first[entry.session] != entry.episode.id:
+                still.append(entry)
+                continue
+            self._free -= 1
+            self._busy.add(entry.session)
+            entry.round.waiting -= 1
+            entry.round.running += 1
+            threading.Thread(target=self._work, args=(entry,), name="graphmem-extract-one", daemon=True).start()
+        self._waiting = still
+
+    def _work(self, entry: _Entry[T]) -> None:
+        mine = entry.round
+        try:
+            outcome = [mine.work(entry.episode)]
+        except BaseException as error:  # noqa: BLE001 - it belongs to whoever called `run`
+            outcome = []
+            mine.errors.append(error)
+        with self._changed:
+            mine.results += outcome
+            mine.running -= 1
+            self._free += 1
+            self._busy.discard(entry.session)
+            self._held.discard(entry.episode.id)
+            self._events += 1
+            self._start_ready()
+            self._changed.notify_all()
