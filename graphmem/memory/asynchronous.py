@@ -1,78 +1,106 @@
-"""The calls for async code: each runs the method of its name on a worker thread."""
+"""The calls for async code, on the threads of the memory."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from typing import Any
+import time
+from collections.abc import Callable, Coroutine
+from functools import partial, wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from graphmem.communities.found import FoundCommunity, Refreshed
-from graphmem.inputs import ItemLike, TripleLike
 from graphmem.memory.exploring import Exploring
-from graphmem.memory.part import Time
+from graphmem.memory.keeping import Keeping
+from graphmem.memory.part import Part
 from graphmem.memory.reading import Reading
 from graphmem.memory.recalling import Recalling
-from graphmem.memory.writing import Receipt, Writing
-from graphmem.models import CommunityAlgorithm
-from graphmem.rag.found import SearchResults
-from graphmem.results import Diff, Fact, LoadReport, RecallResult, Trace
+from graphmem.memory.visualising import Visualising
+from graphmem.memory.writing import Writing
+from graphmem.workers import Lane
+
+P = ParamSpec("P")
+M = TypeVar("M", bound=Part)
+R = TypeVar("R")
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 5.0  # seconds between looks at what other processes extract
 
 
-class Asynchronous(Writing, Recalling, Reading, Exploring):
-    """The same calls with an ``a`` in front."""
+def in_thread(
+    method: Callable[Concatenate[M, P], R], lane: Lane = "reads"
+) -> Callable[Concatenate[M, P], Coroutine[Any, Any, R]]:
+    """Return the async form of a method: it runs on a thread of the memory, in a lane of its kind."""
+    name = method.__name__
 
-    async def aremember(self, turn: ItemLike, **fields: Any) -> Receipt:
-        """`remember` for async code; ``await (await memory.aremember(…))`` waits for the extraction too."""
-        return await asyncio.to_thread(self.remember, turn, **fields)
+    @wraps(method)
+    async def run(self: M, *args: P.args, **kwargs: P.kwargs) -> R:
+        call: Callable[[], R] = partial(getattr(self, name), *args, **kwargs)
+        return await self._engine.workers.run(lane, call)  # pyright: ignore[reportPrivateUsage]
 
-    async def aingest(self, items: Iterable[ItemLike], **options: Any) -> LoadReport:
-        """`ingest` for async code."""
-        return await asyncio.to_thread(self.ingest, items, **options)
+    run.__name__ = f"a{name}"
+    run.__qualname__ = f"Asynchronous.a{name}"
+    run.__doc__ = f"`{name}` for async code.\n\n        {method.__doc__}"
+    return run
 
-    async def aadd_facts(self, triples: Iterable[TripleLike], **options: Any) -> LoadReport:
-        """`add_facts` for async code."""
-        return await asyncio.to_thread(self.add_facts, triples, **options)
 
-    async def aflush(self, timeout: float | None = None) -> int:
-        """`flush` for async code."""
-        return await asyncio.to_thread(self.flush, timeout)
+class Asynchronous(Writing, Recalling, Reading, Exploring, Keeping, Visualising):
+    """The same calls with an ``a`` in front.
 
-    async def arecall(self, query: str, **options: Any) -> RecallResult:
-        """`recall` for async code."""
-        return await asyncio.to_thread(self.recall, query, **options)
+    A task that is cancelled while it waits for one leaves at once; what was begun is finished on its thread.
+    """
 
-    async def awhy(self, trace_id: str, **options: Any) -> Trace:
-        """`why` for async code."""
-        return await asyncio.to_thread(self.why, trace_id, **options)
+    aremember = in_thread(Writing.remember, "turns")
+    aingest = in_thread(Writing.ingest, "jobs")
+    aadd_facts = in_thread(Writing.add_facts, "jobs")
+    abackfill = in_thread(Writing.backfill, "jobs")
+    adead_letters = in_thread(Writing.dead_letters)
+    arecall = in_thread(Recalling.recall)
+    awhy = in_thread(Recalling.why)
+    arecalls = in_thread(Recalling.recalls)
+    asearch = in_thread(Recalling.search)
+    acontext = in_thread(Recalling.context)
+    aentities = in_thread(Reading.entities)
+    afacts = in_thread(Reading.facts)
+    ahistory = in_thread(Reading.history)
+    adiff = in_thread(Reading.diff)
+    aepisodes = in_thread(Reading.episodes)
+    asession = in_thread(Reading.session)
+    arefresh_communities = in_thread(Exploring.refresh_communities, "jobs")
+    acommunities = in_thread(Exploring.communities)
+    amerge = in_thread(Keeping.merge, "jobs")
+    aunmerge = in_thread(Keeping.unmerge, "jobs")
+    amerges = in_thread(Keeping.merges)
+    aforget = in_thread(Keeping.forget, "jobs")
+    aclear = in_thread(Keeping.clear, "jobs")
+    aevict = in_thread(Keeping.evict, "jobs")
+    adecay = in_thread(Keeping.decay, "jobs")
+    aexport = in_thread(Keeping.export, "jobs")
+    aimport_ = in_thread(Keeping.import_, "jobs")
+    achecksum = in_thread(Keeping.checksum, "jobs")
+    astats = in_thread(Keeping.stats)
+    ascopes = in_thread(Keeping.scopes)
+    adoctor = in_thread(Keeping.doctor)
+    aevaluate = in_thread(Keeping.evaluate, "jobs")
+    areindex = in_thread(Keeping.reindex, "jobs")
+    avisualize = in_thread(Visualising.visualize)
 
-    async def arecalls(self, name: str | None = None, **options: Any) -> list[Trace]:
-        """`recalls` for async code."""
-        return await asyncio.to_thread(self.recalls, name, **options)
+    async def aflush(self, timeout: float | None = None, *, episode_id: str | None = None) -> int:
+        """`flush` for async code.
 
-    async def asearch(self, query: str, **options: Any) -> SearchResults:
-        """`search` for async code."""
-        return await asyncio.to_thread(self.search, query, **options)
+        While it waits it holds no thread. Where nothing is extracted in the background, it extracts on a thread of the
+        memory.
+        """
+        engine, pause = self._engine, _FIRST_PAUSE
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            with engine.watching(episode_id) as settled:
+                waiting = await engine.workers.run("reads", partial(self._waiting, episode_id))
+                left = None if deadline is None else deadline - time.monotonic()
+                if not waiting or self._cannot_extract or (left is not None and left <= 0):
+                    return waiting
+                if not engine.extracts_by_itself and await engine.workers.run("jobs", self._help_to_extract):
+                    continue
+                await asyncio.wait([asyncio.wrap_future(settled)], timeout=pause if left is None else min(pause, left))
+                pause = min(pause * 2, _LONGEST_PAUSE)
 
-    async def acontext(self, query: str, **options: Any) -> str:
-        """`context` for async code."""
-        return await asyncio.to_thread(self.context, query, **options)
-
-    async def afacts(self, name: str, **options: Any) -> tuple[Fact, ...]:
-        """`facts` for async code."""
-        return await asyncio.to_thread(self.facts, name, **options)
-
-    async def ahistory(self, source: str, relation: str | None = None, **options: Any) -> tuple[Fact, ...]:
-        """`history` for async code."""
-        return await asyncio.to_thread(self.history, source, relation, **options)
-
-    async def adiff(self, start: Time, end: Time, **options: Any) -> Diff:
-        """`diff` for async code."""
-        return await asyncio.to_thread(self.diff, start, end, **options)
-
-    async def arefresh_communities(self, algorithm: CommunityAlgorithm | None = None) -> Refreshed:
-        """`refresh_communities` for async code."""
-        return await asyncio.to_thread(self.refresh_communities, algorithm)
-
-    async def acommunities(self, query: str | None = None, **options: Any) -> list[FoundCommunity]:
-        """`communities` for async code."""
-        return await asyncio.to_thread(self.communities, query, **options)
+    async def aclose(self) -> None:
+        """`close` for async code."""
+        await self._engine.workers.run("jobs", self._engine.close)

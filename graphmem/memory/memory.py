@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any, Self
 
 from graphmem.embed import Embeddings
 from graphmem.engine import Engine
 from graphmem.inputs import to_scope
 from graphmem.memory.asynchronous import Asynchronous
-from graphmem.memory.keeping import Keeping
-from graphmem.memory.visualising import Visualising
 from graphmem.models import Scope
 from graphmem.protocols import Explorer, Extractor, Redactor
 from graphmem.rag.rerank import CrossEncoder
@@ -20,11 +17,11 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 
-class GraphMemory(Asynchronous, Keeping, Visualising):
+class GraphMemory(Asynchronous):
     """A memory: one scope of one store, with the work that goes on behind it.
 
     Open it with `open`. Every method is safe from any thread; those that begin with ``a`` are for async code
-    and run the method of that name on a worker thread. Times are aware datetimes or ISO 8601 texts.
+    and run the method of that name on a thread of the memory. Times are aware datetimes or ISO 8601 texts.
     """
 
     @classmethod
@@ -108,15 +105,17 @@ class GraphMemory(Asynchronous, Keeping, Visualising):
         """Let running work end and release the store; what waits in the queue stays there for the next start."""
         self._engine.close()
 
-    async def aclose(self) -> None:
-        """`close` for async code."""
-        await asyncio.to_thread(self.close)
-
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
 
     @property
     def explorer(self) -> Explorer | None:
