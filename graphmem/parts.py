@@ -75,6 +75,8 @@ def choose_extractor(
     if kind == "none":
         return None
     if kind == "spacy":
+        if not spacy_available():
+            raise MissingExtra("extractor spacy", "spacy")
         from graphmem.ingest.extract.spacy import SpacyExtractor
 
         if not spacy_available():

@@ -194,6 +194,43 @@ def test_backfill_fails_where_nothing_can_be_extracted(shell: Shell) -> None:
     assert "nothing was extracted" in ran.err
 
 
+def test_dead_letters_are_listed_and_tried_again_by_the_command_that_is_shown(shell: Shell) -> None:
+    shell.write("graphmem.toml", 'extractor = "recorded:read.jsonl"\nmax_attempts = 1\n')
+    shell.write_lines("read.jsonl", {**READ, "text": "Another one."})
+    shell.run("ingest", "-", stdin='{"text": "Anna met Boris."}\n')
+    assert "dead-letters" in shell.run("doctor").out
+    assert "graphmem backfill --failed" in shell.run("stats").err
+    [told] = shell.run("dead-letters", "--json").document
+    assert (told["attempts"], told["retry_at"], told["failed_at"] is None) == (1, None, False)
+    listed = shell.run("dead-letters")
+    assert told["episode_id"] in listed.out
+    assert told["error"][:30] in listed.out
+    shell.write_lines("read.jsonl", READ)
+    assert "graphmem backfill --failed" in listed.err
+    assert numbers_of(shell.run("backfill", "--failed").out)["extracted"] == 1
+    assert shell.run("dead-letters").code == 4
+    assert shell.run("doctor", "--json").document["ok"]
+
+
+def test_backfill_again_replaces_what_another_extractor_said(shell: Shell) -> None:
+    shell.write_lines("small.jsonl", {**READ, "edges": [["Anna", "met", "Lemme"]]})
+    shell.write_lines("large.jsonl", READ)
+    shell.run("ingest", "-", "--extractor", "recorded:small.jsonl", stdin='{"text": "Anna met Boris."}\n')
+    again = shell.run("backfill", "--again", "--extractor", "recorded:large.jsonl", "--yes", "--json")
+    assert (again.document["extracted"], again.document["waiting"]) == (1, 0)
+    shown = shell.run("facts", "Anna", "--json").document["facts"]
+    assert [f["fact"] for f in shown] == ["Anna met Boris"]
+    past = shell.run("history", "Anna", "--json").document["facts"]
+    assert {f["fact"] for f in past} == {"Anna met Boris", "Anna met Lemme"}
+
+
+def test_an_extractor_that_cannot_be_made_is_a_finding_of_doctor(shell: Shell) -> None:
+    shell.run("ingest", "-", stdin='{"text": "A turn."}\n')
+    examined = shell.run("doctor", "--json", GRAPHMEM_EXTRACTOR="llm").document
+    [found] = [check for check in examined["checks"] if check["name"] == "extractor"]
+    assert (found["ok"], "no model is configured" in found["detail"]) == (False, True)
+
+
 def test_the_hint_after_forget_names_what_was_given_and_runs_as_it_stands(shell: Shell) -> None:
     shell.write("my settings.toml", 'extractor = "recorded:read.jsonl"\nembeddings = "none"\n')
     shell.write_lines("read.jsonl", READ)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import typer
 
 from graphmem.adapters.cli.session import FAILED, Session, command
+
+if TYPE_CHECKING:
+    from graphmem.results import Check
 
 
 def register(app: typer.Typer) -> None:
@@ -27,7 +32,7 @@ def stats(session: Session) -> None:
         rows += [("  deleted history", found.deleted_facts)] if found.deleted_facts else []
         rows += [(f"  {kind}", number) for kind, number in sorted(found.edges_by_type.items(), key=_most_first)]
         rows += [("episodes", found.episodes), ("  waiting", found.pending_episodes)]
-        rows += [("  out of tries", found.failed_episodes), ("mentions", found.mentions)]
+        rows += [("  out of tries", found.failed_episodes), ("extraction", found.queue), ("mentions", found.mentions)]
         rows += [
             ("communities", found.communities),
             ("  ended", found.ended_communities),
@@ -38,6 +43,10 @@ def stats(session: Session) -> None:
         rows += [(f"{job.job}, last run", job.done_at or "interrupted") for job in found.upkeep]
         rows += [("error in the background", error) for error in found.background]
         session.out.pairs(rows)
+        if found.failed_episodes:
+            session.out.note("to list the episodes that are out of tries, and to try them again:")
+            session.out.command(session.command_line("dead-letters"))
+            session.out.command(session.command_line("backfill", "--failed"))
 
 
 def _most_first(item: tuple[str, int]) -> tuple[int, str]:
@@ -46,14 +55,27 @@ def _most_first(item: tuple[str, int]) -> tuple[int, str]:
 
 def doctor(session: Session) -> None:
     """Examine store, extractor and queue."""
-    with session.open(extractor=None) as memory:
-        checks = memory.doctor()
+    checks = _checks(session)
     if session.out.as_json:
         session.out.document({"ok": all(check.ok for check in checks), "checks": checks})
     else:
         session.out.pairs((f"{'ok ' if check.ok else 'BAD'}  {check.name}", check.detail) for check in checks)
     if not all(check.ok for check in checks):
         raise typer.Exit(FAILED)
+
+
+def _checks(session: Session) -> list[Check]:
+    """Return what the memory finds; an extractor that can't be made is a finding, too."""
+    from graphmem.errors import InvalidInput, MissingExtra
+    from graphmem.results import Check
+
+    try:
+        with session.open(extractor=None) as memory:
+            return memory.doctor()
+    except (InvalidInput, MissingExtra) as error:
+        with session.open() as memory:
+            broken = Check(name="extractor", ok=False, detail=str(error))
+            return [broken if check.name == "extractor" else check for check in memory.doctor()]
 
 
 def config(session: Session) -> None:

@@ -1,4 +1,4 @@
-"""The commands that keep a memory in order: forget, clear, evict, decay, backfill."""
+"""The commands that keep a memory in order: forget, clear, evict, decay, backfill, dead-letters."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands to the program."""
     for function in (forget, clear, evict, decay, backfill):
         command(app)(function)
+    command(app, "dead-letters")(dead_letters)
 
 
 def forget(
@@ -126,15 +127,38 @@ def backfill(
             metavar="NAME", help="spacy, recorded:FILE or llm:PROVIDER:MODEL. [default: that of the settings]"
         ),
     ] = None,
+    failed: Annotated[bool, typer.Option("--failed", help="Try episodes that are out of tries, too.")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Extract everything again, and replace what the episodes said.")
+    ] = False,
+    yes: YesOption = False,
 ) -> None:
     """Extract what is stored but waiting."""
     with session.open(extractor=extractor) as memory:
-        waiting = memory.stats().pending_episodes
+        counts = memory.stats()
+        if again:
+            what = (
+                f"Extract all {counts.episodes:,} episodes of scope {memory.scope} again, and replace what they said?"
+            )
+            ask(what, yes=yes)
+        waiting = counts.pending_episodes + counts.failed_episodes * failed if not again else counts.episodes
         with session.out.progress(min(waiting, limit or waiting)) as tell:
-            report = memory.backfill(limit, on_progress=lambda progress: tell(progress.extracted + progress.failed))
-        left = memory.stats().pending_episodes
+            report = memory.backfill(
+                limit,
+                failed=failed,
+                again=again,
+                on_progress=lambda progress: tell(progress.extracted + progress.failed),
+            )
+        left = memory.stats()
         if session.out.as_json:
-            session.out.document({**report.model_dump(mode="json"), "waiting": left})
+            session.out.document(
+                {
+                    **report.model_dump(mode="json"),
+                    "waiting": left.pending_episodes,
+                    "out_of_tries": left.failed_episodes,
+                    "queue": left.queue,
+                }
+            )
         else:
             session.out.pairs(
                 [
@@ -142,12 +166,38 @@ def backfill(
                     ("failed", report.failed),
                     ("new entities", report.entities),
                     ("new facts", report.edges),
-                    ("waiting", left),
+                    ("waiting", left.pending_episodes),
                 ]
             )
+    if left.queue.state != "running":
+        session.out.note(f"extraction is {left.queue}")
     if waiting and not report.extracted:
         session.out.note("nothing was extracted; graphmem doctor and graphmem stats tell why")
         raise typer.Exit(FAILED)
+
+
+def dead_letters(
+    session: Session,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Episodes at most.")] = 50,
+) -> None:
+    """List the episodes that are out of tries, with their errors."""
+    from graphmem.adapters.cli.show import Column
+
+    with session.open() as memory:
+        found = memory.dead_letters(limit=limit)
+        if session.out.as_json:
+            session.out.document(found)
+            return
+        if not found:
+            session.nothing(f"no episode of scope {memory.scope} is out of tries")
+        columns = [Column("episode"), Column("tries"), Column("last"), Column("error", ratio=1)]
+        rows = [
+            (f.episode_id, str(f.attempts), f"{f.failed_at:%Y-%m-%d %H:%M}" if f.failed_at else "", f.error)
+            for f in found
+        ]
+        session.out.table(columns, rows)
+    session.out.note("to try them again:")
+    session.out.command(session.command_line("backfill", "--failed"))
 
 
 def _tell(session: Session, done: Forgotten) -> None:
