@@ -97,7 +97,12 @@ class ExtractionRequest:
 
 
 class Extractor(Protocol):
-    """Turns episodes into entities and facts."""
+    """Turns episodes into entities and facts.
+
+    One that also has a property `concurrency` (int) above 1 is called from that many threads at once, each time with
+    one episode. `ExtractorUnavailable` and `ExtractorMisconfigured`, returned or raised, tell that the cause isn't in
+    the episode.
+    """
 
     @property
     @abstractmethod

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from toy import FAILS, ToyExtractor, read
 
-from graphmem import ExtractorMisconfigured, GraphMemory, Receipt, Scope
+from graphmem import ExtractorMisconfigured, Fact, GraphMemory, LoadReport, Receipt, Scope
 from graphmem.protocols import Extraction, ExtractionRequest
 
 GOOD = "Alice Stone | knows | Bob Miller"
@@ -264,3 +264,14 @@ def test_a_scope_with_much_to_do_does_not_hold_up_the_others(opened: Callable[..
     memory._engine.queue.notify(memory.scopes())
     memory._engine.queue.process()
     assert gate.order.index("Carol Jones | knows | Dave Brown") <= 2 * 2 * gate.concurrency
+
+
+async def typed(memory: GraphMemory) -> None:
+    """Is never run: type checkers see parameters and results of the async forms."""
+    receipt: Receipt = await memory.aremember("hello", speaker="Maya")
+    facts: tuple[Fact, ...] = await memory.afacts("Maya", limit=3)
+    text: str = await memory.acontext("Where?", budget_tokens=100)
+    done: LoadReport = await memory.abackfill(5, failed=True)
+    await memory.afacts(3)  # pyright: ignore[reportArgumentType]
+    await memory.arecall("Where?", nonsense=1)  # pyright: ignore[reportCallIssue]
+    del receipt, facts, text, done

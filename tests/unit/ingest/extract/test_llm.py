@@ -24,6 +24,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable, RunnableLambda
 
 from graphmem.ingest.extract.llm import LLMExtractor
+from graphmem.llm.errors import kind_of
 
 AT = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 SENTENCE = "Alice Smith started at Acme Corp yesterday; she left Initech and moved to Köln."
@@ -359,3 +360,45 @@ def test_what_the_gate_keeps_out_is_no_context(fields: dict[str, Any]) -> None:
 
 def test_the_name_tells_the_model() -> None:
     assert LLMExtractor("openai:gpt-5-mini").name == "llm:openai:gpt-5-mini"
+
+
+class Answered(Exception):
+    """What a client library raises for a status."""
+
+    def __init__(self, status: int | None, text: str = "") -> None:
+        super().__init__(text)
+        self.status_code = status
+
+
+class APIConnectionError(Exception):
+    """Has no status."""
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (Answered(401), "misconfigured"),
+        (Answered(402), "misconfigured"),
+        (Answered(403), "misconfigured"),
+        (Answered(404, "The model `gpt-9` does not exist"), "misconfigured"),
+        (Answered(400, "unknown model gpt-9"), "misconfigured"),
+        (Answered(429, "You exceeded your current quota: insufficient_quota"), "misconfigured"),
+        (MissingExtra("SpacyExtractor", "spacy"), "misconfigured"),
+        (ModuleNotFoundError("langchain_openai"), "misconfigured"),
+        (Answered(429, "slow down"), "unavailable"),
+        (Answered(408), "unavailable"),
+        (Answered(500), "unavailable"),
+        (Answered(529, "overloaded"), "unavailable"),
+        (TimeoutError("no reply within 15 s"), "unavailable"),
+        (ConnectionRefusedError(), "unavailable"),
+        (APIConnectionError("Connection error."), "unavailable"),
+        (Answered(400, "maximum context length is 8192 tokens"), "episode"),
+        (Answered(413), "episode"),
+        (Answered(422, "content filter"), "episode"),
+        (ExtractionFailed("the model refused to answer"), "episode"),
+        (ValueError("bad JSON"), "episode"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else f"{type(value).__name__} {value}"[:40],
+)
+def test_where_the_cause_of_a_failure_lies(error: Exception, kind: str) -> None:
+    assert kind_of(error) == kind
