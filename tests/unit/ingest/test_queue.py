@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import socket
 from asyncio import CancelledError
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from graphmem.errors import ExtractionFailed
+from graphmem.errors import BackendUnavailable, ExtractionFailed
 from graphmem.ingest.queue import ExtractionQueue
-from graphmem.models import EdgeQuery, Episode, EpisodeQuery, Scope
+from graphmem.models import FORGETTING, Changes, EdgeQuery, Episode, EpisodeQuery, Mark, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.protocols import ExtractedEdge, Extraction, ExtractionRequest, GraphBackend
 from graphmem.registry import open_backend
@@ -175,3 +175,61 @@ def _unused_pid() -> int:
         except ProcessLookupError:
             return pid
         pid -= 1
+
+
+class Parallel(Scripted):
+    """As `Scripted`, for several calls at once; `before` is called with each text first."""
+
+    concurrency = 2
+
+    def __init__(self, before: Callable[[str], None] = lambda _: None) -> None:
+        super().__init__()
+        self._before = before
+
+    def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
+        self._before(requests[0].episode.text)
+        return super().extract(requests)
+
+
+def test_a_pool_reads_again_what_it_read_while_something_was_forgotten(backend: GraphBackend) -> None:
+    def forget_once(_: str) -> None:
+        if not extractor.requests:
+            backend.write(SCOPE, Changes(marks=(Mark(FORGETTING, cursor="another"),)))
+
+    store(backend, "Maya knows Jonas")
+    extractor = Parallel(forget_once)
+    done = ExtractionQueue(backend, extractor, DEFAULT_ONTOLOGY, FAST).process()
+    assert (done.claimed, len(done.settled), len(extractor.requests)) == (1, 1, 2)
+    assert facts(backend) == ["Maya knows Jonas"]
+
+
+def test_a_store_that_goes_away_under_a_pool_is_an_error_and_its_episodes_are_taken_again(
+    backend: GraphBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> None:
+        raise BackendUnavailable("the store is away")
+
+    store(backend, *(f"Maya knows N{n:02d}" for n in range(9)))
+    queue = ExtractionQueue(backend, Parallel(), DEFAULT_ONTOLOGY, FAST)
+    with monkeypatch.context() as patched:
+        patched.setattr(backend, "atomic", away)
+        with pytest.raises(BackendUnavailable, match="away"):
+            queue.process()
+    assert queue.process().claimed == 9
+    assert len(facts(backend)) == 9
+
+
+def test_a_pool_that_is_told_to_stop_gives_back_what_it_has_not_begun(backend: GraphBackend) -> None:
+    store(backend, *(f"Maya knows N{n:02d}" for n in range(9)), session_id="s")
+    extractor = Parallel()
+    queue = ExtractionQueue(backend, extractor, DEFAULT_ONTOLOGY, FAST)
+    done = queue.process(stopping=lambda: len(extractor.requests) > 0)
+    assert done.claimed < 9
+    assert backend.claim_owners() == []
+    assert queue.process().claimed == 9 - done.claimed
+
+
+def test_a_pool_takes_no_more_than_its_limit(backend: GraphBackend) -> None:
+    store(backend, *(f"Maya knows N{n:02d}" for n in range(9)))
+    assert ExtractionQueue(backend, Parallel(), DEFAULT_ONTOLOGY, FAST).process(5).claimed == 5
+    assert len(facts(backend)) == 5
