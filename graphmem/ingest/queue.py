@@ -18,10 +18,11 @@ from datetime import datetime, timedelta
 
 from graphmem.errors import Conflict, ExtractionFailed, ExtractorMisconfigured, InvalidInput
 from graphmem.ingest.contradict import ContradictionCheck
-from graphmem.ingest.failures import Failure, Pause, RetryRule, told
-from graphmem.ingest.gate import SKIPPED
+from graphmem.ingest.failures import Pause, RetryRule, told
 from graphmem.ingest.link import NoteLinks
 from graphmem.ingest.pool import ExtractionPool, ScopeRotation
+from graphmem.ingest.requests import build_requests
+from graphmem.ingest.requeue import put_back, to_be_read_again, without_delay
 from graphmem.ingest.similar import SimilarEntities
 from graphmem.ingest.write import Reading, Writer, Written, read_extraction
 from graphmem.llm.errors import kind_of
@@ -32,10 +33,7 @@ from graphmem.settings import Settings
 
 _log = logging.getLogger(__name__)
 
-_USER_ROLES = (None, "user", "human")
-_PAGE = 500
 _TRIES_AFTER_ERASURES = 3
-_SESSION_SAMPLE = 50  # turns of a session that tell who takes part in it
 _live_owners: set[str] = set()  # rounds of the queues of this process that go on
 
 
@@ -214,7 +212,12 @@ class ExtractionQueue:
             by_scope[episode.scope].append(episode)
         done.scopes = tuple(by_scope)
         since = {scope: self._backend.last_erasure(scope) for scope in by_scope}
-        requests = [request for scope, group in by_scope.items() for request in self._requests(scope, group)]
+        turns = self._settings.context_turns
+        requests = [
+            request
+            for scope, group in by_scope.items()
+            for request in build_requests(self._backend, scope, group, turns)
+        ]
         results = iter(self._extract(requests) if requests else ())
         forgotten = False
         for scope, group in by_scope.items():
@@ -274,13 +277,12 @@ class ExtractionQueue:
         if owners := list(self._owners):
             self._backend.release_claims(owners)
 
-    # Episodes that are put back ---------------------------------------------------------------------
-
     def retry_now(self, scopes: Iterable[Scope]) -> int:
         """End the delay of episodes that met a model which was unavailable or misconfigured; return how many."""
         with self._rule_lock:
             self._rule.probe_now()
-        return sum(self._put_back(scope, "pending", self._without_delay) for scope in scopes)
+        now = self._clock()
+        return sum(self._put_back(scope, "pending", lambda episode: without_delay(episode, now)) for scope in scopes)
 
     def retry_failed(self, scope: Scope) -> int:
         """Put the dead letters of a scope back into the queue, with all of their tries; return how many."""
@@ -291,34 +293,12 @@ class ExtractionQueue:
 
         Ready-made facts, and what is not to be extracted, stay.
         """
-        return self._put_back(scope, "processed", _again)
-
-    def _without_delay(self, episode: Episode) -> Outcome | None:
-        failure, now = Failure.read(episode.error), self._clock()
-        if failure is None or failure.kind == "episode" or episode.retry_at is None or episode.retry_at <= now:
-            return None
-        return Outcome(episode.id, error=episode.error, attempts=episode.attempts, retry_at=now)
+        return self._put_back(scope, "processed", to_be_read_again)
 
     def _put_back(self, scope: Scope, state: EpisodeState, outcome: Callable[[Episode], Outcome | None]) -> int:
-        """Write outcomes for the episodes of a state; of pending ones it reads on while there are any."""
-
-        def page(behind: str) -> tuple[int, str]:
-            rows = self._backend.find_episodes([scope], EpisodeQuery(state=state), after=behind, limit=_PAGE)
-            outcomes = tuple(found for row in rows if (found := outcome(row)) is not None)
-            if outcomes:
-                self._backend.write(scope, Changes(outcomes=outcomes))
-            more = rows and (outcomes or state != "pending")
-            return len(outcomes), rows[-1].id if more else ""
-
-        done, after = self._backend.atomic(lambda: page(""))
-        while after:
-            count, after = self._backend.atomic(lambda behind=after: page(behind))
-            done += count
-        if done:
+        if done := put_back(self._backend, scope, state, outcome):
             self.notify([scope])
         return done
-
-    # One round --------------------------------------------------------------------------------------
 
     def _store(
         self,
@@ -386,6 +366,9 @@ class ExtractionQueue:
         self._backend.write(scope, Changes(outcomes=left))
         return [outcome.episode_id for outcome in outcomes if outcome.retry_at is None]
 
+    def _requests(self, scope: Scope, episodes: Sequence[Episode]) -> list[ExtractionRequest]:
+        return build_requests(self._backend, scope, episodes, self._settings.context_turns)
+
     def _extract(self, requests: Sequence[ExtractionRequest]) -> Sequence[Extraction | Exception]:
         try:
             results = self._extractor.extract(requests)
@@ -422,47 +405,9 @@ class ExtractionQueue:
             return [failure for reading in readings for failure in self._write(scope, [reading], written, since)]
         return []
 
-    def _requests(self, scope: Scope, episodes: Sequence[Episode]) -> list[ExtractionRequest]:
-        sessions = {e.session_id for e in episodes if e.session_id is not None}
-        speakers = {session: self._speakers(scope, session) for session in sessions}
-        requests: list[ExtractionRequest] = []
-        for episode in episodes:
-            named = _with_speaker(episode)
-            others = speakers.get(episode.session_id or "", set()) - {named.speaker}
-            addressee = next(iter(others)) if len(others) == 1 else None
-            requests.append(ExtractionRequest(named, self._context(scope, episode), addressee))
-        return requests
-
-    def _speakers(self, scope: Scope, session: str) -> set[str | None]:
-        query = EpisodeQuery(session_id=session)
-        return {_with_speaker(e).speaker for e in self._backend.find_episodes([scope], query, limit=_SESSION_SAMPLE)}
-
-    def _context(self, scope: Scope, episode: Episode) -> tuple[Episode, ...]:
-        """Return the user turns before an episode in its session, oldest first."""
-        turns = self._settings.context_turns
-        if episode.session_id is None or not turns:
-            return ()
-        query = EpisodeQuery(session_id=episode.session_id, before=episode.id)
-        earlier = self._backend.find_episodes([scope], query, limit=turns * 3, newest_first=True)
-        users = [_with_speaker(e) for e in earlier if e.role in _USER_ROLES]
-        return tuple(reversed(users[:turns]))
-
 
 def _ignore(_: Sequence[str]) -> None:
     """Do nothing."""
-
-
-def _again(episode: Episode) -> Outcome | None:
-    if episode.source == "triple" or SKIPPED in episode.metadata:
-        return None
-    return Outcome(episode.id, attempts=1)  # a first try would replace nothing: see `Writer`
-
-
-def _with_speaker(episode: Episode) -> Episode:
-    """Give a message without a speaker the name that its role has."""
-    if episode.speaker is not None or episode.source != "message":
-        return episode
-    return episode.changed(speaker="User" if episode.role in _USER_ROLES else "Assistant")
 
 
 def _is_gone(owner: str) -> bool:
