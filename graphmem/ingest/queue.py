@@ -212,12 +212,7 @@ class ExtractionQueue:
             by_scope[episode.scope].append(episode)
         done.scopes = tuple(by_scope)
         since = {scope: self._backend.last_erasure(scope) for scope in by_scope}
-        turns = self._settings.context_turns
-        requests = [
-            request
-            for scope, group in by_scope.items()
-            for request in build_requests(self._backend, scope, group, turns)
-        ]
+        requests = [request for scope, group in by_scope.items() for request in self._requests(scope, group)]
         results = iter(self._extract(requests) if requests else ())
         forgotten = False
         for scope, group in by_scope.items():
@@ -230,16 +225,17 @@ class ExtractionQueue:
 
     def _one(self, episode: Episode) -> Processed:
         """Extract and write one episode; again if something was forgotten meanwhile, which it may quote."""
-        scope, done = episode.scope, Processed(claimed=1, scopes=(episode.scope,))
+        scope, done = episode.scope, Processed(scopes=(episode.scope,))
+        query = EpisodeQuery(ids=(episode.id,), state="pending")
         for _ in range(_TRIES_AFTER_ERASURES):
             since = self._backend.last_erasure(scope)
-            self._store(scope, [episode], self._extract(self._requests(scope, [episode])), done, since)
-            if done.settled or done.failed or self._backend.last_erasure(scope) == since:
-                break
-            waiting = self._backend.find_episodes([scope], EpisodeQuery(ids=(episode.id,), state="pending"), limit=1)
+            waiting = self._backend.find_episodes([scope], query, limit=1)  # it may be gone since it was claimed
             if not waiting:
                 break
-            episode = waiting[0]
+            done.claimed = 1
+            self._store(scope, waiting, self._extract(self._requests(scope, waiting)), done, since)
+            if done.settled or done.failed:
+                break
         self.on_settled(done.settled)
         return done
 

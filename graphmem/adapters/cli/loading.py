@@ -266,7 +266,10 @@ def _tell_interrupted(out: Output, memory: GraphMemory, load: _Load) -> None:
 
 
 def _tell_result(out: Output, memory: GraphMemory, load: _Load) -> None:
-    waiting = memory.stats().pending_episodes
+    stats = memory.stats()
+    waiting = stats.pending_episodes
+    if stats.queue.state != "running":
+        out.note(f"extraction is {stats.queue}")
     if out.as_json:
         names = "received stored known skipped extracted failed entities edges supported ended seconds".split()
         out.document(
