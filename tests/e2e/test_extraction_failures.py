@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import OpenMemory
 from toy import FAILS, ToyExtractor, read
 
-from graphmem import BackendUnavailable, GraphMemory
+from graphmem import BackendUnavailable, GraphMemory, MissingExtra
 from graphmem.protocols import ExtractedEdge, ExtractedEntity, Extraction, ExtractionRequest
 from graphmem.registry import open_backend
 
@@ -104,6 +105,39 @@ def test_background_extraction_tries_again_by_itself(store_url: str, open_memory
     memory = open_memory(store_url, extractor=FailsAtFirst(1), background=True, **FAST)
     memory.remember(GOOD)
     wait_until(lambda: memory.stats().active_edges == 1)
+
+
+def test_what_an_unavailable_model_has_delayed_is_extracted_when_the_store_is_reopened(
+    store_url: str, open_memory: OpenMemory
+) -> None:
+    with open_memory(store_url, extractor=FailsAtFirst(100), retry_delay=3600.0) as memory:
+        memory.remember(GOOD)
+        memory.flush(timeout=0.01)
+        assert memory.stats().queue.state == "waiting"
+        [told] = memory.stats().errors
+        assert (told.attempts, told.retry_at is None) == (0, False)
+    again = open_memory(store_url)
+    assert again.flush(timeout=0.01) == 1
+    assert again.backfill().extracted == 1
+
+
+@pytest.mark.whole_store
+def test_background_extraction_resumes_when_the_store_is_reopened(store_url: str, open_memory: OpenMemory) -> None:
+    keep = open_memory(store_url, extractor="none")
+    with open_memory(store_url, extractor=FailsAtFirst(100), retry_delay=3600.0) as memory:
+        memory.remember(GOOD)
+        memory.flush(timeout=0.01)
+    again = open_memory(store_url, background=True)
+    wait_until(lambda: again.stats().active_edges == 1)
+    assert keep.stats().queue.state == "running"
+
+
+def test_an_extractor_without_its_package_fails_when_the_memory_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graphmem.parts.spacy_available", lambda: False)
+    with pytest.raises(MissingExtra, match="graphmem\\[spacy\\]"):
+        GraphMemory.open(f"memory://{tmp_path.name}", extractor="spacy")
 
 
 HOSTILE = {
