@@ -16,6 +16,7 @@ import pytest
 from toy import FAILS, ToyExtractor, read
 
 from graphmem import ExtractorMisconfigured, Fact, GraphMemory, LoadReport, Receipt, Scope
+from graphmem.ingest.queue import ExtractionQueue
 from graphmem.protocols import Extraction, ExtractionRequest
 
 GOOD = "Alice Stone | knows | Bob Miller"
@@ -142,6 +143,10 @@ def test_waiting_receipts_hold_no_thread_of_anybody(opened: Callable[..., GraphM
     assert more <= 1 + 4 + 4  # the application's thread, readers, and what extracts
 
 
+def queue_of(memory: GraphMemory) -> ExtractionQueue:
+    return memory._engine.queue  # pyright: ignore[reportPrivateUsage]
+
+
 async def wait_for(receipt: Receipt) -> bool:
     return await receipt
 
@@ -191,7 +196,7 @@ def test_tasks_that_are_cancelled_leave_at_once_and_what_they_began_is_kept(open
 
     async def run() -> float:
         receipt = await memory.aremember(GOOD)
-        tasks = [asyncio.ensure_future(wait_for(receipt)), asyncio.ensure_future(memory.aflush())]
+        tasks: list[asyncio.Task[Any]] = [asyncio.create_task(wait_for(receipt)), asyncio.create_task(memory.aflush())]
         await asyncio.get_running_loop().run_in_executor(None, gate.begun.acquire)
         begun = time.monotonic()
         for task in tasks:
@@ -213,7 +218,7 @@ def test_a_thousand_scopes_with_one_turn_each_are_extracted_in_parallel(tmp_path
     with GraphMemory.open(f"memory://{tmp_path.name}", extractor=gate, embeddings="none", background=False) as memory:
         for n in range(1000):
             memory.in_scope(Scope("users", str(n))).remember(GOOD)
-        queue = memory._engine.queue
+        queue = queue_of(memory)
         done = threading.Thread(target=queue.process)
         done.start()
         for _ in range(16):
@@ -261,8 +266,8 @@ def test_a_scope_with_much_to_do_does_not_hold_up_the_others(opened: Callable[..
     for n in range(200):
         memory.remember(f"Alice Stone | knows | Person {n:03d}")
     memory.in_scope("small").remember("Carol Jones | knows | Dave Brown")
-    memory._engine.queue.notify(memory.scopes())
-    memory._engine.queue.process()
+    queue_of(memory).notify(memory.scopes())
+    queue_of(memory).process()
     assert gate.order.index("Carol Jones | knows | Dave Brown") <= 2 * 2 * gate.concurrency
 
 

@@ -122,7 +122,7 @@ def test_an_outage_is_logged_once_and_so_is_its_end(
 
 
 def test_a_refused_key_pauses_the_queue_after_one_round(backend: GraphBackend) -> None:
-    simulation = Simulation(backend, lambda *_: REFUSED)
+    simulation = Simulation(backend, lambda _, __: REFUSED)
     simulation.store(*(f"person {n}" for n in range(20)))
     simulation.run(timedelta(minutes=14))
     assert len(simulation.calls) == simulation.batch_size
@@ -142,10 +142,10 @@ def test_a_paused_queue_tries_at_once_when_it_is_asked_to(backend: GraphBackend)
 
 
 def test_a_reopened_store_tries_at_once_what_an_outage_has_delayed(backend: GraphBackend) -> None:
-    before = Simulation(backend, lambda *_: AWAY)
+    before = Simulation(backend, lambda _, __: AWAY)
     before.store("person 1")
     before.run(timedelta(hours=6), timedelta(minutes=1))
-    after = Simulation(backend, lambda *_: None)
+    after = Simulation(backend, lambda _, __: None)
     after.now = before.now
     assert after.queue.process().claimed == 0
     after.queue.retry_now([SCOPE])
@@ -190,7 +190,7 @@ def test_an_episode_that_is_refused_while_others_are_read_counts_as_its_own_fail
 def test_a_bad_answer_uses_up_a_try_and_an_outage_in_between_none(backend: GraphBackend) -> None:
     bad = ExtractionFailed("the model's answer has neither entities nor edges")
     answers = iter([bad, AWAY, AWAY, bad, bad])
-    simulation = Simulation(backend, lambda *_: next(answers), max_attempts=3)
+    simulation = Simulation(backend, lambda _, __: next(answers), max_attempts=3)
     simulation.store("person 1")
     simulation.run(timedelta(minutes=10), timedelta(seconds=5))
     [episode] = simulation.episodes()
@@ -208,7 +208,7 @@ def test_a_missing_package_pauses_and_uses_up_no_try(backend: GraphBackend) -> N
 
 def test_dead_letters_are_tried_again_with_all_of_their_tries(backend: GraphBackend) -> None:
     repaired = False
-    simulation = Simulation(backend, lambda *_: None if repaired else ExtractionFailed("bad answer"))
+    simulation = Simulation(backend, lambda _, __: None if repaired else ExtractionFailed("bad answer"))
     simulation.store("person 1", "person 2")
     simulation.run(timedelta(minutes=2))
     assert simulation.counts() == (0, 0, 2)
