@@ -182,20 +182,30 @@ class Keeping(Part):
             done = decay(self._engine.backend, self.scope, rule, _never)
         return max(done, decay(self._engine.backend, self.scope, rule, _never))
 
-    def export(self, target: Target, *, vectors: bool = True, on_rows: OnRows | None = None) -> Exported:
+    def export(
+        self, target: Target, *, vectors: bool = True, force: bool = False, on_rows: OnRows | None = None
+    ) -> Exported:
         """Write everything that the scope holds as lines of JSON, for another store or for safe keeping.
 
         Parameters
         ----------
         target
-            A path (its file is replaced when the new one is whole), or an open file of text or bytes.
+            A path, or an open file of text or bytes. The file of a path is complete or isn't there, and can be read by
+            its owner only. An earlier export is replaced; a database never is.
         vectors
             Whether the index is written, too; without it the memory that imports the rows makes its own.
+        force
+            Whether a file that graphmem did not write may be replaced.
         on_rows
             Called with the rows written so far, now and then.
+
+        Raises
+        ------
+        InvalidInput
+            If the file may not be replaced or can't be written: the message says why.
         """
         self._engine.recorder.write()  # what was just recalled belongs to it
-        return export(self._engine.backend, self.scope, target, vectors=vectors, on_rows=on_rows)
+        return export(self._engine.backend, self.scope, target, vectors=vectors, force=force, on_rows=on_rows)
 
     def import_(
         self,

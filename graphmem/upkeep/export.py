@@ -7,11 +7,11 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import IO, cast
 
-from graphmem.errors import BackendUnavailable, InvalidInput
+from graphmem.errors import BackendUnavailable
 from graphmem.models import Model, Scope, utc_now
+from graphmem.outputs import output_file
 from graphmem.protocols import GraphBackend
 from graphmem.upkeep.rows import Checksum, RowKind, all_rows, to_json
 
@@ -44,12 +44,18 @@ class Exported(Model):
 
 
 def export(
-    backend: GraphBackend, scope: Scope, target: Target, *, vectors: bool = True, on_rows: OnRows | None = None
+    backend: GraphBackend,
+    scope: Scope,
+    target: Target,
+    *,
+    vectors: bool = True,
+    force: bool = False,
+    on_rows: OnRows | None = None,
 ) -> Exported:
     """Write everything that a scope holds at one moment (`GraphBackend.snapshot`); memory doesn't grow with it.
 
-    A file is written under another name beside it and renamed when it is whole, so that what was there before stays
-    until then.
+    A file is written under another name and renamed when it is complete (`graphmem.outputs`), so that what was there
+    before stays until then.
 
     Parameters
     ----------
@@ -59,38 +65,28 @@ def export(
         A path, or an open file of text or bytes.
     vectors
         Whether the index is written, too; without it the memory that imports the rows makes its own.
+    force
+        Whether a file that graphmem did not write may be replaced.
     on_rows
         Called with the rows written so far, now and then.
 
     Raises
     ------
     InvalidInput
-        If the folder of the path isn't there, or the file can't be written.
+        If the file can't be written or may not be replaced (`graphmem.outputs.output_file`).
     BackendUnavailable
         If the server had the reading begun anew when an open file had something already; a path is written anew.
     """
     if not isinstance(target, (str, os.PathLike)):
         return _to_stream(backend, scope, target, vectors=vectors, on_rows=on_rows)
-    path = Path(target)
-    part = path.with_name(f"{path.name}.part")
-    if not path.parent.is_dir():
-        raise InvalidInput(f"export: there is no folder {path.parent}")
+    with output_file(target, force=force) as file:
 
-    def work(at_once: GraphBackend) -> Exported:
-        with part.open("wb") as file:
-            done = _write(at_once, scope, file, vectors=vectors, on_rows=on_rows)
-            file.flush()
-            os.fsync(file.fileno())
-        return done
+        def work(at_once: GraphBackend) -> Exported:
+            file.seek(0)
+            file.truncate()
+            return _write(at_once, scope, file, vectors=vectors, on_rows=on_rows)
 
-    try:
-        done = backend.snapshot(work)
-        part.replace(path)
-    except OSError as error:
-        raise InvalidInput(f"export: {path} can't be written: {error}") from error
-    finally:
-        part.unlink(missing_ok=True)
-    return done
+        return backend.snapshot(work)
 
 
 def _to_stream(

@@ -9,7 +9,7 @@ from graphmem.visualise.style import Kind, caption, kinds, line, words
 def render(picture: Picture) -> str:
     """Return the text of a flow chart, one subgraph for each community."""
     found = kinds(picture)
-    lines = [f"%% {_comment(caption(picture))}", "flowchart LR"]
+    lines = [f"%% {_comment(caption(picture))}", "%% drawn by graphmem", "flowchart LR"]
     for number, kind in enumerate(found):
         lines += _kind(picture, number, kind)
     lines += [f"  n{link.source} -->|{_label(words(link.relation))}| n{link.target}" for link in picture.links]

@@ -121,6 +121,31 @@ def test_an_export_into_no_folder_is_refused(memory: GraphMemory, tmp_path: Path
     assert not list(tmp_path.glob("absent*"))
 
 
+@pytest.mark.parametrize("force", [False, True])
+def test_an_export_never_goes_over_the_store(tmp_path: Path, open_memory: OpenMemory, force: bool) -> None:
+    memory = open_memory(f"sqlite:///{tmp_path}/memory.db")
+    employed(memory, "2020", "Initech")
+    for name in ("memory.db", "memory.db-wal", "memory.db-shm"):
+        with pytest.raises(InvalidInput, match="database"):
+            memory.export(tmp_path / name, force=force)
+
+    employed(memory, "2021", "Globex")
+    memory.close()
+    assert {fact.target for fact in open_memory(f"sqlite:///{tmp_path}/memory.db").history("Eve")} == {
+        "Initech",
+        "Globex",
+    }
+
+
+def test_an_export_replaces_a_file_of_the_user_by_force_alone(memory: GraphMemory, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("precious")
+    with pytest.raises(InvalidInput, match="did not write"):
+        memory.export(tmp_path / "notes.txt")
+    assert (tmp_path / "notes.txt").read_text() == "precious"
+    memory.export(tmp_path / "notes.txt", force=True)
+    assert (tmp_path / "notes.txt").read_text().startswith('{"format":"graphmem-export"')
+
+
 def test_an_older_export_rewinds_nothing(memory: GraphMemory, tmp_path: Path) -> None:
     employed(memory, "2020", "Initech")
     memory.ingest([{"text": "Ada | knows | Bob"}, {"text": "Ada L | knows | Bob"}, {"text": "Carol | likes | tea"}])

@@ -192,6 +192,27 @@ def test_command_tells_what_it_wrote_as_json(shell: Shell) -> None:
     assert json.loads(done.stdout) == {"format": "html", "file": "a.html"}
 
 
+@pytest.mark.parametrize("name", ["a.html", "a.mmd", "a.dot"])
+def test_command_replaces_an_earlier_picture(shell: Shell, name: str) -> None:
+    assert shell.run("Maya Chen", "--out", name).returncode == 0
+    assert shell.run("--out", name).returncode == 0
+
+
+def test_command_never_goes_over_the_store(shell: Shell) -> None:
+    before = (shell.folder / "memory.db").read_bytes()
+    done = shell.run("--format", "html", "--out", "memory.db", "--force")
+    assert (done.returncode, "database" in done.stderr) == (2, True)
+    assert (shell.folder / "memory.db").read_bytes() == before
+
+
+def test_command_replaces_a_file_of_the_user_by_force_alone(shell: Shell) -> None:
+    (shell.folder / "a.html").write_text("precious")
+    done = shell.run("--out", "a.html")
+    assert (done.returncode, "--force" in done.stderr) == (2, True)
+    assert (shell.folder / "a.html").read_text() == "precious"
+    assert shell.run("--out", "a.html", "--force").returncode == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [

@@ -34,6 +34,7 @@ LAYERS = {
     "graphmem.settings": 2,
     "graphmem.messages": 2,
     "graphmem.inputs": 2,
+    "graphmem.outputs": 2,
     "graphmem.results": 2,
     "graphmem.background": 2,
     "graphmem.collector": 2,

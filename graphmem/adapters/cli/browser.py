@@ -46,14 +46,16 @@ def browser(
 def _written(folder: Path, files: Mapping[str, bytes]) -> list[str]:
     """Write files, over those of an earlier time, and return their paths."""
     from graphmem.errors import InvalidInput
+    from graphmem.outputs import output_file
 
     written: list[str] = []
-    try:
-        for name, content in files.items():
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-            written.append(str(path))
-    except OSError as error:
-        raise InvalidInput(f"--out {folder}: {error.strerror or error}") from error
+    for name, content in files.items():
+        path = folder / name
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise InvalidInput(f"--out {folder}: {error.strerror or error}") from error
+        with output_file(path, force=True) as file:  # the names are ours
+            file.write(content)
+        written.append(str(path))
     return written

@@ -29,6 +29,7 @@ EdgeTypeOption = Annotated[
 ]
 
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only tell what would be done.")]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace a file that graphmem did not write.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
 
 StrategyOption = Annotated[

@@ -11,6 +11,7 @@ from typing import IO, Annotated, cast
 
 import typer
 
+from graphmem.adapters.cli.options import ForceOption
 from graphmem.adapters.cli.session import Session, command
 
 _STANDARD = "-"
@@ -26,6 +27,7 @@ def export(
     session: Session,
     file: Annotated[str, typer.Argument(help="Where to; - is standard output.")] = _STANDARD,
     vectors: Annotated[bool, typer.Option("--vectors/--no-vectors", help="Whether the index is written, too.")] = True,
+    force: ForceOption = False,
 ) -> None:
     """Write everything in the scope as lines of JSON, for another store or for safe keeping."""
     from graphmem.adapters.cli.show import count
@@ -37,7 +39,7 @@ def export(
         counts = memory.stats()
         with session.out.progress(counts.entities + counts.aliases + counts.edges + counts.mentions) as tell:
             target = cast("IO[bytes]", sys.stdout.buffer) if to_standard else file
-            done = memory.export(target, vectors=vectors, on_rows=tell)
+            done = memory.export(target, vectors=vectors, force=force, on_rows=tell)
         if session.out.as_json:
             session.out.document(done)
             return

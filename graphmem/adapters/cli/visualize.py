@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphmem.adapters.cli.options import AsOfOption, KnownOption, point_in_time
+from graphmem.adapters.cli.options import AsOfOption, ForceOption, KnownOption, point_in_time
 from graphmem.adapters.cli.session import Session, command
 
 if TYPE_CHECKING:
@@ -52,15 +52,19 @@ def visualize(
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write it there.")] = None,
+    force: ForceOption = False,
 ) -> None:
     """Draw the graph: a page to explore, a Mermaid chart, a Graphviz digraph, or lines of text."""
+    from graphmem.outputs import output_file
+
     chosen, at = _format(form, out), point_in_time(as_of, known)
     if chosen == "html" and out is None and session.out.is_terminal:
         raise typer.BadParameter("a page is no reading for a terminal: --out FILE writes it to a file")
     with session.open() as memory:
         text = memory.visualize(names, hops=hops, community=community, as_of=at, limit=limit, format=chosen)
     if out is not None:
-        _write(out, text)
+        with output_file(out, force=force) as file:
+            file.write(text.encode())
     if session.out.as_json:
         where = {"text": text} if out is None else {"file": str(out)}
         session.out.document({"format": chosen, **where})
@@ -82,12 +86,3 @@ def _format(word: str | None, out: Path | None) -> PictureFormat:
     if word not in known:
         raise typer.BadParameter(f"--format: {word!r} is none of {', '.join(known)}")
     return known[word]
-
-
-def _write(path: Path, text: str) -> None:
-    from graphmem.errors import InvalidInput
-
-    try:
-        path.write_text(text, "utf-8")
-    except OSError as error:
-        raise InvalidInput(f"--out {path}: {error.strerror or error}") from error

@@ -1,0 +1,135 @@
+"""Files that are written for users (exports, pictures, queries) and never replace what graphmem did not write."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from graphmem.errors import GraphMemError, InvalidInput
+
+_DATABASE = b"SQLite format 3\x00"
+_FILES_OF_A_DATABASE = ("-wal", "-shm", "-journal")
+_HEAD = 8192
+_MARKS = (b'<meta name="generator" content="graphmem">', b"\n%% drawn by graphmem\n")
+_BEGINNINGS = (b'{"format":"graphmem-export"', b"digraph graphmem {")
+_KINDS = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
+
+_databases: dict[tuple[int, int], int] = {}
+"""Descriptors of databases that were looked at, by device and inode. They stay open: closing one would drop the locks
+that SQLite holds on that file in this process (sqlite.org/howtocorrupt.html, 2.2)."""
+
+
+@contextmanager
+def output_file(target: str | os.PathLike[str], *, force: bool = False) -> Generator[IO[bytes]]:
+    """Open a new file that takes the place of `target` when the block ends, and not at all if it raises.
+
+    It is written under a random name in the folder of the target and can be read by its owner only (mode 0600). A link
+    is followed if it is the target itself; the file that it points to is replaced.
+
+    Parameters
+    ----------
+    target
+        A path.
+    force
+        Whether a file that graphmem did not write may be replaced. A database, its log included, never is.
+
+    Raises
+    ------
+    InvalidInput
+        If the target may not be replaced, is a folder, FIFO, device or broken link, or cannot be written.
+    """
+    try:
+        path = _followed(Path(target))
+        _require_replaceable(path, force=force)
+        descriptor, name = tempfile.mkstemp(prefix=".graphmem-", suffix=".part", dir=path.parent)
+        part = Path(name)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            _require_replaceable(path, force=force)  # the block may have taken long
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+    except GraphMemError:
+        raise
+    except OSError as error:
+        raise InvalidInput(f"output {target}: cannot be written ({error.strerror or error})") from error
+
+
+def _followed(path: Path) -> Path:
+    if "\x00" in str(path):
+        raise InvalidInput(f"output {str(path)!r}: a path has no NUL")
+    if not path.is_symlink():
+        return path
+    try:
+        _require_file(path, path.stat().st_mode)
+        return path.resolve(strict=True)
+    except PermissionError:
+        raise
+    except OSError as error:
+        raise InvalidInput(f"output {path}: is a link that leads to no file; remove it or name another file") from error
+
+
+def _require_replaceable(path: Path, *, force: bool) -> None:
+    if not path.parent.is_dir():
+        raise InvalidInput(f"output {path}: there is no folder {path.parent}; create it first")
+    if _is_of_a_database(path):
+        raise InvalidInput(
+            f"output {path}: is a database or belongs to one, and no output replaces it; name another file"
+        )
+    try:
+        _require_file(path, path.lstat().st_mode)
+    except FileNotFoundError:
+        return
+    if not os.access(path, os.W_OK):
+        raise InvalidInput(f"output {path}: may not be written; check its rights or name another file")
+    if not force and not _is_ours(_head(path)):
+        raise InvalidInput(
+            f"output {path}: is a file that graphmem did not write; name another one, or replace it with --force "
+            "(force=True)"
+        )
+
+
+def _require_file(path: Path, mode: int) -> None:
+    if stat.S_ISDIR(mode):
+        raise InvalidInput(f"output {path}: is a folder; name a file in it")
+    if not stat.S_ISREG(mode):
+        kind = _KINDS.get(stat.S_IFMT(mode), "a link")
+        raise InvalidInput(f"output {path}: is {kind}, not a file; name a file, or redirect standard output to it")
+
+
+def _is_of_a_database(path: Path) -> bool:
+    suffix = next((suffix for suffix in _FILES_OF_A_DATABASE if path.name.endswith(suffix)), "")
+    if suffix and _is_database(path.with_name(path.name.removesuffix(suffix) or ".")):
+        return True  # its log is not opened: SQLite holds locks on it, too
+    return _is_database(path)
+
+
+def _is_database(path: Path) -> bool:
+    return path.is_file() and _head(path).startswith(_DATABASE)
+
+
+def _is_ours(head: bytes) -> bool:
+    return not head or head.startswith(_BEGINNINGS) or any(mark in head for mark in _MARKS)
+
+
+def _head(path: Path) -> bytes:
+    status = path.stat()
+    key = (status.st_dev, status.st_ino)
+    if (known := _databases.get(key)) is not None:
+        os.lseek(known, 0, os.SEEK_SET)
+        return os.read(known, _HEAD)
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
+    head = os.read(descriptor, _HEAD)
+    if head.startswith(_DATABASE):
+        _databases[key] = descriptor
+    else:
+        os.close(descriptor)
+    return head
