@@ -72,6 +72,7 @@ LANES = {
         "tests/integration/neo4j/test_round_trips.py",
         "tests/integration/neo4j/test_saved_queries.py",
         "tests/integration/neo4j/test_server.py",
+        "tests/integration/sqlite/test_file_identity.py",
         "tests/integration/sqlite/test_full_text.py",
         "tests/integration/sqlite/test_opening.py",
         "tests/integration/sqlite/test_plans.py",

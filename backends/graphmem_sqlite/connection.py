@@ -7,13 +7,13 @@ import sqlite3
 import time
 from collections import deque
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import RLock, get_ident, local
 from urllib.parse import quote
 
 from graphmem.errors import BackendUnavailable, StoreReadOnly
 from graphmem_sqlite.failures import translated
-from graphmem_sqlite.place import Place, has_log, hold, release
+from graphmem_sqlite.place import FileKey, Place, create_private, has_log, hold, key_of, log_of, release
 from graphmem_sqlite.schema import claim_file, migrate, require_known
 
 _PRAGMAS = (
@@ -60,11 +60,17 @@ class Database:
         self._idle: deque[sqlite3.Connection] = deque()
         self._pinned = _Pinned()
         self._key = place.key
+        self._log = log_of(place.path)
+        self._log_key: FileKey | None = None
         try:
+            if place.key is None:
+                create_private(place.path)
             with translated(self.name):
                 self._writer = self._first_connection()
             if self._key is None:
                 self._key, _ = hold(place.path)
+            if not self._mode.startswith("ro"):
+                self._log_key = key_of(self._log)
         except BaseException:
             if self._key is not None:
                 release(self._key)
@@ -165,6 +171,7 @@ class Database:
                 yield pinned
             return
         self._require_open()
+        self._require_same_file()
         with translated(self.name):
             try:
                 connection = self._idle.pop()
@@ -208,6 +215,7 @@ class Database:
         self._require_open()
         with self._lock:
             self._require_open()
+            self._require_same_file()
             if self._mode.startswith("ro"):
                 raise StoreReadOnly(f"{self.name}: can be read but not written; check the rights of file and folder")
             with self._bracket("BEGIN IMMEDIATE", "COMMIT", ("ROLLBACK",)):
@@ -231,6 +239,7 @@ class Database:
         """
         with self._lock, translated(self.name):
             self._require_open()
+            self._require_same_file()
             if self._writer.in_transaction:
                 return False
             self._writer.execute("PRAGMA temp_store = FILE")  # the file may be larger than memory
@@ -252,6 +261,8 @@ class Database:
             connection.execute(begin)
         try:
             yield
+            if commit == "COMMIT":
+                self._require_same_file()
             with translated(self.name):
                 connection.execute(commit)
         except BaseException:
@@ -267,6 +278,39 @@ class Database:
         if self._process != os.getpid():
             raise BackendUnavailable(f"{self.name}: was opened before this process was forked; open it again here")
 
+    def _require_same_file(self) -> None:
+        """Refuse to work where the file or its log was deleted, moved or replaced: what is written would be lost.
+
+        Raises
+        ------
+        BackendUnavailable
+            If another file is at the path, or none.
+        """
+        try:
+            found = key_of(self.place.path)
+            if found == self._key and self._log_key in (None, key_of(self._log)):
+                return
+        except OSError as error:
+            raise BackendUnavailable(f"{self.name}: can't be examined ({error.strerror}); check its rights") from error
+        what = "was deleted or moved" if found is None else "was replaced" if found != self._key else "has lost its log"
+        raise BackendUnavailable(
+            f"{self.name}: the file {what} while it was open, and nothing is written any more; close this memory in "
+            "all processes, put the right file in place without the -wal and -shm of another one, and open it again"
+        )
+
+    def _release_log(self) -> None:
+        """Write the log into the file that was opened, wherever it is now, so that none is left for another file.
+
+        SQLite does so when the last connection is closed, but not for a file that was moved: its log would be taken for
+        that of the file that is put in its place.
+        """
+        try:
+            self._require_same_file()
+        except BackendUnavailable:
+            with suppress(sqlite3.Error):
+                self._writer.execute("PRAGMA busy_timeout = 1000")
+                self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+
     def close(self) -> None:
         """Close all connections; the last one writes the log back into the file."""
         with self._lock:
@@ -275,6 +319,8 @@ class Database:
             self._closed = True
             while self._idle:
                 self._idle.pop().close()
+            if self._process == os.getpid() and not self._mode.startswith("ro"):
+                self._release_log()
             with translated(self.name):
                 self._writer.close()
             if self._key is not None:

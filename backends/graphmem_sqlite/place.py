@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -94,7 +95,7 @@ def _inspect_file(path: Path) -> Place:
     except BaseException:
         release(key)
         raise
-    in_use = _log_of(path).exists() or _held[key][1] > 1
+    in_use = log_of(path).exists() or _held[key][1] > 1
     return Place(path, exists=exists, writable=writable, in_use=in_use, key=key)
 
 
@@ -115,12 +116,32 @@ def _is_empty_database(path: Path, head: bytes) -> bool:
 
 def has_log(path: Path) -> bool:
     """Tell whether a write-ahead log with something in it lies beside a file."""
-    log = _log_of(path)
+    log = log_of(path)
     return log.exists() and log.stat().st_size > 0
 
 
-def _log_of(path: Path) -> Path:
+def log_of(path: Path) -> Path:
+    """Return the path of the write-ahead log of a file."""
     return path.with_name(path.name + "-wal")
+
+
+def key_of(path: Path) -> FileKey | None:
+    """Return what identifies the file at a path as long as it is open, None if there is no file."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 - at each transaction
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def create_private(path: Path) -> None:
+    """Create an empty file that only its owner can read; SQLite gives its log the same mode.
+
+    Not for a file that this process may have open: closing it drops locks (see `hold`). Where it can't be created,
+    SQLite tells why when it tries.
+    """
+    with suppress(OSError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
 
 
 def _head(descriptor: int) -> bytes:
@@ -157,7 +178,7 @@ def hold(path: Path) -> tuple[FileKey, int]:
     """
     with _lock:
         status = path.stat()
-        key = (status.st_dev, status.st_ino)
+        key = status.st_dev, status.st_ino
         if key in _held:
             descriptor, users = _held[key]
         else:

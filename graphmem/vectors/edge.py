@@ -98,7 +98,7 @@ class QdrantEdgeVectorIndex(PointIndex):
             ) from error
 
     def _open(self) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         states = sqlite3.connect(self._folder / "state.db", check_same_thread=False, isolation_level=None)
         states.execute(_STATES)
         states.execute(_SHARDS)

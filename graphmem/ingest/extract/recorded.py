@@ -173,7 +173,8 @@ class Recorder:
 
     def _append(self, lines: bytes) -> None:
         # one write in append mode, so that lines of several processes don't mix
-        with self._lock, self._path.open("ab", buffering=0) as file:
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        with os.fdopen(descriptor, "ab", buffering=0) as file, self._lock:
             written = file.write(lines)
             if written != len(lines):
                 os.truncate(file.fileno(), file.tell() - written)
