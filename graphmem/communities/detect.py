@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from graphmem.communities.facts import Facts, Ints, read_facts
 from graphmem.communities.graph import EntityGraph, Pairs, modularity, pairs_of
-from graphmem.communities.leiden import leiden
+from graphmem.communities.leiden import LeidenFailed, leiden
 from graphmem.communities.matching import Before
 from graphmem.communities.propagate import propagate, propagate_from
 from graphmem.errors import GraphTooLarge, InvalidInput
@@ -49,8 +49,16 @@ def partition_of(facts: Facts, algorithm: CommunityAlgorithm, before: Before) ->
         raise InvalidInput(f"algorithm {algorithm!r}: expected label_propagation or leiden")
     pairs = pairs_of(facts)
     start = before.labels() if before.keys else None
-    levels = leiden(EntityGraph.of(pairs), start) if algorithm == "leiden" else [_propagated(pairs, start)]
+    levels = _by_leiden(pairs, start) if algorithm == "leiden" else [_propagated(pairs, start)]
     return Partition.of(pairs.node_ids, levels, modularity(pairs, levels[0]))
+
+
+def _by_leiden(pairs: Pairs, start: Ints | None) -> list[Ints]:
+    try:
+        return leiden(EntityGraph.of(pairs), start)
+    except LeidenFailed as error:
+        _log.warning("leiden failed, communities are found by label propagation this time: %s", error)
+        return [_propagated(pairs, start)]
 
 
 def _propagated(pairs: Pairs, start: Ints | None) -> Ints:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -18,6 +19,10 @@ _OPTIONS = {"seed": 1, "randomness": 1e-6}  # hardly any: a search that begins w
 _ITERATIONS = 10
 """Until nothing gets better any more: what is at rest hardly moves when it is the seed of the next search, which makes
 one iteration. With two here, 7 % of the members changed their communities after 1 % of new edges; with ten, 1 %."""
+
+
+class LeidenFailed(Exception):
+    """graspologic-native ended in a panic: there are no communities."""
 
 
 def leiden(graph: EntityGraph, start: Ints | None = None) -> list[Ints]:
@@ -37,6 +42,8 @@ def leiden(graph: EntityGraph, start: Ints | None = None) -> list[Ints]:
     ------
     MissingExtra
         If graspologic-native isn't installed.
+    LeidenFailed
+        If it panics.
     """
     native = _native()
     if not graph.node_ids:
@@ -56,8 +63,8 @@ def _native() -> Any:
 
 def _best(native: Any, graph: EntityGraph) -> Ints:
     weight = graph.weight / UNIT
-    _, found = native.leiden_csr(
-        graph.begin, graph.neighbour, weight, len(graph.node_ids), iterations=_ITERATIONS, **_OPTIONS
+    found = _found(
+        native.leiden_csr, graph.begin, graph.neighbour, weight, len(graph.node_ids), iterations=_ITERATIONS, **_OPTIONS
     )
     return np.array([found[n] for n in range(len(graph.node_ids))], dtype=np.int64)
 
@@ -67,12 +74,46 @@ def _best_from(native: Any, graph: EntityGraph, start: Ints) -> Ints:
     names = [str(n) for n in range(len(graph.node_ids))]
     rows = graph.by_row(np.arange(len(graph.node_ids)))
     once = np.flatnonzero(rows < graph.neighbour)
+    if not len(once):
+        return np.arange(len(names))  # loops alone: the library refuses a graph without edges
     ends = zip(rows[once].tolist(), graph.neighbour[once].tolist(), (graph.weight[once] / UNIT).tolist(), strict=True)
     edges: list[tuple[str, str, float]] = [(names[a], names[b], weight) for a, b, weight in ends]
-    groups = np.unique(start, return_inverse=True)[1].tolist()
-    start_at = dict(zip(names, groups, strict=True))
-    _, found = native.leiden(edges, starting_communities=start_at, iterations=1, **_OPTIONS)
-    return np.array([found[name] for name in names], dtype=np.int64)
+    parts = _connected(start.tolist(), rows[once].tolist(), graph.neighbour[once].tolist())
+    linked = np.unique([rows[once], graph.neighbour[once]]).tolist()
+    numbers = {part: number for number, part in enumerate(dict.fromkeys(parts[node] for node in linked))}
+    start_at = {names[node]: numbers[parts[node]] for node in linked}
+    found = _found(native.leiden, edges, starting_communities=start_at, iterations=1, **_OPTIONS)
+    alone = len(names)  # labels behind all others, for nodes without an edge
+    return np.array([found.get(name, alone + n) for n, name in enumerate(names)], dtype=np.int64)
+
+
+def _connected(labels: Sequence[int], ends: Sequence[int], others: Sequence[int]) -> list[int]:
+    """Return for each node the first one of its group that it is connected with inside of the group.
+
+    graspologic-native panics at a group in several parts.
+    """
+    first = list(range(len(labels)))
+
+    def find(node: int) -> int:
+        while first[node] != node:
+            first[node] = node = first[first[node]]
+        return node
+
+    for one, other in zip(ends, others, strict=True):
+        if labels[one] == labels[other]:
+            low, high = sorted((find(one), find(other)))
+            first[high] = low
+    return [find(node) for node in first]
+
+
+def _found(search: Callable[..., tuple[float, dict[Any, int]]], *graph: Any, **options: Any) -> dict[Any, int]:
+    """Return node → community; a panic is a BaseException, which would pass every `except Exception`."""
+    try:
+        return search(*graph, **options)[1]
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise LeidenFailed(f"graspologic-native panicked: {error}") from error
 
 
 def _split(native: Any, graph: EntityGraph, labels: Ints) -> Ints | None:
