@@ -79,7 +79,7 @@ def _best_from(native: Any, graph: EntityGraph, start: Ints) -> Ints:
     ends = zip(rows[once].tolist(), graph.neighbour[once].tolist(), (graph.weight[once] / UNIT).tolist(), strict=True)
     edges: list[tuple[str, str, float]] = [(names[a], names[b], weight) for a, b, weight in ends]
     parts = _connected(start.tolist(), rows[once].tolist(), graph.neighbour[once].tolist())
-    linked = np.unique([rows[once], graph.neighbour[once]]).tolist()
+    linked: list[int] = np.unique([rows[once], graph.neighbour[once]]).tolist()
     numbers = {part: number for number, part in enumerate(dict.fromkeys(parts[node] for node in linked))}
     start_at = {names[node]: numbers[parts[node]] for node in linked}
     found = _found(native.leiden, edges, starting_communities=start_at, iterations=1, **_OPTIONS)

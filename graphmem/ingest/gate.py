@@ -67,6 +67,8 @@ _INJECTIONS = re.compile(
     re.DOTALL,
 )
 
+_PIECE, _LONGEST_PHRASE = 10_000, 300
+
 
 def looks_like_injection(text: str) -> bool:
     """Tell whether a text has one of the plain phrases of prompt injections, in any case or spacing.
@@ -74,18 +76,22 @@ def looks_like_injection(text: str) -> bool:
     A small net for known phrases, in English; whoever writes around them gets through. It isn't used
     unless it's asked for.
     """
-    return _INJECTIONS.search(clean(text, 4 * len(text) + 1).lower()) is not None
+    text = " ".join(text.split())
+    # in pieces, so that other threads get their turns; no phrase is longer than what two of them share
+    pieces = (text[begin : begin + _PIECE] for begin in range(0, len(text), _PIECE - _LONGEST_PHRASE))
+    return any(_INJECTIONS.search(clean(piece, 80 * _PIECE).lower()) for piece in pieces)
 
 
 # Code and raw data --------------------------------------------------------------------------------
 
 # so much of a text, and of a line of it, is looked at: the patterns must stay quick on any input
 _SAMPLE = 20_000
+_LINES = 500
 _LINE = 1_000
 _MOSTLY = 0.6
 _MANY = 0.3
 _FENCED = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n(.*?)(?:^[ \t]*\1[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
-_URL = re.compile(r"\b[a-z][a-z0-9+.-]*://\S+|\bwww\.\S+", re.IGNORECASE)
+_URL = re.compile(r"\b[a-z][a-z0-9+.-]{0,30}://\S+|\bwww\.\S+", re.IGNORECASE)
 _INLINE = re.compile(r"`[^`\n]*`")
 _LOG = re.compile(
     r"\s*[\[(]?(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d\d:\d\d:\d\d|\w{3} [ \d]\d \d\d:\d\d:\d\d)\S*[\])]?\s.{0,60}?"
@@ -100,26 +106,26 @@ _TRACE = re.compile(
 _DIFF_HEAD = re.compile(r"^(?:diff --git |@@ -\d+(?:,\d+)? \+\d+|--- \S+.*\n\+\+\+ \S)", re.MULTILINE)
 _DIFF = re.compile(r"[+-](?!\s*$)|diff --git |index [0-9a-f]{6,}|@@ ")
 _STATEMENT = re.compile(
-    r"\s*(?:"
+    r"\s*+(?:"
     r"(?:async )?def \w+\s*\(|class \w+\s*[(:{<]|@\w[\w.]*(?:\(.*\))?\s*$|"
     r"from [\w.]+ import |import [\w.{*\"']+(?:;| as |$| from)|package [\w.]+;?$|"
-    r"(?:export |default |public |private |protected |static |final |async |pub |extern |typedef )+\w+.*[({;=]|"
+    r"(?:export |default |public |private |protected |static |final |async |pub |extern |typedef )++\w++.*[({;=]|"
     r"(?:const|let|var|auto|val) \w+\s*(?::[^=]+)?=|function\b.*\(|fn \w+|func \w*\s*\(|"
     r"#\s*(?:define|include|if|ifdef|ifndef|endif|else|undef|pragma)\b|"
     r"(?:if|elif|for|while|switch|catch|foreach|else if)\s*\(.*[{:;)]\s*$|"
     r"(?:if|elif|for|while|with|try|except|else|finally)\b[^.?!]*:\s*$|"
-    r"return\b.*[;()\[\]=.]\w*$|return \w+$|(?:raise|throw|yield|await) \w+.*\(|(?:pass|break|continue)$|"
+    r"return\b.*[;()\[\]=.]\w*$|return \w+$|(?:raise|throw|yield|await) \w++.*\(|(?:pass|break|continue)$|"
     r"(?:SELECT|INSERT INTO|UPDATE|DELETE FROM|CREATE TABLE|ALTER TABLE|DROP TABLE)\b.*|"
-    r"[\w.\[\]\"'*&>-]+(?:\s*:\s*[\w\[\], .|]+)?\s*(?:[-+*/|&:]?=|:=|<-)\s*\S.*|"
-    r"[\w$.>-]+\(.*\)\s*[;{,:]?\s*$|[\w$.>-]+\($|"
+    r"[\w.\[\]\"'*&>-]++(?:\s*+:\s*+[\w\[\], .|]++)?\s*+(?:[-+*/|&:]?=|:=|<-)\s*\S.*|"
+    r"[\w$.>-]++\(.*\)\s*+[;{,:]?\s*+$|[\w$.>-]++\($|"
     r"</?[\w:-]+(?:\s+[\w:-]+=(?:\"[^\"]*\"|'[^']*'))*\s*/?>.*|"
     r"[\"'][\w $.-]+[\"']\s*:\s*.+|"
     r"\$ \w+.*|sudo \w+.*|"
-    r"[\])}]+[;,)]*\s*(?:else\s*\{|catch.*\{)?\s*$|[\[({]+\s*$|.*[;{]\s*$"
+    r"[\])}]++[;,)]*+\s*+(?:else\s*\{|catch.*\{)?\s*+$|[\[({]++\s*$|.*[;{]\s*$"
     r")"
 )
 _MARKDOWN = re.compile(
-    r"!?\[[^\]\n]*\](?:\([^)\n]*\)|\[[^\]\n]*\])|^\s*(?:[-*+=~^_|:#>]\s*)+(?=\s|\Z)|\*\*|``|<https?[^>\n]*>",
+    r"!?\[[^\]\n]{0,200}\](?:\([^)\n]{0,500}\)|\[[^\]\n]{0,200}\])|^[^\S\n]*(?:[-*+=~^_|:#>]\s*)+(?=\s|\Z)|\*\*|``|<https?[^<>\n]*>",
     re.MULTILINE,
 )
 _SMILEY = re.compile(r"[:;]['-]?[()\[\]|\\/](?=\s|\Z)|<3+|\(?\^[_.-]*\^\)?")
@@ -128,11 +134,11 @@ _MIN_KINDS = 3
 _BLOB = re.compile(r"[\w+/=-]{80,}", re.ASCII)
 # what belongs to code without being it, or to Markdown: it counts neither way
 _COMMENT = re.compile(
-    r'"""(?:.*?)"""|\'\'\'(?:.*?)\'\'\'|/\*.*?\*/|'
+    r'"""(?:.*?)"""|\'\'\'(?:.*?)\'\'\'|'
     r"^[ \t]*(?:#(?!\s*(?:define|include|if|endif|else|undef|pragma))|//|--[ ])[^\n]*$",
     re.DOTALL | re.MULTILINE,
 )
-_NUMBER = re.compile(r"[-+]?[\d.,:/eExa-fA-F-]*\d[\d.eExa-fA-F-]*\Z")
+_NUMBER = re.compile(r"[-+]?(?>[\d.,:/eExa-fA-F-]*[,:/])?+[.eExa-fA-F-]*+\d[\d.eExa-fA-F-]*\Z")
 _SEPARATORS = (",", "\t", ";")
 _MAX_CELL = 40
 
@@ -146,7 +152,7 @@ def is_code(text: str) -> bool:
     text = text.strip()
     if _is_json(text):
         return True
-    text = "\n".join(line[:_LINE] for line in text[:_SAMPLE].splitlines())
+    text = "\n".join(line[:_LINE] for line in text[:_SAMPLE].splitlines()[:_LINES])
     outside = _FENCED.sub("\n", text)
     fenced = sum(_weight(match[2]) for match in _FENCED.finditer(text))
     whole = _weight(text)
@@ -154,12 +160,17 @@ def is_code(text: str) -> bool:
         return False
     if _DIFF_HEAD.search(outside) and _share(outside, _DIFF) >= 0.2:
         return True
-    rest = [line for line in _COMMENT.sub("", outside).splitlines() if line.strip()]
+    rest = [line for line in _COMMENT.sub("", _without_block_comments(outside)).splitlines() if line.strip()]
     coded = _coded(rest) if len(rest) >= 3 or _is_dense(outside) else 0  # a line or two may be a remark in a chat
     counted = fenced + sum(_weight(line) for line in rest)
     if counted and fenced + coded >= _MOSTLY * counted:
         return True
     return _is_table(rest) or _is_dense(text) or sum(map(len, _BLOB.findall(_URL.sub("", text)))) >= _MOSTLY * whole
+
+
+def _without_block_comments(text: str) -> str:
+    *commented, rest = text.split("*/")
+    return "".join([*(part.partition("/*")[0] for part in commented), rest])
 
 
 def _weight(text: str) -> int:

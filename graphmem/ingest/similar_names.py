@@ -8,9 +8,10 @@ same words: differences of spelling, not of meaning (figures: docs/decisions/002
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
+
+from graphmem.text.words import unaccented
 
 _WORDS = re.compile(r"[^\W_]+")
 _FILLERS = frozenset("the a an of and".split())
@@ -94,7 +95,7 @@ def numbers_differ(first: str, second: str) -> bool:
 
 
 def _words(name: str) -> list[str]:
-    plain = "".join(c for c in unicodedata.normalize("NFKD", name.lower()) if not unicodedata.combining(c))
+    plain = unaccented(name.lower())
     return [_spelt(word) for word in _WORDS.findall(re.sub(r"['’]s\b|['’]", "", plain))]
 
 

@@ -9,7 +9,7 @@ from itertools import chain
 
 PASSAGE_CHARS = 2000
 
-_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.+?)(?:[ \t]+#+)?[ \t]*$")
+_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(?=[^ \t])")
 _UNDERLINE = re.compile(r" {0,3}(?:(=+)|(-{2,}))[ \t]*$")
 _RULE = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
@@ -66,7 +66,9 @@ def passages(
 
 def _heading(text: str, holder: _Holder) -> tuple[int, str] | None:
     if match := _HEADING.match(text):
-        return len(match[1]), match[2]
+        title = text[match.end() :].rstrip(" \t")
+        before = title.rstrip("#")  # "# Title ##"
+        return len(match[1]), before.rstrip(" \t") if before.endswith((" ", "\t")) else title
     if (match := _UNDERLINE.match(text)) and (name := holder.take_only_line()):
         return (1 if match[1] else 2), name
     return None

@@ -35,10 +35,12 @@ FailureKind = Literal["episode", "unavailable", "misconfigured"]
 
 _SECRETS = (
     re.compile(r"(?i)\b(?:bearer|basic)\s+\S+"),
-    re.compile(r"(?i)\b(?:[\w-]*api[-_ ]?key|[\w-]*token|secret|password|authorization)\b[^:=\n]{0,20}[:=]\s*\S+"),
+    re.compile(
+        r"(?i)\b(?:[\w-]{0,40}api[-_ ]?key|[\w-]{0,40}token|secret|password|authorization)\b[^:=\n]{0,20}[:=]\s*\S+"
+    ),
     re.compile(r"\b(?:sk|pk|rk|gsk|xai|ghp|hf|AIza)[-_]?[\w-]{6,}[\w*.-]*"),
     re.compile(r"(?<=://)[^/@\s]+@"),
-    re.compile(r"(?=[\w+/=-]*\d)(?=[\w+/=-]*[A-Za-z])[\w+/=-]{20,}"),
+    re.compile(r"(?<![\w+/=-])(?=[\w+/=-]*\d)(?=[\w+/=-]*[A-Za-z])[\w+/=-]{20,}"),
 )
 
 

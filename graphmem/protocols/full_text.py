@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable
+
+from graphmem.text.words import unaccented
 
 MAX_WORD = 64
 """Characters of a word that count: some engines cut longer ones in pieces."""
@@ -17,8 +18,7 @@ def split_words(text: str) -> list[str]:
     if text.isascii():
         found = _ASCII_WORD.findall(text.lower())
     else:
-        plain = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c)).lower()
-        found = "".join(c if c.isalnum() else " " for c in plain).split()
+        found = "".join(c if c.isalnum() else " " for c in unaccented(text).lower()).split()
     return [word[:MAX_WORD] for word in found]
 
 

@@ -36,7 +36,8 @@ _COMMON = frozenset(
     "new may will us no not i you we his her its their".split()
 )
 _NO_LETTERS = re.compile(r"[^\w ]|_")
-_BRACKETS = re.compile(r" ?\(.*?\)")
+_BRACKETS = re.compile(r" ?\([^)\n]{0,300}\)")
+_LONGEST_TITLE = 300
 _WORD_INSIDE = re.compile(r"(?<=[a-z,;] )[^\W\d_]\w*")
 
 
@@ -46,7 +47,8 @@ def plain(text: str) -> str:
 
 
 def bare_title(title: str) -> str:
-    """Return a title as a name: without what stands in brackets."""
+    """Return a title as a name: its first 300 characters without what stands in brackets."""
+    title = title[:_LONGEST_TITLE]
     return plain(_BRACKETS.sub("", title)) or plain(title)
 
 

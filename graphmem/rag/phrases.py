@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Protocol
 
 from graphmem.rag.names import plain
-from graphmem.text.english import english_pipeline, parsing, spacy_available
+from graphmem.text.english import batch_size, english_pipeline, parsing, pieces, spacy_available
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
@@ -18,7 +19,8 @@ _LONGEST_NAME = 100
 _LONGEST_TEXT = 100_000  # characters; spaCy refuses a million
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?]+[\"')\]]*|\n|$)")
 _CAPITALS = re.compile(
-    r"(?<=[\w,;:] )[A-Z][\w'’-]*(?: (?:of |the |de |von )?[A-Z][\w'’-]*)*|[A-Z][\w'’-]*(?: [A-Z][\w'’-]*)+"
+    r"(?<=[\w,;:] )[A-Z][\w'’-]*(?: (?:of |the |de |von )?[A-Z][\w'’-]*)*|"
+    r"(?<!\w)[A-Z][\w'’-]{0,99}(?: [A-Z][\w'’-]*)+"
 )
 
 
@@ -62,10 +64,12 @@ class SpacyPhrases:
 
     def find(self, texts: Sequence[str]) -> list[Phrases]:
         """Return names and sentences of each text."""
-        shortened = [text[:_LONGEST_TEXT] for text in texts]
+        cut = [list(pieces(text[:_LONGEST_TEXT])) for text in texts]
+        every = [piece for text in cut for piece in text]
         with parsing:
-            docs = list(english_pipeline().pipe(shortened, batch_size=64, disable=["lemmatizer"]))
-        return [_of_doc(doc) for doc in docs]
+            docs = english_pipeline().pipe(every, batch_size=min(64, batch_size(every)), disable=["lemmatizer"])
+            found = map(_of_doc, docs)
+            return [_joined([next(found) for _ in text], text) for text in cut]
 
 
 def phrase_finder() -> PhraseFinder:
@@ -78,6 +82,15 @@ def _of_doc(doc: Doc) -> Phrases:
     chunks = [" ".join(token.text for token in chunk if not token.is_stop) for chunk in doc.noun_chunks]
     sentences = tuple((sentence.start_char, sentence.end_char) for sentence in doc.sents if sentence.text.strip())
     return Phrases(_distinct([*entities, *chunks]), sentences)
+
+
+def _joined(parts: Sequence[Phrases], texts: Sequence[str]) -> Phrases:
+    """Return what stands in the pieces of a text as that of the whole."""
+    if len(parts) == 1:
+        return parts[0]
+    begins = accumulate((len(text) for text in texts), initial=0)
+    places = [(begin + first, begin + last) for part, begin in zip(parts, begins) for first, last in part.sentences]  # noqa: B905
+    return Phrases(_distinct(chain.from_iterable(part.names for part in parts)), tuple(places))
 
 
 def _distinct(names: Iterable[str]) -> tuple[str, ...]:

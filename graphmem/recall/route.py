@@ -75,7 +75,7 @@ _ABOUT_ITSELF = frozenset(
 )
 
 _OPINION = re.compile(
-    r"(?<!\w)what\s+(?:does|do|did)\s+.{1,80}?\s+(?:think|feel|say|believe)\s+(?:about|of)(?!\w)", re.I | re.S
+    r"(?<!\w)what\s++(?:does|do|did)\s++.{1,80}?\s++(?:think|feel|say|believe)\s+(?:about|of)(?!\w)", re.I | re.S
 )
 _PATH = re.compile(
     r"(?:^|\s)(?:(?:~|\.{1,2})?/[\w.-]+"  # from a root

@@ -76,7 +76,7 @@ _ORDINALS: list[str] = list("first second third fourth fifth sixth seventh eight
 _NTH = rf"(?:{_DAY}(?!\d)|(?:{'|'.join(_ORDINALS)})(?=\s+of\b))"
 
 _PATTERN = re.compile(
-    rf"""(?<![\w/-])(?:
+    rf"""(?<![\w/-])(?=[a-z\d])(?:
     (?P<iso>(?P<iso_y>{_YEAR})-(?P<iso_m>0[1-9]|1[0-2])(?:-(?P<iso_d>0[1-9]|[12]\d|3[01]))?(?![\w-]))
   | (?P<dmy>(?:the\s+)?(?P<dmy_d>{_NTH})(?:st|nd|rd|th)?(?:\s+of)?\s+(?P<dmy_m>{_MONTH})(?:,?\s+(?P<dmy_y>{_YEAR}))?)
   | (?P<mdy>(?P<mdy_m>{_MONTH})\s+(?P<mdy_d>{_DAY})(?:st|nd|rd|th)?(?![\w:])(?:,?\s+(?P<mdy_y>{_YEAR}))?)

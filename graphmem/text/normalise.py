@@ -20,6 +20,16 @@ _SPACE = re.compile(r"\s+")
 _NOT_WORD = re.compile(r"[^\w]+|_+")
 
 
+def few_marks(text: str) -> str:
+    """Return a text without the combining marks that follow 30 others.
+
+    Normalising takes a time that grows with the square of a run of them (the Stream-Safe Text Process of Unicode,
+    UAX 15, has the same limit).
+    """
+    marks = "" if text.isascii() else "".join(c for c in set(text) if unicodedata.combining(c))
+    return re.sub(f"([{marks}]{{30}})[{marks}]+", r"\1", text) if marks else text
+
+
 def clean(text: str, max_bytes: int) -> str:
     """Return `text` in NFKC, without invisible characters, white space collapsed, cut to `max_bytes` of UTF-8.
 
@@ -30,7 +40,7 @@ def clean(text: str, max_bytes: int) -> str:
     if text.isascii() and text.isprintable():
         # nothing invisible is in it, and a character is a byte: the same, four times as fast
         return " ".join(text.split())[:max_bytes].rstrip()
-    text = _SPACE.sub(" ", _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))).strip()
+    text = _SPACE.sub(" ", _INVISIBLE.sub("", unicodedata.normalize("NFKC", few_marks(text)))).strip()
     if len(text) * 4 > max_bytes:
         text = text.encode()[:max_bytes].decode(errors="ignore").strip()
     return text

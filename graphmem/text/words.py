@@ -25,19 +25,25 @@ STOP_WORDS = frozenset(
 )
 
 _WORD = re.compile(r"[^\W_]+")
-_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
+_PIECE = 4096
 _snowball: Callable[[str], str] = Stemmer.Stemmer("english").stemWord  # pyright: ignore
 
 
 def split_words(text: str) -> list[str]:
     """Return the lower-case words of letters and digits, without diacritics, in order."""
     if not text.isascii():
-        text = _NOT_ASCII.sub(_unaccented, unicodedata.normalize("NFKD", text))
+        text = unaccented(text)
     return _WORD.findall(text.replace("'s ", " ").replace("’s ", " ").lower())
 
 
-def _unaccented(found: re.Match[str]) -> str:
-    return "" if unicodedata.combining(found[0]) else found[0]
+def unaccented(text: str) -> str:
+    """Return a text in NFKD without combining marks, decomposed in pieces: other threads get their turns."""
+    pieces = (unicodedata.normalize("NFKD", text[i : i + _PIECE]) for i in range(0, len(text), _PIECE))
+    return "".join(map(_without_marks, pieces))
+
+
+def _without_marks(text: str) -> str:
+    return text.translate({ord(c): None for c in set(text) if unicodedata.combining(c)})
 
 
 def query_words(query: str) -> list[str]:

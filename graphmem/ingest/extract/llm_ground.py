@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from graphmem.protocols import ExtractionRequest
+from graphmem.text.words import unaccented
 
 _APOSTROPHE = re.compile("['’‘`´]")
 _POSSESSIVE = re.compile("(?<=\\w)['’‘`´]s\\b")
@@ -23,8 +24,7 @@ _FILLERS = frozenset(
 def words(text: str) -> list[str]:
     """Return the words of a text without case, diacritics, possessives and plural endings."""
     if not text.isascii():
-        decomposed = unicodedata.normalize("NFKD", text)
-        text = unicodedata.normalize("NFC", "".join(c for c in decomposed if not unicodedata.combining(c)))
+        text = unicodedata.normalize("NFC", unaccented(text))
     text = _APOSTROPHE.sub("", _POSSESSIVE.sub("", text.lower()))
     return [_singular(word) for word in _WORD.findall(text)]
 

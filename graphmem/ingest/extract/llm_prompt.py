@@ -51,7 +51,7 @@ Reply with one JSON object and nothing else: {{"entities": […], "edges": […]
 _SCHEMA_INTRO = "\n\nThe object has to fit this JSON Schema:\n"
 
 # what would open or close one of our blocks
-_BLOCK_TAG = re.compile(r"<(?=\s*/?\s*(?:context|episode|turn)\b)", re.IGNORECASE)
+_BLOCK_TAG = re.compile(r"<(?=\s*+/?\s*+(?:context|episode|turn)\b)", re.IGNORECASE)
 
 
 def answer_schema(ontology: Ontology) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from graphmem.protocols import (
     ExtractionRequest,
     Extractor,
 )
-from graphmem.text.english import english_pipeline, parsing
+from graphmem.text.english import batch_size, english_pipeline, parsing, pieces
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -35,7 +35,12 @@ MAX_EDGES = 15
 MAX_CO_OCCURRENCES = 3
 MAX_SENTENCE = 200
 MAX_CHARACTERS = 100_000
+ENOUGH = 4 * MAX_EDGES
+"""Different facts after which no further piece of a long text is read: the best of them are kept."""
 CO_OCCURRENCE = 0.3
+
+
+_Found = tuple[list[ExtractedEdge], list[ExtractedEnding], dict[tuple[str, str], ExtractedEntity]]
 
 
 class SpacyExtractor(Extractor):
@@ -74,21 +79,36 @@ class SpacyExtractor(Extractor):
         InvalidInput
             If the configured model isn't installed.
         """
-        texts = [_text(request) for request in requests]
+        texts = [list(pieces(_text(request))) for request in requests]
         with parsing:
-            parses = _parses(english_pipeline(self._model), texts)
+            parses = _parses(english_pipeline(self._model), [first for first, *_ in texts])
         return [
-            parse if isinstance(parse, Exception) else self._read(request, parse)
-            for request, parse in zip(requests, parses, strict=True)
+            parse if isinstance(parse, Exception) else self._read(request, parse, further)
+            for request, parse, (_, *further) in zip(requests, parses, texts, strict=True)
         ]
 
-    def _read(self, request: ExtractionRequest, doc: Doc) -> Extraction | Exception:
+    def _read(self, request: ExtractionRequest, doc: Doc, further: Sequence[str]) -> Extraction | Exception:
         try:
-            return self._extraction(request, doc)
+            return self._extraction(request, doc, further)
         except Exception as error:  # noqa: BLE001 - one odd parse must not cost the batch
             return error
 
-    def _extraction(self, request: ExtractionRequest, doc: Doc) -> Extraction:
+    def _extraction(self, request: ExtractionRequest, doc: Doc, further: Sequence[str]) -> Extraction:
+        edges, endings, mentioned = self._found(request, doc)
+        for text in further:
+            if len(_distinct(edges)) >= ENOUGH:
+                break
+            with parsing:
+                doc = english_pipeline(self._model)(text)
+            more, over, named = self._found(request, doc)
+            edges += more
+            endings += over
+            mentioned = {**named, **mentioned}
+        talking = frozenset({request.episode.speaker, request.addressee})
+        found = _limited(_distinct(edges), mentioned.values(), talking)
+        return replace(found, endings=tuple(dict.fromkeys(endings)))
+
+    def _found(self, request: ExtractionRequest, doc: Doc) -> _Found:
         episode = request.episode
         told = episode.local_time.replace(tzinfo=UTC)  # days are those of whoever wrote it
         dates = dates_of(doc, told, message=episode.speaker is not None)  # first: it mends tags
@@ -112,14 +132,12 @@ class SpacyExtractor(Extractor):
                 edges += facts.of(clause)
                 endings += facts.endings(clause)
             edges += _together(sentence, names, edges[before:])
-        talking = frozenset({episode.speaker, request.addressee})
-        found = _limited(_distinct(edges), mentioned.values(), talking)
-        return replace(found, endings=tuple(dict.fromkeys(endings)))
+        return edges, endings, mentioned
 
 
 def _parses(pipeline: Language, texts: list[str]) -> list[Doc | Exception]:
     try:
-        return list(pipeline.pipe(texts, batch_size=len(texts) or 1))
+        return list(pipeline.pipe(texts, batch_size=batch_size(texts)))
     except Exception:  # noqa: BLE001 - found out below which text it was
         return [_parse(pipeline, text) for text in texts]
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc, Span, Token
 
 _MAX_WORDS = 6
+_MAX_TITLE = 300
 _QUOTED = re.compile(r'"([A-Z][^"\n]{2,60}?)[,.!]?"')
 _LETTERS = re.compile(r"[^\W\d_]")
 
@@ -130,7 +131,7 @@ class Names:
                 self._full[part] = End(next(iter(full)), "person", named=True, label="PERSON")
 
     def _title_end(self, title: str) -> End | None:
-        name = re.sub(r"\s*\([^()]*\)$", "", title).strip()
+        name = re.sub(r"(?<!\s)\s*\([^()]*\)$", "", title[:_MAX_TITLE]).strip()
         key = canonical(name)
         for entity in self.doc.ents:
             text = canonical(entity.text)

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable
 
 _NO_PROSE = re.compile(
-    r"```.*?(?:```|\Z)|`[^`\n]*`|\[[^\[\]\n]{0,99}:[^\[\]\n]{0,999}\]|!?\[[^\[\]\n]{0,999}\]\([^()\n]{0,999}\)|(?:https?://|www\.)\S+"
-    r"|^\s*>.*$|(?<![\w.+-])[\w.+-]{1,64}@[\w-]+\.\w+|[#@]\w+",
+    r"```.*?(?:```|\Z)|`[^`\n]*`|\[[^\[\]\n:]{0,99}:[^\[\]\n]{0,999}+\]|"
+    r"!?\[[^\[\]\n]{0,999}+\]\([^()\n]{0,999}+\)|(?:https?://|www\.)\S+"
+    r"|^[^\S\n]*>.*$|(?<![\w.+-])[\w.+-]{1,64}@[\w-]+\.\w+|[#@]\w+",
     re.DOTALL | re.MULTILINE,
 )
 _SYMBOLS = re.compile("[\U0001f000-\U0001faff\u2600-\u27bf\ufe0f\u200d*_~|<>{}=\\\\]+|[:;]-?[)(DPp](?!\\w)|(?<!\\w)<3")
@@ -35,7 +36,7 @@ _GREETING = (
     r"evening|to (?:see|hear from) you)|bye|man|dude|totally agree|i (?:totally |completely )?agree"
 )
 _TAG = re.compile(r",? (?:can|would) you believe (?:it|that|this)\s*\?", re.IGNORECASE)  # asks nothing
-_DASH = re.compile(r"\s+[-–—]+\s+|—|\s*\.{3,}\s*|…")
+_DASH = re.compile(r"(?<!\s)\s+[-–—]+\s+|—|(?:(?<!\s)\s+)?\.{3,}\s*|…")
 # "Lost my job": the parser takes these for nouns or orders
 _NO_SUBJECT = re.compile(
     r"^((?:Just|Finally|Also|Recently|Even)\s+)?((?:[Gg]ot|[Ll]ost|[Qq]uit|[Ll]eft|[Ww]ent|[Bb]ought|[Mm]oved|[Jj]oined|[Bb]een(?=\s+(?:to|\w+ing)\b)))"
@@ -81,7 +82,7 @@ def prose(text: str, participants: Iterable[str] = (), *, message: bool = True) 
         return re.sub(r"\s+", " ", text).strip()
     for pattern, plain in _SPELLED:
         text = pattern.sub(plain, text)
-    text = re.sub(r"\s+&\s+", " and ", text)
+    text = re.sub(r"(?<!\s)\s+&\s+", " and ", text)
     names = vocatives(participants)
     called = f"(?:{names.pattern})" if names else "(?!)"
     opening = re.compile(rf"(?:(?:{_GREETING}|{called})(?!\w)[,!.;\s]*)+", re.IGNORECASE)

@@ -24,7 +24,7 @@ _FIRST_OR_SECOND = words.FIRST_PERSON | words.SECOND_PERSON
 _KEEPING = frozenset("since until till by before after from to around of".split())
 _STANDING = frozenset("located based headquartered known called named situated".split())
 _NOMINATIVE = frozenset("i we he she they".split())
-_DANGLING = re.compile(r"(?:\s+(?:for|of|with|in|to|and|or|by|about|at|from|but|as|like))+$")
+_DANGLING = frozenset("for of with in to and or by about at from but as like".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +76,10 @@ def sentence(clause: Clause, subject: End, names: Names, dates: Dates, apart: fr
             pieces[-1] += piece
         else:
             pieces.append(piece)
-    text = re.sub(r"\s+", " ", " ".join(pieces)).strip(" ,;:-")
-    text = _DANGLING.sub("", text)
+    said = re.sub(r"\s+", " ", " ".join(pieces)).strip(" ,;:-").split(" ")
+    while len(said) > 1 and said[-1] in _DANGLING:
+        said.pop()
+    text = " ".join(said)
     return f"{text[:1].upper()}{text[1:]}."
 
 
