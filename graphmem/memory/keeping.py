@@ -204,7 +204,7 @@ class Keeping(Part):
         InvalidInput
             If the file may not be replaced or can't be written: the message says why.
         """
-        self._engine.recorder.write()  # what was just recalled belongs to it
+        self._engine.recorder.write_if_room()  # what was just recalled belongs to it
         return export(self._engine.backend, self.scope, target, vectors=vectors, force=force, on_rows=on_rows)
 
     def import_(

@@ -252,6 +252,6 @@ class Recalling(Part):
         return scope
 
     def _traces(self, scopes: Sequence[Scope], query: RecallQuery, limit: int) -> list[Trace]:
-        self._engine.recorder.write()  # what was just recalled can be asked about at once
+        self._engine.recorder.write_if_room()  # what was just recalled can be asked about at once
         found = self._engine.backend.find_recalls(scopes, query, limit=limit, newest_first=True)
         return explain(self._engine.backend, scopes, found)

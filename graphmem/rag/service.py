@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphmem.embed import TokenVectors
-from graphmem.errors import EmbeddingFailed, IndexUnavailable, StoreReadOnly
+from graphmem.errors import EmbeddingFailed, IndexUnavailable, StoreFull, StoreReadOnly
 from graphmem.models import Scope
 from graphmem.protocols import GraphBackend, VectorIndex
 from graphmem.rag.baselines import Baseline, baseline
@@ -147,6 +147,8 @@ class GraphRAGService:
                 degraded.append(f"the vector index can't be brought up to date: {error}")
             except StoreReadOnly:
                 degraded.append("what isn't indexed can't be found: the store is read-only")
+            except StoreFull as error:
+                degraded.append(f"what isn't indexed can't be found: {error}")
         return degraded
 
     def _tokens(self, question: str, degraded: list[str]) -> TokenVectors | None:

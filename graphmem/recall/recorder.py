@@ -8,7 +8,7 @@ from collections import deque
 from threading import Lock
 
 from graphmem.background import BackgroundJob
-from graphmem.errors import Conflict, InvalidInput, StoreReadOnly
+from graphmem.errors import Conflict, InvalidInput, StoreFull, StoreReadOnly
 from graphmem.models import Changes, RecallTrace, Scope, utc_now
 from graphmem.protocols import GraphBackend
 
@@ -70,6 +70,13 @@ class RecallRecorder:
                 self._write_traces()
             except StoreReadOnly:
                 _log.debug("retrievals and traces are not kept: the store is read-only")
+
+    def write_if_room(self) -> None:
+        """Write what waits, for a caller that only reads: where the store is full, it goes on waiting."""
+        try:
+            self.write()
+        except StoreFull as error:
+            _log.warning("retrievals and traces are written later: %s", error)
 
     def _write_counts(self) -> None:
         batch = [self._counts.popleft() for _ in range(len(self._counts))]
