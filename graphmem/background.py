@@ -16,10 +16,13 @@ _LONGEST_PAUSE = 60.0
 _QUIET = 0.05  # seconds without a wake: nobody is storing one thing after another
 _SHORTEST_WAIT = 1.0
 _WAIT_FOR_WORK = 5.0  # times as long as the last run took
+_LINGER = 1.0  # seconds after which a thread with nothing to do ends: a process may have a thousand memories open
 
 
 class BackgroundJob:
     """Runs a job on a daemon thread when woken, again and again while it has something to do.
+
+    The thread ends when the job has been asleep for a second, and the next wake starts another one.
 
     It gives way to those who wake it: while wakes follow one another it waits, at most a second or five times as long
     as its last run took. Threads share an interpreter, and a caller who stores one thing after another would wait for
@@ -40,6 +43,7 @@ class BackgroundJob:
         self._job = job
         self._wake = threading.Event()
         self._woken_at = 0.0
+        self._took = 0.0
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -51,7 +55,7 @@ class BackgroundJob:
         return self._stop.is_set()
 
     def wake(self) -> None:
-        """Let the job run soon; the thread starts with the first call."""
+        """Let the job run soon; a thread starts if there is none."""
         self._woken_at = time.monotonic()
         self._wake.set()
         with self._lock:
@@ -72,11 +76,16 @@ class BackgroundJob:
 
     def _run(self) -> None:
         pause: float | None = 0.0
-        failures, took = 0, 0.0
+        failures = 0
         while not self._stop.is_set():
-            if pause != 0.0:
+            if pause is None and not self._wake.wait(_LINGER):
+                with self._lock:
+                    if not self._wake.is_set():
+                        self._thread = None
+                        return
+            if pause:
                 self._wake.wait(pause)
-            self._give_way(took)
+            self._give_way(self._took)
             self._wake.clear()
             if self._stop.is_set():
                 return
@@ -89,7 +98,7 @@ class BackgroundJob:
                 failures += 1
                 pause = min(0.1 * 2**failures, _LONGEST_PAUSE)
                 _log.warning("%s failed, next try in %.1f s: %s", self._name, pause, error)
-            took = time.monotonic() - begun
+            self._took = time.monotonic() - begun
 
     def _give_way(self, took: float) -> None:
         latest = time.monotonic() + max(_SHORTEST_WAIT, _WAIT_FOR_WORK * took)

@@ -44,6 +44,7 @@ LANES = {
         "tests/e2e/test_forget_person.py",
         "tests/e2e/test_hostile_input.py",
         "tests/e2e/test_lives.py",
+        "tests/e2e/test_limits.py",
         "tests/e2e/test_memory.py",
         "tests/e2e/test_redaction.py",
         "tests/e2e/test_search.py",

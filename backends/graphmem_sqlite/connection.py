@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from threading import RLock, get_ident, local
+from threading import Lock, RLock, get_ident, local
 from urllib.parse import quote
 
 from graphmem.errors import BackendUnavailable, StoreReadOnly
@@ -26,7 +26,56 @@ _PRAGMAS = (
     "PRAGMA journal_size_limit = 67108864",
 )
 _IDLE_READERS = 8
+_ALL_IDLE_READERS = 64  # of all stores of the process: each holds two files open
 _LATER = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL}  # others use it; no room for a second one
+
+
+class _Idle:
+    """Readers that wait to be lent, of all stores: where there are too many, those go that were used longest ago."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._owners: OrderedDict[sqlite3.Connection, Database] = OrderedDict()
+
+    def take(self, owner: Database) -> sqlite3.Connection | None:
+        """Return the reader of a store that was used last, None if it has none."""
+        with self._lock:
+            if not owner.idle:
+                return None
+            connection = owner.idle.pop()
+            del self._owners[connection]
+            return connection
+
+    def put(self, owner: Database, connection: sqlite3.Connection) -> None:
+        """Keep a reader of a store for later."""
+        with self._lock:
+            owner.idle.append(connection)
+            self._owners[connection] = owner
+            surplus = [owner.idle[0]] if len(owner.idle) > _IDLE_READERS else []
+            surplus += [next(iter(self._owners))] if len(self._owners) > _ALL_IDLE_READERS else []
+            for reader in dict.fromkeys(surplus):
+                self._owners.pop(reader).idle.remove(reader)
+        for reader in dict.fromkeys(surplus):
+            reader.close()
+
+    def close(self, owner: Database) -> None:
+        """Close all of a store."""
+        while (connection := self.take(owner)) is not None:
+            connection.close()
+
+
+_idle = _Idle()
+_inherited: list[_Idle] = []
+
+
+def _forget_after_fork() -> None:
+    global _idle
+    _inherited.append(_idle)  # what a parent opened must not be closed here
+    _idle = _Idle()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_after_fork)
 
 
 class _Pinned(local):
@@ -57,7 +106,7 @@ class Database:
         self._owner: int | None = None
         self._closed = False
         self._process = os.getpid()
-        self._idle: deque[sqlite3.Connection] = deque()
+        self.idle: deque[sqlite3.Connection] = deque()
         self._pinned = _Pinned()
         self._key = place.key
         self._log = log_of(place.path)
@@ -173,9 +222,8 @@ class Database:
         self._require_open()
         self._require_same_file()
         with translated(self.name):
-            try:
-                connection = self._idle.pop()
-            except IndexError:
+            connection = _idle.take(self)
+            if connection is None:
                 connection = self._connect()
                 connection.execute("PRAGMA query_only = ON")
             try:
@@ -198,12 +246,9 @@ class Database:
                 self._pinned.connection = before
 
     def _put_back(self, connection: sqlite3.Connection) -> None:
-        self._idle.append(connection)
-        while self._closed or len(self._idle) > _IDLE_READERS:
-            try:
-                self._idle.popleft().close()
-            except IndexError:
-                return
+        _idle.put(self, connection)
+        if self._closed:
+            _idle.close(self)
 
     @contextmanager
     def transaction(self) -> Generator[sqlite3.Connection, None, None]:
@@ -304,6 +349,8 @@ class Database:
         SQLite does so when the last connection is closed, but not for a file that was moved: its log would be taken for
         that of the file that is put in its place.
         """
+        if self._mode.startswith("ro"):
+            return
         try:
             self._require_same_file()
         except BackendUnavailable:
@@ -317,9 +364,8 @@ class Database:
             if self._closed:
                 return
             self._closed = True
-            while self._idle:
-                self._idle.pop().close()
-            if self._process == os.getpid() and not self._mode.startswith("ro"):
+            if self._process == os.getpid():
+                _idle.close(self)
                 self._release_log()
             with translated(self.name):
                 self._writer.close()

@@ -1,0 +1,130 @@
+"""Crafted messages, long texts, many open memories and a full disk: nobody waits long, and what only reads answers."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import OpenMemory
+from crashed import wait_until
+from test_search import WordVectors
+
+import graphmem_sqlite.connection as sqlite
+from graphmem import GraphMemory, StoreFull, background
+from graphmem.ingest.extract.spacy import extractor
+from graphmem.text.english import english_pipeline
+from graphmem_sqlite import SQLiteBackend
+
+CODE = "\n".join(["a :" + " " * 596 + "x"] * 4)
+DENSE = "Maya Chen moved to Lisbon in May 2021 and works at Initech with Ravi Menon. She likes tea. "
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Return the CPU time that a call takes in this thread."""
+    begun = time.thread_time()
+    work()
+    return time.thread_time() - begun
+
+
+@pytest.mark.parametrize(
+    "message",
+    [CODE, "A" * 20_000, {"text": "some text", "title": "(" * 20_000}, "(" * 20_000, "# a" + " " * 20_000 + "x"],
+    ids=["spaces", "one-word", "title", "brackets", "heading"],
+)
+def test_a_crafted_message_stops_nobody(open_memory: OpenMemory, message: str | dict[str, str]) -> None:
+    memory = open_memory("memory://", extractor="none", embeddings="none")
+    memory.remember("Hello there")
+    memory.search("hello")  # loads what it needs
+    assert seconds(lambda: memory.remember(message)) < 0.5
+    assert seconds(lambda: memory.search("hello")) < 0.5
+
+
+def test_a_long_turn_is_parsed_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[int] = []
+    pipeline = english_pipeline()
+
+    class Watched:
+        def pipe(self, texts: Sequence[str], **options: Any) -> Iterator[Any]:
+            parsed.extend(map(len, texts))
+            return pipeline.pipe(texts, **options)
+
+        def __call__(self, text: str) -> Any:
+            parsed.append(len(text))
+            return pipeline(text)
+
+    monkeypatch.setattr(extractor, "english_pipeline", lambda _: Watched())
+    with GraphMemory.open("memory://", extractor="spacy", embeddings="none", background=False) as memory:
+        memory.remember((DENSE * 300)[:25_000] + ". Ada King works at Globex.", speaker="Nate")
+        memory.flush()
+        assert [fact.target for fact in memory.facts("Ada King")] == ["Globex"]
+    assert len(parsed) == 3
+    assert max(parsed) <= 10_000
+
+
+def threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("graphmem-")]
+
+
+@pytest.mark.parametrize("count", [30, pytest.param(1_000, marks=[pytest.mark.full, pytest.mark.slow])])
+def test_many_open_memories_hold_few_files_and_no_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    if not Path("/proc/self/fd").exists():
+        pytest.skip("the open files of a process are read from /proc")
+    monkeypatch.setattr(sqlite, "_ALL_IDLE_READERS", 4)
+    monkeypatch.setattr(background, "_LINGER", 0.05)
+    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+    with ExitStack() as opened:
+        urls = [f"sqlite:///{tmp_path}/{i}.db" for i in range(count)]
+        memories = [opened.enter_context(GraphMemory.open(url, extractor="none", embeddings="none")) for url in urls]
+        for i, memory in enumerate(memories):
+            memory.remember(f"Person {i} likes tea.")
+            memory.recall("tea")
+            memory.search("tea")
+        wait_until(lambda: not threads())
+        files = len(os.listdir("/proc/self/fd")) - before  # noqa: PTH208
+        assert files <= 6 * count
+        assert memories[0].search("tea").found
+
+
+def test_what_only_reads_answers_on_a_full_disk(tmp_path: Path, open_memory: OpenMemory) -> None:
+    memory = open_memory(f"sqlite:///{tmp_path}/memory.db", embeddings=WordVectors())
+    memory.ingest([{"text": "Ada King | knows | Bob Stone"}])
+    assert memory.search("Ada King").found
+    for n in range(100):
+        memory.remember(f"Turn {n} waits for the index, as those before it do")
+    backend = memory._engine.backend  # pyright: ignore[reportPrivateUsage]
+    assert isinstance(backend, SQLiteBackend)
+    writer = backend.database.writer
+    backend.database.write_anew()  # no page is free
+    writer.execute(f"PRAGMA max_page_count = {writer.execute('PRAGMA page_count').fetchone()[0]}")
+    with pytest.raises(StoreFull):
+        memory.remember("x" * 100_000)
+
+    found = memory.search("Ada King")
+    assert "no space is left" in " ".join(found.degraded)
+    assert found.found[0].episode.text.startswith("Ada King")
+    assert "Bob Stone" in memory.context("Ada King")
+    memory.export(tmp_path / "all.jsonl")
+
+
+def test_a_traced_recall_answers_on_a_full_disk_and_its_trace_waits_for_room(
+    open_memory: OpenMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = open_memory("memory://", embeddings="none")
+    memory.ingest([{"text": "Ada King | knows | Bob Stone"}])
+
+    def write(*_: object) -> None:
+        raise StoreFull("no space is left")
+
+    with monkeypatch.context() as full:
+        full.setattr(memory._engine.backend, "write", write)  # pyright: ignore[reportPrivateUsage]
+        assert memory.recall("Ada King", trace=True).facts
+        assert memory.recalls() == []
+    assert len(memory.recalls()) == 1
