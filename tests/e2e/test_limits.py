@@ -58,7 +58,10 @@ def test_a_long_turn_is_parsed_in_pieces(monkeypatch: pytest.MonkeyPatch) -> Non
             parsed.append(len(text))
             return pipeline(text)
 
-    monkeypatch.setattr(extractor, "english_pipeline", lambda _: Watched())
+    def watched(_: str | None) -> Watched:
+        return Watched()
+
+    monkeypatch.setattr(extractor, "english_pipeline", watched)
     with GraphMemory.open("memory://", extractor="spacy", embeddings="none", background=False) as memory:
         memory.remember((DENSE * 300)[:25_000] + ". Ada King works at Globex.", speaker="Nate")
         memory.flush()
