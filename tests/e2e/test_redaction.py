@@ -12,6 +12,7 @@ from test_search import WordVectors
 
 from graphmem import Document, Embeddings, GraphMemory, InvalidInput
 from graphmem.adapters.langchain import GraphMemoryChatMessageHistory
+from graphmem.models import Properties
 from graphmem.protocols import ExtractedEdge, ExtractedEntity, Extraction, ExtractionRequest
 
 SECRETS = {
@@ -94,7 +95,7 @@ def fill(memory: GraphMemory) -> None:
     for number, sentence in enumerate(sentences):
         memory.remember(sentence, **told_by, external_id=f"{S['mail as an id']}/{number}")
     text = "\n".join(sentences)
-    metadata = {"call": S["phone in metadata"], "card": int(S["card as a number"])}
+    metadata: Properties = {"call": S["phone in metadata"], "card": int(S["card as a number"])}
     pages = [Document(text=sentence, title=f"Page of {S['mail']}", metadata=metadata) for sentence in sentences]
     memory.ingest([*pages, "This fails for the time being, said Maya."])
     memory.add_facts(

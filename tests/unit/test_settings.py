@@ -89,8 +89,6 @@ def test_variables_of_settings_and_of_the_tests_are_no_warning(monkeypatch: pyte
         Settings()
 
 
-
-
 @pytest.mark.parametrize(("value", "read"), [(False, "off"), ("false", "off"), ("facts", "facts"), ("all", "all")])
 def test_redact_says_what_is_redacted(value: object, read: str) -> None:
     assert Settings(redact=value).redact == read

@@ -367,8 +367,6 @@ def test_a_mistyped_variable_is_one_line_that_names_the_setting(filled: Shell) -
     )
 
 
-
-
 def test_a_scope_that_is_printed_can_be_passed_back(shell: Shell) -> None:
     shell.write("facts.csv", TRIPLES)
     for scope in ("users/a b%2Fc", "/a%2Fb"):
