@@ -24,7 +24,7 @@ from graphmem.recall.route import HeuristicRouter
 from graphmem.text import dates, normalise, redact, words
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-SHORT, ALLOWED = 8_000, 0.04
+SHORT, ALLOWED = 8_000, 0.1
 """Characters, and seconds of CPU time for them: what is linear takes a few milliseconds, what is quadratic more."""
 
 _REPEATED = r"""
@@ -107,7 +107,9 @@ def patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
 
 def in_value(value: object) -> Iterator[re.Pattern[str]]:
     if isinstance(value, re.Pattern):
-        yield cast("re.Pattern[str]", value)
+        pattern = cast("re.Pattern[str] | re.Pattern[bytes]", value)
+        if isinstance(pattern.pattern, str):  # one of bytes reads the first 4,096 of a file alone
+            yield cast("re.Pattern[str]", value)
     elif isinstance(value, dict):
         yield from in_value(tuple(cast("dict[object, object]", value).values()))
     elif isinstance(value, (tuple, list)):
@@ -117,6 +119,7 @@ def in_value(value: object) -> Iterator[re.Pattern[str]]:
 
 PATTERNS = {pattern: name for name, pattern in reversed(list(patterns()))}
 MATCHED = {f"graphmem.ingest.gate.{name}" for name in ("_LOG", "_NUMBER", "_STATEMENT", "_TRACE")}
+MATCHED.add("graphmem.ingest.failures._STORED")
 """Patterns that are applied to the beginning of a text alone."""
 READER = HeuristicRouter()
 FUNCTIONS: dict[str, Callable[[str], object]] = {
@@ -188,7 +191,7 @@ def test_a_function_reads_a_long_text(name: str) -> None:
 
 
 def test_text_of_users_in_a_pattern_is_found() -> None:
-    assert {"graphmem.rag.phrases._CAPITALS", "graphmem.text.redact._KINDS"} <= set(PATTERNS.values())
+    assert {"graphmem.rag.phrases._CAPITALS", "graphmem.text.redact._PHONE"} <= set(PATTERNS.values())
 
 
 def test_a_slow_pattern_is_found() -> None:
