@@ -40,7 +40,8 @@ def child(work: Work, *arguments: Any) -> Generator[tuple[ForkServerProcess, Con
 
 
 def _run(work: Work, pipe: Connection, arguments: Sequence[Any], scope: str | None) -> None:
-    if scope is not None:  # of this test: the server has the environment of the test that started it
+    os.environ.pop(SCOPE, None)  # the server has the environment of the test that started it
+    if scope is not None:
         os.environ[SCOPE] = scope
     try:
         work(pipe, *arguments)
