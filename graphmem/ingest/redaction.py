@@ -231,6 +231,11 @@ class RedactingExtractor(Extractor):
         """As many episodes as the extractor likes."""
         return self._extractor.batch_size
 
+    @property
+    def concurrency(self) -> int:
+        """As many calls at once as the extractor takes."""
+        return int(getattr(self._extractor, "concurrency", 1))
+
     def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
         """Read episodes; errors are redacted, too."""
         shown = [self._redaction.request(request) for request in requests]

@@ -145,3 +145,12 @@ def test_errors_of_an_extractor_are_redacted_and_keep_their_class() -> None:
 
 def test_what_is_no_extraction_is_an_error_of_that_episode() -> None:
     assert isinstance(extracted(Careless("nonsense")), ExtractionFailed)  # type: ignore[arg-type]
+
+
+def test_as_many_calls_at_once_are_allowed_as_the_extractor_takes() -> None:
+    class Parallel(Careless):
+        concurrency = 16
+
+    redaction = Redaction(PatternRedactor())
+    wrapped = [RedactingExtractor(extractor(None), redaction) for extractor in (Careless, Parallel)]
+    assert [extractor.concurrency for extractor in wrapped] == [1, 16]
