@@ -366,7 +366,7 @@ def test_a_question_may_name_its_scope(talk: GraphMemory) -> None:
     talk.in_scope(scope_of("other")).ingest([{"text": "Chess is played in Faro.", "external_id": "t4"}])
     asked = [
         Question(question="Where is chess played?", external_ids=("t4",), scope=scope)
-        for scope in (None, scope_of("other").key)
+        for scope in (None, str(scope_of("other")))
     ]
     assert talk.evaluate(asked, ks=(1,)).methods["full"].questions == 2
 

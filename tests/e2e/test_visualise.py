@@ -90,7 +90,7 @@ def test_whole_scope_is_drawn_without_a_name(told: GraphMemory) -> None:
 def test_limit_keeps_the_busiest_and_says_how_many_are_missing(told: GraphMemory) -> None:
     drawn = told.visualize(limit=2, format="ascii")
 
-    assert drawn.startswith(f"Scope {told.scope.key}; {told.stats().entities - 2} more entities beyond the limit\n")
+    assert drawn.startswith(f"Scope {told.scope}; {told.stats().entities - 2} more entities beyond the limit\n")
     assert "Maya Chen" in drawn
 
 
