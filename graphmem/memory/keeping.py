@@ -130,7 +130,9 @@ class Keeping(Part):
             If not exactly one thing is named, or several entities go by the name (then give an id).
         """
         self._engine.recorder.write()  # what was just recalled may name it
-        entity, episode, session = (n and self._engine.known_name(n) for n in (entity, episode, session))
+        entity, episode, session, speaker = (
+            name and self._engine.known_name(name) for name in (entity, episode, session, speaker)
+        )
         try:
             done = forget.forget(
                 self._engine.backend,

@@ -233,6 +233,13 @@ def test_what_was_redacted_can_be_exported_and_imported(
     assert other.checksum() == redacting.checksum()
 
 
+def test_a_speaker_is_forgotten_by_the_name_that_is_not_stored(open_memory: OpenMemory) -> None:
+    memory = open_memory("memory://", embeddings="none", redact="all", redact_key="key")
+    memory.remember("The weather is awful.", speaker="zq2.speaker@example.com")
+    assert memory.forget(speaker="zq2.speaker@example.com").episodes == 1
+    assert memory.stats().episodes == 0
+
+
 @pytest.mark.parametrize(
     ("redact", "text", "fact"), [("off", True, True), ("facts", True, False), ("all", False, False)]
 )
