@@ -28,7 +28,7 @@ from graphmem.ingest.write import Reading, Writer, Written, read_extraction
 from graphmem.llm.errors import kind_of
 from graphmem.models import Changes, Episode, EpisodeQuery, EpisodeState, Outcome, Scope, new_id, utc_now
 from graphmem.ontology import Ontology
-from graphmem.protocols import Extraction, ExtractionRequest, Extractor, GraphBackend, Redactor
+from graphmem.protocols import Extraction, ExtractionRequest, Extractor, GraphBackend, Redactor, concurrency_of
 from graphmem.settings import Settings
 
 _log = logging.getLogger(__name__)
@@ -110,7 +110,7 @@ class ExtractionQueue:
         self._rule_lock = threading.Lock()
         self._delayed: set[Scope] = set()  # scopes in which a failure of the model delayed an episode
         self._rotation = ScopeRotation()
-        concurrency = int(getattr(extractor, "concurrency", 1))
+        concurrency = concurrency_of(extractor)
         self._pool: ExtractionPool[Processed] | None = ExtractionPool(concurrency) if concurrency > 1 else None
         self.on_settled: Callable[[Sequence[str]], None] = _ignore
         self.has_answered = False

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from graphmem.errors import ExtractionFailed, InvalidInput
 from graphmem.inputs import Triple
 from graphmem.models import Episode, Model, Scope
-from graphmem.protocols import ExtractedEdge, Extraction, ExtractionRequest, Extractor, Redactor
+from graphmem.protocols import ExtractedEdge, Extraction, ExtractionRequest, Extractor, Redactor, concurrency_of
 from graphmem.text.redact import is_placeholder
 
 T = TypeVar("T")
@@ -73,7 +73,7 @@ class Redaction:
         return text if self._key is None else self.name("name", text)
 
     def require_scope(self, scope: Scope) -> None:
-        """Refuse a scope of which the name is personal: names of scopes are stored.
+        """Refuse a scope with a personal name: names of scopes are stored.
 
         Raises
         ------
@@ -143,7 +143,7 @@ class Redaction:
             if (redacted := self.text(plain := unquote(text))) != plain:
                 raise InvalidInput(
                     f"{redacted!r:.80} stands for something personal, and redact='all' stores none of it: import with "
-                    "redact='off', or store the texts anew in a memory with redact='all'"
+                    "redact='off', or store the texts in a new memory with redact='all'"
                 )
 
     def _value(self, source: str, relation: str, target: str) -> str:
@@ -234,7 +234,7 @@ class RedactingExtractor(Extractor):
     @property
     def concurrency(self) -> int:
         """As many calls at once as the extractor takes."""
-        return int(getattr(self._extractor, "concurrency", 1))
+        return concurrency_of(self._extractor)
 
     def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
         """Read episodes; errors are redacted, too."""

@@ -27,6 +27,7 @@ from graphmem.protocols.extraction import (
     ExtractionRequest,
     Extractor,
     Redactor,
+    concurrency_of,
 )
 from graphmem.protocols.full_text import question_words, split_words
 from graphmem.protocols.index import IndexStore
@@ -60,6 +61,7 @@ __all__ = [
     "VectorIndex",
     "VectorRows",
     "VectorState",
+    "concurrency_of",
     "pages",
     "question_words",
     "split_words",

@@ -126,3 +126,8 @@ class Extractor(Protocol):
             In the order of the requests: an `Extraction`, or the error that kept it from being made.
         """
         ...
+
+
+def concurrency_of(extractor: Extractor) -> int:
+    """Return how many calls at once an extractor takes: 1 where it doesn't say."""
+    return int(getattr(extractor, "concurrency", 1))

@@ -40,7 +40,15 @@ from typing import IO, Any, cast
 from graphmem.errors import ExtractionFailed, InvalidInput
 from graphmem.ingest.extract.llm_parse import read_edge, read_entity
 from graphmem.models import Episode, utc_now
-from graphmem.protocols import ExtractedEdge, ExtractedEnding, ExtractedEntity, Extraction, ExtractionRequest, Extractor
+from graphmem.protocols import (
+    ExtractedEdge,
+    ExtractedEnding,
+    ExtractedEntity,
+    Extraction,
+    ExtractionRequest,
+    Extractor,
+    concurrency_of,
+)
 
 _BATCH = 500
 _KEY_BYTES = 16
@@ -154,6 +162,11 @@ class Recorder:
     def batch_size(self) -> int:
         """That of the extractor that is recorded."""
         return self._extractor.batch_size
+
+    @property
+    def concurrency(self) -> int:
+        """That of the extractor that is recorded."""
+        return concurrency_of(self._extractor)
 
     def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
         """Extract, record, and return what the other extractor returned; what can't be recorded is a failure."""

@@ -208,3 +208,11 @@ def test_the_open_ie_dump_of_musique_is_replayed_whole(shared_data: Path) -> Non
     passages = [json.loads(line) for line in path.open(encoding="utf-8")]
     outcomes = RecordedExtractor(path).extract([request(p["text"]) for p in passages])
     assert sum(len(o.edges) for o in outcomes if isinstance(o, Extraction)) == 17_234
+
+
+def test_a_recorded_extractor_gets_as_many_calls_at_once_as_it_takes(tmp_path: Path) -> None:
+    class Parallel(Fixed):
+        concurrency = 16
+
+    recorders = [Recorder(tmp_path / "audit.jsonl", extractor()) for extractor in (Fixed, Parallel)]
+    assert [recorder.concurrency for recorder in recorders] == [1, 16]
