@@ -103,7 +103,7 @@ class ExtractionPool(Generic[T]):
         Parameters
         ----------
         claim
-            Returns up to so many episodes to work on.
+            Returns at most the given number of episodes to work on.
         work
             Called with each episode, on a thread of its own.
         limit

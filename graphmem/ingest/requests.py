@@ -14,7 +14,7 @@ _SESSION_SAMPLE = 50  # turns of a session that tell who takes part in it
 def build_requests(
     backend: GraphBackend, scope: Scope, episodes: Sequence[Episode], turns: int
 ) -> list[ExtractionRequest]:
-    """Return the requests for episodes of a scope, each with so many user turns before it."""
+    """Return the requests for episodes of a scope, each with up to `turns` user turns before it."""
     sessions = {e.session_id for e in episodes if e.session_id is not None}
     speakers = {session: _speakers(backend, scope, session) for session in sessions}
     requests: list[ExtractionRequest] = []

@@ -188,7 +188,7 @@ class SimilarEntities:
         return True
 
     def index_waiting(self, scope: Scope, seconds: float) -> None:
-        """Make vectors that are missing, for at most so many seconds, before something is found by them."""
+        """Make vectors that are missing, for a limited number of seconds, before something is found by them."""
         deadline = time.monotonic() + seconds
         state = self._backend.index_state(scope)
         if state.model not in (None, self._embedder.model_name):
@@ -198,7 +198,7 @@ class SimilarEntities:
                 pass
 
     def _to_compare(self, scope: Scope, new: dict[Key, NamedThing]) -> dict[Key, NamedThing]:
-        """Return the names of which vectors may decide something: there is another one of the same words."""
+        """Return the names that vectors may join: there is another one of the same words."""
         owners: dict[Key, list[Key]] = {}
         for key, thing in new.items():
             for spelling in spellings(thing.display, key[1]):
