@@ -132,13 +132,7 @@ class Quarantined:
     reason: str
 
 
-QUARANTINE: tuple[Quarantined, ...] = (
-    Quarantined(
-        "tests/integration/neo4j/test_opening.py::test_programs_that_open_a_new_database_at_once_all_find_it_ready",
-        "2026-11-24",
-        "four first openings at once can hang: a schema statement and the record of a migration wait for each other",
-    ),
-)
+QUARANTINE: tuple[Quarantined, ...] = ()
 
 
 def lane_of_file(path: str) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
-from neo4j import ManagedTransaction, Query, Session
+from neo4j import ManagedTransaction, Query, Session, unit_of_work
 from neo4j.exceptions import ClientError
 
 from graphmem.errors import BackendUnavailable, SchemaTooNew
@@ -16,6 +16,12 @@ _DONE_BY_ANOTHER = (
     "Neo.ClientError.Schema.IndexAlreadyExists",
     "Neo.ClientError.Schema.ConstraintAlreadyExists",
 )
+_TIMED_OUT = (
+    "Neo.ClientError.Transaction.TransactionTimedOut",
+    "Neo.ClientError.Transaction.TransactionTimedOutClientConfiguration",
+)
+_RECORDED_WITHIN = 5
+_TRIES = 24
 _POPULATED_WITHIN = 300
 _IN_PARTS = "IN TRANSACTIONS"
 """What a statement says that makes its own transactions."""
@@ -52,7 +58,7 @@ def migrate(open_session: Callable[[], Session], place: str) -> None:
             if step > number:
                 for statement in statements:
                     _apply(session, statement)
-                session.execute_write(_record, step, name)
+                _record(session, step, name)
         _await_indexes(session, place)
 
 
@@ -77,8 +83,25 @@ def unless_done_by_another() -> Generator[None]:
             raise
 
 
-def _record(transaction: ManagedTransaction, number: int, name: str) -> None:
-    transaction.run(query("record_migration"), q={"number": number, "name": name}).consume()
+def _record(session: Session, number: int, name: str) -> None:
+    """Note that a migration was done, with new tries after short time limits.
+
+    A schema statement of another program and this statement can wait for each other's locks, which the server doesn't
+    detect: whoever records gives way.
+    """
+
+    @unit_of_work(timeout=_RECORDED_WITHIN)
+    def work(transaction: ManagedTransaction) -> None:
+        transaction.run(query("record_migration"), q={"number": number, "name": name}).consume()
+
+    for left in reversed(range(_TRIES)):
+        try:
+            session.execute_write(work)
+        except ClientError as error:
+            if error.code not in _TIMED_OUT or not left:
+                raise
+        else:
+            break
 
 
 def _await_indexes(session: Session, place: str) -> None:

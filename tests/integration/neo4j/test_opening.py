@@ -145,6 +145,7 @@ def test_names_of_an_older_schema_are_found(store: Neo4jBackend, empty_neo4j_url
         ask(store, "MATCH (m:Graphmem {migration: 9}) DELETE m")
 
 
+@pytest.mark.slow  # whoever waits too long for a lock begins again after 5 s
 def test_programs_that_open_a_new_database_at_once_all_find_it_ready(store: Neo4jBackend, empty_neo4j_url: str) -> None:
     _drop_schema(store)
     with ThreadPoolExecutor(4) as pool:
