@@ -44,6 +44,10 @@ class Weights:
     tokenizer: Path
     name: str
 
+    def stamp(self) -> tuple[int, ...]:
+        """Return what changes when a file is replaced: each one's time of change and size."""
+        return tuple(n for file in (self.model, self.tokenizer) for n in (file.stat().st_mtime_ns, file.stat().st_size))
+
 
 def find_weights(folder: str | Path | None = None, *, download: bool = False) -> Weights:
     """Return the files of all-MiniLM-L6-v2.

@@ -41,8 +41,8 @@ def test_a_crafted_message_stops_nobody(open_memory: OpenMemory, message: str | 
     memory = open_memory("memory://", extractor="none", embeddings="none")
     memory.remember("Hello there")
     memory.search("hello")  # loads what it needs
-    assert seconds(lambda: memory.remember(message)) < 0.5
-    assert seconds(lambda: memory.search("hello")) < 0.5
+    assert seconds(lambda: memory.remember(message)) < 2  # of a loaded machine; before, 5 to 10 s of a quiet one
+    assert seconds(lambda: memory.search("hello")) < 2
 
 
 def test_a_long_turn_is_parsed_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -249,3 +249,11 @@ def test_no_threads_are_refused(model: MiniLM) -> None:
     del model  # is there, or the test is skipped
     with pytest.raises(InvalidInput, match="threads 0"):
         MiniLM(threads=0)
+
+
+def test_models_of_the_same_files_are_loaded_once(folder: Path) -> None:
+    first, second = MiniLM(folder), MiniLM(folder)
+    assert first._parts.get() is second._parts.get()
+
+    os.utime(folder / "tokenizer.json", (1, 1))
+    assert MiniLM(folder)._parts.get() is not first._parts.get()
