@@ -62,6 +62,10 @@ class TestQdrantLocalMode(VectorIndexTests):
         local: Any = OneAtATime(QdrantClient(path=str(tmp_path / "qdrant")))
         return QdrantVectorIndex(local)
 
+    @pytest.mark.full
+    def test_many_are_written_at_once(self, index: VectorIndex) -> None:
+        super().test_many_are_written_at_once(index)
+
 
 class OnNeo4j(VectorIndexHooks):
     """Opens the index of a server, which is one for all its scopes: each test has the server to itself."""

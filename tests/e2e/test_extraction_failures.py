@@ -239,7 +239,6 @@ def test_background_extraction_outlives_a_store_that_is_away(
     wait_until(lambda: memory.stats().background == ())
 
 
-@pytest.mark.server
 def test_store_that_goes_away_in_the_middle_of_a_load_is_an_error_and_the_load_can_be_repeated(
     store_url: str, open_memory: OpenMemory, away: list[Away]
 ) -> None:

@@ -52,6 +52,7 @@ def exported(memory: GraphMemory) -> str:
 
 
 @pytest.mark.server
+@pytest.mark.full(store_url="neo4j", refreshed=False)
 @pytest.mark.parametrize("refreshed", [False, True])
 def test_a_refresh_writes_no_forgotten_sentence_back(
     memory: GraphMemory, monkeypatch: pytest.MonkeyPatch, *, refreshed: bool
@@ -101,6 +102,7 @@ class Talkative(ToyExtractor):
 
 
 @pytest.mark.server
+@pytest.mark.full(store_url="neo4j", fails=True)
 @pytest.mark.parametrize("fails", [False, True])
 @pytest.mark.parametrize("how", ["forget", "clear"])
 def test_extraction_writes_no_forgotten_turn_back(

@@ -54,6 +54,7 @@ def told(found: RecallResult) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.server
+@pytest.mark.full(store_url="memory")
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_every_store_gives_the_same_facts_in_the_same_order(
     memory: GraphMemory, open_memory: OpenMemory, strategy: Any

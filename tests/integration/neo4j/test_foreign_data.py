@@ -63,7 +63,7 @@ def theirs(store: Neo4jBackend) -> list[Any]:
     return [*ask(store, NODES), *ask(store, EDGES), *ask(store, INDEXES)]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_memory_in_their_database_gives_the_same_as_in_one_of_its_own(
     store: Neo4jBackend, empty_neo4j_url: str
 ) -> None:

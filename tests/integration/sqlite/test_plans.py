@@ -244,7 +244,7 @@ READS: dict[str, Callable[[SQLiteBackend, Entity], object]] = {
 @pytest.fixture(scope="module")
 def hubs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[tuple[SQLiteBackend, Entity]]]:
     folder = tmp_path_factory.mktemp("hubs")
-    found = [hub_store(folder / f"{size}.db", size) for size in (3000, 12000)]
+    found = [hub_store(folder / f"{size}.db", size) for size in (1000, 4000)]
     yield found
     for store, _ in found:
         store.close()

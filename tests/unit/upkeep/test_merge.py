@@ -534,7 +534,7 @@ def merged_graphs(draw: st.DrawFn) -> tuple[list[Entity], list[Edge], list[Menti
     return entities, edges, mentions, draw(st.permutations([0, 1, 2]))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @given(merged_graphs())
 @hypothesis_settings(max_examples=300, deadline=None)
 def test_merges_are_undone_in_any_order(drawn: tuple[list[Entity], list[Edge], list[Mention], list[int]]) -> None:
