@@ -11,13 +11,14 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from graphmem.embed import Embedder, MiniLM, TokenEmbeddings, choose_embeddings
-from graphmem.embed.weights import installed_weights
+from graphmem.embed import Embedder, MiniLM, TokenEmbeddings, choose_embeddings, minilm
+from graphmem.embed.weights import Weights, installed_weights
 from graphmem.errors import EmbeddingFailed, InvalidInput
 from tests.integration.embed.support import real_model
 
@@ -251,9 +252,19 @@ def test_no_threads_are_refused(model: MiniLM) -> None:
         MiniLM(threads=0)
 
 
-def test_models_of_the_same_files_are_loaded_once(folder: Path) -> None:
-    first, second = MiniLM(folder), MiniLM(folder)
-    assert first._parts.get() is second._parts.get()
+def test_models_of_the_same_files_are_loaded_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[Weights] = []
+    load = minilm._load  # pyright: ignore[reportPrivateUsage]
+
+    def counted(weights: Weights) -> Any:
+        loaded.append(weights)
+        return load(weights)
+
+    monkeypatch.setattr(minilm, "_load", counted)
+    for _ in range(3):
+        MiniLM(folder).embed_query("x")
+    assert len(loaded) == 1
 
     os.utime(folder / "tokenizer.json", (1, 1))
-    assert MiniLM(folder)._parts.get() is not first._parts.get()
+    MiniLM(folder).embed_query("x")
+    assert len(loaded) == 2
