@@ -6,31 +6,31 @@ from threading import Lock
 
 from graphmem_sqlite.backend import SQLiteBackend
 from graphmem_sqlite.connection import Database
-from graphmem_sqlite.place import inspect, path_of
+from graphmem_sqlite.file import inspect, path_of
 
 __all__ = ["SQLiteBackend", "open_backend"]
 
 _opening = Lock()
-"""A file that is looked at must not be closed again while another thread opens it (see `place.hold`)."""
+"""Keeps a file from being closed after its inspection while another thread opens it (see `file.hold`)."""
 
 
 def open_backend(url: str, *, busy_timeout: float = 60.0) -> SQLiteBackend:
-    """Open a store, and create it if nothing is there.
+    """Open a store; create it if the file doesn't exist.
 
     Parameters
     ----------
     url
         ``sqlite:///relative.db`` or ``sqlite:////absolute.db``.
     busy_timeout
-        Seconds that a write waits for another process before it gives up.
+        Seconds that a write waits for another process before it fails.
 
     Raises
     ------
     InvalidInput
         If the URL names no file.
     BackendUnavailable
-        If the file can't be opened: a missing folder or right, a file that is something else (`NotADatabase`),
-        a store of a newer graphmem (`SchemaTooNew`). Nothing is touched then.
+        If the file can't be opened: a missing folder or right, a file that is no store (`NotADatabase`),
+        a store of a newer graphmem (`SchemaTooNew`). The file is left unchanged then.
     """
     path = path_of(url)
     with _opening:

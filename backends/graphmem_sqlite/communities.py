@@ -1,4 +1,4 @@
-"""Communities and who was in them: reading and writing."""
+"""Communities and their memberships: reads and writes."""
 
 from __future__ import annotations
 
@@ -8,10 +8,21 @@ from typing import Any
 
 from graphmem.errors import Conflict
 from graphmem.models import AsOf, Community, CommunityQuery, Membership, MembershipQuery, Scope
-from graphmem_sqlite.keys import COMMUNITY_KEYS, require_keys, scope_keys
-from graphmem_sqlite.rows import as_json, community_of, micros, micros_or_none, moment, moment_or_none
+from graphmem.protocols import CommunityStore
+from graphmem_sqlite.connection import SQLiteRole
+from graphmem_sqlite.rows import (
+    COMMUNITY_KEYS,
+    as_json,
+    community_of,
+    micros,
+    micros_or_none,
+    moment,
+    moment_or_none,
+    require_keys,
+    scope_keys,
+)
 
-# Reading communities: a way in selects keys of communities `x`, and ends where filters are added.
+# Ways into communities: each selects keys of communities `x`, and ends where filters are added.
 _PAGE = """
 SELECT c.id, s.scope_key, c.level, c.name, c.summary, c.fingerprint, p.id, c.created_at, c.updated_at, c.ended_at
 FROM communities AS c CROSS JOIN scopes AS s ON s.key = c.scope LEFT JOIN communities AS p ON p.key = c.parent
@@ -34,11 +45,11 @@ _BEHIND = "AND x.id > :after"
 _SCOPE_END = "ORDER BY x.id LIMIT :limit)"
 _IS_NAMED = "AND x.id IN (SELECT value FROM json_each(:ids))"
 _LEVEL = "AND x.level = :level"
-_PRESENT = "AND x.ended_at IS NULL"
+_NOT_ENDED = "AND x.ended_at IS NULL"
 _BEGUN = "AND x.created_at <= :moment"
-_NOT_OVER = "AND (x.ended_at IS NULL OR :moment < x.ended_at)"
+_NOT_ENDED_AT = "AND (x.ended_at IS NULL OR :moment < x.ended_at)"
 
-# Reading memberships: ways in select keys of memberships `m` of entities `e` and communities `x`.
+# Ways into memberships: each selects keys of memberships `m` of entities `e` and communities `x`.
 _MEMBERS = """
 SELECT x.id, e.id, m.since, m.until FROM memberships AS m
 CROSS JOIN communities AS x ON x.key = m.community CROSS JOIN entities AS e ON e.key = m.entity WHERE m.key IN (
@@ -69,7 +80,7 @@ _MEMBERS_SCOPE_END = "ORDER BY x.id, e.id, m.since LIMIT :limit)"
 _IS_NAMED_COMMUNITY = "AND x.id IN (SELECT value FROM json_each(:communities))"
 _MEMBERS_BEHIND = "AND (x.id, e.id, m.since) > (:after_community, :after_entity, :after_since)"
 _IS_MEMBER = "AND m.until IS NULL"
-_CAME = "AND m.since <= :moment"
+_JOINED = "AND m.since <= :moment"
 _NOT_LEFT = "AND (m.until IS NULL OR :moment < m.until)"
 
 KNOWN_COMMUNITIES = """
@@ -90,8 +101,56 @@ ON CONFLICT (community, entity, since) DO UPDATE SET until = excluded.until
 """
 
 
+class SQLiteCommunities(SQLiteRole, CommunityStore):
+    """Communities and their memberships, in all their states."""
+
+    def find_communities(
+        self, scopes: Sequence[Scope], query: CommunityQuery, *, after: str = "", limit: int = 1000
+    ) -> list[Community]:
+        """Return a page of the communities that match, in ascending order of id."""
+        with self._database.reading() as connection:
+            values = {
+                **_values(connection, scopes, query, limit),
+                "after": after,
+                "ids": None if query.ids is None else as_json(dict.fromkeys(query.ids)),
+            }
+            return [community_of(row) for row in connection.execute(community_statement(query), values)]
+
+    def find_memberships(
+        self, scopes: Sequence[Scope], query: MembershipQuery, *, after: Membership | None = None, limit: int = 1000
+    ) -> list[Membership]:
+        """Return a page of the memberships that match, in ascending order of their keys."""
+        statement = membership_statement(query, later_page=after is not None)
+        with self._database.reading() as connection:
+            values = {
+                **_values(connection, scopes, query, limit),
+                "communities": None if query.community_ids is None else as_json(dict.fromkeys(query.community_ids)),
+                "after_community": "" if after is None else after.community_id,
+                "after_entity": None if after is None else after.entity_id,
+                "after_since": None if after is None else micros(after.since),
+            }
+            return [
+                Membership.trusted(
+                    community_id=row[0], entity_id=row[1], since=moment(row[2]), until=moment_or_none(row[3])
+                )
+                for row in connection.execute(statement, values)
+            ]
+
+
+def _values(
+    connection: sqlite3.Connection, scopes: Sequence[Scope], query: CommunityQuery | MembershipQuery, limit: int
+) -> dict[str, Any]:
+    return {
+        "scopes": as_json(scope_keys(connection, scopes)),
+        "limit": limit,
+        "level": query.level,
+        "entities": None if query.entity_ids is None else as_json(dict.fromkeys(query.entity_ids)),
+        "moment": None if query.as_of is None else micros(min(query.as_of.valid, query.as_of.known)),
+    }
+
+
 def community_statement(query: CommunityQuery) -> str:
-    """Return the statement that reads a page of a query; it is put together from constants."""
+    """Return the statement that reads a page of a query, assembled from constants."""
     parts = [_PAGE]
     whole_scopes = query.ids is None and query.entity_ids is None
     if query.entity_ids is not None:
@@ -104,16 +163,16 @@ def community_statement(query: CommunityQuery) -> str:
     if query.level is not None and not whole_scopes:
         parts.append(_LEVEL)
     if query.as_of is not None:
-        parts += [_BEGUN, *([] if query.ended else [_NOT_OVER])]
+        parts += [_BEGUN, *([] if query.ended else [_NOT_ENDED_AT])]
     elif not query.ended:
-        parts.append(_PRESENT)
+        parts.append(_NOT_ENDED)
     if whole_scopes:
         parts.append(_SCOPE_END)
     return " ".join((*parts, _END))
 
 
 def membership_statement(query: MembershipQuery, *, later_page: bool = False) -> str:
-    """Return the statement that reads a page of a query; it is put together from constants."""
+    """Return the statement that reads a page of a query, assembled from constants."""
     parts = [_MEMBERS]
     whole_scopes = query.community_ids is None and query.entity_ids is None
     if query.entity_ids is not None:
@@ -135,53 +194,7 @@ def membership_statement(query: MembershipQuery, *, later_page: bool = False) ->
 def _member_dates(as_of: AsOf | None, *, ended: bool) -> list[str]:
     if as_of is None:
         return [] if ended else [_IS_MEMBER]
-    return [_CAME] if ended else [_CAME, _NOT_LEFT]
-
-
-def find_communities(
-    connection: sqlite3.Connection, scopes: Sequence[Scope], query: CommunityQuery, after: str, limit: int
-) -> list[Community]:
-    """Return a page of the communities that match, in ascending order of id."""
-    values = {
-        **_values(connection, scopes, query, limit),
-        "after": after,
-        "ids": None if query.ids is None else as_json(dict.fromkeys(query.ids)),
-    }
-    return [community_of(row) for row in connection.execute(community_statement(query), values)]
-
-
-def find_memberships(
-    connection: sqlite3.Connection,
-    scopes: Sequence[Scope],
-    query: MembershipQuery,
-    after: Membership | None,
-    limit: int,
-) -> list[Membership]:
-    """Return a page of the memberships that match, in ascending order of their keys."""
-    values = {
-        **_values(connection, scopes, query, limit),
-        "communities": None if query.community_ids is None else as_json(dict.fromkeys(query.community_ids)),
-        "after_community": "" if after is None else after.community_id,
-        "after_entity": None if after is None else after.entity_id,
-        "after_since": None if after is None else micros(after.since),
-    }
-    statement = membership_statement(query, later_page=after is not None)
-    return [
-        Membership.trusted(community_id=row[0], entity_id=row[1], since=moment(row[2]), until=moment_or_none(row[3]))
-        for row in connection.execute(statement, values)
-    ]
-
-
-def _values(
-    connection: sqlite3.Connection, scopes: Sequence[Scope], query: CommunityQuery | MembershipQuery, limit: int
-) -> dict[str, Any]:
-    return {
-        "scopes": as_json(scope_keys(connection, scopes)),
-        "limit": limit,
-        "level": query.level,
-        "entities": None if query.entity_ids is None else as_json(dict.fromkeys(query.entity_ids)),
-        "moment": None if query.as_of is None else micros(min(query.as_of.valid, query.as_of.known)),
-    }
+    return [_JOINED] if ended else [_JOINED, _NOT_LEFT]
 
 
 def put_communities(
@@ -236,7 +249,7 @@ def put_memberships(
     memberships: Sequence[Membership],
     entities: Mapping[str, int],
 ) -> None:
-    """Insert memberships, or replace them; `entities` is id → key of those that they name.
+    """Insert memberships, or replace them; `entities` gives id → key of the entities they name.
 
     Raises
     ------

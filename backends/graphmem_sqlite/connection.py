@@ -1,4 +1,4 @@
-"""Connections to one file: one writer, and readers that are lent for the time of a read."""
+"""Connections to one file: a writer and a pool of readers. Errors of sqlite3 become errors of graphmem here."""
 
 from __future__ import annotations
 
@@ -11,14 +11,21 @@ from contextlib import contextmanager, suppress
 from threading import Lock, RLock, get_ident, local
 from urllib.parse import quote
 
-from graphmem.errors import BackendUnavailable, StoreReadOnly
-from graphmem_sqlite.failures import translated
-from graphmem_sqlite.place import FileKey, Place, create_private, has_log, hold, key_of, log_of, release
-from graphmem_sqlite.schema import claim_file, migrate, require_known
+from graphmem.errors import (
+    BackendUnavailable,
+    Conflict,
+    GraphMemError,
+    InvalidInput,
+    NotADatabase,
+    StoreFull,
+    StoreReadOnly,
+)
+from graphmem_sqlite.file import FileKey, StoreFile, create_private, file_key, has_log, hold, log_path, release
+from graphmem_sqlite.schema import migrate, require_known_schema, set_application_id
 
 _PRAGMAS = (
     "PRAGMA foreign_keys = ON",
-    "PRAGMA secure_delete = ON",  # what is forgotten leaves no bytes in free pages; see `write_anew`
+    "PRAGMA secure_delete = ON",  # erased rows leave no bytes in free pages; see `vacuum`
     "PRAGMA synchronous = FULL",
     "PRAGMA temp_store = MEMORY",
     "PRAGMA cache_size = -32768",
@@ -26,19 +33,21 @@ _PRAGMAS = (
     "PRAGMA journal_size_limit = 67108864",
 )
 _IDLE_READERS = 8
-_ALL_IDLE_READERS = 64  # of all stores of the process: each holds two files open
-_LATER = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL}  # others use it; no room for a second one
+_ALL_IDLE_READERS = 64  # in all stores of the process: each holds two files open
+_RETRYABLE = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL}  # in use, or no room for a second copy
+_DAMAGED = "SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT"
+_TAKEN = "SQLITE_CONSTRAINT_UNIQUE", "SQLITE_CONSTRAINT_PRIMARYKEY", "SQLITE_CONSTRAINT_ROWID"
 
 
-class _Idle:
-    """Readers that wait to be lent, of all stores: where there are too many, those go that were used longest ago."""
+class _ReaderPool:
+    """The idle readers of all stores; if there are too many, the least recently used ones are closed."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._owners: OrderedDict[sqlite3.Connection, Database] = OrderedDict()
 
     def take(self, owner: Database) -> sqlite3.Connection | None:
-        """Return the reader of a store that was used last, None if it has none."""
+        """Return the most recently used reader of a store, None if it has none."""
         with self._lock:
             if not owner.idle:
                 return None
@@ -47,7 +56,7 @@ class _Idle:
             return connection
 
     def put(self, owner: Database, connection: sqlite3.Connection) -> None:
-        """Keep a reader of a store for later."""
+        """Return a reader of a store to the pool."""
         with self._lock:
             owner.idle.append(connection)
             self._owners[connection] = owner
@@ -59,67 +68,67 @@ class _Idle:
             reader.close()
 
     def close(self, owner: Database) -> None:
-        """Close all of a store."""
+        """Close all idle readers of a store."""
         while (connection := self.take(owner)) is not None:
             connection.close()
 
 
-_idle = _Idle()
-_inherited: list[_Idle] = []
+_pool = _ReaderPool()
+_inherited: list[_ReaderPool] = []
 
 
-def _forget_after_fork() -> None:
-    global _idle
-    _inherited.append(_idle)  # what a parent opened must not be closed here
-    _idle = _Idle()
+def _reset_after_fork() -> None:
+    global _pool
+    _inherited.append(_pool)  # connections of the parent process must not be closed here
+    _pool = _ReaderPool()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_after_fork)
+    os.register_at_fork(after_in_child=_reset_after_fork)
 
 
-class _Pinned(local):
+class _Snapshot(local):
     connection: sqlite3.Connection | None = None
 
 
 class Database:
-    """One file, its writer connection and its readers.
+    """One file with its writer connection and its readers.
 
-    A read borrows a reader that no other thread has, and sees one state of the file from its first
-    statement to its last. Connections go back to a pool, not to a thread, so that threads which end leave
-    none behind. Inside of `writing` the reads of that thread use the writer.
+    A read borrows a reader that no other thread uses, and sees one state of the file from its first
+    statement to its last. Readers return to a pool, not to a thread, so that a thread leaves none behind when it
+    ends. Inside of `writing` the reads of that thread use the writer.
 
     Parameters
     ----------
-    place
+    file
         The file.
     busy_timeout
         Seconds that a writer waits for another process.
     """
 
-    def __init__(self, place: Place, busy_timeout: float) -> None:
-        self.place = place
-        self.name = f"sqlite:///{place.path}"
+    def __init__(self, file: StoreFile, busy_timeout: float) -> None:
+        self.file = file
+        self.name = f"sqlite:///{file.path}"
         self._timeout = busy_timeout
-        self._mode = "rwc" if not place.exists else "rw" if place.writable else "ro"
+        self._mode = "rwc" if not file.exists else "rw" if file.writable else "ro"
         self._lock = RLock()
         self._owner: int | None = None
         self._closed = False
         self._process = os.getpid()
         self.idle: deque[sqlite3.Connection] = deque()
-        self._pinned = _Pinned()
-        self._key = place.key
-        self._log = log_of(place.path)
+        self._snapshot = _Snapshot()
+        self._key = file.key
+        self._log = log_path(file.path)
         self._log_key: FileKey | None = None
         try:
-            if place.key is None:
-                create_private(place.path)
+            if file.key is None:
+                create_private(file.path)
             with translated(self.name):
                 self._writer = self._first_connection()
             if self._key is None:
-                self._key, _ = hold(place.path)
+                self._key, _ = hold(file.path)
             if not self._mode.startswith("ro"):
-                self._log_key = key_of(self._log)
+                self._log_key = file_key(self._log)
         except BaseException:
             if self._key is not None:
                 release(self._key)
@@ -127,11 +136,11 @@ class Database:
 
     @property
     def writer(self) -> sqlite3.Connection:
-        """The connection that writes, for `diagnose` and tests."""
+        """The connection that writes, for tests."""
         return self._writer
 
     def _connect(self) -> sqlite3.Connection:
-        uri = f"file:{quote(str(self.place.path))}?mode={self._mode}"
+        uri = f"file:{quote(str(self.file.path))}?mode={self._mode}"
         connection = sqlite3.connect(
             uri,
             uri=True,
@@ -151,13 +160,13 @@ class Database:
     def _first_connection(self) -> sqlite3.Connection:
         if self._mode == "ro":
             return self._connect_read_only()
-        if self.place.exists and not self.place.in_use:
+        if self.file.exists and not self.file.in_use:
             self._read_schema_untouched()
         connection = self._connect()
         try:
-            claim_file(connection)
+            set_application_id(connection)
             self._use_write_ahead_log(connection)
-            require_known(connection, self.name, writable=True)
+            require_known_schema(connection, self.name, writable=True)
             migrate(connection)
         except BaseException:
             connection.close()
@@ -166,12 +175,12 @@ class Database:
         return connection
 
     def _read_schema_untouched(self) -> None:
-        """Let a damaged schema or a newer one be noticed before SQLite makes a log beside the file."""
+        """Detect a damaged or a newer schema before SQLite creates a log next to the file."""
         mode, self._mode = self._mode, "ro&immutable=1"
         try:
             self._connect_to_known(writable=True).close()
         except sqlite3.DatabaseError:
-            if not has_log(self.place.path):  # else another process came in between: it wrote while this one read
+            if not has_log(self.file.path):  # with a log, another process wrote in between
                 raise
         finally:
             self._mode = mode
@@ -180,23 +189,23 @@ class Database:
         try:
             return self._connect_to_known(writable=False)
         except sqlite3.OperationalError:
-            if has_log(self.place.path):
-                raise  # what the log holds would be missing
-            # the log can't be created in a folder that can't be written; nobody writes there, so none is needed
+            if has_log(self.file.path):
+                raise  # the rows in the log would be missing
+            # SQLite can't create a log in a read-only folder; nobody writes there, so none is needed
             self._mode = "ro&immutable=1"
             return self._connect_to_known(writable=False)
 
     def _connect_to_known(self, *, writable: bool) -> sqlite3.Connection:
         connection = self._connect()
         try:
-            require_known(connection, self.name, writable=writable)
+            require_known_schema(connection, self.name, writable=writable)
         except BaseException:
             connection.close()
             raise
         return connection
 
     def _use_write_ahead_log(self, connection: sqlite3.Connection) -> None:
-        # SQLite doesn't wait by itself where two connections switch the mode of a new file at once
+        # SQLite's busy timeout doesn't cover two connections that switch the mode of a new file concurrently
         deadline = time.monotonic() + self._timeout
         while True:
             try:
@@ -210,19 +219,19 @@ class Database:
 
     @contextmanager
     def reading(self) -> Generator[sqlite3.Connection, None, None]:
-        """Lend a connection that sees one state of the file."""
+        """Yield a connection that sees one state of the file."""
         if self._owner == get_ident():
             with translated(self.name):
                 yield self._writer
             return
-        if (pinned := self._pinned.connection) is not None:
+        if (shared := self._snapshot.connection) is not None:
             with translated(self.name):
-                yield pinned
+                yield shared
             return
         self._require_open()
         self._require_same_file()
         with translated(self.name):
-            connection = _idle.take(self)
+            connection = _pool.take(self)
             if connection is None:
                 connection = self._connect()
                 connection.execute("PRAGMA query_only = ON")
@@ -237,22 +246,22 @@ class Database:
 
     @contextmanager
     def snapshot(self) -> Generator[None, None, None]:
-        """Let all reads of this thread in a block see the state of the file at the first of them."""
+        """Make all reads of this thread in a block see the state of the file at the first of them."""
         with self.reading() as connection:
-            before, self._pinned.connection = self._pinned.connection, connection
+            before, self._snapshot.connection = self._snapshot.connection, connection
             try:
                 yield
             finally:
-                self._pinned.connection = before
+                self._snapshot.connection = before
 
     def _put_back(self, connection: sqlite3.Connection) -> None:
-        _idle.put(self, connection)
+        _pool.put(self, connection)
         if self._closed:
-            _idle.close(self)
+            _pool.close(self)
 
     @contextmanager
     def transaction(self) -> Generator[sqlite3.Connection, None, None]:
-        """Run a block in a write transaction; what it did is undone if it raises. Inner blocks join the outer one."""
+        """Run a block in a write transaction, which is rolled back if the block raises. Inner blocks use savepoints."""
         if self._owner == get_ident():
             with self._bracket("SAVEPOINT inner", "RELEASE inner", ("ROLLBACK TO inner", "RELEASE inner")):
                 yield self._writer
@@ -276,10 +285,10 @@ class Database:
         with self.transaction() as connection, translated(self.name):
             yield connection
 
-    def write_anew(self) -> bool:
-        """Write the whole file anew, and cut the log to nothing; return False where others kept that from being done.
+    def vacuum(self) -> bool:
+        """Rewrite the whole file and truncate the log; return False if other connections prevented it.
 
-        `secure_delete` leaves something: a row that was moved to another page when a tree was balanced may have left a
+        `secure_delete` alone isn't enough: a row that moved to another page when a tree was balanced may have left a
         copy in the unused part of its former page.
         """
         with self._lock, translated(self.name):
@@ -291,7 +300,7 @@ class Database:
             try:
                 self._writer.execute("VACUUM")
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF in _LATER:
+                if error.sqlite_errorcode & 0xFF in _RETRYABLE:
                     return False
                 raise
             finally:
@@ -311,7 +320,7 @@ class Database:
             with translated(self.name):
                 connection.execute(commit)
         except BaseException:
-            if connection.in_transaction:  # SQLite has rolled back by itself where the disk is full or fails
+            if connection.in_transaction:  # SQLite itself rolls back if the disk is full or fails
                 with translated(self.name):
                     for statement in undo:
                         connection.execute(statement)
@@ -324,7 +333,7 @@ class Database:
             raise BackendUnavailable(f"{self.name}: was opened before this process was forked; open it again here")
 
     def _require_same_file(self) -> None:
-        """Refuse to work where the file or its log was deleted, moved or replaced: what is written would be lost.
+        """Check that the file and its log weren't deleted, moved or replaced: writes would be lost.
 
         Raises
         ------
@@ -332,8 +341,8 @@ class Database:
             If another file is at the path, or none.
         """
         try:
-            found = key_of(self.place.path)
-            if found == self._key and self._log_key in (None, key_of(self._log)):
+            found = file_key(self.file.path)
+            if found == self._key and self._log_key in (None, file_key(self._log)):
                 return
         except OSError as error:
             raise BackendUnavailable(f"{self.name}: can't be examined ({error.strerror}); check its rights") from error
@@ -344,10 +353,10 @@ class Database:
         )
 
     def _release_log(self) -> None:
-        """Write the log into the file that was opened, wherever it is now, so that none is left for another file.
+        """Checkpoint the log of a file that was moved, so that no log is left for another file.
 
-        SQLite does so when the last connection is closed, but not for a file that was moved: its log would be taken for
-        that of the file that is put in its place.
+        SQLite does so when the last connection is closed, but not for a file that was moved: its log would be read as
+        that of a file put in its place.
         """
         if self._mode.startswith("ro"):
             return
@@ -359,15 +368,70 @@ class Database:
                 self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
     def close(self) -> None:
-        """Close all connections; the last one writes the log back into the file."""
+        """Close all connections; closing the last one checkpoints the log."""
         with self._lock:
             if self._closed:
                 return
             self._closed = True
             if self._process == os.getpid():
-                _idle.close(self)
+                _pool.close(self)
                 self._release_log()
             with translated(self.name):
                 self._writer.close()
             if self._key is not None:
                 release(self._key)
+
+
+class SQLiteRole:
+    """Base class of the role classes of `SQLiteBackend`, which share one open file.
+
+    Parameters
+    ----------
+    database
+        The open file.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @property
+    def database(self) -> Database:
+        """The connections to the file."""
+        return self._database
+
+
+@contextmanager
+def translated(place: str) -> Generator[None, None, None]:
+    """Translate errors of sqlite3 raised in a block into errors of `graphmem.errors` that name the store."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise translate(error, place) from error
+    except (OverflowError, UnicodeEncodeError) as error:
+        raise InvalidInput(f"{place}: a value can't be stored: {error}") from error
+
+
+def translate(error: sqlite3.Error, place: str) -> GraphMemError:
+    """Return the error of graphmem for an error of sqlite3."""
+    name: str = getattr(error, "sqlite_errorname", "")  # absent if the module raised it, not SQLite
+    if name.startswith("SQLITE_CONSTRAINT"):
+        if name in _TAKEN:
+            return Conflict(f"{place}: another row holds this key ({error}); nothing was written")
+        return InvalidInput(f"{place}: a row breaks a rule of the store ({error}); nothing was written")
+    if name.startswith(_DAMAGED):
+        return NotADatabase(
+            f"{place}: damaged, or no SQLite database ({error}); check the path, or restore the file from a backup"
+        )
+    if name.startswith("SQLITE_READONLY"):
+        return StoreReadOnly(f"{place}: can be read but not written ({error}); check the rights of file and folder")
+    if name.startswith("SQLITE_FULL"):
+        return StoreFull(f"{place}: no space is left ({error}); nothing was written; free some on that disk")
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return BackendUnavailable(f"{place}: another process held the file for too long ({error}); end it, try again")
+    if name.startswith("SQLITE_CANTOPEN"):
+        return BackendUnavailable(f"{place}: can't be opened ({error}); check that the folder exists and its rights")
+    if name.startswith("SQLITE_IOERR"):
+        return BackendUnavailable(f"{place}: reading or writing failed ({error}); check the disk")
+    if name.startswith(("SQLITE_TOOBIG", "SQLITE_MISMATCH", "SQLITE_RANGE")) or isinstance(error, sqlite3.DataError):
+        return InvalidInput(f"{place}: a value can't be stored: {error}")
+    return BackendUnavailable(f"{place}: {error}")

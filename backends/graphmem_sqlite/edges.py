@@ -1,16 +1,24 @@
-"""Reading facts. A query picks one way in (ids, keys, a node's edges, …); the rest of it filters."""
+"""Facts: reads and retrieval counts. A query picks one way in (ids, keys, a node's edges, …); the rest filters."""
 
 from __future__ import annotations
 
-import sqlite3
 import string
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from graphmem.models import ActiveFact, AsOf, Edge, EdgeQuery, Scope, utc_now
-from graphmem_sqlite.keys import scope_keys
-from graphmem_sqlite.rows import EDGE_COLUMNS, as_json, edge_of, edge_type_of, micros
+from graphmem.protocols import EdgeStore
+from graphmem_sqlite.connection import SQLiteRole
+from graphmem_sqlite.rows import (
+    EDGE_COLUMNS,
+    as_json,
+    edge_of,
+    edge_type_of,
+    micros,
+    require_no_cursor,
+    scope_keys,
+)
 
 _PAGE = (
     "SELECT",
@@ -56,7 +64,7 @@ _TO_TARGETS = """
 SELECT x.key FROM json_each(:targets) AS wanted CROSS JOIN entities AS p ON p.id = wanted.value
 CROSS JOIN edges AS x INDEXED BY edges_history_by_target WHERE x.target = p.key
 """
-# of each node the newest, of which the outer statement takes the first: a hub is read no further than needed
+# the newest of each node; the outer statement takes the first of them, so that a hub is read no further than needed
 _NEWEST_FROM_SOURCES = """
 SELECT k.key FROM json_each(:sources) AS wanted CROSS JOIN entities AS p ON p.id = wanted.value
 CROSS JOIN edges AS k ON k.key IN (
@@ -126,9 +134,78 @@ _WINDOW_FILTERS = {
 }
 _ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
+ACTIVE_FACTS = """
+SELECT x.id, a.id, b.id, x.edge_type, x.confidence, x.retrieval_count, x.valid_from / 1e6
+FROM edges AS x INDEXED BY edges_by_scope
+CROSS JOIN entities AS a ON a.key = x.source CROSS JOIN entities AS b ON b.key = x.target
+WHERE x.scope = :scope AND x.id > :after AND x.valid_to IS NULL AND x.expired_at IS NULL
+    AND a.archived_at IS NULL AND b.archived_at IS NULL
+ORDER BY x.id LIMIT :limit
+"""
+COUNT_RETRIEVALS = """
+UPDATE edges SET retrieval_count = retrieval_count + 1.0, last_retrieved_at = :at
+WHERE key IN (
+    SELECT x.key FROM json_each(:ids) AS wanted CROSS JOIN edges AS x ON x.id = wanted.value
+    WHERE x.scope IN (SELECT value FROM json_each(:scopes))
+)
+"""
+COUNT_ACCESSES = """
+UPDATE entities SET access_count = access_count + ends.times
+FROM (
+    SELECT node, count(*) AS times FROM (
+        SELECT x.source AS node FROM json_each(:ids) AS wanted CROSS JOIN edges AS x ON x.id = wanted.value
+        WHERE x.scope IN (SELECT value FROM json_each(:scopes))
+        UNION ALL
+        SELECT x.target AS node FROM json_each(:ids) AS wanted CROSS JOIN edges AS x ON x.id = wanted.value
+        WHERE x.scope IN (SELECT value FROM json_each(:scopes))
+    )
+    GROUP BY node
+) AS ends
+WHERE entities.key = ends.node
+"""
+
+
+class SQLiteEdges(SQLiteRole, EdgeStore):
+    """Facts in all their versions."""
+
+    def find_edges(
+        self,
+        scopes: Sequence[Scope],
+        query: EdgeQuery,
+        *,
+        after: str = "",
+        limit: int = 1000,
+        newest_first: bool = False,
+    ) -> list[Edge]:
+        """Return a page of the edges that match."""
+        require_no_cursor(after, newest_first=newest_first)
+        with self._database.reading() as connection:
+            values = _edge_values(query, utc_now())
+            values.update(scopes=as_json(scope_keys(connection, scopes)), after=after, limit=limit)
+            rows = connection.execute(edge_statement(query, newest_first=newest_first), values)
+            return [edge_of(row) for row in rows]
+
+    def find_active_facts(self, scope: Scope, *, after: str = "", limit: int = 1000) -> list[ActiveFact]:
+        """Return a page of the active facts between entities that aren't archived, in ascending order of id."""
+        with self._database.reading() as connection:
+            return [
+                ActiveFact(i, source, target, edge_type_of(kind), confidence, count, begin)
+                for key in scope_keys(connection, [scope])
+                for i, source, target, kind, confidence, count, begin in connection.execute(
+                    ACTIVE_FACTS, {"scope": key, "after": after, "limit": limit}
+                )
+            ]
+
+    def record_retrievals(self, scopes: Sequence[Scope], edge_ids: Sequence[str], at: datetime) -> None:
+        """Count one retrieval of each edge and one access of each of its ends, atomically."""
+        with self._database.writing() as connection:
+            values = {"ids": as_json(dict.fromkeys(edge_ids)), "scopes": as_json(scope_keys(connection, scopes))}
+            connection.execute(COUNT_RETRIEVALS, {**values, "at": micros(at)})
+            connection.execute(COUNT_ACCESSES, values)
+
 
 def edge_statement(query: EdgeQuery, *, newest_first: bool = False) -> str:
-    """Return the statement that reads a page of a query; it is put together from constants."""
+    """Return the statement that reads a page of a query, assembled from constants."""
     asked = [name for name in _FILTERS if getattr(query, name) is not None]
     ways = _ways_in(query, newest_first=newest_first)
     arms: list[str] = []
@@ -151,7 +228,7 @@ def _versions(query: EdgeQuery) -> str:
 
 
 def _ways_in(query: EdgeQuery, *, newest_first: bool) -> list[tuple[str, str, str]]:
-    """Return (filter that is served, beginning, end) of the parts of which the union holds all matching edges."""
+    """Return (filter that it replaces, beginning, end) of each part; their union contains all matching edges."""
     if query.ids is not None:
         return [("ids", _IN_IDS, "")]
     kinds = (_ACTIVE,) if query.versions == "active" else (_ACTIVE, _INACTIVE)
@@ -175,8 +252,8 @@ def _ways_in(query: EdgeQuery, *, newest_first: bool) -> list[tuple[str, str, st
     return [("", _SCOPES, _SCOPES_END)]
 
 
-def edge_values(query: EdgeQuery, now: datetime) -> dict[str, Any]:
-    """Return the parameters of a query's statement, but for scopes, cursor and limit."""
+def _edge_values(query: EdgeQuery, now: datetime) -> dict[str, Any]:
+    """Return the parameters of a query's statement except scopes, cursor and limit."""
     lists = {
         "ids": query.ids,
         "sources": query.source_ids if query.touching is None or query.source_ids is not None else query.touching,
@@ -205,74 +282,3 @@ def _distinct(items: Sequence[Any]) -> str:
 def as_of_values(as_of: AsOf) -> dict[str, int]:
     """Return the parameters of a moment."""
     return {"valid": micros(as_of.valid), "known": micros(as_of.known)}
-
-
-def find_edges(
-    connection: sqlite3.Connection,
-    scopes: Sequence[Scope],
-    query: EdgeQuery,
-    *,
-    after: str,
-    limit: int,
-    newest_first: bool,
-) -> list[Edge]:
-    """Return a page of the edges that match."""
-    values = edge_values(query, utc_now())
-    values.update(scopes=as_json(scope_keys(connection, scopes)), after=after, limit=limit)
-    return [edge_of(row) for row in connection.execute(edge_statement(query, newest_first=newest_first), values)]
-
-
-ACTIVE_FACTS = """
-SELECT x.id, a.id, b.id, x.edge_type, x.confidence, x.retrieval_count, x.valid_from / 1e6
-FROM edges AS x INDEXED BY edges_by_scope
-CROSS JOIN entities AS a ON a.key = x.source CROSS JOIN entities AS b ON b.key = x.target
-WHERE x.scope = :scope AND x.id > :after AND x.valid_to IS NULL AND x.expired_at IS NULL
-    AND a.archived_at IS NULL AND b.archived_at IS NULL
-ORDER BY x.id LIMIT :limit
-"""
-
-
-def find_active_facts(connection: sqlite3.Connection, scope: Scope, after: str, limit: int) -> list[ActiveFact]:
-    """Return a page of the active facts between entities that aren't archived."""
-    values = {"after": after, "limit": limit}
-    found = [connection.execute(ACTIVE_FACTS, {"scope": key, **values}) for key in scope_keys(connection, [scope])]
-    return [
-        ActiveFact(i, source, target, edge_type_of(kind), confidence, count, begin)
-        for rows in found
-        for i, source, target, kind, confidence, count, begin in rows
-    ]
-
-
-COUNT_RETRIEVALS = """
-UPDATE edges SET retrieval_count = retrieval_count + 1.0, last_retrieved_at = :at
-WHERE key IN (
-    SELECT x.key FROM json_each(:ids) AS wanted CROSS JOIN edges AS x ON x.id = wanted.value
-    WHERE x.scope IN (SELECT value FROM json_each(:scopes))
-)
-"""
-COUNT_ACCESSES = """
-UPDATE entities SET access_count = access_count + ends.times
-FROM (
-    SELECT node, count(*) AS times FROM (
-        SELECT x.source AS node FROM json_each(:ids) AS wanted CROSS JOIN edges AS x ON x.id = wanted.value
-        WHERE x.scope IN (SELECT value FROM json_each(:scopes))
-        UNION ALL
-        SELECT x.target AS node FROM json_each(:ids) AS wanted CROSS JOIN edges AS x ON x.id = wanted.value
-        WHERE x.scope IN (SELECT value FROM json_each(:scopes))
-    )
-    GROUP BY node
-) AS ends
-WHERE entities.key = ends.node
-"""
-
-
-def record_retrievals(
-    connection: sqlite3.Connection, scopes: Sequence[Scope], edge_ids: Sequence[str], at: datetime
-) -> None:
-    """Count one retrieval of each edge and one access of each of its ends."""
-    values = {
-        "ids": as_json(dict.fromkeys(edge_ids)),
-        "scopes": as_json(scope_keys(connection, scopes)),
-    }
-    connection.execute(COUNT_RETRIEVALS, {**values, "at": micros(at)})
-    connection.execute(COUNT_ACCESSES, values)

@@ -1,16 +1,27 @@
-"""Episodes, the queue that they are, and their mentions."""
+"""Episodes with their mentions, and the queue of unprocessed episodes."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from graphmem.errors import Conflict, InvalidInput
-from graphmem.models import Episode, EpisodeQuery, Mention, Scope
-from graphmem_sqlite.keys import add_scope, scope_keys
-from graphmem_sqlite.rows import EPISODE_COLUMNS, as_json, episode_of, micros, micros_or_none, moment, packed
+from graphmem.models import Episode, EpisodeQuery, Mention, Scope, utc_now
+from graphmem.protocols import EpisodeStore
+from graphmem_sqlite.connection import SQLiteRole
+from graphmem_sqlite.rows import (
+    EPISODE_COLUMNS,
+    add_scope,
+    as_json,
+    episode_of,
+    micros,
+    micros_or_none,
+    moment,
+    properties_json,
+    require_no_cursor,
+    scope_keys,
+)
 
 KNOWN_EXTERNAL = """
 SELECT e.external_id, e.id FROM json_each(:ids) AS wanted
@@ -137,16 +148,112 @@ ALL_MENTIONS = " ".join(
         _MENTION_ORDER,
     )
 )
+_MENTIONS = {
+    (False, False): ALL_MENTIONS,
+    (True, False): MENTIONS_OF_ENTITIES,
+    (False, True): MENTIONS_IN_EPISODES,
+    (True, True): MENTIONS_OF_BOTH,
+}
+"""Whether entities and whether episodes are given → the statement."""
 
 
-def add_episodes(connection: sqlite3.Connection, scope: Scope, episodes: Sequence[Episode]) -> list[tuple[str, bool]]:
-    """Store episodes inside of a transaction; an external id that is known stores nothing."""
-    for episode in episodes:
-        if episode.scope is not scope and episode.scope != scope:
-            raise InvalidInput(f"episode {episode.id}: its scope is {episode.scope}, the call's is {scope}")
-    scope_key = add_scope(connection, scope)
-    wanted = as_json(dict.fromkeys(e.external_id for e in episodes if e.external_id is not None))
-    known: dict[str, str] = dict(connection.execute(KNOWN_EXTERNAL, {"ids": wanted, "scope": scope_key}))
+class SQLiteEpisodes(SQLiteRole, EpisodeStore):
+    """Episodes, their claims and their mentions."""
+
+    def add_episodes(self, scope: Scope, episodes: Sequence[Episode]) -> list[tuple[str, bool]]:
+        """Store episodes durably; a known external id stores nothing."""
+        with self._database.writing() as connection:
+            for episode in episodes:
+                if episode.scope is not scope and episode.scope != scope:
+                    raise InvalidInput(f"episode {episode.id}: its scope is {episode.scope}, the call's is {scope}")
+            scope_key = add_scope(connection, scope)
+            wanted = as_json(dict.fromkeys(e.external_id for e in episodes if e.external_id is not None))
+            known: dict[str, str] = dict(connection.execute(KNOWN_EXTERNAL, {"ids": wanted, "scope": scope_key}))
+            results, fresh = _deduplicated(episodes, known)
+            for (taken,) in connection.execute(KNOWN_EPISODES, (as_json(fresh),)):
+                raise Conflict(f"episode {taken} is already stored")
+            connection.executemany(INSERT_EPISODE, [_episode_row(e, scope_key) for e in fresh.values()])
+            return results
+
+    def find_episodes(
+        self,
+        scopes: Sequence[Scope],
+        query: EpisodeQuery,
+        *,
+        after: str = "",
+        limit: int = 1000,
+        newest_first: bool = False,
+    ) -> list[Episode]:
+        """Return a page of the episodes that match."""
+        require_no_cursor(after, newest_first=newest_first)
+        values: dict[str, Any] = {"after": after, "limit": limit, "session": query.session_id, "before": query.before}
+        if query.ids is not None:
+            values["ids"] = as_json(dict.fromkeys(query.ids))
+        if query.external_ids is not None:
+            values["external_ids"] = as_json(dict.fromkeys(query.external_ids))
+        if query.as_of is not None:
+            values["valid"], values["known"] = micros(query.as_of.valid), micros(query.as_of.known)
+        with self._database.reading() as connection:
+            values["scopes"] = as_json(scope_keys(connection, scopes))
+            rows = connection.execute(episode_statement(query, newest_first=newest_first), values)
+            return [episode_of(row) for row in rows]
+
+    def claim_episodes(
+        self, owner: str, *, now: datetime, until: datetime, limit: int, scopes: Sequence[Scope] | None = None
+    ) -> list[Episode]:
+        """Claim pending episodes that are due and unclaimed, oldest id first."""
+        values: dict[str, Any] = {"now": micros(now), "limit": limit}
+        statement = DUE_ANYWHERE
+        with self._database.writing() as connection:
+            if scopes is not None:
+                statement, values["scopes"] = DUE_IN_SCOPES, as_json(scope_keys(connection, scopes))
+            keys = [row[0] for row in connection.execute(statement, values)]
+            connection.executemany(CLAIM, [(owner, micros(until), key) for key in keys])
+            claimed = connection.execute(READ_CLAIMED, {"keys": as_json(keys), "limit": len(keys)})
+            return [episode_of(row) for row in claimed]
+
+    def claim_owners(self) -> list[str]:
+        """Return the owners with unexpired claims."""
+        with self._database.reading() as connection:
+            return [owner for (owner,) in connection.execute(CLAIM_OWNERS, (micros(utc_now()),))]
+
+    def release_claims(self, owners: Sequence[str]) -> int:
+        """Release the claims of the owners; return the number of released episodes."""
+        with self._database.writing() as connection:
+            return connection.execute(RELEASE, (as_json(owners),)).rowcount
+
+    def find_mentions(
+        self,
+        scopes: Sequence[Scope],
+        *,
+        entity_ids: Sequence[str] | None = None,
+        episode_ids: Sequence[str] | None = None,
+        limit: int = 1000,
+    ) -> list[Mention]:
+        """Return mentions, ordered by (episode, entity) id."""
+        values: dict[str, Any] = {"limit": limit}
+        if entity_ids is not None:
+            values["entities"] = as_json(dict.fromkeys(entity_ids))
+        if episode_ids is not None:
+            values["episodes"] = as_json(dict.fromkeys(episode_ids))
+        statement = _MENTIONS[entity_ids is not None, episode_ids is not None]
+        with self._database.reading() as connection:
+            values["scopes"] = as_json(scope_keys(connection, scopes))
+            return [
+                Mention.model_construct(
+                    None, entity_id=row[0], episode_id=row[1], surface=row[2], confidence=row[3], seen_at=moment(row[4])
+                )
+                for row in connection.execute(statement, values)
+            ]
+
+
+def _deduplicated(
+    episodes: Sequence[Episode], known: dict[str, str]
+) -> tuple[list[tuple[str, bool]], dict[str, Episode]]:
+    """Return (id, created) for each episode, and the episodes to store by id.
+
+    `known` maps external id → id of the episode that holds it; those of the call are added.
+    """
     results: list[tuple[str, bool]] = []
     fresh: dict[str, Episode] = {}
     for episode in episodes:
@@ -159,13 +266,10 @@ def add_episodes(connection: sqlite3.Connection, scope: Scope, episodes: Sequenc
             raise Conflict(f"episode {episode.id} stands twice in the call")
         fresh[episode.id] = episode
         results.append((episode.id, True))
-    for (taken,) in connection.execute(KNOWN_EPISODES, (as_json(fresh),)):
-        raise Conflict(f"episode {taken} is already stored")
-    connection.executemany(INSERT_EPISODE, [_values(e, scope_key) for e in fresh.values()])
-    return results
+    return results, fresh
 
 
-def _values(episode: Episode, scope_key: int) -> tuple[Any, ...]:
+def _episode_row(episode: Episode, scope_key: int) -> tuple[Any, ...]:
     return (
         episode.id,
         scope_key,
@@ -177,7 +281,7 @@ def _values(episode: Episode, scope_key: int) -> tuple[Any, ...]:
         episode.title,
         micros(episode.occurred_at),
         micros(episode.recorded_at),
-        packed(episode.metadata),
+        properties_json(episode.metadata),
         episode.external_id,
         micros_or_none(episode.processed_at),
         episode.attempts,
@@ -187,7 +291,7 @@ def _values(episode: Episode, scope_key: int) -> tuple[Any, ...]:
 
 
 def episode_statement(query: EpisodeQuery, *, newest_first: bool = False) -> str:
-    """Return the statement that reads a page of a query; it is put together from constants."""
+    """Return the statement that reads a page of a query, assembled from constants."""
     served, begin, end = _way_in(query, newest_first=newest_first)
     filters = [text for name, text in _FILTERS.items() if name != served and getattr(query, name) is not None]
     if query.state is not None:
@@ -209,87 +313,3 @@ def _way_in(query: EpisodeQuery, *, newest_first: bool) -> tuple[str, str, str]:
     if query.state in ("pending", "failed"):
         return "", " ".join((_OF_EACH_SCOPE, _BY_STATE)), end
     return "", " ".join((_OF_EACH_SCOPE, _BY_SCOPE)), end
-
-
-def find_episodes(
-    connection: sqlite3.Connection,
-    scopes: Sequence[Scope],
-    query: EpisodeQuery,
-    *,
-    after: str,
-    limit: int,
-    newest_first: bool,
-) -> list[Episode]:
-    """Return a page of the episodes that match."""
-    values: dict[str, Any] = {
-        "scopes": as_json(scope_keys(connection, scopes)),
-        "after": after,
-        "limit": limit,
-        "session": query.session_id,
-        "before": query.before,
-    }
-    if query.ids is not None:
-        values["ids"] = as_json(dict.fromkeys(query.ids))
-    if query.external_ids is not None:
-        values["external_ids"] = as_json(dict.fromkeys(query.external_ids))
-    if query.as_of is not None:
-        values["valid"], values["known"] = micros(query.as_of.valid), micros(query.as_of.known)
-    return [episode_of(row) for row in connection.execute(episode_statement(query, newest_first=newest_first), values)]
-
-
-def claim_episodes(
-    connection: sqlite3.Connection,
-    owner: str,
-    *,
-    now: datetime,
-    until: datetime,
-    limit: int,
-    scopes: Sequence[Scope] | None,
-) -> list[Episode]:
-    """Take pending episodes inside of a transaction: no other caller comes between reading and marking them."""
-    values: dict[str, Any] = {"now": micros(now), "limit": limit}
-    statement = DUE_ANYWHERE
-    if scopes is not None:
-        statement, values["scopes"] = DUE_IN_SCOPES, as_json(scope_keys(connection, scopes))
-    keys = [row[0] for row in connection.execute(statement, values)]
-    connection.executemany(CLAIM, [(owner, micros(until), key) for key in keys])
-    taken = connection.execute(READ_CLAIMED, {"keys": as_json(keys), "limit": len(keys)})
-    return [episode_of(row) for row in taken]
-
-
-def claim_owners(connection: sqlite3.Connection, now: datetime) -> list[str]:
-    """Return the owners that hold episodes now."""
-    return [owner for (owner,) in connection.execute(CLAIM_OWNERS, (micros(now),))]
-
-
-def release_claims(connection: sqlite3.Connection, owners: Sequence[str]) -> int:
-    """Give back what these owners hold."""
-    return connection.execute(RELEASE, (as_json(owners),)).rowcount
-
-
-def find_mentions(
-    connection: sqlite3.Connection,
-    scopes: Sequence[Scope],
-    *,
-    entity_ids: Sequence[str] | None,
-    episode_ids: Sequence[str] | None,
-    limit: int,
-) -> list[Mention]:
-    """Return mentions, ordered by (episode, entity) id."""
-    values: dict[str, Any] = {"scopes": as_json(scope_keys(connection, scopes)), "limit": limit}
-    if entity_ids is not None:
-        values["entities"] = as_json(dict.fromkeys(entity_ids))
-    if episode_ids is not None:
-        values["episodes"] = as_json(dict.fromkeys(episode_ids))
-    statement = {
-        (False, False): ALL_MENTIONS,
-        (True, False): MENTIONS_OF_ENTITIES,
-        (False, True): MENTIONS_IN_EPISODES,
-        (True, True): MENTIONS_OF_BOTH,
-    }[entity_ids is not None, episode_ids is not None]
-    return [
-        Mention.model_construct(
-            None, entity_id=row[0], episode_id=row[1], surface=row[2], confidence=row[3], seen_at=moment(row[4])
-        )
-        for row in connection.execute(statement, values)
-    ]

@@ -1,19 +1,37 @@
-"""From rows to models and back: times, properties, scopes."""
+"""Stored values: conversion between rows and models, and look-ups of the integer keys behind ids and scopes."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import sqlite3
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
-from graphmem.models import EdgeType, Properties, RowReader
+from graphmem.errors import InvalidInput
+from graphmem.models import EdgeType, Properties, RowReader, Scope
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TYPES = {kind.value: kind for kind in EdgeType}
 
 Row = tuple[Any, ...]
+
+ENTITY_COLUMNS = (
+    "e.id, s.scope_key, e.name, e.canonical_name, e.entity_type, e.summary, e.properties, e.confidence, "
+    "e.first_seen_at, e.last_seen_at, e.recorded_at, e.access_count, e.archived_at, e.valid_from, e.valid_to"
+)
+EDGE_COLUMNS = (
+    "e.id, s.scope_key, a.id, b.id, e.relation, e.edge_type, e.fact, e.confidence, e.valid_from, e.valid_to, "
+    "e.recorded_at, e.expired_at, e.superseded_by, "
+    "(SELECT json_group_array(p.id) FROM (SELECT q.id FROM edge_episodes AS l JOIN episodes AS q "
+    "ON q.key = l.episode WHERE l.edge = e.key ORDER BY l.position) AS p), "
+    "e.retrieval_count, e.last_retrieved_at, e.properties"
+)
+EPISODE_COLUMNS = (
+    "e.id, s.scope_key, e.source, e.text, e.session_id, e.role, e.speaker, e.title, e.occurred_at, e.recorded_at, "
+    "e.metadata, e.external_id, e.processed_at, e.attempts, e.error, e.retry_at"
+)
 
 
 def micros(moment: datetime) -> int:
@@ -29,7 +47,7 @@ def micros_or_none(moment: datetime | None) -> int | None:
 
 @lru_cache(maxsize=8192)
 def moment(stored: int) -> datetime:
-    """Return stored microseconds as a time in UTC; rows that were written together share most of theirs."""
+    """Return stored microseconds as a time in UTC; cached, because rows written together share most of their times."""
     return _EPOCH + timedelta(microseconds=stored)
 
 
@@ -38,13 +56,13 @@ def as_json(values: Iterable[str | int]) -> str:
     return json.dumps(list(values))
 
 
-def packed(properties: Properties) -> str | None:
+def properties_json(properties: Properties) -> str | None:
     """Return properties as they are stored."""
     return json.dumps(properties) if properties else None
 
 
 def _ids(stored: str) -> tuple[str, ...]:
-    """Read a JSON array of texts that json_group_array wrote; without escapes it needs no parser."""
+    """Read a JSON array of texts written by json_group_array; without escapes it needs no parser."""
     if stored == "[]":
         return ()
     return tuple(json.loads(stored)) if "\\" in stored else tuple(stored[2:-2].split('","'))
@@ -54,27 +72,81 @@ _READER = RowReader(moment, _TYPES, _ids)
 moment_or_none = _READER.moment_or_none
 entity_of, edge_of, episode_of, community_of = _READER.entity, _READER.edge, _READER.episode, _READER.community
 
-ENTITY_COLUMNS = (
-    "e.id, s.scope_key, e.name, e.canonical_name, e.entity_type, e.summary, e.properties, e.confidence, "
-    "e.first_seen_at, e.last_seen_at, e.recorded_at, e.access_count, e.archived_at, e.valid_from, e.valid_to"
-)
-
-
-EDGE_COLUMNS = (
-    "e.id, s.scope_key, a.id, b.id, e.relation, e.edge_type, e.fact, e.confidence, e.valid_from, e.valid_to, "
-    "e.recorded_at, e.expired_at, e.superseded_by, "
-    "(SELECT json_group_array(p.id) FROM (SELECT q.id FROM edge_episodes AS l JOIN episodes AS q "
-    "ON q.key = l.episode WHERE l.edge = e.key ORDER BY l.position) AS p), "
-    "e.retrieval_count, e.last_retrieved_at, e.properties"
-)
-
-
-EPISODE_COLUMNS = (
-    "e.id, s.scope_key, e.source, e.text, e.session_id, e.role, e.speaker, e.title, e.occurred_at, e.recorded_at, "
-    "e.metadata, e.external_id, e.processed_at, e.attempts, e.error, e.retry_at"
-)
-
 
 def edge_type_of(stored: str) -> EdgeType:
     """Return the edge type with this name."""
     return _TYPES[stored]
+
+
+# Look-ups ---------------------------------------------------------------------------------------
+
+SCOPE_KEYS = "SELECT key FROM scopes WHERE scope_key IN (SELECT value FROM json_each(?))"
+ADD_SCOPE = "INSERT INTO scopes (scope_key) VALUES (?) ON CONFLICT (scope_key) DO NOTHING"
+ENTITY_KEYS = """
+SELECT e.id, e.key FROM json_each(:ids) AS wanted
+CROSS JOIN entities AS e ON e.id = wanted.value WHERE e.scope = :scope
+"""
+EDGE_KEYS = """
+SELECT e.id, e.key FROM json_each(:ids) AS wanted
+CROSS JOIN edges AS e ON e.id = wanted.value WHERE e.scope = :scope
+"""
+EPISODE_KEYS = """
+SELECT e.id, e.key FROM json_each(:ids) AS wanted
+CROSS JOIN episodes AS e ON e.id = wanted.value WHERE e.scope = :scope
+"""
+COMMUNITY_KEYS = """
+SELECT e.id, e.key FROM json_each(:ids) AS wanted
+CROSS JOIN communities AS e ON e.id = wanted.value WHERE e.scope = :scope
+"""
+_KIND = {ENTITY_KEYS: "entity", EDGE_KEYS: "edge", EPISODE_KEYS: "episode", COMMUNITY_KEYS: "community"}
+
+
+def scope_keys(connection: sqlite3.Connection, scopes: Iterable[Scope]) -> list[int]:
+    """Return the keys of the scopes; unknown ones are left out."""
+    wanted = as_json(dict.fromkeys(scope.key for scope in scopes))
+    return [key for (key,) in connection.execute(SCOPE_KEYS, (wanted,))]
+
+
+def add_scope(connection: sqlite3.Connection, scope: Scope) -> int:
+    """Return the key of a scope; a new scope is added."""
+    known = scope_keys(connection, [scope])
+    if not known:
+        connection.execute(ADD_SCOPE, (scope.key,))
+        known = scope_keys(connection, [scope])
+    return known[0]
+
+
+def require_keys(
+    connection: sqlite3.Connection, statement: str, scope: Scope, scope_key: int, ids: Sequence[str]
+) -> dict[str, int]:
+    """Return id → key of rows of a scope.
+
+    Parameters
+    ----------
+    connection
+        The connection to read with.
+    statement
+        `ENTITY_KEYS`, `EDGE_KEYS`, `EPISODE_KEYS` or `COMMUNITY_KEYS`.
+    scope, scope_key
+        The scope and its key.
+    ids
+        Ids, each once.
+
+    Raises
+    ------
+    InvalidInput
+        If an id isn't in the scope.
+    """
+    if not ids:
+        return {}
+    found: dict[str, int] = dict(connection.execute(statement, {"ids": as_json(ids), "scope": scope_key}))
+    if len(found) < len(ids):
+        absent = next(i for i in ids if i not in found)
+        raise InvalidInput(f"{_KIND[statement]} {absent} is not in scope {scope}")
+    return found
+
+
+def require_no_cursor(after: str, *, newest_first: bool) -> None:
+    """Raise `InvalidInput` for a cursor in a newest-first read, which has a single page."""
+    if after and newest_first:
+        raise InvalidInput(f"after={after!r}: a read with newest_first has one page")

@@ -1,4 +1,4 @@
-"""The schema and its numbered migrations: each and its record in one transaction."""
+"""The schema and its numbered migrations, each applied and recorded in one transaction."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 
 from graphmem.errors import SchemaTooNew, StoreReadOnly
-from graphmem_sqlite.place import APPLICATION_ID
+from graphmem_sqlite.file import APPLICATION_ID
 
 _RECORDS = """
 CREATE TABLE IF NOT EXISTS schema_migrations (
@@ -20,13 +20,13 @@ _HAS_RECORDS = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name
 _NUMBER = "SELECT coalesce(max(number), 0) FROM schema_migrations"
 _RECORD = "INSERT INTO schema_migrations (number, name, applied_at) VALUES (?, ?, ?)"
 _TABLES = "SELECT count(*) FROM sqlite_master"
-_MARKED = "PRAGMA application_id"
-_MARK = f"PRAGMA application_id = {APPLICATION_ID}"
+_APPLICATION_ID = "PRAGMA application_id"
+_SET_APPLICATION_ID = f"PRAGMA application_id = {APPLICATION_ID}"
 
 
 @cache
 def migrations() -> dict[int, tuple[str, tuple[str, ...]]]:
-    """Return number → (name, statements) of the migrations that this program knows."""
+    """Return number → (name, statements) of the migrations of this version."""
     found: dict[int, tuple[str, tuple[str, ...]]] = {}
     for file in files("graphmem_sqlite").joinpath("migrations").iterdir():
         number, _, name = file.name.removesuffix(".sql").partition("_")
@@ -45,24 +45,24 @@ def _statements(script: str) -> Iterator[str]:
 
 
 def schema_number(connection: sqlite3.Connection) -> int:
-    """Return the number of the last migration that a file has; 0 is a new file."""
+    """Return the number of the last migration applied to a file; 0 for a new file."""
     if not connection.execute(_HAS_RECORDS).fetchone()[0]:
         return 0
     return connection.execute(_NUMBER).fetchone()[0]
 
 
-def claim_file(connection: sqlite3.Connection) -> None:
-    """Mark a file without a schema as ours; the mark is in its first page before anything else is.
+def set_application_id(connection: sqlite3.Connection) -> None:
+    """Mark a file without a schema as a store of graphmem, before anything else is written.
 
-    Whether it is new is asked here and not of its bytes: where a process was killed while it made the mark,
-    SQLite takes it back when the file is opened again.
+    Whether the file is new is read through SQLite, not from its bytes: if a process was killed while it set the mark,
+    SQLite rolls the mark back when the file is opened again.
     """
-    if connection.execute(_MARKED).fetchone()[0] == APPLICATION_ID:
+    if connection.execute(_APPLICATION_ID).fetchone()[0] == APPLICATION_ID:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
         if not connection.execute(_TABLES).fetchone()[0]:
-            connection.execute(_MARK)
+            connection.execute(_SET_APPLICATION_ID)
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
@@ -70,15 +70,15 @@ def claim_file(connection: sqlite3.Connection) -> None:
         raise
 
 
-def require_known(connection: sqlite3.Connection, place: str, *, writable: bool) -> None:
-    """Check that this program can work with the schema of a file.
+def require_known_schema(connection: sqlite3.Connection, place: str, *, writable: bool) -> None:
+    """Check that this version supports the schema of a file.
 
     Raises
     ------
     SchemaTooNew
-        If a newer program wrote it.
+        If a newer version wrote the file.
     StoreReadOnly
-        If it would have to be migrated and can't be written.
+        If the file needs a migration and can't be written.
     """
     number, newest = schema_number(connection), max(migrations())
     if number > newest:
@@ -93,7 +93,7 @@ def require_known(connection: sqlite3.Connection, place: str, *, writable: bool)
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Bring a file to the newest schema. Several processes may do so at once: one works, the others find it done."""
+    """Migrate a file to the newest schema. Processes may do so concurrently: one migrates, the others wait for it."""
     for number, (name, statements) in migrations().items():
         if schema_number(connection) >= number:
             continue

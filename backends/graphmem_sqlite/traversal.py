@@ -1,15 +1,15 @@
-"""`expand`: the neighbourhood of some seeds, one statement a hop."""
+"""Traversal: the neighbourhood of seeds, one statement a hop."""
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
 from graphmem.models import AsOf, EdgeType, ExpandLimits, Scope, Subgraph, utc_now
+from graphmem.protocols import Traversal
+from graphmem_sqlite.connection import SQLiteRole
 from graphmem_sqlite.edges import as_of_values
-from graphmem_sqlite.keys import scope_keys
-from graphmem_sqlite.rows import Row, as_json, edge_type_of, micros
+from graphmem_sqlite.rows import Row, as_json, edge_type_of, micros, scope_keys
 
 SEEDS = """
 SELECT e.key, e.id, e.name, e.entity_type FROM json_each(:ids) AS wanted
@@ -67,37 +67,42 @@ HOP_AS_OF = " ".join((_HOP, _BEST_AS_OF, _HOP_END))
 _Node = tuple[str, str, str]
 
 
-def expand(
-    connection: sqlite3.Connection,
-    scopes: Sequence[Scope],
-    seed_ids: Sequence[str],
-    *,
-    hops: int,
-    edge_types: Sequence[EdgeType],
-    as_of: AsOf | None,
-    limits: ExpandLimits,
-) -> Subgraph:
-    """Walk from the seeds; see `graphmem.protocols.Traversal.expand` for the rules."""
-    statement, values = _statement(edge_types, as_of)
-    asked = {"ids": as_json(dict.fromkeys(seed_ids)), "scopes": as_json(scope_keys(connection, scopes))}
-    nodes: dict[int, _Node] = {row[0]: row[1:] for row in connection.execute(SEEDS, asked)}
-    depth = dict.fromkeys(nodes, 0)
-    edges: dict[int, Row] = {}
-    frontier = list(nodes)
-    for hop in range(1, hops + 1):
-        if not frontier:
-            break
-        values["frontier"], values["per_node"] = as_json(frontier), limits.per_node(len(frontier))
-        reached: dict[int, float] = {}
-        for row in connection.execute(statement, values):
-            edges[row[0]] = row
-            other = row[10]
-            if other not in depth and row[14] and row[7] > reached.get(other, -1.0):
-                reached[other] = row[7]
-                nodes[other] = row[11:14]
-        frontier = sorted(reached, key=lambda key: (-reached[key], nodes[key][0]))[: limits.max_frontier]
-        depth.update(dict.fromkeys(frontier, hop))
-    return _subgraph(nodes, depth, edges)
+class SQLiteTraversal(SQLiteRole, Traversal):
+    """The walk through the graph."""
+
+    def expand(
+        self,
+        scopes: Sequence[Scope],
+        seed_ids: Sequence[str],
+        *,
+        hops: int,
+        edge_types: Sequence[EdgeType] = (),
+        as_of: AsOf | None = None,
+        limits: ExpandLimits | None = None,
+    ) -> Subgraph:
+        """Collect the neighbourhood of the seeds, following edges in both directions."""
+        limits = limits or ExpandLimits()
+        statement, values = _statement(edge_types, as_of)
+        edges: dict[int, Row] = {}
+        with self._database.reading() as connection:
+            asked = {"ids": as_json(dict.fromkeys(seed_ids)), "scopes": as_json(scope_keys(connection, scopes))}
+            nodes: dict[int, _Node] = {row[0]: row[1:] for row in connection.execute(SEEDS, asked)}
+            depth = dict.fromkeys(nodes, 0)
+            frontier = list(nodes)
+            for hop in range(1, hops + 1):
+                if not frontier:
+                    break
+                values["frontier"], values["per_node"] = as_json(frontier), limits.per_node(len(frontier))
+                reached: dict[int, float] = {}
+                for row in connection.execute(statement, values):
+                    edges[row[0]] = row
+                    other = row[10]
+                    if other not in depth and row[14] and row[7] > reached.get(other, -1.0):
+                        reached[other] = row[7]
+                        nodes[other] = row[11:14]
+                frontier = sorted(reached, key=lambda key: (-reached[key], nodes[key][0]))[: limits.max_frontier]
+                depth.update(dict.fromkeys(frontier, hop))
+        return _subgraph(nodes, depth, edges)
 
 
 def _statement(edge_types: Sequence[EdgeType], as_of: AsOf | None) -> tuple[str, dict[str, Any]]:

@@ -1,16 +1,107 @@
-"""What upkeep needs: marks, fading counts, entities that nothing holds, and a whole scope that goes."""
+"""Upkeep: the merge ledger, marks of jobs, decay of retrieval counts, idle entities, and erasure of a scope."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
-from graphmem.models import Mark, Scope, decayed
-from graphmem_sqlite.keys import scope_keys
-from graphmem_sqlite.rows import as_json, micros, micros_or_none, moment_or_none
+from graphmem.errors import Conflict
+from graphmem.models import Mark, Merge, MergeQuery, Scope, decayed
+from graphmem.protocols import MergeStore, UpkeepStore
+from graphmem_sqlite.connection import SQLiteRole
+from graphmem_sqlite.rows import as_json, micros, micros_or_none, moment_or_none, require_no_cursor, scope_keys
 
-_PAGE = 1000
+# Merges -----------------------------------------------------------------------------------------
+
+_OF_EACH_SCOPE = """
+SELECT m.body FROM json_each(:scopes) AS wanted CROSS JOIN merges AS k ON k.key IN (
+    SELECT x.key FROM merges AS x INDEXED BY merges_by_scope
+    WHERE x.scope = wanted.value AND x.id > :after AND x.undone <= :undone
+"""
+_SCOPE_END = "ORDER BY x.id LIMIT :limit) CROSS JOIN merges AS m ON m.key = k.key"
+_SCOPE_END_NEWEST = "ORDER BY x.id DESC LIMIT :limit) CROSS JOIN merges AS m ON m.key = k.key"
+_BY_ID = """
+SELECT m.body FROM merges AS m WHERE m.key IN (
+    SELECT x.key FROM json_each(:ids) AS wanted CROSS JOIN merges AS x ON x.id = wanted.value
+)
+"""
+_BY_ENTITY = """
+SELECT m.body FROM merges AS m WHERE m.key IN (
+    SELECT x.key FROM json_each(:entities) AS wanted CROSS JOIN merges AS x ON x.kept = wanted.value
+    UNION SELECT x.key FROM json_each(:entities) AS wanted CROSS JOIN merges AS x ON x.merged = wanted.value
+)
+"""
+_CHECK = "AND m.scope IN (SELECT value FROM json_each(:scopes)) AND m.id > :after AND m.undone <= :undone"
+_ONLY_IDS = "AND m.id IN (SELECT value FROM json_each(:ids))"
+_BY_ID_ORDER = "ORDER BY +m.id LIMIT :limit"
+_NEWEST_FIRST = "ORDER BY +m.id DESC LIMIT :limit"
+KNOWN_MERGES = "SELECT m.id, m.scope FROM json_each(?) AS wanted CROSS JOIN merges AS m ON m.id = wanted.value"
+PUT_MERGE = """
+INSERT INTO merges (id, scope, kept, merged, undone, body) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (id) DO UPDATE SET
+    kept = excluded.kept, merged = excluded.merged, undone = excluded.undone, body = excluded.body
+"""
+
+
+class SQLiteMerges(SQLiteRole, MergeStore):
+    """The merge ledger."""
+
+    def find_merges(
+        self,
+        scopes: Sequence[Scope],
+        query: MergeQuery,
+        *,
+        after: str = "",
+        limit: int = 100,
+        newest_first: bool = False,
+    ) -> list[Merge]:
+        """Return a page of the merges that match."""
+        require_no_cursor(after, newest_first=newest_first)
+        values: dict[str, Any] = {"after": after, "limit": limit, "undone": int(query.undone)}
+        if query.ids is not None:
+            values["ids"] = as_json(dict.fromkeys(query.ids))
+        if query.entity_ids is not None:
+            values["entities"] = as_json(dict.fromkeys(query.entity_ids))
+        with self._database.reading() as connection:
+            values["scopes"] = as_json(scope_keys(connection, scopes))
+            rows = connection.execute(merge_statement(query, newest_first=newest_first), values)
+            return [Merge.model_validate_json(body) for (body,) in rows]
+
+
+def merge_statement(query: MergeQuery, *, newest_first: bool = False) -> str:
+    """Return the statement that reads a page of a query, assembled from constants."""
+    order = _NEWEST_FIRST if newest_first else _BY_ID_ORDER
+    if query.entity_ids is not None:
+        return " ".join((_BY_ENTITY, _CHECK, *([] if query.ids is None else [_ONLY_IDS]), order))
+    if query.ids is not None:
+        return " ".join((_BY_ID, _CHECK, order))
+    return " ".join((_OF_EACH_SCOPE, _SCOPE_END_NEWEST if newest_first else _SCOPE_END, order))
+
+
+def put_merges(connection: sqlite3.Connection, scope_key: int, merges: Sequence[Merge]) -> None:
+    """Insert merges, or replace them by id.
+
+    Raises
+    ------
+    Conflict
+        If an id is taken in another scope.
+    """
+    if not merges:
+        return
+    for merge_id, holder in connection.execute(KNOWN_MERGES, (as_json(m.id for m in merges),)):
+        if holder != scope_key:
+            raise Conflict(f"merge id {merge_id} is taken")  # says nothing about the other scope
+    connection.executemany(
+        PUT_MERGE,
+        [(m.id, scope_key, m.kept_id, m.merged.id, int(m.undone_at is not None), m.model_dump_json()) for m in merges],
+    )
+
+
+# Upkeep -----------------------------------------------------------------------------------------
+
+_DECAY_PAGE = 1000
 
 MARKS = "SELECT job, done_at, episodes, begun_at, cursor FROM upkeep_marks WHERE scope = ? ORDER BY job"
 PUT_MARK = """
@@ -45,12 +136,12 @@ SELECT DISTINCT x.id FROM json_each(:ids) AS wanted
 CROSS JOIN episodes AS p ON p.id = wanted.value AND p.scope = :scope
 CROSS JOIN edge_episodes AS l ON l.episode = p.key CROSS JOIN edges AS x ON x.key = l.edge ORDER BY x.id
 """
-# a sequence never goes back: who begins an index of this scope anew begins it above the generation that goes
-LIFT_SEQUENCE = """
+# a sequence never goes back: a new index of this scope starts above the removed generation
+RAISE_SEQUENCE = """
 UPDATE sqlite_sequence SET seq = max(seq, coalesce((SELECT generation FROM index_states WHERE scope = ?), 0)) + 1
 WHERE name = 'index_entries'
 """
-BEGIN_SEQUENCE = """
+CREATE_SEQUENCE = """
 INSERT INTO sqlite_sequence (name, seq)
 SELECT 'index_entries', 0 WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'index_entries')
 """
@@ -63,20 +154,88 @@ CLEAR = (
     "DELETE FROM entities WHERE scope = ?",
     "DELETE FROM episodes WHERE scope = ?",
     "DELETE FROM upkeep_marks WHERE scope = ?",
-    LIFT_SEQUENCE,
+    RAISE_SEQUENCE,
     "DELETE FROM index_states WHERE scope = ?",
     "DELETE FROM scopes WHERE key = ?",
 )
-MERGE_WORDS = "INSERT INTO entity_words (entity_words) VALUES ('optimize')"
+OPTIMIZE_FULL_TEXT = "INSERT INTO entity_words (entity_words) VALUES ('optimize')"
 
 
-def find_marks(connection: sqlite3.Connection, scope: Scope) -> list[Mark]:
-    """Return the marks of a scope, ordered by job."""
-    return [
-        Mark(job, moment_or_none(done), episodes, moment_or_none(begun), cursor)
-        for key in scope_keys(connection, [scope])
-        for job, done, episodes, begun, cursor in connection.execute(MARKS, (key,))
-    ]
+class SQLiteUpkeep(SQLiteRole, UpkeepStore):
+    """Marks of jobs, decay, idle entities and erasure."""
+
+    def find_marks(self, scope: Scope) -> list[Mark]:
+        """Return the marks of a scope, ordered by job."""
+        with self._database.reading() as connection:
+            return [
+                Mark(job, moment_or_none(done), episodes, moment_or_none(begun), cursor)
+                for key in scope_keys(connection, [scope])
+                for job, done, episodes, begun, cursor in connection.execute(MARKS, (key,))
+            ]
+
+    def decay_retrievals(
+        self, scope: Scope, *, rate: float, idle_since: datetime, since: datetime | None, now: datetime, after: str = ""
+    ) -> tuple[int, str]:
+        """Lower the retrieval counts of a page of facts."""
+
+        def decayed_count(count: float, retrieved: int | None) -> float:
+            return decayed(count, moment_or_none(retrieved), rate=rate, idle_since=idle_since, since=since, now=now)
+
+        with self._database.writing() as connection:
+            page = [
+                row
+                for key in scope_keys(connection, [scope])
+                for row in connection.execute(RETRIEVED, (key, after, _DECAY_PAGE)).fetchall()
+            ]
+            counts = [(decayed_count(count, retrieved), key) for key, _, count, retrieved in page]
+            connection.executemany(SET_COUNT, counts)
+        return len(page), page[-1][1] if len(page) == _DECAY_PAGE else ""
+
+    def find_idle(self, scope: Scope, *, before: datetime, now: datetime, limit: int = 1000) -> list[str]:
+        """Return ids of entities last seen and recorded by `before` that have no visible facts."""
+        values = {"before": micros(before), "now": micros(now), "limit": limit}
+        with self._database.reading() as connection:
+            return [
+                entity_id
+                for key in scope_keys(connection, [scope])
+                for (entity_id,) in connection.execute(IDLE, {"scope": key, **values})
+            ]
+
+    def find_least_connected(self, scope: Scope, *, limit: int = 1000) -> list[str]:
+        """Return ids of entities, those with the fewest active facts first, then those last seen earliest."""
+        with self._database.reading() as connection:
+            return [
+                entity_id
+                for key in scope_keys(connection, [scope])
+                for (entity_id,) in connection.execute(LEAST_CONNECTED, {"scope": key, "limit": limit})
+            ]
+
+    def find_edges_of_episodes(self, scope: Scope, episode_ids: Sequence[str]) -> list[str]:
+        """Return ids of the facts stated by these episodes."""
+        ids = as_json(dict.fromkeys(episode_ids))
+        with self._database.reading() as connection:
+            return [
+                edge_id
+                for key in scope_keys(connection, [scope])
+                for (edge_id,) in connection.execute(OF_EPISODES, {"ids": ids, "scope": key})
+            ]
+
+    def clear(self, scope: Scope) -> None:
+        """Remove everything of a scope, its name included, in one transaction; dependent rows go by cascade."""
+        with self._database.writing() as connection:
+            for key in scope_keys(connection, [scope]):
+                connection.execute(CREATE_SEQUENCE)
+                for statement in CLEAR:
+                    connection.execute(statement, (key,))
+
+    def scrub(self) -> bool:
+        """Rewrite full text and file and truncate the log, which takes as long as copying the file.
+
+        Full text keeps the words of deleted rows in its segments until they are merged.
+        """
+        with self._database.writing() as connection:
+            connection.execute(OPTIMIZE_FULL_TEXT)
+        return self._database.vacuum()
 
 
 def put_marks(connection: sqlite3.Connection, scope_key: int, marks: Sequence[Mark]) -> None:
@@ -88,62 +247,3 @@ def put_marks(connection: sqlite3.Connection, scope_key: int, marks: Sequence[Ma
             for m in marks
         ],
     )
-
-
-def decay_retrievals(
-    connection: sqlite3.Connection,
-    scope: Scope,
-    *,
-    rate: float,
-    idle_since: datetime,
-    since: datetime | None,
-    now: datetime,
-    after: str,
-) -> tuple[int, str]:
-    """Lower the retrieval counts of a page of facts."""
-    page = [
-        row
-        for key in scope_keys(connection, [scope])
-        for row in connection.execute(RETRIEVED, (key, after, _PAGE)).fetchall()
-    ]
-
-    def faded(count: float, retrieved: int | None) -> float:
-        return decayed(count, moment_or_none(retrieved), rate=rate, idle_since=idle_since, since=since, now=now)
-
-    connection.executemany(SET_COUNT, [(faded(count, retrieved), key) for key, _, count, retrieved in page])
-    return len(page), page[-1][1] if len(page) == _PAGE else ""
-
-
-def find_idle(connection: sqlite3.Connection, scope: Scope, before: datetime, now: datetime, limit: int) -> list[str]:
-    """Return ids of entities that were last seen and recorded by `before`, and that no visible fact is about."""
-    values = {"before": micros(before), "now": micros(now), "limit": limit}
-    found = [connection.execute(IDLE, {"scope": key, **values}) for key in scope_keys(connection, [scope])]
-    return [entity_id for rows in found for (entity_id,) in rows]
-
-
-def find_least_connected(connection: sqlite3.Connection, scope: Scope, limit: int) -> list[str]:
-    """Return ids of entities, those with the fewest active facts first, then those seen longest ago."""
-    keys = scope_keys(connection, [scope])
-    found = [connection.execute(LEAST_CONNECTED, {"scope": key, "limit": limit}) for key in keys]
-    return [entity_id for rows in found for (entity_id,) in rows]
-
-
-def find_edges_of_episodes(connection: sqlite3.Connection, scope: Scope, episode_ids: Sequence[str]) -> list[str]:
-    """Return ids of the facts that one of these episodes stated."""
-    ids = as_json(dict.fromkeys(episode_ids))
-    keys = scope_keys(connection, [scope])
-    found = [connection.execute(OF_EPISODES, {"ids": ids, "scope": key}) for key in keys]
-    return [edge_id for rows in found for (edge_id,) in rows]
-
-
-def clear(connection: sqlite3.Connection, scope: Scope) -> None:
-    """Remove everything of a scope, its name included; what hangs on the rows goes by ON DELETE CASCADE."""
-    for key in scope_keys(connection, [scope]):
-        connection.execute(BEGIN_SEQUENCE)
-        for statement in CLEAR:
-            connection.execute(statement, (key,))
-
-
-def merge_words(connection: sqlite3.Connection) -> None:
-    """Write full text anew without the words of what was deleted, which stay in its segments until they merge."""
-    connection.execute(MERGE_WORDS)

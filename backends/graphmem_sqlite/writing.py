@@ -1,23 +1,32 @@
-"""Applying `Changes`: ids become keys once for a whole write, then every table is one executemany."""
+"""Writes: ids become keys once for a whole write, then every table is one executemany."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
 from graphmem.errors import Conflict, InvalidInput
-from graphmem.models import Changes, Closing, Community, Edge, Entity, Merge, RecallTrace, Scope
+from graphmem.models import Changes, Closing, Community, Edge, Entity, Merge, RecallTrace, Removal, Scope
 from graphmem_sqlite.communities import put_communities, put_memberships
-from graphmem_sqlite.indexing import put_entries
-from graphmem_sqlite.keys import EDGE_KEYS, ENTITY_KEYS, EPISODE_KEYS, add_scope, require_keys
-from graphmem_sqlite.merges import put_merges
-from graphmem_sqlite.recalls import add_recalls
-from graphmem_sqlite.removing import remove, remove_entry
-from graphmem_sqlite.rows import Row, as_json, micros, micros_or_none, packed
-from graphmem_sqlite.upkeep import put_marks
-from graphmem_sqlite.words import scoped_words
+from graphmem_sqlite.connection import SQLiteRole
+from graphmem_sqlite.full_text import scoped_words
+from graphmem_sqlite.index import put_entries
+from graphmem_sqlite.rows import (
+    EDGE_KEYS,
+    ENTITY_KEYS,
+    EPISODE_KEYS,
+    Row,
+    add_scope,
+    as_json,
+    micros,
+    micros_or_none,
+    properties_json,
+    require_keys,
+)
+from graphmem_sqlite.traces import add_traces
+from graphmem_sqlite.upkeep import put_marks, put_merges
 
 KNOWN_ENTITIES = """
 SELECT e.id, e.key, e.scope, e.canonical_name, e.entity_type, e.name, e.summary
@@ -30,7 +39,7 @@ INSERT INTO entities (
     name, canonical_name, entity_type, summary, name_words, summary_words, id, scope, key
 ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
-# most writes of a known entity say when it was seen; indexes of names and words are left alone then
+# most writes of a known entity only update when it was seen: they leave the indexes of names and words alone
 UPDATE_SEEN = """
 UPDATE entities SET
     properties = ?, confidence = ?, first_seen_at = ?, last_seen_at = ?, recorded_at = ?, access_count = ?,
@@ -79,17 +88,36 @@ ADD_MENTION = """
 INSERT INTO mentions (entity, episode, surface, confidence, seen_at) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (entity, episode) DO NOTHING
 """
-SETTLE = """
+SET_OUTCOME = """
 UPDATE episodes SET
     processed_at = ?, error = ?, attempts = ?, retry_at = ?, claimed_by = NULL, claimed_until = NULL
 WHERE key = ?
 """
 REDACT = "UPDATE episodes SET text = ? WHERE key = ?"
+_REMOVE = {
+    "entity": "DELETE FROM entities WHERE id = :id AND scope = :scope",
+    "edge": "DELETE FROM edges WHERE id = :id AND scope = :scope",
+    "alias": "DELETE FROM aliases WHERE scope = :scope AND alias = :id AND entity_type = :of",
+    "mention": """
+    DELETE FROM mentions WHERE entity = (SELECT key FROM entities WHERE id = :id AND scope = :scope)
+        AND episode = (SELECT key FROM episodes WHERE id = :of AND scope = :scope)
+    """,
+    "episode": "DELETE FROM episodes WHERE id = :id AND scope = :scope",
+    "community": "DELETE FROM communities WHERE id = :id AND scope = :scope",
+    "recall": "DELETE FROM recalls WHERE id = :id AND scope = :scope",
+    "merge": "DELETE FROM merges WHERE id = :id AND scope = :scope",
+}
+_REMOVE_ENTRY = "DELETE FROM index_entries WHERE scope = ? AND kind = ? AND key = ?"
+_NEXT_GENERATION = "UPDATE index_states SET generation = generation + 1 WHERE scope = ?"
 
 
-def apply_changes(connection: sqlite3.Connection, scope: Scope, changes: Changes) -> None:
-    """Apply one write inside of a transaction that the caller rolls back if this raises."""
-    _Write(connection, scope, changes).run()
+class SQLiteWrites(SQLiteRole):
+    """Atomic writes of `Changes`."""
+
+    def write(self, scope: Scope, changes: Changes) -> None:
+        """Apply `changes`, all or nothing."""
+        with self._database.writing() as connection:
+            _Write(connection, scope, changes).run()
 
 
 class _Write:
@@ -116,14 +144,14 @@ class _Write:
         self._put_edges()
         self._support_edges()
         self._add_mentions()
-        self._settle_episodes()
+        self._set_outcomes()
         self._redact_episodes()
         self._put_communities()
-        self._add_recalls()
+        self._add_traces()
         put_entries(self._connection, self._scope, self._scope_key, self._changes.index)
         put_merges(self._connection, self._scope_key, self._changes.merges)
         put_marks(self._connection, self._scope_key, self._changes.marks)
-        remove(self._connection, self._scope_key, self._changes.removals)
+        _remove(self._connection, self._scope_key, self._changes.removals)
 
     # Entities -------------------------------------------------------------------------------------
 
@@ -151,7 +179,7 @@ class _Write:
     def _entity_row(self, statement: str, entity: Entity) -> Row:
         key = self._entities[entity.id]
         seen = (
-            packed(entity.properties),
+            properties_json(entity.properties),
             entity.confidence,
             micros(entity.first_seen_at),
             micros(entity.last_seen_at),
@@ -175,7 +203,7 @@ class _Write:
         return (*named, key) if statement is UPDATE_ENTITY else (*named, entity.id, self._scope_key, key)
 
     def _find_entities(self) -> None:
-        """Complete id → key by the entities that are named but not written."""
+        """Add the keys of entities that are referenced but not written to id → key."""
         changes, known = self._changes, self._entities
         named = dict.fromkeys(a.entity_id for a in changes.aliases)
         named.update(dict.fromkeys(e.source_id for e in changes.edges))
@@ -271,7 +299,7 @@ class _Write:
             edge.superseded_by,
             edge.retrieval_count,
             micros_or_none(edge.last_retrieved_at),
-            packed(edge.properties),
+            properties_json(edge.properties),
         )
 
     def _support_edges(self) -> None:
@@ -304,7 +332,7 @@ class _Write:
         ]
         self._connection.executemany(ADD_MENTION, rows)
 
-    def _settle_episodes(self) -> None:
+    def _set_outcomes(self) -> None:
         rows = [
             (
                 micros_or_none(o.processed_at),
@@ -315,25 +343,25 @@ class _Write:
             )
             for o in self._changes.outcomes
         ]
-        self._connection.executemany(SETTLE, rows)
+        self._connection.executemany(SET_OUTCOME, rows)
 
     def _redact_episodes(self) -> None:
         redactions = self._changes.redactions
         self._connection.executemany(REDACT, [(r.text, self._episodes[r.episode_id]) for r in redactions])
         for redaction in redactions:
-            remove_entry(self._connection, self._scope_key, "episode", redaction.episode_id)
+            _remove_entry(self._connection, self._scope_key, "episode", redaction.episode_id)
 
-    # Communities and recalls ----------------------------------------------------------------------
+    # Communities and traces ----------------------------------------------------------------------
 
     def _put_communities(self) -> None:
         where = (self._connection, self._scope, self._scope_key)
         put_communities(*where, self._changes.communities)
         put_memberships(*where, self._changes.memberships, self._entities)
 
-    def _add_recalls(self) -> None:
+    def _add_traces(self) -> None:
         traces = self._changes.recalls
         edges = self._edge_keys(fact.edge_id for trace in traces for fact in trace.facts)
-        add_recalls(
+        add_traces(
             self._connection,
             self._scope_key,
             traces,
@@ -349,7 +377,7 @@ def _run_in_order(
     kind: Callable[[Any], str],
     row: Callable[[str, Any], Row],
 ) -> None:
-    """Run the statement that each model needs, in the order given; neighbours with the same one share a call."""
+    """Run the statement of each model in the given order; adjacent models with the same statement share a call."""
     for statement, group in groupby(models, key=kind):
         connection.executemany(statement, [row(statement, model) for model in group])
 
@@ -364,3 +392,19 @@ def _require_free(kind: str, held: Iterable[tuple[str, int]], scope_key: int) ->
     for row_id, scope in held:
         if scope != scope_key:
             raise Conflict(f"{kind} id {row_id} is taken")  # says nothing about the other scope
+
+
+def _remove(connection: sqlite3.Connection, scope_key: int, removals: Sequence[Removal]) -> None:
+    """Delete rows of a scope, ignoring absent ones; the schema deletes dependent rows (ON DELETE CASCADE, triggers)."""
+    for kind, statement in _REMOVE.items():
+        rows = [{"id": r.id, "of": r.of, "scope": scope_key} for r in removals if r.kind == kind]
+        connection.executemany(statement, rows)
+    for removal in removals:
+        if removal.kind == "index":
+            _remove_entry(connection, scope_key, removal.of, removal.id)
+
+
+def _remove_entry(connection: sqlite3.Connection, scope_key: int, kind: str, key: str) -> None:
+    """Delete the index entry of a row or a name; the next generation tells readers to drop their copies."""
+    if connection.execute(_REMOVE_ENTRY, (scope_key, kind, key)).rowcount:
+        connection.execute(_NEXT_GENERATION, (scope_key,))

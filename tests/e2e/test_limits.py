@@ -105,7 +105,7 @@ def test_what_only_reads_answers_on_a_full_disk(tmp_path: Path, open_memory: Ope
     backend = memory._engine.backend  # pyright: ignore[reportPrivateUsage]
     assert isinstance(backend, SQLiteBackend)
     writer = backend.database.writer
-    backend.database.write_anew()  # no page is free
+    backend.database.vacuum()  # no page is free
     writer.execute(f"PRAGMA max_page_count = {writer.execute('PRAGMA page_count').fetchone()[0]}")
     with pytest.raises(StoreFull):
         memory.remember("x" * 100_000)

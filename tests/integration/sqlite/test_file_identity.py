@@ -54,7 +54,7 @@ def refuses_all(store: SQLiteBackend, says: str) -> None:
         lambda: store.find_episodes([SCOPE], EpisodeQuery()),
         lambda: store.stats(SCOPE),
         store.diagnose,
-        store.database.write_anew,
+        store.database.vacuum,
     ):
         with pytest.raises(BackendUnavailable, match=says) as caught:
             work()

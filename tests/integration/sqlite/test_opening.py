@@ -22,7 +22,7 @@ from graphmem.errors import (
 )
 from graphmem.models import EntityQuery, Episode, Scope
 from graphmem.registry import open_backend
-from graphmem_sqlite.place import APPLICATION_ID
+from graphmem_sqlite.file import APPLICATION_ID
 from tests.integration.sqlite.support import SCOPE, entity, files_in, of, raw, store_at, unprivileged
 
 

@@ -27,14 +27,14 @@ from graphmem.models import (
 )
 from graphmem_sqlite import (
     SQLiteBackend,
+    backend,
     communities,
-    counts,
     edges,
     entities,
     episodes,
-    keys,
-    recalls,
-    search,
+    full_text,
+    rows,
+    traces,
     traversal,
     writing,
 )
@@ -42,7 +42,7 @@ from graphmem_sqlite.communities import community_statement, membership_statemen
 from graphmem_sqlite.edges import edge_statement
 from graphmem_sqlite.entities import entity_statement
 from graphmem_sqlite.episodes import episode_statement
-from graphmem_sqlite.recalls import recall_statement
+from graphmem_sqlite.traces import trace_statement
 from tests.integration.sqlite.support import MOMENT, SCOPE, edge, entity, of, store_at
 
 AS_OF = AsOf(MOMENT, MOMENT)
@@ -84,7 +84,7 @@ def edge_queries() -> Iterator[EdgeQuery]:
 
 def constants() -> Iterator[str]:
     """Yield every whole statement that the modules name."""
-    modules = (communities, counts, edges, entities, episodes, keys, recalls, search, traversal, writing)
+    modules = (backend, communities, edges, entities, episodes, full_text, rows, traces, traversal, writing)
     for module in modules:
         for name, value in vars(module).items():
             if re.fullmatch(r"[A-Z][A-Z_]+", name) and isinstance(value, str) and not name.endswith("COLUMNS"):
@@ -118,12 +118,12 @@ def community_statements() -> Iterator[str]:
                 yield membership_statement(MembershipQuery(**fields, **dates), later_page=later_page)
     for fields in parts("ids", "entity_ids", "edge_ids", "episode_ids"):
         for newest_first in (False, True):
-            yield recall_statement(RecallQuery(**fields), newest_first=newest_first)
+            yield trace_statement(RecallQuery(**fields), newest_first=newest_first)
 
 
 def statements() -> list[str]:
     found = list(constants())
-    found.remove(counts.SCOPES)  # lists the scopes, one row each
+    found.remove(backend.SCOPES)  # lists the scopes, one row each
     for query in edge_queries():
         found += [edge_statement(query), edge_statement(query, newest_first=True)]
     for ids in (None, ("a",)):

@@ -1,4 +1,4 @@
-"""What lies at the path of a store: checked from its bytes alone, so that a foreign file isn't touched."""
+"""The file of a store: its path, and checks of its bytes that leave a foreign file untouched."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from threading import Lock
 from graphmem.errors import BackendUnavailable, InvalidInput, NotADatabase
 
 APPLICATION_ID = 0x67724D65
-"""Marks our files ("grMe") in the header of the database (SQLite file format, section 1.3.11)."""
+"""Marks files of graphmem ("grMe") in the header of the database (SQLite file format, section 1.3.11)."""
 
 _MAGIC = b"SQLite format 3\x00"
 _LEAF_TABLE = 0x0D
-_WORKING = "check the path; a store of graphmem lives in a file of its own"
+_REMEDY = "check the path; a store of graphmem lives in a file of its own"
 
 FileKey = tuple[int, int]
 _held: dict[FileKey, tuple[int, int]] = {}
@@ -23,11 +23,21 @@ _lock = Lock()
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A file that a store may be opened in.
+class StoreFile:
+    """A file that can hold a store.
 
-    `exists` False: nothing, an empty file or an empty database is there. `writable`: whether file and folder
-    can be written. `in_use`: whether somebody seems to have it open. `key` is what `hold` gave.
+    Attributes
+    ----------
+    path
+        Where it is.
+    exists
+        False if there is no file, an empty file or an empty database.
+    writable
+        Whether file and folder can be written.
+    in_use
+        Whether another connection seems to have it open.
+    key
+        The key returned by `hold`; None if there is no file.
     """
 
     path: Path
@@ -38,12 +48,12 @@ class Place:
 
 
 def path_of(url: str) -> Path:
-    """Return the path that a URL names.
+    """Return the path of a store URL.
 
     Raises
     ------
     InvalidInput
-        If it names none.
+        If the URL names no file.
     """
     scheme, separator, rest = url.partition(":///")
     if not separator or scheme != "sqlite":
@@ -55,15 +65,15 @@ def path_of(url: str) -> Path:
     return Path(rest).absolute()
 
 
-def inspect(path: Path) -> Place:
-    """Look at a path before SQLite does.
+def inspect(path: Path) -> StoreFile:
+    """Check a path before SQLite opens it.
 
     Raises
     ------
     BackendUnavailable
-        If it is a folder, lies in none, or may not be read.
+        If the path is a folder, its folder doesn't exist, or it may not be read.
     NotADatabase
-        If the file is something else, somebody else's database, or cut short.
+        If the file is no SQLite database, a database of another program, or truncated.
     """
     try:
         if path.is_dir():
@@ -73,7 +83,7 @@ def inspect(path: Path) -> Place:
         try:
             path.stat()
         except FileNotFoundError:
-            return Place(path, exists=False, writable=True, in_use=False, key=None)
+            return StoreFile(path, exists=False, writable=True, in_use=False, key=None)
         return _inspect_file(path)
     except OSError as error:
         if isinstance(error, BackendUnavailable):
@@ -81,7 +91,7 @@ def inspect(path: Path) -> Place:
         raise BackendUnavailable(f"{path}: {error.strerror}; check the rights of file and folder") from error
 
 
-def _inspect_file(path: Path) -> Place:
+def _inspect_file(path: Path) -> StoreFile:
     writable = _may_write(path) and _may_write(path.parent)
     key, descriptor = hold(path)
     try:
@@ -91,12 +101,12 @@ def _inspect_file(path: Path) -> Place:
             _require_ours(path, head)
             _require_whole(path, descriptor)
     except NotADatabase:
-        raise  # the descriptor stays: closing it could drop locks that others in this process hold on their file
+        raise  # the descriptor stays open: closing it could drop locks that other code of this process holds
     except BaseException:
         release(key)
         raise
-    in_use = log_of(path).exists() or _held[key][1] > 1
-    return Place(path, exists=exists, writable=writable, in_use=in_use, key=key)
+    in_use = log_path(path).exists() or _held[key][1] > 1
+    return StoreFile(path, exists=exists, writable=writable, in_use=in_use, key=key)
 
 
 def _may_write(path: Path) -> bool:
@@ -115,18 +125,18 @@ def _is_empty_database(path: Path, head: bytes) -> bool:
 
 
 def has_log(path: Path) -> bool:
-    """Tell whether a write-ahead log with something in it lies beside a file."""
-    log = log_of(path)
+    """Return whether a file has a write-ahead log that isn't empty."""
+    log = log_path(path)
     return log.exists() and log.stat().st_size > 0
 
 
-def log_of(path: Path) -> Path:
+def log_path(path: Path) -> Path:
     """Return the path of the write-ahead log of a file."""
     return path.with_name(path.name + "-wal")
 
 
-def key_of(path: Path) -> FileKey | None:
-    """Return what identifies the file at a path as long as it is open, None if there is no file."""
+def file_key(path: Path) -> FileKey | None:
+    """Return device and inode of the file at a path, which identify it while it is open; None if there is no file."""
     try:
         status = os.stat(path)  # noqa: PTH116 - at each transaction
     except FileNotFoundError:
@@ -137,8 +147,8 @@ def key_of(path: Path) -> FileKey | None:
 def create_private(path: Path) -> None:
     """Create an empty file that only its owner can read; SQLite gives its log the same mode.
 
-    Not for a file that this process may have open: closing it drops locks (see `hold`). Where it can't be created,
-    SQLite tells why when it tries.
+    Must not be called for a file that this process may have open: closing it drops locks (see `hold`). If creation
+    fails, SQLite reports the reason when it opens the file.
     """
     with suppress(OSError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
@@ -151,16 +161,16 @@ def _head(descriptor: int) -> bytes:
 
 def _require_ours(path: Path, head: bytes) -> None:
     if not head.startswith(_MAGIC):
-        raise NotADatabase(f"{path}: is not an SQLite database; {_WORKING}")
+        raise NotADatabase(f"{path}: is not an SQLite database; {_REMEDY}")
     if int.from_bytes(head[68:72], "big") != APPLICATION_ID:
-        raise NotADatabase(f"{path}: is an SQLite database of another program; {_WORKING}")
+        raise NotADatabase(f"{path}: is an SQLite database of another program; {_REMEDY}")
 
 
 def _require_whole(path: Path, descriptor: int) -> None:
     size = expected = 0
-    for _ in range(2):  # another process may bring the log into the file and drop it while this one looks
+    for _ in range(2):  # another process may checkpoint and delete the log in between
         if has_log(path):
-            return  # with a log, the file may be behind what its header says
+            return  # with a log, the file may be shorter than its header says
         head = _head(descriptor)
         page_size = int.from_bytes(head[16:18], "big")
         expected = int.from_bytes(head[28:32], "big") * (65536 if page_size == 1 else page_size)
@@ -171,10 +181,10 @@ def _require_whole(path: Path, descriptor: int) -> None:
 
 
 def hold(path: Path) -> tuple[FileKey, int]:
-    """Open a file for reading, once for each file in this process, and return (key, descriptor).
+    """Open a file for reading, once per file in this process, and return (key, descriptor).
 
-    Closing any descriptor of a file drops all POSIX locks that the process has on it, those of SQLite among
-    them (sqlite.org/howtocorrupt.html, 2.2). So it is closed when the last store on the file is.
+    Closing any descriptor of a file drops all POSIX locks of the process on it, including those of SQLite
+    (sqlite.org/howtocorrupt.html, 2.2). The descriptor is therefore closed with the last store on the file.
     """
     with _lock:
         status = path.stat()
@@ -188,7 +198,7 @@ def hold(path: Path) -> tuple[FileKey, int]:
 
 
 def release(key: FileKey) -> None:
-    """Let go of a file, after the connections to it were closed."""
+    """Release a file after its connections were closed."""
     with _lock:
         descriptor, users = _held.pop(key)
         if users > 1:

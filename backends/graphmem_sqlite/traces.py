@@ -1,4 +1,4 @@
-"""Recall traces: reading and writing."""
+"""Recall traces: reads and writes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 from graphmem.errors import Conflict
 from graphmem.models import AsOf, RecallQuery, RecallTrace, Scope, TracedEpisode, TracedFact, TracedSeed
-from graphmem_sqlite.keys import scope_keys
-from graphmem_sqlite.rows import Row, as_json, micros, moment
+from graphmem.protocols import RecallStore
+from graphmem_sqlite.connection import SQLiteRole
+from graphmem_sqlite.rows import Row, as_json, micros, moment, require_no_cursor, scope_keys
 
 T = TypeVar("T")
 
@@ -93,8 +94,30 @@ INSERT INTO recall_episodes (recall, position, episode, score, channel, rank) VA
 """
 
 
-def recall_statement(query: RecallQuery, *, newest_first: bool = False) -> str:
-    """Return the statement that reads a page of a query; it is put together from constants."""
+class SQLiteTraces(SQLiteRole, RecallStore):
+    """The traces of recalls."""
+
+    def find_recalls(
+        self,
+        scopes: Sequence[Scope],
+        query: RecallQuery,
+        *,
+        after: str = "",
+        limit: int = 100,
+        newest_first: bool = False,
+    ) -> list[RecallTrace]:
+        """Return a page of the traces that match, each with all of its rows."""
+        require_no_cursor(after, newest_first=newest_first)
+        asked = {"ids": query.ids, "edges": query.edge_ids, "episodes": query.episode_ids, "entities": query.entity_ids}
+        values: dict[str, Any] = {name: as_json(dict.fromkeys(ids)) for name, ids in asked.items() if ids is not None}
+        with self._database.reading() as connection:
+            values.update(scopes=as_json(scope_keys(connection, scopes)), after=after, limit=limit)
+            found = connection.execute(trace_statement(query, newest_first=newest_first), values).fetchall()
+            return _traces_of(connection, found)
+
+
+def trace_statement(query: RecallQuery, *, newest_first: bool = False) -> str:
+    """Return the statement that reads a page of a query, assembled from constants."""
     asked = [name for name in _WAYS_IN if getattr(query, name) is not None]
     if asked:
         parts = [_WAYS_IN[asked[0]], _SCOPE_CHECK, *(_FILTERS[name] for name in asked[1:])]
@@ -103,25 +126,9 @@ def recall_statement(query: RecallQuery, *, newest_first: bool = False) -> str:
     return " ".join((_PAGE, *parts, _NEWEST_FIRST if newest_first else _BY_ID_ORDER))
 
 
-def find_recalls(
-    connection: sqlite3.Connection,
-    scopes: Sequence[Scope],
-    query: RecallQuery,
-    *,
-    after: str,
-    limit: int,
-    newest_first: bool,
-) -> list[RecallTrace]:
-    """Return a page of the traces that match, each with all of its rows."""
-    asked = {"ids": query.ids, "edges": query.edge_ids, "episodes": query.episode_ids, "entities": query.entity_ids}
-    values: dict[str, Any] = {
-        "scopes": as_json(scope_keys(connection, scopes)),
-        "after": after,
-        "limit": limit,
-        **{name: as_json(dict.fromkeys(ids)) for name, ids in asked.items() if ids is not None},
-    }
-    found = connection.execute(recall_statement(query, newest_first=newest_first), values).fetchall()
-    keys = (as_json(row[0] for row in found),)
+def _traces_of(connection: sqlite3.Connection, rows: Sequence[Row]) -> list[RecallTrace]:
+    """Return the traces of rows of `recalls`, with their seeds, facts and episodes."""
+    keys = (as_json(row[0] for row in rows),)
     seeds = _grouped(connection.execute(SEEDS, keys), lambda row: TracedSeed.trusted(entity_id=row[1], score=row[2]))
     facts = _grouped(connection.execute(FACTS, keys), _fact_of)
     episodes = _grouped(connection.execute(EPISODES, keys), _episode_of)
@@ -137,7 +144,7 @@ def find_recalls(
             facts=facts.get(row[0], ()),
             episodes=episodes.get(row[0], ()),
         )
-        for row in found
+        for row in rows
     ]
 
 
@@ -153,7 +160,7 @@ def _episode_of(row: Row) -> TracedEpisode:
     return TracedEpisode.trusted(episode_id=row[1], score=row[2], channel=row[3], rank=row[4])
 
 
-def add_recalls(
+def add_traces(
     connection: sqlite3.Connection,
     scope_key: int,
     traces: Sequence[RecallTrace],
@@ -162,7 +169,7 @@ def add_recalls(
     edges: Mapping[str, int],
     episodes: Mapping[str, int],
 ) -> None:
-    """Insert traces; one that is stored already stays. The maps are id → key of what they name.
+    """Insert traces; one that is already stored stays unchanged. The maps give id → key of the rows they name.
 
     Raises
     ------
@@ -181,7 +188,7 @@ def add_recalls(
         if trace.id not in held:
             fresh.setdefault(trace.id, trace)
     new = list(enumerate(fresh.values(), last + 1))
-    connection.executemany(ADD_RECALL, [_recall_row(key, scope_key, trace) for key, trace in new])
+    connection.executemany(ADD_RECALL, [_trace_row(key, scope_key, trace) for key, trace in new])
     connection.executemany(
         ADD_SEED, [(key, n, entities[s.entity_id], s.score) for key, t in new for n, s in enumerate(t.seeds)]
     )
@@ -203,6 +210,6 @@ def add_recalls(
     )
 
 
-def _recall_row(key: int, scope_key: int, trace: RecallTrace) -> Row:
+def _trace_row(key: int, scope_key: int, trace: RecallTrace) -> Row:
     as_of = (None, None) if trace.as_of is None else (micros(trace.as_of.valid), micros(trace.as_of.known))
     return (key, trace.id, scope_key, trace.query, trace.strategy, micros(trace.asked_at), *as_of)

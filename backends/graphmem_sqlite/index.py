@@ -1,4 +1,4 @@
-"""What recall keeps beside the rows: entries by their position, and which rows have none."""
+"""The search index of a scope: entries by position, rows without an entry, model and generation."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any
 
 from graphmem.errors import InvalidInput
 from graphmem.models import IndexEntry, IndexKind, IndexLook, IndexNews, IndexState, Scope
-from graphmem_sqlite.keys import EDGE_KEYS, ENTITY_KEYS, EPISODE_KEYS, require_keys, scope_keys
-from graphmem_sqlite.rows import as_json
+from graphmem.protocols import IndexStore
+from graphmem_sqlite.connection import SQLiteRole
+from graphmem_sqlite.rows import EDGE_KEYS, ENTITY_KEYS, EPISODE_KEYS, as_json, require_keys, scope_keys
 
 STATE = "SELECT model, generation FROM index_states WHERE scope = ?"
 PAGE = """
@@ -44,7 +45,7 @@ UNINDEXED = {
     ) ORDER BY x.id LIMIT :limit
     """,
 }
-NEWS = """
+INDEX_STATUS = """
 WITH asked AS (
     SELECT
         wanted.key AS place, s.key AS scope, wanted.value ->> 1 AS episode, wanted.value ->> 2 AS fact,
@@ -86,53 +87,70 @@ ON CONFLICT (scope) DO UPDATE SET model = NULL, generation = generation + 1
 _ROWS = {"episode": EPISODE_KEYS, "fact": EDGE_KEYS, "entity": ENTITY_KEYS}
 
 
-def index_state(connection: sqlite3.Connection, scope: Scope) -> IndexState:
-    """Return the model and the generation of a scope's index."""
-    known = scope_keys(connection, [scope])
-    return _state(connection, known[0]) if known else IndexState()
+class SQLiteIndex(SQLiteRole, IndexStore):
+    """The index entries of each scope."""
+
+    def index_state(self, scope: Scope) -> IndexState:
+        """Return the model and the generation of a scope's index."""
+        with self._database.reading() as connection:
+            known = scope_keys(connection, [scope])
+            return _state(connection, known[0]) if known else IndexState()
+
+    def index_news(self, looks: Sequence[IndexLook]) -> list[IndexNews]:
+        """Return the index status of each scope, read by one statement."""
+        asked = json.dumps([(look.scope.key, look.episode, look.fact, look.position) for look in looks])
+        found = [IndexNews() for _ in looks]
+        with self._database.reading() as connection:
+            for place, model, generation, waiting, entries in connection.execute(INDEX_STATUS, (asked,)):
+                found[place] = IndexNews(IndexState(model, generation), bool(waiting), bool(entries))
+        return found
+
+    def read_index(
+        self, scope: Scope, *, kind: IndexKind | None = None, after: int = 0, limit: int = 1000
+    ) -> list[IndexEntry]:
+        """Return a page of entries after a position."""
+        statement = PAGE if kind is None else PAGE_OF_KIND
+        with self._database.reading() as connection:
+            return [
+                _entry_of(row)
+                for key in scope_keys(connection, [scope])
+                for row in connection.execute(statement, {"scope": key, "kind": kind, "after": after, "limit": limit})
+            ]
+
+    def find_index(self, scope: Scope, kind: IndexKind, keys: Sequence[str]) -> list[IndexEntry]:
+        """Return the entries with these keys, ordered by key."""
+        wanted = as_json(dict.fromkeys(keys))
+        with self._database.reading() as connection:
+            return [
+                _entry_of(row)
+                for key in scope_keys(connection, [scope])
+                for row in connection.execute(BY_KEY, {"scope": key, "kind": kind, "keys": wanted})
+            ]
+
+    def find_unindexed(self, scope: Scope, kind: IndexKind, *, after: str = "", limit: int = 1000) -> list[str]:
+        """Return ids of rows without a complete entry, in ascending order."""
+        if kind == "name":
+            return []
+        with self._database.reading() as connection:
+            return [
+                row_id
+                for key in scope_keys(connection, [scope])
+                for (row_id,) in connection.execute(UNINDEXED[kind], {"scope": key, "after": after, "limit": limit})
+            ]
+
+    def reset_index(self, scope: Scope) -> int:
+        """Remove all entries of a scope and its model; return the number of removed entries."""
+        removed = 0
+        with self._database.writing() as connection:
+            for key in scope_keys(connection, [scope]):
+                removed = connection.execute(RESET, (key,)).rowcount
+                connection.execute(NEXT_GENERATION, (key,))
+        return removed
 
 
 def _state(connection: sqlite3.Connection, scope_key: int) -> IndexState:
     row = connection.execute(STATE, (scope_key,)).fetchone()
     return IndexState() if row is None else IndexState(*row)
-
-
-def index_news(connection: sqlite3.Connection, looks: Sequence[IndexLook]) -> list[IndexNews]:
-    """Tell how the index of each scope stands."""
-    asked = json.dumps([(look.scope.key, look.episode, look.fact, look.position) for look in looks])
-    found = [IndexNews() for _ in looks]
-    for place, model, generation, waiting, entries in connection.execute(NEWS, (asked,)):
-        found[place] = IndexNews(IndexState(model, generation), bool(waiting), bool(entries))
-    return found
-
-
-def read_index(
-    connection: sqlite3.Connection, scope: Scope, kind: IndexKind | None, after: int, limit: int
-) -> list[IndexEntry]:
-    """Return a page of entries behind a position."""
-    known = scope_keys(connection, [scope])
-    if not known:
-        return []
-    values = {"scope": known[0], "kind": kind, "after": after, "limit": limit}
-    return [_entry_of(row) for row in connection.execute(PAGE if kind is None else PAGE_OF_KIND, values)]
-
-
-def find_index(connection: sqlite3.Connection, scope: Scope, kind: IndexKind, keys: Sequence[str]) -> list[IndexEntry]:
-    """Return the entries with these keys, ordered by key."""
-    known = scope_keys(connection, [scope])
-    if not known:
-        return []
-    values = {"scope": known[0], "kind": kind, "keys": as_json(dict.fromkeys(keys))}
-    return [_entry_of(row) for row in connection.execute(BY_KEY, values)]
-
-
-def find_unindexed(connection: sqlite3.Connection, scope: Scope, kind: IndexKind, after: str, limit: int) -> list[str]:
-    """Return ids of rows without a complete entry, in ascending order."""
-    known = scope_keys(connection, [scope])
-    if not known or kind == "name":
-        return []
-    values = {"scope": known[0], "after": after, "limit": limit}
-    return [i for (i,) in connection.execute(UNINDEXED[kind], values)]
 
 
 def put_entries(connection: sqlite3.Connection, scope: Scope, scope_key: int, entries: Sequence[IndexEntry]) -> None:
@@ -162,16 +180,6 @@ def put_entries(connection: sqlite3.Connection, scope: Scope, scope_key: int, en
         ADD,
         [(scope_key, e.kind, e.key, e.model, e.vectors, e.pieces, e.detail, int(e.complete)) for e in rows.values()],
     )
-
-
-def reset_index(connection: sqlite3.Connection, scope: Scope) -> int:
-    """Delete all entries of a scope and its model."""
-    known = scope_keys(connection, [scope])
-    if not known:
-        return 0
-    removed = connection.execute(RESET, (known[0],)).rowcount
-    connection.execute(NEXT_GENERATION, (known[0],))
-    return removed
 
 
 def _entry_of(row: Sequence[Any]) -> IndexEntry:
