@@ -11,12 +11,11 @@ try:
 except ImportError as error:
     raise MissingExtra("the neo4j backend", "neo4j") from error
 
-del _driver  # imported to say what is missing before a module below fails to load
+del _driver  # imported for a clear error before a module below fails to load
 
 from graphmem_neo4j.backend import Neo4jBackend  # noqa: E402
 from graphmem_neo4j.connection import Database  # noqa: E402
-from graphmem_neo4j.opening import connect  # noqa: E402
-from graphmem_neo4j.place import place_of  # noqa: E402
+from graphmem_neo4j.server import connect, parse_url  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +32,7 @@ def open_backend(
     timeout: float = 120.0,
     environment: Mapping[str, str] | None = None,
 ) -> Neo4jBackend:
-    """Open a store, and bring its database to the newest schema.
+    """Open a store and migrate its database to the newest schema.
 
     Parameters
     ----------
@@ -41,26 +40,26 @@ def open_backend(
         ``neo4j://[user[:password]@]host[:port][/database]``, or ``bolt://`` for one server without routing; both
         with ``+s`` for TLS and ``+ssc`` for TLS with any certificate.
     username, password
-        Who logs in where the URL doesn't say; else ``NEO4J_USERNAME`` and ``NEO4J_PASSWORD`` do.
+        Login if the URL has none; defaults to ``NEO4J_USERNAME`` and ``NEO4J_PASSWORD``.
     wait
         Seconds to wait for a server that doesn't answer yet: it may be starting.
     timeout
         Seconds after which the server cancels a query or a transaction.
     environment
-        Where the variables are looked up; the process's own by default.
+        Environment variables; those of the process by default.
 
     Raises
     ------
     InvalidInput
         If the URL names no server.
     BackendUnavailable
-        If the database can't be opened: nobody answers, user, password or database are wrong, the server is too
-        old, a right is missing, or a newer graphmem wrote it (`SchemaTooNew`). Nothing is touched then.
+        If the database can't be opened: the server doesn't answer, user, password or database is wrong, the server is
+        too old, a right is missing, or a newer graphmem wrote it (`SchemaTooNew`). Nothing is changed then.
     """
-    place = place_of(url, username, password, environment)
-    driver = connect(place, wait)
+    address = parse_url(url, username, password, environment)
+    driver = connect(address, wait)
     try:
-        return Neo4jBackend(Database(place, driver, timeout))
+        return Neo4jBackend(Database(address, driver, timeout))
     except BaseException:
         driver.close()
         raise

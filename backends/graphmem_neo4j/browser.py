@@ -1,4 +1,4 @@
-"""Neo4j Browser: where it is for a database, and the queries and the style that it can import."""
+"""Neo4j Browser: its URL for a database, and the queries and the style that it can import."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from graphmem.models import Scope
 from graphmem.protocols import Explorer
 from graphmem_cypher import saved, style
 from graphmem_neo4j.connection import Database
-from graphmem_neo4j.place import Place
+from graphmem_neo4j.server import ServerAddress
 
 _PORTS = {"http": 7474, "https": 7473}
 _DEFAULT_SCOPE = "'default'"
-_MADE = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can hold: equal queries give equal files
+_MADE = (1980, 1, 1, 0, 0, 0)  # the earliest time in a zip; a constant, so that equal queries give equal files
 
 
 class Neo4jBrowser(Explorer):
@@ -26,7 +26,7 @@ class Neo4jBrowser(Explorer):
     Parameters
     ----------
     database
-        The database to look at.
+        The database to open in it.
     """
 
     def __init__(self, database: Database) -> None:
@@ -34,31 +34,31 @@ class Neo4jBrowser(Explorer):
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """The name shown to people."""
         return "Neo4j Browser"
 
     @property
     def url(self) -> str:
-        """Where it is opened on the database: the page asks for the password."""
-        return address_of(self._database.place, self._told)
+        """The URL that opens the database; the page asks for the password."""
+        return browser_url(self._database.address, self._server_settings)
 
     @property
     def hints(self) -> tuple[str, ...]:
-        """What to know for opening it."""
-        place = self._database.place
-        protocol, port = _page_of(place, self._told)
+        """Hints for opening it."""
+        server = self._database.address
+        protocol, port = _page_of(server, self._server_settings)
         hints: list[str] = []
         if port == _PORTS[protocol]:
             hints.append(f"Where the server runs in a container, its page may be on another port than {port}.")
-        if _scheme(place).endswith("+s"):
-            hints.append(f"For a server that has no page of its own: https://browser.neo4j.io/?{_query_of(place)}")
-        if _scheme(place).endswith("+ssc"):
+        if _scheme(server).endswith("+s"):
+            hints.append(f"For a server that has no page of its own: https://browser.neo4j.io/?{_query_of(server)}")
+        if _scheme(server).endswith("+ssc"):
             hints.append("Your web browser has to trust the server's certificate: open the server's https page once.")
         return tuple(hints)
 
     @property
     def import_hints(self) -> tuple[str, ...]:
-        """How it imports the files."""
+        """Hints for importing the files."""
         return (
             "Drop style.grass on the page, then graphmem.zip: it takes one file at a time.",
             "The queries are in the folder graphmem of its favourites (the star); edit and run '00 Parameters' first.",
@@ -76,53 +76,53 @@ class Neo4jBrowser(Explorer):
         }
 
     @cached_property
-    def _told(self) -> Mapping[str, str]:
-        """Settings of the server about its pages; none where this user may not read them."""
+    def _server_settings(self) -> Mapping[str, str]:
+        """Settings of the server about its pages; none if this user may not read them."""
         try:
             return dict(self._database.read("web_addresses"))
         except BackendUnavailable:
             return {}
 
 
-def address_of(place: Place, settings: Mapping[str, str]) -> str:
-    """Return where Browser is opened on a database.
+def browser_url(server: ServerAddress, settings: Mapping[str, str]) -> str:
+    """Return the URL that opens Browser on a database.
 
     Parameters
     ----------
-    place
+    server
         The database.
     settings
-        Those of the server that begin with ``server.http``, as far as they are known.
+        Settings of the server that begin with ``server.http``, as far as known.
     """
-    protocol, port = _page_of(place, settings)
-    host = urlsplit(place.uri).hostname or ""
-    return f"{protocol}://{f'[{host}]' if ':' in host else host}:{port}/browser/?{_query_of(place)}"
+    protocol, port = _page_of(server, settings)
+    host = urlsplit(server.uri).hostname or ""
+    return f"{protocol}://{f'[{host}]' if ':' in host else host}:{port}/browser/?{_query_of(server)}"
 
 
-def _page_of(place: Place, settings: Mapping[str, str]) -> tuple[str, int]:
-    """Return protocol and port of the page; the host is that of the URL, for servers seldom know their own."""
-    secure = settings.get("server.https.enabled", "true" if "+" in _scheme(place) else "false") == "true"
+def _page_of(server: ServerAddress, settings: Mapping[str, str]) -> tuple[str, int]:
+    """Return protocol and port of the page; the host is that of the URL, because servers seldom know their own."""
+    secure = settings.get("server.https.enabled", "true" if "+" in _scheme(server) else "false") == "true"
     protocol = "https" if secure else "http"
     port = urlsplit(f"//{settings.get(f'server.{protocol}.advertised_address', '')}").port
     return protocol, port or _PORTS[protocol]
 
 
-def _query_of(place: Place) -> str:
-    """Return the part of the address that tells the page what to connect to."""
-    scheme, _, address = place.uri.partition("://")
-    user = f"{quote(place.login[0], safe='')}@" if place.login else ""
-    # a page knows no +ssc: which certificates are good is the web browser's to say
-    server = f"{scheme.replace('+ssc', '+s')}://{user}{address.partition('?')[0]}"
-    database = f"&db={quote(place.database, safe='')}" if place.database else ""
-    return f"connectURL={quote(server, safe=':/@')}{database}"
+def _query_of(server: ServerAddress) -> str:
+    """Return the query string that tells the page which database to connect to."""
+    scheme, _, address = server.uri.partition("://")
+    user = f"{quote(server.login[0], safe='')}@" if server.login else ""
+    # pages don't support +ssc: the web browser decides which certificates it trusts
+    url = f"{scheme.replace('+ssc', '+s')}://{user}{address.partition('?')[0]}"
+    database = f"&db={quote(server.database, safe='')}" if server.database else ""
+    return f"connectURL={quote(url, safe=':/@')}{database}"
 
 
-def _scheme(place: Place) -> str:
-    return urlsplit(place.uri).scheme
+def _scheme(server: ServerAddress) -> str:
+    return urlsplit(server.uri).scheme
 
 
 def _zipped(files: Mapping[str, bytes]) -> bytes:
-    """Return an archive in which the files lie in a folder: Browser makes it one of the favourites."""
+    """Return an archive with the files in a folder, which Browser imports as a folder of favorites."""
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as zipped:
         for name, content in files.items():

@@ -1,4 +1,4 @@
-"""Transactions on a database: one per thread, retried as a whole, locked by scope."""
+"""Connections to a database: transactions per thread, retried as a whole, with locks by scope."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from neo4j.exceptions import ConstraintError, DriverError, Neo4jError
 from graphmem.errors import BackendUnavailable
 from graphmem.models import Scope
 from graphmem_cypher import locked, query
-from graphmem_neo4j.failures import translated
-from graphmem_neo4j.place import Place
+from graphmem_neo4j.driver_errors import translated
 from graphmem_neo4j.schema import migrate
+from graphmem_neo4j.server import ServerAddress
 
 T = TypeVar("T")
 Rows = list[Any]
@@ -39,11 +39,11 @@ class Transaction:
     """A write transaction of a thread, and the scopes that it has locked.
 
     A lock is a write to the node of a scope: the server makes every other transaction that writes to it wait
-    until this one has ended. So no writer comes between what this one reads of a scope and what it writes there.
-    The price: the writers of one scope take turns, those of different scopes don't.
+    until this one has ended. So no other writer comes between what this one reads of a scope and what it writes there.
+    The writers of one scope are serialized, those of different scopes aren't.
 
     No statement may set a property of that node from its own value (``SET l.n = l.n + 1``): the server locks the node
-    once more for that, and tells whoever waits for it that it is in a deadlock. `WITH l, l.n + 1 AS next` serves.
+    a second time for that, and reports a deadlock to transactions that wait for it. Use `WITH l, l.n + 1 AS next`.
     """
 
     def __init__(self, transaction: ManagedTransaction) -> None:
@@ -51,7 +51,7 @@ class Transaction:
         self._locked: set[str] = set()
 
     def lock(self, scopes: Iterable[Scope]) -> None:
-        """Lock scopes that this transaction hasn't locked; in order, so that two transactions seldom cross."""
+        """Lock scopes that this transaction hasn't locked yet, in order, so that transactions seldom deadlock."""
         if fresh := self._unlocked(scopes):
             self.run("lock_scopes", lock=list(fresh.values()))
             self._locked.update(fresh)
@@ -61,11 +61,11 @@ class Transaction:
         return {key: {"key": key, "domain": s.domain, "project": s.project_id} for key, s in sorted(fresh.items())}
 
     def run_locked(self, name: str, scopes: Iterable[Scope], /, **values: Any) -> Rows:
-        """Return the rows of a query, in any order; scopes get locked before it, in the same round trip."""
-        return list(self.ask_locked(name, scopes, **values))
+        """Return the rows of a query, in any order; the scopes are locked first, in the same round trip."""
+        return list(self.stream_locked(name, scopes, **values))
 
-    def ask_locked(self, name: str, scopes: Iterable[Scope], /, **values: Any) -> Iterator[Any]:
-        """Have a query run; `run_locked` with rows that come as they are read, so that the server isn't waited for."""
+    def stream_locked(self, name: str, scopes: Iterable[Scope], /, **values: Any) -> Iterator[Any]:
+        """Start a query like `run_locked`, and return its rows as an iterator that doesn't wait for the server."""
         fresh = self._unlocked(scopes)
         if fresh:
             values["lock"] = list(fresh.values())
@@ -87,41 +87,41 @@ class Database:
 
     Parameters
     ----------
-    place
-        Where it is.
+    address
+        Where the database is.
     driver
-        Connected to it; closed with this.
+        A driver connected to it; closed with this object.
     timeout
         Seconds after which the server cancels a query or a transaction.
     """
 
-    def __init__(self, place: Place, driver: Driver, timeout: float) -> None:
-        self.place = place
+    def __init__(self, address: ServerAddress, driver: Driver, timeout: float) -> None:
+        self.address = address
         self._driver = driver
         self.timeout = timeout
         self._bookmarks = GraphDatabase.bookmark_manager()
         self._current = _Current()
         self._closed = False
         self._process = os.getpid()
-        with translated(place.name):
-            migrate(self.session, place.name)
+        with translated(address.name):
+            migrate(self.session, address.name)
 
     @property
     def driver(self) -> Driver:
-        """The connections, for a library that works on them; closed with this."""
+        """The driver, for a library that shares its connections; closed with this object."""
         self._require_open()
         return self._driver
 
     def bookmarks(self) -> Bookmarks:
-        """Return what a session of another library has to see: what this process wrote."""
+        """Return the bookmarks with which another session sees the writes of this process."""
         self._require_open()
         return Bookmarks.from_raw_values(self._bookmarks.get_bookmarks())
 
     def session(self, access: str = WRITE_ACCESS) -> Session:
-        """Return a session of the driver, for one thread; it sees what this process wrote before."""
+        """Return a session of the driver for one thread; it sees earlier writes of this process."""
         self._require_open()
         return self._driver.session(  # pyright: ignore[reportUnknownMemberType]  options of any type
-            database=self.place.database, default_access_mode=access, bookmark_manager=self._bookmarks
+            database=self.address.database, default_access_mode=access, bookmark_manager=self._bookmarks
         )
 
     def read(self, name: str, scopes: Iterable[Scope] = (), /, **values: Any) -> Rows:
@@ -130,9 +130,9 @@ class Database:
         Parameters
         ----------
         name
-            Of the query.
+            Name of the query.
         scopes
-            What it reads; locked first where the thread is in a transaction.
+            Scopes that it reads; locked first if the thread is in a transaction.
         **values
             Parameters of the query.
         """
@@ -149,7 +149,7 @@ class Database:
         return self._read_again(name, values)
 
     def _read_again(self, name: str, values: dict[str, Any]) -> Rows:
-        """Read in a transaction, which the driver retries: a plain read, one round trip shorter, had bad luck."""
+        """Read in a transaction that the driver retries, after an auto-commit read (one round trip less) failed."""
 
         @unit_of_work(timeout=self.timeout)
         def work(transaction: ManagedTransaction) -> Rows:
@@ -161,8 +161,8 @@ class Database:
     def write(self, work: Callable[[Transaction], T], *, timeout: float | None = None) -> T:
         """Run `work` in the thread's transaction, or in one of its own.
 
-        It is run again where the server asks for it (deadlocks, a change of leader), and a few times where another
-        writer took a unique key first: then its reads see what that one wrote.
+        It is retried if the server asks for it (deadlock, change of leader), and a few times if another writer took
+        a unique key first: the reads of the retry then see that write.
         """
         if (joined := self._current.transaction) is not None:
             return work(joined)
@@ -194,7 +194,7 @@ class Database:
             opened.rollback()
 
     def _translated(self) -> AbstractContextManager[None]:
-        return translated(self.place.name, self.timeout)
+        return translated(self.address.name, self.timeout)
 
     def server(self) -> tuple[str, str]:
         """Return version and edition of the server."""
@@ -203,10 +203,10 @@ class Database:
 
     def _require_open(self) -> None:
         if self._closed:
-            raise BackendUnavailable(f"{self.place.name}: this backend was closed; open it again")
+            raise BackendUnavailable(f"{self.address.name}: this backend was closed; open it again")
         if self._process != os.getpid():
             raise BackendUnavailable(
-                f"{self.place.name}: was opened before this process was forked; open it again here"
+                f"{self.address.name}: was opened before this process was forked; open it again here"
             )
 
     def close(self) -> None:
@@ -214,3 +214,21 @@ class Database:
         if not self._closed:
             self._closed = True
             self._driver.close()
+
+
+class Neo4jRole:
+    """Base class of the role classes of `Neo4jBackend`, which share one open database.
+
+    Parameters
+    ----------
+    database
+        The open database.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @property
+    def database(self) -> Database:
+        """The connections to the server."""
+        return self._database

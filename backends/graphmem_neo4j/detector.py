@@ -1,4 +1,4 @@
-"""Communities by Graph Data Science, inside of the server (spec: communities)."""
+"""Community detection by Graph Data Science, inside of the server."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from graphmem.errors import GraphTooLarge, InvalidInput
 from graphmem.models import MIN_EDGE_WEIGHT, CommunityAlgorithm, Partition, Scope, propagation_tries
 from graphmem.protocols import CommunityDetector
 from graphmem_cypher import query
-from graphmem_neo4j import counts
 from graphmem_neo4j.connection import Database
-from graphmem_neo4j.failures import translated
+from graphmem_neo4j.diagnostics import Neo4jCounts
+from graphmem_neo4j.driver_errors import translated
 
 if TYPE_CHECKING:
     from graphdatascience import GraphDataScience
@@ -36,30 +36,29 @@ _WEIGHTED: dict[str, Any] = {"relationship_weight_property": "weight", "concurre
 
 
 def gds_detector(database: Database) -> GdsDetector | None:
-    """Return the detector, or None where the server has no GDS or this process no client for it."""
+    """Return the detector, or None if the server has no GDS or this process no client for it."""
     if find_spec("graphdatascience") is None or not database.read("gds_version"):
         return None
     from graphmem_neo4j.gds import client_of
 
-    with translated(database.place.name):
+    with translated(database.address.name):
         return GdsDetector(database, client_of(database))
 
 
 class GdsDetector(CommunityDetector):
-    """Finds communities with Graph Data Science: only ids and labels leave the server.
+    """Community detection with Graph Data Science: only ids and labels leave the server.
 
-    GDS works on a copy of the scope's graph in the server's memory, under a name that no other program has; it is
-    dropped in the end, whatever happens. One thread and a fixed random seed make the same graph give the same
-    communities, on the same version of GDS.
+    GDS works on a copy of the scope's graph in the server's memory, under a unique name; the copy is always dropped.
+    With one thread and a fixed random seed, the same graph gives the same communities on the same version of GDS.
 
     Parameters
     ----------
     database
-        Where the graph is.
+        The database of the graph.
     client
-        Of the same database.
+        A client of the same database.
     heap_share
-        A graph of which the copy needs more than this share of the server's heap, by GDS' own estimate, is refused.
+        Largest share of the server's heap that the copy of a graph may need, by the estimate of GDS.
     """
 
     def __init__(self, database: Database, client: GraphDataScience, heap_share: float = _HEAP_SHARE) -> None:
@@ -73,7 +72,7 @@ class GdsDetector(CommunityDetector):
         """Return the communities of a scope; see `CommunityDetector`."""
         if algorithm not in ("label_propagation", "leiden"):
             raise InvalidInput(f"algorithm {algorithm!r}: expected label_propagation or leiden")
-        with translated(self._database.place.name):
+        with translated(self._database.address.name):
             edges = self._require_memory(scope)
             found = self._found(scope, algorithm, None if seed is None else _numbered(seed))
             if algorithm == "leiden" or seed is not None:
@@ -109,13 +108,13 @@ class GdsDetector(CommunityDetector):
         node_ids, levels = self._labels(graph, "levels")
         if not seeded:
             return Partition.of(node_ids, levels, found.modularity)
-        # Leiden itself takes seeds, but not well in GDS 2.13: it fails where they can't be made better, brings together
-        # groups that no edge connects, and asks for 16 n² bytes. This is its first phase.
+        # Leiden in GDS 2.13 handles seeds badly: it fails if they can't be improved, merges groups that no edge
+        # connects, and allocates 16 n² bytes. Modularity optimization is its first phase.
         kept = self._client.modularity_optimization.mutate(graph, "kept", seed_property="seed", **_WEIGHTED)
         return Partition.of(node_ids, [*self._labels(graph, "kept")[1], *levels[1:]], kept.modularity)
 
     def _labels(self, graph: Graph, name: str) -> tuple[list[str], list[NDArray[np.int64]]]:
-        """Return entity ids and what GDS has stored for them in a property: labels, the coarsest level first."""
+        """Return entity ids and the labels that GDS stored in a property, the coarsest level first."""
         values = {"graph": graph.name(), "property": name}
         found: Any = self._client.run_cypher(query("projected_communities"), {"q": values})
         labels = np.array(found["community"].tolist(), dtype=np.int64)
@@ -126,9 +125,9 @@ class GdsDetector(CommunityDetector):
     def _projected(
         self, scope: Scope, labels: Mapping[str, int], order: Mapping[str, int] | None
     ) -> Generator[Graph | None, None, None]:
-        """Copy the graph of a scope into the catalogue of GDS for as long as the context lasts; None is no graph.
+        """Copy the graph of a scope into the catalog of GDS for the duration of the context; yield None for no graph.
 
-        Nodes that `labels` doesn't name begin with a label of their own.
+        Nodes that aren't in `labels` start with a label of their own.
         """
         statement = query("project_communities" if order is None else "project_communities_in_order")
         name = f"graphmem-{socket.gethostname()}-{os.getpid()}-{uuid4()}"
@@ -149,18 +148,18 @@ class GdsDetector(CommunityDetector):
     def _drop(self, name: str) -> None:
         try:
             self._client.graph.drop(name, fail_if_missing=False)
-        except Exception:  # noqa: BLE001  it would hide the error that came before; a server that is gone has no graph
-            _log.warning("%s: the projection %s could not be dropped", self._database.place.name, name, exc_info=True)
+        except Exception:  # noqa: BLE001  it would hide the original error; a server that is gone has no graph
+            _log.warning("%s: the projection %s could not be dropped", self._database.address.name, name, exc_info=True)
 
     def _require_memory(self, scope: Scope) -> int:
-        """Refuse a graph for which the server lacks the memory, which would fail others too; else count its edges."""
-        held = counts.stats(self._database, scope)
+        """Raise if the server lacks the memory for a graph; return its number of active facts."""
+        held = Neo4jCounts(self._database).stats(scope)
         values = {"nodes": held.entities, "relationships": held.active_edges}
         ((share, needed), *_) = self._database.read("projection_memory", **values)
         if share > self._heap_share:
             raise GraphTooLarge(
-                f"{self._database.place.name}: GDS needs {needed} for {held.active_edges} active facts, {share:.0%} of "
-                f"the server's heap or more; at most {self._heap_share:.0%} may be taken: raise "
+                f"{self._database.address.name}: GDS needs {needed} for {held.active_edges} active facts, {share:.0%} "
+                f"of the server's heap or more; at most {self._heap_share:.0%} may be taken: raise "
                 "server.memory.heap.max_size"
             )
         return held.active_edges
@@ -169,14 +168,14 @@ class GdsDetector(CommunityDetector):
 def _numbered(seed: Mapping[str, str]) -> dict[str, int]:
     """Return the communities as numbers from 0, in the order of their first entities.
 
-    GDS takes no other seeds, and of labels that weigh the same the smallest wins.
+    GDS accepts only numbers as seeds, and of labels with equal weight the smallest wins.
     """
     numbers: dict[str, int] = {}
     return {node: numbers.setdefault(seed[node], len(numbers)) for node in sorted(seed)}
 
 
 def _shuffled(node_ids: Sequence[str], number: int) -> dict[str, int]:
-    """Return the nodes in another order: a number of its own for each."""
+    """Return a unique number for each node, in a pseudo-random order."""
     places = list(range(len(node_ids)))
     Random(number).shuffle(places)
     return dict(zip(node_ids, places, strict=True))

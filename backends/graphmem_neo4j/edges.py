@@ -1,4 +1,4 @@
-"""Reading facts. A query picks one way in (ids, ends, a node's facts, …); the rest of it filters."""
+"""Facts: reads, retrieval counts, and traversal. A query picks one way in (ids, ends, …); the rest of it filters."""
 
 from __future__ import annotations
 
@@ -6,46 +6,61 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from graphmem.models import ActiveFact, AsOf, Edge, EdgeQuery, EdgeType, Scope, utc_now
-from graphmem_neo4j.connection import Database, Transaction
-from graphmem_neo4j.entities import keys_of
-from graphmem_neo4j.rows import edge_of, ids_of
+from graphmem.models import ActiveFact, AsOf, Edge, EdgeQuery, EdgeType, ExpandLimits, Scope, Subgraph, utc_now
+from graphmem.protocols import EdgeStore, Traversal
+from graphmem_neo4j.connection import Neo4jRole, Transaction
+from graphmem_neo4j.rows import TYPES, Row, edge_of, ids_of, keys_of, moment, require_no_cursor
+
+_Node = tuple[str, str]
 
 
-def find_edges(
-    database: Database,
-    scopes: Sequence[Scope],
-    query: EdgeQuery,
-    *,
-    after: str,
-    limit: int,
-    newest_first: bool,
-) -> list[Edge]:
-    """Return a page of the edges that match."""
-    name, anchors = _way_in(query, newest_first=newest_first)
-    values = {
-        **anchors,
-        **_filters(query, served=name),
-        **moment_values(query.as_of, utc_now()),
-        "scopes": keys_of(scopes),
-        "after": after,
-        "limit": limit,
-        "newest": newest_first,
-    }
-    return [edge_of(row) for row in database.read(name, scopes, **values)]
+class Neo4jEdges(Neo4jRole, EdgeStore):
+    """Facts in all their versions."""
 
+    def find_edges(
+        self,
+        scopes: Sequence[Scope],
+        query: EdgeQuery,
+        *,
+        after: str = "",
+        limit: int = 1000,
+        newest_first: bool = False,
+    ) -> list[Edge]:
+        """Return a page of the edges that match."""
+        require_no_cursor(after, newest_first=newest_first)
+        name, anchors = _way_in(query, newest_first=newest_first)
+        values = {
+            **anchors,
+            **_filters(query, served=name),
+            **moment_values(query.as_of, utc_now()),
+            "scopes": keys_of(scopes),
+            "after": after,
+            "limit": limit,
+            "newest": newest_first,
+        }
+        return [edge_of(row) for row in self._database.read(name, scopes, **values)]
 
-def find_active_facts(database: Database, scope: Scope, after: str, limit: int) -> list[ActiveFact]:
-    """Return a page of the active facts between entities that aren't archived."""
-    rows = database.read("active_facts", [scope], scope=scope.key, after=after, limit=limit)
-    return [
-        ActiveFact(i, source, target, EdgeType[kind], confidence, count, begin / 1e6)
-        for i, source, target, kind, confidence, count, begin in rows
-    ]
+    def find_active_facts(self, scope: Scope, *, after: str = "", limit: int = 1000) -> list[ActiveFact]:
+        """Return a page of the active facts between entities that aren't archived, in ascending order of id."""
+        rows = self._database.read("active_facts", [scope], scope=scope.key, after=after, limit=limit)
+        return [
+            ActiveFact(i, source, target, EdgeType[kind], confidence, count, begin / 1e6)
+            for i, source, target, kind, confidence, count, begin in rows
+        ]
+
+    def record_retrievals(self, scopes: Sequence[Scope], edge_ids: Sequence[str], at: datetime) -> None:
+        """Count one retrieval of each edge and one access of each of its ends, atomically."""
+        values = {"ids": _distinct(edge_ids), "scopes": keys_of(scopes), "at": at}
+
+        def work(transaction: Transaction) -> None:
+            transaction.lock(scopes)
+            transaction.run("record_retrievals", **values)
+
+        self._database.write(work)
 
 
 def _way_in(query: EdgeQuery, *, newest_first: bool) -> tuple[str, dict[str, Any]]:
-    """Return the query that reads the fewest rows, with what it begins at."""
+    """Return the name of the query that reads the fewest rows, with the anchors it starts at."""
     if query.ids is not None:
         return "edges_by_id", {"ids": ids_of(query.ids)}
     if query.keys is not None:
@@ -97,9 +112,9 @@ def moment_values(as_of: AsOf | None, now: datetime) -> dict[str, Any]:
 
 
 def _pattern(text: str) -> str:
-    r"""Return a Java pattern for a text that contains this piece, in any letter case of ASCII.
+    r"""Return a Java pattern for texts that contain this piece, ignoring the case of ASCII letters.
 
-    Between ``\Q`` and ``\E`` every character is plain.
+    Between ``\Q`` and ``\E`` every character is literal.
     """
     plain = text.encode("utf-8", "replace").decode().replace("\\E", "\\E\\\\E\\Q")
     return f"(?is).*\\Q{plain}\\E.*"
@@ -109,12 +124,65 @@ def _distinct(items: Sequence[Any]) -> list[Any]:
     return list(dict.fromkeys(items))
 
 
-def record_retrievals(database: Database, scopes: Sequence[Scope], edge_ids: Sequence[str], at: datetime) -> None:
-    """Count one retrieval of each edge and one access of each of its ends."""
-    values = {"ids": _distinct(edge_ids), "scopes": keys_of(scopes), "at": at}
+# Traversal --------------------------------------------------------------------------------------
 
-    def work(transaction: Transaction) -> None:
-        transaction.lock(scopes)
-        transaction.run("record_retrievals", **values)
 
-    database.write(work)
+class Neo4jTraversal(Neo4jRole, Traversal):
+    """The walk through the graph, one query a hop."""
+
+    def expand(
+        self,
+        scopes: Sequence[Scope],
+        seed_ids: Sequence[str],
+        *,
+        hops: int,
+        edge_types: Sequence[EdgeType] = (),
+        as_of: AsOf | None = None,
+        limits: ExpandLimits | None = None,
+    ) -> Subgraph:
+        """Collect the neighbourhood of the seeds, following edges in both directions."""
+        limits = limits or ExpandLimits()
+        seeds = self._database.read("seeds", scopes, ids=_distinct(seed_ids), scopes=keys_of(scopes))
+        nodes: dict[str, _Node] = {row[0]: (row[1], row[2]) for row in seeds}
+        depth = dict.fromkeys(nodes, 0)
+        edges: dict[str, Row] = {}
+        frontier = list(nodes)
+        values: dict[str, Any] = {"types": type_names(edge_types or list(EdgeType)), **moment_values(as_of, utc_now())}
+        for hop in range(1, hops + 1):
+            if not frontier:
+                break
+            reached: dict[str, float] = {}
+            per_node = limits.per_node(len(frontier))
+            for row in self._database.read("hop", scopes, frontier=frontier, per_node=per_node, **values):
+                edges[row[0]] = row
+                other, confidence = row[9], row[6]
+                if other not in depth and row[12] and confidence > reached.get(other, -1.0):
+                    reached[other] = confidence
+                    nodes[other] = (row[10], row[11])
+            frontier = sorted(reached, key=lambda node: (-reached[node], node))[: limits.max_frontier]
+            depth.update(dict.fromkeys(frontier, hop))
+        return _subgraph(nodes, depth, edges)
+
+
+def _subgraph(nodes: dict[str, _Node], depth: dict[str, int], edges: dict[str, Row]) -> Subgraph:
+    import numpy as np  # not at the top: opening a store needs no numpy
+
+    order = sorted(depth, key=lambda node: (depth[node], node))
+    position = {node: i for i, node in enumerate(order)}
+    inside = [row for _, row in sorted(edges.items()) if row[2] in position and row[9] in position]
+    ends = [(row[2], row[9]) if row[1] else (row[9], row[2]) for row in inside]
+    return Subgraph(
+        node_ids=order,
+        names=[nodes[node][0] for node in order],
+        entity_types=[nodes[node][1] for node in order],
+        depth=np.array([depth[node] for node in order], dtype=np.int64),
+        edge_ids=[row[0] for row in inside],
+        relations=[row[3] for row in inside],
+        edge_types=[TYPES[row[4]] for row in inside],
+        facts=[row[5] for row in inside],
+        source=np.array([position[source] for source, _ in ends], dtype=np.int64),
+        target=np.array([position[target] for _, target in ends], dtype=np.int64),
+        confidence=np.array([row[6] for row in inside], dtype=np.float64),
+        retrieval_count=np.array([row[7] for row in inside], dtype=np.float64),
+        valid_from=np.array([moment(row[8]).timestamp() for row in inside], dtype=np.float64),
+    )

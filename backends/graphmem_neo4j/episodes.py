@@ -1,4 +1,4 @@
-"""Episodes, the queue that they are, and their mentions."""
+"""Episodes with their mentions, and the queue of unprocessed episodes."""
 
 from __future__ import annotations
 
@@ -7,21 +7,143 @@ from datetime import datetime
 from typing import Any
 
 from graphmem.errors import Conflict, InvalidInput
-from graphmem.models import Episode, EpisodeQuery, Mention, Scope
-from graphmem_neo4j.connection import Database, Transaction
-from graphmem_neo4j.entities import keys_of
-from graphmem_neo4j.rows import episode_of, ids_of, index_key, moment
-from graphmem_neo4j.stored import Times, episode_row
+from graphmem.models import Episode, EpisodeQuery, Mention, Scope, utc_now
+from graphmem.protocols import EpisodeStore
+from graphmem_neo4j.connection import Neo4jRole, Transaction
+from graphmem_neo4j.rows import (
+    Times,
+    episode_of,
+    episode_row,
+    ids_of,
+    index_key,
+    keys_of,
+    moment,
+    require_no_cursor,
+)
 
 
-def add_episodes(database: Database, scope: Scope, episodes: Sequence[Episode]) -> list[tuple[str, bool]]:
-    """Store episodes; an external id that is known stores nothing."""
-    for episode in episodes:
-        if episode.scope is not scope and episode.scope != scope:
-            raise InvalidInput(f"episode {episode.id}: its scope is {episode.scope}, the call's is {scope}")
-    if not episodes:
-        return []
-    return database.write(lambda transaction: _add(transaction, scope, episodes))
+class Neo4jEpisodes(Neo4jRole, EpisodeStore):
+    """Episodes, their claims and their mentions."""
+
+    def add_episodes(self, scope: Scope, episodes: Sequence[Episode]) -> list[tuple[str, bool]]:
+        """Store episodes durably; a known external id stores nothing."""
+        for episode in episodes:
+            if episode.scope is not scope and episode.scope != scope:
+                raise InvalidInput(f"episode {episode.id}: its scope is {episode.scope}, the call's is {scope}")
+        if not episodes:
+            return []
+        return self._database.write(lambda transaction: _add(transaction, scope, episodes))
+
+    def find_episodes(
+        self,
+        scopes: Sequence[Scope],
+        query: EpisodeQuery,
+        *,
+        after: str = "",
+        limit: int = 1000,
+        newest_first: bool = False,
+    ) -> list[Episode]:
+        """Return a page of the episodes that match."""
+        require_no_cursor(after, newest_first=newest_first)
+        values: dict[str, Any] = {
+            "scopes": keys_of(scopes),
+            "after": after,
+            "limit": limit,
+            "newest": newest_first,
+            "ids": None if query.ids is None else ids_of(query.ids),
+            "external_ids": query.external_ids,
+            "session": query.session_id,
+            "before": query.before,
+            "before_scope": None,
+            "before_session": None,
+            "state": query.state,
+            "valid": None if query.as_of is None else query.as_of.valid,
+            "known": None if query.as_of is None else query.as_of.known,
+        }
+        if query.before is not None:
+            last = self._database.read("session_of_episode", scopes, id=query.before, scopes=values["scopes"])
+            if not last or query.session_id not in (None, last[0][1]):
+                return []
+            values["before_scope"], values["before_session"], _ = last[0]
+        return [episode_of(row) for row in self._page(scopes, query, values, newest_first=newest_first)]
+
+    def _page(
+        self, scopes: Sequence[Scope], query: EpisodeQuery, values: dict[str, Any], *, newest_first: bool
+    ) -> list[Any]:
+        read = self._database.read
+        if query.ids is not None:
+            return read("episodes_by_id", scopes, **values)
+        if query.external_ids is not None:
+            keys = list(dict.fromkeys(index_key(external_id) for external_id in query.external_ids))
+            return read("episodes_by_external_id", scopes, external_keys=keys, **values)
+        if query.before is not None:
+            values["scopes"], values["session"] = [values["before_scope"]], values["before_session"]
+        if values["session"] is not None:
+            return read("episodes_of_session", scopes, session_key=index_key(values["session"]), **values)
+        if query.state in ("pending", "failed"):
+            return read("unprocessed_episodes", scopes, **values)
+        return read("newest_episodes_of_scopes" if newest_first else "episodes_of_scopes", scopes, **values)
+
+    def claim_episodes(
+        self, owner: str, *, now: datetime, until: datetime, limit: int, scopes: Sequence[Scope] | None = None
+    ) -> list[Episode]:
+        """Claim pending episodes that are due and unclaimed, oldest id first; locks their scopes before it reads."""
+
+        def work(transaction: Transaction) -> list[Episode]:
+            due = transaction.run("scopes_due", scopes=None if scopes is None else keys_of(scopes))
+            if not due:
+                return []
+            transaction.lock(Scope.from_key(key) for key in due)
+            values = {"scopes": due, "owner": owner, "now": now, "until": until, "limit": limit}
+            return [episode_of(row) for row in transaction.run("claim_episodes", **values)]
+
+        return self._database.write(work)
+
+    def claim_owners(self) -> list[str]:
+        """Return the owners with unexpired claims."""
+        return self._database.read("claim_owners", now=utc_now())
+
+    def release_claims(self, owners: Sequence[str]) -> int:
+        """Release the claims of the owners; return the number of released episodes."""
+        wanted = list(dict.fromkeys(owners))
+
+        def work(transaction: Transaction) -> int:
+            held = transaction.run("scopes_claimed", owners=wanted)
+            if not held:
+                return 0
+            transaction.lock(Scope.from_key(key) for key in held)
+            return transaction.run("release_claims", owners=wanted, scopes=held)[0]
+
+        return self._database.write(work)
+
+    def find_mentions(
+        self,
+        scopes: Sequence[Scope],
+        *,
+        entity_ids: Sequence[str] | None = None,
+        episode_ids: Sequence[str] | None = None,
+        limit: int = 1000,
+    ) -> list[Mention]:
+        """Return mentions, ordered by (episode, entity) id."""
+        name = "mentions_of_scopes"
+        if episode_ids is not None:
+            name = "mentions_in_episodes"
+        elif entity_ids is not None:
+            name = "mentions_of_entities"
+        rows = self._database.read(
+            name,
+            scopes,
+            scopes=keys_of(scopes),
+            entities=None if entity_ids is None else list(dict.fromkeys(entity_ids)),
+            episodes=None if episode_ids is None else list(dict.fromkeys(episode_ids)),
+            limit=limit,
+        )
+        return [
+            Mention.model_construct(
+                None, entity_id=row[0], episode_id=row[1], surface=row[2], confidence=row[3], seen_at=moment(row[4])
+            )
+            for row in rows
+        ]
 
 
 def _add(transaction: Transaction, scope: Scope, episodes: Sequence[Episode]) -> list[tuple[str, bool]]:
@@ -46,9 +168,9 @@ def _add(transaction: Transaction, scope: Scope, episodes: Sequence[Episode]) ->
 
 
 def _distinct(episodes: Sequence[Episode]) -> tuple[list[Episode], list[tuple[str, bool]]]:
-    """Return the episodes with an external id of their own or none, and for each given one (its id, whether it is one).
+    """Return the episodes to store, and for each given episode (id, whether it is one of those).
 
-    The others have the id of the one whose external id they share.
+    An episode that shares its external id with an earlier one has the id of that one.
     """
     by_external: dict[str, str] = {}
     by_id: dict[str, Episode] = {}
@@ -64,124 +186,3 @@ def _distinct(episodes: Sequence[Episode]) -> tuple[list[Episode], list[tuple[st
         by_id[episode.id] = episode
         first.append((episode.id, True))
     return list(by_id.values()), first
-
-
-def find_episodes(
-    database: Database,
-    scopes: Sequence[Scope],
-    query: EpisodeQuery,
-    *,
-    after: str,
-    limit: int,
-    newest_first: bool,
-) -> list[Episode]:
-    """Return a page of the episodes that match."""
-    values: dict[str, Any] = {
-        "scopes": keys_of(scopes),
-        "after": after,
-        "limit": limit,
-        "newest": newest_first,
-        "ids": None if query.ids is None else ids_of(query.ids),
-        "external_ids": query.external_ids,
-        "session": query.session_id,
-        "before": query.before,
-        "before_scope": None,
-        "before_session": None,
-        "state": query.state,
-        "valid": None if query.as_of is None else query.as_of.valid,
-        "known": None if query.as_of is None else query.as_of.known,
-    }
-    if query.before is not None:
-        last = database.read("session_of_episode", scopes, id=query.before, scopes=values["scopes"])
-        if not last or query.session_id not in (None, last[0][1]):
-            return []
-        values["before_scope"], values["before_session"], _ = last[0]
-    return [episode_of(row) for row in _page(database, scopes, query, values, newest_first=newest_first)]
-
-
-def _page(
-    database: Database, scopes: Sequence[Scope], query: EpisodeQuery, values: dict[str, Any], *, newest_first: bool
-) -> list[Any]:
-    if query.ids is not None:
-        return database.read("episodes_by_id", scopes, **values)
-    if query.external_ids is not None:
-        keys = list(dict.fromkeys(index_key(external_id) for external_id in query.external_ids))
-        return database.read("episodes_by_external_id", scopes, external_keys=keys, **values)
-    if query.before is not None:
-        values["scopes"], values["session"] = [values["before_scope"]], values["before_session"]
-    if values["session"] is not None:
-        return database.read("episodes_of_session", scopes, session_key=index_key(values["session"]), **values)
-    if query.state in ("pending", "failed"):
-        return database.read("unprocessed_episodes", scopes, **values)
-    return database.read("newest_episodes_of_scopes" if newest_first else "episodes_of_scopes", scopes, **values)
-
-
-def claim_episodes(
-    database: Database,
-    owner: str,
-    *,
-    now: datetime,
-    until: datetime,
-    limit: int,
-    scopes: Sequence[Scope] | None,
-) -> list[Episode]:
-    """Take pending episodes: their scopes are locked before they are looked for."""
-
-    def work(transaction: Transaction) -> list[Episode]:
-        due = transaction.run("scopes_due", scopes=None if scopes is None else keys_of(scopes))
-        if not due:
-            return []
-        transaction.lock(Scope.from_key(key) for key in due)
-        values = {"scopes": due, "owner": owner, "now": now, "until": until, "limit": limit}
-        return [episode_of(row) for row in transaction.run("claim_episodes", **values)]
-
-    return database.write(work)
-
-
-def release_claims(database: Database, owners: Sequence[str]) -> int:
-    """Give back what these owners hold."""
-    wanted = list(dict.fromkeys(owners))
-
-    def work(transaction: Transaction) -> int:
-        held = transaction.run("scopes_claimed", owners=wanted)
-        if not held:
-            return 0
-        transaction.lock(Scope.from_key(key) for key in held)
-        return transaction.run("release_claims", owners=wanted, scopes=held)[0]
-
-    return database.write(work)
-
-
-def find_mentions(
-    database: Database,
-    scopes: Sequence[Scope],
-    *,
-    entity_ids: Sequence[str] | None,
-    episode_ids: Sequence[str] | None,
-    limit: int,
-) -> list[Mention]:
-    """Return mentions, ordered by (episode, entity) id."""
-    name = "mentions_of_scopes"
-    if episode_ids is not None:
-        name = "mentions_in_episodes"
-    elif entity_ids is not None:
-        name = "mentions_of_entities"
-    rows = database.read(
-        name,
-        scopes,
-        scopes=keys_of(scopes),
-        entities=None if entity_ids is None else list(dict.fromkeys(entity_ids)),
-        episodes=None if episode_ids is None else list(dict.fromkeys(episode_ids)),
-        limit=limit,
-    )
-    return [
-        Mention.model_construct(
-            None, entity_id=row[0], episode_id=row[1], surface=row[2], confidence=row[3], seen_at=moment(row[4])
-        )
-        for row in rows
-    ]
-
-
-def claim_owners(database: Database, now: datetime) -> list[str]:
-    """Return the owners that hold episodes now."""
-    return database.read("claim_owners", now=now)

@@ -1,4 +1,4 @@
-"""The client of Graph Data Science, on the connections that the store has. Importing this needs graphdatascience."""
+"""The client of Graph Data Science, on the connections of the store. This module needs graphdatascience to import."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from graphmem_neo4j.connection import Database
 
 
 class Runner(Neo4jQueryRunner):
-    """Sends what the client asks through the driver of a store; it sees what this process wrote before.
+    """Runs queries of the client through the driver of a store; they see earlier writes of this process.
 
     Parameters
     ----------
     database
-        The store's database; it stays open when the client goes.
+        The store's database; it stays open when the client is closed.
     """
 
     def __init__(self, database: Database) -> None:
-        super().__init__(database.driver, "bolt", database=database.place.database, show_progress=False)
+        super().__init__(database.driver, "bolt", database=database.address.database, show_progress=False)
         self._store = database
 
     def bookmarks(self) -> Bookmarks:
-        """Return what the next transaction has to see."""
+        """Return the bookmarks for the next transaction."""
         return self._store.bookmarks()
 
     def _verify_connectivity(self, *_: Any, **__: Any) -> None:
-        """Do nothing: the client would try once a second for ten minutes before it says that the server is gone."""
+        """Do nothing: the client would retry for ten minutes before it reports that the server is gone."""
 
 
 def client_of(database: Database) -> GraphDataScience:

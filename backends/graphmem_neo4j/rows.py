@@ -1,7 +1,10 @@
-"""From rows to models and back: times, properties, labels.
+"""Stored values: conversion between rows and models, and the rows that writing queries take.
 
-Times are native in the database and ISO 8601 text on the wire: the text is exact to the microsecond and read ten
-times as fast as the driver's own time objects.
+Times are native in the database and ISO 8601 text on the wire: the text is exact to the microsecond and parsed ten
+times as fast as the driver's own time objects. Writing queries take lists, not maps.
+
+Each word of the full-text index has a short hash of its scope in front ("9f2c41d07b_alice"). A prefix query for
+"9f2c41d07b_ali" then reads the words of that scope only.
 """
 
 from __future__ import annotations
@@ -9,12 +12,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
-from graphmem.models import EdgeKey, EdgeType, Properties, RowReader
+from graphmem.errors import InvalidInput
+from graphmem.models import Edge, EdgeKey, EdgeType, Entity, Episode, Properties, RowReader, Scope
+from graphmem.protocols import split_words
 
 Row = Sequence[Any]
 
@@ -22,7 +27,7 @@ TYPES = {kind.name: kind for kind in EdgeType}
 TYPE_NAMES = {kind: name for name, kind in TYPES.items()}
 _OURS = {"Graphmem", "Entity", "Episode", "Alias", "Scope", "Migration", "Community", "Recall", "Merge"}
 _LONGEST_LABEL = 64
-_encode = json.JSONEncoder(ensure_ascii=False).encode  # `dumps` would make an encoder each time
+_encode = json.JSONEncoder(ensure_ascii=False).encode  # `dumps` would create an encoder at each call
 _LONGEST_KEY = 1024
 
 
@@ -37,18 +42,18 @@ moment_or_none = _READER.moment_or_none
 entity_of, edge_of, episode_of, community_of = _READER.entity, _READER.edge, _READER.episode, _READER.community
 
 
-def packed(properties: Properties) -> str | None:
+def properties_json(properties: Properties) -> str | None:
     """Return properties as they are stored."""
     return _encode(properties) if properties else None
 
 
 def ids_of(ids: Iterable[str]) -> list[str]:
-    """Return ids once each, but for those that nothing can have: the server stores no half of a surrogate pair."""
+    """Return ids once each, without ids that no row can have: the server can't store half of a surrogate pair."""
     return [i for i in dict.fromkeys(ids) if i.isascii() or i.encode("utf-8", "ignore").decode() == i]
 
 
 def index_key(text: str | None) -> str | None:
-    """Return a text of any length as a key that fits an index."""
+    """Return a text of any length as a key short enough for an index."""
     if text is None or len(text) <= _LONGEST_KEY:
         return text
     return f"{text[:64]}#{blake2b(text.encode(), digest_size=32).hexdigest()}"
@@ -56,12 +61,140 @@ def index_key(text: str | None) -> str | None:
 
 @lru_cache(maxsize=1024)
 def type_labels(entity_type: str) -> tuple[str, ...]:
-    """Return the second label of an entity ("tool" is Tool, "part_of" PartOf): none where nothing is left."""
+    """Return the second label of an entity ("tool" → Tool, "part_of" → PartOf); none if no letter or digit is left."""
     words = re.findall(r"[^\W_]+", entity_type)
     label = "".join(word[0].upper() + word[1:] for word in words)[:_LONGEST_LABEL]
     return (f"{label}Entity" if label in _OURS else label,) if label else ()
 
 
 def active_key(key: EdgeKey) -> str:
-    """Return what is unique among the active facts of a relationship type; the ends' ids imply the scope."""
+    """Return the key that is unique among the active facts of a relationship type; its entity ids imply the scope."""
     return f"{key[0]} {key[1]} {key[2]}"
+
+
+def keys_of(scopes: Sequence[Scope]) -> list[str]:
+    """Return the keys of scopes, each once."""
+    return list(dict.fromkeys(scope.key for scope in scopes))
+
+
+def require_no_cursor(after: str, *, newest_first: bool) -> None:
+    """Raise `InvalidInput` for a cursor in a newest-first read, which has a single page."""
+    if after and newest_first:
+        raise InvalidInput(f"after={after!r}: a read with newest_first has one page")
+
+
+@lru_cache(maxsize=4096)
+def scope_mark(scope_key: str) -> str:
+    """Return the prefix of the words of a scope."""
+    return blake2b(scope_key.encode(), digest_size=8).hexdigest()
+
+
+def scoped_words(scope: Scope, text: str) -> str:
+    """Return the words of a text as they are indexed for a scope."""
+    mark = scope_mark(scope.key)
+    return " ".join([f"{mark}_{word}" for word in split_words(text)])
+
+
+# Rows of writing queries ------------------------------------------------------------------------
+
+StoredRow = list[Any]
+
+ENTITY_STANDS_FOR = 16
+"""Position in the row of an entity of the id that its name stands for, if that is another entity."""
+
+
+class Times(dict[datetime | None, int | None]):
+    """Time → its position in the list of the times of a query, in order of first look-up; None → None.
+
+    Rows written together share most of their times, and parsing times is the most expensive part of a write for the
+    server: a query gets the texts of all distinct times, and rows refer to them by position. Looking up a time
+    without a time zone raises `InvalidInput`.
+    """
+
+    def __missing__(self, moment: datetime | None) -> int | None:
+        """Assign a position to a time."""
+        if moment is not None and moment.tzinfo is None:
+            raise InvalidInput(f"naive datetime {moment.isoformat()}: give it a time zone")
+        self[moment] = position = None if moment is None else len(self) - (None in self)
+        return position
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts that the query parses."""
+        return [moment.astimezone(UTC).isoformat() for moment in self if moment is not None]
+
+
+def entity_row(entity: Entity, times: Times) -> StoredRow:
+    """Return the values of the fragment ``entity_values``, then the labels of the type.
+
+    The value at `ENTITY_STANDS_FOR` is None: the name of the entity stands for the entity itself.
+    """
+    hidden = entity.archived_at is not None
+    return [
+        entity.id,
+        entity.name,
+        entity.canonical_name,
+        entity.entity_type,
+        entity.summary,
+        properties_json(entity.properties),
+        entity.confidence,
+        entity.access_count,
+        # archived entities are not in the full-text index
+        None if hidden else scoped_words(entity.scope, entity.name),
+        None if hidden else scoped_words(entity.scope, entity.summary),
+        times[entity.first_seen_at],
+        times[entity.last_seen_at],
+        times[entity.recorded_at],
+        times[entity.archived_at],
+        times[entity.valid_from],
+        times[entity.valid_to],
+        None,
+        list(type_labels(entity.entity_type)),
+    ]
+
+
+def edge_row(edge: Edge, times: Times) -> StoredRow:
+    """Return an edge as a row of the query ``write``."""
+    return [
+        edge.source_id,
+        edge.target_id,
+        TYPE_NAMES[edge.edge_type],
+        edge.id,
+        active_key(edge.key) if edge.is_active else None,
+        edge.relation,
+        edge.fact,
+        edge.confidence,
+        edge.superseded_by,
+        list(dict.fromkeys(edge.episode_ids)),
+        float(edge.retrieval_count),
+        properties_json(edge.properties),
+        times[edge.valid_from],
+        times[edge.valid_to],
+        times[edge.recorded_at],
+        times[edge.expired_at],
+        times[edge.last_retrieved_at],
+    ]
+
+
+def episode_row(episode: Episode, times: Times) -> StoredRow:
+    """Return an episode as a row of the query ``add_episodes``."""
+    return [
+        episode.id,
+        index_key(episode.external_id),
+        episode.external_id,
+        episode.source,
+        episode.text,
+        episode.session_id,
+        index_key(episode.session_id),
+        episode.role,
+        episode.speaker,
+        episode.title,
+        properties_json(episode.metadata),
+        episode.attempts,
+        episode.error,
+        episode.scope.key if episode.processed_at is None else None,
+        times[episode.occurred_at],
+        times[episode.recorded_at],
+        times[episode.processed_at],
+        times[episode.retry_at],
+    ]

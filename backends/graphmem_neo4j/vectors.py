@@ -1,4 +1,4 @@
-"""Neo4j's own vector index: one node for each vector, the nearest of a scope by the index or one by one."""
+"""The vector index of Neo4j: one node for each vector; the nearest of a scope by the index or by a scan."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from graphmem.models import IndexKind, Scope
 from graphmem.protocols import VectorHit, VectorIndex, VectorRows, VectorState
 from graphmem_cypher import query
 from graphmem_neo4j.connection import Database, Transaction
-from graphmem_neo4j.failures import translated
+from graphmem_neo4j.driver_errors import translated
 from graphmem_neo4j.schema import unless_done_by_another
 
 EXACT_BELOW = 5_000
-"""Vectors of a scope up to which all of them are compared, in the engine."""
+"""Size of a scope, in vectors, up to which the engine compares all of them."""
 
 _NAME = "graphmem_vectors"
-_OVERFETCHED = 3.0  # the index is asked for so many times what a scope's share of all vectors calls for
-_MOST_FETCHED = 20_000  # beyond this comparing one by one is as quick
+_OVERFETCHED = 3.0  # factor on the results that a scope's share of all vectors requires
+_MOST_FETCHED = 20_000  # beyond this, comparing all vectors is as fast
 _BATCH = 1000  # vectors in a transaction
 _CLEARED = 10_000  # vectors deleted in a transaction
 _ONLINE_WITHIN = 300
-_COUNTED_FOR = 60.0  # seconds that a count serves to choose the way of searching
+_COUNTED_FOR = 60.0  # seconds for which a count is reused to choose how to search
 _OPTIONS: dict[str, Any] = {
     "vector.similarity_function": "cosine",
-    "vector.quantization.enabled": False,  # it loses what a recall of 0.99 needs
+    "vector.quantization.enabled": False,  # it would lower the recall below 0.99
     "vector.hnsw.m": 16,
     "vector.hnsw.ef_construction": 200,
 }
@@ -41,16 +41,17 @@ _OPTIONS: dict[str, Any] = {
 class Neo4jVectorIndex(VectorIndex):
     """Nodes ``:GraphmemVector`` beside the store's, with the vector index ``graphmem_vectors`` on them.
 
-    Neo4j 5.26 can't restrict a vector search to a scope: the index gives the nearest of all scopes. What it gives of a
-    scope stands in the right order, so it is the answer where there is enough of it. Where a scope is small among the
-    others, or there isn't enough, all vectors of the scope are compared in the engine, found by a range index.
+    Neo4j 5.26 can't restrict a vector search to a scope: the index returns the nearest vectors of all scopes. Those of
+    the wanted scope are in the right order, so they are the answer if there are enough of them. If the scope is small
+    compared to the others, or there aren't enough, the engine compares all vectors of the scope, which a range index
+    finds.
 
     Parameters
     ----------
     database
         Where the nodes are.
     exact_below
-        Vectors of a scope up to which all of them are compared.
+        Size of a scope, in vectors, up to which the engine compares all of them.
     """
 
     def __init__(self, database: Database, *, exact_below: int = EXACT_BELOW) -> None:
@@ -60,7 +61,7 @@ class Neo4jVectorIndex(VectorIndex):
         self._counted: dict[tuple[Scope, IndexKind], tuple[float, int, int]] = {}
 
     @contextmanager
-    def _asking(self) -> Generator[None]:
+    def _translated(self) -> Generator[None]:
         try:
             yield
         except BackendUnavailable as error:
@@ -70,10 +71,10 @@ class Neo4jVectorIndex(VectorIndex):
     def upsert(self, scope: Scope, kind: IndexKind, items: Sequence[tuple[str, VectorRows]]) -> None:
         """Store the vectors of keys; see `VectorIndex`."""
         latest = dict(items)
-        with self._asking():
+        with self._translated():
             for dimension in sorted({vectors.shape[1] for vectors in latest.values() if len(vectors)}):
-                if self._built() is None:
-                    self._make(dimension)
+                if self._index_dimension() is None:
+                    self._create(dimension)
                 self._require_dimension(dimension)
             for keys, rows in _batches(latest):
                 self._replace(scope, kind, keys, rows)
@@ -89,15 +90,15 @@ class Neo4jVectorIndex(VectorIndex):
 
     def delete(self, scope: Scope, kind: IndexKind, keys: Sequence[str]) -> None:
         """Remove keys."""
-        with self._asking():
+        with self._translated():
             self._replace(scope, kind, list(dict.fromkeys(keys)), [])
 
     def search(
         self, scopes: Sequence[Scope], kind: IndexKind, vector: NDArray[np.float32], *, limit: int
     ) -> list[VectorHit]:
         """Return the nearest keys of these scopes; see `VectorIndex`."""
-        with self._asking():
-            if self._built() is None:
+        with self._translated():
+            if self._index_dimension() is None:
                 return []
             self._require_dimension(len(vector))
             found = [
@@ -119,7 +120,7 @@ class Neo4jVectorIndex(VectorIndex):
         return self._database.read("vectors_of_scope", **asked)
 
     def _counts(self, scope: Scope, kind: IndexKind) -> tuple[int, int]:
-        """Return how many vectors the scope has, and how many there are, by a count that may be a minute old."""
+        """Return the number of vectors of the scope and of all scopes, by a count that may be a minute old."""
         now = time.monotonic()
         at, held, everything = self._counted.get((scope, kind), (-np.inf, 0, 0))
         if now - at > _COUNTED_FOR:
@@ -128,31 +129,31 @@ class Neo4jVectorIndex(VectorIndex):
         return held, everything
 
     def count(self, scope: Scope, kind: IndexKind) -> int:
-        """Return how many vectors a scope has."""
-        with self._asking():
+        """Return the number of vectors of a scope."""
+        with self._translated():
             ((held, _),) = self._database.read("count_vectors", scope=scope.key, kind=kind)
             return held
 
     # The index --------------------------------------------------------------------------------------
 
-    def _built(self) -> int | None:
-        """Return the dimension that the index was made for, None where there is no index."""
+    def _index_dimension(self) -> int | None:
+        """Return the dimension of the index, None if there is no index."""
         if self._dimension is None:
             rows = self._database.read("vector_index")
             self._dimension = rows[0][1] if rows else None
         return self._dimension
 
     def _require_dimension(self, given: int) -> None:
-        if self._built() != given:
+        if self._index_dimension() != given:
             raise IndexMismatch(
-                f"{self._database.place.name}: its vector index has vectors of {self._built()} numbers, these have "
-                f"{given}; configure the embedding model that it was built with, or build the index anew: "
+                f"{self._database.address.name}: its vector index has vectors of {self._index_dimension()} numbers, "
+                f"these have {given}; configure the embedding model that it was built with, or build the index anew: "
                 "graphmem reindex"
             )
 
-    def _make(self, dimension: int) -> None:
+    def _create(self, dimension: int) -> None:
         options = {"indexConfig": {**_OPTIONS, "vector.dimensions": dimension}}
-        with translated(self._database.place.name), self._database.session() as session:
+        with translated(self._database.address.name), self._database.session() as session:
             with unless_done_by_another():
                 session.run(query("make_vector_index"), options=options).consume()
             session.run(query("await_index"), q={"name": _NAME, "seconds": _ONLINE_WITHIN}).consume()
@@ -161,14 +162,14 @@ class Neo4jVectorIndex(VectorIndex):
     # State ------------------------------------------------------------------------------------------
 
     def state(self, scope: Scope) -> VectorState | None:
-        """Return how far a scope was taken in."""
-        with self._asking():
+        """Return the recorded progress of a scope."""
+        with self._translated():
             rows = self._database.read("vector_state", scope=scope.key)
-            return VectorState(*rows[0]) if rows and self._built() is not None else None
+            return VectorState(*rows[0]) if rows and self._index_dimension() is not None else None
 
     def set_state(self, scope: Scope, state: VectorState) -> None:
-        """Record how far a scope was taken in."""
-        with self._asking():
+        """Record the progress of a scope."""
+        with self._translated():
             self._record(scope, asdict(state))
 
     def _record(self, scope: Scope, values: dict[str, Any]) -> None:
@@ -180,7 +181,7 @@ class Neo4jVectorIndex(VectorIndex):
 
     def clear(self, scope: Scope) -> None:
         """Remove the state of a scope, and then its vectors."""
-        with self._asking():
+        with self._translated():
             self._record(scope, {field.name: None for field in fields(VectorState)})
             self._clear_vectors(scope.key)
 
@@ -190,10 +191,10 @@ class Neo4jVectorIndex(VectorIndex):
 
     def reset(self) -> None:
         """Remove the states, the vectors and the index."""
-        with self._asking():
+        with self._translated():
             for key in self._database.write(lambda transaction: transaction.run("reset_vectors")):
                 self._clear_vectors(key)
-            with translated(self._database.place.name), self._database.session() as session:
+            with translated(self._database.address.name), self._database.session() as session:
                 session.run(query("drop_vector_index")).consume()
             self._dimension = None
 
@@ -209,11 +210,11 @@ class Neo4jVectorIndex(VectorIndex):
         return [("vector index", state == "ONLINE", f"{_NAME}, {dimension} numbers a vector: {state}")]
 
     def close(self) -> None:
-        """Do nothing: the connections are the store's."""
+        """Do nothing: the connections belong to the store."""
 
 
 def _batches(items: dict[str, VectorRows]) -> Iterator[tuple[list[str], list[list[Any]]]]:
-    """Yield keys with rows of key, number and vector, so many that a transaction stays small; a key is never split."""
+    """Yield batches of keys with their rows of key, number and vector, of limited size; a key is never split."""
     keys: list[str] = []
     rows: list[list[Any]] = []
     for key, vectors in items.items():

@@ -1,13 +1,13 @@
-"""Applying `Changes`: what they need to know is read in one query, judged here, and stored by one more.
+"""Writes: one query reads what a write depends on, the write is checked here, and one more query stores it.
 
-The server can't undo a part of a transaction. So nothing is written before all of a write is known to be right: a
-write that is refused leaves the transaction around it as it was. The scope is locked meanwhile, so that what was
-read stays true.
+The server can't undo a part of a transaction. So nothing is written before the whole write is known to be valid: a
+refused write leaves the transaction around it unchanged. The scope is locked meanwhile, so that the rows that were
+read don't change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from graphmem.errors import Conflict, InvalidInput
@@ -21,44 +21,57 @@ from graphmem.models import (
     Mention,
     Outcome,
     Redaction,
+    Removal,
     Scope,
     Support,
 )
-from graphmem_neo4j.connection import Database, Transaction
-from graphmem_neo4j.groups import GroupPlan
-from graphmem_neo4j.indexing import IndexPlan
-from graphmem_neo4j.known import Known, KnownFact, Name, ask_known, known_of
-from graphmem_neo4j.merges import MergePlan, remove
-from graphmem_neo4j.rows import TYPE_NAMES, active_key, type_labels
-from graphmem_neo4j.stored import ENTITY_STANDS_FOR, StoredRow, Times, edge_row, entity_row
-from graphmem_neo4j.upkeep import put_marks
+from graphmem_neo4j.communities import CommunityPlan
+from graphmem_neo4j.connection import Neo4jRole, Transaction
+from graphmem_neo4j.existing import ExistingFact, ExistingRows, Name, existing_of, query_existing, read_named
+from graphmem_neo4j.index import IndexPlan
+from graphmem_neo4j.rows import (
+    ENTITY_STANDS_FOR,
+    TYPE_NAMES,
+    StoredRow,
+    Times,
+    active_key,
+    edge_row,
+    entity_row,
+    ids_of,
+    type_labels,
+)
+from graphmem_neo4j.traces import TracePlan
+from graphmem_neo4j.upkeep import MergePlan, put_marks
 
 
-def apply_changes(database: Database, scope: Scope, changes: Changes) -> None:
-    """Apply one write, all or nothing."""
-    _require_scope("entity", changes.entities, scope)
-    _require_scope("edge", changes.edges, scope)
-    if not any(getattr(changes, part) for part in Changes.__slots__):
-        return
+class Neo4jWrites(Neo4jRole):
+    """Atomic writes of `Changes`."""
 
-    def work(transaction: Transaction) -> None:
-        asked = ask_known(transaction, scope, changes)
-        plan = Plan(scope, changes)  # while the server looks
-        plan.judge(known_of(scope, asked))
-        groups = GroupPlan(changes)
-        groups.judge(transaction, scope, changes)
-        index = IndexPlan(scope, changes.index)
-        index.judge(transaction, frozenset(row.id for row in (*changes.entities, *changes.edges)))
-        merges = MergePlan(scope, changes.merges)
-        merges.judge(transaction)
-        plan.run(transaction)
-        groups.run(transaction)
-        index.run(transaction)
-        merges.run(transaction)
-        put_marks(transaction, scope, changes.marks)
-        remove(transaction, scope, changes.removals)
+    def write(self, scope: Scope, changes: Changes) -> None:
+        """Apply `changes`, all or nothing."""
+        _require_scope("entity", changes.entities, scope)
+        _require_scope("edge", changes.edges, scope)
+        if any(getattr(changes, part) for part in Changes.__slots__):
+            self._database.write(lambda transaction: _apply(transaction, scope, changes))
 
-    database.write(work)
+
+def _apply(transaction: Transaction, scope: Scope, changes: Changes) -> None:
+    rows = query_existing(transaction, scope, changes)
+    plan = GraphPlan(scope, changes)  # built while the server runs the query
+    plan.judge(existing_of(scope, rows))
+    named = read_named(transaction, scope, changes)
+    communities = CommunityPlan(scope, changes)
+    communities.judge(named)
+    traces = TracePlan(changes)
+    traces.judge(named)
+    index = IndexPlan(scope, changes.index)
+    index.judge(transaction, frozenset(row.id for row in (*changes.entities, *changes.edges)))
+    merges = MergePlan(scope, changes.merges)
+    merges.judge(transaction)
+    for part in (plan, communities, traces, index, merges):
+        part.run(transaction)
+    put_marks(transaction, scope, changes.marks)
+    _remove(transaction, scope, changes.removals)
 
 
 def _require_scope(kind: str, rows: Iterable[Entity | Edge], scope: Scope) -> None:
@@ -67,31 +80,31 @@ def _require_scope(kind: str, rows: Iterable[Entity | Edge], scope: Scope) -> No
             raise InvalidInput(f"{kind} {row.id}: its scope is {row.scope}, the write's is {scope}")
 
 
-class Plan:
-    """The rows of a write, judged in the order of `Changes` against what is there."""
+class GraphPlan:
+    """Entities, facts and episodes of a write, checked in the order of `Changes` against the existing rows."""
 
     def __init__(self, scope: Scope, changes: Changes) -> None:
         self._scope = scope
         self._key = scope.key
         self._changes = changes
-        self._known = Known()
+        self._existing = ExistingRows()
         self._times = Times()
         self._entities = {e.id: entity_row(e, self._times) for e in changes.entities}
         self._edges = {e.id: edge_row(e, self._times) for e in changes.edges}
         self._old_entities: set[str] = set()
         self._retyped: list[StoredRow] = []
-        self._given_up: list[Name] = []
+        self._released: list[Name] = []
         self._aliases: dict[Name, str] = {}
         self._closings: dict[str, StoredRow] = {}
         self._dropped: list[str] = []
-        self._supported: dict[str, KnownFact] = {}
+        self._supported: dict[str, ExistingFact] = {}
         self._mentions: dict[tuple[str, str], StoredRow] = {}
         self._outcomes: list[StoredRow] = []
         self._redactions: dict[str, str] = {}
 
-    def judge(self, known: Known) -> None:
-        """Judge all changes; what isn't right raises."""
-        self._known = known
+    def judge(self, existing: ExistingRows) -> None:
+        """Check all changes; raise for an invalid one."""
+        self._existing = existing
         changes = self._changes
         for entity in {e.id: e for e in changes.entities}.values():
             self._put_entity(entity)
@@ -106,14 +119,14 @@ class Plan:
         for mention in changes.mentions:
             self._mention(mention)
         for outcome in changes.outcomes:
-            self._settle(outcome)
+            self._set_outcome(outcome)
         for redaction in changes.redactions:
             self._redact(redaction)
 
     def run(self, transaction: Transaction) -> None:
-        """Write."""
+        """Write the rows."""
         times = self._times.texts
-        # a key has to be free before its next holder comes
+        # a key must be free before its next holder is written
         if self._closings:
             transaction.run("close_edges", rows=list(self._closings.values()), times=times)
         if self._dropped:
@@ -143,13 +156,13 @@ class Plan:
             for rows in (self._edges, self._mentions)
         )
         return {
-            **self._names(),
+            **self._name_rows(),
             "retyped": self._retyped,
             "replaced": [row for entity_id, row in self._entities.items() if entity_id in old],
             "nodes": there,
             "entities": [self._entities[entity_id] for entity_id in new],
             "edges": edges,
-            # nobody has mentioned an entity that is new: that needs no look
+            # a new entity has no mentions yet: no look-up needed
             "first_mentions": [row for row in mentions if row[1] >= len(there)],
             "mentions": [row for row in mentions if row[1] < len(there)],
             "outcomes": self._outcomes,
@@ -158,42 +171,42 @@ class Plan:
     # Entities -------------------------------------------------------------------------------------
 
     def _put_entity(self, entity: Entity) -> None:
-        known = self._known
-        if entity.id in known.episodes or known.scopes.get(entity.id, self._key) != self._key:
+        existing = self._existing
+        if entity.id in existing.episodes or existing.scopes.get(entity.id, self._key) != self._key:
             raise Conflict(f"entity id {entity.id} is taken")  # says nothing about the other scope
         name = (entity.canonical_name, entity.entity_type)
-        holder = known.names.get(name)
+        holder = existing.names.get(name)
         if holder not in (None, entity.id):
             raise Conflict(f"{name[1]} {name[0]!r} is entity {holder} in scope {self._scope}")
-        before = known.entities.get(entity.id)
+        before = existing.entities.get(entity.id)
         if before is not None:
             self._old_entities.add(entity.id)
             if before != name:
-                known.names.pop(before, None)
-                self._given_up.append(before)
+                existing.names.pop(before, None)
+                self._released.append(before)
             if before[1] != name[1]:
                 labels = [list(type_labels(entity_type)) for entity_type in (before[1], name[1])]
                 self._retyped.append([entity.id, *labels])
-        known.names[name] = entity.id
-        known.scopes[entity.id] = self._key
-        known.entities[entity.id] = name
+        existing.names[name] = entity.id
+        existing.scopes[entity.id] = self._key
+        existing.entities[entity.id] = name
 
     def _put_alias(self, alias: Alias) -> None:
         self._require_entity(alias.entity_id)
         self._aliases[alias.alias, alias.entity_type] = alias.entity_id
 
-    def _names(self) -> dict[str, list[StoredRow]]:
-        """Have entities carry their own names; return the nodes of names that go, and the names that stay or come."""
-        known, aliases = self._known, dict(self._aliases)
-        for name in self._given_up:
-            if name not in known.names and (entity_id := known.stands_for.get(name)):
+    def _name_rows(self) -> dict[str, list[StoredRow]]:
+        """Store the own names of entities in their rows; return the alias nodes to delete, and the aliases to write."""
+        existing, aliases = self._existing, dict(self._aliases)
+        for name in self._released:
+            if name not in existing.names and (entity_id := existing.stands_for.get(name)):
                 aliases.setdefault(name, entity_id)
         freed: list[StoredRow] = []
         for entity_id, row in self._entities.items():
-            name = known.entities[entity_id]
-            stands_for = aliases.pop(name, None) or known.stands_for.get(name, "")
+            name = existing.entities[entity_id]
+            stands_for = aliases.pop(name, None) or existing.stands_for.get(name, "")
             row[ENTITY_STANDS_FOR] = None if stands_for == entity_id else stands_for
-            if name in known.apart:
+            if name in existing.alias_nodes:
                 freed.append(list(name))
         return {"freed": freed, "aliases": [[*name, entity_id] for name, entity_id in aliases.items()]}
 
@@ -216,7 +229,7 @@ class Plan:
             self._free(fact.key, closing.edge_id)
 
     def _put_edge(self, edge: Edge) -> None:
-        before = self._known.facts.get(edge.id)
+        before = self._existing.facts.get(edge.id)
         if before is not None and before.scope != self._key:
             raise Conflict(f"edge id {edge.id} is taken")  # says nothing about the other scope
         self._require_entity(edge.source_id)
@@ -227,22 +240,22 @@ class Plan:
         held = (TYPE_NAMES[edge.edge_type], active_key(edge.key))
         is_active = edge.is_active
         if is_active:
-            holder = self._known.active.get(held)
+            holder = self._existing.active.get(held)
             if holder not in (None, edge.id):
                 raise Conflict(f"the active fact {held[1]} is edge {holder}")
         if before is not None:
             self._free(before.key, edge.id)
             self._dropped.append(edge.id)
         if is_active:
-            self._known.active[held] = edge.id
-        self._known.facts[edge.id] = KnownFact(
+            self._existing.active[held] = edge.id
+        self._existing.facts[edge.id] = ExistingFact(
             self._key, edge.key, edge.confidence, edge.valid_from, is_active, episode_ids
         )
 
     def _free(self, key: EdgeKey, edge_id: str) -> None:
         held = (TYPE_NAMES[key[3]], active_key(key))
-        if self._known.active.get(held) == edge_id:
-            del self._known.active[held]
+        if self._existing.active.get(held) == edge_id:
+            del self._existing.active[held]
 
     def _support(self, support: Support) -> None:
         fact = self._require_edge(support.edge_id)
@@ -261,7 +274,7 @@ class Plan:
         row: StoredRow = [mention.episode_id, mention.entity_id, mention.surface, mention.confidence, seen_at]
         self._mentions.setdefault((mention.entity_id, mention.episode_id), row)
 
-    def _settle(self, outcome: Outcome) -> None:
+    def _set_outcome(self, outcome: Outcome) -> None:
         self._require_episode(outcome.episode_id)
         processed = self._times[outcome.processed_at]
         queue = self._key if processed is None else None
@@ -272,18 +285,52 @@ class Plan:
         self._require_episode(redaction.episode_id)
         self._redactions[redaction.episode_id] = redaction.text
 
-    # What has to be there -------------------------------------------------------------------------
+    # References -------------------------------------------------------------------------------
 
     def _require_entity(self, entity_id: str) -> None:
-        if entity_id not in self._known.entities or self._known.scopes[entity_id] != self._key:
+        if entity_id not in self._existing.entities or self._existing.scopes[entity_id] != self._key:
             raise InvalidInput(f"entity {entity_id} is not in scope {self._scope}")
 
     def _require_episode(self, episode_id: str) -> None:
-        if episode_id not in self._known.episodes or self._known.scopes[episode_id] != self._key:
+        if episode_id not in self._existing.episodes or self._existing.scopes[episode_id] != self._key:
             raise InvalidInput(f"episode {episode_id} is not in scope {self._scope}")
 
-    def _require_edge(self, edge_id: str) -> KnownFact:
-        fact = self._known.facts.get(edge_id)
+    def _require_edge(self, edge_id: str) -> ExistingFact:
+        fact = self._existing.facts.get(edge_id)
         if fact is None or fact.scope != self._key:
             raise InvalidInput(f"edge {edge_id} is not in scope {self._scope}")
         return fact
+
+
+def _remove(transaction: Transaction, scope: Scope, removals: Sequence[Removal]) -> None:
+    """Delete rows of a scope and their dependent rows, ignoring absent ones."""
+    named: dict[str, list[Removal]] = {}
+    for removal in removals:
+        named.setdefault(removal.kind, []).append(removal)
+    entities = ids_of(removal.id for removal in named.get("entity", ()))
+    edges = ids_of(removal.id for removal in named.get("edge", ()))
+    if entities:
+        edges += transaction.run("facts_of_entities", scope=scope.key, ids=entities)
+    unindexed: list[list[str]] = [[removal.of, removal.id] for removal in named.get("index", ())]
+    if edges:
+        found = transaction.run("remove_edges", scope=scope.key, ids=list(dict.fromkeys(edges)))
+        unindexed += [["fact", edge_id] for edge_id in found]
+    if entities:
+        found = transaction.run("remove_entities", scope=scope.key, ids=entities)
+        unindexed += [["entity", entity_id] for entity_id in found]
+    if episodes := ids_of(removal.id for removal in named.get("episode", ())):
+        stated = transaction.run("edges_of_episodes", scope=scope.key, ids=episodes)
+        if stated:
+            transaction.run("forget_sources", edges=stated, ids=episodes)
+        found = transaction.run("remove_episodes", scope=scope.key, ids=episodes)
+        unindexed += [["episode", episode_id] for episode_id in found]
+    if unindexed:
+        transaction.run("remove_index", scope=scope.key, rows=unindexed)
+    for kind, query in (("alias", "remove_aliases"), ("mention", "remove_mentions")):
+        if rows := [[removal.id, removal.of] for removal in named.get(kind, ())]:
+            transaction.run(query, scope=scope.key, rows=rows)
+    for kind, query in (("community", "remove_communities"), ("recall", "remove_recalls")):
+        if ids := ids_of(removal.id for removal in named.get(kind, ())):
+            transaction.run(query, scope=scope.key, ids=ids)
+    if merges := ids_of(removal.id for removal in named.get("merge", ())):
+        transaction.run("remove_merges", scope=scope.key, ids=merges)

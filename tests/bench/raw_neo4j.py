@@ -14,7 +14,7 @@ import world
 from neo4j import Driver
 
 from graphmem.models import EdgeType, Scope, new_id, utc_now
-from graphmem_neo4j.words import scoped_words
+from graphmem_neo4j.rows import scoped_words
 
 STATED: LiteralString = """
 UNWIND $rows AS row

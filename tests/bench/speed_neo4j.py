@@ -30,7 +30,7 @@ from world import World
 from graphmem import GraphMemory
 from graphmem.models import ExpandLimits, Scope
 from graphmem.registry import open_backend
-from graphmem_neo4j.place import place_of
+from graphmem_neo4j.server import parse_url
 from tests.neo4j_server import forget_plans
 from tests.shared_servers import empty
 
@@ -54,8 +54,8 @@ class Bench:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        place = place_of(url)
-        self.driver: Driver = GraphDatabase.driver(place.uri, auth=place.login)  # pyright: ignore[reportUnknownMemberType]
+        address = parse_url(url)
+        self.driver: Driver = GraphDatabase.driver(address.uri, auth=address.login)  # pyright: ignore[reportUnknownMemberType]
 
     def query(self, text: Any, **values: Any) -> list[list[Any]]:
         """Return the rows of a statement."""

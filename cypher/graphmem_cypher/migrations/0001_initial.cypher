@@ -37,7 +37,7 @@ CREATE INDEX graphmem_causal_scope IF NOT EXISTS FOR ()-[r:CAUSAL]-() ON (r.scop
 CREATE INDEX graphmem_entity_scope IF NOT EXISTS FOR ()-[r:ENTITY]-() ON (r.scope, r.graphmem_id);
 CREATE INDEX graphmem_co_occurrence_scope IF NOT EXISTS FOR ()-[r:CO_OCCURRENCE]-() ON (r.scope, r.graphmem_id);
 
-// the words come ready-made (graphmem_neo4j.words): the analyzer only has to split at spaces
+// the words come ready-made (graphmem_neo4j.rows): the analyzer only has to split at spaces
 CREATE FULLTEXT INDEX graphmem_words IF NOT EXISTS
 FOR (n:Graphmem) ON EACH [n.name_words, n.summary_words]
 OPTIONS {indexConfig: {`fulltext.analyzer`: 'whitespace', `fulltext.eventually_consistent`: false}};

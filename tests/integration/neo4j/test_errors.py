@@ -18,8 +18,8 @@ from graphmem.errors import BackendUnavailable, GraphMemError, InvalidInput, Sto
 from graphmem.models import Changes, EdgeQuery
 from graphmem.settings import Settings
 from graphmem_neo4j import Neo4jBackend, open_backend
-from graphmem_neo4j.failures import translate
-from graphmem_neo4j.opening import require_new_enough
+from graphmem_neo4j.driver_errors import translate
+from graphmem_neo4j.server import require_new_enough
 from tests.integration.neo4j.support import SCOPE, edge, entity, of, without_login
 from tests.neo4j_server import run
 
@@ -138,7 +138,7 @@ def test_the_password_of_an_open_store_is_in_no_log_line_repr_or_report(
         memory.recall("Anna")
         told = [repr(memory), *map(str, memory.doctor())]
     store = open_backend(empty_neo4j_url)
-    told += [repr(store), repr(store.database), repr(store.database.place), str(store.diagnose())]
+    told += [repr(store), repr(store.database), repr(store.database.address), str(store.diagnose())]
     store.close()
     assert caplog.records
     assert PASSWORD not in caplog.text + "".join(told)

@@ -14,7 +14,7 @@ from graphmem.errors import BackendUnavailable, Conflict, InvalidInput, SchemaTo
 from graphmem.models import Changes, EntityQuery
 from graphmem.registry import open_backend as open_by_url
 from graphmem_neo4j import Neo4jBackend, open_backend
-from graphmem_neo4j.place import place_of
+from graphmem_neo4j.server import parse_url
 from tests.integration.neo4j.support import SCOPE, ask, edge, entity, of, without_login
 
 SECRET = "s3cr3t-w0rd"
@@ -39,7 +39,7 @@ def test_the_registry_opens_bolt_and_neo4j_urls(neo4j_url: str) -> None:
 
 def test_the_path_of_the_url_is_the_database(neo4j_url: str) -> None:
     store = open_backend(f"{neo4j_url}/neo4j")
-    assert store.database.place.database == "neo4j"
+    assert store.database.address.database == "neo4j"
     store.close()
 
 
@@ -52,11 +52,11 @@ def test_user_and_password_may_come_from_the_environment(neo4j_url: str) -> None
 def test_the_url_goes_before_arguments_and_those_before_the_environment() -> None:
     environment = {"NEO4J_USERNAME": "env", "NEO4J_PASSWORD": "env-secret"}
     logins = [
-        place_of("neo4j://a:b%2F%40c@host", "user", "word", environment).login,
-        place_of("neo4j://a@host", None, None, environment).login,
-        place_of("neo4j://host", "user", "word", environment).login,
-        place_of("neo4j://host", None, None, environment).login,
-        place_of("neo4j://host", None, None, {}).login,
+        parse_url("neo4j://a:b%2F%40c@host", "user", "word", environment).login,
+        parse_url("neo4j://a@host", None, None, environment).login,
+        parse_url("neo4j://host", "user", "word", environment).login,
+        parse_url("neo4j://host", None, None, environment).login,
+        parse_url("neo4j://host", None, None, {}).login,
     ]
     assert logins == [("a", "b/@c"), ("a", "env-secret"), ("user", "word"), ("env", "env-secret"), None]
 
@@ -71,8 +71,8 @@ def test_the_url_goes_before_arguments_and_those_before_the_environment() -> Non
     ],
 )
 def test_a_url_names_server_and_database(url: str, uri: str, database: str | None) -> None:
-    place = place_of(url, environment={})
-    assert (place.uri, place.database) == (uri, database)
+    address = parse_url(url, environment={})
+    assert (address.uri, address.database) == (uri, database)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_url_names_server_and_database(url: str, uri: str, database: str | Non
 )
 def test_a_url_that_names_no_server_is_refused_without_its_password(url: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        place_of(url)
+        parse_url(url)
     assert SECRET not in str(caught.value)
 
 

@@ -37,7 +37,7 @@ def test_a_certificate_that_nobody_signed_is_taken_by_ssc_and_by_s_refused(
     rest = plain_server.url.removeprefix("bolt")
     store = open_backend(f"{scheme}+ssc{rest}")
     store.write(SCOPE, of(entity(f"Anna of {scheme}")))
-    assert store.database.place.uri.startswith(f"{scheme}+ssc://")
+    assert store.database.address.uri.startswith(f"{scheme}+ssc://")
     store.close()
     with pytest.raises(BackendUnavailable, match=r"certificate.*\+ssc") as caught:
         open_backend(f"{scheme}+s{rest}", wait=0.0)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from graphmem_neo4j.browser import address_of
-from graphmem_neo4j.place import place_of
+from graphmem_neo4j.browser import browser_url
+from graphmem_neo4j.server import parse_url
 
 TOLD = {
     "server.http.enabled": "true",
@@ -32,10 +32,10 @@ TOLD = {
 def test_address_leads_to_the_page_of_the_server_and_on_to_the_database(
     url: str, told: dict[str, str], address: str
 ) -> None:
-    assert address_of(place_of(url, environment={}), told) == address
+    assert browser_url(parse_url(url, environment={}), told) == address
 
 
 def test_address_has_no_password() -> None:
-    address = address_of(place_of("neo4j://ann:se%26cret@db", environment={}), {})
+    address = browser_url(parse_url("neo4j://ann:se%26cret@db", environment={}), {})
     assert "cret" not in address
     assert "ann@db" in address

@@ -1,4 +1,4 @@
-"""The one place where errors of the driver become errors of graphmem; none shows a password."""
+"""Translation of errors of the Neo4j driver into errors of graphmem; no message shows a password."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from graphmem.errors import BackendUnavailable, Conflict, GraphMemError, Invalid
 
 _FORBIDDEN = "Neo.ClientError.Security.Forbidden"
 _NO_DATABASE = "Neo.ClientError.Database.DatabaseNotFound"
-_PAST_OUR_LIMIT = "Neo.ClientError.Transaction.TransactionTimedOutClientConfiguration"
-_PAST_ITS_LIMIT = "Neo.ClientError.Transaction.TransactionTimedOut"
+_PAST_CLIENT_LIMIT = "Neo.ClientError.Transaction.TransactionTimedOutClientConfiguration"
+_PAST_SERVER_LIMIT = "Neo.ClientError.Transaction.TransactionTimedOut"
 _READ_ONLY = (
     "Neo.ClientError.General.WriteOnReadOnlyAccessDatabase",
     "Neo.ClientError.General.ForbiddenOnReadOnlyDatabase",
@@ -33,14 +33,14 @@ _TOO_LONG = "Property value is too large to index"
 
 @contextmanager
 def translated(place: str, limit: float | None = None) -> Generator[None, None, None]:
-    """Raise what the driver raises inside as an error of `graphmem.errors` that names the place of the store.
+    """Translate errors of the driver raised in a block into errors of `graphmem.errors` that name the store.
 
     Parameters
     ----------
     place
-        What messages call the store.
+        Name of the store in messages.
     limit
-        Seconds that the server was told to work on it, if it was.
+        Time limit in seconds that the server was given, if any.
     """
     try:
         yield
@@ -51,7 +51,7 @@ def translated(place: str, limit: float | None = None) -> Generator[None, None, 
 
 
 def translate(error: Neo4jError | DriverError, place: str, limit: float | None = None) -> GraphMemError:
-    """Return the error of graphmem for one of the driver; see `translated`."""
+    """Return the error of graphmem for an error of the driver; see `translated`."""
     if isinstance(error, Neo4jError):
         return _of_server(error, place, limit)
     if isinstance(error, (ServiceUnavailable, SessionExpired)):
@@ -59,8 +59,8 @@ def translate(error: Neo4jError | DriverError, place: str, limit: float | None =
     return BackendUnavailable(f"{place}: {error}")
 
 
-def _whose_key(message: str) -> str:
-    """Say who takes the key: rows of ours, or a constraint of others on a label that ours carry too."""
+def _conflict_reason(message: str) -> str:
+    """Return the reason: another row of graphmem, or a constraint of another program on a label that graphmem uses."""
     if "graphmem" in message.lower():
         return "another row holds this key"
     return "a constraint that isn't graphmem's forbids it; drop that one, or give graphmem a database of its own"
@@ -69,7 +69,7 @@ def _whose_key(message: str) -> str:
 def _of_server(error: Neo4jError, place: str, limit: float | None) -> GraphMemError:
     code, message = error.code or "", error.message or ""
     if isinstance(error, ConstraintError):
-        return Conflict(f"{place}: {_whose_key(message)} ({message}); nothing was written")
+        return Conflict(f"{place}: {_conflict_reason(message)} ({message}); nothing was written")
     if code == _FORBIDDEN:
         return StoreReadOnly(f"{place}: this user lacks a right ({message}); grant it, or log in as another user")
     if code in _READ_ONLY:
@@ -81,13 +81,13 @@ def _of_server(error: Neo4jError, place: str, limit: float | None) -> GraphMemEr
         )
     if code == _NO_DATABASE:
         return BackendUnavailable(f"{place}: the server has no such database; check the path of the URL")
-    if code == _PAST_OUR_LIMIT:
-        told = "" if limit is None else f" of {limit:g} s"
+    if code == _PAST_CLIENT_LIMIT:
+        seconds = "" if limit is None else f" of {limit:g} s"
         return BackendUnavailable(
-            f"{place}: the server cancelled a query or a transaction at its time limit{told}; nothing of it was "
+            f"{place}: the server cancelled a query or a transaction at its time limit{seconds}; nothing of it was "
             "written. The setting store_timeout (GRAPHMEM_STORE_TIMEOUT) is that limit"
         )
-    if code == _PAST_ITS_LIMIT:
+    if code == _PAST_SERVER_LIMIT:
         return BackendUnavailable(
             f"{place}: the server cancelled a query or a transaction at its own time limit, db.transaction.timeout; "
             "nothing of it was written"

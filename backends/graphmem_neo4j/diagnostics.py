@@ -1,4 +1,4 @@
-"""What `graphmem doctor` tells of a store on Neo4j: the server, our part of it, and what this user may do there."""
+"""Counts of scopes, and the checks of `graphmem doctor`: the server, the schema, and the rights of the user."""
 
 from __future__ import annotations
 
@@ -12,23 +12,63 @@ from statistics import median
 from neo4j import Transaction
 
 from graphmem.errors import GraphMemError
-from graphmem.models import utc_now
+from graphmem.models import Scope, StoreStats, utc_now
 from graphmem_cypher import migrations, query
-from graphmem_neo4j.connection import Database
-from graphmem_neo4j.rows import moment
+from graphmem_neo4j.connection import Database, Neo4jRole
+from graphmem_neo4j.rows import TYPES, moment
 
 Finding = tuple[bool, str]
 
 _CLOCKS_APART = timedelta(seconds=5)
 _ROUND_TRIPS = 5
 _FAR = 0.05
-"""Seconds of a round trip from which a recall, which makes up to six, is felt."""
+"""Seconds of a round trip from which recalls, which take up to six, become noticeably slow."""
 _NAMED = re.compile(r"(CREATE|DROP) (?:FULLTEXT |VECTOR )?(?:CONSTRAINT|INDEX) (\w+)")
 
 
-def diagnose(database: Database) -> list[tuple[str, bool, str]]:
-    """Return (what, whether it is well, detail with what to do); a check that fails hides no other."""
-    checks: list[tuple[str, Callable[[Database], Finding]]] = [
+class Neo4jCounts(Neo4jRole):
+    """Counts of what the store holds."""
+
+    def scopes(self) -> list[Scope]:
+        """Return the scopes that hold anything, ordered by key."""
+        return [Scope.from_key(key) for key in sorted(self._database.read("scopes"))]
+
+    def stats(self, scope: Scope) -> StoreStats:
+        """Count the rows of a scope."""
+        rows = self._database.read("stats", [scope], scope=scope.key)
+        counted: dict[str, tuple[int, int]] = {kind: (many, of_those) for kind, _, many, of_those in rows}
+        entities = [row[1:] for row in rows if row[0] == "entities"]
+        edges = [row[1:] for row in rows if row[0] == "edges" and row[2]]
+        unprocessed, failed = counted["unprocessed"]
+        return StoreStats(
+            entities=sum(row[1] for row in entities),
+            archived_entities=sum(row[2] for row in entities),
+            aliases=counted["aliases"][0],
+            edges=sum(row[1] for row in edges),
+            active_edges=sum(row[2] for row in edges),
+            episodes=counted["episodes"][0],
+            pending_episodes=unprocessed - failed,
+            failed_episodes=failed,
+            mentions=counted["episodes"][1],
+            communities=counted["communities"][0],
+            ended_communities=counted["communities"][1],
+            community_members=counted["members"][0],
+            recalls=counted["recalls"][0],
+            edges_by_type={TYPES[row[0]].value: row[1] for row in edges},
+            entities_by_type={row[0]: row[1] for row in entities},
+        )
+
+
+class Neo4jDiagnostics(Neo4jRole):
+    """The checks of a store."""
+
+    def diagnose(self) -> list[tuple[str, bool, str]]:
+        """Return (check, whether it passed, detail with a remedy); a failed check hides no other."""
+        return [(name, *_result(check, self._database)) for name, check in _checks()]
+
+
+def _checks() -> list[tuple[str, Callable[[Database], Finding]]]:
+    return [
         ("place", _place),
         ("Neo4j", _server),
         ("schema", _schema),
@@ -41,10 +81,9 @@ def diagnose(database: Database) -> list[tuple[str, bool, str]]:
         ("time limit", _time_limit),
         ("Graph Data Science", _data_science),
     ]
-    return [(what, *_found(check, database)) for what, check in checks]
 
 
-def _found(check: Callable[[Database], Finding], database: Database) -> Finding:
+def _result(check: Callable[[Database], Finding], database: Database) -> Finding:
     try:
         return check(database)
     except GraphMemError as error:
@@ -53,8 +92,8 @@ def _found(check: Callable[[Database], Finding], database: Database) -> Finding:
 
 def _place(database: Database) -> Finding:
     (name,) = database.read("database_name")
-    login = database.place.login
-    return True, f"{database.place.uri}, database {name}, {f'user {login[0]}' if login else 'nobody logged in'}"
+    login = database.address.login
+    return True, f"{database.address.uri}, database {name}, {f'user {login[0]}' if login else 'nobody logged in'}"
 
 
 def _server(database: Database) -> Finding:
@@ -71,23 +110,23 @@ def _schema(database: Database) -> Finding:
 
 
 def _indexes(database: Database) -> Finding:
-    """Compare what is there with what the migrations made; the statement that brings one back is told."""
-    made = _made()
+    """Compare the indexes with those of the migrations; the detail has the statements that recreate missing ones."""
+    expected = _expected()
     states: dict[str, str] = dict(database.read("indexes"))
-    missing = [made[name] for name in sorted(set(made) - set(states))]
+    missing = [expected[name] for name in sorted(set(expected) - set(states))]
     failed = sorted(name for name, state in states.items() if state == "FAILED")
     building = sorted(name for name, state in states.items() if state not in ("ONLINE", "FAILED"))
-    told: list[str] = []
+    problems: list[str] = []
     if missing:
-        told.append(f"{len(missing)} missing; run in Browser or cypher-shell: {'; '.join(missing)};")
+        problems.append(f"{len(missing)} missing; run in Browser or cypher-shell: {'; '.join(missing)};")
     if failed:
-        told.append(f"failed: {', '.join(failed)}; drop them, and run graphmem doctor again for how to make them")
+        problems.append(f"failed: {', '.join(failed)}; drop them, and run graphmem doctor again for how to make them")
     if building:
-        told.append(f"being built: {', '.join(building)}; wait and look again")
-    return not told, " ".join(told) or f"{len(made)}, all online"
+        problems.append(f"being built: {', '.join(building)}; wait and look again")
+    return not problems, " ".join(problems) or f"{len(expected)}, all online"
 
 
-def _made() -> dict[str, str]:
+def _expected() -> dict[str, str]:
     """Return name → statement of every constraint and index that the migrations leave behind."""
     made: dict[str, str] = {}
     for _, statements in migrations().values():
@@ -114,7 +153,7 @@ def _making_indexes(database: Database) -> Finding:
 
 
 def _tried(database: Database, name: str, without: str) -> Finding:
-    """Do something in a transaction that is rolled back."""
+    """Run a query in a transaction that is rolled back."""
 
     def attempt(transaction: Transaction) -> None:
         transaction.run(query(name)).consume()
@@ -127,8 +166,8 @@ def _tried(database: Database, name: str, without: str) -> Finding:
 
 
 def _clock(database: Database) -> Finding:
-    (told,) = database.read("server_clock")
-    apart = abs(moment(told) - utc_now())
+    (text,) = database.read("server_clock")
+    apart = abs(moment(text) - utc_now())
     seconds = f"{apart.total_seconds():.1f} s apart from the server's"
     if apart < _CLOCKS_APART:
         return True, seconds
@@ -151,7 +190,7 @@ def _time_limit(database: Database) -> Finding:
 
 
 def _data_science(database: Database) -> Finding:
-    """Neither the library nor its client is needed: without them communities are found in this process."""
+    """Report the library and its client; both are optional, without them communities are found in this process."""
     if not database.read("gds_version"):
         return True, "not on this server: communities are found in this process"
     (version,) = database.read("gds_number")

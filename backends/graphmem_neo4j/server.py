@@ -1,0 +1,203 @@
+"""The server of a store: its address in the store URL, the first connection, and the check of its version."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from ssl import SSLCertVerificationError
+from urllib.parse import SplitResult, unquote, urlsplit
+
+import neo4j
+from neo4j import Driver, GraphDatabase
+from neo4j.exceptions import DriverError, Neo4jError, ServiceUnavailable, SessionExpired, TransientError
+
+from graphmem.errors import BackendUnavailable, InvalidInput
+from graphmem_neo4j.driver_errors import translate, translated
+
+_SCHEMES = {f"{scheme}{tls}" for scheme in ("neo4j", "bolt") for tls in ("", "+s", "+ssc")}
+_OLDEST = (5, 26)
+_PAUSE = 0.25
+_RETRIED_FOR = 30.0
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAddress:
+    """A database on a server, and the login to it.
+
+    Attributes
+    ----------
+    uri
+        URI that the driver connects to, without user and password.
+    database
+        Name of the database; None for the default database of the user.
+    login
+        User name and password; None for no authentication.
+    """
+
+    uri: str
+    database: str | None
+    login: tuple[str, str] | None = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """The name used in messages."""
+        return self.uri if self.database is None else f"{self.uri}/{self.database}"
+
+
+def parse_url(
+    url: str, username: str | None = None, password: str | None = None, environment: Mapping[str, str] | None = None
+) -> ServerAddress:
+    """Parse a store URL; a missing login comes from the arguments, then from the environment.
+
+    Raises
+    ------
+    InvalidInput
+        If the URL names no server.
+    """
+    expected = "expected neo4j://[user[:password]@]host[:port][/database], or bolt://, with +s or +ssc for TLS"
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise InvalidInput(f"store URL: {expected}") from None  # not shown: it may contain a password
+    database = unquote(parts.path.strip("/")) or None
+    if parts.scheme not in _SCHEMES or not host or (database is not None and "/" in database):
+        raise InvalidInput(f"store URL of scheme {parts.scheme!r}: {expected}")
+    address = f"[{host}]" if ":" in host else host
+    query = f"?{parts.query}" if parts.query else ""
+    uri = f"{parts.scheme}://{address}:{port or 7687}{query}"
+    login = _login(parts, username, password, os.environ if environment is None else environment)
+    return ServerAddress(uri, database, login)
+
+
+def _login(
+    parts: SplitResult, username: str | None, password: str | None, environment: Mapping[str, str]
+) -> tuple[str, str] | None:
+    user = unquote(parts.username) if parts.username else username
+    secret = unquote(parts.password) if parts.password is not None else password
+    if user is None:
+        user = environment.get("NEO4J_USERNAME") or None
+    if secret is None:
+        secret = environment.get("NEO4J_PASSWORD") or None
+    if user is None and secret is None:
+        return None
+    return user or "neo4j", secret or ""
+
+
+def connect(address: ServerAddress, wait: float) -> Driver:
+    """Return a driver whose server has answered.
+
+    Parameters
+    ----------
+    address
+        The database.
+    wait
+        Seconds to wait for a server that doesn't answer: it may be starting.
+
+    Raises
+    ------
+    BackendUnavailable
+        If the server doesn't answer, the login or the database is wrong, or the server is older than 5.26.
+    """
+    with translated(address.name):
+        driver = GraphDatabase.driver(  # pyright: ignore[reportUnknownMemberType]  options of any type
+            address.uri,
+            auth=address.login,
+            user_agent="graphmem",
+            connection_timeout=max(1.0, min(wait, 15.0)),
+            connection_acquisition_timeout=_RETRIED_FOR,  # a frozen server accepts connections but never answers
+            max_transaction_retry_time=_RETRIED_FOR,
+            notifications_min_severity=neo4j.NotificationMinimumSeverity.OFF,
+            telemetry_disabled=True,
+        )
+    try:
+        require_new_enough(_first_answer(driver, address, wait), address.name)
+    except BaseException:
+        driver.close()
+        raise
+    return driver
+
+
+def _first_answer(driver: Driver, address: ServerAddress, wait: float) -> str:
+    """Return the agent string of the server, waiting until it answers."""
+    deadline = time.monotonic() + wait
+    logged = False
+    while True:
+        try:
+            with _quiet_pool(), driver.session(database=address.database) as session:  # pyright: ignore[reportUnknownMemberType]
+                return session.run("RETURN 1").consume().server.agent
+        except (ServiceUnavailable, SessionExpired, TransientError) as error:
+            if isinstance(_innermost(error), SSLCertVerificationError):
+                raise BackendUnavailable(
+                    f"{address.name}: the server's certificate isn't trusted ({_reason(error)}); have it signed, or "
+                    "take any with +ssc in place of +s in the URL"
+                ) from error
+            if time.monotonic() >= deadline:
+                raise BackendUnavailable(
+                    f"{address.name}: {_state(error)} after {wait:g} s ({_reason(error)}); check that the server runs, "
+                    "and the address; if it takes longer to start, raise the setting store_wait (GRAPHMEM_STORE_WAIT)"
+                ) from error
+            if not logged:
+                _log.warning("%s: %s yet (%s); waiting up to %g s", address.name, _state(error), _reason(error), wait)
+                logged = True
+            time.sleep(_PAUSE)
+        except (Neo4jError, DriverError) as error:
+            raise translate(error, address.name) from error
+
+
+@contextmanager
+def _quiet_pool() -> Generator[None, None, None]:
+    """Keep the driver from logging each failed attempt: `_first_answer` logs once that it waits."""
+    pool = logging.getLogger("neo4j.pool")
+
+    def drop(record: logging.LogRecord) -> bool:
+        return record.levelno < logging.WARNING
+
+    pool.addFilter(drop)
+    try:
+        yield
+    finally:
+        pool.removeFilter(drop)
+
+
+def _state(error: Exception) -> str:
+    return "the server is there but the database isn't" if isinstance(error, TransientError) else "nobody answers"
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """Return the first cause of an error: the driver wraps it by address, and addresses into groups."""
+    while True:
+        grouped: Sequence[BaseException] = getattr(error, "exceptions", ())
+        inner = grouped[0] if grouped else error.__cause__ or error.__context__
+        if inner is None:
+            return error
+        error = inner
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, Neo4jError):
+        return error.message or str(error.code)
+    inner = _innermost(error)
+    text = inner.strerror if isinstance(inner, OSError) and inner.strerror else str(inner)
+    return text.partition("\n")[0]
+
+
+def require_new_enough(agent: str, place: str) -> None:
+    """Raise for servers before 5.26; calendar versions like 2025.01 are newer than all of those.
+
+    Parameters
+    ----------
+    agent
+        Agent string of the server.
+    place
+        Name of the store in messages.
+    """
+    match = re.match(r"Neo4j/(\d+)\.(\d+)", agent)
+    if match is not None and (int(match[1]), int(match[2])) < _OLDEST:
+        raise BackendUnavailable(f"{place}: the server is {agent}, graphmem needs Neo4j 5.26 or later")
