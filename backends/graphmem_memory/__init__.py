@@ -1,4 +1,4 @@
-"""The store in memory: plain dicts, one lock, nothing on disk. The oracle that other stores are compared with."""
+"""The store in memory: plain dicts, one lock, nothing on disk. The kit compares other stores with it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def open_backend(url: str = "memory://") -> MemoryBackend:
     Parameters
     ----------
     url
-        ``memory://`` is a new, empty store. ``memory://NAME`` is the store of that name, which all who open
-        it in this process share and which lives as long as the process.
+        ``memory://`` is a new, empty store. ``memory://NAME`` is the store of that name, which is shared within the
+        process and lives as long as it.
 
     Raises
     ------

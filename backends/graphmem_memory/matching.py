@@ -1,4 +1,4 @@
-"""Which rows a query asks for: plain predicates, one per kind of row."""
+"""Predicates that decide whether a row matches a query, one per kind of row."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NAME_WEIGHT = 10
 
 
 def entity_matches(entity: Entity, query: EntityQuery) -> bool:
-    """Tell whether a query asks for this entity."""
+    """Return whether a query matches this entity."""
     named = query.ids is not None and entity.id in query.ids
     if query.ids is not None and not named:
         return False
@@ -38,10 +38,10 @@ def entity_matches(entity: Entity, query: EntityQuery) -> bool:
         return False
     if entity.archived_at is not None and not (query.archived or named):
         return False
-    return query.as_of is None or _entity_is_there(entity, query.as_of)
+    return query.as_of is None or _entity_existed(entity, query.as_of)
 
 
-def _entity_is_there(entity: Entity, as_of: AsOf) -> bool:
+def _entity_existed(entity: Entity, as_of: AsOf) -> bool:
     return (
         entity.recorded_at <= as_of.known
         and entity.first_seen_at <= as_of.valid
@@ -51,7 +51,7 @@ def _entity_is_there(entity: Entity, as_of: AsOf) -> bool:
 
 
 def edge_matches(edge: Edge, query: EdgeQuery, now: datetime) -> bool:
-    """Tell whether a query asks for this version of a fact."""
+    """Return whether a query matches this version of a fact."""
     if query.versions == "active" and not edge.is_active:
         return False
     if query.versions == "visible" and not edge_is_visible(edge, query.as_of, now):
@@ -71,7 +71,7 @@ def edge_matches(edge: Edge, query: EdgeQuery, now: datetime) -> bool:
 
 
 def edge_is_visible(edge: Edge, as_of: AsOf | None, now: datetime) -> bool:
-    """Tell whether a read sees this version of a fact (`graphmem.models.is_visible`)."""
+    """Return whether a read sees this version of a fact (`graphmem.models.is_visible`)."""
     return is_visible(edge.valid_from, edge.valid_to, edge.recorded_at, edge.expired_at, as_of, now)
 
 
@@ -86,7 +86,7 @@ def _in_window(edge: Edge, axis: str, after: datetime, until: datetime) -> bool:
 
 
 def episode_matches(episode: Episode, query: EpisodeQuery) -> bool:
-    """Tell whether a query asks for this episode; `before` is left to the caller, who knows the other episode."""
+    """Return whether a query matches this episode; the caller checks `before`, which depends on another episode."""
     return (
         (query.ids is None or episode.id in query.ids)
         and (query.external_ids is None or episode.external_id in query.external_ids)
@@ -100,14 +100,14 @@ def episode_matches(episode: Episode, query: EpisodeQuery) -> bool:
 
 
 def episode_state(episode: Episode) -> str:
-    """Return where an episode is on its way: processed, pending, or failed (tried, and no next try is set)."""
+    """Return the state of an episode: processed, pending, or failed (tried, without a next try)."""
     if episode.processed_at is not None:
         return "processed"
     return "failed" if episode.error is not None and episode.retry_at is None else "pending"
 
 
 def community_matches(community: Community, query: CommunityQuery) -> bool:
-    """Tell whether a query asks for this community; `entity_ids` is left to the caller, who knows the members."""
+    """Return whether a query matches this community; the caller checks `entity_ids`, which depends on the members."""
     return (
         (query.ids is None or community.id in query.ids)
         and (query.level is None or community.level == query.level)
@@ -116,7 +116,7 @@ def community_matches(community: Community, query: CommunityQuery) -> bool:
 
 
 def membership_matches(membership: Membership, query: MembershipQuery) -> bool:
-    """Tell whether a query asks for this membership; `level` is left to the caller, who knows the community."""
+    """Return whether a query matches this membership; the caller checks `level`, which depends on the community."""
     return (
         (query.community_ids is None or membership.community_id in query.community_ids)
         and (query.entity_ids is None or membership.entity_id in query.entity_ids)
@@ -125,17 +125,17 @@ def membership_matches(membership: Membership, query: MembershipQuery) -> bool:
 
 
 def best_first(edge: Edge) -> tuple[float, str]:
-    """Sort key: confidence descending, then id."""
+    """Return the sort key of an edge: confidence descending, then id."""
     return (-edge.confidence, edge.id)
 
 
 def follows(edge: Edge, edge_types: Sequence[EdgeType], as_of: AsOf | None, now: datetime) -> bool:
-    """Tell whether a traversal takes this edge; no types means all."""
+    """Return whether a traversal follows this edge; no types means all."""
     return (not edge_types or edge.edge_type in edge_types) and edge_is_visible(edge, as_of, now)
 
 
 def text_score(entity: Entity, prefixes: Sequence[str]) -> float:
-    """Return how often the words of an entity begin with one of the prefixes, the name counted ten times."""
+    """Count the words of an entity that begin with one of the prefixes; words of the name count ten times."""
 
     def hits(text: str) -> int:
         return sum(token.startswith(prefix) for token in split_words(text) for prefix in prefixes)

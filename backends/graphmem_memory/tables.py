@@ -1,4 +1,4 @@
-"""Rows in dicts, with indexes and an undo journal."""
+"""Tables: rows in dicts, with indexes and an undo journal."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from bisect import bisect_right, insort
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from heapq import merge
 from threading import RLock
 from typing import Generic, Protocol, TypeVar
 
+from graphmem.errors import InvalidInput
 from graphmem.models import (
     Alias,
     Community,
@@ -30,11 +31,11 @@ from graphmem.models import (
 
 
 class Row(Protocol):
-    """What every row has."""
+    """The part that all rows share."""
 
     @property
     def scope(self) -> Scope:
-        """Whose row it is."""
+        """The scope of the row."""
         ...
 
 
@@ -64,7 +65,7 @@ class MembershipRow:
 
 @dataclass(frozen=True, slots=True)
 class ClaimRow:
-    """Who holds an episode, and until when."""
+    """The owner of a claimed episode, and the end of the claim."""
 
     scope: Scope
     owner: str
@@ -102,14 +103,14 @@ Undo = Callable[[], None]
 
 
 class Table(Generic[K, R]):
-    """Rows by key, each scope's keys in order, and indexes; every change leaves its undo in the journal.
+    """Rows by key, with sorted keys per scope and indexes; every change adds its undo to the journal.
 
     Parameters
     ----------
     journal
-        Where the way back of each change is written.
+        Receives the undo of each change.
     indexes
-        Name of an index → the values under which it files a row.
+        Name of an index → function that returns the values of a row in it.
     """
 
     def __init__(self, journal: list[Undo], indexes: Mapping[str, Callable[[R], Iterable[Hashable]]]) -> None:
@@ -117,20 +118,20 @@ class Table(Generic[K, R]):
         self._indexes = indexes
         self._rows: dict[K, R] = {}
         self._keys: dict[Scope, list[K]] = {}
-        self._filed: dict[tuple[str, Hashable], set[K]] = {}
+        self._indexed: dict[tuple[str, Hashable], set[K]] = {}
 
     def get(self, key: K) -> R | None:
         """Return a row or None."""
         return self._rows.get(key)
 
     def fill(self, other: Table[K, R]) -> None:
-        """Take in the rows of another table, while this one is empty."""
+        """Copy the rows of another table into this empty one."""
         self._rows = dict(other._rows)
         self._keys = {scope: list(keys) for scope, keys in other._keys.items()}
-        self._filed = {where: set(keys) for where, keys in other._filed.items()}
+        self._indexed = {entry: set(keys) for entry, keys in other._indexed.items()}
 
     def put(self, key: K, row: R | None) -> None:
-        """Insert or replace a row, or with None delete it."""
+        """Insert or replace a row, or delete it with None."""
         old = self._set(key, row)
         self._journal.append(lambda: self._undo(key, old))
 
@@ -140,31 +141,31 @@ class Table(Generic[K, R]):
     def _set(self, key: K, row: R | None) -> R | None:
         old = self._rows.pop(key, None)
         if old is not None:
-            for where in self._places(old):
-                self._filed[where].discard(key)
+            for entry in self._index_entries(old):
+                self._indexed[entry].discard(key)
             keys = self._keys[old.scope]
             del keys[bisect_right(keys, key) - 1]
         if row is not None:
             self._rows[key] = row
-            for where in self._places(row):
-                self._filed.setdefault(where, set()).add(key)
+            for entry in self._index_entries(row):
+                self._indexed.setdefault(entry, set()).add(key)
             insort(self._keys.setdefault(row.scope, []), key)
         return old
 
-    def _places(self, row: R) -> Iterator[tuple[str, Hashable]]:
+    def _index_entries(self, row: R) -> Iterator[tuple[str, Hashable]]:
         for name, values in self._indexes.items():
             for value in values(row):
                 yield name, value
 
     def keys_of(self, index: str, values: Iterable[Hashable]) -> set[K]:
-        """Return the keys of the rows that an index files under any of the values."""
+        """Return the keys of the rows that have any of the values in an index."""
         found: set[K] = set()
         for value in values:
-            found |= self._filed.get((index, value), set())
+            found |= self._indexed.get((index, value), set())
         return found
 
     def count(self, scope: Scope) -> int:
-        """Return how many rows a scope has."""
+        """Return the number of rows of a scope."""
         return len(self._keys.get(scope, ()))
 
     def scopes(self) -> list[Scope]:
@@ -181,9 +182,9 @@ class Table(Generic[K, R]):
         scopes
             Rows of other scopes are absent.
         candidates
-            Keys to look at; None means all.
+            Keys to read; None means all.
         after
-            Only keys behind this one.
+            Only keys greater than this one.
         """
         wanted = list(dict.fromkeys(scopes))
         if candidates is not None:
@@ -196,7 +197,7 @@ class Table(Generic[K, R]):
 
 
 class Store:
-    """All tables of one store, its lock, and the journal that makes changes all or nothing."""
+    """All tables of one store, with a lock and an undo journal that makes changes atomic."""
 
     def __init__(self) -> None:
         self.lock = RLock()
@@ -262,13 +263,13 @@ class Store:
         return copied
 
     def next_position(self) -> int:
-        """Return a number that is higher than any before."""
+        """Return a number greater than all before."""
         self._position += 1
         return self._position
 
     @contextmanager
     def all_or_nothing(self) -> Generator[None, None, None]:
-        """Hold the lock; what the block changed is undone if it raises. Blocks may be nested."""
+        """Hold the lock, and undo the changes of the block if it raises. Blocks may be nested."""
         with self.lock:
             mark = len(self._journal)
             self._depth += 1
@@ -282,3 +283,37 @@ class Store:
                 self._depth -= 1
                 if self._depth == 0:
                     self._journal.clear()
+
+
+class MemoryRole:
+    """Base class of the role classes of `MemoryBackend`, which share one store.
+
+    Parameters
+    ----------
+    store
+        The rows; several backends may share them.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+
+Copied = TypeVar("Copied", Entity, Edge)
+
+
+def own(row: Copied) -> Copied:
+    """Return the row with a copy of its properties, so that callers can't change the stored row."""
+    return row.changed(properties=dict(row.properties)) if row.properties else row
+
+
+def utc(moment: datetime) -> datetime:
+    """Return a time that wasn't validated by a model in UTC, as the models do."""
+    if moment.tzinfo is None:
+        raise InvalidInput(f"naive datetime {moment.isoformat()}: give it a time zone")
+    return moment.astimezone(UTC)
+
+
+def require_no_cursor(after: str, *, newest_first: bool) -> None:
+    """Raise `InvalidInput` for a cursor in a newest-first read, which has a single page."""
+    if after and newest_first:
+        raise InvalidInput(f"after={after!r}: a read with newest_first has one page")

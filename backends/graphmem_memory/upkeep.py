@@ -1,4 +1,4 @@
-"""What upkeep needs: marks, fading counts, entities that nothing holds, and a whole scope that goes."""
+"""Upkeep: the merge ledger, marks of jobs, decay of retrieval counts, idle entities, and erasure of a scope."""
 
 from __future__ import annotations
 
@@ -7,12 +7,106 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 
-from graphmem.models import Edge, Entity, Mark, Scope, decayed
-from graphmem_memory.indexing import state_of
+from graphmem.models import Edge, Entity, Mark, Merge, MergeQuery, Scope, decayed
+from graphmem.protocols import MergeStore, UpkeepStore
+from graphmem_memory.index import state_of
 from graphmem_memory.matching import edge_is_visible
-from graphmem_memory.tables import K, MarkRow, R, StateRow, Store, Table
+from graphmem_memory.tables import K, MarkRow, MemoryRole, R, StateRow, Store, Table, require_no_cursor
 
-_PAGE = 1000
+_DECAY_PAGE = 1000
+
+
+class MemoryMerges(MemoryRole, MergeStore):
+    """The merge ledger."""
+
+    def find_merges(
+        self,
+        scopes: Sequence[Scope],
+        query: MergeQuery,
+        *,
+        after: str = "",
+        limit: int = 100,
+        newest_first: bool = False,
+    ) -> list[Merge]:
+        """Return a page of the merges that match."""
+        require_no_cursor(after, newest_first=newest_first)
+        with self._store.lock:
+            table = self._store.merges
+            candidates = None if query.entity_ids is None else table.keys_of("entity", query.entity_ids)
+            if query.ids is not None:
+                candidates = set(query.ids) if candidates is None else candidates & set(query.ids)
+            rows = table.read(scopes, candidates, after=after)
+            found: Iterable[Merge] = (row for row in rows if query.undone or row.undone_at is None)
+            if newest_first:
+                found = sorted(found, key=lambda m: m.id, reverse=True)
+            return list(islice(found, limit))
+
+
+class MemoryUpkeep(MemoryRole, UpkeepStore):
+    """Marks of jobs, decay, idle entities and erasure."""
+
+    def find_marks(self, scope: Scope) -> list[Mark]:
+        """Return the marks of a scope, ordered by job."""
+        with self._store.lock:
+            return [row.mark for row in self._store.marks.read([scope])]
+
+    def decay_retrievals(
+        self, scope: Scope, *, rate: float, idle_since: datetime, since: datetime | None, now: datetime, after: str = ""
+    ) -> tuple[int, str]:
+        """Lower the retrieval counts of a page of facts."""
+        with self._store.all_or_nothing():
+            counted = (edge for edge in self._store.edges.read([scope], after=after) if edge.retrieval_count > 0)
+            page = list(islice(counted, _DECAY_PAGE))
+            for edge in page:
+                count = decayed(
+                    edge.retrieval_count, edge.last_retrieved_at, rate=rate, idle_since=idle_since, since=since, now=now
+                )
+                self._store.edges.put(edge.id, edge.changed(retrieval_count=count))
+            return len(page), page[-1].id if len(page) == _DECAY_PAGE else ""
+
+    def find_idle(self, scope: Scope, *, before: datetime, now: datetime, limit: int = 1000) -> list[str]:
+        """Return ids of entities last seen and recorded by `before` that have no visible facts."""
+        with self._store.lock:
+            idle = (
+                entity.id
+                for entity in self._unarchived(scope)
+                if entity.last_seen_at <= before
+                and entity.recorded_at <= before
+                and not any(edge_is_visible(edge, None, now) for edge in self._edges_about(entity.id))
+            )
+            return list(islice(idle, limit))
+
+    def find_least_connected(self, scope: Scope, *, limit: int = 1000) -> list[str]:
+        """Return ids of entities, those with the fewest active facts first, then those last seen earliest."""
+        with self._store.lock:
+            ranked = sorted((self._degree(e.id), e.last_seen_at, e.id) for e in self._unarchived(scope))
+            return [entity_id for _, _, entity_id in ranked[:limit]]
+
+    def _unarchived(self, scope: Scope) -> Iterator[Entity]:
+        return (entity for entity in self._store.entities.read([scope]) if entity.archived_at is None)
+
+    def _degree(self, entity_id: str) -> int:
+        return sum(edge.is_active for edge in self._edges_about(entity_id))
+
+    def _edges_about(self, entity_id: str) -> Iterator[Edge]:
+        table = self._store.edges
+        keys = table.keys_of("source", [entity_id]) | table.keys_of("target", [entity_id])
+        return (edge for key in keys if (edge := table.get(key)) is not None)
+
+    def find_edges_of_episodes(self, scope: Scope, episode_ids: Sequence[str]) -> list[str]:
+        """Return ids of the facts stated by these episodes."""
+        with self._store.lock:
+            table = self._store.edges
+            return [edge.id for edge in table.read([scope], table.keys_of("episode", episode_ids))]
+
+    def clear(self, scope: Scope) -> None:
+        """Remove everything of a scope; the generation of its index stays, so that no value is used twice."""
+        with self._store.all_or_nothing():
+            _clear(self._store, scope)
+
+    def scrub(self) -> bool:
+        """Do nothing: nothing is on disk."""
+        return True
 
 
 def put_mark(store: Store, scope: Scope, mark: Mark) -> None:
@@ -20,70 +114,7 @@ def put_mark(store: Store, scope: Scope, mark: Mark) -> None:
     store.marks.put((scope.key, mark.job), MarkRow(scope, mark))
 
 
-def find_marks(store: Store, scope: Scope) -> list[Mark]:
-    """Return the marks of a scope, ordered by job."""
-    return [row.mark for row in store.marks.read([scope])]
-
-
-def decay_retrievals(
-    store: Store,
-    scope: Scope,
-    *,
-    rate: float,
-    idle_since: datetime,
-    since: datetime | None,
-    now: datetime,
-    after: str,
-) -> tuple[int, str]:
-    """Lower the retrieval counts of a page of facts."""
-    counted = (edge for edge in store.edges.read([scope], after=after) if edge.retrieval_count > 0)
-    page = list(islice(counted, _PAGE))
-    for edge in page:
-        count = decayed(
-            edge.retrieval_count, edge.last_retrieved_at, rate=rate, idle_since=idle_since, since=since, now=now
-        )
-        store.edges.put(edge.id, edge.changed(retrieval_count=count))
-    return len(page), page[-1].id if len(page) == _PAGE else ""
-
-
-def _edges_about(store: Store, entity_id: str) -> Iterator[Edge]:
-    keys = store.edges.keys_of("source", [entity_id]) | store.edges.keys_of("target", [entity_id])
-    return (edge for key in keys if (edge := store.edges.get(key)) is not None)
-
-
-def _degree(store: Store, entity_id: str) -> int:
-    return sum(edge.is_active for edge in _edges_about(store, entity_id))
-
-
-def _present(store: Store, scope: Scope) -> Iterator[Entity]:
-    return (entity for entity in store.entities.read([scope]) if entity.archived_at is None)
-
-
-def find_idle(store: Store, scope: Scope, before: datetime, now: datetime, limit: int) -> list[str]:
-    """Return ids of entities that were last seen and recorded by `before`, and that no visible fact is about."""
-    idle = (
-        entity.id
-        for entity in _present(store, scope)
-        if entity.last_seen_at <= before
-        and entity.recorded_at <= before
-        and not any(edge_is_visible(edge, None, now) for edge in _edges_about(store, entity.id))
-    )
-    return list(islice(idle, limit))
-
-
-def find_least_connected(store: Store, scope: Scope, limit: int) -> list[str]:
-    """Return ids of entities, those with the fewest active facts first, then those seen longest ago."""
-    ranked = sorted((_degree(store, e.id), e.last_seen_at, e.id) for e in _present(store, scope))
-    return [entity_id for _, _, entity_id in ranked[:limit]]
-
-
-def find_edges_of_episodes(store: Store, scope: Scope, episode_ids: Sequence[str]) -> list[str]:
-    """Return ids of the facts that one of these episodes stated."""
-    return [edge.id for edge in store.edges.read([scope], store.edges.keys_of("episode", episode_ids))]
-
-
-def clear(store: Store, scope: Scope) -> None:
-    """Remove everything of a scope; the generation of its index stays, so that it is never taken twice."""
+def _clear(store: Store, scope: Scope) -> None:
     generation = state_of(store, scope).generation
     _drop(store.claims, scope, (episode.id for episode in store.episodes.read([scope])))
     _drop(store.recalls, scope, (trace.id for trace in store.recalls.read([scope])))

@@ -1,8 +1,8 @@
-"""Applying `Changes` to the tables, in the order that the protocol gives."""
+"""Writes: `Changes` applied to the tables in the order of the protocol, and removals with their dependent rows."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from typing import get_args
 
 from graphmem.errors import Conflict, InvalidInput
 from graphmem.models import (
@@ -13,23 +13,32 @@ from graphmem.models import (
     Edge,
     Entity,
     Episode,
+    IndexKind,
     Membership,
     Mention,
     Merge,
     Outcome,
     RecallTrace,
     Redaction,
+    Removal,
     Scope,
     Support,
 )
-from graphmem_memory.indexing import put_entry
-from graphmem_memory.removing import remove, unindex
-from graphmem_memory.tables import AliasRow, MembershipRow, MentionRow, Store
+from graphmem_memory.index import put_entry, unindex
+from graphmem_memory.tables import AliasRow, MembershipRow, MemoryRole, MentionRow, Store, utc
 from graphmem_memory.upkeep import put_mark
 
 
-def apply_changes(store: Store, scope: Scope, changes: Changes) -> None:
-    """Apply one write; the caller undoes what was done if it raises."""
+class MemoryWrites(MemoryRole):
+    """Atomic writes of `Changes`."""
+
+    def write(self, scope: Scope, changes: Changes) -> None:
+        """Apply `changes`, all or nothing."""
+        with self._store.all_or_nothing():
+            _apply(self._store, scope, changes)
+
+
+def _apply(store: Store, scope: Scope, changes: Changes) -> None:
     for entity in changes.entities:
         _put_entity(store, scope, entity)
     for alias in changes.aliases:
@@ -43,7 +52,7 @@ def apply_changes(store: Store, scope: Scope, changes: Changes) -> None:
     for mention in changes.mentions:
         _put_mention(store, scope, mention)
     for outcome in changes.outcomes:
-        _settle(store, scope, outcome)
+        _set_outcome(store, scope, outcome)
     for redaction in changes.redactions:
         _redact(store, scope, redaction)
     for community in changes.communities:
@@ -64,7 +73,7 @@ def apply_changes(store: Store, scope: Scope, changes: Changes) -> None:
     for mark in changes.marks:
         put_mark(store, scope, mark)
     for removal in changes.removals:
-        remove(store, scope, removal)
+        _remove(store, scope, removal)
 
 
 def _put_entity(store: Store, scope: Scope, entity: Entity) -> None:
@@ -128,15 +137,15 @@ def _put_mention(store: Store, scope: Scope, mention: Mention) -> None:
         store.mentions.put(key, MentionRow(scope, mention))
 
 
-def _settle(store: Store, scope: Scope, outcome: Outcome) -> None:
+def _set_outcome(store: Store, scope: Scope, outcome: Outcome) -> None:
     episode = _episode(store, scope, outcome.episode_id)
-    settled = episode.changed(
+    changed = episode.changed(
         processed_at=None if outcome.processed_at is None else utc(outcome.processed_at),
         error=outcome.error,
         attempts=outcome.attempts,
         retry_at=None if outcome.retry_at is None else utc(outcome.retry_at),
     )
-    store.episodes.put(episode.id, settled)
+    store.episodes.put(episode.id, changed)
     if store.claims.get(episode.id) is not None:
         store.claims.put(episode.id, None)
 
@@ -170,13 +179,6 @@ def _put_recall(store: Store, scope: Scope, trace: RecallTrace) -> None:
         _episode(store, scope, found.episode_id)
     if store.recalls.get(trace.id) is None:
         store.recalls.put(trace.id, trace)
-
-
-def utc(moment: datetime) -> datetime:
-    """Return a time that came past the models in UTC, as they do."""
-    if moment.tzinfo is None:
-        raise InvalidInput(f"naive datetime {moment.isoformat()}: give it a time zone")
-    return moment.astimezone(UTC)
 
 
 def _same_scope(kind: str, row: Entity | Edge | Community | RecallTrace | Merge, scope: Scope) -> None:
@@ -217,3 +219,95 @@ def _community(store: Store, scope: Scope, community_id: str) -> Community:
     if row is None or row.scope != scope:
         raise InvalidInput(f"community {community_id} is not in scope {scope}")
     return row
+
+
+# Removals ---------------------------------------------------------------------------------------
+
+
+def _remove(store: Store, scope: Scope, removal: Removal) -> None:
+    """Delete a row of a scope with its dependent rows; an absent one is ignored."""
+    if removal.kind == "entity":
+        _remove_entity(store, scope, removal.id)
+    elif removal.kind == "edge":
+        _remove_edge(store, scope, removal.id)
+    elif removal.kind == "alias":
+        store.aliases.put((scope.key, removal.id, removal.of), None)
+    elif removal.kind == "mention":
+        key = (removal.of, removal.id)
+        if (held := store.mentions.get(key)) is not None and held.scope == scope:
+            store.mentions.put(key, None)
+    elif removal.kind == "episode":
+        _remove_episode(store, scope, removal.id)
+    elif removal.kind == "community":
+        _remove_community(store, scope, removal.id)
+    elif removal.kind == "index":
+        for kind in get_args(IndexKind):
+            if kind == removal.of:
+                unindex(store, scope, kind, removal.id)
+    elif removal.kind == "recall":
+        if (trace := store.recalls.get(removal.id)) is not None and trace.scope == scope:
+            store.recalls.put(removal.id, None)
+    elif (merge := store.merges.get(removal.id)) is not None and merge.scope == scope:
+        store.merges.put(removal.id, None)
+
+
+def _remove_entity(store: Store, scope: Scope, entity_id: str) -> None:
+    entity = store.entities.get(entity_id)
+    if entity is None or entity.scope != scope:
+        return
+    for edge_id in store.edges.keys_of("source", [entity_id]) | store.edges.keys_of("target", [entity_id]):
+        _remove_edge(store, scope, edge_id)
+    for alias in store.aliases.keys_of("entity", [entity_id]):
+        store.aliases.put(alias, None)
+    for mention in store.mentions.keys_of("entity", [entity_id]):
+        store.mentions.put(mention, None)
+    for membership in store.memberships.keys_of("entity", [entity_id]):
+        store.memberships.put(membership, None)
+    for trace in list(store.recalls.read([scope], store.recalls.keys_of("entity", [entity_id]))):
+        seeds = tuple(seed for seed in trace.seeds if seed.entity_id != entity_id)
+        facts = tuple(fact for fact in trace.facts if fact.entity_id != entity_id)
+        _put_trace(store, trace.changed(seeds=seeds, facts=facts))
+    store.entities.put(entity_id, None)
+    unindex(store, scope, "entity", entity_id)
+
+
+def _remove_edge(store: Store, scope: Scope, edge_id: str) -> None:
+    edge = store.edges.get(edge_id)
+    if edge is None or edge.scope != scope:
+        return
+    for trace in list(store.recalls.read([scope], store.recalls.keys_of("edge", [edge_id]))):
+        _put_trace(store, trace.changed(facts=tuple(fact for fact in trace.facts if fact.edge_id != edge_id)))
+    store.edges.put(edge_id, None)
+    unindex(store, scope, "fact", edge_id)
+
+
+def _remove_episode(store: Store, scope: Scope, episode_id: str) -> None:
+    episode = store.episodes.get(episode_id)
+    if episode is None or episode.scope != scope:
+        return
+    for edge in list(store.edges.read([scope], store.edges.keys_of("episode", [episode_id]))):
+        store.edges.put(edge.id, edge.changed(episode_ids=tuple(i for i in edge.episode_ids if i != episode_id)))
+    for mention in store.mentions.keys_of("episode", [episode_id]):
+        store.mentions.put(mention, None)
+    for trace in list(store.recalls.read([scope], store.recalls.keys_of("episode", [episode_id]))):
+        _put_trace(store, trace.changed(episodes=tuple(e for e in trace.episodes if e.episode_id != episode_id)))
+    if store.claims.get(episode_id) is not None:
+        store.claims.put(episode_id, None)
+    store.episodes.put(episode_id, None)
+    unindex(store, scope, "episode", episode_id)
+
+
+def _remove_community(store: Store, scope: Scope, community_id: str) -> None:
+    community = store.communities.get(community_id)
+    if community is None or community.scope != scope:
+        return
+    for part in list(store.communities.read([scope])):
+        if part.parent_id == community_id:
+            store.communities.put(part.id, part.changed(parent_id=None))
+    for membership in store.memberships.keys_of("community", [community_id]):
+        store.memberships.put(membership, None)
+    store.communities.put(community_id, None)
+
+
+def _put_trace(store: Store, trace: RecallTrace) -> None:
+    store.recalls.put(trace.id, trace)

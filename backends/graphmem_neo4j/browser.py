@@ -61,7 +61,7 @@ class Neo4jBrowser(Explorer):
         """Hints for importing the files."""
         return (
             "Drop style.grass on the page, then graphmem.zip: it takes one file at a time.",
-            "The queries are in the folder graphmem of its favourites (the star); edit and run '00 Parameters' first.",
+            "The queries are in the folder graphmem of its favorites (the star); edit and run '00 Parameters' first.",
         )
 
     def files(self, scope: Scope) -> Mapping[str, bytes]:

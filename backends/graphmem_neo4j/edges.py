@@ -140,7 +140,7 @@ class Neo4jTraversal(Neo4jRole, Traversal):
         as_of: AsOf | None = None,
         limits: ExpandLimits | None = None,
     ) -> Subgraph:
-        """Collect the neighbourhood of the seeds, following edges in both directions."""
+        """Collect the neighborhood of the seeds, following edges in both directions."""
         limits = limits or ExpandLimits()
         seeds = self._database.read("seeds", scopes, ids=_distinct(seed_ids), scopes=keys_of(scopes))
         nodes: dict[str, _Node] = {row[0]: (row[1], row[2]) for row in seeds}

@@ -1,4 +1,4 @@
-"""Traversal: the neighbourhood of seeds, one statement a hop."""
+"""Traversal: the neighborhood of seeds, one statement a hop."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class SQLiteTraversal(SQLiteRole, Traversal):
         as_of: AsOf | None = None,
         limits: ExpandLimits | None = None,
     ) -> Subgraph:
-        """Collect the neighbourhood of the seeds, following edges in both directions."""
+        """Collect the neighborhood of the seeds, following edges in both directions."""
         limits = limits or ExpandLimits()
         statement, values = _statement(edge_types, as_of)
         edges: dict[int, Row] = {}
