@@ -37,7 +37,7 @@ _WEIGHTED: dict[str, Any] = {"relationship_weight_property": "weight", "concurre
 
 def gds_detector(database: Database) -> GdsDetector | None:
     """Return the detector, or None if the server has no GDS or this process no client for it."""
-    if find_spec("graphdatascience") is None or not database.read("gds_version"):
+    if find_spec("graphdatascience") is None or not database.read("has_gds"):
         return None
     from graphmem_neo4j.gds import client_of
 

@@ -191,9 +191,9 @@ def _time_limit(database: Database) -> Finding:
 
 def _data_science(database: Database) -> Finding:
     """Report the library and its client; both are optional, without them communities are found in this process."""
-    if not database.read("gds_version"):
+    if not database.read("has_gds"):
         return True, "not on this server: communities are found in this process"
-    (version,) = database.read("gds_number")
+    (version,) = database.read("gds_version")
     if find_spec("graphdatascience") is None:
         return True, f"{version}, but no client here to use it: pip install 'graphmem[gds]'"
     return True, f"{version}, and its client"

@@ -142,7 +142,7 @@ class Neo4jTraversal(Neo4jRole, Traversal):
     ) -> Subgraph:
         """Collect the neighborhood of the seeds, following edges in both directions."""
         limits = limits or ExpandLimits()
-        seeds = self._database.read("seeds", scopes, ids=_distinct(seed_ids), scopes=keys_of(scopes))
+        seeds = self._database.read("expand_seeds", scopes, ids=_distinct(seed_ids), scopes=keys_of(scopes))
         nodes: dict[str, _Node] = {row[0]: (row[1], row[2]) for row in seeds}
         depth = dict.fromkeys(nodes, 0)
         edges: dict[str, Row] = {}
@@ -153,7 +153,7 @@ class Neo4jTraversal(Neo4jRole, Traversal):
                 break
             reached: dict[str, float] = {}
             per_node = limits.per_node(len(frontier))
-            for row in self._database.read("hop", scopes, frontier=frontier, per_node=per_node, **values):
+            for row in self._database.read("expand_hop", scopes, frontier=frontier, per_node=per_node, **values):
                 edges[row[0]] = row
                 other, confidence = row[9], row[6]
                 if other not in depth and row[12] and confidence > reached.get(other, -1.0):

@@ -76,7 +76,7 @@ class Neo4jEntities(Neo4jRole, EntityStore):
         if not found:
             return []
         values = {"types": type_names(list(EdgeType)), "per_node": _COUNTED, **moment_values(None, utc_now())}
-        hits = self._database.read("hits", scopes, ids=list(found), scopes=keys_of(scopes), **values)
+        hits = self._database.read("entity_hits", scopes, ids=list(found), scopes=keys_of(scopes), **values)
         return [EntityHit(entity_of(row[2]), aliases.get(row[2][0]), degree=row[0], edge_types=row[1]) for row in hits]
 
     def _candidates(
@@ -87,7 +87,7 @@ class Neo4jEntities(Neo4jRole, EntityStore):
             return []
         keys = keys_of(scopes)
         return self._database.read(
-            "candidates",
+            "entity_candidates",
             scopes,
             scopes=keys,
             phrases=phrases,

@@ -65,7 +65,7 @@ def query_existing(transaction: Transaction, scope: Scope, changes: Changes) -> 
         if edge.is_active:
             active[TYPE_NAMES[edge.edge_type]].append(active_key(edge.key))
     return transaction.stream_locked(
-        "before_write",
+        "existing_rows",
         [scope],
         scope=scope.key,
         nodes=list(nodes),

@@ -23,7 +23,7 @@ class Neo4jIndex(Neo4jRole, IndexStore):
     def index_news(self, looks: Sequence[IndexLook]) -> list[IndexNews]:
         """Return the index status of each scope, read in one round trip."""
         asked = [[look.scope.key, look.episode, look.fact, look.position] for look in looks]
-        rows = self._database.read("index_news", [look.scope for look in looks], looks=asked)
+        rows = self._database.read("index_status", [look.scope for look in looks], looks=asked)
         found = {key: IndexNews(IndexState(*state), waiting, entries) for key, *state, waiting, entries in rows}
         return [found[look.scope.key] for look in looks]
 

@@ -39,7 +39,7 @@ _OPTIONS: dict[str, Any] = {
 
 
 class Neo4jVectorIndex(VectorIndex):
-    """Nodes ``:GraphmemVector`` beside the store's, with the vector index ``graphmem_vectors`` on them.
+    """Nodes ``:GraphmemVector`` next to those of the store, with the vector index ``graphmem_vectors`` on them.
 
     Neo4j 5.26 can't restrict a vector search to a scope: the index returns the nearest vectors of all scopes. Those of
     the wanted scope are in the right order, so they are the answer if there are enough of them. If the scope is small
@@ -155,7 +155,7 @@ class Neo4jVectorIndex(VectorIndex):
         options = {"indexConfig": {**_OPTIONS, "vector.dimensions": dimension}}
         with translated(self._database.address.name), self._database.session() as session:
             with unless_done_by_another():
-                session.run(query("make_vector_index"), options=options).consume()
+                session.run(query("create_vector_index"), options=options).consume()
             session.run(query("await_index"), q={"name": _NAME, "seconds": _ONLINE_WITHIN}).consume()
         self._dimension = None
 

@@ -130,7 +130,7 @@ class GraphPlan:
         if self._closings:
             transaction.run("close_edges", rows=list(self._closings.values()), times=times)
         if self._dropped:
-            transaction.run("drop_edges", ids=self._dropped)
+            transaction.run("delete_replaced_edges", ids=self._dropped)
         rows = self._rows()
         if any(rows.values()):
             domain, project = self._scope.domain, self._scope.project_id
@@ -321,7 +321,7 @@ def _remove(transaction: Transaction, scope: Scope, removals: Sequence[Removal])
     if episodes := ids_of(removal.id for removal in named.get("episode", ())):
         stated = transaction.run("edges_of_episodes", scope=scope.key, ids=episodes)
         if stated:
-            transaction.run("forget_sources", edges=stated, ids=episodes)
+            transaction.run("remove_sources", edges=stated, ids=episodes)
         found = transaction.run("remove_episodes", scope=scope.key, ids=episodes)
         unindexed += [["episode", episode_id] for episode_id in found]
     if unindexed:

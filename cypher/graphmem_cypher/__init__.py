@@ -1,11 +1,11 @@
-"""The Cypher of graphmem: migrations and queries, each in a file of its own, parameters only.
+"""The Cypher of graphmem: migrations and parameterized queries, each in a file of its own.
 
-A query may hold ``/* include NAME */``: the text of ``fragments/NAME.cypher`` stands there. Both are constants
-of the package; nothing that comes from outside ever becomes part of a query.
+``/* include NAME */`` in a query is replaced by the text of ``fragments/NAME.cypher``. Both are constants of the
+package; no outside input ever becomes part of a query.
 
-All parameters of a query are in one map, ``$q``. The server makes a plan for each combination of types of the
-parameters, and an absent filter is null: with parameters of their own a query for facts would be planned anew, at a
-tenth of a second or more, for each combination of filters that anybody asks for.
+All parameters of a query are in one map, ``$q``. The server makes a plan for each combination of parameter types, and
+an absent filter is null: with separate parameters a query for facts would be planned again, at a tenth of a second or
+more, for each combination of filters.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
 
 @cache
 def query(name: str) -> LiteralString:
-    """Return the text of ``queries/NAME.cypher``, its fragments put in and its comments left out."""
+    """Return the text of ``queries/NAME.cypher`` with its fragments inserted and its comments removed."""
     return cast("LiteralString", _included(_text("queries", name)))
 
 
 @cache
 def locked(name: str) -> LiteralString:
-    """Return the text of a query that locks the scopes in ``$q.lock`` before anything else; its rows are unordered."""
+    """Return the text of a query that first locks the scopes in ``$q.lock``; its rows are unordered."""
     lock = _included(_text("fragments", "lock"))
     return cast("LiteralString", f"{lock}\nWITH count(l) AS scopes\nCALL () {{\n{query(name)}\n}}\nRETURN row")
 
@@ -42,7 +42,7 @@ def queries() -> list[str]:
 
 @cache
 def migrations() -> dict[int, tuple[str, tuple[LiteralString, ...]]]:
-    """Return number → (name, statements) of the migrations that this program knows."""
+    """Return number → (name, statements) of the migrations of this version."""
     found: dict[int, tuple[str, tuple[LiteralString, ...]]] = {}
     for file in files(__name__).joinpath("migrations").iterdir():
         if file.name.endswith(".cypher"):
@@ -55,7 +55,7 @@ def migrations() -> dict[int, tuple[str, tuple[LiteralString, ...]]]:
 
 @cache
 def saved() -> dict[str, str]:
-    """Return name → text of the queries for Neo4j Browser, comments included: the first line is the title there."""
+    """Return name → text of the queries for Neo4j Browser, with comments: the first line is the title there."""
     folder = files(__name__).joinpath("saved")
     found = {file.name: file.read_text(encoding="utf-8") for file in folder.iterdir() if file.name.endswith(".cypher")}
     return {name.removesuffix(".cypher"): text for name, text in sorted(found.items())}
@@ -63,7 +63,7 @@ def saved() -> dict[str, str]:
 
 @cache
 def style() -> str:
-    """Return the style sheet for Neo4j Browser: what nodes and relationships look like and what stands on them."""
+    """Return the style sheet for Neo4j Browser: the looks and captions of nodes and relationships."""
     return files(__name__).joinpath("style.grass").read_text(encoding="utf-8")
 
 

@@ -1,3 +1,3 @@
-// Ours, told in a way that no index serves: a plan made for an empty memory would read the whole index for each entity.
+// Facts of graphmem, filtered without an index: a plan made for an empty store would read the whole index per entity.
 (e)-[r:/* include types */]-(:Graphmem)
     WHERE coalesce(r.graphmem_id, '') <> ''

@@ -1,6 +1,6 @@
-// A node that has no label in seed begins with one of its own, from free on. They are shuffled (an odd factor modulo
-// 65,536 does that) and small (GDS reserves memory up to the highest): of labels that weigh the same the smallest wins,
-// and in the order in which GDS visits the nodes the first would flood the graph.
+// A node without a label in seed starts with a label of its own, from free upwards. These labels are shuffled (by an odd
+// factor modulo 65,536), because the smallest of labels with equal weight wins: in the order in which GDS visits the
+// nodes, the first label would flood the graph. They are small, because GDS reserves memory up to the highest one.
 WITH s, t, CASE WHEN confidence > $q.min_weight THEN confidence ELSE $q.min_weight END AS weight
 WITH gds.graph.project(
     $q.graph, s, t,

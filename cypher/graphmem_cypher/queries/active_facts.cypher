@@ -1,4 +1,4 @@
-// A page of the active facts between the live entities of a scope: of each type the first ones, of which the first count.
+// A page of the active facts between unarchived entities of a scope: the first ones of each type, then of those.
 CALL () {
     MATCH (s:Graphmem)-[r:SEMANTIC]->(t:Graphmem)
     USING INDEX r:SEMANTIC(scope, graphmem_id)

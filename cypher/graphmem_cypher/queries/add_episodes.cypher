@@ -1,4 +1,4 @@
-// Store episodes that are new and tell which ones are held; where an id is taken nothing is stored.
+// Store new episodes and return the held external ids; if an id is taken, nothing is stored.
 WITH [text IN $q.times | datetime(text)] AS times
 CALL () {
     UNWIND range(0, size($q.rows) - 1) AS position

@@ -1,4 +1,4 @@
-// Store recall traces: an arrow to each seed, to the end at which each fact was found, and to each episode.
+// Store recall traces with relationships to seeds, to the ends at which facts were found, and to episodes.
 UNWIND $q.rows AS row
 CREATE (t:Graphmem:Recall)
 SET t = row.values,

@@ -1,4 +1,4 @@
-// All names that entities go by: their own, unless it stands for nobody or somebody else, and the others.
+// All aliases of entities: their own names, unless those stand for no or another entity, and their other names.
 UNWIND $q.ids AS id
 MATCH (e:Graphmem {id: id})
 WHERE e:Entity AND e.scope IN $q.scopes AND e.entity_id IS NULL

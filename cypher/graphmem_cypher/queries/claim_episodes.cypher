@@ -1,4 +1,4 @@
-// Take the oldest pending episodes that are due and that nobody holds.
+// Claim the oldest pending episodes that are due and unclaimed.
 UNWIND $q.scopes AS scope
 CALL (scope) {
     MATCH (e:Graphmem)

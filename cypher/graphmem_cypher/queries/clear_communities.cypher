@@ -1,4 +1,4 @@
-// Delete some of the communities of a scope.
+// Delete a batch of the communities of a scope.
 MATCH (c:Community)
 WHERE c.scope = $q.scope AND c.id > '' AND c:Graphmem
 WITH c LIMIT $q.limit

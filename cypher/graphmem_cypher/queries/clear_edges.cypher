@@ -1,4 +1,4 @@
-// Delete some of the facts of a scope.
+// Delete a batch of the facts of a scope.
 CALL () {
     MATCH (:Graphmem)-[r:SEMANTIC]->(:Graphmem)
     USING INDEX r:SEMANTIC(scope, graphmem_id)

@@ -1,4 +1,4 @@
-// Delete some of the entities of a scope, their facts being gone, with their names.
+// Delete a batch of the entities of a scope with their names; their facts are deleted before.
 MATCH (e:Entity)
 WHERE e.scope = $q.scope AND e.id > '' AND e:Graphmem
 WITH e LIMIT $q.limit

@@ -1,4 +1,4 @@
-// Delete some of the episodes of a scope.
+// Delete a batch of the episodes of a scope.
 MATCH (e:Episode)
 WHERE e.scope = $q.scope AND e.id > '' AND e:Graphmem
 WITH e LIMIT $q.limit

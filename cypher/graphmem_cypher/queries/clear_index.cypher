@@ -1,4 +1,4 @@
-// Delete some of the index entries of a scope.
+// Delete a batch of the index entries of a scope.
 MATCH (i:IndexEntry)
 WHERE i.scope = $q.scope AND i.position > 0 AND i:Graphmem
 WITH i LIMIT $q.limit

@@ -1,4 +1,4 @@
-// Delete some of the merges of a scope.
+// Delete a batch of the merges of a scope.
 MATCH (m:Merge)
 WHERE m.scope = $q.scope AND m.id > '' AND m:Graphmem
 WITH m LIMIT $q.limit

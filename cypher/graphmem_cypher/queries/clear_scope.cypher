@@ -1,4 +1,4 @@
-// Delete the node of a scope that holds nothing any more.
+// Delete the node of an empty scope.
 MATCH (l:Graphmem {scope_key: $q.scope})
 DELETE l
 RETURN count(*) AS row

@@ -1,4 +1,4 @@
-// A page of named communities.
+// A page of the communities with the given ids.
 UNWIND $q.ids AS id
 MATCH (c:Graphmem {id: id})
 WHERE c.level IS NOT NULL AND c.scope IN $q.scopes AND /* include community_filters */

@@ -1,4 +1,4 @@
-// A page of the communities in which some entities are.
+// A page of the communities with some entities as members.
 UNWIND $q.entities AS id
 MATCH (e:Graphmem {id: id})
 MATCH (e)-[m:IN_COMMUNITY]->(c:Graphmem)

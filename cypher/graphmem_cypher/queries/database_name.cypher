@@ -1,3 +1,3 @@
-// What the database is called.
+// The name of the database.
 CALL db.info() YIELD name
 RETURN name AS row

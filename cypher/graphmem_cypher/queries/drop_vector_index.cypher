@@ -1,2 +1,2 @@
-// Drop the vector index, for one of another dimension.
+// Drop the vector index, so that it can be created with another dimension.
 DROP INDEX graphmem_vectors IF EXISTS

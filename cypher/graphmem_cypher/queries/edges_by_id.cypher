@@ -1,4 +1,4 @@
-// A page of named facts.
+// A page of the facts with the given ids.
 UNWIND $q.ids AS id
 CALL (id) {
     MATCH (s:Graphmem)-[r:SEMANTIC {graphmem_id: id}]->(t:Graphmem) RETURN s, r, t

@@ -1,4 +1,4 @@
-// Ids of the facts of a scope that one of some episodes stated, of all versions.
+// Ids of the facts of a scope stated by some episodes, in all versions.
 CALL () {
     MATCH (:Graphmem)-[r:SEMANTIC]->(:Graphmem)
     USING INDEX r:SEMANTIC(scope, graphmem_id)

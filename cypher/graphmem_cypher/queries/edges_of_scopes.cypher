@@ -1,4 +1,4 @@
-// A page of the facts of some scopes: of each type the first ones, of which the first are taken.
+// A page of the facts of some scopes: the first ones of each type, then of those.
 UNWIND $q.scopes AS scope
 CALL (scope) {
     MATCH (s:Graphmem)-[r:SEMANTIC]->(t:Graphmem)

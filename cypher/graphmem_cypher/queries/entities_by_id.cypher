@@ -1,4 +1,4 @@
-// A page of named entities, in order of id.
+// A page of the entities with the given ids, in order of id.
 UNWIND $q.ids AS id
 MATCH (e:Graphmem {id: id})
 WHERE e:Entity AND e.scope IN $q.scopes AND e.id > $q.after AND /* include entity_filters */

@@ -1,4 +1,4 @@
-// A page of the episodes with some external ids.
+// A page of the episodes with the given external ids.
 UNWIND $q.scopes AS scope
 UNWIND $q.external_keys AS key
 MATCH (e:Graphmem {scope: scope, external_key: key})

@@ -1,4 +1,4 @@
-// A page of named episodes.
+// A page of the episodes with the given ids.
 UNWIND $q.ids AS id
 MATCH (e:Graphmem {id: id})
 WHERE e:Episode AND e.scope IN $q.scopes AND ($q.before_session IS NULL

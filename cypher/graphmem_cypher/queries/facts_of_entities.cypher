@@ -1,4 +1,4 @@
-// Ids of all facts that some entities of a scope take part in.
+// Ids of all facts about some entities of a scope.
 UNWIND $q.ids AS id
 MATCH (e:Graphmem {id: id})-[r:SEMANTIC|TEMPORAL|CAUSAL|ENTITY|CO_OCCURRENCE]-(:Graphmem)
 WHERE e:Entity AND e.scope = $q.scope AND r.graphmem_id IS NOT NULL

@@ -1,4 +1,4 @@
-// Entities that were last seen and recorded by a time, and that no visible fact is about.
+// Entities last seen and recorded by a time that have no visible facts.
 MATCH (e:Entity)
 WHERE e.scope = $q.scope AND e.id > '' AND e:Graphmem AND e.archived_at IS NULL
     AND e.last_seen_at <= datetime($q.before) AND e.recorded_at <= datetime($q.before)

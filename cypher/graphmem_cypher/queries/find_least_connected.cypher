@@ -1,4 +1,4 @@
-// Entities, those with the fewest active facts first, then those seen longest ago.
+// Entities, those with the fewest active facts first, then those last seen earliest.
 MATCH (e:Entity)
 WHERE e.scope = $q.scope AND e.id > '' AND e:Graphmem AND e.archived_at IS NULL
 WITH e, COUNT { /* include active_edges */ } AS degree

@@ -1,3 +1,2 @@
-// Whether Graph Data Science is there.
-SHOW FUNCTIONS YIELD name WHERE name = 'gds.version'
-RETURN name AS row
+// The version of Graph Data Science.
+RETURN gds.version() AS row

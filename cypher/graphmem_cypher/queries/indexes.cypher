@@ -1,4 +1,4 @@
-// Our indexes and their states.
+// The indexes of graphmem and their states.
 SHOW INDEXES YIELD name, state
 WHERE name STARTS WITH 'graphmem_'
 RETURN [name, state] AS row

@@ -1,3 +1,3 @@
-// Lock scopes for the rest of the transaction; a scope that is new gets its node.
+// Lock scopes for the rest of the transaction; the node of a new scope is created.
 /* include lock */
 RETURN count(l) AS row

@@ -1,4 +1,4 @@
-// Who holds the ids of merges.
+// The holders of merge ids.
 UNWIND $q.ids AS id
 MATCH (n:Graphmem {id: id})
 RETURN [n.id, n.scope, n:Merge] AS row

@@ -1,4 +1,4 @@
-// A page of named merges.
+// A page of the merges with the given ids.
 UNWIND $q.ids AS id
 MATCH (m:Graphmem {id: id})
 WHERE /* include merge_filters */

@@ -1,4 +1,4 @@
-// A page of the merges in which some entities were kept or went.
+// A page of the merges in which some entities were kept or merged away.
 UNWIND $q.entities AS id
 CALL (id) {
     MATCH (m:Merge {kept_id: id}) RETURN m

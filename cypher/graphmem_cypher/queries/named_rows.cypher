@@ -1,4 +1,4 @@
-// What communities, recall traces and index entries name: what kind of row it is, and of which scope.
+// Kind and scope of the rows that communities, recall traces and index entries reference.
 UNWIND $q.nodes AS id
 MATCH (n:Graphmem {id: id})
 RETURN [CASE WHEN n:Entity THEN 'entity' WHEN n:Episode THEN 'episode' WHEN n:Community THEN 'community'

@@ -1,3 +1,3 @@
-// Projects the active facts between the live entities of a scope for GDS, undirected.
+// Project the active facts between unarchived entities of a scope for GDS, undirected.
 /* include live_edges */
 /* include project */

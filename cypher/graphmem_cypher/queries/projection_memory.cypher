@@ -1,4 +1,4 @@
-// What GDS needs for the projection of a graph of some size: share of the heap, rounded up to a tenth, and in words.
+// Memory that GDS needs to project a graph of some size: share of the heap, rounded up to a tenth, and as text.
 CALL gds.graph.project.estimate(
     '*',
     {FACT: {type: '*', orientation: 'UNDIRECTED', properties: 'weight'}},

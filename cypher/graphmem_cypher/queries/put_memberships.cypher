@@ -1,4 +1,4 @@
-// Let entities come into communities, or leave them.
+// Insert memberships, or replace them.
 UNWIND $q.rows AS row
 MATCH (e:Graphmem {id: row.entity})
 MATCH (c:Graphmem {id: row.community})

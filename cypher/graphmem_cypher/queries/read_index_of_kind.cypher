@@ -1,4 +1,4 @@
-// A page of the index entries of one kind of a scope behind a position.
+// A page of the index entries of one kind of a scope after a position.
 MATCH (i:IndexEntry)
 USING INDEX i:IndexEntry(scope, index_kind, position)
 WHERE i.scope = $q.scope AND i.index_kind = $q.kind AND i.position > $q.after AND i:Graphmem

@@ -1,4 +1,4 @@
-// A page of named recall traces.
+// A page of the recall traces with the given ids.
 UNWIND $q.ids AS id
 MATCH (t:Graphmem {id: id})
 WHERE t.strategy IS NOT NULL AND t.scope IN $q.scopes AND /* include recall_filters */

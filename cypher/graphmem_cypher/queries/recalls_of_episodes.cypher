@@ -1,4 +1,4 @@
-// A page of the recall traces that came upon some episodes.
+// A page of the recall traces that contain some episodes.
 UNWIND $q.episodes AS id
 MATCH (n:Graphmem {id: id})
 MATCH (t:Graphmem)-[:FOUND]->(n)

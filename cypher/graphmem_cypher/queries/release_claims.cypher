@@ -1,4 +1,4 @@
-// Give back what some owners hold.
+// Release the claims of some owners.
 UNWIND $q.owners AS owner
 MATCH (e:Graphmem {claimed_by: owner})
 WHERE e.scope IN $q.scopes

@@ -1,4 +1,4 @@
-// Delete communities of a scope with their memberships; what was part of them is part of nothing.
+// Delete communities of a scope with their memberships; their parts lose their parent.
 UNWIND $q.ids AS id
 MATCH (c:Graphmem {id: id})
 WHERE c:Community AND c.scope = $q.scope

@@ -1,4 +1,4 @@
-// Delete facts of a scope with what recall traces hold of them; return their ids.
+// Delete facts of a scope with their rows in recall traces; return their ids.
 UNWIND $q.ids AS id
 /* include find_edge */
 WITH id, r

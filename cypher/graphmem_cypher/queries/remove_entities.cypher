@@ -1,4 +1,4 @@
-// Delete entities of a scope, their facts being gone, with names, mentions, memberships and rows of traces; return ids.
+// Delete entities of a scope, after their facts, with names, mentions, memberships and rows of traces; return ids.
 CALL () {
     UNWIND $q.ids AS id
     MATCH (a:Graphmem {entity_id: id})
@@ -11,7 +11,7 @@ UNWIND $q.ids AS id
 MATCH (e:Graphmem {id: id})
 WHERE e:Entity AND e.scope = $q.scope
 CALL (e) {
-    // a name that stands for somebody else stays
+    // a name that stands for another entity stays
     WITH e WHERE e.entity_id <> ''
     WITH e.canonical_name AS name, e.entity_type AS entity_type, e.entity_id AS entity_id
     REMOVE e.canonical_name

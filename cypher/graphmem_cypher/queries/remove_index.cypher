@@ -1,4 +1,4 @@
-// Delete what the index holds of rows that are gone, and tell whoever keeps a copy; the scope is locked.
+// Delete index entries of deleted rows; the next generation tells readers to drop copies. The scope is locked.
 UNWIND $q.rows AS row
 MATCH (i:Graphmem {scope: $q.scope, index_kind: row[0], index_key: row[1]})
 WITH collect(i) AS entries

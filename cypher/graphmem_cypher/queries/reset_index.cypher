@@ -1,4 +1,4 @@
-// Delete the index entries of a scope and forget its model; the scope is locked.
+// Delete the index entries of a scope and its model; the scope is locked.
 MATCH (l:Graphmem {scope_key: $q.scope})
 WITH l, coalesce(l.index_generation, 0) + 1 AS next
 SET l.index_model = null, l.index_generation = next

@@ -1,4 +1,4 @@
-// Entities, archived ones too, that go by one of the names in a scope.
+// Entities, archived ones included, that have one of the names as an alias in a scope.
 UNWIND range(0, size($q.names) - 1) AS position
 MATCH (a:Graphmem {scope: $q.scope, canonical_name: $q.names[position]})
 WHERE a.entity_type IS NOT NULL

@@ -1,3 +1,3 @@
-// The number of the last migration that the database has.
+// The number of the last migration applied to the database.
 MATCH (m:Graphmem) WHERE m.migration IS NOT NULL
 RETURN max(m.migration) AS row

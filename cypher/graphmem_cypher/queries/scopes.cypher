@@ -1,4 +1,4 @@
-// Scopes that hold anything.
+// The scopes that hold anything.
 MATCH (l:Graphmem)
 WHERE l.scope_key IS NOT NULL AND (
     EXISTS { MATCH (e:Entity) WHERE e.scope = l.scope_key AND e.id > '' AND e:Graphmem }

@@ -1,2 +1,2 @@
-// See whether this user may make an index; rolled back. Its label is one that no other writer waits for.
+// Check whether this user may create an index; rolled back. No other writer waits for its label.
 CREATE INDEX graphmem_tried IF NOT EXISTS FOR (n:Migration) ON (n.name)

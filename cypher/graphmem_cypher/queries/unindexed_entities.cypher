@@ -1,4 +1,4 @@
-// Entities without a complete index entry, but archived ones.
+// Unarchived entities without a complete index entry.
 MATCH (e:Entity)
 WHERE e.scope = $q.scope AND e.id > $q.after AND e:Graphmem AND e.archived_at IS NULL AND NOT EXISTS {
     MATCH (i:Graphmem {scope: $q.scope, index_kind: 'entity', index_key: e.id}) WHERE i.complete

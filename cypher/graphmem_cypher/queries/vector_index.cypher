@@ -1,4 +1,4 @@
-// The state of the vector index and the dimension that it was made for.
+// The state of the vector index and its dimension.
 SHOW VECTOR INDEXES YIELD name, state, options
 WHERE name = 'graphmem_vectors'
 RETURN [state, options.indexConfig['vector.dimensions']] AS row

@@ -1,4 +1,4 @@
-// Where the server says that its web pages are: those of Neo4j Browser among them.
+// Addresses of the server's web pages, that of Neo4j Browser among them.
 SHOW SETTINGS YIELD name, value
 WHERE name IN ['server.http.enabled', 'server.http.advertised_address',
     'server.https.enabled', 'server.https.advertised_address']

@@ -1,9 +1,9 @@
-// Store what a write brings, once all of it was found right.
-// Rows name a time by its position in the list of times, and the ends of a relationship by theirs among the nodes: those
-// that were there, then those that come.
+// Store the rows of a write after it was checked.
+// Rows refer to times by their position in the list of times, and to the ends of relationships by their position among
+// the nodes: existing nodes first, then new ones.
 WITH [text IN $q.times | datetime(text)] AS times
 CALL () {
-    // names that an entity takes for its own
+    // alias nodes of names that became the own name of an entity
     UNWIND $q.freed AS row
     MATCH (a:Graphmem {scope: $q.scope, canonical_name: row[0], entity_type: row[1]})
     DELETE a

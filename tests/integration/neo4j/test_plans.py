@@ -18,7 +18,7 @@ SCANS_OF_EDGES = "DirectedAllRelationshipsScan", "UndirectedAllRelationshipsScan
 SCANS_OF_TYPES = "DirectedRelationshipTypeScan", "UndirectedRelationshipTypeScan", "UnionRelationshipTypesScan"
 SCANS_OF_EDGE_INDEXES = "DirectedRelationshipIndexScan", "UndirectedRelationshipIndexScan"
 NOT_EXPLAINED = {
-    *("await_index", "database_name", "drop_vector_index", "gds_number", "gds_version", "indexes", "make_vector_index"),
+    *("await_index", "database_name", "drop_vector_index", "gds_version", "has_gds", "indexes", "create_vector_index"),
     *("server", "try_index", "vector_index"),
 }
 

@@ -1,4 +1,4 @@
-// Of each node of a frontier its best visible facts, with the node at the other end.
+// The best visible facts of each node of a frontier, with the node at the other end.
 UNWIND $q.frontier AS id
 MATCH (n:Graphmem {id: id})
 WITH n, COUNT { (n)--() } > 1000 AS is_hub

@@ -1,4 +1,4 @@
-// What a write has to know before it changes anything: the rows that it names and those that hold its keys.
+// The rows that a write references, and the rows that hold its keys, read before it changes anything.
 UNWIND $q.nodes AS id
 MATCH (n:Graphmem {id: id})
 RETURN ['node', n.id, n.scope, n:Entity, n.canonical_name, n.entity_type, n.entity_id] AS row

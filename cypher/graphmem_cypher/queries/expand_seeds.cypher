@@ -1,4 +1,4 @@
-// The seeds of a walk.
+// The seeds of a traversal.
 UNWIND $q.ids AS id
 MATCH (e:Graphmem {id: id})
 WHERE e:Entity AND e.scope IN $q.scopes

@@ -1,4 +1,4 @@
-// Take episodes out of what facts were stated by.
+// Remove episodes from the sources of facts.
 UNWIND $q.edges AS id
 /* include find_edge */
 SET r.episode_ids = [episode IN r.episode_ids WHERE NOT episode IN $q.ids]

@@ -1,4 +1,4 @@
-// How the index of each scope stands: what waits behind an episode and a fact, what lies behind a position.
+// The index status of each scope: rows to index after an episode and a fact, entries after a position.
 UNWIND $q.looks AS look
 WITH look[0] AS scope, look[1] AS episode, look[2] AS after, look[3] AS position
 OPTIONAL MATCH (l:Graphmem {scope_key: scope})

@@ -1,4 +1,4 @@
-// Entities of which a phrase is an alias, and those that words find (a match in the name counts double).
+// Entities that have a phrase as an alias, and entities matched by words (a match in the name counts double).
 UNWIND $q.scopes AS scope
 UNWIND $q.phrases AS phrase
 MATCH (a:Graphmem {scope: scope, canonical_name: phrase})

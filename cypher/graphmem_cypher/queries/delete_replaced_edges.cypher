@@ -1,4 +1,4 @@
-// Take out facts that a write replaces.
+// Delete facts that a write replaces.
 UNWIND $q.ids AS id
 /* include find_edge */
 DELETE r

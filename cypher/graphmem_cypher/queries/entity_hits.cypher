@@ -1,4 +1,4 @@
-// Entities with how many visible facts they have, counted over the 1,000 most confident ones, and of how many types.
+// Entities with the number of their visible facts, at most the 1,000 most confident ones, and of their types.
 UNWIND $q.ids AS id
 MATCH (e:Graphmem {id: id})
 WHERE e.scope IN $q.scopes
