@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import re
 import sqlite3
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -189,3 +191,90 @@ def test_what_was_left_in_the_log_goes_when_it_is_run_again_and_that_is_told(
     assert not is_left()
     with pytest.raises(NotFound, match=r"in scope default$"):
         memory.forget(episode="secret")
+
+
+class Speaking:
+    """Zebulon speaks on a thread of its own until told to stop, and what he says is extracted on another one."""
+
+    def __init__(self, memory: GraphMemory) -> None:
+        self.memory = memory
+        self.acknowledged = 0
+        self.errors: list[BaseException] = []
+        self._changed = threading.Condition()
+        self._most = 0  # turns that may be said: the backlog of extraction stays short
+        self._stopped = False
+        self._threads = [threading.Thread(target=self._go_on, args=(step,)) for step in (self._say, memory.backfill)]
+        for thread in self._threads:
+            thread.start()
+
+    def _go_on(self, step: Callable[[], object]) -> None:
+        try:
+            while not self._stopped:
+                step()
+        except BaseException as error:  # noqa: BLE001 - none may come
+            self.errors.append(error)
+
+    def _say(self) -> None:
+        n = self.acknowledged
+        with self._changed:
+            self._changed.wait_for(lambda: n < self._most or self._stopped)
+        turn = {"text": f"Zebulon Quimby | likes | {word(n)}", "external_id": word(n), "session_id": f"s{n % 3}"}
+        self.memory.remember(turn, speaker="Zebulon Quimby")
+        with self._changed:
+            self.acknowledged += 1
+            self._changed.notify_all()
+
+    def wait_for(self, turns: int) -> None:
+        """Wait until so many more turns were acknowledged."""
+        with self._changed:
+            until = self.acknowledged + turns
+            self._most = until + 3 * turns
+            self._changed.notify_all()
+            assert self._changed.wait_for(lambda: self.acknowledged >= until, 30), self.errors
+
+    def stop(self) -> None:
+        """Let both threads end."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
+
+
+def word(n: int) -> str:
+    return f"quix{n:05}otic"
+
+
+def words_in(text: str) -> set[str]:
+    return {text[found.start() : found.end()] for found in re.finditer(r"quix\d{5}otic", text)}
+
+
+@pytest.mark.parametrize(
+    "options", [{"speaker": "Zebulon Quimby"}, {"entity": "Zebulon Quimby", "with_episodes": True}]
+)
+def test_who_speaks_on_is_forgotten_up_to_then_and_keeps_what_comes_after(
+    store_url: str, tmp_path: Path, open_memory: OpenMemory, options: dict[str, Any]
+) -> None:
+    memory = open_memory(store_url, embeddings="none", background=True)
+
+    def everything() -> str:
+        """Return the rows, and the bytes of the files of SQLite."""
+        files = b"".join(file.read_bytes() for file in tmp_path.glob("memory.db*"))
+        return exported(memory) + files.decode("latin1")
+
+    speaking = Speaking(memory)
+    facts = after = 0
+    for _ in range(4):
+        speaking.wait_for(30)
+        before, done = speaking.acknowledged, memory.forget(**options)
+        after, facts = speaking.acknowledged, facts + done.facts
+        assert words_in(everything()) & {word(n) for n in range(before)} == set()
+    speaking.wait_for(30)
+    speaking.stop()
+    assert speaking.errors == []
+    memory.flush()
+    assert {word(n) for n in range(after, speaking.acknowledged)} <= words_in(exported(memory))
+    assert facts  # some were extracted when their turn was forgotten
+
+    assert memory.forget(**options).left == ()
+    assert (words_in(everything()), "zebulon" in everything().lower()) == (set(), False)
