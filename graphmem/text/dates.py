@@ -56,45 +56,50 @@ _NUMBERS = {
     for word in words.split("|")
 }
 
+# the look-aheads for a first letter change nothing but the time: what isn't a date fails at once
 _MONTH = (
-    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|"
-    r"oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+    r"(?=[adfjmnos][aceopu])(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|"
+    r"sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
 )
 _WEEKDAY = (
-    r"(?:mon(?:day)?|tue(?:s(?:day)?)?|wed(?:nesday)?|thu(?:r(?:s(?:day)?)?)?|fri(?:day)?|sat(?:urday)?|sun(?:day)?)"
+    r"(?=[fmstw])(?:mon(?:day)?|tue(?:s(?:day)?)?|wed(?:nesday)?|thu(?:r(?:s(?:day)?)?)?|fri(?:day)?|sat(?:urday)?|"
+    r"sun(?:day)?)"
 )
-_FULL_WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+_FULL_WEEKDAY = r"(?=[fmstw])(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 _COUNT = (
-    r"(?:\d{1,3}|an?(?:\s+(?:few|couple(?:\s+of)?))?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|"
-    r"twelve|few)"
+    r"(?=[aefnost\d])(?:\d{1,3}|an?(?:\s+(?=[cf])(?:few|couple(?:\s+of|))|)|"
+    r"(?=[efnost])(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|few))"
 )
-_UNIT = r"(?:minute|hour|day|week(?:end)?|month|year|decade)s?"
+_UNIT = r"(?=[dhmwy])(?:minute|hour|day|week(?:end)?|month|year|decade)s?"
 _YEAR = r"(?:1[0-9]|20)\d\d"
 _DECADE = r"(?:1[0-9]|20)\d0"
 _DAY = r"(?:0?[1-9]|[12]\d|3[01])"
 _ORDINALS: list[str] = list("first second third fourth fifth sixth seventh eighth ninth tenth".split())
-_NTH = rf"(?:{_DAY}(?!\d)|(?:{'|'.join(_ORDINALS)})(?=\s+of\b))"
+_NTH = rf"(?:{_DAY}(?!\d)|(?=[efnst])(?:{'|'.join(_ORDINALS)})(?=\s+of\b))"
 
 _PATTERN = re.compile(
     rf"""(?<![\w/-])(?=[a-z\d])(?:
     (?P<iso>(?P<iso_y>{_YEAR})-(?P<iso_m>0[1-9]|1[0-2])(?:-(?P<iso_d>0[1-9]|[12]\d|3[01]))?(?![\w-]))
-  | (?P<dmy>(?:the\s+)?(?P<dmy_d>{_NTH})(?:st|nd|rd|th)?(?:\s+of)?\s+(?P<dmy_m>{_MONTH})(?:,?\s+(?P<dmy_y>{_YEAR}))?)
+  | (?=[efnst\d])(?P<dmy>(?:the\s+|)(?P<dmy_d>{_NTH})(?:(?=[nrst])(?:st|nd|rd|th)|)\s+(?:of\s+|)
+      (?P<dmy_m>{_MONTH})(?:,?\s+(?P<dmy_y>{_YEAR}))?)
   | (?P<mdy>(?P<mdy_m>{_MONTH})\s+(?P<mdy_d>{_DAY})(?:st|nd|rd|th)?(?![\w:])(?:,?\s+(?P<mdy_y>{_YEAR}))?)
   | (?P<my>(?P<my_m>{_MONTH}),?\s+(?P<my_y>{_YEAR}))
-  | (?P<ago>(?:(?:about|around|almost|over)\s+)?(?P<ago_n>{_COUNT})\s+(?P<ago_u>{_UNIT})\s+(?:ago|back)\b)
+  | (?P<ago>(?:(?=[ao][blrv])(?:about|around|almost|over)\s+|)(?P<ago_n>{_COUNT})\s+(?P<ago_u>{_UNIT})\s+
+      (?:ago|back)\b)
   | (?P<ahead>in\s+(?P<ahead_n>{_COUNT})\s+(?P<ahead_u>{_UNIT})(?:'s?\s+time)?(?!\w))
   | (?P<hence>(?P<hence_n>{_COUNT})\s+(?P<hence_u>{_UNIT})\s+from\s+(?:now|today))
-  | (?P<rel>(?P<rel_w>last|past|this\s+past|previous|this|current|next|coming|this\s+coming)\s+
+  | (?=[clnpt])(?P<rel>(?P<rel_w>last|past|this\s+past|previous|this|current|next|coming|this\s+coming)\s+
       (?P<rel_u>week(?:end)?|month|year|decade|night|spring|summer|autumn|fall|winter|{_WEEKDAY}|{_MONTH}))
   | (?P<part>this\s+(?:morning|afternoon|evening))
-  | (?P<two>(?:the\s+)?day\s+(?P<two_w>before\s+yesterday|after\s+tomorrow))
-  | (?P<word>today|tonight|yesterday|tomorrow)
-  | (?P<century>(?:in|since|until|till|during|from|by)\s+the\s+(?:(?:early|late|mid)[\s-]+)?(?P<century_y>{_DECADE})'?s)
-  | (?P<year>(?:in|since|until|till|by|during|from|to|before|after|around|of|circa|early|late|mid)\s+
-      (?P<year_y>{_YEAR}))
-  | (?P<month>(?:in|since|until|till|by|during|from|before|after|of|early|late|mid)
-      \s+(?P<month_m>{_MONTH})(?!,?\s+\d))
-  | (?P<day>(?:on\s+)?(?P<day_w>{_FULL_WEEKDAY})|on\s+(?P<day_s>{_WEEKDAY}))
+  | (?=[dt])(?P<two>(?:the\s+|)day\s+(?P<two_w>before\s+yesterday|after\s+tomorrow))
+  | (?=[ty])(?P<word>today|tonight|yesterday|tomorrow)
+  | (?=[bdfistu][inoruy])(?P<century>(?:in|since|until|till|during|from|by)\s+the\s+
+      (?:(?:early|late|mid)[\s-]+)?(?P<century_y>{_DECADE})'?s)
+  | (?=[abcdefilmostu][aefinoruy])(?P<year>
+      (?:in|since|until|till|by|during|from|to|before|after|around|of|circa|early|late|mid)\s+(?P<year_y>{_YEAR}))
+  | (?=[abdefilmostu][aefinoruy])(?P<month>
+      (?:in|since|until|till|by|during|from|before|after|of|early|late|mid)\s+(?P<month_m>{_MONTH})(?!,?\s+\d))
+  | (?=[fmostw])(?P<day>(?:on\s+|)(?P<day_w>{_FULL_WEEKDAY})|on\s+(?P<day_s>{_WEEKDAY}))
   )(?!\w|'?s\b(?:\s+\d)|-\w)""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -128,19 +133,27 @@ def find_dates(text: str, reference: datetime, *, future: bool = False) -> list[
     """
     if reference.utcoffset() is None:
         raise InvalidInput(f"reference {reference.isoformat()} is naive: give it a time zone")
+    read: dict[str, tuple[int, Interval] | None] = {}
     found: list[DateSpan] = []
     for match in _PATTERN.finditer(text):
-        try:
-            interval = _READERS[match.lastgroup or ""](match, reference, future)
-        except (ValueError, OverflowError):
-            continue  # 31 February, the year 9999 and 8,000 years on
-        if interval is None:
-            continue
-        start = match.start()
-        if match.lastgroup != "ahead" and (lead := _LEADING.match(text, start, match.end())):
-            start = lead.end()
-        found.append(DateSpan(start, match.end(), text[start : match.end()], *interval))
+        words = match[0]
+        if words not in read:
+            read[words] = _read(match, reference, future)
+        if (date := read[words]) is not None:
+            lead, interval = date
+            start, end = match.span()
+            found.append(DateSpan(start + lead, end, text[start + lead : end], *interval))
     return found
+
+
+def _read(match: re.Match[str], reference: datetime, future: bool) -> tuple[int, Interval] | None:
+    """Return the length of the preposition that is no part of a date, and the time that the date covers."""
+    try:
+        interval = _READERS[match.lastgroup or ""](match, reference, future)
+    except (ValueError, OverflowError):
+        return None  # 31 February, the year 9999 and 8,000 years on
+    lead = _LEADING.match(match[0]) if match.lastgroup != "ahead" else None
+    return None if interval is None else (lead.end() if lead else 0, interval)
 
 
 def _midnight(moment: datetime) -> datetime:
