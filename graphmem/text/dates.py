@@ -104,6 +104,7 @@ _PATTERN = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _LEADING = re.compile(r"(?:in|on|since|until|till|by|during|from|to|before|after|around|of|circa)\s+", re.IGNORECASE)
+_ASCII = str.maketrans("ſıİ\u212a", "siik")  # to a pattern that ignores case these are letters of ASCII
 
 Interval = tuple[datetime, datetime, Grain]
 
@@ -135,7 +136,7 @@ def find_dates(text: str, reference: datetime, *, future: bool = False) -> list[
         raise InvalidInput(f"reference {reference.isoformat()} is naive: give it a time zone")
     read: dict[str, tuple[int, Interval] | None] = {}
     found: list[DateSpan] = []
-    for match in _PATTERN.finditer(text):
+    for match in _PATTERN.finditer(text if text.isascii() else text.translate(_ASCII)):
         words = match[0]
         if words not in read:
             read[words] = _read(match, reference, future)

@@ -113,6 +113,15 @@ def test_the_end_of_a_long_month_counts_back_into_a_short_one() -> None:
     assert only("three months ago", datetime(2023, 5, 31, tzinfo=UTC)).begin.month == 2
 
 
+@pytest.mark.parametrize("text", ["in ſeptember", "on Frıday", "last wee\u212a", "two monthſ ago", "İn ſummer of 2020"])
+def test_letters_that_a_pattern_takes_for_ascii_are_read_as_such(text: str) -> None:
+    plain = text.translate(str.maketrans("ſıİ\u212a", "siIK"))
+    assert [(s.begin, s.grain) for s in find_dates(text, MONDAY)] == [
+        (s.begin, s.grain) for s in find_dates(plain, MONDAY)
+    ]
+    assert all(span.text == text[span.start : span.end] for span in find_dates(text, MONDAY))
+
+
 def test_a_date_out_of_the_calendar_is_left_out() -> None:
     assert find_dates("in 900 decades", MONDAY) == []
 
