@@ -10,16 +10,13 @@ from graphmem.text.words import unaccented
 MAX_WORD = 64
 """Characters of a word that count: some engines cut longer ones in pieces."""
 
-_ASCII_WORD = re.compile(r"[a-z0-9]+")
+_WORD = re.compile(r"[^\W_]+")
 
 
 def split_words(text: str) -> list[str]:
     """Return the lower-case words of letters and digits, without diacritics, in order."""
-    if text.isascii():
-        found = _ASCII_WORD.findall(text.lower())
-    else:
-        found = "".join(c if c.isalnum() else " " for c in unaccented(text).lower()).split()
-    return [word[:MAX_WORD] for word in found]
+    plain = text if text.isascii() else unaccented(text)
+    return [word[:MAX_WORD] for word in _WORD.findall(plain.lower())]
 
 
 def question_words(words: Iterable[str]) -> list[str]:

@@ -38,12 +38,14 @@ def split_words(text: str) -> list[str]:
 
 def unaccented(text: str) -> str:
     """Return a text in NFKD without combining marks, decomposed in pieces: other threads get their turns."""
+    text = _without_marks(text)  # first: a run of marks is put in order in a time that grows with its square
     pieces = (unicodedata.normalize("NFKD", text[i : i + _PIECE]) for i in range(0, len(text), _PIECE))
     return "".join(map(_without_marks, pieces))
 
 
 def _without_marks(text: str) -> str:
-    return text.translate({ord(c): None for c in set(text) if unicodedata.combining(c)})
+    marks = {ord(c): None for c in set(text) if unicodedata.combining(c)}
+    return text.translate(marks) if marks else text
 
 
 def query_words(query: str) -> list[str]:
