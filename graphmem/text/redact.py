@@ -162,11 +162,13 @@ def _email(match: re.Match[str]) -> Span | None:
     """Return the address without labels at its end that no domain ends with, as of "left-pad@1.3.0"."""
     begin, end = match.span()
     begin += len(match[0]) - len(match[0].lstrip("'*&|=!"))
-    while not (last := match.string[begin:end].rpartition("."))[2].isalpha() or len(last[2]) < 2:
-        if not last[1] or "." not in last[0].rpartition("@")[2]:
+    text = match.string
+    first_dot = text.find(".", max(begin, text.rfind("@", begin, end)), end)
+    while not text[(dot := text.rfind(".", begin, end)) + 1 : end].isalpha() or end - dot < 3:
+        if dot <= first_dot:
             return None
-        end = begin + len(last[0])
-    is_repository = match[0].startswith("git@") and match.string.startswith(":", end)
+        end = dot
+    is_repository = match[0].startswith("git@") and text.startswith(":", end)
     return None if is_repository else (begin, end)
 
 
