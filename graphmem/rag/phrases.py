@@ -20,7 +20,7 @@ _LONGEST_TEXT = 100_000  # characters; spaCy refuses a million
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?]+[\"')\]]*|\n|$)")
 _CAPITALS = re.compile(
     r"(?<=[\w,;:] )[A-Z][\w'’-]*(?: (?:of |the |de |von )?[A-Z][\w'’-]*)*|"
-    r"(?<!\w)[A-Z][\w'’-]{0,99}(?: [A-Z][\w'’-]*)+"
+    r"(?<!\w)[A-Z][\w'’-]{0,99}+(?: [A-Z][\w'’-]*)+"
 )
 
 
