@@ -46,7 +46,8 @@ def skip_reason(episode: Episode, *, detector: Callable[[str], bool] | None = No
 # Prompt injection ---------------------------------------------------------------------------------
 
 _INJECTIONS = re.compile(
-    "|".join(
+    r"(?=[<\[]|\b[bdfgijlnoprstuy][aeghiopruvy])(?:"  # how any of them begins: most places are passed over at once
+    + "|".join(
         (
             r"\b(?:ignore|disregard|forget|override|bypass)\b[^.!?]{0,30}"
             r"\b(?:previous|prior|above|earlier|preceding|system|safety|original)\b[^.!?]{0,20}"
@@ -63,7 +64,8 @@ _INJECTIONS = re.compile(
             r"<\|?(?:im_start|im_end|system|endoftext)\|?>|\[/?inst\]|<</?sys>>",
             r"\bdo not (?:tell|inform|mention (?:this|it) to) the user\b",
         )
-    ),
+    )
+    + ")",
     re.DOTALL,
 )
 
