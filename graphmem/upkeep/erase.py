@@ -481,11 +481,17 @@ class Erasure:
         gone |= self._never_back(gone)
         known = {m.merged.id: m.merged.name for m in self._ledger if m.merged.id not in gone}
         unused = {(removal.id, removal.of) for removal in self._removals if removal.kind == "alias"}
+        unheld = self._unheld_names()
         for merge in self._ledger:
             if {merge.kept_id, merge.merged.id} & gone:
                 self._remove("merge", [merge.id])
-            elif (scrubbed := self._scrubbed(merge, unused, known)) != merge:
+            elif (scrubbed := self._scrubbed(merge, unused, unheld, known)) != merge:
                 self._put("merges", scrubbed)
+
+    def _unheld_names(self) -> set[str]:
+        """Return the names that go and that no entity has; an undone merge may have given them to one that stays."""
+        held = self._backend.resolve_names(self._scope, sorted(self._names)) if self._names else []
+        return self._names - {name for name, entity in held if entity.id not in self._gone_people}
 
     def _never_back(self, gone: Collection[str]) -> set[str]:
         """Return the entities whose merges can't be undone any more: what they went into doesn't come back."""
@@ -495,7 +501,9 @@ class Erasure:
                 never.add(merge.merged.id)
         return never
 
-    def _scrubbed(self, merge: Merge, unused: Collection[tuple[str, str]], merged: Mapping[str, str]) -> Merge:
+    def _scrubbed(
+        self, merge: Merge, unused: Collection[tuple[str, str]], unheld: Collection[str], merged: Mapping[str, str]
+    ) -> Merge:
         """Return a merge without what goes.
 
         Parameters
@@ -504,6 +512,8 @@ class Erasure:
             A row of the ledger.
         unused
             Names that go, with their types.
+        unheld
+            Names that go, whatever their types.
         merged
             Names of merged entities that stay, by id.
         """
@@ -511,7 +521,7 @@ class Erasure:
         goes = self._fact_goes
 
         def used(aliases: tuple[Alias, ...]) -> tuple[Alias, ...]:
-            return tuple(alias for alias in aliases if (alias.alias, alias.entity_type) not in unused)
+            return tuple(a for a in aliases if a.alias not in unheld and (a.alias, a.entity_type) not in unused)
 
         def kept(edge: Edge) -> Edge:
             if not set(edge.episode_ids) & self._episodes.keys() and not self._quotes.found_in(edge.fact):

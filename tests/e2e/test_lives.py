@@ -128,6 +128,16 @@ FOUND = {
         "flush",
         "unmerge 0",
     ),
+    "another entity had the name for a time": (
+        "add 1 - 11-04: A lives_in G",
+        "add 2 - 01-04: A knows D",
+        "flush",
+        "merge G A",
+        "merge G D",
+        "unmerge 0",
+        "unmerge 0",
+        "forget entity G",
+    ),
     "a merged name is said again": (
         "add 1 - 06-14: A knows B",
         "add 2 s2 11-26: A knows D",
