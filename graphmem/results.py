@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Literal, overload
 
@@ -318,6 +319,10 @@ class Check(Model):
     detail: str
 
 
+MAX_REJECTED = 1000
+"""Items that a report lists; it counts all."""
+
+
 class Rejected(Model):
     """An item that could not be taken, and why."""
 
@@ -366,3 +371,17 @@ class LoadReport(Model):
     rejected_count: int = 0
     dropped: dict[str, int] = {}
     seconds: float = 0.0
+
+    @classmethod
+    def combined(cls, reports: Sequence[LoadReport]) -> LoadReport:
+        """Return the report of several loads, one after the other."""
+        counts = {
+            name: sum(getattr(report, name) for report in reports)
+            for name in cls.model_fields
+            if name not in ("rejected", "dropped")
+        }
+        rejected = tuple(each for report in reports for each in report.rejected)
+        dropped = Counter[str]()
+        for report in reports:
+            dropped.update(report.dropped)
+        return cls(**counts, rejected=rejected[:MAX_REJECTED], dropped=dict(dropped))

@@ -22,12 +22,10 @@ from graphmem.inputs import Item, ItemLike, Triple, TripleLike, to_item
 from graphmem.models import MAX_FACT_BYTES, Episode, Model, Scope, utc_now
 from graphmem.ontology import Ontology
 from graphmem.protocols import ExtractedEdge, GraphBackend, Redactor
-from graphmem.results import LoadReport, Rejected
+from graphmem.results import MAX_REJECTED, LoadReport, Rejected
 from graphmem.text.normalise import clean
 
 T = TypeVar("T")
-
-_REJECTED_KEPT = 1000
 
 
 @dataclass(slots=True)
@@ -63,7 +61,7 @@ class Progress:
     def reject(self, item: object, error: Exception) -> None:
         """Count an item that was refused."""
         self.rejected_count += 1
-        if len(self.rejected) < _REJECTED_KEPT:
+        if len(self.rejected) < MAX_REJECTED:
             self.rejected.append(Rejected(item=f"{item!r:.200}", reason=str(error)))
 
     def report(self, seconds: float) -> LoadReport:
@@ -317,7 +315,10 @@ def _triple_episode(
 
 def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
     if isinstance(items, (str, bytes, Mapping, Model)) or not isinstance(items, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InvalidInput(f"{items!r:.120}: expected several, as a list or another iterable; put one into a list")
+        raise InvalidInput(
+            f"{items!r:.120}: expected several, as a list or another iterable; put one into a list, and give a file as "
+            "a pathlib.Path"
+        )
     iterator = iter(items)
     while batch := list(islice(iterator, size)):
         yield batch

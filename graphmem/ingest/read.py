@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, tzinfo
 from functools import partial
 from io import BufferedReader
 from pathlib import Path
 from typing import IO
 
 from graphmem.errors import InvalidInput
+from graphmem.ingest.formats.archive import File, modified_at, open_binary, size_of
 from graphmem.ingest.formats.chats import subtitle_turns, whatsapp_turns
 from graphmem.ingest.formats.json_files import chatgpt_turns, records, slack_turns
 from graphmem.ingest.formats.mail import mails
@@ -66,8 +66,8 @@ __all__ = [
     "Record",
     "Refused",
     "Source",
-    "find_files",
     "guess_format",
+    "head_of",
     "open_source",
     "read_items",
     "read_triples",
@@ -107,52 +107,9 @@ def read_items(source: Source, refused: Report) -> Iterator[Turn | Document]:
                 refused(Refused(source.name, line, reason_of(error)))
 
 
-def find_files(paths: Iterable[str | Path]) -> list[Path]:
-    """Return the files that these paths name; of a folder those of known kinds, in the order of their names.
-
-    Hidden files and folders are left out, as is JSON of something else (settings, the lists of a Slack export).
-    Symbolic links to folders are not followed; ``-`` stays as it is.
-
-    Raises
-    ------
-    InvalidInput
-        If a path doesn't exist, or a folder holds no file of a known kind.
-    """
-    found: list[Path] = []
-    for path in map(Path, paths):
-        if path.is_dir():
-            inside = [p for p in _walk(path) if p.suffix.lower() in SUFFIXES and _has_records(p)]
-            if not inside:
-                raise InvalidInput(f"{path}: no {', '.join(SUFFIXES)} file in this folder")
-            found += inside
-        elif str(path) == "-" or path.exists():
-            found.append(path)
-        else:
-            raise InvalidInput(f"{path}: there is no such file or folder")
-    return found
-
-
-def _walk(folder: Path) -> Iterator[Path]:
-    for place, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        yield from (Path(place, name) for name in sorted(files) if not name.startswith("."))
-
-
-def _has_records(path: Path) -> bool:
-    """Tell whether a file of a folder is to be read: JSON may be anything."""
-    if path.suffix.lower() != ".json":
-        return True
-    try:
-        with path.open("rb") as stream:
-            guess_format(path.name, _text_of(stream.read(_HEAD_BYTES)))
-    except (InvalidInput, OSError):
-        return False
-    return True
-
-
 @contextmanager
 def open_source(
-    path: str | Path,
+    path: str | File,
     *,
     form: Format | None = None,
     zone: tzinfo | None = None,
@@ -166,7 +123,7 @@ def open_source(
     Parameters
     ----------
     path
-        A file, or ``-`` for `stdin`.
+        A file, on disk or in an archive, or ``-`` for `stdin`.
     form
         What it holds; guessed from the suffix and the beginning where None.
     zone
@@ -190,7 +147,7 @@ def open_source(
     InvalidInput
         If the file can't be opened, or is nothing that can be read; the message says what was found.
     """
-    path = Path(path)
+    path = Path(path) if isinstance(path, str) else path
     make = partial(
         Source,
         format=form or "text",
@@ -205,14 +162,18 @@ def open_source(
         yield _opened(make(name="-", size=None, modified_at=None), stdin, guess=form is None)
         return
     try:
-        stream = path.open("rb")
+        stream = open_binary(path)
     except OSError as error:
         raise InvalidInput(f"{path}: {error.strerror}") from error
     with stream:
-        about = os.fstat(stream.fileno())
-        modified_at = datetime.fromtimestamp(about.st_mtime, UTC)
-        source = make(name=path.name, size=about.st_size, modified_at=modified_at, path=path)
+        source = make(name=path.name, size=size_of(path), modified_at=modified_at(path, zone or UTC), path=path)
         yield _opened(source, stream, guess=form is None)
+
+
+def head_of(file: File) -> str:
+    """Return the beginning of a file, by which its format is told."""
+    with open_binary(file) as stream:
+        return _text_of(stream.read(_HEAD_BYTES))
 
 
 def _opened(source: Source, stream: IO[bytes], *, guess: bool) -> Source:

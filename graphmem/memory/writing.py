@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import tzinfo
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from graphmem.engine import queue_error
+from graphmem.errors import InvalidInput
 from graphmem.ingest.load import OnProgress
 from graphmem.inputs import ItemLike, TripleLike, to_item, to_limit, to_time
 from graphmem.memory.part import Part, Time
@@ -15,6 +18,7 @@ from graphmem.models import EpisodeQuery
 from graphmem.results import LoadReport, QueueError
 
 if TYPE_CHECKING:
+    from graphmem.ingest.formats.source import DateOrder, Format
     from graphmem.memory.asynchronous import Asynchronous
 
 
@@ -74,7 +78,15 @@ class Writing(Part):
         return Receipt(episode_id, created, cast("Asynchronous", self))
 
     def ingest(
-        self, items: Iterable[ItemLike], *, skip_invalid: bool = False, on_progress: OnProgress | None = None
+        self,
+        items: Iterable[ItemLike] | Path,
+        *,
+        file_format: Format | None = None,
+        timezone: tzinfo | str | None = None,
+        date_order: DateOrder | None = None,
+        columns: Mapping[str, str] | None = None,
+        skip_invalid: bool = False,
+        on_progress: OnProgress | None = None,
     ) -> LoadReport:
         """Store and extract many turns or documents; memory doesn't grow with their number.
 
@@ -84,12 +96,37 @@ class Writing(Part):
         Parameters
         ----------
         items
-            As in `remember`; read lazily.
+            As in `remember`; read lazily. Or the `pathlib.Path` of a file, a folder or a zip archive, which is read as
+            `graphmem ingest` does; a plain text is no path.
+        file_format
+            What the files hold, such as ``"whatsapp"``; told by themselves where None.
+        timezone
+            Zone of times in files that state none, such as ``"Europe/Berlin"``.
+        date_order
+            Order of day, month and year in a WhatsApp export that doesn't tell.
+        columns
+            Columns of a CSV file by the field of a turn that they hold.
         skip_invalid
-            Leave out items that can't be taken and report them, where an error would end the load.
+            Leave out items and lines that can't be taken and report them, where an error would end the load.
         on_progress
             Called with a `Progress` after each batch that was extracted or indexed.
+
+        Raises
+        ------
+        InvalidInput
+            If an item or line can't be taken, a path leads to nothing that can be read, or there is a parameter for
+            files and no path.
         """
+        if isinstance(items, Path):
+            from graphmem.ingest.files import FileLoad, FileOptions, find_files
+
+            options = FileOptions(file_format, timezone, date_order, columns or {})
+            load = FileLoad(find_files([items]), options, self._engine.ontology.short_names, skip_invalid=skip_invalid)
+            return load.run(self, on_progress)
+        if any(option is not None for option in (file_format, timezone, date_order, columns)):
+            raise InvalidInput(
+                "ingest: file_format, timezone, date_order and columns are for files; give the pathlib.Path of one"
+            )
         report = self._engine.loader.ingest(
             self.scope, items, skip_invalid=skip_invalid, on_progress=on_progress, index=self._engine.index
         )

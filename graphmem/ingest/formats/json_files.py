@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from graphmem.errors import InvalidInput
+from graphmem.ingest.formats.archive import File, modified_at, open_binary, size_of
 from graphmem.ingest.formats.source import MAX_RECORD_BYTES, Refused, Report, Source
 from graphmem.ingest.records import reason_of
 from graphmem.inputs import Turn
@@ -168,10 +169,10 @@ def _moment(seconds: object) -> datetime | None:
 
 def slack_turns(source: Source, refused: Report) -> Iterator[Turn]:
     """Yield the messages of one day of a channel in a Slack export; notes about who came and went are left out."""
-    folder = source.path.absolute().parent if source.path is not None else Path("slack")
-    users = folder.parent / "users.json"
+    path = source.path.absolute() if isinstance(source.path, Path) else source.path or Path("slack", "-")
+    folder, users = path.parent, path.parent.parent / "users.json"
     known = source.path is not None and users.is_file()
-    people: Mapping[str, str] = _slack_people(users, users.stat().st_mtime_ns) if known else {}
+    people: Mapping[str, str] = _slack_people(users, modified_at(users, UTC)) if known else {}
     for number, value in records(source, refused):
         message = _dict(value)
         if _SLACK_NOTES.fullmatch(str(message.get("subtype"))):
@@ -228,11 +229,12 @@ def _slack_text(text: str, people: Mapping[str, str]) -> str:
 
 
 @lru_cache(maxsize=8)
-def _slack_people(path: Path, modified: int) -> Mapping[str, str]:
+def _slack_people(path: File, modified: datetime | None) -> Mapping[str, str]:
     """Return the names of people by id, of the users.json that lies beside the channels, as it was then."""
     del modified
     try:
-        users: object = json.loads(path.read_bytes()) if path.stat().st_size <= MAX_RECORD_BYTES else []
+        with open_binary(path) as stream:
+            users: object = json.loads(stream.read()) if size_of(path) <= MAX_RECORD_BYTES else []
     except (OSError, ValueError, RecursionError):
         return {}
     found: dict[str, str] = {}

@@ -35,7 +35,7 @@ _LOOKED_AT = 20  # lines that a guess may look at
 _MAX_NAMED = 8
 _BINARY = {
     b"%PDF": "a PDF; save its text first, for example with pdftotext",
-    b"PK\x03\x04": "a zip archive; unpack it first",
+    b"PK\x03\x04": "a zip archive; give the archive itself as a path, or unpack it",
     b"\xff\xfe": "UTF-16; save it as UTF-8",
     b"\xfe\xff": "UTF-16; save it as UTF-8",
 }

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, Any, Literal, get_args
 
 from graphmem.errors import InvalidInput
+from graphmem.ingest.formats.archive import File
 
 Format = Literal[
     "turns", "triples", "json", "csv", "text", "markdown", "html",
@@ -67,7 +68,7 @@ class Source:
     modified_at: datetime | None
     zone: tzinfo | None
     short_names: Collection[str]
-    path: Path | None = None
+    path: File | None = None
     holds_triples: bool = False
     date_order: DateOrder | None = None
     columns: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import json
 import sqlite3
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -390,6 +392,18 @@ def test_what_a_file_leaves_open_is_told_by_options(shell: Shell) -> None:
     shell.write("talk.csv", "Utterance,Who\nHello,Maya\n")
     columns = ("--column", "text=Utterance", "--column", "speaker=Who", "--json")
     assert shell.run("ingest", "talk.csv", "--extractor", "none", *columns).document["stored"] == 1
+
+
+def test_an_archive_is_read_like_its_folder(shell: Shell) -> None:
+    with zipfile.ZipFile(shell.folder / "export.zip", "w") as archive:
+        archive.writestr("talk/chat.jsonl", "".join(f"{json.dumps(turn)}\n" for turn in TURNS))
+        archive.writestr("facts.csv", TRIPLES)
+        archive.writestr("package.json", '{"name": "x"}')
+    report = shell.run("ingest", "export.zip", "--extractor", "none", "--json").document
+    assert (report["files"], report["received"], report["edges"], report["refused"]) == (2, 14, 4, [])
+    shell.write("broken.zip", "PK\x03\x04")
+    ran = shell.run("ingest", "broken.zip")
+    assert (ran.code, "broken.zip: is a zip archive that can't be opened" in " ".join(ran.err.split())) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,10 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from graphmem.errors import InvalidInput
+from graphmem.ingest.files import find_files
 from graphmem.ingest.formats.json_files import json_values
 from graphmem.ingest.formats.pages import to_lines
-from graphmem.ingest.read import Format, Refused, find_files, guess_format, open_source, read_items, read_triples
+from graphmem.ingest.read import Format, Refused, guess_format, open_source, read_items, read_triples
 from graphmem.inputs import Document, Turn
 from graphmem.messages import Attachment
 
@@ -168,7 +169,7 @@ def test_a_format_is_told_by_the_beginning(expected: Format, content: str) -> No
         ),
         ("numbers.json", "[1, 2]", "JSON of int values"),
         ("page.pdf", "%PDF-1.7", "a PDF; save its text first"),
-        ("export.zip", "PK\x03\x04", "a zip archive; unpack it first"),
+        ("export.zip", "PK\x03\x04", "a zip archive; give the archive itself as a path"),
     ],
 )
 def test_a_file_of_something_else_is_refused_with_what_it_is(

@@ -1,0 +1,254 @@
+"""Files, folders and zip archives as they go into a memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import tzinfo
+from itertools import groupby
+from pathlib import Path
+from typing import IO, Protocol, TypeVar
+from zoneinfo import ZoneInfo
+
+from graphmem.errors import InvalidInput
+from graphmem.ingest.formats.archive import File, is_archive, members, require_bearable, size_of
+from graphmem.ingest.formats.sniff import SUFFIXES, guess_format, named
+from graphmem.ingest.formats.source import DATE_ORDERS, FORMATS, DateOrder, Format, Refused, Report, Source
+from graphmem.ingest.load import OnProgress, Progress
+from graphmem.ingest.read import head_of, open_source, read_items, read_triples
+from graphmem.inputs import ItemLike, TripleLike
+from graphmem.ontology import SHORT_NAMES
+from graphmem.results import MAX_REJECTED, LoadReport, Rejected
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class FileOptions:
+    """What a caller says about files; None where the file tells.
+
+    Parameters
+    ----------
+    format
+        What they hold.
+    timezone
+        Zone of times that state none.
+    date_order
+        Order of day, month and year in a WhatsApp export.
+    columns
+        Columns of a CSV file by the field of a turn that they hold.
+
+    Raises
+    ------
+    InvalidInput
+        If a word is none of those that are known.
+    """
+
+    format: Format | None = None
+    timezone: tzinfo | str | None = None
+    date_order: DateOrder | None = None
+    columns: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def __post_init__(self) -> None:
+        _require_known("format", self.format, FORMATS)
+        _require_known("date_order", self.date_order, DATE_ORDERS)
+        _ = self.zone
+
+    @property
+    def zone(self) -> tzinfo | None:
+        """The time zone."""
+        if not isinstance(self.timezone, str):
+            return self.timezone
+        try:
+            return ZoneInfo(self.timezone)
+        except (KeyError, ValueError, OSError) as error:
+            reason = f"timezone: {self.timezone!r} is no name of a time zone, such as Europe/Berlin"
+            raise InvalidInput(reason) from error
+
+
+def _require_known(name: str, word: str | None, known: tuple[str, ...]) -> None:
+    if word is not None and word not in known:
+        raise InvalidInput(f"{name}: {word!r} is none of {', '.join(known)}")
+
+
+def find_files(paths: Iterable[str | Path]) -> list[File]:
+    """Return the files that these paths name; of a folder or zip archive those of known kinds, in order of their names.
+
+    Hidden files and folders are left out, as are archives in them, JSON of something else (settings, the lists of a
+    Slack export) and what stands beside the conversations of a ChatGPT export. Symbolic links to folders are not
+    followed; ``-`` stays as it is.
+
+    Raises
+    ------
+    InvalidInput
+        If a path doesn't exist, a folder or archive holds no file of a known kind, or an archive is damaged or unpacks
+        to more than is allowed.
+    """
+    found: list[File] = []
+    for path in map(Path, paths):
+        if path.is_dir():
+            found += _readable(path, list(_walk(path)), "folder")
+        elif str(path) != "-" and not path.exists():
+            raise InvalidInput(f"{path}: there is no such file or folder")
+        elif is_archive(path):
+            inside = members(path)
+            require_bearable(path, [member for member in inside if _is_known(member)])
+            found += _readable(path, inside, "zip archive")
+        else:
+            found.append(path)
+    return found
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    for place, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        yield from (Path(place, name) for name in sorted(files) if not name.startswith("."))
+
+
+def _is_known(file: File) -> bool:
+    return file.suffix.lower() in SUFFIXES
+
+
+def _readable(where: Path, files: Sequence[File], kind: str) -> list[File]:
+    """Return those of the files of a folder or archive that are to be read."""
+    forms = {file: form for file in files if _is_known(file) and (form := _format_of(file)) is not None}
+    chatgpt = {file.parent for file, form in forms.items() if form == "chatgpt"}
+    found = [file for file, form in forms.items() if form not in ("json", "html") or file.parent not in chatgpt]
+    if not found:
+        seen = named([str(file) if isinstance(file, Path) else file.at for file in files])
+        raise InvalidInput(f"{where}: no {', '.join(SUFFIXES)} file to be read in this {kind}; it holds {seen}")
+    return found
+
+
+def _format_of(file: File) -> Format | None:
+    """Return what a file of a known suffix holds; None of JSON that isn't for a memory."""
+    suffix = file.suffix.lower()
+    if suffix != ".json":
+        return SUFFIXES[suffix][0]
+    try:
+        head = head_of(file)
+    except (InvalidInput, OSError):
+        return "turns"  # reading it tells the reason
+    try:
+        return guess_format(file.name, head) or "json"
+    except InvalidInput:
+        return None
+
+
+# Loading -------------------------------------------------------------------------------------------
+
+
+class Sink(Protocol):
+    """What files go into: a `GraphMemory`."""
+
+    def ingest(self, items: Iterable[ItemLike], *, skip_invalid: bool, on_progress: OnProgress | None) -> LoadReport:
+        """Store turns and documents."""
+        ...
+
+    def add_facts(
+        self, triples: Iterable[TripleLike], *, skip_invalid: bool, on_progress: OnProgress | None
+    ) -> LoadReport:
+        """Store triples."""
+        ...
+
+
+@dataclass(slots=True)
+class FileLoad:
+    """Files on their way into a memory.
+
+    Parameters
+    ----------
+    files
+        From `find_files`.
+    options
+        What the caller says about them.
+    short_names
+        Canonical names of triples that may be shorter than three characters.
+    skip_invalid
+        Leave out what can't be read and report it, where an error would end the load.
+    stdin
+        The stream that ``-`` stands for.
+    """
+
+    files: Sequence[File]
+    options: FileOptions = field(default_factory=FileOptions)
+    short_names: Collection[str] = SHORT_NAMES
+    skip_invalid: bool = True
+    stdin: IO[bytes] | None = None
+    refused: list[Refused] = field(default_factory=list[Refused])
+    refused_count: int = 0
+    progress: Progress | None = None
+    _reports: list[LoadReport] = field(default_factory=list[LoadReport])
+    _read_before: int = 0
+    _current: Source | None = None
+
+    def run(self, memory: Sink, on_progress: OnProgress | None = None) -> LoadReport:
+        """Load all files in their order; neighbours of the same kind share batches."""
+
+        def note(progress: Progress) -> None:
+            self.progress = progress
+            if on_progress is not None:
+                on_progress(progress)
+
+        for are_triples, group in groupby(self._sources(), lambda source: source.holds_triples):
+            if are_triples:
+                triples = (triple for source in group for triple in self._records(source, read_triples))
+                report = memory.add_facts(triples, skip_invalid=self.skip_invalid, on_progress=note)
+            else:
+                items = (item for source in group for item in self._records(source, read_items))
+                report = memory.ingest(items, skip_invalid=self.skip_invalid, on_progress=note)
+            self._reports.append(report)
+        return self.report
+
+    def _sources(self) -> Iterator[Source]:
+        options = self.options
+        for file in self.files:
+            try:
+                with open_source(
+                    file,
+                    form=options.format,
+                    zone=options.zone,
+                    short_names=self.short_names,
+                    date_order=options.date_order,
+                    columns=options.columns,
+                    stdin=self.stdin,
+                ) as source:
+                    self._current = source
+                    yield source
+                    self._read_before += source.position
+            except InvalidInput as error:
+                self._refuse(Refused(file.name, 1, str(error).removeprefix(f"{file.name}: ")))
+            self._current = None
+
+    def _records(self, source: Source, read: Callable[[Source, Report], Iterator[R]]) -> Iterator[R]:
+        """Yield the records of a file as far as it can be read."""
+        try:
+            yield from read(source, self._refuse)
+        except InvalidInput as error:
+            if not self.skip_invalid:
+                raise
+            self._refuse(Refused(source.name, 1, f"{error}: nothing behind byte {source.position:,} was read"))
+
+    def _refuse(self, refused: Refused) -> None:
+        if not self.skip_invalid:
+            raise InvalidInput(str(refused))
+        self.refused_count += 1
+        if len(self.refused) < MAX_REJECTED:
+            self.refused.append(refused)
+
+    @property
+    def report(self) -> LoadReport:
+        """What was done so far, with the refused lines among what was rejected."""
+        rejected = tuple(Rejected(item=f"{r.source}, line {r.line}", reason=r.reason) for r in self.refused)
+        lines = LoadReport(rejected=rejected, rejected_count=self.refused_count)
+        return LoadReport.combined((lines, *self._reports))
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes of all files that were read so far."""
+        return self._read_before + (self._current.position if self._current is not None else 0)
+
+    def bytes_in_all(self) -> int | None:
+        """Return the size of all files, or None if one of them is standard input."""
+        return sum(map(size_of, self.files)) if all(file.is_file() for file in self.files) else None

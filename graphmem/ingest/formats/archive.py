@@ -1,0 +1,175 @@
+"""Files inside a zip archive, which are read without unpacking it."""
+
+from __future__ import annotations
+
+import io
+import lzma
+import zlib
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+from zipfile import BadZipFile, ZipFile, ZipInfo
+
+from graphmem.errors import InvalidInput
+
+MAX_UNPACKED_BYTES = 4 << 30
+MAX_RATIO = 200
+"""Of the sizes unpacked and packed, beyond `SMALL_BYTES`: text is packed to a tenth, JSON to a thirtieth."""
+SMALL_BYTES = 64 << 20
+
+_BEGINNINGS = (b"PK\x03\x04", b"PK\x05\x06")  # of an archive, and of an empty one
+_UNNAMED = "_chat.txt"  # what WhatsApp on an iPhone packs; the chat's name is that of the archive
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A file or folder inside an archive, with what reading needs of `pathlib.Path`.
+
+    Parameters
+    ----------
+    archive
+        The open archive.
+    at
+        Path inside it; empty for its top.
+    """
+
+    archive: ZipFile
+    at: str
+
+    def __str__(self) -> str:
+        return f"{self.archive.filename}/{self.at}"
+
+    def __truediv__(self, name: str) -> Member:
+        return Member(self.archive, str(PurePosixPath(self.at) / name))
+
+    @property
+    def name(self) -> str:
+        """Last part of the path; what has none, and a chat of WhatsApp, is called as the archive."""
+        called = Path(self.archive.filename or "").stem
+        return f"{called}.txt" if self.at == _UNNAMED else PurePosixPath(self.at).name or called
+
+    @property
+    def suffix(self) -> str:
+        """Suffix of the name."""
+        return PurePosixPath(self.at).suffix
+
+    @property
+    def parent(self) -> Member:
+        """The folder that it is in; the top is in itself."""
+        folder = PurePosixPath(self.at).parent
+        return Member(self.archive, "" if folder == PurePosixPath() else str(folder))
+
+    @property
+    def info(self) -> ZipInfo:
+        """What the archive says of it."""
+        return self.archive.getinfo(self.at)
+
+    def is_file(self) -> bool:
+        """Tell whether the archive has such a file."""
+        return self.at in self.archive.NameToInfo
+
+    def open(self) -> IO[bytes]:
+        """Open it for reading.
+
+        Raises
+        ------
+        InvalidInput
+            If it is encrypted, damaged, or packed in a way that isn't known.
+        """
+        try:
+            return io.BufferedReader(_Unpacked(self, self.archive.open(self.info)))
+        except (BadZipFile, NotImplementedError, RuntimeError) as error:
+            raise InvalidInput(f"{self}: {error}; unpack the archive and read the folder") from error
+
+
+class _Unpacked(io.RawIOBase):
+    """The bytes of a member; where they can't be unpacked, an `InvalidInput`."""
+
+    def __init__(self, member: Member, stream: IO[bytes]) -> None:
+        self._member = member
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            data = self._stream.read(len(buffer))
+        except (BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError) as error:
+            raise InvalidInput(f"{self._member}: is damaged: {error}") from error
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+File = Path | Member
+
+
+def open_binary(file: File) -> IO[bytes]:
+    """Open a file, wherever it is, for reading."""
+    return file.open() if isinstance(file, Member) else file.open("rb")
+
+
+def size_of(file: File) -> int:
+    """Return the size of a file, wherever it is; of a member as it is unpacked."""
+    return file.info.file_size if isinstance(file, Member) else file.stat().st_size
+
+
+def modified_at(file: File, zone: tzinfo) -> datetime | None:
+    """Return when a file was changed; a member has the clock of whoever packed it, read in this zone."""
+    if not isinstance(file, Member):
+        return datetime.fromtimestamp(file.stat().st_mtime, UTC)
+    try:
+        return datetime(*file.info.date_time, tzinfo=zone)
+    except ValueError:
+        return None
+
+
+def is_archive(path: Path) -> bool:
+    """Tell whether a file begins as a zip archive does."""
+    try:
+        with path.open("rb") as stream:
+            return stream.read(4) in _BEGINNINGS
+    except OSError:
+        return False
+
+
+def members(path: Path) -> list[Member]:
+    """Return the files of an archive in the order of their names; hidden ones are left out.
+
+    Raises
+    ------
+    InvalidInput
+        If the archive is damaged.
+    """
+    try:
+        archive = ZipFile(path)
+    except (BadZipFile, OSError, NotImplementedError) as error:
+        raise InvalidInput(f"{path}: is a zip archive that can't be opened: {error}") from error
+    return [Member(archive, at) for at in sorted(archive.NameToInfo) if not _is_hidden(at)]
+
+
+def require_bearable(path: Path, found: list[Member]) -> None:
+    """Refuse an archive that grows out of all proportion when it is unpacked.
+
+    Raises
+    ------
+    InvalidInput
+        If these files of it are larger than `MAX_UNPACKED_BYTES`, or than `MAX_RATIO` times what they are packed.
+    """
+    unpacked = sum(member.info.file_size for member in found)
+    packed = sum(member.info.compress_size for member in found)
+    limit = min(MAX_UNPACKED_BYTES, max(SMALL_BYTES, MAX_RATIO * packed))
+    if unpacked > limit:
+        raise InvalidInput(
+            f"{path}: unpacks to {unpacked >> 20:,} MiB, the limit is {limit >> 20:,} MiB (of {packed >> 10:,} KiB "
+            "packed); if you trust it, unpack it and read the folder"
+        )
+
+
+def _is_hidden(at: str) -> bool:
+    return at.endswith("/") or any(part.startswith(".") or part == "__MACOSX" for part in at.split("/"))

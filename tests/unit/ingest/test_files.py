@@ -1,0 +1,211 @@
+"""Files, folders and zip archives, as the API and the command line take them in."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+
+from graphmem import GraphMemory, InvalidInput
+from graphmem.ingest.files import FileLoad, find_files
+from graphmem.ingest.formats.archive import Member
+from graphmem.ingest.read import open_source, read_items
+from graphmem.models import Episode, EpisodeQuery
+from tests.unit.ingest.test_formats import CHATGPT, PAGE
+
+Packed = Callable[[str, Mapping[str, Any]], Path]
+
+CHATGPT_EXPORT: Mapping[str, Any] = {
+    "conversations.json": [CHATGPT],
+    "chat.html": PAGE,
+    "message_feedback.json": [{"id": "f", "rating": "thumbs_down", "content": '{"tags": []}'}],
+    "user.json": {"id": "user-1", "email": "maya@example.org"},
+    "file-x.png": b"\x89PNG",
+}
+SLACK_EXPORT: Mapping[str, Any] = {
+    "users.json": [{"id": "U1", "profile": {"real_name": "Maya Chen"}}],
+    "channels.json": [{"id": "C1", "name": "general", "topic": {"value": ""}}],
+    "general/2023-11-14.json": [{"type": "message", "user": "U1", "text": "Hi", "ts": "1700000001.000200"}],
+    "general/2023-11-15.json": [{"type": "message", "user": "U1", "text": "Yo", "ts": "1700090001.000200"}],
+}
+
+
+@pytest.fixture
+def memory() -> Iterator[GraphMemory]:
+    with GraphMemory.open("memory://", extractor="none", embeddings="none", background=False) as memory:
+        yield memory
+
+
+@pytest.fixture
+def packed(tmp_path: Path) -> Packed:
+    """Return what packs files into an archive; what is no text or bytes is written as JSON."""
+
+    def pack(name: str, files: Mapping[str, Any]) -> Path:
+        with zipfile.ZipFile(tmp_path / name, "w", zipfile.ZIP_DEFLATED) as archive:
+            for at, content in files.items():
+                archive.writestr(at, content if isinstance(content, (str, bytes)) else json.dumps(content))
+        return tmp_path / name
+
+    return pack
+
+
+def stored_in(memory: GraphMemory) -> list[Episode]:
+    backend = memory._engine.backend  # pyright: ignore[reportPrivateUsage]
+    return list(backend.all_episodes([memory.scope], EpisodeQuery()))
+
+
+def test_a_zipped_chatgpt_export_is_its_conversations_and_unpacked_the_same(
+    memory: GraphMemory, packed: Packed, tmp_path: Path
+) -> None:
+    path = packed("export.zip", CHATGPT_EXPORT)
+    with zipfile.ZipFile(path) as archive:
+        archive.extractall(tmp_path / "unpacked")
+    assert memory.ingest(path).stored == 2
+    assert [e.text for e in stored_in(memory)] == ["I move to Oslo.", "Nice!"]
+    again = memory.ingest(tmp_path / "unpacked")
+    assert (again.received, again.known, again.stored) == (2, 2, 0)
+
+
+def test_a_zipped_slack_export_has_its_channels_and_the_names_of_people(memory: GraphMemory, packed: Packed) -> None:
+    assert memory.ingest(packed("slack.zip", SLACK_EXPORT)).stored == 2
+    assert [(e.speaker, e.session_id, e.text) for e in stored_in(memory)] == [
+        ("Maya Chen", "general", "Hi"),
+        ("Maya Chen", "general", "Yo"),
+    ]
+
+
+def test_the_names_of_people_are_read_once_for_all_days(packed: Packed, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    whole = Member.open
+
+    def noted(member: Member) -> IO[bytes]:
+        opened.append(member.at)
+        return whole(member)
+
+    monkeypatch.setattr(Member, "open", noted)
+    days = {f"general/2023-11-{day:02}.json": SLACK_EXPORT["general/2023-11-14.json"] for day in range(1, 30)}
+    for file in find_files([packed("slack.zip", {**SLACK_EXPORT, **days})]):
+        with open_source(file) as source:
+            assert [*read_items(source, print)]
+    assert opened.count("users.json") == 2  # to see what it is, and to read it
+
+
+def test_a_zipped_whatsapp_chat_is_called_as_its_archive(memory: GraphMemory, packed: Packed) -> None:
+    chat = "[31.12.25, 23:59:07] Maya: Hi\n[31.12.25, 23:59:09] Maya: \u200e<attached: 1-PHOTO.jpg>\n"
+    path = packed("WhatsApp Chat - Maya.zip", {"_chat.txt": chat, "1-PHOTO.jpg": b"\xff\xd8"})
+    memory.ingest(path, timezone="Europe/Berlin")
+    first, second = stored_in(memory)
+    assert (first.session_id, first.occurred_at) == (
+        "WhatsApp Chat - Maya",
+        datetime(2025, 12, 31, 22, 59, 7, tzinfo=UTC),
+    )
+    assert second.text == "[image: 1-PHOTO.jpg]"
+
+
+def test_hidden_files_and_archives_in_archives_are_left_out(packed: Packed) -> None:
+    names = ("b.md", "a/c.md", ".git/d.md", "__MACOSX/._b.md", "inner.zip", "e.png")
+    found = find_files([packed("notes.zip", dict.fromkeys(names, "x"))])
+    assert [file.at for file in found if isinstance(file, Member)] == ["a/c.md", "b.md"]
+
+
+def test_a_member_is_read_as_it_is_asked_for(packed: Packed) -> None:
+    line = json.dumps({"text": "x" * 1000}) + "\n"
+    [file] = find_files([packed("chat.zip", {"chat.jsonl": line * 3000})])
+    with open_source(file) as source:
+        next(read_items(source, print))
+        assert source.size is not None
+        assert source.position < 300_000 < source.size
+
+
+def cut_off(data: bytes) -> bytes:
+    return data[:-30]
+
+
+def encrypted(data: bytes) -> bytes:
+    """Set the flag of encryption in the headers of the only member."""
+    local, central = data.index(b"PK\x03\x04") + 6, data.index(b"PK\x01\x02") + 8
+    return bytes(byte | (i in (local, central)) for i, byte in enumerate(data))
+
+
+@pytest.mark.parametrize(
+    ("files", "spoil", "reason"),
+    [
+        ({"a.md": "x"}, cut_off, r"x\.zip: is a zip archive that can't be opened: File is not a zip file"),
+        (
+            {"[Content_Types].xml": "<x/>", "word/document.xml": "<x/>"},
+            bytes,
+            r"file to be read in this zip archive; it holds \[Content_Types\]\.xml, word/document\.xml",
+        ),
+        ({}, bytes, "it holds none"),
+        ({"a.json": "[{}]"}, encrypted, "a.json, line 1: .* is encrypted.*; unpack the archive"),
+        ({"a.jsonl": b"\n" * (65 << 20)}, bytes, "unpacks to 65 MiB, the limit is 64 MiB"),
+    ],
+    ids=["cut off", "docx", "empty", "encrypted", "bomb"],
+)
+def test_an_archive_that_can_t_be_read_says_why(
+    memory: GraphMemory, packed: Packed, files: Mapping[str, Any], spoil: Callable[[bytes], bytes], reason: str
+) -> None:
+    path = packed("x.zip", files)
+    path.write_bytes(spoil(path.read_bytes()))
+    with pytest.raises(InvalidInput, match=reason):
+        memory.ingest(path)
+
+
+def test_a_damaged_member_is_refused_and_the_others_are_kept(memory: GraphMemory, tmp_path: Path) -> None:
+    path = tmp_path / "x.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.jsonl", '{"text": "damaged"}\n')
+        archive.writestr("b.jsonl", '{"text": "sound"}\n')
+    path.write_bytes(path.read_bytes().replace(b"damaged", b"dAmaged"))
+    report = memory.ingest(path, skip_invalid=True)
+    assert [e.text for e in stored_in(memory)] == ["sound"]
+    [rejected] = report.rejected
+    assert rejected.item == "a.jsonl, line 1"
+    assert "is damaged: Bad CRC-32" in rejected.reason
+
+
+def test_turns_and_triples_of_a_folder_are_one_report(memory: GraphMemory, tmp_path: Path) -> None:
+    (tmp_path / "chat.jsonl").write_text('{"text": "Hi"}\n{"text": ""}\n')
+    (tmp_path / "facts.csv").write_text("subject,relation,object\nMaya,knows,Tom\n")
+    report = memory.ingest(tmp_path, skip_invalid=True)
+    assert (report.received, report.stored, report.edges, report.rejected_count) == (2, 2, 1, 1)
+    assert [(r.item, r.reason) for r in report.rejected] == [("chat.jsonl, line 2", "text: missing or empty")]
+    with pytest.raises(InvalidInput, match=r"chat\.jsonl, line 2: text: missing or empty"):
+        memory.ingest(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "reason"),
+    [
+        ("chat.jsonl", {}, r"'chat\.jsonl': expected several, .* give a file as a pathlib\.Path"),
+        (Path("nowhere"), {}, "nowhere: there is no such file or folder"),
+        ([], {"timezone": "Europe/Berlin"}, r"are for files; give the pathlib\.Path of one"),
+        (Path(), {"timezone": "Mars/Base"}, "timezone: 'Mars/Base' is no name of a time zone"),
+        (Path(), {"file_format": "xml"}, "format: 'xml' is none of turns, triples"),
+        (Path(), {"date_order": "american"}, "date_order: 'american' is none of dmy, mdy, ymd"),
+    ],
+)
+def test_what_names_no_file_is_refused(memory: GraphMemory, given: Any, options: Any, reason: str) -> None:
+    with pytest.raises(InvalidInput, match=reason):
+        memory.ingest(given, **options)
+
+
+def test_columns_and_formats_of_files_are_told(memory: GraphMemory, tmp_path: Path) -> None:
+    (tmp_path / "talk.data").write_text("Utterance,Who\nHello,Maya\n")
+    memory.ingest(tmp_path / "talk.data", file_format="csv", columns={"text": "Utterance", "speaker": "Who"})
+    assert [(e.speaker, e.text) for e in stored_in(memory)] == [("Maya", "Hello")]
+
+
+def test_a_load_counts_the_bytes_of_members_as_they_are_unpacked(memory: GraphMemory, packed: Packed) -> None:
+    load = FileLoad(find_files([packed("slack.zip", SLACK_EXPORT)]))
+    load.run(memory)
+    assert (
+        load.bytes_read
+        == load.bytes_in_all()
+        == sum(len(json.dumps(SLACK_EXPORT[at])) for at in SLACK_EXPORT if "/" in at)
+    )
