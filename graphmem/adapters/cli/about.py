@@ -1,4 +1,4 @@
-"""The commands about the memory itself: stats, doctor, config."""
+"""The commands about the memory itself: stats, scopes, doctor, config."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 def register(app: typer.Typer) -> None:
     """Add the commands to the program."""
     command(app)(stats)
+    command(app)(scopes)
     command(app)(doctor)
     command(app)(config)
 
@@ -51,6 +52,25 @@ def stats(session: Session) -> None:
 
 def _most_first(item: tuple[str, int]) -> tuple[int, str]:
     return -item[1], item[0]
+
+
+def scopes(session: Session) -> None:
+    """List the scopes of the store with what they hold."""
+    from graphmem.adapters.cli.show import Column
+
+    with session.open() as memory:
+        counts = [memory.in_scope(scope).stats() for scope in memory.scopes()]
+        if session.out.as_json:
+            found = [
+                {"scope": c.scope, "episodes": c.episodes, "entities": c.entities, "facts": c.edges} for c in counts
+            ]
+            session.out.document({"scopes": found})
+        elif counts:
+            columns = [Column("scope", 3), *(Column(name, align="right") for name in ("episodes", "entities", "facts"))]
+            rows = [(c.scope, f"{c.episodes:,}", f"{c.entities:,}", f"{c.edges:,}") for c in counts]
+            session.out.table(columns, rows)
+        if not counts:
+            session.nothing("the store holds nothing")
 
 
 def doctor(session: Session) -> None:

@@ -1,4 +1,4 @@
-"""The command `ingest`: users' files into the memory, with progress, a summary, and every refused line told."""
+"""The commands `ingest`, users' files into the memory with every refused line told, and `remember`, one turn."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from graphmem.adapters.cli.options import moment
 from graphmem.adapters.cli.session import FAILED, INTERRUPTED, SOME_REFUSED, Session, command
 
 if TYPE_CHECKING:
@@ -20,10 +21,18 @@ if TYPE_CHECKING:
 
 _TOLD = 20  # refused lines that are printed
 
+ExtractorOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="spacy, recorded:FILE, llm:PROVIDER:MODEL or none. [default: that of the settings]"
+    ),
+]
+
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the program."""
+    """Add the commands to the program."""
     command(app)(ingest)
+    command(app)(remember)
 
 
 def ingest(
@@ -43,12 +52,7 @@ def ingest(
             "[default: told by the file]",
         ),
     ] = None,
-    extractor: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="spacy, recorded:FILE, llm:PROVIDER:MODEL or none. [default: that of the settings]"
-        ),
-    ] = None,
+    extractor: ExtractorOption = None,
     timezone: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Zone of times that state none, for example Europe/Berlin."),
@@ -82,6 +86,34 @@ def ingest(
     report = load.report
     if report.rejected_count:
         raise typer.Exit(SOME_REFUSED if report.received else FAILED)
+
+
+def remember(
+    session: Session,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What was said.", show_default=False)],
+    speaker: Annotated[
+        str | None, typer.Option(metavar="NAME", help='Who said it; "I" in the text means them.')
+    ] = None,
+    conversation: Annotated[
+        str | None, typer.Option("--session", metavar="ID", help="The conversation that it belongs to.")
+    ] = None,
+    at: Annotated[str | None, typer.Option("--at", metavar="DATE", help="When it was said. [default: now]")] = None,
+    extractor: ExtractorOption = None,
+) -> None:
+    """Take in one turn of a conversation."""
+    said_at = None if at is None else moment("--at", at)
+    with session.open(extractor=extractor, make=True) as memory:
+        receipt = memory.remember(text, speaker=speaker, session_id=conversation, occurred_at=said_at)
+        report = memory.backfill()
+        if session.out.as_json:
+            session.out.document(
+                {"episode_id": receipt.episode_id, "entities": report.entities, "edges": report.edges}
+                | {"waiting": memory.stats().pending_episodes}
+            )
+            return
+        rows = [("episode", receipt.episode_id), ("new entities", report.entities), ("new facts", report.edges)]
+        session.out.pairs(rows)
+        _tell_waiting(session.out, memory)
 
 
 def _columns(given: Sequence[str]) -> dict[str, str]:
@@ -133,10 +165,6 @@ def _tell_interrupted(out: Output, memory: GraphMemory, load: FileLoad) -> None:
 
 
 def _tell_result(out: Output, memory: GraphMemory, load: FileLoad) -> None:
-    stats = memory.stats()
-    waiting = stats.pending_episodes
-    if stats.queue.state != "running":
-        out.note(f"extraction is {stats.queue}")
     report = load.report
     items = report.rejected[len(load.refused) :]
     if out.as_json:
@@ -145,7 +173,7 @@ def _tell_result(out: Output, memory: GraphMemory, load: FileLoad) -> None:
             {
                 "files": len(load.files),
                 **{name: getattr(report, name) for name in names},
-                "waiting": waiting,
+                "waiting": memory.stats().pending_episodes,
                 "dropped": report.dropped,
                 "refused_count": report.rejected_count,
                 "refused": [{"file": r.source, "line": r.line, "reason": r.reason} for r in load.refused]
@@ -158,10 +186,18 @@ def _tell_result(out: Output, memory: GraphMemory, load: FileLoad) -> None:
         out.note(f"refused: {each.item}: {each.reason}")
     if report.rejected_count > _TOLD:
         out.note(f"and {report.rejected_count - _TOLD:,} more; --json lists up to {len(report.rejected):,}")
-    if waiting:
-        out.note(
-            f"{waiting:,} episodes wait for extraction: graphmem backfill reads them, graphmem stats tells of failures"
-        )
+    _tell_waiting(out, memory)
+
+
+def _tell_waiting(out: Output, memory: GraphMemory) -> None:
+    """Say what waits for extraction, and why."""
+    stats = memory.stats()
+    if stats.queue.state != "running":
+        out.note(f"extraction is {stats.queue}")
+    if waiting := stats.pending_episodes:
+        what = "episode waits" if waiting == 1 else "episodes wait"
+        reads = "graphmem backfill reads what waits, graphmem stats tells of failures"
+        out.note(f"{waiting:,} {what} for extraction: {reads}")
 
 
 def _summary(report: LoadReport, files: int) -> list[tuple[str, Any]]:

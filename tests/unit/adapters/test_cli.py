@@ -394,6 +394,41 @@ def test_what_a_file_leaves_open_is_told_by_options(shell: Shell) -> None:
     assert shell.run("ingest", "talk.csv", "--extractor", "none", *columns).document["stored"] == 1
 
 
+def test_one_turn_is_remembered_and_its_scope_is_listed(filled: Shell) -> None:
+    said = "--speaker Maya --session s1 --at 2026-01-05 --scope users/maya --extractor none".split()
+    report = filled.run("remember", "I work at Initech.", *said, "--json").document
+    assert (report["edges"], report["waiting"]) == (0, 1)
+    assert "2 episodes wait for extraction" in filled.run("remember", "And you?", *said).err
+
+    lines = map(json.loads, filled.run("export", "--scope", "users/maya").out.splitlines())
+    [first, second] = [line["row"] for line in lines if line.get("kind") == "episode"]
+    assert (first["id"], first["speaker"], first["session_id"]) == (report["episode_id"], "Maya", "s1")
+    assert (second["text"], second["occurred_at"]) == ("And you?", "2026-01-05T00:00:00Z")
+
+    assert filled.run("scopes", "--json").document["scopes"] == [
+        {"scope": "default", "episodes": 1, "entities": 6, "facts": 4},
+        {"scope": "users/maya", "episodes": 2, "entities": 0, "facts": 0},
+    ]
+    assert [line.split() for line in filled.run("scopes").out.splitlines()] == [
+        ["scope", "episodes", "entities", "facts"],
+        ["default", "1", "6", "4"],
+        ["users/maya", "2", "0", "0"],
+    ]
+
+
+def test_a_turn_without_words_or_with_a_time_that_is_none_is_refused(shell: Shell) -> None:
+    assert shell.run("remember", " ").code == 2
+    assert "--at: 'yesterday' is not a time" in " ".join(shell.run("remember", "Hi", "--at", "yesterday").err.split())
+
+
+def test_a_store_without_scopes_has_nothing_to_list(shell: Shell) -> None:
+    shell.write("facts.csv", TRIPLES)
+    shell.run("ingest", "facts.csv", "--extractor", "none")
+    shell.run("clear", "--yes")
+    ran = shell.run("scopes")
+    assert (ran.code, ran.err) == (4, "the store holds nothing\n")
+
+
 def test_an_archive_is_read_like_its_folder(shell: Shell) -> None:
     with zipfile.ZipFile(shell.folder / "export.zip", "w") as archive:
         archive.writestr("talk/chat.jsonl", "".join(f"{json.dumps(turn)}\n" for turn in TURNS))
