@@ -85,7 +85,7 @@ bench: $(READY)
 COMPILE = uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-annotate --custom-compile-command "make lock"
 lock:
-	$(COMPILE) -o requirements.lock --extra all --extra notebook --extra testing --group dev $(ARGS)
+	$(COMPILE) -o requirements.lock --extra all --extra testing --group dev --group docs --group notebook $(ARGS)
 	$(COMPILE) -o demo.lock --extra spacy --extra embeddings --group demo -c requirements.lock
 
 clean:

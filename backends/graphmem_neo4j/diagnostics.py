@@ -195,5 +195,5 @@ def _data_science(database: Database) -> Finding:
         return True, "not on this server: communities are found in this process"
     (version,) = database.read("gds_version")
     if find_spec("graphdatascience") is None:
-        return True, f"{version}, but no client here to use it: pip install 'graphmem[gds]'"
+        return True, f"{version}, but no client here to use it: pip install 'graphmem[neo4j]'"
     return True, f"{version}, and its client"

@@ -53,20 +53,17 @@ def choose_embeddings(choice: str | Embeddings, *, download: bool = False) -> Em
         return MiniLM(rest or None, download=download)
     if kind in {"", "auto", "none"} or not rest:
         raise InvalidInput(f"embeddings {choice!r}: expected {_CHOICES}")
-    return _by_langchain(kind, choice)
+    return _by_langchain(choice)
 
 
-def _by_langchain(provider: str, choice: str) -> Embeddings:
-    extra = "sentence-transformers" if provider == "huggingface" else "llm"
+def _by_langchain(choice: str) -> Embeddings:
     if find_spec("langchain") is None:
-        raise MissingExtra(f"embeddings {choice!r}", extra)
+        raise MissingExtra(f"embeddings {choice!r}", "langchain")
     from langchain.embeddings import init_embeddings
 
     try:
         return cast("Embeddings", init_embeddings(choice))
-    except ImportError as error:
-        if provider == "huggingface":
-            raise MissingExtra(f"embeddings {choice!r}", extra) from error
+    except ImportError as error:  # of the provider's package; the message names it
         raise InvalidInput(f"embeddings {choice!r}: {error}") from error
     except Exception as error:  # a provider's own: no key, no such model
         raise InvalidInput(f"embeddings {choice!r}: {reason_for(error)}") from error

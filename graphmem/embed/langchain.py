@@ -8,7 +8,7 @@ from graphmem.errors import MissingExtra
 try:
     from langchain_core.embeddings import Embeddings as LangChainBase
 except ImportError as error:
-    raise MissingExtra("graphmem.embed.langchain", "llm") from error
+    raise MissingExtra("graphmem.embed.langchain", "langchain") from error
 
 
 class LangChainEmbeddings(LangChainBase):

@@ -43,7 +43,7 @@ class Chat:
 
     def __init__(self, model: BaseChatModel | str, what: str, *, timeout: float, concurrency: int = 1) -> None:
         if isinstance(model, str) and find_spec("langchain") is None:
-            raise MissingExtra(what, "llm")
+            raise MissingExtra(what, "langchain")
         self._model = model
         self._timeout = timeout
         self._calls = TimedCalls[str](concurrency, timeout)

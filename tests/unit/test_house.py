@@ -20,7 +20,7 @@ from graphmem.settings import Settings
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted(path for folder in ("graphmem", "backends", "cypher") for path in ROOT.glob(f"{folder}/**/*.py"))
 # found by what they plug into, and imported by nobody here
-PLUG_INS = {"ipykernel", "langchain-huggingface", "neo4j-rust-ext"}
+PLUG_INS = {"ipykernel", "neo4j-rust-ext"}
 
 # models → protocols → services → memory → the public surface → adapters. A module imports from its own
 # layer or an earlier one; the longest prefix decides.
@@ -69,6 +69,7 @@ FILES = {
     "README.md",
     "pyproject.toml",
     "demo.lock",
+    "mkdocs.yml",
     "requirements.lock",
 }
 TEST_FOLDERS = {"unit", "conformance", "integration", "e2e", "bench"}
@@ -170,9 +171,11 @@ def test_every_imported_library_is_declared() -> None:
 
 
 def declared() -> dict[str, set[str]]:
-    """Return the distributions that pyproject.toml asks for, extras included, with the modules of each."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    asked = [*project["dependencies"], *itertools.chain(*project["optional-dependencies"].values())]
+    """Return the distributions that the product, its extras and the notebooks ask for, with the modules of each."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    project = settings["project"]
+    extras = itertools.chain(*project["optional-dependencies"].values())
+    asked = [*project["dependencies"], *extras, *settings["dependency-groups"]["notebook"]]
     names = {re.split(r"[^\w.-]", line)[0].lower() for line in asked} - {"graphmem"}
     modules: dict[str, set[str]] = {name: set() for name in names}
     for module, distributions in packages_distributions().items():

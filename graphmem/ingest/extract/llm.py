@@ -87,7 +87,7 @@ class LLMExtractor:
     ) -> None:
         needed = ("json_repair", "langchain_core", *(("langchain",) if isinstance(model, str) else ()))
         if any(find_spec(package) is None for package in needed):
-            raise MissingExtra("LLMExtractor", "llm")
+            raise MissingExtra("LLMExtractor", "langchain")
         if not (math.isfinite(timeout) and timeout > 0):
             raise InvalidInput(f"timeout {timeout}: expected a number of seconds above 0")
         for field, value in (

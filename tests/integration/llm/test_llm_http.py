@@ -18,7 +18,7 @@ from graphmem.ingest.extract.llm import LLMExtractor
 from graphmem.models import Episode, Scope
 from graphmem.protocols import Extraction, ExtractionRequest
 
-pytest.importorskip("json_repair", reason="json-repair isn't installed (graphmem[llm])")
+pytest.importorskip("json_repair", reason="json-repair isn't installed (graphmem[langchain])")
 pytest.importorskip("langchain_openai", reason="langchain-openai isn't installed (development group)")
 
 from langchain_openai import ChatOpenAI

@@ -77,7 +77,7 @@ def test_numbers_that_stand_for_nothing_are_ignored() -> None:
 
 @pytest.mark.parametrize(("reply", "positions"), [("[2]", [1]), ("I think: [1, 3].", [0, 2]), ("[]", [])])
 def test_the_language_model_s_numbers_are_read(reply: str, positions: list[int]) -> None:
-    models = pytest.importorskip("langchain_core.language_models", reason="pip install 'graphmem[llm]'")
+    models = pytest.importorskip("langchain_core.language_models", reason="pip install 'graphmem[langchain]'")
     from graphmem.ingest.judge import llm_judge
 
     judge = llm_judge(models.FakeListChatModel(responses=[reply]), timeout=5)
@@ -85,7 +85,7 @@ def test_the_language_model_s_numbers_are_read(reply: str, positions: list[int])
 
 
 def test_a_reply_without_a_list_is_a_failure() -> None:
-    models = pytest.importorskip("langchain_core.language_models", reason="pip install 'graphmem[llm]'")
+    models = pytest.importorskip("langchain_core.language_models", reason="pip install 'graphmem[langchain]'")
     from graphmem.ingest.judge import llm_judge
 
     with pytest.raises(ExtractionFailed, match="no list"):

@@ -15,8 +15,8 @@ from graphmem.errors import ExtractionFailed, ExtractorMisconfigured, InvalidInp
 from graphmem.models import Episode, Scope
 from graphmem.protocols import Extraction, ExtractionRequest
 
-pytest.importorskip("json_repair", reason="json-repair isn't installed (graphmem[llm])")
-pytest.importorskip("langchain_core", reason="LangChain isn't installed (graphmem[llm])")
+pytest.importorskip("json_repair", reason="json-repair isn't installed (graphmem[langchain])")
+pytest.importorskip("langchain_core", reason="LangChain isn't installed (graphmem[langchain])")
 
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage
@@ -239,7 +239,7 @@ def test_at_most_so_many_calls_run_at_once() -> None:
 
 
 def test_a_model_that_cannot_be_made_is_a_failure_of_each_episode() -> None:
-    pytest.importorskip("langchain", reason="langchain isn't installed (graphmem[llm])")
+    pytest.importorskip("langchain", reason="langchain isn't installed (graphmem[langchain])")
     outcomes = LLMExtractor("nobody:nothing").extract([ExtractionRequest(episode())] * 2)
     assert [type(o) for o in outcomes] == [ExtractorMisconfigured, ExtractorMisconfigured]
 

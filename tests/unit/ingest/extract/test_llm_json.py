@@ -10,7 +10,7 @@ import pytest
 from graphmem.errors import ExtractionFailed
 from graphmem.ingest.extract.llm_json import find_json
 
-pytest.importorskip("json_repair", reason="json-repair isn't installed (graphmem[llm])")
+pytest.importorskip("json_repair", reason="json-repair isn't installed (graphmem[langchain])")
 
 ANSWER = {"entities": [{"name": "Alice"}], "edges": []}
 TEXT = json.dumps(ANSWER)

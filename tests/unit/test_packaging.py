@@ -1,0 +1,35 @@
+"""The package as it is declared: extras that texts name exist, and each of them is in `all`."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+NAMED = re.compile(r"graphmem\[([\w,-]+)\]|MissingExtra\([^\n)]*, \"([\w-]+)\"\)|pip install '\.\[([\w,-]+)\]'")
+
+
+def test_every_extra_that_a_text_or_a_message_names_exists() -> None:
+    listing = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-z"], capture_output=True, text=True, check=False)
+    if listing.returncode:
+        pytest.skip("not a git checkout")
+    paths = [ROOT / name for name in listing.stdout.split("\0") if name.endswith((".md", ".py", ".ipynb", ".toml"))]
+    named = {
+        extra: path.relative_to(ROOT).as_posix()
+        for path in paths
+        if path.is_file()
+        for match in NAMED.finditer(path.read_text("utf-8"))
+        for extra in next(filter(None, match.groups())).split(",")
+    }
+    assert {"spacy", "langchain", "testing"} <= named.keys()
+    assert {extra: path for extra, path in named.items() if extra not in EXTRAS} == {}
+
+
+def test_all_brings_every_extra_but_the_kit() -> None:
+    [line] = EXTRAS["all"]
+    assert set(line.removeprefix("graphmem[").removesuffix("]").split(",")) == EXTRAS.keys() - {"all", "testing"}
