@@ -3,7 +3,7 @@
 # The demo alone needs a third of that: where there is no .venv yet, it makes build/demo from demo.lock.
 #
 #   make demo    a conversation of many sessions goes in, dated facts come out
-#   make check   what answers in three minutes: lint, types, unit tests, the conformance kit on memory and SQLite
+#   make check   what answers in three minutes: lint, types, docs, unit tests, the conformance kit on memory and SQLite
 #   make test    the suite: check's tests, and those on a real Neo4j, Qdrant engine, embedding model and browser;
 #                what needs a running Docker is skipped where there is none (but in CI)
 #   make test-all    everything, long forms in their short version included: before a release
@@ -14,12 +14,13 @@
 #   make bench   speed against plain sqlite3
 #   make neo4j-up    Neo4j with GDS and Browser in a container, on ports of this machine only
 #   make neo4j-down  remove the container, keep its data
-#   make reference   write docs/settings.md and docs/ontology.md from the code
+#   make docs    the documentation as a site in build/site, built strictly
+#   make reference   write the generated pages of docs/reference and the picture of the layers from the code
 #   make lock    resolve requirements.lock and demo.lock again (needs uv)
 #   make clean   remove what the others made, .venv too
 
 .POSIX:
-.PHONY: demo reference environment check test test-all coverage lint types soak bench neo4j-up neo4j-down neo4j-image lock clean
+.PHONY: demo docs reference environment check test test-all coverage lint types soak bench neo4j-up neo4j-down neo4j-image lock clean
 .DEFAULT_GOAL := test
 
 BIN = .venv/bin
@@ -36,7 +37,7 @@ demo:
 
 environment: $(READY)
 
-check: lint types
+check: lint types docs
 	$(PYTEST) --lane check $(REPORT)/check.xml $(ARGS)
 
 test: $(READY) neo4j-image
@@ -73,6 +74,9 @@ neo4j-up:
 
 neo4j-down:
 	@sh docker/neo4j-up --down
+
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 reference: $(READY)
 	$(BIN)/python docs/reference.py

@@ -1,13 +1,20 @@
-"""Write docs/settings.md and docs/ontology.md from the code: `make reference`."""
+"""Write the generated pages of docs/reference and the picture of the layers from the code: `make reference`."""
 
 from __future__ import annotations
 
+import re
+import runpy
+from collections.abc import Iterator
+from inspect import signature
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
+import typer
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from graphmem.adapters.cli.app import app
+from graphmem.adapters.cli.session import shared_options
 from graphmem.models import EdgeType
 from graphmem.ontology import DEFAULT_ONTOLOGY, ENTITY_TYPES, FLOW_WEIGHT, MULTI_VALUED
 from graphmem.settings import Settings
@@ -28,31 +35,33 @@ _SETTINGS = """# Settings
 
 <!-- written by `make reference` from graphmem/settings.py -->
 
-Every setting is a keyword argument of `GraphMemory.open`, a variable (`GRAPHMEM_` and its name in capitals), or a line
-of `graphmem.toml` in the working directory; the first of these that has it counts. On the command line, `--config FILE`
-names another file, and `graphmem config` prints what is in force. In the file, settings stand at the top, in no table:
+A setting can be given as a keyword argument of `GraphMemory.open`, as an environment variable (`GRAPHMEM_` followed by
+the name in capitals) or as a line of `graphmem.toml` in the working directory. An argument takes precedence over a
+variable, and a variable over the file. On the command line, `--config FILE` names another file, and `graphmem config`
+prints the values in force. In the file, settings are top-level keys:
 
 ```toml
 store = "sqlite:///memory.db"
 recall_limit = 20
 ```
 
-An unknown name in the file or among the arguments is an error, an unknown variable a warning; both name the setting
-that was probably meant.
+An unknown name in the file or among the arguments is an error; an unknown variable is a warning. Both messages name the
+closest known setting.
 """
 
 _ONTOLOGY = """# The ontology
 
 <!-- written by `make reference` from graphmem/ontology.py -->
 
-What kinds of entities and facts there are. The setting `ontology` names a TOML file that adds to what stands here:
+The ontology defines the kinds of entities and facts. This page lists the default; the setting `ontology` names a TOML
+file that extends it:
 
 ```toml
 entity_types = ["vehicle"]
-single_valued = ["parked_at"]    # a new fact ends the one before
-short_names = ["bo"]             # names of one or two characters that are names
+single_valued = ["parked_at"]    # a new fact ends the previous one
+short_names = ["bo"]             # accepted names of one or two characters
 
-[synonyms]                       # relation as it is said = relation as it is stored
+[synonyms]                       # relation as stated = relation as stored
 parks_at = "parked_at"
 ```
 """
@@ -103,10 +112,10 @@ def ontology_page() -> str:
     for word, relation in DEFAULT_ONTOLOGY.synonyms.items():
         synonyms.setdefault(relation, []).append(f"`{word}`")
     lines = [_ONTOLOGY.rstrip("\n"), "\n## Entity types\n"]
-    lines.append(", ".join(f"`{kind}`" for kind in ENTITY_TYPES) + ". Any other word becomes `concept`.")
+    lines.append(", ".join(f"`{kind}`" for kind in ENTITY_TYPES) + ". Any other word is stored as `concept`.")
     lines += [
         "\n## Edge types\n",
-        "| type | weight in recall | relations of this type where none is stated |",
+        "| type | weight in recall | relations that get this type unless one is stated |",
         "|---|---|---|",
     ]
     for kind in EdgeType:
@@ -114,8 +123,11 @@ def ontology_page() -> str:
         words = ", ".join(relations) or "all others"
         lines.append(f"| `{kind.value}` | {FLOW_WEIGHT[kind]:g} | {words} |")
     lines.append("\n## Relations\n")
-    lines.append("Any verb phrase is a relation. These are known; *one* says that a source has one target at a time:\n")
-    lines += ["| relation | values | ends, where unstated | also said as |", "|---|---|---|---|"]
+    lines.append(
+        "Any verb phrase can be a relation. The relations below are known. *One* value: a source has one target"
+    )
+    lines.append("at a time. The default types are given to source and target if none are stated.\n")
+    lines += ["| relation | values | default types | synonyms |", "|---|---|---|---|"]
     for name in sorted({*DEFAULT_ONTOLOGY.single_valued, *MULTI_VALUED, *synonyms}):
         ends = [end or "anything" for end in DEFAULT_ONTOLOGY.signature(name)]
         shown = "" if ends == ["anything", "anything"] else " → ".join(ends)
@@ -123,11 +135,80 @@ def ontology_page() -> str:
         lines.append(f"| `{name}` | {values} | {shown} | {', '.join(synonyms.get(name, ()))} |")
     lines.append("\n## Short names\n")
     short = ", ".join(f"`{name}`" for name in sorted(DEFAULT_ONTOLOGY.short_names))
-    lines.append(f"A name has at least three characters. The exceptions: {short}, and who speaks.")
+    lines.append(f"A name has at least three characters. Exceptions are the names of speakers and {short}.")
     return "\n".join(lines) + "\n"
 
 
-PAGES = {"settings.md": settings_page, "ontology.md": ontology_page}
+_CLI = """# Command line
+
+<!-- written by `make reference` from graphmem/adapters/cli -->
+
+`graphmem COMMAND --help` prints the help of a command, `graphmem -V` the version, and `graphmem --install-completion`
+installs shell completion. `graphmem demo` shows most of the commands at work on a bundled conversation.
+
+A DATE is `2026`, `2026-01`, `2026-01-31` (its start, in UTC) or an ISO 8601 time with an offset. Commands that only
+read never create a store: a missing store is an error. `ingest`, `import` and `demo` create one.
+
+## Output
+
+On a terminal, commands print tables; in a pipe, aligned text without colors or boxes (as wide as `COLUMNS` says, else
+120 characters; longer text wraps). With `--json`, standard output has exactly one JSON document. Remarks, refused
+lines and errors go to standard error. Progress bars are shown on terminals only. Control characters in stored text are
+removed.
+
+## Exit codes
+
+| code | meaning |
+|---|---|
+| 0 | success |
+| 1 | failure; `ingest` accepted nothing; `doctor` found a problem |
+| 2 | invalid command line, setting or file name |
+| 3 | the store is unavailable, damaged, or written by a newer version |
+| 4 | nothing found |
+| 5 | done, but some lines were refused |
+| 130 | interrupted |
+"""
+
+
+def cli_page() -> str:
+    """Return the page of all commands with their arguments and options."""
+    program: Any = typer.main.get_command(app)
+    context = type(program.make_context("graphmem", ["help"], resilient_parsing=True))
+    root = context(program, info_name="graphmem")
+    shared = signature(shared_options).parameters
+    lines = [_CLI.rstrip("\n"), "\n## Options of every command\n", "They can be given before or after the command.\n"]
+    lines += _parameters([p for p in program.params if p.name in shared], root)
+    lines += ["\n## Commands\n", "| command | purpose |", "|---|---|"]
+    commands = program.commands.items()
+    lines += [f"| [`{name}`](#{name}) | {_cell(each.get_short_help_str(200))} |" for name, each in commands]
+    for name, each in commands:
+        inside = context(each, parent=root, info_name=name)
+        lines += [f"\n### {name}\n", f"`{each.get_usage(inside).removeprefix('Usage: ')}`\n", each.help.rstrip()]
+        if own := [p for p in each.params if p.name not in shared]:
+            lines += ["", *_parameters(own, inside)]
+    return "\n".join(lines) + "\n"
+
+
+def _parameters(parameters: list[Any], context: Any) -> Iterator[str]:
+    yield from ("| argument or option | meaning |", "|---|---|")
+    for parameter in parameters:
+        form, meaning = parameter.get_help_record(context)
+        kind = "" if parameter.param_type_name == "argument" else " TEXT" if "<str" in form else " N"
+        form = re.sub(" <.*>", kind, form)
+        yield f"| `{form}` | {_cell(meaning)} |"
+
+
+def _cell(text: str) -> str:
+    """Return text on one line that ends no cell of a table."""
+    return re.sub(r"([][|])", r"\\\1", " ".join(text.split())).replace("<", "&lt;")
+
+
+PAGES = {
+    "reference/settings.md": settings_page,
+    "reference/ontology.md": ontology_page,
+    "reference/cli.md": cli_page,
+    "images/layers.svg": runpy.run_path(str(FOLDER / "layers.py"))["picture"],
+}
 
 if __name__ == "__main__":
     for name, write in PAGES.items():

@@ -89,12 +89,12 @@ class Settings(BaseSettings):
         False, description="link each new entity to those that are much like it, by similar_to (A-MEM)"
     )
     detect_injection: bool = Field(
-        False, description="store, but don't extract, text that looks like a prompt injection (docs/privacy.md)"
+        False, description="store, but don't extract, text that looks like a prompt injection (docs/how-to/privacy.md)"
     )
     redact: Annotated[Literal["off", "facts", "all"], BeforeValidator(_redact)] = Field(
         "off",
-        description="replace personal data and secrets (docs/privacy.md): off, facts (in facts and summaries, not in "
-        "texts), or all (in all that is stored or sent to a model)",
+        description="replace personal data and secrets (docs/how-to/privacy.md): off, facts (in facts and summaries, "
+        "not in texts), or all (in all that is stored or sent to a model)",
     )
     redact_key: SecretStr | None = Field(
         None, description="with redact=all: key of the digests that stand for ids and speakers that are personal"

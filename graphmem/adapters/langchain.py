@@ -1,4 +1,4 @@
-"""A memory in LangChain: a retriever over its episodes, and a chat history that writes into it (docs/langchain.md)."""
+"""LangChain adapters: a retriever over episodes and a chat history (docs/how-to/langchain.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Late interaction: a question is compared with an episode piece by piece (docs/recall.md).
+"""Late interaction: a question is compared with an episode piece by piece (docs/concepts/search.md).
 
 Every content piece of a text (a WordPiece token that is no stop word and no punctuation) has a vector of its own,
 projected to 128 dimensions by a fixed random orthonormal matrix and stored as int8: about 2 KB an episode. The score is

@@ -1,4 +1,4 @@
-"""Lexical recall: BM25 over windowed term counts (docs/recall.md).
+"""Lexical recall: BM25 over windowed term counts (docs/concepts/search.md).
 
 A term of a neighbouring turn counts for an episode too, by `WINDOW`: what a turn is about is often said in the one
 before, above all where that one asks. Terms of the date count once and have no window. The window is taken when a

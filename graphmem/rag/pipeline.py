@@ -1,4 +1,4 @@
-"""The one pipeline of episode search: channels, priors, graph, fusion (spec: GraphRAGService; docs/recall.md)."""
+"""The one pipeline of episode search: channels, priors, graph, fusion (docs/concepts/search.md)."""
 
 from __future__ import annotations
 

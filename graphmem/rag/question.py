@@ -1,4 +1,4 @@
-"""What a question names: speakers, names, months (docs/recall.md). Pure functions."""
+"""What a question names: speakers, names, months (docs/concepts/search.md). Pure functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads rows for recall, once each: what comes of it is kept in the store beside the row (docs/recall.md)."""
+"""Reads rows for recall, once each: what comes of it is kept in the store beside the row (docs/concepts/search.md)."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ class Reader:
         return entries
 
     def _found(self, episodes: Sequence[Episode]) -> list[Phrases]:
-        """Return names and sentences; what somebody says is not worth a parse (docs/benchmarks.md)."""
+        """Return names and sentences; what somebody says is not worth a parse (docs/development/benchmarks.md)."""
         said = iter(_SAID.find([episode.text for episode in episodes if _is_said(episode)]))
         written = iter(self._phrases.find([episode.text for episode in episodes if not _is_said(episode)]))
         return [next(said if _is_said(episode) else written) for episode in episodes]

@@ -1,4 +1,4 @@
-"""The graph channel: a walk from what a question names, and the bridge to what is one name further (docs/recall.md)."""
+"""The graph channel: a walk from the names in a question, and a bridge over one more name (docs/concepts/search.md)."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ PLANS: dict[Kind, Strategy] = {
 
 A part of a name or a piece of code wants what stands right beside it: nearest first. The others want what their
 names have to do with each other: the walk over facts and episodes, which found more of the evidence on conversations
-and on multi-hop questions (docs/strategies.md).
+and on multi-hop questions (docs/concepts/recall.md).
 """
 
 

@@ -320,8 +320,8 @@ _RULES = (
 class PatternRedactor:
     """Replaces e-mail addresses, phone, card, account and social security numbers, IP addresses, passwords and keys.
 
-    docs/privacy.md lists the kinds and how much of each is found. It knows patterns, not meanings: names of people,
-    postal addresses and dates of birth stay.
+    docs/how-to/privacy.md lists the kinds and how much of each is found. It knows patterns, not meanings: names of
+    people, postal addresses and dates of birth stay.
     """
 
     def redact(self, text: str, names: Collection[str]) -> str:

@@ -1,4 +1,4 @@
-"""Indexes of vectors outside of the store, and what keeps them up with it (docs/vectors.md)."""
+"""Indexes of vectors outside of the store, and what keeps them up with it (docs/how-to/vector-indexes.md)."""
 
 from graphmem.vectors.exact import ExactVectorIndex
 from graphmem.vectors.follow import VectorFollower

@@ -1,4 +1,4 @@
-"""Detecting communities in a graph of 100,000 entities and a million facts. See docs/benchmarks.md.
+"""Detecting communities in a graph of 100,000 entities and a million facts. See docs/development/benchmarks.md.
 
     python tests/bench/communities.py [--json] [--edges N] [--neo4j bolt://user:password@host:port]
 

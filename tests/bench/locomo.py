@@ -5,7 +5,7 @@
 A conversation is a scope, a turn is a `Turn`. A question's answers are the turns that the file names as its evidence;
 questions without any are left out. Recall@k is the mean over questions of the share of the evidence in the first k.
 `--facts` adds the observations that the file comes with (an LLM wrote them) as facts of the turns that they name.
-The last line is one JSON object. See docs/evaluation.md.
+The last line is one JSON object. See docs/how-to/evaluate.md.
 """
 
 from __future__ import annotations

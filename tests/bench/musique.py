@@ -4,7 +4,7 @@
 
 A passage is a `Document` of one memory. Recall@k is the mean over questions of the share of the supporting passages in
 the first k. `--triples` adds the triples that the file comes with (an LLM wrote them) as facts of their passages.
-The last line is one JSON object. See docs/evaluation.md.
+The last line is one JSON object. See docs/how-to/evaluate.md.
 """
 
 from __future__ import annotations

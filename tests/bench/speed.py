@@ -1,4 +1,4 @@
-"""Speed against plain sqlite3, and how it holds as the memory grows. See docs/benchmarks.md.
+"""Speed against plain sqlite3, and how it holds as the memory grows. See docs/development/benchmarks.md.
 
     python tests/bench/speed.py [--json] [--quick]
 

@@ -1,4 +1,4 @@
-"""Speed on a Neo4j server against the plain driver, and how it holds as the memory grows. See docs/benchmarks.md.
+"""Speed on a Neo4j server against the plain driver, and as the memory grows: docs/development/benchmarks.md.
 
     GRAPHMEM_TEST_NEO4J_URL=bolt://neo4j:PASSWORD@localhost:7687 python tests/bench/speed_neo4j.py [--json] [--quick]
 

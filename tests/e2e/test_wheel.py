@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tarfile
@@ -48,3 +49,13 @@ def test_sdist_holds_the_tests_and_no_environment(built: Path) -> None:
         names = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
     assert {"tests/e2e/test_wheel.py", "requirements.lock", "Makefile", "LICENSE"} <= names
     assert [name for name in names if name.startswith((".venv", ".git/", "dist/"))] == []
+
+
+@pytest.mark.slow
+def test_readme_in_the_metadata_has_no_relative_links(built: Path) -> None:
+    [wheel] = built.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        [metadata] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        text = archive.read(metadata).decode()
+    assert "# graphmem" in text
+    assert re.findall(r"\]\((?!\w+:)[^)]*\)", text) == []

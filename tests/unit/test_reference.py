@@ -1,4 +1,4 @@
-"""The pages that are written from the code are those of this code."""
+"""The generated pages are those of this code, and the reference of the API has everything that is public."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import graphmem
+from graphmem import errors
+from graphmem.adapters.cli.app import app
 from graphmem.settings import Settings
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -20,8 +23,30 @@ def test_the_page_is_the_one_that_the_code_gives(name: str) -> None:
 
 @pytest.mark.parametrize("name", Settings.model_fields)
 def test_every_setting_stands_on_the_page_once(name: str) -> None:
-    assert (DOCS / "settings.md").read_text("utf-8").count(f"\n| `{name}` |") == 1
+    assert (DOCS / "reference/settings.md").read_text("utf-8").count(f"\n| `{name}` |") == 1
 
 
 def test_every_section_begins_with_a_setting() -> None:
     assert REFERENCE["SECTIONS"].keys() <= Settings.model_fields.keys()
+
+
+def test_every_command_has_a_section_with_its_own_options() -> None:
+    page = (DOCS / "reference/cli.md").read_text("utf-8")
+    commands = [command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands]
+    assert [name for name in commands if page.count(f"\n### {name.replace('_', '-')}\n") != 1] == []
+    assert page.count("| `--store URL` |") == 1
+    assert "| `--edge-type TYPE` |" in page
+
+
+@pytest.mark.parametrize("name", sorted(set(graphmem.__all__) - set(errors.__all__)))
+def test_every_public_name_is_in_the_reference_of_the_api(name: str) -> None:
+    pages = [page.read_text("utf-8") for page in sorted((DOCS / "reference").glob("*.md"))]
+    assert sum(page.count(f"\n::: graphmem.{name}\n") for page in pages) == 1
+
+
+def test_the_picture_shows_imports_and_leaves_out_those_that_follow() -> None:
+    layers = runpy.run_path(str(DOCS / "layers.py"))
+    graph = {"a": {"b", "c"}, "b": {"c"}, "c": set[str](), "d": {"e"}, "e": {"d", "c"}}
+    assert layers["arrows"](graph) == [("a", "b"), ("b", "c"), ("d", "e"), ("e", "c"), ("e", "d")]
+    assert layers["rows"](graph) == [["c"], ["b", "d", "e"], ["a"]]
+    assert {"graphmem.models", "graphmem_sqlite"} <= layers["graph"]().keys()

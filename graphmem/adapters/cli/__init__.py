@@ -1,4 +1,4 @@
-"""The command line: `graphmem COMMAND`; see docs/cli.md.
+"""The command line: `graphmem COMMAND`; see docs/reference/cli.md.
 
 Exit codes: 0 done, 1 a failure, 2 the command line is wrong, 3 the store is unavailable or damaged, 4 nothing was
 found, 5 done but some lines were refused, 130 interrupted.

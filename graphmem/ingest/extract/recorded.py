@@ -21,7 +21,7 @@ triples
 dropped
     What the recorded extractor had left out: reason → count.
 
-Other fields are ignored. docs/recorded-extractions.md has this with examples.
+Other fields are ignored. docs/how-to/recorded-extractions.md has this with examples.
 """
 
 from __future__ import annotations
