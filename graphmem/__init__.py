@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from graphmem.communities.found import FoundCommunity, Refreshed
+    from graphmem.communities.results import FoundCommunity, Refreshed
     from graphmem.embed import Embeddings
     from graphmem.errors import (
         BackendUnavailable,
@@ -43,10 +43,6 @@ if TYPE_CHECKING:
     from graphmem.messages import Attachment, MessageLike, ToolCall
     from graphmem.models import AsOf, EdgeType, Entity, Episode, Merge, Scope
     from graphmem.ontology import Ontology
-    from graphmem.rag.evaluate import Evaluation, Question
-    from graphmem.rag.found import SearchResults
-    from graphmem.rag.options import ExpansionConfig
-    from graphmem.rag.rerank import CrossEncoder
     from graphmem.results import (
         Check,
         Diff,
@@ -59,15 +55,18 @@ if TYPE_CHECKING:
         Stats,
         Trace,
     )
+    from graphmem.search.evaluation import Evaluation, Question
+    from graphmem.search.rerank import CrossEncoder
+    from graphmem.search.results import ExpansionConfig, SearchResults
     from graphmem.settings import Settings
-    from graphmem.upkeep.evict import Evicted
+    from graphmem.upkeep.eviction import Evicted
     from graphmem.upkeep.export import Exported
     from graphmem.upkeep.forget import Forgotten
     from graphmem.upkeep.importing import Imported
     from graphmem.upkeep.unmerge import Unmerged
 
 _HOME = {
-    "graphmem.communities.found": ("FoundCommunity", "Refreshed"),
+    "graphmem.communities.results": ("FoundCommunity", "Refreshed"),
     "graphmem.embed": ("Embeddings",),
     "graphmem.errors": (
         "BackendUnavailable",
@@ -95,10 +94,9 @@ _HOME = {
     "graphmem.messages": ("Attachment", "MessageLike", "ToolCall"),
     "graphmem.models": ("AsOf", "EdgeType", "Entity", "Episode", "Merge", "Scope"),
     "graphmem.ontology": ("Ontology",),
-    "graphmem.rag.evaluate": ("Evaluation", "Question"),
-    "graphmem.rag.found": ("SearchResults",),
-    "graphmem.rag.options": ("ExpansionConfig",),
-    "graphmem.rag.rerank": ("CrossEncoder",),
+    "graphmem.search.evaluation": ("Evaluation", "Question"),
+    "graphmem.search.results": ("ExpansionConfig", "SearchResults"),
+    "graphmem.search.rerank": ("CrossEncoder",),
     "graphmem.results": (
         "Check",
         "Diff",
@@ -112,7 +110,7 @@ _HOME = {
         "Trace",
     ),
     "graphmem.settings": ("Settings",),
-    "graphmem.upkeep.evict": ("Evicted",),
+    "graphmem.upkeep.eviction": ("Evicted",),
     "graphmem.upkeep.export": ("Exported",),
     "graphmem.upkeep.forget": ("Forgotten",),
     "graphmem.upkeep.importing": ("Imported",),

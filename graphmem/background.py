@@ -1,14 +1,90 @@
-"""A thread that does work behind the caller's back, and tells when it couldn't."""
+"""Background threads that report their failures, threads for async code, and pauses of the garbage collector.
+
+The collector goes through the young objects each time that so many more were made, and through all objects of the
+process each time that these have grown by a quarter: a quarter of the processor's time of loading triples, for nothing.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
+import gc
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Literal, TypeVar
 
 from graphmem.errors import StoreReadOnly
 from graphmem.models import Scope
+
+
+class _Pauses:
+    """The pauses of the threads of a process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._count = 0
+        self._was_on = False
+
+    @contextmanager
+    def paused(self) -> Generator[None]:
+        """Pause the collector while the block runs; what isn't in a cycle is freed as ever.
+
+        For batches of a bounded size. Threads may pause it at once: the last to end sets it going, if it was going.
+        """
+        with self._lock:
+            if self._count == 0:
+                self._was_on = gc.isenabled()
+                gc.disable()
+            self._count += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._count -= 1
+                if self._count == 0 and self._was_on:
+                    gc.enable()
+
+
+paused = _Pauses().paused
+
+
+T = TypeVar("T")
+
+Lane = Literal["turns", "reads", "jobs"]
+"""Storing single turns, which is quick; questions; and what takes long: a lane never waits for another."""
+
+_THREADS: dict[Lane, int] = {"turns": 2, "reads": 4, "jobs": 4}
+
+
+class Workers:
+    """A few threads for each kind of call, started when the first one comes."""
+
+    def __init__(self) -> None:
+        self._pools: dict[Lane, ThreadPoolExecutor] = {}
+        self._lock = threading.Lock()
+
+    async def run(self, lane: Lane, call: Callable[[], T]) -> T:
+        """Make a blocking call on a thread of a lane; if the caller is cancelled before it began, it isn't made."""
+        context = contextvars.copy_context()
+        return await asyncio.get_running_loop().run_in_executor(self._pool(lane), context.run, call)
+
+    def _pool(self, lane: Lane) -> ThreadPoolExecutor:
+        with self._lock:
+            if lane not in self._pools:
+                self._pools[lane] = ThreadPoolExecutor(_THREADS[lane], thread_name_prefix=f"graphmem-{lane}")
+            return self._pools[lane]
+
+    def close(self) -> None:
+        """Let the threads end when they have done what they are doing."""
+        with self._lock:
+            pools, self._pools = list(self._pools.values()), {}
+        for pool in pools:
+            pool.shutdown(wait=False)
+
 
 _log = logging.getLogger(__name__)
 

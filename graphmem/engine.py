@@ -10,18 +10,11 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Literal, Self
 
-from graphmem.background import BackgroundJob, ScopedJob
+from graphmem.background import BackgroundJob, ScopedJob, Workers
 from graphmem.communities.service import Communities
 from graphmem.embed import Embedder, Embeddings
 from graphmem.errors import BackendUnavailable, EmbeddingFailed, IndexUnavailable, InvalidInput, StoreReadOnly
-from graphmem.ingest.failures import Failure
-from graphmem.ingest.gate import looks_like_injection
-from graphmem.ingest.load import Loader
-from graphmem.ingest.queue import ExtractionQueue, Processed
-from graphmem.ingest.redaction import RedactingExtractor, Redaction
-from graphmem.models import Episode, EpisodeQuery, Scope
-from graphmem.ontology import Ontology
-from graphmem.parts import (
+from graphmem.factory import (
     choose_embedder,
     choose_extractor,
     choose_ontology,
@@ -30,28 +23,33 @@ from graphmem.parts import (
     similar_entities,
     store_options,
 )
+from graphmem.index.encoder import Reader
+from graphmem.index.phrases import phrase_finder
+from graphmem.ingest.bulk import Loader
+from graphmem.ingest.content_filter import looks_like_injection
+from graphmem.ingest.failures import Failure
+from graphmem.ingest.queue import ExtractionQueue, Processed
+from graphmem.ingest.redaction import RedactingExtractor, Redaction
+from graphmem.models import Episode, EpisodeQuery, Scope
+from graphmem.ontology import Ontology
 from graphmem.protocols import Extractor, GraphBackend, Redactor, VectorIndex
-from graphmem.rag.meaning import StoredMeaning
-from graphmem.rag.phrases import phrase_finder
-from graphmem.rag.reading import Reader
-from graphmem.rag.rerank import CrossEncoder, Reranker
-from graphmem.rag.service import GraphRAGService
 from graphmem.recall.options import SpreadingOptions
-from graphmem.recall.recorder import RecallRecorder
+from graphmem.recall.traces import RecallRecorder
 from graphmem.registry import open_backend
 from graphmem.results import Check, QueueError, QueueState, Stats, UpkeepState
+from graphmem.search.entity_embeddings import StoredMeaning
+from graphmem.search.rerank import CrossEncoder, Reranker
+from graphmem.search.service import GraphRAGService
 from graphmem.settings import Settings
 from graphmem.text.redact import PatternRedactor
-from graphmem.upkeep.evict import DELETED
-from graphmem.upkeep.jobs import upkeep_jobs
+from graphmem.upkeep.eviction import DELETED, upkeep_jobs
 from graphmem.upkeep.schedule import UpkeepSchedule
-from graphmem.workers import Workers
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-    from graphmem.ingest.link import NoteLinks
-    from graphmem.ingest.similar import SimilarEntities
+    from graphmem.ingest.entity_matching import SimilarEntities
+    from graphmem.ingest.links import NoteLinks
 
 _log = logging.getLogger(__name__)
 

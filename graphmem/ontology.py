@@ -12,7 +12,7 @@ from pathlib import Path
 
 from graphmem.errors import InvalidInput
 from graphmem.models import EdgeType
-from graphmem.text.normalise import canonical, relation_name
+from graphmem.text.normalize import canonical, relation_name
 
 _log = logging.getLogger(__name__)
 

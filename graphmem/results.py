@@ -14,7 +14,7 @@ Strategy = Literal["bfs", "spreading", "ppr", "astar"]
 """How a recall goes from its seeds to facts (spec: strategies)."""
 
 StrategyChoice = Literal[Strategy, "auto"]
-"""A strategy, or "auto": the one that serves the kind of question (graphmem.recall.route)."""
+"""A strategy, or "auto": the one that serves the kind of question (graphmem.recall.routing)."""
 
 
 class Seed(Model):

@@ -52,7 +52,7 @@ LANES = {
         "tests/e2e/test_traces.py",
         "tests/e2e/test_transfer.py",
         "tests/e2e/test_upkeep.py",
-        "tests/e2e/test_visualise.py",
+        "tests/e2e/test_visualize.py",
         "tests/e2e/test_wheel.py",
         "tests/integration/embed/test_hub.py",
         "tests/integration/embed/test_langchain.py",

@@ -25,8 +25,7 @@ from graphmem.messages import (
     tool_calls_of,
 )
 from graphmem.models import AsOf, Episode, Scope
-from graphmem.rag.found import Found, SearchResults
-from graphmem.rag.options import ExpansionConfig
+from graphmem.search.results import ExpansionConfig, Found, SearchResults
 
 try:
     from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun

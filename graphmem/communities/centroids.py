@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphmem.embed import Embedder
+from graphmem.index.codec import unpacked
 from graphmem.models import Community, Scope
 from graphmem.protocols import GraphBackend
-from graphmem.rag.reading import unpacked
 
 Vectors = NDArray[np.float32]
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.collector import paused as collector_paused
+from graphmem.background import paused as collector_paused
 from graphmem.models import ActiveFact, Scope
 from graphmem.protocols import GraphBackend
-from graphmem.recall.score import effective_confidence, flow_weight
+from graphmem.recall.scoring import effective_confidence, flow_weight
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -139,13 +139,6 @@ def runs(values: Ints) -> Ints:
     return np.flatnonzero(changes)
 
 
-def entries(begin: Ints, nodes: Ints) -> Ints:
-    """Return where the rows of some nodes stand in the arrays of a graph, one row after the other."""
-    first, length = begin[nodes], begin[nodes + 1] - begin[nodes]
-    offset = np.cumsum(length) - length
-    return np.arange(int(length.sum()), dtype=np.int64) + np.repeat(first - offset, length)
-
-
 def modularity(pairs: Pairs, labels: Ints) -> float:
     """Return the modularity of a partition: Σ (inside / w - (degree / 2w)²) over the groups; 0 of an empty graph.
 

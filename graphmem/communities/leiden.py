@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from graphmem.communities.facts import Ints
-from graphmem.communities.graph import UNIT, EntityGraph, entries
+from graphmem.communities.graph import UNIT, EntityGraph
 from graphmem.errors import MissingExtra
+from graphmem.index.arrays import entries
 
 SPLIT_ABOVE = 100
 """A group of more entities than this is split once more on the level below."""

@@ -7,13 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from graphmem.collector import paused as collector_paused
-from graphmem.communities.describe import CENTRAL, TOP_FACTS, Material, name_of, summary_of
+from graphmem.background import paused as collector_paused
 from graphmem.communities.facts import Ints
-from graphmem.communities.inside import Grouped
+from graphmem.communities.intra_community_facts import Grouped
 from graphmem.communities.matching import Before, Group, moves
-from graphmem.communities.present import Present
-from graphmem.communities.summarise import Description
+from graphmem.communities.results import Present
+from graphmem.communities.summaries import CENTRAL, TOP_FACTS, Description, Material, name_of, summary_of
 from graphmem.models import Community, Edge, Membership, Partition, Scope, utc_now
 from graphmem.protocols import GraphBackend
 

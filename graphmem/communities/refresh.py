@@ -8,22 +8,20 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
 
-from graphmem.communities.assign import JOB as ASSIGNMENT
-from graphmem.communities.describe import Material
-from graphmem.communities.detect import chunk_of, detected_by_store, partition_of
+from graphmem.communities.assignment import JOB as ASSIGNMENT
+from graphmem.communities.detection import chunk_of, detected_by_store, partition_of
 from graphmem.communities.facts import read_facts
-from graphmem.communities.found import Refreshed
-from graphmem.communities.inside import Grouped
+from graphmem.communities.intra_community_facts import Grouped
 from graphmem.communities.matching import Before, match_levels
 from graphmem.communities.planning import TICK, Plan, Planner, Redact, Row, described_by, materials
-from graphmem.communities.present import State, read_present, read_state
-from graphmem.communities.summarise import AT_ONCE, Description, Summaries
+from graphmem.communities.results import Refreshed, State, read_present, read_state
+from graphmem.communities.summaries import AT_ONCE, Description, Material, Summaries
 from graphmem.errors import ExtractionFailed, InvalidInput
 from graphmem.llm.chat import NoReply
 from graphmem.models import Changes, Community, CommunityAlgorithm, CommunityQuery, Mark, Membership, Scope, utc_now
 from graphmem.protocols import GraphBackend, Redactor
 from graphmem.settings import Settings
-from graphmem.text.normalise import canonical
+from graphmem.text.normalize import canonical
 
 _log = logging.getLogger(__name__)
 

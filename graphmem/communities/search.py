@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphmem.communities.centroids import Centroids
-from graphmem.communities.found import FoundCommunity, Member
+from graphmem.communities.results import FoundCommunity, Member
 from graphmem.embed import Embedder
 from graphmem.errors import EmbeddingFailed
 from graphmem.models import AsOf, Community, CommunityQuery, MembershipQuery, Scope

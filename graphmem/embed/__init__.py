@@ -3,9 +3,8 @@
 Nothing heavy is imported until a model is used.
 """
 
-from graphmem.embed.cache import CacheInfo
 from graphmem.embed.choose import choose_embeddings
-from graphmem.embed.embedder import Embedder
+from graphmem.embed.embedder import CacheInfo, Embedder
 from graphmem.embed.interface import Embeddings, TokenEmbeddings, TokenVectors
 from graphmem.embed.minilm import MiniLM
 

@@ -7,8 +7,7 @@ from importlib.util import find_spec
 from typing import cast
 
 from graphmem.embed.interface import Embeddings
-from graphmem.embed.minilm import MiniLM, minilm_available
-from graphmem.embed.weights import installed_weights
+from graphmem.embed.minilm import MiniLM, installed_weights, minilm_available
 from graphmem.errors import InvalidInput, MissingExtra
 from graphmem.llm.errors import reason_for
 

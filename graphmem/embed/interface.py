@@ -1,4 +1,4 @@
-"""What graphmem needs of an embedding model: LangChain's interface, and token vectors where there are any."""
+"""The interface of an embedding model: LangChain's, and token vectors where a model has them."""
 
 from __future__ import annotations
 

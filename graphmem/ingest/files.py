@@ -12,11 +12,11 @@ from typing import IO, Protocol, TypeVar
 from zoneinfo import ZoneInfo
 
 from graphmem.errors import InvalidInput
+from graphmem.ingest.bulk import OnProgress, Progress
 from graphmem.ingest.formats.archive import File, is_archive, members, require_bearable, size_of
 from graphmem.ingest.formats.sniff import SUFFIXES, guess_format, named
 from graphmem.ingest.formats.source import DATE_ORDERS, FORMATS, DateOrder, Format, Refused, Report, Source
-from graphmem.ingest.load import OnProgress, Progress
-from graphmem.ingest.read import head_of, open_source, read_items, read_triples
+from graphmem.ingest.readers import head_of, open_source, read_items, read_triples
 from graphmem.inputs import ItemLike, TripleLike
 from graphmem.ontology import SHORT_NAMES
 from graphmem.results import MAX_REJECTED, LoadReport, Rejected

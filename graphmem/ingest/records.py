@@ -12,7 +12,7 @@ from graphmem.errors import InvalidInput
 from graphmem.inputs import Document, Triple, Turn
 from graphmem.messages import ATTACHMENTS, TOOL_CALL_ID, TOOL_CALLS, TOOL_STATUS, digest, read_content, unfold
 from graphmem.models import EdgeType, Scalar
-from graphmem.text.normalise import relation_name, require_name
+from graphmem.text.normalize import relation_name, require_name
 
 _TURN_NAMES: Mapping[str, tuple[str, ...]] = {
     "text": ("text", "content", "message", "body"),

@@ -10,11 +10,11 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from graphmem.errors import InvalidInput
-from graphmem.ingest.link import NoteLinks
-from graphmem.ingest.replace import EarlierExtraction
-from graphmem.ingest.resolve import NamedThing, Resolver
-from graphmem.ingest.similar import Outdated, Prepared, SimilarEntities
-from graphmem.ingest.supersede import FactLedger
+from graphmem.ingest.entity_matching import Outdated, Prepared, SimilarEntities
+from graphmem.ingest.links import NoteLinks
+from graphmem.ingest.replacement import EarlierExtraction
+from graphmem.ingest.resolution import NamedThing, Resolver
+from graphmem.ingest.supersession import FactLedger
 from graphmem.models import (
     Changes,
     Edge,
@@ -32,7 +32,7 @@ from graphmem.models import (
 )
 from graphmem.ontology import Ontology
 from graphmem.protocols import ExtractedEdge, ExtractedEntity, Extraction, GraphBackend, Redactor
-from graphmem.text.normalise import canonical, fact_text
+from graphmem.text.normalize import canonical, fact_text
 
 _LAST_DAY = timedelta(days=1)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from graphmem.background import Lane
 from graphmem.memory.exploring import Exploring
 from graphmem.memory.keeping import Keeping
 from graphmem.memory.part import Part
@@ -15,7 +16,6 @@ from graphmem.memory.reading import Reading
 from graphmem.memory.recalling import Recalling
 from graphmem.memory.visualising import Visualising
 from graphmem.memory.writing import Writing
-from graphmem.workers import Lane
 
 P = ParamSpec("P")
 M = TypeVar("M", bound=Part)

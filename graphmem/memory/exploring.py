@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphmem.communities.found import FoundCommunity, Refreshed
+from graphmem.communities.results import FoundCommunity, Refreshed
 from graphmem.errors import InvalidInput
 from graphmem.inputs import to_as_of, to_limit
 from graphmem.memory.part import Part, Scopes, Time

@@ -7,18 +7,15 @@ from collections.abc import Callable, Iterable, Sequence
 from graphmem.inputs import to_limit
 from graphmem.memory.part import Part, Scopes
 from graphmem.models import Merge, MergeQuery, Scope
-from graphmem.rag.evaluate import KS, Evaluation, QuestionLike, evaluate
 from graphmem.results import Check, Stats
+from graphmem.search.evaluation import KS, Evaluation, QuestionLike, evaluate
 from graphmem.upkeep import forget
-from graphmem.upkeep.decay import decay, is_interrupted
-from graphmem.upkeep.evict import Evicted, evict
-from graphmem.upkeep.export import Exported, OnRows, Target, export
+from graphmem.upkeep.eviction import Evicted, decay, decay_rule, evict, eviction_rule, is_interrupted
+from graphmem.upkeep.export import Exported, OnRows, Source, Target, export
 from graphmem.upkeep.forget import Forgotten
 from graphmem.upkeep.importing import Imported, ImportOptions, import_rows
-from graphmem.upkeep.jobs import decay_rule, eviction_rule
-from graphmem.upkeep.lines import Source
 from graphmem.upkeep.merge import merge_entities
-from graphmem.upkeep.rows import checksum
+from graphmem.upkeep.scope_rows import checksum
 from graphmem.upkeep.unmerge import Unmerged, unmerge
 
 

@@ -10,7 +10,7 @@ from graphmem.inputs import to_scope
 from graphmem.memory.asynchronous import Asynchronous
 from graphmem.models import Scope
 from graphmem.protocols import Explorer, Extractor, Redactor
-from graphmem.rag.rerank import CrossEncoder
+from graphmem.search.rerank import CrossEncoder
 from graphmem.settings import Settings
 
 if TYPE_CHECKING:

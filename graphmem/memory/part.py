@@ -8,7 +8,7 @@ from datetime import datetime
 from graphmem.engine import Engine
 from graphmem.inputs import to_scopes
 from graphmem.models import Scope
-from graphmem.text.normalise import canonical
+from graphmem.text.normalize import canonical
 
 Time = datetime | str
 Scopes = Scope | str | Iterable[Scope | str]

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from graphmem.inputs import to_as_of, to_limit, to_time
 from graphmem.memory.part import Part, Scopes, Time
 from graphmem.models import AsOf, EdgeQuery, Entity, EntityQuery, Episode, EpisodeQuery
-from graphmem.recall.begin import find_seeds
 from graphmem.recall.history import count_entities, diff, history
 from graphmem.recall.recall import to_facts
+from graphmem.recall.seeds import find_seeds
 from graphmem.results import Diff, EntityCounts, Fact
 
 _FILTERED = 1000  # entities that a text names, of which some are left when type or time are asked for

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from graphmem.communities.found import FoundCommunity
+from graphmem.communities.results import FoundCommunity
 from graphmem.errors import InvalidInput, NotFound
 from graphmem.inputs import to_as_of, to_limit
 from graphmem.memory.part import Part, Scopes, Time
 from graphmem.models import AsOf, EdgeType, RecallQuery, Scope, utc_now
-from graphmem.rag.context import estimate_tokens, render_context, worth_quoting
-from graphmem.rag.found import SearchResults
-from graphmem.rag.options import ExpansionConfig, Fusion, SearchOptions
-from graphmem.rag.trace import CONSIDERED, search_trace
 from graphmem.recall.options import RecallOptions
 from graphmem.recall.recall import recall
-from graphmem.recall.route import HeuristicRouter, narrowed
-from graphmem.recall.trace import Observer, explain
+from graphmem.recall.routing import HeuristicRouter, narrowed
+from graphmem.recall.traces import Observer, explain
 from graphmem.results import RecallResult, StrategyChoice, Trace
+from graphmem.search.context import estimate_tokens, render_context, worth_quoting
+from graphmem.search.results import ExpansionConfig, Fusion, SearchOptions, SearchResults
+from graphmem.search.service import CONSIDERED, search_trace
 
 _MOST_QUOTES = 25  # episodes in a context
 _MOST_COMMUNITIES = 20

@@ -8,7 +8,7 @@ from graphmem.errors import InvalidInput, NotFound
 from graphmem.inputs import to_as_of, to_limit
 from graphmem.memory.part import Part, Time
 from graphmem.models import AsOf
-from graphmem.visualise import PictureFormat, read_picture, render
+from graphmem.visualize import PictureFormat, read_picture, render
 
 _MAX_HOPS = 6
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from graphmem.engine import queue_error
 from graphmem.errors import InvalidInput
-from graphmem.ingest.load import OnProgress
+from graphmem.ingest.bulk import OnProgress
 from graphmem.inputs import ItemLike, TripleLike, to_item, to_limit, to_time
 from graphmem.memory.part import Part, Time
 from graphmem.models import EpisodeQuery

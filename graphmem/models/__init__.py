@@ -18,25 +18,30 @@ from graphmem.models.base import (
     utc_now,
 )
 from graphmem.models.changes import (
+    FORGETTING,
     Changes,
     Closing,
+    FoldedEdge,
+    Mark,
+    Merge,
+    MergeMethod,
     Outcome,
     Redaction,
     Removal,
     RemovalKind,
     Support,
+    decayed,
 )
-from graphmem.models.community import (
+from graphmem.models.columns import RowReader
+from graphmem.models.communities import (
+    MIN_EDGE_WEIGHT,
     Community,
+    CommunityAlgorithm,
     Membership,
     MembershipKey,
+    Partition,
     existed,
-)
-from graphmem.models.found import (
-    ActiveFact,
-    EntityHit,
-    StoreStats,
-    Subgraph,
+    propagation_tries,
 )
 from graphmem.models.index import (
     IndexEntry,
@@ -44,21 +49,16 @@ from graphmem.models.index import (
     IndexLook,
     IndexNews,
     IndexState,
-)
-from graphmem.models.merges import (
-    FoldedEdge,
-    Merge,
-    MergeMethod,
-)
-from graphmem.models.partition import (
-    MIN_EDGE_WEIGHT,
-    CommunityAlgorithm,
-    Partition,
-    propagation_tries,
+    RecallTrace,
+    TracedEpisode,
+    TracedFact,
+    TracedSeed,
 )
 from graphmem.models.queries import (
+    ActiveFact,
     CommunityQuery,
     EdgeQuery,
+    EntityHit,
     EntityQuery,
     EpisodeQuery,
     EpisodeState,
@@ -66,14 +66,10 @@ from graphmem.models.queries import (
     MembershipQuery,
     MergeQuery,
     RecallQuery,
+    StoreStats,
+    Subgraph,
     TimeAxis,
     Versions,
-)
-from graphmem.models.recalls import (
-    RecallTrace,
-    TracedEpisode,
-    TracedFact,
-    TracedSeed,
 )
 from graphmem.models.rows import (
     UTC_OFFSET,
@@ -90,8 +86,6 @@ from graphmem.models.rows import (
     is_visible,
     one_or_many,
 )
-from graphmem.models.stored import RowReader
-from graphmem.models.upkeep import FORGETTING, Mark, decayed
 
 __all__ = [
     "FORGETTING",

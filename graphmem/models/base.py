@@ -76,7 +76,7 @@ Confidence = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 
 
 def _encodable(value: Any) -> Any:
-    # lone surrogates can't be stored as UTF-8 anywhere; names lose them too (graphmem.text.normalise)
+    # lone surrogates can't be stored as UTF-8 anywhere; names lose them too (graphmem.text.normalize)
     return value.encode("utf-8", "ignore").decode("utf-8") if isinstance(value, str) else value
 
 

@@ -16,9 +16,15 @@ derived from them once, here. Rules that hold for all of them:
 - **Empty**: in a query None doesn't restrict; an empty tuple allows nothing, so nothing is found.
 """
 
-from graphmem.protocols.backend import GraphBackend, Maintenance, pages
-from graphmem.protocols.communities import CommunityDetector
-from graphmem.protocols.explorer import Explorer
+from graphmem.protocols.backend import (
+    CommunityDetector,
+    Explorer,
+    GraphBackend,
+    Maintenance,
+    pages,
+    question_words,
+    split_words,
+)
 from graphmem.protocols.extraction import (
     ExtractedEdge,
     ExtractedEnding,
@@ -29,11 +35,17 @@ from graphmem.protocols.extraction import (
     Redactor,
     concurrency_of,
 )
-from graphmem.protocols.full_text import question_words, split_words
-from graphmem.protocols.index import IndexStore
-from graphmem.protocols.merges import MergeStore
-from graphmem.protocols.stores import CommunityStore, EdgeStore, EntityStore, EpisodeStore, RecallStore, Traversal
-from graphmem.protocols.upkeep import UpkeepStore
+from graphmem.protocols.stores import (
+    CommunityStore,
+    EdgeStore,
+    EntityStore,
+    EpisodeStore,
+    IndexStore,
+    MergeStore,
+    RecallStore,
+    Traversal,
+    UpkeepStore,
+)
 from graphmem.protocols.vectors import VectorHit, VectorIndex, VectorRows, VectorState
 
 __all__ = [

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
 from graphmem.models import (
@@ -11,6 +12,7 @@ from graphmem.models import (
     ActiveFact,
     Changes,
     Community,
+    CommunityAlgorithm,
     CommunityQuery,
     Edge,
     EdgeQuery,
@@ -27,18 +29,115 @@ from graphmem.models import (
     MembershipQuery,
     Merge,
     MergeQuery,
+    Partition,
     RecallQuery,
     RecallTrace,
     Scope,
     StoreStats,
 )
-from graphmem.protocols.communities import CommunityDetector
-from graphmem.protocols.explorer import Explorer
-from graphmem.protocols.index import IndexStore
-from graphmem.protocols.merges import MergeStore
-from graphmem.protocols.stores import CommunityStore, EdgeStore, EntityStore, EpisodeStore, RecallStore, Traversal
-from graphmem.protocols.upkeep import UpkeepStore
+from graphmem.protocols.stores import (
+    CommunityStore,
+    EdgeStore,
+    EntityStore,
+    EpisodeStore,
+    IndexStore,
+    MergeStore,
+    RecallStore,
+    Traversal,
+    UpkeepStore,
+)
 from graphmem.protocols.vectors import VectorIndex
+from graphmem.text.words import unaccented
+
+MAX_WORD = 64
+"""Characters of a word that count: some engines cut longer ones in pieces."""
+
+_WORD = re.compile(r"[^\W_]+")
+
+
+def split_words(text: str) -> list[str]:
+    """Return the lower-case words of letters and digits, without diacritics, in order."""
+    plain = text if text.isascii() else unaccented(text)
+    return [word[:MAX_WORD] for word in _WORD.findall(plain.lower())]
+
+
+def question_words(words: Iterable[str]) -> list[str]:
+    """Return the words that are asked for, each once."""
+    return list(dict.fromkeys(token for word in words for token in split_words(word)))
+
+
+class Explorer(Protocol):
+    """A program, not part of graphmem, in which people look at the graph of a store."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What people call it."""
+        ...
+
+    @property
+    @abstractmethod
+    def url(self) -> str:
+        """Where it is opened on this store, without a password."""
+        ...
+
+    @property
+    @abstractmethod
+    def hints(self) -> tuple[str, ...]:
+        """What to know for opening it, a sentence each."""
+        ...
+
+    @property
+    @abstractmethod
+    def import_hints(self) -> tuple[str, ...]:
+        """How it imports the files, a sentence each."""
+        ...
+
+    @abstractmethod
+    def files(self, scope: Scope) -> Mapping[str, bytes]:
+        """Return relative path → content of what it can import: queries about a scope, colours and captions."""
+        ...
+
+
+class CommunityDetector(Protocol):
+    """Finds communities: in this process (`graphmem.communities`), or inside of a store.
+
+    The graph is undirected. Its nodes are the entities that are not archived and have an active edge to another such
+    one. An edge weighs its confidence, at least `MIN_EDGE_WEIGHT`; those between the same two entities add up. Neither
+    retrievals nor the type of an edge count: reading a memory doesn't change its communities, and anybody can project
+    the same graph.
+    """
+
+    @abstractmethod
+    def detect(
+        self, scope: Scope, algorithm: CommunityAlgorithm = "label_propagation", seed: Mapping[str, str] | None = None
+    ) -> Partition:
+        """Return the communities of a scope; the same ones for the same input.
+
+        Parameters
+        ----------
+        scope
+            Whose graph.
+        algorithm
+            ``label_propagation``: at most 50 rounds in which each node takes the label that weighs most among its
+            neighbours, of several the smallest; the partition has one level. ``leiden``: by modularity, with levels.
+        seed
+            Entity id → key of the community that it is in at present: the search begins with that. Entities without
+            a key begin alone; those that aren't in the graph any more don't matter.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such algorithm.
+        MissingExtra
+            If the algorithm needs a package that isn't installed.
+        GraphTooLarge
+            If the store lacks the memory for it; this process may find them then.
+        BackendUnavailable
+            If the store can't be read.
+        """
+        ...
+
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""The roles of a store that hold and find rows, and the one that walks the graph."""
+"""The roles of a store: each is one part of the contract of `GraphBackend`."""
 
 from __future__ import annotations
 
@@ -21,9 +21,15 @@ from graphmem.models import (
     Episode,
     EpisodeQuery,
     ExpandLimits,
+    IndexEntry,
+    IndexKind,
+    IndexState,
+    Mark,
     Membership,
     MembershipQuery,
     Mention,
+    Merge,
+    MergeQuery,
     RecallQuery,
     RecallTrace,
     Scope,
@@ -261,4 +267,150 @@ class Traversal(Protocol):
         Subgraph
             The nodes, and of the edges that were read those of which both ends are among the nodes, each once.
         """
+        ...
+
+
+class IndexStore(Protocol):
+    """Vectors and names of episodes, facts and entities, in the store itself: they can't drift from the rows.
+
+    Entries are written as `Changes.index`: inserted, or replaced by (kind, key). The first complete one sets the model
+    of the scope; one of another model is refused then (`InvalidInput`), as is one of a row that isn't in the scope. An
+    entry stays as it is while its row changes, and goes with it.
+    """
+
+    @abstractmethod
+    def index_state(self, scope: Scope) -> IndexState:
+        """Return the model and the generation of a scope's index."""
+        ...
+
+    @abstractmethod
+    def read_index(
+        self, scope: Scope, *, kind: IndexKind | None = None, after: int = 0, limit: int = 1000
+    ) -> list[IndexEntry]:
+        """Return a page of entries of one kind, or of all, in ascending order of position, behind the position `after`.
+
+        What is written later has a higher position, and no entry becomes visible below one that was visible before:
+        whoever has read to a position only asks for what is behind it.
+        """
+        ...
+
+    @abstractmethod
+    def find_index(self, scope: Scope, kind: IndexKind, keys: Sequence[str]) -> list[IndexEntry]:
+        """Return the entries with these keys, ordered by key; absent ones are left out."""
+        ...
+
+    @abstractmethod
+    def find_unindexed(self, scope: Scope, kind: IndexKind, *, after: str = "", limit: int = 1000) -> list[str]:
+        """Return ids of episodes, facts or entities behind `after` that have no complete entry, in ascending order.
+
+        Of facts those that are active, of entities those that are not archived; names are never missing.
+        """
+        ...
+
+    @abstractmethod
+    def reset_index(self, scope: Scope) -> int:
+        """Remove all entries of a scope and its model, raise its generation; return how many entries that were."""
+        ...
+
+
+class MergeStore(Protocol):
+    """What was taken for one entity, and how to undo it."""
+
+    @abstractmethod
+    def find_merges(
+        self,
+        scopes: Sequence[Scope],
+        query: MergeQuery,
+        *,
+        after: str = "",
+        limit: int = 100,
+        newest_first: bool = False,
+    ) -> list[Merge]:
+        """Return a page of the merges that match, in ascending order of id.
+
+        With `newest_first` the order is by id descending, and `after` must be empty. A merge outlives its entities.
+        """
+        ...
+
+
+class UpkeepStore(Protocol):
+    """Marks of upkeep, what it looks for, and complete removal.
+
+    A mark is written as `Changes.marks`: inserted, or replaced by job.
+    """
+
+    @abstractmethod
+    def find_marks(self, scope: Scope) -> list[Mark]:
+        """Return the marks of a scope, ordered by job."""
+        ...
+
+    @abstractmethod
+    def decay_retrievals(
+        self, scope: Scope, *, rate: float, idle_since: datetime, since: datetime | None, now: datetime, after: str = ""
+    ) -> tuple[int, str]:
+        """Lower the retrieval counts of a page of facts, in ascending order of id behind `after`, all versions.
+
+        `graphmem.models.decayed` says to what.
+
+        Parameters
+        ----------
+        scope
+            Whose facts.
+        rate
+            λ, for one day.
+        idle_since
+            What was retrieved later keeps its count.
+        since, now
+            When counts were lowered last (None: never), and up to when they are now.
+        after
+            The cursor that the page before gave.
+
+        Returns
+        -------
+        (int, str)
+            How many facts with a count above 0 the page had, and the cursor for the next page; "" after the last.
+        """
+        ...
+
+    @abstractmethod
+    def find_idle(self, scope: Scope, *, before: datetime, now: datetime, limit: int = 1000) -> list[str]:
+        """Return ids of entities last seen and recorded at `before` or earlier that no visible fact is about, by id.
+
+        Visible is what a read without `as_of` sees at `now` (`graphmem.models.is_visible`). Archived entities are left
+        out.
+        """
+        ...
+
+    @abstractmethod
+    def find_least_connected(self, scope: Scope, *, limit: int = 1000) -> list[str]:
+        """Return ids of entities in the order of active facts, `last_seen_at` and id: what a cap archives first.
+
+        Archived ones are left out.
+        """
+        ...
+
+    @abstractmethod
+    def clear(self, scope: Scope) -> None:
+        """Remove everything of a scope, marks and index included.
+
+        A store that can't do it in one transaction takes several: facts and what hangs on entities go before
+        entities, so that what is left is right at any time, and run again it goes on. `IndexState.generation` never
+        takes a value for the scope that it had before.
+        """
+        ...
+
+    @abstractmethod
+    def scrub(self) -> bool:
+        """Overwrite what removed rows left behind in files, free pages and logs that this store keeps.
+
+        Returns
+        -------
+        bool
+            False if others use the store so that it can't be done now; run it again later.
+        """
+        ...
+
+    @abstractmethod
+    def find_edges_of_episodes(self, scope: Scope, episode_ids: Sequence[str]) -> list[str]:
+        """Return ids of the facts, in all versions, that one of these episodes stated, in ascending order."""
         ...

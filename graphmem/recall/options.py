@@ -7,7 +7,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from graphmem.models import AsOf, EdgeType, Model
-from graphmem.recall.begin import SeedMode
+from graphmem.recall.seeds import SeedMode
 from graphmem.results import Strategy, StrategyChoice
 from graphmem.settings import Settings
 

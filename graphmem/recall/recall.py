@@ -23,12 +23,12 @@ from graphmem.models import (
 )
 from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend
-from graphmem.recall import astar, bfs, ppr, score, spreading
-from graphmem.recall.begin import find_seeds
-from graphmem.recall.meaning import Meaning, entity_vectors, query_cosines
+from graphmem.recall import pagerank, scoring, strategies
+from graphmem.recall.embeddings import Meaning, entity_vectors, query_cosines
 from graphmem.recall.options import RecallOptions
-from graphmem.recall.route import HeuristicRouter, plan
-from graphmem.recall.walk import Floats, Positions, Walk
+from graphmem.recall.routing import HeuristicRouter, plan
+from graphmem.recall.scoring import Floats, Positions, Walk
+from graphmem.recall.seeds import find_seeds
 from graphmem.results import Fact, RecallResult, ScoreParts, Seed, Strategy
 from graphmem.text.words import query_words
 
@@ -83,9 +83,9 @@ def recall(
     seed_scores = np.array([by_id.get(i, 0.0) for i in graph.node_ids])
     match strategy:
         case "bfs":
-            walk = bfs.walk(graph, seed_scores)
+            walk = scoring.walk_breadth_first(graph, seed_scores)
         case "spreading":
-            walk = spreading.walk(
+            walk = strategies.spread_activation(
                 graph,
                 seed_scores,
                 options.spreading,
@@ -95,10 +95,10 @@ def recall(
             )
         case "ppr":
             mentions = _mentions(backend, scopes, graph.node_ids, options.as_of)
-            walk = ppr.walk(graph, seed_scores, mentions, entity_vectors(meaning, scopes, graph.node_ids))
+            walk = pagerank.walk(graph, seed_scores, mentions, entity_vectors(meaning, scopes, graph.node_ids))
         case "astar":
             cosines = query_cosines(meaning, scopes, query, graph.node_ids)
-            walk = astar.walk(graph, seed_scores, cosines)
+            walk = strategies.walk_cheapest_paths(graph, seed_scores, cosines)
     scored = _score(graph, walk, query, options, ontology, now)
     if observer is not None:
         observer(graph, walk, scored.total)
@@ -185,16 +185,16 @@ def _score(
 ) -> _Scored:
     parts = {
         **walk.parts,
-        "confidence": score.effective_confidence(graph.confidence, graph.retrieval_count),
-        "edge_type": score.flow_weight(graph.edge_types),
-        "recency": score.recency(graph.valid_from, now.timestamp(), options.temporal_decay_rate),
+        "confidence": scoring.effective_confidence(graph.confidence, graph.retrieval_count),
+        "edge_type": scoring.flow_weight(graph.edge_types),
+        "recency": scoring.recency(graph.valid_from, now.timestamp(), options.temporal_decay_rate),
     }
     if options.fact_text_weight:
         texts = [
             f"{relation} {ontology.words(relation)} {fact}"
             for relation, fact in zip(graph.relations, graph.facts, strict=True)
         ]
-        parts["relevance"] = 1.0 + options.fact_text_weight * score.shared_words(query_words(query), texts)
+        parts["relevance"] = 1.0 + options.fact_text_weight * scoring.shared_words(query_words(query), texts)
     total = np.ones(len(graph.edge_ids))
     for values in parts.values():
         total = total * values

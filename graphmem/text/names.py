@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from graphmem.text.normalise import clean
+from graphmem.text.normalize import clean
 
 _SHORTEST = 3  # letters of a name that is found in any letter case
 _INFLECTED = 4  # letters of a name that may have an ending
@@ -70,3 +70,23 @@ def _form(name: str) -> str:
 
 def _is_unspaced(name: str) -> bool:
     return _UNSPACED.search(name) is not None
+
+
+_NO_LETTERS = re.compile(r"[^\w ]|_")
+
+
+_BRACKETS = re.compile(r" ?\([^)\n]{0,300}\)")
+
+
+_LONGEST_TITLE = 300
+
+
+def plain(text: str) -> str:
+    """Return a text as names are compared: lower case, letters and digits, single spaces."""
+    return " ".join(_NO_LETTERS.sub(" ", text.lower()).split())
+
+
+def bare_title(title: str) -> str:
+    """Return a title as a name: its first 300 characters without what stands in brackets."""
+    title = title[:_LONGEST_TITLE]
+    return plain(_BRACKETS.sub("", title)) or plain(title)

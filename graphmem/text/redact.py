@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from ipaddress import IPv6Address
 from typing import NamedTuple
 
-from graphmem.text.normalise import canonical
+from graphmem.text.normalize import canonical
 
 Span = tuple[int, int]
 """Where in the text the secret part of a match begins and ends."""

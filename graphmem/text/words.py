@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import Stemmer
 
-from graphmem.text.normalise import clean
+from graphmem.text.normalize import clean
 
 MAX_QUERY = 512
 """Characters of a question that are read."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import Any
 
+from graphmem.index.codec import detail_of
 from graphmem.models import (
     FORGETTING,
     Alias,
@@ -41,12 +42,10 @@ from graphmem.models import (
 )
 from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend, pages
-from graphmem.rag.reading import detail_of
 from graphmem.text.names import NameFinder
-from graphmem.text.normalise import canonical
-from graphmem.upkeep.endings import ended_by_later
-from graphmem.upkeep.merge import ALL, closed_first, restated
-from graphmem.upkeep.merged_away import Forgetting, merged_away
+from graphmem.text.normalize import canonical
+from graphmem.upkeep.forgotten_aliases import Forgetting, merged_away
+from graphmem.upkeep.merge import ALL, closed_first, ended_by_later, restated
 
 _PAGE = 500
 EXAMPLES = 5

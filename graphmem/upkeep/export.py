@@ -1,4 +1,4 @@
-"""A memory is written as lines of JSON: a header, its rows, and a last line that tells whether all is there."""
+"""Exporting a memory as lines of JSON: a header, its rows, and a last line that tells whether all is there."""
 
 from __future__ import annotations
 
@@ -6,14 +6,217 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Callable
-from typing import IO, cast
+from collections.abc import Callable, Generator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, cast
 
-from graphmem.errors import BackendUnavailable
+import pydantic_core
+
+from graphmem.errors import BackendUnavailable, Conflict, InvalidInput
 from graphmem.models import Model, Scope, utc_now
 from graphmem.outputs import output_file
 from graphmem.protocols import GraphBackend
-from graphmem.upkeep.rows import Checksum, RowKind, all_rows, to_json
+from graphmem.upkeep.scope_rows import Checksum, RowKind, all_rows, is_row_kind, to_json
+
+Source = str | os.PathLike[str] | IO[str] | IO[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The first line of a file."""
+
+    scope: Scope
+    version: int
+
+
+def read_header(source: Source) -> Header:
+    """Return what the first line of a file says; an open one, which has to be seekable, stays where it was.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such file, it is none of ours, or of another version.
+    """
+    with opened(source) as file, telling(source):
+        begin = file.tell()
+        line = data_of(file.readline())
+        file.seek(begin)
+        return header_of(line)
+
+
+def opened(source: Source) -> AbstractContextManager[IO[str] | IO[bytes]]:
+    """Open a path; what is open stays open."""
+    if not isinstance(source, (str, os.PathLike)):
+        return nullcontext(source)
+    path = Path(source)
+    if not path.is_file():
+        raise InvalidInput(f"import: there is no file {path}")
+    return path.open("rb")
+
+
+@contextmanager
+def telling(source: Source) -> Generator[None]:
+    """Put the name of the file in front of what is wrong with it."""
+    name = f" of {os.fspath(source)}" if isinstance(source, (str, os.PathLike)) else ""
+    try:
+        yield
+    except (Conflict, InvalidInput) as error:
+        raise type(error)(f"import{name}, {error}") from error.__cause__
+
+
+def data_of(line: bytes | str) -> bytes:
+    """Return a line as bytes."""
+    return line.encode("utf-8", "surrogatepass") if isinstance(line, str) else line
+
+
+def _object(number: int, line: bytes) -> dict[str, Any]:
+    try:
+        try:
+            value = pydantic_core.from_json(line, cache_strings="keys")
+        except ValueError:
+            value = json.loads(line)  # takes lone surrogates, which names from anywhere may hold
+    except ValueError:
+        cut = "" if line.endswith(b"\n") else "; the file ends in the middle of it"
+        raise InvalidInput(f"line {number}: is no JSON{cut}") from None
+    if not isinstance(value, dict):
+        raise InvalidInput(f"line {number}: expected an object")
+    return cast("dict[str, Any]", value)
+
+
+def header_of(line: bytes) -> Header:
+    """Return what a first line says; InvalidInput if it is none, or of another version."""
+    value = _object(1, line) if line.startswith(b"{") else {}
+    if value.get("format") != FORMAT:
+        raise InvalidInput(f"line 1: is not the first line of an exported memory ({FORMAT!r} is missing)")
+    version, scope = value.get("version"), value.get("scope")
+    if version != VERSION:
+        raise InvalidInput(
+            f"line 1: the file has version {version!r} of the format, this program reads version {VERSION}"
+        )
+    if not isinstance(scope, str) or not scope:
+        raise InvalidInput(f"line 1: scope {scope!r} is none")
+    return Header(Scope.from_key(scope), VERSION)
+
+
+def require_scope(header: Header, scope: Scope, *, rename: bool) -> None:
+    """Refuse a file of another scope, unless it is to be renamed."""
+    if header.scope != scope and not rename:
+        raise InvalidInput(
+            f"line 1: the file is of scope {header.scope}, not of {scope}; import it there, or ask for the "
+            "scope to be renamed (rename=True; on the command line --scope)"
+        )
+
+
+@dataclass(slots=True)
+class Seen:
+    """What was read so far, for the last line to be compared with."""
+
+    digest: Any = field(default_factory=lambda: hashlib.blake2b(digest_size=16))
+    counts: Counter[str] = field(default_factory=Counter[str])
+
+    def require(self, number: int, line: bytes) -> None:
+        """Raise InvalidInput if the last line isn't one, or tells of other rows than those that were read."""
+        told, digest = _end(number, line)
+        wrong = next((k for k in sorted({*told, *self.counts}) if told.get(k, 0) != self.counts[k]), None)
+        if wrong is not None:
+            raise InvalidInput(
+                f"line {number}: the file had {told.get(wrong, 0)} rows of kind {wrong}, {self.counts[wrong]} "
+                "are there: lines are missing or doubled"
+            )
+        if digest != self.digest.hexdigest():
+            raise InvalidInput(f"line {number}: a line before was changed since the file was written")
+
+
+def _end(number: int, line: bytes) -> tuple[dict[str, int], str]:
+    """Return the counts of rows and the digest that a last line tells."""
+    end = _object(number, line)["end"]
+    told = cast("dict[str, object]", end) if isinstance(end, dict) else {}
+    counts, digest = told.get("counts"), told.get("digest")
+    if not isinstance(counts, dict) or not isinstance(digest, str):
+        raise InvalidInput(
+            f"line {number}: is the last line of no exported memory: its counts or its digest are missing"
+        )
+    of_kinds = cast("dict[str, object]", counts)
+    for kind, count in of_kinds.items():
+        if type(count) is not int:
+            raise InvalidInput(f"line {number}: the count of kind {kind} is {count!r}, which is no number of rows")
+    return cast("dict[str, int]", of_kinds), digest
+
+
+def check(file: IO[str] | IO[bytes], scope: Scope, *, rename: bool, cut_off: bool) -> set[str]:
+    """Read a file through before anything of it is stored; return the entities that were merged, and parted again."""
+    seen = Seen()
+    merged: dict[str, bool] = {}
+    prefix = b""
+    number = 0
+    ended = False
+    header: Header | None = None
+    for number, raw in enumerate(file, 1):
+        line = data_of(raw)
+        if header is None:
+            header = header_of(line)
+            require_scope(header, scope, rename=rename)
+            in_scope = json.dumps(header.scope.key, ensure_ascii=False)
+            prefix = f',"scope":{in_scope},"row":'.encode()
+        elif ended:
+            raise InvalidInput(behind(number))
+        elif line.startswith(b'{"end":'):
+            if not cut_off:
+                seen.require(number, line)
+            ended = True
+        elif not line.endswith(b"\n") and cut_off:
+            break  # a piece of a line
+        else:
+            head, _, kind = line[: line.find(b",")].partition(b'{"kind":')
+            if head or not line[9 + len(kind) - 1 :].startswith(prefix):
+                kind = json.dumps(envelope(number, line, header)[0]).encode()  # written by another hand
+            seen.counts[kind.decode().strip('"')] += 1
+            if kind.strip(b'"') == b"merge":
+                row = envelope(number, line, header)[1]
+                entity_id = _id_of_merged(row)
+                merged[entity_id] = merged.get(entity_id, False) or row.get("undone_at") is None
+        seen.digest.update(line)
+    if header is None:
+        raise InvalidInput("the file is empty")
+    if not ended and not cut_off:
+        raise InvalidInput(cut_off_behind(number))
+    return {entity_id for entity_id, still in merged.items() if not still}
+
+
+def _id_of_merged(row: Mapping[str, Any]) -> str:
+    merged = row.get("merged")
+    return str(cast("dict[str, Any]", merged).get("id")) if isinstance(merged, dict) else ""
+
+
+def behind(number: int) -> str:
+    """Say that a line stands behind the last one."""
+    return f"line {number}: stands behind the last line of an exported memory"
+
+
+def cut_off_behind(number: int) -> str:
+    """Say that the last line is missing."""
+    return (
+        f"line {number}: the file is cut off behind it: its last line is missing; fetch the whole file, or ask "
+        "for what is there (cut_off=True; on the command line --cut-off)"
+    )
+
+
+def envelope(number: int, line: bytes, header: Header) -> tuple[RowKind, dict[str, Any]]:
+    """Return the kind and the fields of a row."""
+    value = _object(number, line)
+    kind, row = value.get("kind"), value.get("row")
+    if not is_row_kind(kind):
+        raise InvalidInput(f"line {number}: kind {kind!r} is none that this program knows")
+    if value.get("scope") != header.scope.key:
+        raise InvalidInput(
+            f"line {number}: the row is of scope {value.get('scope')!r}, the file of {header.scope.key!r}"
+        )
+    if not isinstance(row, dict):
+        raise InvalidInput(f"line {number}: the row is no object")
+    return kind, cast("dict[str, Any]", row)
+
 
 FORMAT = "graphmem-export"
 VERSION = 1

@@ -5,17 +5,29 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from graphmem.errors import IndexUnavailable, InvalidInput, NotFound
-from graphmem.models import FORGETTING, Changes, Entity, Episode, EpisodeQuery, Mark, MergeQuery, Model, Scope, utc_now
+from graphmem.models import (
+    FORGETTING,
+    Changes,
+    Entity,
+    Episode,
+    EpisodeQuery,
+    IndexKind,
+    Mark,
+    MergeQuery,
+    Model,
+    Scope,
+    utc_now,
+)
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import GraphBackend
-from graphmem.rag.index import RecallIndex
 from graphmem.text.names import NameFinder
-from graphmem.text.normalise import canonical
+from graphmem.text.normalize import canonical
 from graphmem.upkeep.erase import EXAMPLES, SHOWN, Erased, Erasure, Subject
+from graphmem.upkeep.eviction import rehearsed
 from graphmem.upkeep.merge import ALL, edges_of, entity_called
-from graphmem.upkeep.rehearsal import rehearsed
 
 _log = logging.getLogger(__name__)
 
@@ -69,7 +81,7 @@ class Forgotten(Model):
 
 def forget(
     backend: GraphBackend,
-    index: RecallIndex,
+    index: IndexCopies,
     scope: Scope,
     ontology: Ontology = DEFAULT_ONTOLOGY,
     *,
@@ -151,7 +163,7 @@ def forget(
     )
 
 
-def clear(backend: GraphBackend, index: RecallIndex, scope: Scope) -> Forgotten:
+def clear(backend: GraphBackend, index: IndexCopies, scope: Scope) -> Forgotten:
     """Erase a whole scope, its name included, and then what is left in caches and files.
 
     A store that can't take it in one transaction takes several; interrupted, run it again.
@@ -171,6 +183,13 @@ def clear(backend: GraphBackend, index: RecallIndex, scope: Scope) -> Forgotten:
         merges=merges,
         left=tuple(left),
     )
+
+
+class IndexCopies(Protocol):
+    """Copies of index entries outside of the store."""
+
+    def forget(self, scope: Scope, keys: Sequence[tuple[IndexKind, str]] | None) -> None:
+        """Drop the copies of entries, or of a whole scope; see `SearchIndex.forget`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +345,7 @@ def _session(backend: GraphBackend, scope: Scope, session: str) -> dict[str, Epi
     return found
 
 
-def _outside(index: RecallIndex, scope: Scope, done: Erased | None) -> Iterable[str]:
+def _outside(index: IndexCopies, scope: Scope, done: Erased | None) -> Iterable[str]:
     try:
         index.forget(scope, None if done is None else done.unindexed)
     except IndexUnavailable as error:

@@ -12,10 +12,9 @@ from typing import IO, Any
 from graphmem.errors import Conflict, InvalidInput
 from graphmem.models import Changes, Edge, EdgeQuery, Entity, Episode, EpisodeQuery, Model, Outcome, Scope
 from graphmem.protocols import GraphBackend
-from graphmem.upkeep.export import OnRows
-from graphmem.upkeep.joining import HeldBack, Joining, outcome_of
-from graphmem.upkeep.lines import (
+from graphmem.upkeep.export import (
     Header,
+    OnRows,
     Seen,
     Source,
     behind,
@@ -28,7 +27,8 @@ from graphmem.upkeep.lines import (
     require_scope,
     telling,
 )
-from graphmem.upkeep.rows import Row, RowKind, from_json
+from graphmem.upkeep.import_merge import HeldBack, Joining, outcome_of
+from graphmem.upkeep.scope_rows import Row, RowKind, from_json
 
 _PART: dict[RowKind, str] = {
     "entity": "entities",

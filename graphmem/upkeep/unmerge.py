@@ -28,9 +28,8 @@ from graphmem.models import (
 )
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import GraphBackend
-from graphmem.text.normalise import canonical
-from graphmem.upkeep.endings import Parted, ended_by_later
-from graphmem.upkeep.merge import ALL, closed_first, edges_of, parted, repointed, restated
+from graphmem.text.normalize import canonical
+from graphmem.upkeep.merge import ALL, Parted, closed_first, edges_of, ended_by_later, parted, repointed, restated
 
 
 @dataclass(frozen=True, slots=True)

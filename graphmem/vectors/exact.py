@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from graphmem.index.arrays import Growing
 from graphmem.models import IndexKind, Scope
 from graphmem.protocols.vectors import VectorHit, VectorIndex, VectorRows, VectorState
-from graphmem.rag.growing import Growing
-from graphmem.vectors.hits import best_hits, last_of_each, require_dimension
+from graphmem.vectors.points import best_hits, last_of_each, require_dimension
 
 _MOST_DEAD = 0.5  # share of rows of deleted keys from which a matrix is packed
 

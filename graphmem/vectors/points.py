@@ -5,15 +5,41 @@ from __future__ import annotations
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from uuid import UUID, uuid5
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphmem.errors import IndexMismatch
 from graphmem.models import IndexKind, Scope
 from graphmem.protocols.vectors import VectorHit, VectorIndex, VectorRows
-from graphmem.vectors.hits import best_hits, last_of_each, require_dimension
+
+
+def best_hits(hits: Iterable[VectorHit], limit: int) -> list[VectorHit]:
+    """Return the best of the hits of several scopes, in the order that a search gives them."""
+    return sorted(hits, key=lambda hit: (-hit.score, hit.key, hit.scope.key))[:limit]
+
+
+def last_of_each(items: Sequence[tuple[str, VectorRows]]) -> dict[str, VectorRows]:
+    """Return the vectors of each key; of a key that comes twice the later ones."""
+    return dict(items)
+
+
+def require_dimension(place: str, kind: IndexKind, built: int, given: int) -> None:
+    """Refuse vectors of another dimension.
+
+    Raises
+    ------
+    IndexMismatch
+        With what to do.
+    """
+    if built != given:
+        raise IndexMismatch(
+            f"{place}: its vectors of kind {kind} have {built} numbers, these have {given}; configure the embedding "
+            "model that it was built with, or build the index anew: graphmem reindex"
+        )
+
 
 EXACT_BELOW = 100_000
 """Vectors of a scope up to which it is searched one by one: what takes milliseconds needs no approximation."""

@@ -19,7 +19,7 @@ from conftest import OpenMemory
 from crashed import wait_until
 
 from graphmem import FoundCommunity, GraphMemory
-from graphmem.communities.summarise import AT_ONCE, MAX_PROMPT_BYTES
+from graphmem.communities.summaries import AT_ONCE, MAX_PROMPT_BYTES
 from graphmem.models import AsOf, Changes, CommunityAlgorithm, EdgeQuery, MembershipQuery, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.testing.communities_detect import planted

@@ -135,7 +135,7 @@ def test_background_extraction_resumes_when_the_store_is_reopened(store_url: str
 def test_an_extractor_without_its_package_fails_when_the_memory_is_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("graphmem.parts.spacy_available", lambda: False)
+    monkeypatch.setattr("graphmem.factory.spacy_available", lambda: False)
     with pytest.raises(MissingExtra, match="graphmem\\[spacy\\]"):
         GraphMemory.open(f"memory://{tmp_path.name}", extractor="spacy")
 

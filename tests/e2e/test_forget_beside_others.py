@@ -19,8 +19,8 @@ from toy import FAILS, ToyExtractor
 
 from graphmem import GraphMemory, NotFound
 from graphmem.communities.refresh import CommunityRefresh
+from graphmem.index.encoder import Reader
 from graphmem.protocols import Extraction, ExtractionRequest
-from graphmem.rag.reading import Reader
 from graphmem_sqlite import open_backend
 
 SECRET = "quimbledon"

@@ -15,8 +15,7 @@ import uuid_utils
 
 from graphmem import ExpansionConfig, GraphMemory, IndexMismatch, InvalidInput, Question
 from graphmem.embed.interface import TokenVectors
-from graphmem.embed.minilm import minilm_available
-from graphmem.embed.weights import installed_weights
+from graphmem.embed.minilm import installed_weights, minilm_available
 from graphmem.testing.rows import scope_of
 from graphmem.text.words import terms
 from tests.bench import locomo

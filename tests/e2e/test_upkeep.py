@@ -34,9 +34,7 @@ from graphmem.testing.rows import (
     put_graph,
     scope_of,
 )
-from graphmem.upkeep.decay import DecayRule, decay
-from graphmem.upkeep.evict import EvictionRule, evict
-from graphmem.upkeep.jobs import eviction_rule
+from graphmem.upkeep.eviction import DecayRule, EvictionRule, decay, evict, eviction_rule
 
 SECRET = ("Zörblaxian", "Quimbledon")
 """Words that only what is forgotten has; their tails survive any escaping of the umlaut."""

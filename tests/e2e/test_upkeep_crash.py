@@ -18,7 +18,7 @@ from graphmem.models import Scope
 from graphmem.registry import open_backend
 from graphmem.testing.base import Contents, contents
 from graphmem.testing.rows import day, edge, entity, home, put_entities, put_graph
-from graphmem.upkeep.evict import EvictionRule, evict
+from graphmem.upkeep.eviction import EvictionRule, evict
 
 SCOPE = Scope()
 

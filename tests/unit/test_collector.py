@@ -8,7 +8,7 @@ from collections.abc import Generator
 import pytest
 
 from graphmem import GraphMemory
-from graphmem.collector import paused
+from graphmem.background import paused
 
 
 @pytest.fixture(autouse=True)

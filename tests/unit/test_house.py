@@ -22,42 +22,29 @@ SOURCES = sorted(path for folder in ("graphmem", "backends", "cypher") for path 
 # found by what they plug into, and imported by nobody here
 PLUG_INS = {"ipykernel", "neo4j-rust-ext"}
 
-# models → protocols → services → memory → the public surface → adapters. A module imports from its own
-# layer or an earlier one; the longest prefix decides.
-LAYERS = {
-    "graphmem.errors": 0,
-    "graphmem.models": 0,
-    "graphmem.ontology": 0,
-    "graphmem.text": 0,
-    "graphmem.protocols": 1,
-    "graphmem.registry": 2,
-    "graphmem.settings": 2,
-    "graphmem.messages": 2,
-    "graphmem.inputs": 2,
-    "graphmem.outputs": 2,
-    "graphmem.results": 2,
-    "graphmem.background": 2,
-    "graphmem.collector": 2,
-    "graphmem.parts": 2,
-    "graphmem.telemetry": 2,
-    "graphmem.workers": 2,
-    "graphmem.llm": 2,
-    "graphmem.ingest": 2,
-    "graphmem.recall": 2,
-    "graphmem.embed": 2,
-    "graphmem.rag": 2,
-    "graphmem.communities": 2,
-    "graphmem.upkeep": 2,
-    "graphmem.vectors": 2,
-    "graphmem.visualise": 2,
-    "graphmem.migrate": 2,
-    "graphmem.engine": 3,
-    "graphmem.memory": 3,
-    "graphmem": 4,
-    "graphmem.testing": 5,
-    "graphmem.adapters": 5,
-    "graphmem.__main__": 5,
-}
+# A module imports from its own layer or an earlier one; the longest prefix decides. Each package of services has a
+# layer of its own, so that no two of them can import each other.
+_ORDER = (
+    ("errors", "models", "ontology", "text"),
+    ("protocols",),
+    ("background", "inputs", "messages", "outputs", "registry", "results", "settings"),
+    ("llm",),
+    ("embed",),
+    ("index",),
+    ("vectors",),
+    ("recall",),
+    ("upkeep",),
+    ("communities",),
+    ("ingest",),
+    ("search",),
+    ("visualize",),
+    ("factory",),
+    ("engine",),
+    ("memory",),
+    ("",),
+    ("testing", "adapters", "__main__"),
+)
+LAYERS = {f"graphmem.{name}".rstrip("."): layer for layer, names in enumerate(_ORDER) for name in names}
 FOR_BACKENDS = {"graphmem.models", "graphmem.protocols", "graphmem.errors", "graphmem_cypher"}
 FOLDERS = {".ci", "backends", "cypher", "docker", "docs", "graphmem", "notebooks", "tests"}
 FILES = {

@@ -12,7 +12,7 @@ import pytest
 
 from graphmem import GraphMemory, InvalidInput, MissingExtra
 from graphmem.engine import Engine
-from graphmem.ingest.load import Progress
+from graphmem.ingest.bulk import Progress
 from graphmem.models import Scope
 
 
@@ -100,7 +100,7 @@ def test_a_load_counts_the_time_of_indexing_and_shows_how_far_it_is(
     memory: GraphMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = SimpleNamespace(seconds=0.0)
-    monkeypatch.setattr("graphmem.ingest.load.time", SimpleNamespace(perf_counter=lambda: clock.seconds))
+    monkeypatch.setattr("graphmem.ingest.bulk.time", SimpleNamespace(perf_counter=lambda: clock.seconds))
     index = Engine.index
 
     def slow_index(engine: Engine, scope: Scope, on_rows: Callable[[int], None]) -> None:

@@ -1,12 +1,14 @@
-"""The commands about the memory itself: stats, scopes, doctor, config."""
+"""The commands about the memory itself and its surroundings: stats, doctor, config, browser, demo."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphmem.adapters.cli.session import FAILED, Session, command
+from graphmem.adapters.cli.session import FAILED, USAGE, Session, command
 
 if TYPE_CHECKING:
     from graphmem.results import Check
@@ -18,6 +20,8 @@ def register(app: typer.Typer) -> None:
     command(app)(scopes)
     command(app)(doctor)
     command(app)(config)
+    command(app)(browser)
+    command(app)(demo)
 
 
 def stats(session: Session) -> None:
@@ -56,7 +60,7 @@ def _most_first(item: tuple[str, int]) -> tuple[int, str]:
 
 def scopes(session: Session) -> None:
     """List the scopes of the store with what they hold."""
-    from graphmem.adapters.cli.show import Column
+    from graphmem.adapters.cli.output import Column
 
     with session.open() as memory:
         counts = [memory.in_scope(scope).stats() for scope in memory.scopes()]
@@ -105,3 +109,63 @@ def config(session: Session) -> None:
         session.out.document(values)
     else:
         session.out.pairs(values.items())
+
+
+def browser(
+    session: Session,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write saved queries about the scope, and colours and captions, to import."),
+    ] = None,
+) -> None:
+    """Tell where the graph of a store can be looked at in a web browser."""
+    with session.open() as memory:
+        explorer = memory.explorer
+        if explorer is None:
+            session.nothing(
+                "this store comes with no program to look at its graph; one in Neo4j does (--store neo4j://…)"
+            )
+            return
+        files: list[str] = [] if out is None else _written(out, explorer.files(memory.scope))
+        hints = [*explorer.hints, *(explorer.import_hints if files else ())]
+        if session.out.as_json:
+            session.out.document({"name": explorer.name, "url": explorer.url, "files": files, "hints": hints})
+            return
+        session.out.line(explorer.url)
+        if files:
+            session.out.note(f"{len(files)} files are in {out}")
+        for hint in hints:
+            session.out.note(hint)
+
+
+def _written(folder: Path, files: Mapping[str, bytes]) -> list[str]:
+    """Write files, over those of an earlier time, and return their paths."""
+    from graphmem.errors import InvalidInput
+    from graphmem.outputs import output_file
+
+    written: list[str] = []
+    for name, content in files.items():
+        path = folder / name
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise InvalidInput(f"--out {folder}: {error.strerror or error}") from error
+        with output_file(path, force=True) as file:  # the names are ours
+            file.write(content)
+        written.append(str(path))
+    return written
+
+
+def demo(
+    session: Session,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep the store, as graphmem-demo.db unless --store names it.")
+    ] = False,
+) -> None:
+    """Show what graphmem makes of a conversation."""
+    from graphmem.adapters.demo.tour import run_demo
+
+    if session.shared.json:
+        typer.echo("graphmem: demo is for reading; it has no --json", err=True)
+        raise typer.Exit(USAGE)
+    run_demo(session.out, store=session.shared.store, keep=keep, settings=session.settings)

@@ -7,21 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from graphmem.adapters.cli import (
-    about,
-    browser,
-    communities,
-    demo,
-    loading,
-    merging,
-    reading,
-    search,
-    transfer,
-    upkeep,
-    visualize,
-    why,
-)
-from graphmem.adapters.cli import eval as evaluation
+from graphmem.adapters.cli import about, graph, ingest, reading, search, upkeep
 from graphmem.adapters.cli.session import Shared, shared_options
 
 _EPILOG = (
@@ -88,19 +74,5 @@ def _help(  # pyright: ignore[reportUnusedFunction]
     typer.echo(found.get_help(typer.Context(found, parent=program, info_name=name)))
 
 
-for part in (
-    demo,
-    loading,
-    reading,
-    merging,
-    upkeep,
-    transfer,
-    search,
-    why,
-    evaluation,
-    about,
-    browser,
-    communities,
-    visualize,
-):
+for part in (ingest, reading, search, upkeep, graph, about):
     part.register(app)

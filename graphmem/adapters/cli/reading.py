@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphmem.adapters.cli.options import (
+from graphmem.adapters.cli.session import (
     AsOfOption,
     EdgeTypeOption,
     KnownOption,
     LimitOption,
+    Session,
     StrategyOption,
+    command,
     edge_types,
     moment,
     point_in_time,
     strategy,
 )
-from graphmem.adapters.cli.session import Session, command
 
 if TYPE_CHECKING:
     from graphmem.memory import GraphMemory
@@ -108,7 +109,7 @@ def entities(
     known: KnownOption = None,
 ) -> None:
     """List who and what is known, what is spoken of most first."""
-    from graphmem.adapters.cli.show import Column, day
+    from graphmem.adapters.cli.output import Column, day
 
     at = point_in_time(as_of, known)
     with session.open() as memory:
@@ -171,7 +172,7 @@ def diff(
     limit: LimitOption = 1000,
 ) -> None:
     """Tell what changed between two dates."""
-    from graphmem.adapters.cli.show import count
+    from graphmem.adapters.cli.output import count
 
     since, until = moment("FROM", start), moment("TO", end)
     if until < since:
@@ -200,7 +201,7 @@ def _show_versions(
         if len(found) == limit:
             session.out.note(f"the first {limit}; --limit shows more")
     if not found:
-        from graphmem.text.normalise import canonical
+        from graphmem.text.normalize import canonical
 
         near = [entity.name for entity in memory.entities(name, limit=5)]
         known = any(canonical(entity) == canonical(name) for entity in near)
@@ -211,7 +212,7 @@ def _show_versions(
 
 
 def _print_recalled(session: Session, found: Sequence[Fact]) -> None:
-    from graphmem.adapters.cli.show import Column, day
+    from graphmem.adapters.cli.output import Column, day
 
     columns = [
         Column("#", align="right"),
@@ -229,7 +230,7 @@ def _print_recalled(session: Session, found: Sequence[Fact]) -> None:
 
 
 def _print_versions(session: Session, found: Sequence[Fact], *, learned: bool = False) -> None:
-    from graphmem.adapters.cli.show import Column, day
+    from graphmem.adapters.cli.output import Column, day
 
     columns = [Column("fact", 5), Column("relation", 2), Column("from"), Column("until")]
     rows = [[f.fact, f.relation.replace("_", " "), day(f.valid_from), day(f.valid_to)] for f in found]
@@ -257,7 +258,7 @@ def _print_sources(session: Session, found: Sequence[Fact], quoted: dict[str, Ep
 
 def quote(episode: Episode) -> str:
     """Return who said what when, on one line; long text is cut and says so."""
-    from graphmem.adapters.cli.show import cut, shown
+    from graphmem.adapters.cli.output import cut, shown
 
     text = cut(episode.text, _QUOTED)
     who = shown(episode.speaker or episode.role or episode.title or episode.source)

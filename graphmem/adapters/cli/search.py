@@ -1,24 +1,32 @@
-"""The commands `search` and `reindex`: episodes for a question, and the index that they are found by."""
+"""The commands search, reindex, eval and why: episodes for a question, and why they were found."""
 
 from __future__ import annotations
 
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphmem.adapters.cli.options import (
+from graphmem.adapters.cli.session import (
     AsOfOption,
     KnownOption,
+    Session,
     StrategyOption,
     YesOption,
     ask,
+    command,
     point_in_time,
     strategy,
 )
-from graphmem.adapters.cli.session import Session, command
 
 if TYPE_CHECKING:
-    from graphmem.rag.found import SearchResults
+    from graphmem.results import Trace
+    from graphmem.search.evaluation import Evaluation, Question, Scores
+    from graphmem.search.results import SearchResults
+
 
 _SHOWN = 300  # characters of an episode that are shown
 
@@ -27,6 +35,8 @@ def register(app: typer.Typer) -> None:
     """Add the commands to the program."""
     command(app)(search)
     command(app)(reindex)
+    command(app, name="eval")(evaluate)
+    command(app)(why)
 
 
 def search(
@@ -47,7 +57,7 @@ def search(
     trace: Annotated[bool, typer.Option("--trace", help="Keep why it was found; graphmem why tells it.")] = False,
 ) -> None:
     """Find the episodes that answer a question, best first."""
-    from graphmem.rag.options import ExpansionConfig
+    from graphmem.search.results import ExpansionConfig
 
     at = point_in_time(as_of, known)
     chosen = strategy(how) or "ppr"
@@ -88,7 +98,7 @@ def reindex(
 
 
 def _print_found(session: Session, found: SearchResults, *, why: bool) -> None:
-    from graphmem.adapters.cli.show import Column, cut, day
+    from graphmem.adapters.cli.output import Column, cut, day
 
     columns = [
         Column("#", align="right"),
@@ -110,3 +120,150 @@ def _print_found(session: Session, found: SearchResults, *, why: bool) -> None:
         for number, one in enumerate(found, 1)
     ]
     session.out.table(columns, rows)
+
+
+_TOLD = 5  # unknown ids that are printed; --json has up to 100
+_NAMES = {"full": "search", "no_graph": "without the graph", "rrf": "RRF of both", "dense": "vectors", "bm25": "BM25"}
+
+
+def evaluate(
+    session: Session,
+    questions: Annotated[
+        str, typer.Argument(metavar="QUESTIONS.jsonl", help="Questions with their answers; - is standard input.")
+    ],
+    k: Annotated[
+        list[int] | None, typer.Option("--k", "-k", min=1, max=1000, help="Recall at k; may be given several times.")
+    ] = None,
+) -> None:
+    """Tell how well search answers questions whose answers are known.
+
+    A line is an object with question, external_ids (the ids of the episodes that answer it) and perhaps category and
+    scope. Beside search stand plain BM25, vectors, their fusion, and search without the graph.
+    """
+    from graphmem.search.evaluation import KS
+
+    asked = list(_read(questions))
+    with session.open() as memory, session.out.progress(len(asked)) as tell:
+        found = memory.evaluate(asked, ks=sorted(set(k)) if k else KS, on_progress=lambda done, _: tell(done))
+    if session.out.as_json:
+        session.out.document(found)
+        return
+    _print_evaluation(session, found)
+
+
+def _read(name: str) -> Iterator[Question]:
+    """Yield the questions of a file; a line that can't be read is an error that tells its number."""
+    from graphmem.errors import InvalidInput
+    from graphmem.search.evaluation import Question
+
+    try:
+        text = sys.stdin.read() if name == "-" else Path(name).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{name}: {error}") from error
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            yield Question.of(json.loads(line))
+        except (InvalidInput, ValueError, RecursionError) as error:
+            raise InvalidInput(f"{name}, line {number}: {error}") from error
+
+
+def _print_evaluation(session: Session, found: Evaluation) -> None:
+    from graphmem.adapters.cli.output import Column, count
+
+    full = found.methods["full"]
+    figures = [*(Column(f"recall@{k}", align="right") for k in full.recall), Column("MRR", align="right")]
+    session.out.table(
+        [Column("method"), *figures],
+        [[_NAMES[method], *(f"{x:.3f}" for x in _means(scores))] for method, scores in found.methods.items()],
+    )
+    session.out.line("what search gains over it [95 % confidence interval]", "bold")
+    session.out.table(
+        [Column("method"), *figures],
+        [[_NAMES[method], *_gained(scores)] for method, scores in found.gains.items()],
+    )
+    if full.by_category:
+        session.out.line("search by category, and what the graph gains", "bold")
+        graph = found.gains["no_graph"].by_category
+        rows: list[list[str]] = []
+        for category, scores in full.by_category.items():
+            rows.append([category, str(scores.questions), *(f"{x:.3f}" for x in _means(scores))])
+            rows.append(["", "", *_gained(graph[category])])
+        session.out.table([Column("category"), Column("questions", align="right"), *figures], rows)
+    times = found.query_ms
+    session.out.line(f"{count(full.questions, 'question')}; p50 {times['p50']:.1f} ms, p95 {times['p95']:.1f} ms")
+    if found.unknown:
+        named = ", ".join(found.unknown[:_TOLD])
+        session.out.note(
+            f"no episode has these ids, and they don't count: {named}{' …' * (len(found.unknown) > _TOLD)}"
+        )
+    if found.left_out:
+        session.out.note(f"{count(found.left_out, 'question')} without an answer in the memory left out")
+    for reason in found.degraded:
+        session.out.note(f"not all of it was used: {reason}")
+
+
+def _means(scores: Scores) -> list[float]:
+    return [*(at.mean for at in scores.recall.values()), scores.mrr.mean]
+
+
+def _gained(scores: Scores) -> list[str]:
+    return [f"{at.mean:+.3f} [{at.low:+.3f}, {at.high:+.3f}]" for at in (*scores.recall.values(), scores.mrr)]
+
+
+def why(
+    session: Session,
+    trace: Annotated[str | None, typer.Argument(help="Id that recall --trace told; the newest without.")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Facts that are shown, at most.")] = 20,
+) -> None:
+    """Tell why a traced recall returned what it did."""
+    from graphmem.errors import NotFound
+
+    with session.open() as memory:
+        try:
+            found = memory.recalls(limit=1) if trace is None else [memory.why(trace)]
+        except NotFound as error:
+            session.nothing(str(error))
+            return
+        if not found:
+            session.nothing("no recall was traced in this scope; graphmem recall QUESTION --trace keeps one")
+        elif session.out.as_json:
+            session.out.document(found[0])
+        else:
+            _print_trace(session, found[0], limit)
+
+
+def _print_trace(session: Session, trace: Trace, limit: int) -> None:
+    from graphmem.adapters.cli.output import Column, count
+
+    seeds = ", ".join(f"{seed.name} ({seed.score:.2f})" for seed in trace.seeds)
+    told = [("question", trace.query), ("asked", f"{trace.asked_at:%Y-%m-%d %H:%M:%S} UTC")]
+    if trace.as_of is not None:
+        told.append(("as of", f"{trace.as_of.valid:%Y-%m-%d}, known by {trace.as_of.known:%Y-%m-%d}"))
+    session.out.pairs([*told, ("strategy", trace.strategy), ("seeds", seeds or None)])
+    columns = [
+        Column("#", align="right"),
+        Column("fact", 4),
+        Column("found at", 1),
+        Column("hop", align="right"),
+        Column("score", align="right"),
+    ]
+    rows = [
+        ["-" if f.rank is None else str(f.rank), f.fact.fact, f.found_at, str(f.hop), f"{f.score:.2f}"]
+        for f in trace.facts[:limit]
+    ]
+    if rows:
+        session.out.line()
+        session.out.table(columns, rows)
+    if trace.episodes:
+        session.out.line()
+        session.out.table(
+            [Column("#", align="right"), Column("episode", 4), Column("found by", 1), Column("score", align="right")],
+            [
+                ["-" if e.rank is None else str(e.rank), e.episode_id, e.channel, f"{e.score:.2f}"]
+                for e in trace.episodes[:limit]
+            ],
+        )
+    if len(trace.facts) > limit:
+        session.out.note(f"{count(len(trace.facts) - limit, 'fact')} more; --limit shows them")

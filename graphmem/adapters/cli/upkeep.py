@@ -1,16 +1,31 @@
-"""The commands that keep a memory in order: forget, clear, evict, decay, backfill, dead-letters."""
+"""The commands that keep a memory in order: forget, clear, evict, decay, backfill, merge, export, import."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import shutil
+import sys
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from graphmem.adapters.cli.options import DryRunOption, YesOption, ask
-from graphmem.adapters.cli.session import FAILED, Session, command
+from graphmem.adapters.cli.session import (
+    FAILED,
+    DryRunOption,
+    ForceOption,
+    LimitOption,
+    Session,
+    YesOption,
+    ask,
+    command,
+)
 
 if TYPE_CHECKING:
+    from graphmem.models import Merge
     from graphmem.upkeep.forget import Forgotten
+
 
 _TOLD = (
     "episodes",
@@ -31,6 +46,10 @@ def register(app: typer.Typer) -> None:
     for function in (forget, clear, evict, decay, backfill):
         command(app)(function)
     command(app, "dead-letters")(dead_letters)
+    for function in (merge, unmerge, merges):
+        command(app)(function)
+    command(app)(export)
+    command(app, "import")(import_)
 
 
 def forget(
@@ -108,7 +127,7 @@ def evict(session: Session, dry_run: DryRunOption = False, yes: YesOption = Fals
 
 def decay(session: Session) -> None:
     """Let the retrieval counts of facts fade up to now, by the settings."""
-    from graphmem.adapters.cli.show import count
+    from graphmem.adapters.cli.output import count
 
     with session.open() as memory:
         looked_at = memory.decay()
@@ -181,7 +200,7 @@ def dead_letters(
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Episodes at most.")] = 50,
 ) -> None:
     """List the episodes that are out of tries, with their errors."""
-    from graphmem.adapters.cli.show import Column
+    from graphmem.adapters.cli.output import Column
 
     with session.open() as memory:
         found = memory.dead_letters(limit=limit)
@@ -216,3 +235,172 @@ def _tell(session: Session, done: Forgotten) -> None:
         session.out.note(f"not erased yet: {what}")
     if done.left:
         raise typer.Exit(FAILED)
+
+
+def merge(
+    session: Session,
+    names: Annotated[list[str], typer.Argument(help="The entities that go, by name or id.")],
+    into: Annotated[str, typer.Option("--into", metavar="NAME", help="The entity that stays, by name or id.")],
+    yes: YesOption = False,
+) -> None:
+    """Take entities for one: facts, names and mentions move to the one that stays."""
+    with session.open() as memory:
+        ask(f"Merge {', '.join(map(repr, names))} into {into!r} in scope {memory.scope}?", yes=yes)
+        made = memory.merge(names, into=into)
+        if session.out.as_json:
+            session.out.document([_shown(one) for one in made])
+            return
+        for one in made:
+            session.out.line(f"{_told(one)}; to undo it: graphmem unmerge {one.id}")
+
+
+def unmerge(
+    session: Session,
+    merge: Annotated[str, typer.Argument(help="Id of the merge, as graphmem merges tells it.")],
+    yes: YesOption = False,
+) -> None:
+    """Undo a merge; what came in since stays with the entity that it was said of."""
+    from graphmem.adapters.cli.output import count
+
+    with session.open() as memory:
+        ask(f"Undo merge {merge} in scope {memory.scope}?", yes=yes)
+        done = memory.unmerge(merge)
+        if session.out.as_json:
+            counts = {"entity_id": done.entity.id, "facts": done.facts, "mentions": done.mentions}
+            session.out.document({**_shown(done.merge), **counts})
+            return
+        session.out.line(
+            f"{done.entity.name} is an entity of its own again, beside {done.merge.kept.name}: "
+            f"{count(done.facts, 'fact')}, {count(done.mentions, 'mention')}"
+        )
+
+
+def merges(
+    session: Session,
+    name: Annotated[str | None, typer.Argument(help="Only merges into or of this entity.")] = None,
+    undone: Annotated[bool, typer.Option("--undone", help="Those that were undone, too.")] = False,
+    limit: LimitOption = 20,
+) -> None:
+    """List which entities and names were taken for one, newest first, and why."""
+    from graphmem.adapters.cli.output import Column
+
+    with session.open() as memory:
+        found = memory.merges(name, undone=undone, limit=limit)
+        if session.out.as_json:
+            session.out.document([_shown(one) for one in found])
+            return
+        if not found:
+            session.nothing("nothing was merged in this scope")
+        columns = [
+            Column("id"),
+            Column("at"),
+            Column("merged", 1),
+            Column("into", 1),
+            Column("by"),
+            Column("cosine", align="right"),
+            Column("undone"),
+        ]
+        rows = [
+            [
+                one.id,
+                f"{one.at:%Y-%m-%d %H:%M}",
+                one.merged.name,
+                one.kept.name,
+                one.method,
+                "" if one.score is None else f"{one.score:.2f}",
+                "" if one.undone_at is None else f"{one.undone_at:%Y-%m-%d %H:%M}",
+            ]
+            for one in found
+        ]
+        session.out.table(columns, rows)
+
+
+def _told(merge: Merge) -> str:
+    from graphmem.adapters.cli.output import count
+
+    facts = count(len(merge.edges) + len(merge.folded), "fact")
+    return f"{merge.merged.name} went into {merge.kept.name} with {facts} and {count(len(merge.mentions), 'mention')}"
+
+
+def _shown(merge: Merge) -> dict[str, object]:
+    return {
+        "id": merge.id,
+        "at": merge.at,
+        "merged_id": merge.merged.id,
+        "merged": merge.merged.name,
+        "kept_id": merge.kept_id,
+        "kept": merge.kept.name,
+        "method": merge.method,
+        "score": merge.score,
+        "aliases": [alias.alias for alias in merge.aliases],
+        "moved_facts": [edge.id for edge in merge.edges],
+        "folded_facts": [folded.edge.id for folded in merge.folded],
+        "mentions": len(merge.mentions),
+        "undone_at": merge.undone_at,
+    }
+
+
+_STANDARD = "-"
+
+
+def export(
+    session: Session,
+    file: Annotated[str, typer.Argument(help="Where to; - is standard output.")] = _STANDARD,
+    vectors: Annotated[bool, typer.Option("--vectors/--no-vectors", help="Whether the index is written, too.")] = True,
+    force: ForceOption = False,
+) -> None:
+    """Write everything in the scope as lines of JSON, for another store or for safe keeping."""
+    from graphmem.adapters.cli.output import count
+
+    to_standard = file == _STANDARD
+    if to_standard and session.out.as_json:
+        raise typer.BadParameter("--json: standard output has the exported rows; name a FILE")
+    with session.open() as memory:
+        counts = memory.stats()
+        with session.out.progress(counts.entities + counts.aliases + counts.edges + counts.mentions) as tell:
+            target = cast("IO[bytes]", sys.stdout.buffer) if to_standard else file
+            done = memory.export(target, vectors=vectors, force=force, on_rows=tell)
+        if session.out.as_json:
+            session.out.document(done)
+            return
+        session.out.note(f"exported {count(done.rows, 'row')} of scope {done.scope}, checksum {done.checksum}")
+
+
+def import_(
+    session: Session,
+    file: Annotated[str, typer.Argument(help="An exported memory; - is standard input.", show_default=False)],
+    vectors: Annotated[
+        bool, typer.Option("--vectors/--no-vectors", help="Whether the index in the file is taken in, too.")
+    ] = True,
+    cut_off: Annotated[
+        bool, typer.Option("--cut-off", help="Take in what there is of a file that is cut off or spoilt.")
+    ] = False,
+) -> None:
+    """Take in an exported memory: into the scope that it is of, or into the one that --scope names."""
+    from graphmem.adapters.cli.output import count
+    from graphmem.upkeep.export import read_header
+
+    with _source(file) as source:
+        header = read_header(source)
+        with session.open(make=True) as opened:
+            renamed = session.shared.scope is not None
+            memory = opened if renamed else opened.in_scope(header.scope)
+            with session.out.progress(0) as tell:
+                done = memory.import_(source, rename=renamed, vectors=vectors, cut_off=cut_off, on_rows=tell)
+            if session.out.as_json:
+                session.out.document(done)
+                return
+            cut = "" if done.complete else "; not all that the file had is there"
+            session.out.line(f"imported {count(done.rows, 'row')} into scope {done.scope}{cut}")
+
+
+@contextmanager
+def _source(file: str) -> Generator[str | IO[bytes]]:
+    """Give a file, or what comes by standard input as one: it is read twice, to be checked first."""
+    if file != _STANDARD:
+        yield file
+        return
+    with tempfile.TemporaryFile() as kept:
+        shutil.copyfileobj(sys.stdin.buffer, kept)
+        kept.seek(0)
+        yield kept

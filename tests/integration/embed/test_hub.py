@@ -19,9 +19,9 @@ FILES = {"onnx/model_quantized.onnx": b"weights", "tokenizer.json": b"{}"}
 
 # What is installed is hidden, so that the hub is what is left.
 PROGRAM = """
-from graphmem.embed import weights
-weights.installed_weights = lambda: None
-found = weights.find_weights(download=True)
+from graphmem.embed import minilm
+minilm.installed_weights = lambda: None
+found = minilm.find_weights(download=True)
 print(found.name, found.model.read_bytes(), found.tokenizer.read_bytes())
 """
 

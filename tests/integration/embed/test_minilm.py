@@ -18,7 +18,7 @@ import pytest
 from numpy.typing import NDArray
 
 from graphmem.embed import Embedder, MiniLM, TokenEmbeddings, choose_embeddings, minilm
-from graphmem.embed.weights import Weights, installed_weights
+from graphmem.embed.minilm import Weights, installed_weights
 from graphmem.errors import EmbeddingFailed, InvalidInput
 from tests.integration.embed.support import real_model
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from graphmem import GraphMemory, InvalidInput
-from graphmem.embed.weights import installed_weights
+from graphmem.embed.minilm import installed_weights
 from graphmem.results import Check
 
 TURNS = [

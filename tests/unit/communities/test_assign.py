@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from graphmem.communities.assign import JOB, Assignment
+from graphmem.communities.assignment import JOB, Assignment
 from graphmem.communities.refresh import CommunityRefresh, id_at
 from graphmem.models import Changes, CommunityQuery, Edge, EdgeQuery, Mark, MembershipQuery, Scope, new_id, utc_now
 from graphmem.protocols import GraphBackend

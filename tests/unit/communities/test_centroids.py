@@ -6,7 +6,7 @@ import numpy as np
 
 from graphmem.communities.centroids import Centroids
 from graphmem.embed import Embedder
-from graphmem.ingest.similar_vectors import entity_entry
+from graphmem.index.entity_vectors import entity_entry
 from graphmem.models import Changes
 from graphmem.registry import open_backend
 from graphmem.testing.rows import community, entity, entity_id, home, put_entities

@@ -8,12 +8,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from graphmem.communities.describe import Material, name_of, summary_of
-from graphmem.communities.summarise import (
+from graphmem.communities.summaries import (
     MAX_PROMPT_BYTES,
     Description,
+    Material,
     _read,  # pyright: ignore[reportPrivateUsage]
+    name_of,
     prompt_for,
+    summary_of,
 )
 from graphmem.errors import ExtractionFailed
 

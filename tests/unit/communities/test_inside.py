@@ -8,7 +8,7 @@ import numpy as np
 from blake3 import blake3
 
 from graphmem.communities.facts import Facts
-from graphmem.communities.inside import Grouped
+from graphmem.communities.intra_community_facts import Grouped
 
 # a, b and c are a group, d and e another; the fact "g" lies between the two
 NODES = list("abcde")

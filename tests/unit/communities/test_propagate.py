@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphmem.communities import propagate as module
+from graphmem.communities import label_propagation as module
 from graphmem.communities.facts import Ints
 from graphmem.communities.graph import UNIT, EntityGraph, Pairs, in_units, modularity
-from graphmem.communities.propagate import propagate, propagate_from
+from graphmem.communities.label_propagation import propagate, propagate_from
 
 Edges = list[tuple[int, int, int]]
 

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from graphmem.communities.assign import Assignment
-from graphmem.communities.describe import Material
+from graphmem.communities.assignment import Assignment
 from graphmem.communities.refresh import CommunityRefresh
-from graphmem.communities.summarise import AT_ONCE, Description, Summaries
+from graphmem.communities.summaries import AT_ONCE, Description, Material, Summaries
 from graphmem.errors import ExtractionFailed
 from graphmem.llm.chat import NoReply
 from graphmem.models import Changes, MembershipQuery, Scope, new_id

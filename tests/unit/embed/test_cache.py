@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphmem.embed.cache import VectorCache, key_of
+from graphmem.embed.embedder import VectorCache, key_of
 from graphmem.embed.interface import TokenVectors
 
 ONE = np.ones(100, np.float32)  # 400 bytes, and what an entry costs

@@ -15,7 +15,7 @@ import pytest
 
 from graphmem.embed import Embeddings, choose_embeddings
 from graphmem.embed import choose as choosing
-from graphmem.embed.weights import Weights, find_weights, installed_weights
+from graphmem.embed.minilm import Weights, find_weights, installed_weights
 from graphmem.errors import InvalidInput, MissingExtra
 
 
@@ -37,7 +37,7 @@ def without(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         def find_spec(name: str, package: str | None = None) -> ModuleSpec | None:
             return None if name.split(".")[0] in packages else real(name, package)
 
-        for module in ("minilm", "weights", "choose"):
+        for module in ("minilm", "choose"):
             monkeypatch.setattr(f"graphmem.embed.{module}.find_spec", find_spec)
         for package in packages:
             monkeypatch.setitem(sys.modules, package, None)

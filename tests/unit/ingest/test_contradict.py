@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from graphmem.errors import ExtractionFailed
-from graphmem.ingest.contradict import ContradictionCheck
+from graphmem.ingest.contradictions import ContradictionCheck
 from graphmem.ingest.write import Writer, read_extraction
 from graphmem.models import EdgeQuery, Episode, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY
@@ -78,7 +78,7 @@ def test_numbers_that_stand_for_nothing_are_ignored() -> None:
 @pytest.mark.parametrize(("reply", "positions"), [("[2]", [1]), ("I think: [1, 3].", [0, 2]), ("[]", [])])
 def test_the_language_model_s_numbers_are_read(reply: str, positions: list[int]) -> None:
     models = pytest.importorskip("langchain_core.language_models", reason="pip install 'graphmem[langchain]'")
-    from graphmem.ingest.judge import llm_judge
+    from graphmem.ingest.contradictions import llm_judge
 
     judge = llm_judge(models.FakeListChatModel(responses=[reply]), timeout=5)
     assert judge("new", ["a", "b", "c"]) == positions
@@ -86,7 +86,7 @@ def test_the_language_model_s_numbers_are_read(reply: str, positions: list[int])
 
 def test_a_reply_without_a_list_is_a_failure() -> None:
     models = pytest.importorskip("langchain_core.language_models", reason="pip install 'graphmem[langchain]'")
-    from graphmem.ingest.judge import llm_judge
+    from graphmem.ingest.contradictions import llm_judge
 
     with pytest.raises(ExtractionFailed, match="no list"):
         llm_judge(models.FakeListChatModel(responses=["none of them"]), timeout=5)("new", ["a"])

@@ -17,7 +17,7 @@ from graphmem.errors import InvalidInput
 from graphmem.ingest.files import find_files
 from graphmem.ingest.formats.json_files import json_values
 from graphmem.ingest.formats.pages import to_lines
-from graphmem.ingest.read import Format, Refused, guess_format, open_source, read_items, read_triples
+from graphmem.ingest.readers import Format, Refused, guess_format, open_source, read_items, read_triples
 from graphmem.inputs import Document, Turn
 from graphmem.messages import Attachment
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from graphmem.ingest import gate
-from graphmem.ingest.gate import is_code, looks_like_injection, skip_reason
+from graphmem.ingest import content_filter
+from graphmem.ingest.content_filter import is_code, looks_like_injection, skip_reason
 from graphmem.models import Episode, Scope
 
 
@@ -44,7 +44,7 @@ def test_what_tools_say_is_kept_out(role: str) -> None:
     assert reason(role=role) == "tool_output"
 
 
-PYTHON = Path(gate.__file__).read_text(encoding="utf-8")
+PYTHON = Path(content_filter.__file__).read_text(encoding="utf-8")
 CODE = {
     "python": PYTHON,
     "fenced": f"Look:\n```python\n{PYTHON}\n```\nthoughts?",

@@ -12,7 +12,7 @@ import pytest
 
 from graphmem.errors import InvalidInput
 from graphmem.ingest.files import find_files
-from graphmem.ingest.read import (
+from graphmem.ingest.readers import (
     MAX_LINE_BYTES,
     Format,
     Refused,

@@ -13,18 +13,18 @@ from hypothesis import strategies as st
 
 from graphmem.embed import Embedder
 from graphmem.errors import EmbeddingFailed
-from graphmem.ingest.link import NoteLinks
-from graphmem.ingest.resolve import NamedThing
-from graphmem.ingest.similar import AskSame, Prepared, SimilarEntities
-from graphmem.ingest.similar_names import obstacle, spellings
+from graphmem.ingest.entity_matching import AskSame, Prepared, SimilarEntities
+from graphmem.ingest.links import NoteLinks
+from graphmem.ingest.resolution import NamedThing
 from graphmem.ingest.write import Reading, Statement, Writer
 from graphmem.models import Changes, EdgeQuery, EdgeType, EntityQuery, IndexEntry, Merge, MergeQuery, Removal, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.protocols import ExtractedEdge, GraphBackend
-from graphmem.rag.meaning import StoredMeaning
 from graphmem.registry import open_backend
+from graphmem.search.entity_embeddings import StoredMeaning
 from graphmem.testing.base import in_threads
 from graphmem.testing.rows import episode, home, project
+from graphmem.text.name_rules import obstacle, spellings
 from graphmem.upkeep.unmerge import unmerge
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from graphmem.ingest.supersede import FactLedger
+from graphmem.ingest.supersession import FactLedger
 from graphmem.models import Edge, EdgeType, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY
 

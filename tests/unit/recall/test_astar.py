@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphmem.models import Subgraph
-from graphmem.recall import astar, bfs
-from graphmem.recall.walk import Floats
+from graphmem.recall import scoring, strategies
+from graphmem.recall.scoring import Floats
 from tests.unit.recall.graphs import graph, graphs
 
 
 def cost(subgraph: Subgraph, cosines: Floats | None = None) -> list[float]:
     """Return the cost of each fact from the first node."""
     scores = np.where(subgraph.depth == 0, 1.0, 0.0)
-    return (1.0 / astar.walk(subgraph, scores, cosines).parts["reach"] - 1.0).tolist()
+    return (1.0 / strategies.walk_cheapest_paths(subgraph, scores, cosines).parts["reach"] - 1.0).tolist()
 
 
 def test_without_vectors_a_step_costs_the_doubt_in_it() -> None:
@@ -50,26 +50,26 @@ def test_retrievals_make_a_step_cheaper() -> None:
 
 def test_a_sure_detour_is_taken() -> None:
     detour = graph([0, 1, 1, 2], [(0, 1, 0.1), (0, 2, 0.9), (2, 1, 0.9), (1, 3, 0.9)])
-    found = astar.walk(detour, np.array([1.0, 0, 0, 0]))
+    found = strategies.walk_cheapest_paths(detour, np.array([1.0, 0, 0, 0]))
     assert found.reached.path(3) == [0, 2, 1, 3]
 
 
 def test_among_ways_of_one_cost_the_shorter_counts() -> None:
     ring = graph([0, 1, 1], [(0, 1, 1.0), (0, 2, 1.0), (2, 1, 1.0)])
-    assert astar.walk(ring, np.array([1.0, 0, 0])).reached.path(1) == [0, 1]
+    assert strategies.walk_cheapest_paths(ring, np.array([1.0, 0, 0])).reached.path(1) == [0, 1]
 
 
 def test_among_equal_ways_that_of_the_better_seed_counts() -> None:
     fork = graph([0, 0, 1], [(0, 2, 0.5), (1, 2, 0.5)])
-    assert astar.walk(fork, np.array([0.2, 0.9, 0.0])).reached.path(2) == [1, 2]
+    assert strategies.walk_cheapest_paths(fork, np.array([0.2, 0.9, 0.0])).reached.path(2) == [1, 2]
 
 
 @given(graphs(), st.booleans())
 def test_it_reaches_the_facts_that_bfs_reaches(subgraph: Subgraph, with_vectors: bool) -> None:
     scores = np.where(subgraph.depth == 0, 0.5, 0.0)
     cosines = np.linspace(-1, 1, len(scores)) if with_vectors else None
-    reached = astar.walk(subgraph, scores, cosines).near >= 0
-    assert reached.tolist() == (bfs.walk(subgraph, scores).near >= 0).tolist()
+    reached = strategies.walk_cheapest_paths(subgraph, scores, cosines).near >= 0
+    assert reached.tolist() == (scoring.walk_breadth_first(subgraph, scores).near >= 0).tolist()
 
 
 @given(graphs())
@@ -80,6 +80,6 @@ def test_no_path_is_cheaper_than_the_one_found(subgraph: Subgraph) -> None:
     ends = list(zip(subgraph.source, subgraph.target, 1.0 - subgraph.confidence, strict=True))
     for _, (a, b, step) in itertools.product(range(n), ends):  # Bellman-Ford
         best[a], best[b] = min(best[a], best[b] + step), min(best[b], best[a] + step)
-    found = 1.0 / astar.walk(subgraph, scores).parts["reach"] - 1.0
+    found = 1.0 / strategies.walk_cheapest_paths(subgraph, scores).parts["reach"] - 1.0
     expected = [min(best[a], best[b]) + step for a, b, step in ends]
     assert found.tolist() == pytest.approx(expected)

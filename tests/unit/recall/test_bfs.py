@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from graphmem.recall.bfs import nearer_end, reach, walk
+from graphmem.recall.scoring import nearer_end, reach, walk_breadth_first
 from tests.unit.recall.graphs import graph
 
 
@@ -49,5 +49,5 @@ def test_seeds_without_edges_are_no_error() -> None:
 
 def test_a_fact_scores_by_its_seed_and_its_distance() -> None:
     chain = graph([0, 1, 2], [(1, 0, 1.0), (2, 1, 1.0)])
-    parts = walk(chain, np.array([0.8, 0.0, 0.0])).parts
+    parts = walk_breadth_first(chain, np.array([0.8, 0.0, 0.0])).parts
     assert (parts["seed"] * parts["proximity"]).tolist() == [0.8, 0.4]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from graphmem.models import Scope
-from graphmem.recall.meaning import LEAST_COSINE, Vectors, entity_vectors, nearest_entities, query_cosines
+from graphmem.recall.embeddings import LEAST_COSINE, Vectors, entity_vectors, nearest_entities, query_cosines
 
 SCOPES = (Scope("tests"),)
 IDS = ("a", "b", "c")
@@ -61,7 +61,7 @@ def cosines(meaning: Table | None, time_limit: float = 10.0) -> list[float] | No
 
 @pytest.fixture
 def debug(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
-    with caplog.at_level(logging.DEBUG, logger="graphmem.recall.meaning"):
+    with caplog.at_level(logging.DEBUG, logger="graphmem.recall.embeddings"):
         yield caplog
 
 

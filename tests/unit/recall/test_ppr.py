@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphmem.errors import InvalidInput
-from graphmem.recall.ppr import entity_ranks, personalised_pagerank, walk
-from graphmem.recall.walk import Floats
+from graphmem.recall.pagerank import entity_ranks, personalised_pagerank, walk
+from graphmem.recall.scoring import Floats
 from tests.unit.recall.graphs import graph
 
 Weighted = tuple[int, int, float]

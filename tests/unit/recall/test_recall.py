@@ -27,7 +27,7 @@ from graphmem.models import (
 )
 from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.protocols import GraphBackend
-from graphmem.recall.meaning import Meaning, Vectors
+from graphmem.recall.embeddings import Meaning, Vectors
 from graphmem.recall.options import RecallOptions
 from graphmem.recall.recall import recall
 from graphmem.registry import open_backend

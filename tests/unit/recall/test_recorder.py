@@ -9,7 +9,7 @@ import pytest
 
 from graphmem.errors import BackendUnavailable, StoreReadOnly
 from graphmem.models import Changes, RecallQuery, Scope
-from graphmem.recall.recorder import RecallRecorder
+from graphmem.recall.traces import RecallRecorder
 from graphmem.testing.rows import edge, edge_id, home, put_graph, recall_id, recall_numbers, recall_trace
 from graphmem_memory import MemoryBackend
 from graphmem_memory.tables import Store

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphmem.models import EdgeType
-from graphmem.recall.route import (
+from graphmem.recall.routing import (
     PLANS,
     SUBGRAPH_MARKERS,
     HeuristicRouter,

@@ -11,9 +11,9 @@ from hypothesis import given
 
 from graphmem.errors import InvalidInput
 from graphmem.models import EdgeType, Subgraph
-from graphmem.recall import spreading
+from graphmem.recall import strategies
 from graphmem.recall.options import RecallOptions, SpreadingOptions
-from graphmem.recall.walk import Walk
+from graphmem.recall.scoring import Walk
 from graphmem.settings import Settings
 from tests.unit.recall.graphs import graph, graphs
 
@@ -36,7 +36,7 @@ def spread(subgraph: Subgraph, seeds: dict[int, float], *, decay_rate: float = 0
     scores = np.zeros(len(subgraph.node_ids))
     for node, score in seeds.items():
         scores[node] = score
-    return spreading.walk(subgraph, scores, options(**changes), now=10 * DAY, decay_rate=decay_rate)
+    return strategies.spread_activation(subgraph, scores, options(**changes), now=10 * DAY, decay_rate=decay_rate)
 
 
 def received(subgraph: Subgraph, seeds: dict[int, float], **changes: Any) -> float:
@@ -203,7 +203,7 @@ def test_a_pruned_node_sends_nothing_in_the_next_hop() -> None:
 
 def test_past_its_time_it_gives_what_is_there_and_says_so() -> None:
     chain = graph([0, 1, 2, 3], [(0, 1, 1.0), (1, 2, 1.0), (2, 3, 1.0)])
-    late = spreading.walk(
+    late = strategies.spread_activation(
         chain,
         np.array([0.7, 0, 0, 0]),
         options(max_hops=3),
@@ -217,7 +217,7 @@ def test_past_its_time_it_gives_what_is_there_and_says_so() -> None:
 
 
 def test_even_when_the_store_took_all_the_time_one_hop_is_made() -> None:
-    late = spreading.walk(
+    late = strategies.spread_activation(
         graph([0, 1, 2], [(0, 1, 1.0), (1, 2, 1.0)]),
         np.array([0.7, 0, 0]),
         options(max_hops=3),
@@ -243,7 +243,9 @@ def test_the_path_is_the_way_the_strongest_activation_came() -> None:
 @given(graphs())
 def test_on_any_graph_activations_are_shares_and_paths_begin_at_a_seed(subgraph: Subgraph) -> None:
     seeds = np.where(subgraph.depth == 0, 0.9, 0.0)
-    found = spreading.walk(subgraph, seeds, options(max_hops=3, max_activated_nodes=3), now=0.0, decay_rate=0.0)
+    found = strategies.spread_activation(
+        subgraph, seeds, options(max_hops=3, max_activated_nodes=3), now=0.0, decay_rate=0.0
+    )
     assert ((found.parts["reach"] >= 0) & (found.parts["reach"] <= 1)).all()
     for near in found.near[found.near >= 0]:
         assert subgraph.depth[found.reached.path(int(near))[0]] == 0

@@ -13,15 +13,17 @@ from typing import cast
 import pytest
 
 import graphmem
-from graphmem.ingest import gate, split
-from graphmem.ingest.extract.llm_ground import words as grounded
+from graphmem.index import phrases
+from graphmem.ingest import content_filter, passages
+from graphmem.ingest.extract.llm_selection import words as grounded
 from graphmem.ingest.extract.spacy.prepare import prose
 from graphmem.llm.chat import as_data
 from graphmem.models import Episode, Scope
-from graphmem.protocols import full_text
-from graphmem.rag import context, names, phrases, question
-from graphmem.recall.route import HeuristicRouter
-from graphmem.text import dates, normalise, redact, words
+from graphmem.protocols import backend
+from graphmem.recall.routing import HeuristicRouter
+from graphmem.search import context, names, question
+from graphmem.text import dates, normalize, redact, words
+from graphmem.text.names import bare_title
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SHORT, ALLOWED = 8_000, 0.1
@@ -118,28 +120,28 @@ def in_value(value: object) -> Iterator[re.Pattern[str]]:
 
 
 PATTERNS = {pattern: name for name, pattern in reversed(list(patterns()))}
-MATCHED = {f"graphmem.ingest.gate.{name}" for name in ("_LOG", "_NUMBER", "_STATEMENT", "_TRACE")}
+MATCHED = {f"graphmem.ingest.content_filter.{name}" for name in ("_LOG", "_NUMBER", "_STATEMENT", "_TRACE")}
 MATCHED.add("graphmem.ingest.failures._STORED")
 """Patterns that are applied to the beginning of a text alone."""
 READER = HeuristicRouter()
 FUNCTIONS: dict[str, Callable[[str], object]] = {
-    "clean": lambda s: normalise.clean(s, len(s)),
-    "canonical": normalise.canonical,
-    "fact_text": normalise.fact_text,
+    "clean": lambda s: normalize.clean(s, len(s)),
+    "canonical": normalize.canonical,
+    "fact_text": normalize.fact_text,
     "split_words": words.split_words,
     "query_words": words.query_words,
     "query_phrases": words.query_phrases,
     "terms": words.terms,
-    "full_text": full_text.split_words,
+    "full_text": backend.split_words,
     "find_dates": lambda s: dates.find_dates(s, NOW),
     "redact": lambda s: redact.PatternRedactor().redact(s, ()),
-    "injection": gate.looks_like_injection,
-    "is_code": gate.is_code,
-    "plain text": lambda s: list(split.passages(enumerate(s.split("\n")))),
-    "markdown": lambda s: list(split.passages(enumerate(s.split("\n")), markdown=True)),
+    "injection": content_filter.looks_like_injection,
+    "is_code": content_filter.is_code,
+    "plain text": lambda s: list(passages.passages(enumerate(s.split("\n")))),
+    "markdown": lambda s: list(passages.passages(enumerate(s.split("\n")), markdown=True)),
     "route": lambda s: READER.route(s, ["Maya Chen"], now=NOW),
     "phrases": lambda s: phrases.PlainPhrases().find([s]),
-    "bare_title": names.bare_title,
+    "bare_title": bare_title,
     "names_in": lambda s: names.names_in(s, {"maya chen"}),
     "months": question.months,
     "first_person": lambda s: question.first_person(s, ["Maya Chen"]),
@@ -191,7 +193,7 @@ def test_a_function_reads_a_long_text(name: str) -> None:
 
 
 def test_text_of_users_in_a_pattern_is_found() -> None:
-    assert {"graphmem.rag.phrases._CAPITALS", "graphmem.text.redact._PHONE"} <= set(PATTERNS.values())
+    assert {"graphmem.index.phrases._CAPITALS", "graphmem.text.redact._PHONE"} <= set(PATTERNS.values())
 
 
 def test_a_slow_pattern_is_found() -> None:

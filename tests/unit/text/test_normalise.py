@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphmem.errors import InvalidEntityName, InvalidInput
-from graphmem.text.normalise import canonical, clean, display_name, fact_text, relation_name, require_name
+from graphmem.text.normalize import canonical, clean, display_name, fact_text, relation_name, require_name
 
 
 @pytest.mark.parametrize(

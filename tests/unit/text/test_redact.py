@@ -119,7 +119,7 @@ def test_recall_is_what_the_page_on_privacy_says(half: int, column: int) -> None
     measured["harmless lines that were changed"] = f"{len(alarms)} of {len(harmless)}"
     missed = [text for texts in of_half.values() for text in texts if not is_found(text)]
     print(measured, "missed:", missed, "false alarms:", alarms, sep="\n")
-    page = (Path(__file__).parents[3] / "docs" / "privacy.md").read_text("utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "privacy.md").read_text("utf-8")
     rows = [[cell.strip() for cell in line.split("|")] for line in page.splitlines() if line.startswith("|")]
     assert measured == {row[1]: row[column] for row in rows if row[1] in measured}
 

@@ -19,6 +19,7 @@ from graphmem.ingest.extract.spacy.when import Period
 if TYPE_CHECKING:
     from spacy.tokens import Span, Token
 
+
 LIKELY = 0.7
 _LONG = 31
 _PAST_JOB = frozenset("old former previous last".split())

@@ -12,7 +12,7 @@ from graphmem.errors import InvalidEntityName
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.tree import introduced, joins_verb
 from graphmem.ontology import Ontology
-from graphmem.text.normalise import canonical, require_name
+from graphmem.text.normalize import canonical, require_name
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Span, Token

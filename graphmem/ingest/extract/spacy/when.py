@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import Clause
+from graphmem.ingest.extract.spacy.prepare import mend_tags
 from graphmem.ingest.extract.spacy.render import Dates
-from graphmem.ingest.extract.spacy.retag import mend_tags
 from graphmem.ingest.extract.spacy.tree import dated
 from graphmem.text.dates import DateSpan, day_ago, find_dates
 

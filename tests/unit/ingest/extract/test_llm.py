@@ -249,7 +249,7 @@ def test_without_langchain_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -
         return None
 
     monkeypatch.setattr("graphmem.ingest.extract.llm.find_spec", absent)
-    with pytest.raises(MissingExtra, match=r"graphmem\[llm\]"):
+    with pytest.raises(MissingExtra, match=r"graphmem\[langchain\]"):
         LLMExtractor("openai:x")
 
 

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from graphmem.errors import ExtractionFailed
-from graphmem.ingest.extract.llm_json import find_json
+from graphmem.ingest.extract.llm_parse import find_json
 
 pytest.importorskip("json_repair", reason="json-repair isn't installed (graphmem[langchain])")
 

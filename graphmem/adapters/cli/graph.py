@@ -1,0 +1,181 @@
+"""The commands communities and visualize."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, get_args
+
+import typer
+
+from graphmem.adapters.cli.session import (
+    AsOfOption,
+    ForceOption,
+    KnownOption,
+    LimitOption,
+    Session,
+    command,
+    point_in_time,
+)
+
+if TYPE_CHECKING:
+    from graphmem.communities.results import FoundCommunity, Refreshed
+    from graphmem.memory import GraphMemory
+    from graphmem.models import CommunityAlgorithm
+    from graphmem.visualize import PictureFormat
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    command(app)(communities)
+    command(app)(visualize)
+
+
+def communities(
+    session: Session,
+    query: Annotated[str | None, typer.Argument(help="A question in plain words; all communities without.")] = None,
+    refresh: Annotated[bool, typer.Option("--refresh", help="Find the communities anew first.")] = False,
+    algorithm: Annotated[
+        str | None, typer.Option("--algorithm", metavar="NAME", help="With --refresh: label_propagation or leiden.")
+    ] = None,
+    level: Annotated[int, typer.Option("--level", min=0, help="0, or the parts that leiden found.")] = 0,
+    members: Annotated[
+        str | None, typer.Option("--members", metavar="ID", help="List the members of one community, by its id.")
+    ] = None,
+    limit: LimitOption = 20,
+    as_of: AsOfOption = None,
+    known: KnownOption = None,
+) -> None:
+    """List which entities belong together, the largest groups first, or those that fit a question."""
+    chosen, at = _algorithm(algorithm), point_in_time(as_of, known)
+    with session.open() as memory:
+        if refresh:
+            _refresh(session, memory, chosen)
+        if members is not None:
+            # of any level, and one that is over, too
+            found = memory.communities(query, level=None, as_of=at, ended=True, limit=100_000)
+            _print_members(session, next((c for c in found if c.id == members), None), members)
+            return
+        found = memory.communities(query, level=level, as_of=at, limit=limit)
+        if session.out.as_json:
+            session.out.document([_shown(community) for community in found])
+            return
+        if not found:
+            hint = "graphmem communities --refresh finds them" if query is None else f"no community fits {query!r}"
+            session.nothing(f"no communities: {hint}" if query is None else hint)
+        _print(session, found)
+
+
+def _refresh(session: Session, memory: GraphMemory, algorithm: CommunityAlgorithm | None) -> None:
+    from graphmem.adapters.cli.output import count
+
+    done: Refreshed = memory.refresh_communities(algorithm)
+    told = f"{count(done.communities, 'community', 'communities')} of {count(done.members, 'entity', 'entities')}"
+    changes = f"{done.created:,} new, {done.updated:,} changed, {done.ended:,} ended"
+    session.out.note(f"{told}: {changes} ({done.seconds:.1f} s)")
+    if done.failed:
+        session.out.note(f"{count(done.failed, 'summary', 'summaries')} by the model failed: tried again next time")
+
+
+def _print(session: Session, found: list[FoundCommunity]) -> None:
+    from graphmem.adapters.cli.output import Column, cut
+
+    columns = [Column("members", align="right"), Column("name", 2), Column("about", 5), Column("id")]
+    scored = found[0].score is not None
+    rows = [[*([f"{c.score:.2f}"] if scored else []), f"{len(c):,}", c.name, cut(c.summary, 240), c.id] for c in found]
+    session.out.table([*([Column("score", align="right")] if scored else []), *columns], rows)
+
+
+def _print_members(session: Session, community: FoundCommunity | None, wanted: str) -> None:
+    from graphmem.adapters.cli.output import Column
+
+    if community is None:
+        session.nothing(f"community {wanted} is not in scope {session.scope}")
+    elif session.out.as_json:
+        session.out.document(_shown(community))
+    else:
+        session.out.line(community.name, style="bold")
+        session.out.line(community.summary)
+        session.out.table([Column("name", 1), Column("type")], [[m.name, m.entity_type] for m in community.members])
+
+
+def _shown(community: FoundCommunity) -> dict[str, object]:
+    return {**community.model_dump(mode="json"), "size": len(community)}
+
+
+def _algorithm(name: str | None) -> CommunityAlgorithm | None:
+    from graphmem.models import CommunityAlgorithm
+
+    known: dict[str, CommunityAlgorithm] = {choice: choice for choice in get_args(CommunityAlgorithm)}
+    if name is not None and name not in known:
+        raise typer.BadParameter(f"--algorithm: {name!r} is none of {', '.join(known)}")
+    return None if name is None else known[name]
+
+
+_ENDINGS: dict[str, PictureFormat] = {
+    ".html": "html",
+    ".htm": "html",
+    ".mmd": "mermaid",
+    ".mermaid": "mermaid",
+    ".dot": "dot",
+    ".gv": "dot",
+    ".txt": "ascii",
+}
+
+
+def visualize(
+    session: Session,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="Entities to draw the graph around; without, the whole scope."),
+    ] = None,
+    hops: Annotated[int, typer.Option("--hops", min=0, max=6, help="Steps from the names.")] = 1,
+    community: Annotated[
+        str | None, typer.Option("--community", metavar="ID", help="Draw this community; its id or name.")
+    ] = None,
+    as_of: AsOfOption = None,
+    known: KnownOption = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="At most so many entities.")] = 200,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="html, mermaid, dot or ascii. [default: by the ending of --out, else ascii]",
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write it there.")] = None,
+    force: ForceOption = False,
+) -> None:
+    """Draw the graph: a page to explore, a Mermaid chart, a Graphviz digraph, or lines of text."""
+    from graphmem.outputs import output_file
+
+    chosen, at = _format(form, out), point_in_time(as_of, known)
+    if chosen == "html" and out is None and session.out.is_terminal:
+        raise typer.BadParameter("a page is no reading for a terminal: --out FILE writes it to a file")
+    with session.open() as memory:
+        text = memory.visualize(names, hops=hops, community=community, as_of=at, limit=limit, format=chosen)
+    if out is not None:
+        with output_file(out, force=force) as file:
+            file.write(text.encode())
+    if session.out.as_json:
+        where = {"text": text} if out is None else {"file": str(out)}
+        session.out.document({"format": chosen, **where})
+    elif out is None:
+        sys.stdout.write(text)
+    else:
+        session.out.note(f"{out}: {len(text.encode()):,} bytes of {chosen}")
+
+
+def _format(word: str | None, out: Path | None) -> PictureFormat:
+    from graphmem.visualize import FORMATS
+
+    if word is None:
+        ending = out.suffix.lower() if out is not None else ""
+        if ending and ending not in _ENDINGS:
+            raise typer.BadParameter(f"--out: {ending} is none of {', '.join(_ENDINGS)}; --format names the format")
+        return _ENDINGS.get(ending, "ascii")
+    known: dict[str, PictureFormat] = {name: name for name in FORMATS}
+    if word not in known:
+        raise typer.BadParameter(f"--format: {word!r} is none of {', '.join(known)}")
+    return known[word]

@@ -1,0 +1,222 @@
+"""The commands `ingest`, users' files into the memory with every refused line told, and `remember`, one turn."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphmem.adapters.cli.session import FAILED, INTERRUPTED, SOME_REFUSED, Session, command, moment
+
+if TYPE_CHECKING:
+    from graphmem.adapters.cli.output import Output
+    from graphmem.ingest.bulk import OnProgress, Progress
+    from graphmem.ingest.files import FileLoad
+    from graphmem.memory import GraphMemory
+    from graphmem.results import LoadReport
+
+_TOLD = 20  # refused lines that are printed
+
+ExtractorOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="spacy, recorded:FILE, llm:PROVIDER:MODEL or none. [default: that of the settings]"
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    command(app)(ingest)
+    command(app)(remember)
+
+
+def ingest(
+    session: Session,
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILES…", help="Files, folders and zip archives; - is standard input.", show_default=False
+        ),
+    ],
+    format_: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="turns, triples, json, csv, text, markdown, html, mbox, eml, whatsapp, slack, chatgpt, srt or vtt. "
+            "[default: told by the file]",
+        ),
+    ] = None,
+    extractor: ExtractorOption = None,
+    timezone: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Zone of times that state none, for example Europe/Berlin."),
+    ] = None,
+    date_order: Annotated[
+        str | None,
+        typer.Option(metavar="ORDER", help="Of day, month and year in a WhatsApp export: dmy, mdy or ymd."),
+    ] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FIELD=NAME", help="Column of a CSV file that holds a field, such as text=Message; several times."
+        ),
+    ] = None,
+) -> None:
+    """Take in conversations, documents and triples."""
+    from graphmem.factory import choose_ontology
+    from graphmem.ingest.files import FileLoad, FileOptions, find_files
+
+    short_names = choose_ontology(session.settings).short_names
+    options = FileOptions(format_, timezone, date_order, _columns(column or ()))  # pyright: ignore[reportArgumentType]
+    load = FileLoad(find_files(files), options, short_names, stdin=sys.stdin.buffer)
+    with session.open(extractor=extractor, make=True) as memory:
+        try:
+            with _progress_bar(session.out, load) as tell:
+                load.run(memory, tell)
+        except KeyboardInterrupt:
+            _tell_interrupted(session.out, memory, load)
+            raise typer.Exit(INTERRUPTED) from None
+        _tell_result(session.out, memory, load)
+    report = load.report
+    if report.rejected_count:
+        raise typer.Exit(SOME_REFUSED if report.received else FAILED)
+
+
+def remember(
+    session: Session,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What was said.", show_default=False)],
+    speaker: Annotated[
+        str | None, typer.Option(metavar="NAME", help='Who said it; "I" in the text means them.')
+    ] = None,
+    conversation: Annotated[
+        str | None, typer.Option("--session", metavar="ID", help="The conversation that it belongs to.")
+    ] = None,
+    at: Annotated[str | None, typer.Option("--at", metavar="DATE", help="When it was said. [default: now]")] = None,
+    extractor: ExtractorOption = None,
+) -> None:
+    """Take in one turn of a conversation."""
+    said_at = None if at is None else moment("--at", at)
+    with session.open(extractor=extractor, make=True) as memory:
+        receipt = memory.remember(text, speaker=speaker, session_id=conversation, occurred_at=said_at)
+        report = memory.backfill()
+        if session.out.as_json:
+            session.out.document(
+                {"episode_id": receipt.episode_id, "entities": report.entities, "edges": report.edges}
+                | {"waiting": memory.stats().pending_episodes}
+            )
+            return
+        rows = [("episode", receipt.episode_id), ("new entities", report.entities), ("new facts", report.edges)]
+        session.out.pairs(rows)
+        _tell_waiting(session.out, memory)
+
+
+def _columns(given: Sequence[str]) -> dict[str, str]:
+    """Read FIELD=NAME pairs."""
+    from graphmem.ingest.records import TURN_FIELDS
+
+    found: dict[str, str] = {}
+    for pair in given:
+        field_name, equals, name = pair.partition("=")
+        if not equals or not name.strip() or field_name not in TURN_FIELDS:
+            expected = f"FIELD=NAME with a field of {', '.join(TURN_FIELDS)}"
+            raise typer.BadParameter(f"--column: {pair!r} is no {expected}")
+        found[field_name] = name
+    return found
+
+
+@contextmanager
+def _progress_bar(out: Output, load: FileLoad) -> Generator[OnProgress]:
+    """Show a bar on a terminal; the share done is bytes read, times what of the read items is extracted and indexed."""
+    if not out.errors.is_terminal:
+        yield lambda _: None
+        return
+    from rich import progress as bars
+
+    columns = (bars.BarColumn(24), bars.TaskProgressColumn(), bars.TextColumn("{task.description}"))
+    size = load.bytes_in_all()
+    with bars.Progress(*columns, bars.TimeElapsedColumn(), console=out.errors, transient=True) as bar:
+        task = bar.add_task("reading", total=size)
+        done = 0.0
+
+        def tell(progress: Progress) -> None:
+            nonlocal done
+            done = max(done, load.bytes_read * progress.share)
+            words = (
+                f"{progress.received:,} read, {progress.extracted:,} extracted, {progress.written.edges:,} new facts"
+            )
+            if progress.indexed:
+                words += f", {progress.indexed:,} of {progress.to_index:,} indexed"
+            bar.update(task, completed=done, description=words)
+
+        yield tell
+
+
+def _tell_interrupted(out: Output, memory: GraphMemory, load: FileLoad) -> None:
+    waiting = memory.stats().pending_episodes
+    read = load.report.received + (load.progress.received if load.progress is not None else 0)
+    out.note(f"interrupted: {read:,} items were read; what was stored is kept, {waiting:,} wait for extraction")
+    out.note("to go on, run the same command again: what is there already is not taken in twice")
+
+
+def _tell_result(out: Output, memory: GraphMemory, load: FileLoad) -> None:
+    report = load.report
+    items = report.rejected[len(load.refused) :]
+    if out.as_json:
+        names = "received stored known skipped extracted failed entities edges supported ended seconds".split()
+        out.document(
+            {
+                "files": len(load.files),
+                **{name: getattr(report, name) for name in names},
+                "waiting": memory.stats().pending_episodes,
+                "dropped": report.dropped,
+                "refused_count": report.rejected_count,
+                "refused": [{"file": r.source, "line": r.line, "reason": r.reason} for r in load.refused]
+                + [{"item": r.item, "reason": r.reason} for r in items],
+            }
+        )
+        return
+    out.pairs(_summary(report, len(load.files)))
+    for each in report.rejected[:_TOLD]:
+        out.note(f"refused: {each.item}: {each.reason}")
+    if report.rejected_count > _TOLD:
+        out.note(f"and {report.rejected_count - _TOLD:,} more; --json lists up to {len(report.rejected):,}")
+    _tell_waiting(out, memory)
+
+
+def _tell_waiting(out: Output, memory: GraphMemory) -> None:
+    """Say what waits for extraction, and why."""
+    stats = memory.stats()
+    if stats.queue.state != "running":
+        out.note(f"extraction is {stats.queue}")
+    if waiting := stats.pending_episodes:
+        what = "episode waits" if waiting == 1 else "episodes wait"
+        reads = "graphmem backfill reads what waits, graphmem stats tells of failures"
+        out.note(f"{waiting:,} {what} for extraction: {reads}")
+
+
+def _summary(report: LoadReport, files: int) -> list[tuple[str, Any]]:
+    rows: list[tuple[str, Any]] = [
+        ("read", f"{report.received:,} from {files:,} {'file' if files == 1 else 'files'}"),
+        ("new episodes", report.stored),
+        ("known already", report.known),
+        ("extracted", report.extracted),
+        ("not to be extracted", report.skipped),
+        ("failed", report.failed),
+        ("new entities", report.entities),
+        ("new facts", report.edges),
+        ("facts stated again", report.supported),
+        ("facts ended", report.ended),
+    ]
+    rows = [row for row in rows if row[1] or row[0] in ("new episodes", "new facts")]
+    if dropped := report.dropped:
+        rows.append(("left out", ", ".join(f"{number:,} × {reason}" for reason, number in sorted(dropped.items()))))
+    speed = f", {report.received / report.seconds:,.0f} a second" if report.seconds and report.received else ""
+    rows.append(("time", f"{report.seconds:.1f} s{speed}"))
+    if report.rejected_count:
+        rows.append(("refused", report.rejected_count))
+    return rows

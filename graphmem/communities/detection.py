@@ -1,0 +1,90 @@
+"""Detecting communities: in the store where it can, else in this process."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from graphmem.communities.facts import Facts, Ints, read_facts
+from graphmem.communities.graph import EntityGraph, Pairs, modularity, pairs_of
+from graphmem.communities.label_propagation import propagate, propagate_from
+from graphmem.communities.leiden import LeidenFailed, leiden
+from graphmem.communities.matching import Before
+from graphmem.errors import GraphTooLarge, InvalidInput
+from graphmem.models import CommunityAlgorithm, Partition, Scope, propagation_tries
+from graphmem.protocols import CommunityDetector, GraphBackend
+from graphmem.settings import Settings
+
+_log = logging.getLogger(__name__)
+
+DEFAULT_CHUNK = 10_000
+
+
+class InProcessDetector(CommunityDetector):
+    """Finds communities in this process: reads the graph of a scope into arrays and works on those.
+
+    Parameters
+    ----------
+    backend
+        Where the graph is.
+    chunk
+        Rows that are read at once.
+    """
+
+    def __init__(self, backend: GraphBackend, chunk: int = DEFAULT_CHUNK) -> None:
+        self._backend = backend
+        self._chunk = chunk
+
+    def detect(
+        self, scope: Scope, algorithm: CommunityAlgorithm = "label_propagation", seed: Mapping[str, str] | None = None
+    ) -> Partition:
+        """Return the communities of a scope; see `CommunityDetector`."""
+        facts = read_facts(self._backend, scope, self._chunk)
+        return partition_of(facts, algorithm, Before.of(facts.node_ids, seed or {}))
+
+
+def partition_of(facts: Facts, algorithm: CommunityAlgorithm, before: Before) -> Partition:
+    """Return the communities in the graph that some facts make, from where its nodes were; see `CommunityDetector`."""
+    if algorithm not in ("label_propagation", "leiden"):
+        raise InvalidInput(f"algorithm {algorithm!r}: expected label_propagation or leiden")
+    pairs = pairs_of(facts)
+    start = before.labels() if before.keys else None
+    levels = _by_leiden(pairs, start) if algorithm == "leiden" else [_propagated(pairs, start)]
+    return Partition.of(pairs.node_ids, levels, modularity(pairs, levels[0]))
+
+
+def _by_leiden(pairs: Pairs, start: Ints | None) -> list[Ints]:
+    try:
+        return leiden(EntityGraph.of(pairs), start)
+    except LeidenFailed as error:
+        _log.warning("leiden failed, communities are found by label propagation this time: %s", error)
+        return [_propagated(pairs, start)]
+
+
+def _propagated(pairs: Pairs, start: Ints | None) -> Ints:
+    """Return the best labels of several tries; where there is something to begin with, there is one."""
+    if start is not None:
+        return propagate_from(start, pairs)
+    graph = EntityGraph.of(pairs)
+    tries = [propagate(graph, order=order) for order in range(propagation_tries(len(graph.neighbour) // 2))]
+    return max(tries, key=lambda labels: modularity(pairs, labels))
+
+
+def detected_by_store(
+    backend: GraphBackend, scope: Scope, algorithm: CommunityAlgorithm, seed: Mapping[str, str] | None
+) -> Partition | None:
+    """Return the communities that the store finds; None where it has nothing for that, or no memory for the graph."""
+    if (detector := backend.community_detector) is None:
+        return None
+    try:
+        return detector.detect(scope, algorithm, seed)
+    except GraphTooLarge as error:
+        _log.warning("scope %s: communities are found in this process: %s", scope, error)
+        return None
+
+
+def chunk_of(settings: Settings) -> int:
+    """Return how many rows are read at once."""
+    if not settings.lpa_edge_chunk_size:
+        _log.warning("setting lpa_edge_chunk_size: 0 rows can't be read at once; %d are", DEFAULT_CHUNK)
+    return settings.lpa_edge_chunk_size or DEFAULT_CHUNK

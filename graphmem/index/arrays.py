@@ -1,0 +1,54 @@
+"""Arrays that grow: rows are added at the end, in amortised constant time a row."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+Ints = NDArray[np.int64]
+
+S = TypeVar("S", bound=np.generic)
+
+
+class Growing(Generic[S]):
+    """A numpy array whose first axis grows.
+
+    Parameters
+    ----------
+    dtype
+        Of the elements.
+    width
+        Length of a row; None makes a flat array.
+    """
+
+    def __init__(self, dtype: DTypeLike, width: int | None = None) -> None:
+        self._rows: NDArray[Any] = np.empty((16,) if width is None else (16, width), dtype)
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def rows(self) -> NDArray[S]:
+        """What was added, in order: a view that is valid until the next `extend`."""
+        return self._rows[: self._size]
+
+    def extend(self, rows: NDArray[Any]) -> None:
+        """Add rows at the end."""
+        needed = self._size + len(rows)
+        if needed > len(self._rows):
+            shape = (max(needed, 2 * len(self._rows)), *self._rows.shape[1:])
+            larger = np.empty(shape, self._rows.dtype)
+            larger[: self._size] = self.rows
+            self._rows = larger
+        self._rows[self._size : needed] = rows
+        self._size = needed
+
+
+def entries(begin: Ints, nodes: Ints) -> Ints:
+    """Return where the rows of some nodes stand in the arrays of a graph, one row after the other."""
+    first, length = begin[nodes], begin[nodes + 1] - begin[nodes]
+    offset = np.cumsum(length) - length
+    return np.arange(int(length.sum()), dtype=np.int64) + np.repeat(first - offset, length)

@@ -1,0 +1,253 @@
+"""Reads rows for recall, once each: what comes of it is kept in the store beside the row (docs/concepts/search.md)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphmem.embed import Embedder, TokenVectors
+from graphmem.index.codec import compact, detail_of, is_content, packed, unit
+from graphmem.index.phrases import PhraseFinder, Phrases, PlainPhrases, own_words
+from graphmem.models import Episode, IndexEntry, IndexKind
+from graphmem.text.names import bare_title
+
+Vectors = NDArray[np.float32]
+
+_BEFORE_WORDS = 40  # of the turn before: what a pronoun refers to stands at its end
+_PASS_WORDS = 150  # a model that reads 256 pieces reads so many words
+_MOST_PIECES = 1024
+_SAID = PlainPhrases()
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """An episode's text as the model reads it.
+
+    `own` is title and text, `before` what stands in front of it; `sentences` are places in `own`.
+    """
+
+    before: str
+    own: str
+    sentences: tuple[tuple[int, int], ...]
+
+    def passes(self) -> list[tuple[int, int]]:
+        """Return where `own` is cut for the model: at sentences, so that each part fits into one pass."""
+        if len(self.own.split()) <= _PASS_WORDS:
+            return [(0, len(self.own))]
+        cuts, words = [0], 0
+        for begin, end in self.sentences:
+            count = len(self.own[begin:end].split())
+            if words and words + count > _PASS_WORDS:
+                cuts.append(begin)
+                words = 0
+            words += count
+        return list(zip(cuts, [*cuts[1:], len(self.own)], strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class StatedFact:
+    """A fact as recall reads it.
+
+    Attributes
+    ----------
+    id
+        Of the edge.
+    text
+        Its sentence, with the speaker of the episode as "I".
+    episode_ids
+        Episodes that gain words by it; those that say it themselves, or are nothing but triples, don't.
+    """
+
+    id: str
+    text: str
+    episode_ids: tuple[str, ...]
+
+
+class Reader:
+    """Makes the index entries of episodes, facts and names.
+
+    Parameters
+    ----------
+    embedder
+        The embedding model; None leaves the words alone.
+    phrases
+        Finds names and sentences of what is written; capitals and full stops do for what is said.
+    """
+
+    def __init__(self, embedder: Embedder | None, phrases: PhraseFinder) -> None:
+        self.embedder = embedder
+        self._phrases = phrases
+
+    @property
+    def model(self) -> str:
+        """Name of the embedding model, "" for none."""
+        return "" if self.embedder is None else self.embedder.model_name
+
+    @property
+    def dimension(self) -> int:
+        """Numbers of a vector, 0 without a model."""
+        return 0 if self.embedder is None else self.embedder.dimension
+
+    def forget(self) -> None:
+        """Drop the vectors of texts that were read lately."""
+        if self.embedder is not None:
+            self.embedder.forget()
+
+    def episodes(self, episodes: Sequence[tuple[Episode, Episode | None]]) -> list[IndexEntry]:
+        """Read episodes, each with the one before it in its session.
+
+        Raises
+        ------
+        EmbeddingFailed
+            If the model fails.
+        """
+        found = self._found([episode for episode, _ in episodes])
+        texts = [_text(*both, phrases) for both, phrases in zip(episodes, found, strict=True)]
+        tokens = self._tokens(texts)
+        entries: list[IndexEntry] = []
+        for i, ((episode, _), phrases) in enumerate(zip(episodes, found, strict=True)):
+            title = [bare_title(episode.title)] if episode.title else []
+            names = list(dict.fromkeys([*phrases.names, *filter(None, title)]))
+            if tokens is not None:
+                entries.append(_with_tokens(self.model, episode.id, names, texts[i], tokens[i]))
+            else:
+                vectors = self._sentence_vectors(texts[i]) if self.embedder is not None else None
+                entries.append(_entry("episode", episode.id, self.model, vectors, detail={"names": names}))
+        return entries
+
+    def words_only(self, episodes: Sequence[tuple[Episode, Episode | None]]) -> list[IndexEntry]:
+        """Read episodes without the model."""
+        return Reader(None, self._phrases).episodes(episodes)
+
+    def names_of(self, entries: Iterable[IndexEntry]) -> list[str]:
+        """Return the names in the entries of episodes, each once."""
+        return list(dict.fromkeys(name for entry in entries for name in detail_of(entry).get("names", ())))
+
+    def names(self, names: Sequence[str]) -> list[IndexEntry]:
+        """Make the entries of names; none without a model."""
+        if self.embedder is None or not names:
+            return []
+        vectors = self.embedder.vectors(names)
+        return [_entry("name", name, self.model, vectors[i : i + 1]) for i, name in enumerate(names)]
+
+    def facts(self, facts: Sequence[StatedFact]) -> list[IndexEntry]:
+        """Make the entries of facts: what a fact says is read like a turn of the one who stated it.
+
+        Raises
+        ------
+        EmbeddingFailed
+            If the model fails.
+        """
+        told = [fact for fact in facts if fact.episode_ids]
+        tokens = self.embedder.token_vectors([fact.text for fact in told]) if self.embedder is not None else None
+        vectors = self.embedder.vectors([fact.text for fact in told]) if self.embedder is not None and told else None
+        entries = [_entry("fact", fact.id, self.model, None) for fact in facts if not fact.episode_ids]
+        for i, fact in enumerate(told):
+            detail = {"text": [fact.text], "episodes": list(fact.episode_ids)}
+            vector = None if vectors is None else vectors[i : i + 1]
+            pieces = None if tokens is None else _content(tokens[i])
+            entries.append(_entry("fact", fact.id, self.model, vector, pieces, detail))
+        return entries
+
+    def _found(self, episodes: Sequence[Episode]) -> list[Phrases]:
+        """Return names and sentences; what somebody says is not worth a parse (docs/development/benchmarks.md)."""
+        said = iter(_SAID.find([episode.text for episode in episodes if _is_said(episode)]))
+        written = iter(self._phrases.find([episode.text for episode in episodes if not _is_said(episode)]))
+        return [next(said if _is_said(episode) else written) for episode in episodes]
+
+    def _tokens(self, texts: Sequence[_Text]) -> list[TokenVectors] | None:
+        """Return the pieces of each text with offsets into `own`; None where the model gives no token vectors."""
+        if self.embedder is None:
+            return None
+        passes = [text.passes() for text in texts]
+        read = self.embedder.token_vectors(
+            [text.before + text.own[a:b] for text, parts in zip(texts, passes, strict=True) for a, b in parts]
+        )
+        if read is None:
+            return None
+        rest = iter(read)
+        return [
+            _joined([_shifted(next(rest), begin, len(text.before)) for begin, _ in parts])
+            for text, parts in zip(texts, passes, strict=True)
+        ]
+
+    def _sentence_vectors(self, text: _Text) -> Vectors:
+        assert self.embedder is not None
+        sentences = [text.own[a:b] for a, b in text.sentences] if len(text.sentences) > 1 else []
+        return self.embedder.vectors([text.before + text.own, *sentences])
+
+
+def _is_said(episode: Episode) -> bool:
+    """Tell whether an episode is somebody's turn, which has a speaker or a role."""
+    return episode.source == "message" and bool(episode.speaker or episode.role)
+
+
+def _text(episode: Episode, earlier: Episode | None, phrases: Phrases) -> _Text:
+    head = f"{episode.title}\n" if episode.title else ""
+    before = f"{episode.speaker}: " if episode.speaker else ""
+    if earlier is not None:
+        said = " ".join(own_words(earlier.text).split()[-_BEFORE_WORDS:])
+        before = f"{earlier.speaker}: {said}\n{before}" if earlier.speaker else f"{said}\n{before}"
+    sentences = tuple((begin + len(head), end + len(head)) for begin, end in phrases.sentences)
+    return _Text(before, head + episode.text, sentences)
+
+
+def _shifted(tokens: TokenVectors, begin: int, before: int) -> TokenVectors:
+    """Leave out what is before the own text, and count from the begin of all of it."""
+    own = (tokens.offsets[:, 0] >= before) & (tokens.offsets[:, 1] > tokens.offsets[:, 0])
+    kept = np.flatnonzero(own)
+    pieces = tuple(tokens.pieces[i] for i in kept.tolist())
+    return TokenVectors(pieces, tokens.vectors[kept], tokens.offsets[kept] - before + begin, tokens.pooled)
+
+
+def _joined(parts: Sequence[TokenVectors]) -> TokenVectors:
+    if len(parts) == 1:
+        return parts[0]
+    return TokenVectors(
+        tuple(piece for part in parts for piece in part.pieces),
+        np.concatenate([part.vectors for part in parts]),
+        np.concatenate([part.offsets for part in parts]),
+        parts[0].pooled,
+    )
+
+
+def _with_tokens(model: str, key: str, names: list[str], text: _Text, tokens: TokenVectors) -> IndexEntry:
+    """Make the entry of an episode; the whole and its sentences are means of their pieces: no more passes."""
+    if not tokens.pieces:
+        vectors = tokens.pooled[None]
+        return _entry("episode", key, model, vectors, detail={"names": names})
+    begins, ends = tokens.offsets[:, 0], tokens.offsets[:, 1]
+    within = [np.flatnonzero((begins >= a) & (ends <= b)) for a, b in text.sentences]
+    means = [tokens.vectors[rows].mean(0) for rows in within if len(rows)]
+    whole = tokens.vectors.mean(0)
+    vectors = unit(np.array([whole, *(means or [whole])], dtype=np.float32))
+    detail = {"names": names, "pieces": sorted(set(tokens.pieces))}
+    return _entry("episode", key, model, vectors, _content(tokens), detail)
+
+
+def _content(tokens: TokenVectors) -> NDArray[np.int8]:
+    """Return the stored vectors of the pieces that carry meaning; of the first one where none does."""
+    rows = [i for i, piece in enumerate(tokens.pieces) if is_content(piece)][:_MOST_PIECES] or [0]
+    return compact(tokens.vectors[rows[: len(tokens.pieces)]])
+
+
+def _entry(
+    kind: IndexKind,
+    key: str,
+    model: str,
+    vectors: Vectors | None,
+    pieces: NDArray[np.int8] | None = None,
+    detail: dict[str, list[str]] | None = None,
+) -> IndexEntry:
+    return IndexEntry(
+        kind=kind,
+        key=key,
+        model=model,
+        vectors=b"" if vectors is None else packed(vectors),
+        pieces=b"" if pieces is None else pieces.tobytes(),
+        detail="" if detail is None else json.dumps(detail, ensure_ascii=False, separators=(",", ":")),
+    )

@@ -1,0 +1,324 @@
+"""Bulk loads: many turns and documents, or ready-made triples, in batches (spec: ingestion, bulk)."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import islice
+from typing import TypeVar
+
+from graphmem.background import paused as collector_paused
+from graphmem.errors import InvalidInput
+from graphmem.ingest.content_filter import SKIPPED, skip_reason
+from graphmem.ingest.entity_matching import SimilarEntities
+from graphmem.ingest.links import NoteLinks
+from graphmem.ingest.queue import ExtractionQueue, Processed
+from graphmem.ingest.redaction import Redaction
+from graphmem.ingest.write import Reading, Statement, Writer, Written, statement_of
+from graphmem.inputs import Item, ItemLike, Triple, TripleLike, to_item
+from graphmem.models import MAX_FACT_BYTES, Episode, Model, Scope, utc_now
+from graphmem.ontology import Ontology
+from graphmem.protocols import ExtractedEdge, GraphBackend, Redactor
+from graphmem.results import MAX_REJECTED, LoadReport, Rejected
+from graphmem.text.normalize import clean
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a load is; counts as in `LoadReport`, and in `indexed` the rows that search finds already."""
+
+    received: int = 0
+    stored: int = 0
+    known: int = 0
+    skipped: int = 0
+    extracted: int = 0
+    failed: int = 0
+    rejected_count: int = 0
+    rejected: list[Rejected] = field(default_factory=list[Rejected])
+    written: Written = field(default_factory=Written)
+    indexed: int = 0
+    extracts: bool = False
+    indexes: bool = False
+
+    @property
+    def to_index(self) -> int:
+        """New episodes and facts: what is indexed in the end."""
+        return self.stored + self.written.edges
+
+    @property
+    def share(self) -> float:
+        """How much of what was received is done, in [0, 1]: extracted and indexed, where the load does that."""
+        settled = self.extracted + self.failed + self.skipped + self.known
+        done = settled * self.extracts + self.indexed * self.indexes
+        whole = self.received * self.extracts + self.to_index * self.indexes
+        return min(1.0, done / whole) if whole else 1.0
+
+    def reject(self, item: object, error: Exception) -> None:
+        """Count an item that was refused."""
+        self.rejected_count += 1
+        if len(self.rejected) < MAX_REJECTED:
+            self.rejected.append(Rejected(item=f"{item!r:.200}", reason=str(error)))
+
+    def report(self, seconds: float) -> LoadReport:
+        """Return the final report."""
+        return LoadReport(
+            received=self.received,
+            stored=self.stored,
+            known=self.known,
+            skipped=self.skipped,
+            extracted=self.extracted,
+            failed=self.failed,
+            entities=self.written.entities,
+            edges=self.written.edges,
+            supported=self.written.supported,
+            ended=self.written.ended,
+            rejected=tuple(self.rejected),
+            rejected_count=self.rejected_count,
+            dropped=dict(self.written.dropped),
+            seconds=seconds,
+        )
+
+
+OnProgress = Callable[[Progress], None]
+Index = Callable[[Scope, Callable[[int], None]], None]
+"""(scope, what takes the number of rows done so far): index all that waits in a scope."""
+
+Detector = Callable[[str], bool]
+
+
+class Loader:
+    """Loads items and triples into one store.
+
+    Parameters
+    ----------
+    backend
+        The store.
+    ontology
+        Types and relations.
+    queue
+        Extracts what is stored; None leaves it waiting.
+    redactor
+        The optional redaction of facts and summaries.
+    redaction
+        The optional redaction of all that is stored.
+    detector
+        Tells text that looks like a prompt injection; None trusts all.
+    batch_size
+        Items or triples in one transaction.
+    similar, links
+        As for `Writer`.
+    """
+
+    def __init__(
+        self,
+        backend: GraphBackend,
+        ontology: Ontology,
+        queue: ExtractionQueue | None,
+        *,
+        redactor: Redactor | None,
+        redaction: Redaction | None = None,
+        detector: Detector | None,
+        batch_size: int,
+        similar: SimilarEntities | None = None,
+        links: NoteLinks | None = None,
+    ) -> None:
+        self._backend = backend
+        self._ontology = ontology
+        self._queue = queue
+        self._redaction = redaction
+        self._detector = detector
+        self._batch_size = batch_size
+        self._writer = Writer(backend, ontology, redactor, similar, links, bulk=True)
+
+    def to_episode(self, scope: Scope, item: Item) -> Episode:
+        """Return the episode of an item, past the gate: what isn't to be extracted is marked as settled."""
+        episode = item.to_episode(scope)
+        if self._redaction is not None:
+            episode = self._redaction.episode(episode)
+        reason = skip_reason(episode, detector=self._detector)
+        if reason is None:
+            return episode
+        return episode.changed(processed_at=episode.recorded_at, metadata={**episode.metadata, SKIPPED: reason})
+
+    def ingest(
+        self,
+        scope: Scope,
+        items: Iterable[ItemLike],
+        *,
+        skip_invalid: bool,
+        on_progress: OnProgress | None,
+        index: Index,
+    ) -> LoadReport:
+        """Store items and extract them, batch by batch, and index them; memory doesn't grow with their number.
+
+        What was stored before by the same `external_id` is not stored again; if it still waits, it is extracted.
+        """
+        begun, progress = time.perf_counter(), Progress(extracts=self._queue is not None, indexes=True)
+        for batch in _batches(items, self._batch_size):
+            episodes: list[Episode] = []
+            for item in batch:
+                try:
+                    episodes.append(self.to_episode(scope, to_item(item)))
+                except InvalidInput as error:
+                    if not skip_invalid:
+                        raise
+                    progress.reject(item, error)
+            created = [new for _, new in self._backend.add_episodes(scope, episodes)]
+            progress.received += len(batch)
+            progress.stored += sum(created)
+            progress.known += len(created) - sum(created)
+            progress.skipped += sum(
+                new and e.processed_at is not None for e, new in zip(episodes, created, strict=True)
+            )
+            self._extract(scope, progress, on_progress)
+        self._extract(scope, progress, on_progress)
+
+        def indexed(rows: int) -> None:
+            progress.indexed = min(rows, progress.to_index)
+            if on_progress is not None:
+                on_progress(progress)
+
+        index(scope, indexed)
+        indexed(progress.to_index)
+        return progress.report(time.perf_counter() - begun)
+
+    def extract_waiting(self, scope: Scope, limit: int | None, on_progress: OnProgress | None) -> LoadReport:
+        """Extract what is stored but waiting, at most `limit` episodes."""
+        begun, progress = time.perf_counter(), Progress()
+        self._extract(scope, progress, on_progress, limit)
+        return progress.report(time.perf_counter() - begun)
+
+    def _extract(
+        self, scope: Scope, progress: Progress, on_progress: OnProgress | None, limit: int | None = None
+    ) -> None:
+        def count(done: Processed) -> None:
+            progress.extracted += done.claimed - done.failed
+            progress.failed += done.failed
+            progress.written.add(done.written)
+            if on_progress is not None:
+                on_progress(progress)
+
+        left = limit
+        while self._queue is not None and left != 0:
+            done = self._queue.process(left, [scope], on_step=count)
+            left = None if left is None else left - done.claimed
+            if not done.claimed:
+                break
+        if on_progress is not None:
+            on_progress(progress)
+
+    def add_facts(
+        self,
+        scope: Scope,
+        triples: Iterable[TripleLike],
+        *,
+        occurred_at: datetime | None,
+        skip_invalid: bool,
+        on_progress: OnProgress | None,
+    ) -> LoadReport:
+        """Store ready-made triples; each batch is one transaction.
+
+        Triples of one `source` belong to the episode of that `external_id`, the others of a batch to an
+        episode of their own. Adding the same ones again changes nothing.
+        """
+        begun, progress = time.perf_counter(), Progress()
+        for batch in _batches(triples, self._batch_size):
+            with collector_paused():
+                written = self._add_batch(scope, batch, occurred_at, skip_invalid, progress)
+            progress.received += len(batch)
+            progress.stored += written.episodes
+            progress.written.add(written)
+            if on_progress is not None:
+                on_progress(progress)
+        return progress.report(time.perf_counter() - begun)
+
+    def _add_batch(
+        self,
+        scope: Scope,
+        batch: Iterable[TripleLike],
+        occurred_at: datetime | None,
+        skip_invalid: bool,
+        progress: Progress,
+    ) -> Written:
+        groups: dict[str | None, list[tuple[Triple, Statement]]] = {}
+        for value in batch:
+            try:
+                triple = Triple.of(value)
+                if self._redaction is not None:
+                    triple = self._redaction.triple(triple)
+                groups.setdefault(triple.source or None, []).append((triple, self._statement(triple, occurred_at)))
+            except InvalidInput as error:
+                if not skip_invalid:
+                    raise
+                progress.reject(value, error)
+        return self._write_triples(scope, groups, occurred_at)
+
+    def _statement(self, triple: Triple, occurred_at: datetime | None) -> Statement:
+        stated = ExtractedEdge(
+            source=triple.subject,
+            relation=triple.relation,
+            target=triple.object,
+            edge_type=triple.edge_type,
+            fact=triple.fact,
+            confidence=triple.confidence,
+            valid_from=triple.valid_from or (None if triple.valid_to else occurred_at),
+            valid_to=triple.valid_to,
+            source_type=triple.subject_type,
+            target_type=triple.object_type,
+        )
+        if triple.edge_type is not None:
+            self._ontology.require_edge_type(triple.edge_type)
+        if triple.valid_from and triple.valid_to and triple.valid_to < triple.valid_from:
+            raise InvalidInput(f"Triple.valid_to: {triple.valid_to} lies before valid_from {triple.valid_from}")
+        return statement_of(stated, {}, self._ontology, properties=triple.metadata)
+
+    def _write_triples(
+        self, scope: Scope, groups: dict[str | None, list[tuple[Triple, Statement]]], occurred_at: datetime | None
+    ) -> Written:
+        readings = [
+            Reading(
+                _triple_episode(scope, source, group, occurred_at),
+                (),
+                tuple(statement for _, statement in group),
+                settles=False,
+            )
+            for source, group in groups.items()
+        ]
+        return self._writer.write(scope, readings, new_episodes=[reading.episode for reading in readings])
+
+
+def _triple_episode(
+    scope: Scope, source: str | None, group: Sequence[tuple[Triple, Statement]], occurred_at: datetime | None
+) -> Episode:
+    sentences = "\n".join(t.fact or f"{t.subject} {t.relation} {t.object}" for t, _ in group)
+    if source is None:
+        # the same triples again are the same episode, unless they are stated of another time: a load that is repeated
+        # adds nothing
+        content = "\n".join(t.model_dump_json(exclude_defaults=True) for t, _ in group)
+        if occurred_at is not None:
+            content += f"\n{occurred_at.isoformat()}"
+        source = f"triples:{hashlib.blake2b(content.encode(), digest_size=16).hexdigest()}"
+    return Episode(
+        scope=scope,
+        source="triple",
+        text="\n".join(clean(line, MAX_FACT_BYTES) for line in sentences[: MAX_FACT_BYTES * 4].split("\n")),
+        occurred_at=occurred_at or utc_now(),
+        processed_at=utc_now(),
+        external_id=source,
+    )
+
+
+def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    if isinstance(items, (str, bytes, Mapping, Model)) or not isinstance(items, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput(
+            f"{items!r:.120}: expected several, as a list or another iterable; put one into a list, and give a file as "
+            "a pathlib.Path"
+        )
+    iterator = iter(items)
+    while batch := list(islice(iterator, size)):
+        yield batch

@@ -1,0 +1,235 @@
+"""The gate: what is stored but not extracted (spec: ingestion, gate). Pure functions."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable
+
+from graphmem.inputs import INJECTION_FLAG
+from graphmem.messages import NO_TEXT
+from graphmem.models import Episode
+from graphmem.text.normalize import clean
+
+SKIPPED = "skipped"
+"""Metadata of an episode that the gate held back: why."""
+
+TOOL_ROLES = frozenset({"tool", "function", "tool_result", "tool_output", "function_call_output", "ipython"})
+
+
+def skip_reason(episode: Episode, *, detector: Callable[[str], bool] | None = None) -> str | None:
+    """Tell why an episode isn't to be extracted; None if it is.
+
+    Parameters
+    ----------
+    episode
+        What was taken in.
+    detector
+        Tells whether a text looks like a prompt injection, such as `looks_like_injection`; None: only the
+        caller's own flag counts.
+
+    Returns
+    -------
+    str or None
+        "injection", "tool_output", "no_text" or "code".
+    """
+    if episode.metadata.get(INJECTION_FLAG) or (detector is not None and detector(episode.text)):
+        return "injection"
+    if (episode.role or "").strip().lower() in TOOL_ROLES:
+        return "tool_output"
+    if episode.metadata.get(NO_TEXT):
+        return "no_text"
+    return "code" if is_code(episode.text) else None
+
+
+# Prompt injection ---------------------------------------------------------------------------------
+
+_INJECTIONS = re.compile(
+    r"(?=[<\[]|\b[bdfgijlnoprstuy][aeghiopruvy])(?:"  # how any of them begins: most places are passed over at once
+    + "|".join(
+        (
+            r"\b(?:ignore|disregard|forget|override|bypass)\b[^.!?]{0,30}"
+            r"\b(?:previous|prior|above|earlier|preceding|system|safety|original)\b[^.!?]{0,20}"
+            r"\b(?:instructions?|prompts?|rules?|messages?|directives?|guidelines?)\b",
+            r"\b(?:ignore|disregard|forget) (?:all |any |everything )?(?:of )?your (?:instructions|rules|guidelines)\b",
+            r"\byou are now\b(?=.{0,80}\b(?:ai|assistant|chatbot|bot|model|dan|gpt|llm|agent|jailbroken|unrestricted|"
+            r"admin\w*|root|mode|persona)\b)",
+            r"\b(?:reveal|print|show|repeat|output|leak|tell me)\b[^.!?]{0,30}"
+            r"\b(?:system|hidden|initial|developer) (?:prompt|instructions?|message)\b",
+            r"\b(?:new|updated|real) (?:system )?instructions?\s*:",
+            r"\bsystem prompt\b",
+            r"\b(?:developer|debug|god|dan|jailbreak) mode\b[^.!?]{0,30}\b(?:enabled?|activated?|on|engaged)\b",
+            r"\bdo anything now\b",
+            r"<\|?(?:im_start|im_end|system|endoftext)\|?>|\[/?inst\]|<</?sys>>",
+            r"\bdo not (?:tell|inform|mention (?:this|it) to) the user\b",
+        )
+    )
+    + ")",
+    re.DOTALL,
+)
+
+_PIECE, _LONGEST_PHRASE = 10_000, 300
+
+
+def looks_like_injection(text: str) -> bool:
+    """Tell whether a text has one of the plain phrases of prompt injections, in any case or spacing.
+
+    A small net for known phrases, in English; whoever writes around them gets through. It isn't used
+    unless it's asked for.
+    """
+    text = " ".join(text.split())
+    # in pieces, so that other threads get their turns; no phrase is longer than what two of them share
+    pieces = (text[begin : begin + _PIECE] for begin in range(0, len(text), _PIECE - _LONGEST_PHRASE))
+    return any(_INJECTIONS.search(clean(piece, 80 * _PIECE).lower()) for piece in pieces)
+
+
+# Code and raw data --------------------------------------------------------------------------------
+
+# so much of a text, and of a line of it, is looked at: the patterns must stay quick on any input
+_SAMPLE = 20_000
+_LINES = 500
+_LINE = 1_000
+_MOSTLY = 0.6
+_MANY = 0.3
+_FENCED = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n(.*?)(?:^[ \t]*\1[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
+_URL = re.compile(r"\b[a-z][a-z0-9+.-]{0,30}://\S+|\bwww\.\S+", re.IGNORECASE)
+_INLINE = re.compile(r"`[^`\n]*`")
+_LOG = re.compile(
+    r"\s*[\[(]?(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d\d:\d\d:\d\d|\w{3} [ \d]\d \d\d:\d\d:\d\d)\S*[\])]?\s.{0,60}?"
+    r"(?:\b(?:DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRITICAL|TRACE)\b|\w+\[\d+\]:)"
+    r"|\s*\[?(?:DEBUG|INFO|WARN(?:ING)?|ERROR|FATAL|CRITICAL|TRACE)\b[\]:]"
+    r'|\S+ \S+ \S+ \[[^\]]+\] "[A-Z]+ '
+)
+_TRACE = re.compile(
+    r'\s*File "[^"]+", line \d+|\s+at [\w$.<>/]+ ?\(|Traceback \(most recent call last\)|\s*Caused by: [\w.]+|'
+    r"(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception)(?::|$)|goroutine \d+ \["
+)
+_DIFF_HEAD = re.compile(r"^(?:diff --git |@@ -\d+(?:,\d+)? \+\d+|--- \S+.*\n\+\+\+ \S)", re.MULTILINE)
+_DIFF = re.compile(r"[+-](?!\s*$)|diff --git |index [0-9a-f]{6,}|@@ ")
+_STATEMENT = re.compile(
+    r"\s*+(?:"
+    r"(?:async )?def \w+\s*\(|class \w+\s*[(:{<]|@\w[\w.]*(?:\(.*\))?\s*$|"
+    r"from [\w.]+ import |import [\w.{*\"']+(?:;| as |$| from)|package [\w.]+;?$|"
+    r"(?:export |default |public |private |protected |static |final |async |pub |extern |typedef )++\w++.*[({;=]|"
+    r"(?:const|let|var|auto|val) \w+\s*(?::[^=]+)?=|function\b.*\(|fn \w+|func \w*\s*\(|"
+    r"#\s*(?:define|include|if|ifdef|ifndef|endif|else|undef|pragma)\b|"
+    r"(?:if|elif|for|while|switch|catch|foreach|else if)\s*\(.*[{:;)]\s*$|"
+    r"(?:if|elif|for|while|with|try|except|else|finally)\b[^.?!]*:\s*$|"
+    r"return\b.*[;()\[\]=.]\w*$|return \w+$|(?:raise|throw|yield|await) \w++.*\(|(?:pass|break|continue)$|"
+    r"(?:SELECT|INSERT INTO|UPDATE|DELETE FROM|CREATE TABLE|ALTER TABLE|DROP TABLE)\b.*|"
+    r"[\w.\[\]\"'*&>-]++(?:\s*+:\s*+[\w\[\], .|]++)?\s*+(?:[-+*/|&:]?=|:=|<-)\s*\S.*|"
+    r"[\w$.>-]++\(.*\)\s*+[;{,:]?\s*+$|[\w$.>-]++\($|"
+    r"</?[\w:-]+(?:\s+[\w:-]+=(?:\"[^\"]*\"|'[^']*'))*\s*/?>.*|"
+    r"[\"'][\w $.-]+[\"']\s*:\s*.+|"
+    r"\$ \w+.*|sudo \w+.*|"
+    r"[\])}]++[;,)]*+\s*+(?:else\s*\{|catch.*\{)?\s*+$|[\[({]++\s*$|.*[;{]\s*$"
+    r")"
+)
+_MARKDOWN = re.compile(
+    r"!?\[[^\]\n]{0,200}\](?:\([^)\n]{0,500}\)|\[[^\]\n]{0,200}\])|^[^\S\n]*(?:[-*+=~^_|:#>]\s*)+(?=\s|\Z)|\*\*|``|<https?[^<>\n]*>",
+    re.MULTILINE,
+)
+_SMILEY = re.compile(r"[:;]['-]?[()\[\]|\\/](?=\s|\Z)|<3+|\(?\^[_.-]*\^\)?")
+_PUNCTUATION = re.compile(r"[{}\[\]();=<>|\\&^]")
+_MIN_KINDS = 3
+_BLOB = re.compile(r"[\w+/=-]{80,}", re.ASCII)
+# what belongs to code without being it, or to Markdown: it counts neither way
+_COMMENT = re.compile(
+    r'"""(?:.*?)"""|\'\'\'(?:.*?)\'\'\'|'
+    r"^[ \t]*(?:#(?!\s*(?:define|include|if|endif|else|undef|pragma))|//|--[ ])[^\n]*$",
+    re.DOTALL | re.MULTILINE,
+)
+_NUMBER = re.compile(r"[-+]?(?>[\d.,:/eExa-fA-F-]*[,:/])?+[.eExa-fA-F-]*+\d[\d.eExa-fA-F-]*\Z")
+_SEPARATORS = (",", "\t", ";")
+_MAX_CELL = 40
+
+
+def is_code(text: str) -> bool:
+    """Tell whether most of a text is code, a log, a diff, a stack trace or raw data.
+
+    Prose with a snippet, lists, links, tables or Markdown around it isn't. Apart from JSON, which is parsed whole, the
+    first 20,000 characters decide.
+    """
+    text = text.strip()
+    if _is_json(text):
+        return True
+    text = "\n".join(line[:_LINE] for line in text[:_SAMPLE].splitlines()[:_LINES])
+    outside = _FENCED.sub("\n", text)
+    fenced = sum(_weight(match[2]) for match in _FENCED.finditer(text))
+    whole = _weight(text)
+    if not whole:
+        return False
+    if _DIFF_HEAD.search(outside) and _share(outside, _DIFF) >= 0.2:
+        return True
+    rest = [line for line in _COMMENT.sub("", _without_block_comments(outside)).splitlines() if line.strip()]
+    coded = _coded(rest) if len(rest) >= 3 or _is_dense(outside) else 0  # a line or two may be a remark in a chat
+    counted = fenced + sum(_weight(line) for line in rest)
+    if counted and fenced + coded >= _MOSTLY * counted:
+        return True
+    return _is_table(rest) or _is_dense(text) or sum(map(len, _BLOB.findall(_URL.sub("", text)))) >= _MOSTLY * whole
+
+
+def _without_block_comments(text: str) -> str:
+    *commented, rest = text.split("*/")
+    return "".join([*(part.partition("/*")[0] for part in commented), rest])
+
+
+def _weight(text: str) -> int:
+    return sum(map(len, text.split()))
+
+
+def _share(text: str, pattern: re.Pattern[str]) -> float:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return sum(1 for line in lines if pattern.match(line)) / max(1, len(lines))
+
+
+def _coded(lines: list[str]) -> int:
+    """Return how many characters are in lines of code, with the indented ones between them where there are many."""
+    code = [_is_code_line(line) for line in lines]
+    among_code = sum(code) >= _MANY * len(lines)
+    return sum(
+        _weight(line) for line, is_one in zip(lines, code, strict=True) if is_one or (among_code and line[0] in " \t")
+    )
+
+
+def _is_code_line(line: str) -> bool:
+    return any(pattern.match(line) for pattern in (_STATEMENT, _LOG, _TRACE))
+
+
+def _is_json(text: str) -> bool:
+    if not (text.startswith(("{", "[")) and text.endswith(("}", "]"))):
+        return False
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        return True
+    except ValueError:
+        lines = text.splitlines()
+        return len(lines) > 1 and all(line.strip()[:1] in "{[" and _is_json(line.strip()) for line in lines[:5])
+    return isinstance(value, dict) or bool(value)
+
+
+def _is_table(rows: list[str]) -> bool:
+    """Tell whether the lines are rows of as many cells each, as CSV and TSV have them and lists in prose don't."""
+    if len(rows) < 3:
+        return False
+    for separator in _SEPARATORS:
+        width, count = Counter(row.count(separator) for row in rows).most_common(1)[0]
+        if width < 2 or count < 0.9 * len(rows):
+            continue
+        cells = [cell for row in rows for cell in row.split(separator)]
+        if sum(map(len, cells)) > _MAX_CELL * len(cells):
+            continue
+        spaced = sum(1 for cell in cells if cell.startswith(" "))
+        numbers = sum(1 for cell in cells if _NUMBER.match(cell.strip()))
+        if spaced <= 0.1 * len(cells) or numbers >= 0.5 * len(cells):
+            return True
+    return False
+
+
+def _is_dense(text: str) -> bool:
+    """Tell whether code punctuation is so frequent and so mixed as it never is in prose."""
+    bare = _INLINE.sub("", _SMILEY.sub("", _URL.sub("", _MARKDOWN.sub("", text))))
+    size, marks = _weight(bare), _PUNCTUATION.findall(bare)
+    return size >= 40 and len(marks) >= 0.12 * size and len(set(marks)) >= _MIN_KINDS

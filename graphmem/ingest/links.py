@@ -1,0 +1,99 @@
+"""Note linking (A-MEM, arXiv 2502.12110): a new entity gets a fact `similar_to` each that is much like it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+
+from graphmem.errors import BackendUnavailable
+from graphmem.index.codec import unpacked
+from graphmem.index.entity_vectors import EntityVectors
+from graphmem.models import Changes, Edge, EdgeQuery, EdgeType, Entity, Scope, utc_now
+from graphmem.protocols import GraphBackend
+from graphmem.text.normalize import fact_text
+
+_log = logging.getLogger(__name__)
+
+_MOST = 10
+_AT_LEAST = 0.85
+_SECONDS = 5.0
+_AT_ONCE = 100
+_RELATION = "similar_to"
+
+
+class NoteLinks:
+    """Links new entities to at most ten known ones of their type with a cosine of 0.85 or more.
+
+    Parameters
+    ----------
+    backend
+        The store.
+    vectors
+        Of its entities.
+    seconds
+        Past this the rest of a batch stays without links.
+    """
+
+    def __init__(self, backend: GraphBackend, vectors: EntityVectors, *, seconds: float = _SECONDS) -> None:
+        self._backend = backend
+        self._vectors = vectors
+        self._seconds = seconds
+
+    def link(self, scope: Scope, entity_ids: Sequence[str]) -> int:
+        """Link entities that a write has brought; return how many facts that made. A failure is logged."""
+        deadline = time.monotonic() + self._seconds
+        made = 0
+        try:
+            for start in range(0, len(entity_ids), _AT_ONCE):
+                if time.monotonic() >= deadline:
+                    _log.warning("scope %s: %d new entities get no links in time", scope, len(entity_ids) - start)
+                    break
+                made += self._link(scope, entity_ids[start : start + _AT_ONCE])
+        except BackendUnavailable:
+            raise
+        except Exception as error:  # noqa: BLE001 - links are an addition: what was written stays written
+            _log.warning("scope %s: new entities get no links: %s", scope, error)
+        return made
+
+    def _link(self, scope: Scope, entity_ids: Sequence[str]) -> int:
+        found = self._backend.get_entities([scope], entity_ids)
+        vectors = {
+            entry.key: unpacked(entry, len(entry.vectors) // 2)[0]
+            for entry in self._backend.find_index(scope, "entity", entity_ids)
+            if entry.vectors
+        }
+        new = [found[i] for i in entity_ids if i in found and i in vectors]
+        questions = [(entity.entity_type, vectors[entity.id]) for entity in new]
+        hits = self._vectors.nearest(scope, questions, _AT_LEAST, limit=_MOST + 1)
+        pairs: dict[tuple[str, str], float] = {}
+        for entity, near in zip(new, hits, strict=True):
+            for score, other in [hit for hit in near if hit[1] != entity.id][:_MOST]:
+                if (other, entity.id) not in pairs:
+                    pairs[entity.id, other] = score
+        return self._backend.atomic(lambda: self._write(scope, pairs)) if pairs else 0
+
+    def _write(self, scope: Scope, pairs: dict[tuple[str, str], float]) -> int:
+        entities = self._backend.get_entities([scope], list({i for pair in pairs for i in pair}))
+        keys = tuple((a, b, _RELATION, EdgeType.SEMANTIC) for pair in pairs for a, b in (pair, pair[::-1]))
+        known = {(e.source_id, e.target_id) for e in self._backend.all_edges([scope], EdgeQuery(keys=keys))}
+        edges = tuple(
+            _edge(scope, entities[a], entities[b], score)
+            for (a, b), score in pairs.items()
+            if a in entities and b in entities and (a, b) not in known and (b, a) not in known
+        )
+        self._backend.write(scope, Changes(edges=edges))
+        return len(edges)
+
+
+def _edge(scope: Scope, one: Entity, other: Entity, score: float) -> Edge:
+    return Edge(
+        scope=scope,
+        source_id=one.id,
+        target_id=other.id,
+        relation=_RELATION,
+        fact=fact_text(f"{one.name} similar to {other.name}"),
+        confidence=max(0.0, min(1.0, score)),
+        valid_from=max(one.first_seen_at, other.first_seen_at),
+        recorded_at=utc_now(),
+    )

@@ -1,0 +1,326 @@
+"""Readers of users' files: turns, triples, text and Markdown, one record at a time, never a whole file in memory.
+
+A line that can't be read is handed to the caller as a `Refused` with its number and the reason; the others are kept.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import deque
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, tzinfo
+from functools import partial
+from io import BufferedReader
+from pathlib import Path
+from typing import IO
+
+from graphmem.errors import InvalidInput
+from graphmem.ingest.formats.archive import File, modified_at, open_binary, size_of
+from graphmem.ingest.formats.chats import subtitle_turns, whatsapp_turns
+from graphmem.ingest.formats.json_files import chatgpt_turns, records, slack_turns
+from graphmem.ingest.formats.mail import mails
+from graphmem.ingest.formats.pages import html_lines
+from graphmem.ingest.formats.sniff import (
+    SUFFIXES,
+    delimiter_of,
+    first_json,
+    guess_format,
+    header_of,
+    is_triple,
+    named,
+    require_text,
+)
+from graphmem.ingest.formats.source import (
+    DATE_ORDERS,
+    FORMATS,
+    MAX_LINE_BYTES,
+    CountedStream,
+    DateOrder,
+    Format,
+    Refused,
+    Report,
+    Source,
+    read_some,
+)
+from graphmem.ingest.passages import front_matter_title, passages
+from graphmem.ingest.records import (
+    digest,
+    is_triple_header,
+    is_turn_header,
+    messages_of,
+    reason_of,
+    to_triple,
+    to_turn,
+)
+from graphmem.inputs import Document, Triple, Turn
+from graphmem.ontology import SHORT_NAMES
+
+__all__ = [
+    "DATE_ORDERS",
+    "FORMATS",
+    "MAX_LINE_BYTES",
+    "DateOrder",
+    "Format",
+    "Record",
+    "Refused",
+    "Source",
+    "guess_format",
+    "head_of",
+    "open_source",
+    "read_items",
+    "read_triples",
+]
+
+Record = Turn | Document | Triple
+
+_HEAD_BYTES = 256 << 10  # that a guess may look at
+_MAX_ROW_LINES = 50  # of one CSV row with line breaks inside quotes
+
+
+def read_triples(source: Source, refused: Report) -> Iterator[Triple]:
+    """Yield the triples of a source; what can't be read goes to `refused`."""
+    for line, value in _VALUES[source.format](source, refused):
+        try:
+            yield to_triple(value, source.zone, source.short_names)
+        except InvalidInput as error:
+            refused(Refused(source.name, line, reason_of(error)))
+
+
+def read_items(source: Source, refused: Report) -> Iterator[Turn | Document]:
+    """Yield the turns or documents of a source; what can't be read goes to `refused`."""
+    if reader := _READERS.get(source.format):
+        yield from reader(source, refused)
+        return
+    for line, value in _VALUES[source.format](source, refused):
+        try:
+            parts = messages_of(value)
+        except InvalidInput as error:
+            refused(Refused(source.name, line, reason_of(error)))
+            continue
+        for number, part in enumerate(parts):
+            place = f"{line}.{number}" if len(parts) > 1 else str(line)
+            try:
+                yield to_turn(part, source.zone, source.name, place)
+            except InvalidInput as error:
+                refused(Refused(source.name, line, reason_of(error)))
+
+
+@contextmanager
+def open_source(
+    path: str | File,
+    *,
+    form: Format | None = None,
+    zone: tzinfo | None = None,
+    short_names: Collection[str] = SHORT_NAMES,
+    date_order: DateOrder | None = None,
+    columns: Mapping[str, str] | None = None,
+    stdin: IO[bytes] | None = None,
+) -> Generator[Source]:
+    """Open a file for reading its records.
+
+    Parameters
+    ----------
+    path
+        A file, on disk or in an archive, or ``-`` for `stdin`.
+    form
+        What it holds; guessed from the suffix and the beginning where None.
+    zone
+        Time zone of times that state none; without it such a line is refused.
+    short_names
+        Canonical names of triples that may be shorter than three characters.
+    date_order
+        Order of day, month and year in a WhatsApp export that doesn't tell.
+    columns
+        Columns of a CSV file by the field of a turn that they hold.
+    stdin
+        The stream that ``-`` stands for.
+
+    Yields
+    ------
+    Source
+        Valid inside the ``with`` block.
+
+    Raises
+    ------
+    InvalidInput
+        If the file can't be opened, or is nothing that can be read; the message says what was found.
+    """
+    path = Path(path) if isinstance(path, str) else path
+    make = partial(
+        Source,
+        format=form or "text",
+        zone=zone,
+        short_names=short_names,
+        date_order=date_order,
+        columns={name.strip().lower(): field for field, name in (columns or {}).items()},
+    )
+    if str(path) == "-":
+        if stdin is None:
+            raise InvalidInput("-: no standard input to read from")
+        yield _opened(make(name="-", size=None, modified_at=None), stdin, guess=form is None)
+        return
+    try:
+        stream = open_binary(path)
+    except OSError as error:
+        raise InvalidInput(f"{path}: {error.strerror}") from error
+    with stream:
+        source = make(name=path.name, size=size_of(path), modified_at=modified_at(path, zone or UTC), path=path)
+        yield _opened(source, stream, guess=form is None)
+
+
+def head_of(file: File) -> str:
+    """Return the beginning of a file, by which its format is told."""
+    with open_binary(file) as stream:
+        return _text_of(stream.read(_HEAD_BYTES))
+
+
+def _opened(source: Source, stream: IO[bytes], *, guess: bool) -> Source:
+    head = stream.read(_HEAD_BYTES) if source.size is not None else _first_of(stream)
+    require_text(source.name, head)
+    text = _text_of(head)
+    if guess:
+        fallback = SUFFIXES.get(Path(source.name).suffix.lower(), ("turns" if text.strip() else "text",))[0]
+        source.format = guess_format(source.name, text) or fallback
+    header = _named(source, text.partition("\n")[0]) if source.format == "csv" else []
+    source.holds_triples = (
+        source.format == "triples"
+        or (source.format == "csv" and (is_triple_header(header) or not is_turn_header(header)))
+        or (source.format == "json" and is_triple(first_json(text)))
+    )
+    source.stream = BufferedReader(CountedStream(head, stream, source))
+    return source
+
+
+def _first_of(stream: IO[bytes]) -> bytes:
+    """Return what has come by standard input, a first line at least; its writer may wait before going on."""
+    head = b""
+    while len(head) < _HEAD_BYTES and b"\n" not in head.lstrip():
+        if not (more := read_some(stream, _HEAD_BYTES - len(head))):
+            break
+        head += more
+    return head
+
+
+def _text_of(head: bytes) -> str:
+    return head.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
+
+
+# Lines ---------------------------------------------------------------------------------------------
+
+
+def _json_lines(source: Source, refused: Report) -> Iterator[tuple[int, object]]:
+    for number, line in source.texts(refused):
+        if not line.strip():
+            continue
+        try:
+            yield number, json.loads(line, parse_constant=_no_constant)
+        except json.JSONDecodeError as error:
+            refused(Refused(source.name, number, f"not JSON: {error.msg} at column {error.colno}"))
+        except (ValueError, RecursionError) as error:
+            refused(Refused(source.name, number, f"not JSON: {error}"))
+
+
+def _no_constant(word: str) -> float:
+    raise ValueError(f"{word} is not a JSON number")
+
+
+def _named(source: Source, header: str) -> list[str]:
+    """Return the columns of a header by the fields that they hold, in lower case."""
+    try:
+        return [source.columns.get(name, name) for name in header_of(header)]
+    except csv.Error:
+        return []
+
+
+def _split_row(lines: Sequence[str], delimiter: str) -> list[str] | None:
+    """Return the fields of one row, or None if a quote is still open at its end."""
+    try:
+        return next(csv.reader(lines, delimiter=delimiter, strict=True), list[str]())
+    except csv.Error as error:
+        if "unexpected end of data" in str(error):
+            return None
+        raise InvalidInput(f"not CSV: {error}") from error
+
+
+def _csv_rows(source: Source, refused: Report) -> Iterator[tuple[int, object]]:
+    lines = source.texts(refused)
+    number, header = next(lines, (1, ""))
+    delimiter, names = delimiter_of(header), _named(source, header)
+    if missing := [column for column, field in source.columns.items() if field not in names]:
+        reason = f"there is no column {missing[0]!r}, the header has {named(header_of(header))}"
+    elif not is_triple_header(names) and not is_turn_header(names):
+        reason = (
+            "triples need the columns subject, relation and object, a chat needs text, content, message or body "
+            f"(--column text=NAME says which column that is); the header has {named(names)}"
+        )
+    else:
+        reason = ""
+    if reason:
+        refused(Refused(source.name, number, f"{reason}: nothing of this file was read"))
+        return
+    waiting: deque[tuple[int, str]] = deque()
+    while first := waiting.popleft() if waiting else next(lines, None):
+        number, text = first
+        if not text.strip():
+            continue
+        taken = [text]
+        try:
+            while (row := _split_row(taken, delimiter)) is None:
+                if len(taken) > len(waiting):
+                    if len(taken) == _MAX_ROW_LINES or (more := next(lines, None)) is None:
+                        raise InvalidInput("not CSV: a quote is not closed")
+                    waiting.append(more)
+                taken.append(waiting[len(taken) - 1][1])
+            if len(row) != len(names):
+                raise InvalidInput(f"{len(row)} fields, the header has {len(names)}")
+        except InvalidInput as error:
+            refused(Refused(source.name, number, reason_of(error)))
+            continue  # the lines after an open quote are read again, each for itself
+        for _ in taken[1:]:
+            waiting.popleft()
+        yield number, {name: cell.strip() for name, cell in zip(names, row, strict=True) if cell.strip()}
+
+
+def _documents(source: Source, refused: Report) -> Iterator[Document]:
+    root = source.stem
+    if source.format == "html":
+        try:
+            title, lines = html_lines(source)
+        except InvalidInput as error:
+            refused(Refused(source.name, 1, str(error)))
+            return
+    else:
+        lines = source.texts(refused)
+        title, lines = front_matter_title(lines) if source.format == "markdown" else (None, lines)
+    root = title or root
+    for passage in passages(lines, markdown=source.format != "text"):
+        heading = " > ".join(passage.path) or root
+        yield Document(
+            text=passage.text,
+            title=heading,
+            occurred_at=source.modified_at,
+            external_id=f"{source.name}:{digest(heading, passage.text)}",
+            metadata={"file": source.name, "line": passage.line},
+        )
+
+
+_VALUES: Mapping[Format, Callable[[Source, Report], Iterator[tuple[int, object]]]] = {
+    "turns": _json_lines,
+    "triples": _json_lines,
+    "json": records,
+    "csv": _csv_rows,
+}
+_READERS: Mapping[Format, Callable[[Source, Report], Iterator[Turn | Document]]] = {
+    "text": _documents,
+    "markdown": _documents,
+    "html": _documents,
+    "mbox": mails,
+    "eml": mails,
+    "whatsapp": whatsapp_turns,
+    "slack": slack_turns,
+    "chatgpt": chatgpt_turns,
+    "srt": subtitle_turns,
+    "vtt": subtitle_turns,
+}

@@ -1,0 +1,100 @@
+"""Episodes that are extracted again: what the earlier extraction said gives way to the new one.
+
+Nothing is deleted. A fact that only these episodes state, and that they don't state any more, is retracted: it stays in
+the history, and a read as of an earlier time sees it. What had ended because of it goes on. Mentions are replaced, and
+an entity that nothing speaks of any more is archived. Facts that had ended by themselves stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+
+from graphmem.ingest.supersession import FactLedger
+from graphmem.models import Edge, EdgeKey, EdgeQuery, Entity, Mention, Removal, Scope
+from graphmem.protocols import GraphBackend
+
+_ALL = 1_000_000_000
+
+Stated = Collection[tuple[EdgeKey, datetime]]
+"""Keys of facts with their beginnings, as the new extraction states them."""
+
+
+class EarlierExtraction:
+    """What a store holds of an earlier extraction of some episodes; used inside of the transaction that replaces it.
+
+    Parameters
+    ----------
+    backend, scope
+        Where.
+    episode_ids
+        Of the episodes that are extracted again; none costs nothing.
+    """
+
+    def __init__(self, backend: GraphBackend, scope: Scope, episode_ids: Sequence[str]) -> None:
+        self._backend = backend
+        self._scope = scope
+        self._ids = set(episode_ids)
+        self._facts: dict[str, Edge] = {}
+        self._mentions: list[Mention] = []
+        self._ended_by: list[Edge] = []
+        self._retracted: list[Edge] = []
+        if not episode_ids:
+            return
+        self._mentions = backend.find_mentions([scope], episode_ids=episode_ids, limit=_ALL)
+        stated = backend.get_edges([scope], backend.find_edges_of_episodes(scope, episode_ids))
+        self._facts = {i: edge for i, edge in stated.items() if edge.is_active}
+        if slots := tuple({(edge.source_id, edge.relation) for edge in self._facts.values()}):
+            there = backend.all_edges([scope], EdgeQuery(slots=slots, versions="all"))
+            self._ended_by = [edge for edge in there if edge.superseded_by in self._facts]
+
+    @property
+    def known(self) -> Iterable[Edge]:
+        """The facts that may have to be retracted or taken up again."""
+        return (*self._facts.values(), *self._ended_by)
+
+    def retract(self, ledger: FactLedger, stated: Stated) -> None:
+        """Retract the facts of these episodes alone that are not `stated` any more; before new facts are entered."""
+        for edge in self._facts.values():
+            if (edge.key, edge.valid_from) not in stated and not set(edge.episode_ids) - self._ids:
+                ledger.retract(edge.id)
+                self._retracted.append(edge)
+        gone = {edge.id for edge in self._retracted}
+        for edge in self._ended_by:
+            if edge.superseded_by in gone:
+                ledger.take_up(edge)
+
+    def narrowed(self, ledger: FactLedger, stated: Stated) -> tuple[Edge, ...]:
+        """Return the facts that other episodes state as well, without these."""
+        touched = {c.edge_id for c in ledger.closings} | {s.edge_id for s in ledger.supports}
+        return tuple(
+            edge.changed(episode_ids=tuple(i for i in edge.episode_ids if i not in self._ids))
+            for edge in self._facts.values()
+            if edge.id not in touched and (edge.key, edge.valid_from) not in stated
+        )
+
+    def removals(self, mentions: Collection[tuple[str, str]]) -> tuple[Removal, ...]:
+        """Return what takes out the mentions that are not among the new ones, given as (entity, episode) ids."""
+        return tuple(
+            Removal("mention", m.entity_id, m.episode_id)
+            for m in self._mentions
+            if (m.entity_id, m.episode_id) not in mentions
+        )
+
+    def orphans(self, ledger: FactLedger, seen: Collection[str], now: datetime) -> tuple[Entity, ...]:
+        """Return, archived, the entities that nothing speaks of any more; `seen` are those of the new extraction."""
+        gone = {edge.id for edge in self._retracted}
+        ids = {m.entity_id for m in self._mentions} | {
+            end for edge in self._retracted for end in (edge.source_id, edge.target_id)
+        }
+        ids -= {*seen, *(end for edge in ledger.edges for end in (edge.source_id, edge.target_id))}
+        if not ids:
+            return ()
+        mentions = self._backend.find_mentions([self._scope], entity_ids=sorted(ids), limit=_ALL)
+        ids -= {m.entity_id for m in mentions if m.episode_id not in self._ids}
+        touching = EdgeQuery(touching=tuple(sorted(ids)), versions="active")
+        for edge in self._backend.all_edges([self._scope], touching) if ids else ():
+            if edge.id not in gone:
+                ids -= {edge.source_id, edge.target_id}
+        found = self._backend.get_entities([self._scope], sorted(ids))
+        return tuple(e.changed(archived_at=now) for e in found.values() if e.archived_at is None)

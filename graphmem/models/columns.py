@@ -1,0 +1,119 @@
+"""Rows of a store as models: one order of columns, whatever a store keeps times, edge types and ids as."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from graphmem.models.communities import Community
+from graphmem.models.rows import Edge, EdgeType, Entity, Episode, Scope
+
+Row = Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RowReader:
+    """Builds models of rows; what comes from a store isn't validated again.
+
+    Attributes
+    ----------
+    moment
+        Stored time → the time.
+    edge_types
+        Stored edge type → the type.
+    ids
+        Stored list of ids → the ids.
+    """
+
+    moment: Callable[[Any], datetime]
+    edge_types: Mapping[str, EdgeType]
+    ids: Callable[[Any], tuple[str, ...]]
+
+    def moment_or_none(self, stored: Any) -> datetime | None:
+        """Return a stored time, None as None."""
+        return None if stored is None else self.moment(stored)
+
+    def entity(self, row: Row) -> Entity:
+        """Build an entity of a row in the order below; properties are JSON, or None."""
+        return Entity.trusted(
+            id=row[0],
+            scope=Scope.from_key(row[1]),
+            name=row[2],
+            canonical_name=row[3],
+            entity_type=row[4],
+            summary=row[5],
+            properties=_unpacked(row[6]),
+            confidence=row[7],
+            first_seen_at=self.moment(row[8]),
+            last_seen_at=self.moment(row[9]),
+            recorded_at=self.moment(row[10]),
+            access_count=row[11],
+            archived_at=self.moment_or_none(row[12]),
+            valid_from=self.moment_or_none(row[13]),
+            valid_to=self.moment_or_none(row[14]),
+        )
+
+    def edge(self, row: Row) -> Edge:
+        """Build an edge of a row in the order below; properties are JSON, or None."""
+        return Edge.trusted(
+            id=row[0],
+            scope=Scope.from_key(row[1]),
+            source_id=row[2],
+            target_id=row[3],
+            relation=row[4],
+            edge_type=self.edge_types[row[5]],
+            fact=row[6],
+            confidence=row[7],
+            valid_from=self.moment(row[8]),
+            valid_to=self.moment_or_none(row[9]),
+            recorded_at=self.moment(row[10]),
+            expired_at=self.moment_or_none(row[11]),
+            superseded_by=row[12],
+            episode_ids=self.ids(row[13]),
+            retrieval_count=row[14],
+            last_retrieved_at=self.moment_or_none(row[15]),
+            properties=_unpacked(row[16]),
+        )
+
+    def episode(self, row: Row) -> Episode:
+        """Build an episode of a row in the order below; metadata are JSON, or None."""
+        return Episode.trusted(
+            id=row[0],
+            scope=Scope.from_key(row[1]),
+            source=row[2],
+            text=row[3],
+            session_id=row[4],
+            role=row[5],
+            speaker=row[6],
+            title=row[7],
+            occurred_at=self.moment(row[8]),
+            recorded_at=self.moment(row[9]),
+            metadata=_unpacked(row[10]),
+            external_id=row[11],
+            processed_at=self.moment_or_none(row[12]),
+            attempts=row[13],
+            error=row[14],
+            retry_at=self.moment_or_none(row[15]),
+        )
+
+    def community(self, row: Row) -> Community:
+        """Build a community of a row in the order below."""
+        return Community.trusted(
+            id=row[0],
+            scope=Scope.from_key(row[1]),
+            level=row[2],
+            name=row[3],
+            summary=row[4],
+            fingerprint=row[5],
+            parent_id=row[6],
+            created_at=self.moment(row[7]),
+            updated_at=self.moment(row[8]),
+            ended_at=self.moment_or_none(row[9]),
+        )
+
+
+def _unpacked(stored: str | None) -> dict[str, Any]:
+    return {} if stored is None else json.loads(stored)

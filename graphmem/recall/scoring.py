@@ -1,0 +1,182 @@
+"""How each fact of a subgraph was reached, and what it scores; the breadth-first strategy (spec: scoring a fact)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphmem.models import EdgeType, Subgraph
+from graphmem.ontology import FLOW_WEIGHT
+from graphmem.text.words import stem
+
+Floats = NDArray[np.float64]
+Positions = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """How each node of a subgraph of n nodes was reached.
+
+    Attributes
+    ----------
+    seed
+        int array (n,): position of the seed that it was reached from, -1 for none.
+    parent
+        int array (n,): position of the node before it on the way from that seed, -1 for seeds.
+    """
+
+    seed: Positions
+    parent: Positions
+
+    def path(self, node: int) -> list[int]:
+        """Return the positions from the seed to a node, both included."""
+        way = [node]
+        while self.parent[way[-1]] >= 0:
+            way.append(int(self.parent[way[-1]]))
+        return way[::-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """What a strategy found in a subgraph of m edges.
+
+    Attributes
+    ----------
+    reached
+        The ways to the nodes.
+    near
+        int array (m,): the end by which each fact was reached, -1 where it was not.
+    parts
+        Factors of the score that the strategy gives, by name of `ScoreParts`; float arrays (m,).
+    timed_out
+        Whether the time was up before it was done.
+    """
+
+    reached: Reached
+    near: Positions
+    parts: dict[str, Floats]
+    timed_out: bool = False
+
+
+SECONDS_A_DAY = 86_400.0
+
+
+def effective_confidence(confidence: Floats, retrieval_count: Floats) -> Floats:
+    """Return ``min(1, confidence × (1 + 0.2 × ln(1 + retrieval_count)))``, shape (m,) (A-MEM, arXiv 2502.12110)."""
+    return np.minimum(1.0, confidence * (1.0 + 0.2 * np.log1p(retrieval_count)))
+
+
+def proximity(hop: Positions) -> Floats:
+    """Return ``1 / (1 + hop)``, shape (m,)."""
+    return np.reciprocal(1.0 + hop.astype(np.float64))
+
+
+def flow_weight(edge_types: Sequence[EdgeType]) -> Floats:
+    """Return the weight of each edge type, shape (m,) (MAGMA, arXiv 2601.03236)."""
+    return np.array([FLOW_WEIGHT[kind] for kind in edge_types], dtype=np.float64)
+
+
+def recency(valid_from: Floats, now: float, rate: float) -> Floats:
+    """Return ``min(1 + 1 / (1 + age_days × rate), 2)``, or 1 where the rate is 0.
+
+    Parameters
+    ----------
+    valid_from, now
+        Seconds since 1970; a fact of the future has age 0.
+    rate
+        Per day, in [0, 10].
+    """
+    if rate == 0.0:
+        return np.ones_like(valid_from)
+    age = np.maximum(0.0, now - valid_from) / SECONDS_A_DAY
+    return np.minimum(1.0 + 1.0 / (1.0 + age * rate), 2.0)
+
+
+def shared_words(words: Sequence[str], texts: Sequence[str]) -> Floats:
+    """Return the weighted share of a question's words that each text has, shape (m,), in [0, 1].
+
+    A word counts ``ln(1 + m / df)`` of the texts it is in; one that is in none counts nothing. Words are
+    compared by their stems, as beginnings of words.
+    """
+    beginnings = list(dict.fromkeys(_beginning(word) for word in words))
+    if not beginnings or not texts:
+        return np.zeros(len(texts))
+    find = _finder(beginnings)
+    has = np.zeros((len(texts), len(beginnings)))
+    for row, text in zip(has, texts, strict=True):
+        row[find(text.lower())] = 1.0
+    df = has.sum(axis=0)
+    weight = np.where(df > 0, np.log1p(len(texts) / np.maximum(df, 1)), 0.0)
+    total = float(weight.sum())
+    return has @ weight / total if total else np.zeros(len(texts))
+
+
+def _beginning(word: str) -> str:
+    """Return what the forms of a word begin with: "lives", "living" and "live" share "liv"."""
+    root = stem(word)
+    return root[:-1] if len(root) > 3 and root[-1] in "eiy" else root
+
+
+def _finder(beginnings: Sequence[str]) -> Callable[[str], list[int]]:
+    position = {text: i for i, text in enumerate(beginnings)}
+    longest_first = sorted(beginnings, key=len, reverse=True)
+    pattern = re.compile(r"(?<![^\W_])(?:" + "|".join(map(re.escape, longest_first)) + ")")
+    return lambda text: [position[found] for found in pattern.findall(text)]
+
+
+def walk_breadth_first(graph: Subgraph, seed_scores: Floats) -> Walk:
+    """Score each fact by its nearest seed: ``seed score × 1 / (1 + hop)``.
+
+    Parameters
+    ----------
+    graph
+        n nodes with their depths, m edges.
+    seed_scores
+        float array (n,): score of each seed, 0 elsewhere.
+    """
+    reached = reach(graph, seed_scores)
+    near = nearer_end(graph, reached, seed_scores)
+    parts = {"seed": seed_scores[reached.seed[near]], "proximity": proximity(graph.depth[near])}
+    return Walk(reached, near, parts)
+
+
+def reach(graph: Subgraph, seed_scores: Floats) -> Reached:
+    """Walk from the seeds, level by level; among equally near seeds the best-scored one counts.
+
+    Parameters
+    ----------
+    graph
+        n nodes with their depths.
+    seed_scores
+        float array (n,): score of each seed, 0 elsewhere.
+    """
+    n = len(graph.node_ids)
+    seed = np.where(graph.depth == 0, np.arange(n), -1)
+    parent = np.full(n, -1)
+    best = np.where(graph.depth == 0, seed_scores, 0.0)
+    down = graph.depth[graph.target] - graph.depth[graph.source]
+    step = np.abs(down) == 1
+    child = np.where(down > 0, graph.target, graph.source)
+    above = np.where(down > 0, graph.source, graph.target)
+    for depth in range(1, int(graph.depth.max(initial=0)) + 1):
+        edges = np.flatnonzero(step & (graph.depth[child] == depth))
+        if not len(edges):
+            break
+        order = np.lexsort((above[edges], -graph.confidence[edges], -best[above[edges]], child[edges]))
+        edges = edges[order]
+        nodes, first = np.unique(child[edges], return_index=True)
+        chosen = above[edges[first]]
+        parent[nodes], seed[nodes], best[nodes] = chosen, seed[chosen], best[chosen]
+    return Reached(seed, parent)
+
+
+def nearer_end(graph: Subgraph, reached: Reached, seed_scores: Floats) -> Positions:
+    """Return for each edge the end that is nearer to a seed, shape (m,); among equals that of the better seed."""
+    a, b = graph.source, graph.target
+    closer = graph.depth[a] - graph.depth[b]
+    better = seed_scores[reached.seed[b]] > seed_scores[reached.seed[a]]
+    return np.where((closer < 0) | ((closer == 0) & ~better), a, b)

@@ -1,0 +1,181 @@
+"""Cheapest paths (A*, PRISM) and spreading activation (SYNAPSE, arXiv 2601.02744): two strategies of recall. Pure.
+
+A step to an entity costs ``(1 − effective confidence) × max(1 − cos(question, entity), 0.01)``. All entities are
+goals, so there is no estimate of what is left to steer by: the search is A* with the estimate 0.
+
+Unlike breadth-first search, a node that several ways lead to gains over one at the end of a single way.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from graphmem.models import Subgraph
+from graphmem.recall.options import SpreadingOptions
+from graphmem.recall.scoring import (
+    SECONDS_A_DAY,
+    Floats,
+    Positions,
+    Reached,
+    Walk,
+    effective_confidence,
+    flow_weight,
+    proximity,
+)
+
+LEAST_DISTANCE = 0.01
+"""Distance of an entity that means exactly what the question means."""
+
+
+def walk_cheapest_paths(graph: Subgraph, seed_scores: Floats, cosines: Floats | None = None) -> Walk:
+    """Score each fact by the cheapest path to it: ``seed score × 1 / (1 + hop) × 1 / (1 + cost)``.
+
+    Parameters
+    ----------
+    graph
+        n nodes and m edges.
+    seed_scores
+        float array (n,): score of each seed, 0 elsewhere.
+    cosines
+        float array (n,): of the question and each entity; NaN where an entity has none. None, and NaN: a step
+        costs ``1 − effective confidence``.
+    """
+    doubt = 1.0 - effective_confidence(graph.confidence, graph.retrieval_count)
+    distance = np.ones(len(graph.node_ids))
+    if cosines is not None:
+        distance = np.where(np.isnan(cosines), 1.0, np.maximum(1.0 - cosines, LEAST_DISTANCE))
+    forth, back = doubt * distance[graph.target], doubt * distance[graph.source]
+    reached, costs, steps = _cheapest(graph, seed_scores, forth, back)
+    a, b = graph.source, graph.target
+    by_a, by_b = costs[a] + forth, costs[b] + back
+    better = seed_scores[reached.seed[b]] > seed_scores[reached.seed[a]]
+    same = by_a == by_b
+    from_b = (by_b < by_a) | (same & ((steps[b] < steps[a]) | ((steps[b] == steps[a]) & better)))
+    near = np.where(from_b, b, a)
+    parts = {
+        "seed": seed_scores[reached.seed[near]],
+        "proximity": proximity(steps[near]),
+        "reach": np.reciprocal(1.0 + np.where(from_b, by_b, by_a)),
+    }
+    return Walk(reached, near, parts)
+
+
+def _cheapest(graph: Subgraph, seed_scores: Floats, forth: Floats, back: Floats) -> tuple[Reached, Floats, Positions]:
+    """Return the cheapest ways to all nodes, what they cost and their steps, shapes (n,).
+
+    Among ways of one cost that of fewer steps counts, then that of the better seed, then of the smaller position.
+    """
+    n = len(graph.node_ids)
+    neighbours: list[list[tuple[int, float]]] = [[] for _ in range(n)]
+    for i, (a, b) in enumerate(zip(graph.source, graph.target, strict=True)):
+        neighbours[int(a)].append((int(b), float(forth[i])))
+        neighbours[int(b)].append((int(a), float(back[i])))
+    reached = Reached(np.full(n, -1), np.full(n, -1))
+    costs, steps = np.full(n, np.inf), np.zeros(n, dtype=np.int64)
+    seeds: list[int] = np.flatnonzero(graph.depth == 0).tolist()
+    heap = [(0.0, 0, -float(seed_scores[s]), s, s, -1) for s in seeds]
+    heapq.heapify(heap)
+    while heap:
+        cost, step, score, seed, node, before = heapq.heappop(heap)
+        if reached.seed[node] >= 0:
+            continue
+        reached.seed[node], reached.parent[node], costs[node], steps[node] = seed, before, cost, step
+        for neighbour, more in neighbours[node]:
+            if reached.seed[neighbour] < 0:
+                heapq.heappush(heap, (cost + more, step + 1, score, seed, neighbour, node))
+    return reached, costs, steps
+
+
+def spread_activation(
+    graph: Subgraph,
+    seed_scores: Floats,
+    options: SpreadingOptions,
+    *,
+    now: float,
+    decay_rate: float,
+    deadline: float = math.inf,
+    clock: Callable[[], float] = time.monotonic,
+) -> Walk:
+    """Score each fact by the more activated of its ends; facts of which neither end is activated are not reached.
+
+    Parameters
+    ----------
+    graph
+        n nodes and m edges.
+    seed_scores
+        float array (n,): score of each seed, 0 elsewhere.
+    options
+        Limits of the spreading; `time_limit` is the caller's to turn into `deadline`.
+    now
+        Seconds since 1970, from which the age of facts is counted.
+    decay_rate
+        Per day: how much less is sent along older facts.
+    deadline
+        Reading of `clock` after which no further hop is made. The first hop always is: it takes no time
+        to speak of, so that a slow store still gives the facts that are nearest.
+    clock
+        Seconds.
+    """
+    seeds = np.flatnonzero(graph.depth == 0)
+    n = len(graph.node_ids)
+    active = np.zeros(n)
+    active[seeds] = np.minimum(seed_scores[seeds], 1.0)
+    reached = Reached(np.where(graph.depth == 0, np.arange(n), -1), np.full(n, -1))
+    weight = options.decay_lambda * _conductance(graph, now, decay_rate)
+    timed_out = False
+    for hop in range(options.max_hops):
+        if hop and clock() > deadline:
+            timed_out = True
+            break
+        active = _hop(graph, active, weight, options, reached)
+        active = _pruned(active, seeds, options.max_activated_nodes)
+    a, b = graph.source, graph.target
+    more = (active[a] > active[b]) | ((active[a] == active[b]) & (graph.depth[a] <= graph.depth[b]))
+    near = np.where(more, a, b)
+    activation = active[near]
+    return Walk(reached, np.where(activation > 0, near, -1), {"reach": activation}, timed_out)
+
+
+def _conductance(graph: Subgraph, now: float, decay_rate: float) -> Floats:
+    """Return the share of a node's score that each edge passes on, before λ, shape (m,)."""
+    age = np.maximum(0.0, now - graph.valid_from) / SECONDS_A_DAY
+    recency = np.reciprocal(1.0 + age * decay_rate)
+    return effective_confidence(graph.confidence, graph.retrieval_count) * recency * flow_weight(graph.edge_types)
+
+
+def _hop(graph: Subgraph, active: Floats, weight: Floats, options: SpreadingOptions, reached: Reached) -> Floats:
+    """Return the next activation map, shape (n,); notes in `reached` from where new nodes were reached.
+
+    What a node receives is added strongest first, until it is at the inhibition threshold: so the result doesn't
+    depend on the order of the edges.
+    """
+    sender = np.concatenate((graph.source, graph.target))  # edges carry both ways
+    receiver = np.concatenate((graph.target, graph.source))
+    sent = active[sender] * np.concatenate((weight, weight))
+    inhibited = active[receiver] >= options.inhibition_threshold
+    sends = np.flatnonzero((active[sender] >= options.activation_threshold) & ~inhibited & (sent > 0))
+    order = sends[np.lexsort((sender[sends], -sent[sends]))]
+    after = active.copy()
+    for i in order:
+        a, b = sender[i], receiver[i]
+        if after[b] >= options.inhibition_threshold:
+            continue
+        after[b] = min(float(after[b] + sent[i]), 1.0)
+        if reached.seed[b] < 0:
+            reached.parent[b], reached.seed[b] = a, reached.seed[a]
+    return after
+
+
+def _pruned(active: Floats, seeds: Positions, keep: int) -> Floats:
+    """Return the map with the `keep` strongest nodes, the seeds among them in any case."""
+    rank = -active
+    rank[seeds] = -np.inf
+    dropped = np.argsort(rank, kind="stable")[max(keep, len(seeds)) :]
+    active = active.copy()
+    active[dropped] = 0.0
+    return active

@@ -1,0 +1,221 @@
+"""Traces of recalls and counts of retrievals, written in the background (spec: recall trace)."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Sequence
+from datetime import datetime
+from threading import Lock
+
+import numpy as np
+
+from graphmem.background import BackgroundJob
+from graphmem.errors import Conflict, InvalidInput, StoreFull, StoreReadOnly
+from graphmem.models import (
+    Changes,
+    RecallTrace,
+    Scope,
+    Subgraph,
+    TracedFact,
+    TracedSeed,
+    utc_now,
+)
+from graphmem.protocols import GraphBackend
+from graphmem.recall.recall import to_facts
+from graphmem.recall.scoring import Floats, Positions, Walk
+from graphmem.results import RecallResult, Trace, TraceEpisode, TraceFact, TraceSeed
+
+_CONSIDERED = 1000  # facts of a trace: those that scored best; a hub has many that nobody will ask about
+_CHANNEL = "graph"
+
+
+class Observer:
+    """Watches a recall; call `trace` when it is done."""
+
+    def __init__(self) -> None:
+        self._facts: list[TracedFact] = []
+
+    def __call__(self, graph: Subgraph, walk: Walk, total: Floats) -> None:
+        """Note the facts that were scored, the best first.
+
+        Parameters
+        ----------
+        graph
+            m edges.
+        walk
+            How they were reached.
+        total
+            float array (m,): their scores.
+        """
+        found = np.flatnonzero(walk.near >= 0)
+        order: Positions = np.lexsort((np.array(graph.edge_ids)[found], -total[found]))  # the last key counts most
+        far = np.where(walk.near == graph.source, graph.target, graph.source)
+        self._facts = [
+            TracedFact(
+                edge_id=graph.edge_ids[i],
+                entity_id=graph.node_ids[int(far[i])],
+                score=float(total[i]),
+                hop=len(walk.reached.path(int(walk.near[i]))) - 1,
+                channel=_CHANNEL,
+            )
+            for i in map(int, found[order][:_CONSIDERED])
+        ]
+
+    def trace(self, scope: Scope, result: RecallResult, asked_at: datetime) -> RecallTrace:
+        """Return the trace of a recall: its seeds, the facts that it returned, then those that it only considered."""
+        ranks = {fact.id: rank for rank, fact in enumerate(result.facts, 1)}
+        facts = [fact.changed(rank=ranks.get(fact.edge_id)) for fact in self._facts]
+        return RecallTrace(
+            scope=scope,
+            query=result.query,
+            strategy=result.strategy,
+            asked_at=asked_at,
+            as_of=result.as_of,
+            seeds=tuple(TracedSeed(entity_id=seed.entity_id, score=seed.score) for seed in result.seeds),
+            facts=tuple(sorted(facts, key=lambda fact: (fact.rank is None, fact.rank or 0))),
+        )
+
+
+def explain(backend: GraphBackend, scopes: Sequence[Scope], traces: Sequence[RecallTrace]) -> list[Trace]:
+    """Return traces with names and sentences, as they are in the store now; three round trips."""
+    edge_ids = list(dict.fromkeys(fact.edge_id for trace in traces for fact in trace.facts))
+    named = dict.fromkeys(seed.entity_id for trace in traces for seed in trace.seeds)
+    named.update(dict.fromkeys(fact.entity_id for trace in traces for fact in trace.facts))
+    edges = backend.get_edges(scopes, edge_ids)
+    facts = {fact.id: fact for fact in to_facts(backend, scopes, list(edges.values()))}
+    entities = backend.get_entities(scopes, list(named))
+    return [
+        Trace(
+            id=trace.id,
+            query=trace.query,
+            strategy=trace.strategy,
+            asked_at=trace.asked_at,
+            as_of=trace.as_of,
+            seeds=tuple(
+                TraceSeed(entity_id=entity.id, name=entity.name, entity_type=entity.entity_type, score=seed.score)
+                for seed in trace.seeds
+                if (entity := entities.get(seed.entity_id)) is not None
+            ),
+            facts=tuple(
+                TraceFact(
+                    fact=fact,
+                    found_at=entities[row.entity_id].name,
+                    score=row.score,
+                    hop=row.hop,
+                    channel=row.channel,
+                    rank=row.rank,
+                )
+                for row in trace.facts
+                if (fact := facts.get(row.edge_id)) is not None and row.entity_id in entities
+            ),
+            episodes=tuple(
+                TraceEpisode(episode_id=row.episode_id, score=row.score, channel=row.channel, rank=row.rank)
+                for row in trace.episodes
+            ),
+        )
+        for trace in traces
+    ]
+
+
+_log = logging.getLogger(__name__)
+
+_WAITING = 10_000  # recalls of which counts or traces may wait to be written
+_TOGETHER = 0.2  # seconds that a recall waits for others, so that they share a transaction
+
+
+class RecallRecorder:
+    """Writes what recalls leave, those of a moment together; what couldn't be written is tried again.
+
+    Parameters
+    ----------
+    backend
+        Where it is written.
+    """
+
+    def __init__(self, backend: GraphBackend) -> None:
+        self._backend = backend
+        self._counts: deque[tuple[tuple[Scope, ...], list[str]]] = deque(maxlen=_WAITING)
+        self._traces: deque[RecallTrace] = deque(maxlen=_WAITING)
+        self._job = BackgroundJob("graphmem-recalls", self._work)
+        self._due = 0.0
+        self._writing = Lock()
+
+    @property
+    def error(self) -> Exception | None:
+        """Why the last try to write failed; None if it didn't."""
+        return self._job.error
+
+    def count(self, scopes: tuple[Scope, ...], edge_ids: list[str]) -> None:
+        """Count one retrieval of each returned fact."""
+        if edge_ids:
+            self._counts.append((scopes, edge_ids))
+            self._wake()
+
+    def keep(self, trace: RecallTrace) -> None:
+        """Store a trace."""
+        self._traces.append(trace)
+        self._wake()
+
+    def _wake(self) -> None:
+        if len(self._counts) + len(self._traces) == 1:
+            self._due = time.monotonic() + _TOGETHER
+        self._job.wake()
+
+    def _work(self) -> float | None:
+        if (self._counts or self._traces) and (early := self._due - time.monotonic()) > 0:
+            return early
+        self.write()
+        return None
+
+    def write(self) -> None:
+        """Write what waits; on return it is in the store."""
+        with self._writing:
+            try:
+                self._write_counts()
+                self._write_traces()
+            except StoreReadOnly:
+                _log.debug("retrievals and traces are not kept: the store is read-only")
+
+    def write_if_room(self) -> None:
+        """Write what waits, for a caller that only reads: where the store is full, it goes on waiting."""
+        try:
+            self.write()
+        except StoreFull as error:
+            _log.warning("retrievals and traces are written later: %s", error)
+
+    def _write_counts(self) -> None:
+        batch = [self._counts.popleft() for _ in range(len(self._counts))]
+
+        def work() -> None:
+            for scopes, edge_ids in batch:
+                self._backend.record_retrievals(scopes, edge_ids, utc_now())
+
+        try:
+            if batch:
+                self._backend.atomic(work)
+        except StoreReadOnly:
+            self._traces.clear()
+            raise
+        except BaseException:
+            self._counts.extendleft(reversed(batch))
+            raise
+
+    def _write_traces(self) -> None:
+        while self._traces:
+            trace = self._traces.popleft()
+            try:
+                self._backend.write(trace.scope, Changes(recalls=(trace,)))
+            except (InvalidInput, Conflict) as error:
+                _log.warning("the trace of a recall is not kept, what it names is gone: %s", error)
+            except StoreReadOnly:
+                self._traces.clear()
+                raise
+            except BaseException:
+                self._traces.appendleft(trace)
+                raise
+
+    def stop(self) -> None:
+        """Let the thread end; what waits stays until `write`."""
+        self._job.stop()

@@ -1,0 +1,268 @@
+"""What recall knows of the episodes of one or several scopes, in memory: the arrays that a question is scored on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphmem.index.arrays import Growing
+from graphmem.index.phrases import own_words
+from graphmem.models import Episode
+from graphmem.search.late_interaction import STATED, Pieces
+from graphmem.search.lexical import Lexicon, Sessions
+from graphmem.search.names import Names, Titles
+from graphmem.search.question import months
+from graphmem.text.names import bare_title, plain
+from graphmem.text.words import terms
+
+NOVELTY = 0.4
+"""Share of a fact's terms that an episode must not have itself, for the fact to be more words for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """An episode as recall sees it.
+
+    Attributes
+    ----------
+    episode
+        The row.
+    session
+        What tells its session from those of all scopes; None if it has none.
+    date
+        Day, month and year of its session as words; "" without a session.
+    names
+        What was found in the text.
+    pieces
+        All pieces of the text.
+    """
+
+    episode: Episode
+    session: Hashable | None
+    date: str
+    names: tuple[str, ...]
+    pieces: frozenset[str]
+
+
+UnitVectors = tuple[NDArray[np.float32], NDArray[np.int8]]
+"""Unit vectors of the whole, then of the sentences, (1 + s, dimension), empty where the model failed; and the stored
+vectors of the pieces with content, (p, 128)."""
+
+
+@dataclass(frozen=True, slots=True)
+class FactUnit:
+    """A fact as recall sees it: more words for the episodes that state it.
+
+    Attributes
+    ----------
+    id, text, episode_ids
+        As in `graphmem.index.encoder.StatedFact`.
+    vectors
+        Unit vector of the sentence, shape (1, dimension); empty without a model.
+    compact
+        The stored vectors of its pieces, shape (p, 128).
+    """
+
+    id: str
+    text: str
+    episode_ids: tuple[str, ...]
+    vectors: NDArray[np.float32]
+    compact: NDArray[np.int8]
+
+
+class Corpus:
+    """n episodes by position, in the order in which they were added; grows, never shrinks.
+
+    Parameters
+    ----------
+    dimension
+        Numbers of a vector, 0 without a model.
+    sentences
+        Whether the vectors of sentences are kept here; else an index outside has them.
+    """
+
+    def __init__(self, dimension: int, *, sentences: bool = True) -> None:
+        self.dimension = dimension
+        self._keeps_sentences = sentences
+        self.ids: list[str] = []
+        self.position: dict[str, int] = {}
+        self.speakers: list[str] = []
+        self.sessions = Sessions()
+        self.lexicon = Lexicon(self.sessions)
+        self.pieces = Pieces(self.sessions)
+        self.names = Names()
+        self.wholes: Growing[np.float32] = Growing(np.float32, dimension)
+        self.sentences: Growing[np.float32] = Growing(np.float32, dimension)
+        self.speaker_of: Growing[np.int64] = Growing(np.int64)
+        self.session_of: Growing[np.int64] = Growing(np.int64)
+        self.asks: Growing[np.float32] = Growing(np.float32)
+        self.times: Growing[np.float64] = Growing(np.float64, 2)
+        """When each occurred and when it was recorded, in seconds since 1970."""
+        self.months: Growing[np.int64] = Growing(np.int64)
+        """Months of each one's date, as `graphmem.search.question.months` gives them."""
+        self.fact_ids: list[str] = []
+        self._fact_vectors: Growing[np.float32] = Growing(np.float32, dimension)
+        self._stated_by: Growing[np.int64] = Growing(np.int64)
+        self._facts: set[str] = set()
+        self._early: dict[str, list[FactUnit]] = {}
+        self._texts: list[str] = []
+        self._sentence_begin: Growing[np.int64] = Growing(np.int64)
+        self._session_number: dict[Hashable, int] = {}
+        self._talks: dict[int, set[int]] = {}
+        self._titles = Titles()
+        self._name_vectors: dict[str, NDArray[np.float16]] = {}
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether there is a model at all."""
+        return self.dimension > 0
+
+    def learn(self, name_vectors: Mapping[str, NDArray[np.float16]]) -> None:
+        """Take in the vectors of names, before the episodes that have them."""
+        self._name_vectors.update(name_vectors)
+
+    def extend(self, units: Sequence[Unit], vectors: Iterable[UnitVectors]) -> None:
+        """Add episodes, in the order of their ids, none of them known; and their vectors, which are read once."""
+        first = len(self)
+        self.sessions.extend([(unit.episode.id, unit.session) for unit in units])
+        self.position.update((unit.episode.id, position) for position, unit in enumerate(units, first))
+        self._add_priors(units)
+        self.ids += [unit.episode.id for unit in units]
+        self._texts += [unit.episode.text for unit in units]
+        asks = (self.asks.rows[first:] > 0).tolist()
+        self.lexicon.extend(
+            [(terms(spoken(unit.episode)), terms(unit.date), ask) for unit, ask in zip(units, asks, strict=True)]
+        )
+        if self.has_vectors:
+            self._add_vectors(units, vectors)
+        self._add_names(units)
+        for unit in units:
+            for fact in self._early.pop(unit.episode.id, ()):
+                self._state(self.position[unit.episode.id], fact)
+
+    def extend_facts(self, facts: Sequence[FactUnit]) -> None:
+        """Add facts; one that is known stays as it is. Episodes that come later have them when they come."""
+        for fact in facts:
+            if fact.id in self._facts:
+                continue
+            self._facts.add(fact.id)
+            for episode_id in fact.episode_ids:
+                position = self.position.get(episode_id)
+                if position is None:
+                    self._early.setdefault(episode_id, []).append(fact)
+                else:
+                    self._state(position, fact)
+
+    def _state(self, position: int, fact: FactUnit) -> None:
+        """Give an episode the words of a fact, unless it has most of them: what restates it blurs its own vectors."""
+        stated = terms(fact.text)
+        if not adds_words(stated, partial(self.lexicon.has, position)):  # an index of an earlier version has them all
+            return
+        self.lexicon.state(position, stated)
+        if self.has_vectors and len(fact.vectors):
+            self.fact_ids.append(fact.id)
+            self._fact_vectors.extend(fact.vectors)
+            self._stated_by.extend(np.array([position]))
+            self.pieces.state(position, fact.compact)
+
+    def _add_priors(self, units: Sequence[Unit]) -> None:
+        numbers = {speaker: who for who, speaker in enumerate(self.speakers)}
+        speakers: list[int] = []
+        sessions: list[int] = []
+        for unit in units:
+            name, who, session = unit.episode.speaker, -1, -1
+            if name:
+                who = numbers.setdefault(name, len(numbers))
+            if unit.session is not None:
+                session = self._session_number.setdefault(unit.session, len(self._session_number))
+                if who >= 0:
+                    self._talks.setdefault(who, set()).add(session)
+            speakers.append(who)
+            sessions.append(session)
+        self.speakers = list(numbers)
+        episodes = [unit.episode for unit in units]
+        self.speaker_of.extend(np.array(speakers))
+        self.session_of.extend(np.array(sessions))
+        self.asks.extend(np.array([own_words(e.text).rstrip().endswith("?") for e in episodes], dtype=np.float32))
+        self.times.extend(np.array([[e.occurred_at.timestamp(), e.recorded_at.timestamp()] for e in episodes]))
+        self.months.extend(np.array([months(unit.date) for unit in units]))
+
+    def _add_vectors(self, units: Sequence[Unit], vectors: Iterable[UnitVectors]) -> None:
+        for unit, (stored, pieces) in zip(units, vectors, strict=True):
+            found = stored if len(stored) else np.zeros((1, self.dimension), np.float32)
+            self._sentence_begin.extend(np.array([len(self.sentences)]))
+            self.wholes.extend(found[:1])
+            if self._keeps_sentences:
+                self.sentences.extend(found[1:] if len(found) > 1 else found)
+            self.pieces.add(unit.pieces, pieces)
+
+    def _add_names(self, units: Sequence[Unit]) -> None:
+        """Names that were read, titles, titles of others in the text; a speaker is no name in a conversation."""
+        first = len(self) - len(units)
+        spoken = {plain(speaker) for speaker in self.speakers}
+        titles = [bare_title(unit.episode.title or "") for unit in units]
+        fresh = self._titles.add(titles)
+        of_each: list[list[str]] = []
+        for unit, title in zip(units, titles, strict=True):
+            others = self._titles.find(unit.episode.text)
+            found = [*unit.names, *([title] if title else []), *others]
+            of_each.append([n for n in dict.fromkeys(found) if unit.session is None or n not in spoken])
+        self._learn_names(self.names.missing(name for found in of_each for name in found))
+        self.names.extend(
+            [(found, title, unit.episode.text) for found, title, unit in zip(of_each, titles, units, strict=True)]
+        )
+        for title in fresh:
+            self._find_title(title, first)
+
+    def _learn_names(self, missing: Sequence[str]) -> None:
+        none = np.zeros(self.dimension, np.float16)
+        vectors = [self._name_vectors.pop(name, none) for name in missing]
+        self.names.learn(missing, np.array(vectors) if self.has_vectors and missing else None)
+
+    def _find_title(self, title: str, until: int) -> None:
+        """Attach a new title to the earlier episodes that have it in their text."""
+        parts = set(terms(title))
+        for position in self.lexicon.with_all(parts, until) if parts else []:
+            if title in self._titles.find(self._texts[position]):
+                self.names.attach(position, title)
+
+    def best_sentence(self, question: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return for each episode the cosine of its best sentence with a question, shape (n,).
+
+        Where sentences are not kept, the whole episode stands for them.
+        """
+        if not self._keeps_sentences:
+            return self.wholes.rows @ question
+        return np.maximum.reduceat(self.sentences.rows @ question, self._sentence_begin.rows)
+
+    def best_fact(self, question: NDArray[np.float32]) -> tuple[NDArray[np.float32], dict[int, str]]:
+        """Return what each episode's best fact scores for a question, -1 for none, shape (n,); and which one it is."""
+        scores = np.full(len(self), -1, np.float32)
+        best: dict[int, str] = {}
+        cosines = STATED * (self._fact_vectors.rows @ question)
+        by = self._stated_by.rows
+        np.maximum.at(scores, by, cosines)
+        for i in np.flatnonzero((cosines > 0) & (cosines == scores[by])).tolist():
+            best.setdefault(int(by[i]), self.fact_ids[i])
+        return scores, best
+
+    def sessions_of(self, speakers: Sequence[int]) -> set[int]:
+        """Return the sessions in which any of these speakers talks."""
+        return set[int]().union(*(self._talks.get(who, set()) for who in speakers))
+
+
+def adds_words(stated: Sequence[str], has: Callable[[str], bool]) -> bool:
+    """Tell whether an episode has so few of a fact's terms itself that the fact is more words for it."""
+    return sum(not has(term) for term in stated) >= NOVELTY * len(stated)
+
+
+def spoken(episode: Episode) -> str:
+    """Return the words of an episode, with who says them or what they are about in front."""
+    return f"{episode.speaker or episode.title or ''}: {episode.text}"

@@ -1,0 +1,329 @@
+"""How well a memory answers questions whose answers are known, beside plain rankings of the same episodes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from graphmem.errors import InvalidInput
+from graphmem.models import EpisodeQuery, Model, Scope, Text
+from graphmem.protocols import GraphBackend
+from graphmem.search.baselines import BASELINES, Baseline
+from graphmem.search.results import ExpansionConfig, SearchOptions
+from graphmem.search.service import GraphRAGService
+
+Floats = NDArray[np.float64]
+
+_ROUNDS = 2000
+_AT_ONCE = 1_000_000  # numbers of a block of resamples
+_SEED = 0
+_SHARE = 0.95
+
+
+def recall_at(ranking: Sequence[str], answers: Collection[str], k: int) -> float:
+    """Return the share of the answers, one at least, that are among the first k of a ranking."""
+    return len(set(answers).intersection(ranking[:k])) / len(set(answers))
+
+
+def reciprocal_rank(ranking: Sequence[str], answers: Collection[str]) -> float:
+    """Return 1 / the rank of the first answer, 0 if there is none; its mean over questions is the MRR."""
+    ranks = (rank for rank, found in enumerate(ranking, 1) if found in answers)
+    return 1 / next(ranks, float("inf"))
+
+
+def interval(values: Floats, rounds: int = _ROUNDS) -> tuple[Floats, Floats]:
+    """Return the 95 % confidence interval of column means, by the percentile bootstrap over rows (Efron 1979).
+
+    The resamples are the same ones for the same number of rows: a repeated run tells the same.
+
+    Parameters
+    ----------
+    values
+        A row for each question, shape (n, m), n at least 1. For a difference of two methods: the differences question
+        by question, which makes the comparison a paired one.
+    rounds
+        Resamples.
+
+    Returns
+    -------
+    low, high
+        Shape (m,) each.
+    """
+    n = len(values)
+    random = np.random.default_rng(_SEED)
+    block = max(1, _AT_ONCE // n)
+    means: list[Floats] = []
+    for start in range(0, rounds, block):
+        size = min(block, rounds - start)
+        means.append(random.multinomial(n, np.full(n, 1 / n), size) @ values / n)
+    tail = (1 - _SHARE) / 2
+    low, high = np.quantile(np.concatenate(means), [tail, 1 - tail], axis=0)
+    return low, high
+
+
+Method = Literal["full", "no_graph", Baseline]
+"""full: what `search` returns. no_graph: the same with ``expansion`` off. bm25, dense, rrf: see `Baseline`."""
+
+KS = (1, 5, 10, 20)
+_PAGE = 1000
+_UNKNOWN_TOLD = 100
+_WARM_UP = "Who was there, and when?"
+
+
+class Question(Model):
+    """A question with what answers it.
+
+    Parameters
+    ----------
+    question
+        In plain words.
+    external_ids
+        The `external_id` of each episode that answers it.
+    category
+        Figures are told by category, too.
+    scope
+        Where to ask, ``domain`` or ``domain/project``; defaults to the memory's own.
+    """
+
+    question: Text = Field(min_length=1)
+    external_ids: tuple[Text, ...] = Field(min_length=1)
+    category: Text | None = None
+    scope: Text | None = None
+
+    @classmethod
+    def of(cls, value: QuestionLike) -> Question:
+        """Read a question from itself or from a mapping of its fields; one id, and a number as a category, will do.
+
+        Raises
+        ------
+        InvalidInput
+            If a field is missing, doesn't fit, or isn't known.
+        """
+        if isinstance(value, Question):
+            return value
+        if not isinstance(value, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInput(f"question {value!r:.120}: expected an object with question and external_ids")
+        fields = {str(name): field for name, field in value.items()}
+        if isinstance(one := fields.get("external_ids"), str):
+            fields["external_ids"] = (one,)
+        if isinstance(category := fields.get("category"), int):
+            fields["category"] = str(category)
+        return cls(**fields)
+
+
+QuestionLike = Question | Mapping[str, Any]
+
+
+class Estimate(Model):
+    """A mean over questions with its 95 % confidence interval (bootstrap over questions)."""
+
+    mean: float
+    low: float
+    high: float
+
+
+class Scores(Model):
+    """What a method reaches on some questions, or by how much it is better than another.
+
+    Attributes
+    ----------
+    questions
+        How many.
+    recall
+        k → recall@k: the share of a question's answers that are among the first k.
+    mrr
+        Mean of 1 / the rank of the first answer, 0 where it isn't among the last k of `recall`.
+    """
+
+    questions: int
+    recall: dict[int, Estimate]
+    mrr: Estimate
+
+
+class Scored(Scores):
+    """The same, and by category."""
+
+    by_category: dict[str, Scores]
+
+
+class Evaluation(Model):
+    """What a memory reaches on a set of questions.
+
+    Attributes
+    ----------
+    methods
+        Method → its figures; without an embedding model there is no ``dense`` and no ``rrf``.
+    gains
+        Method → by how much ``full`` is better than it, question by question; an interval above 0 is a gain that
+        isn't chance.
+    query_ms
+        Milliseconds that a search takes, its question's embedding included: ``p50`` and ``p95``.
+    unknown
+        Ids that no episode has, the first 100 of them; they don't count.
+    left_out
+        Questions of which no answer is in the memory.
+    degraded
+        What was away while it was asked, in words.
+    """
+
+    methods: dict[Method, Scored]
+    gains: dict[Method, Scored]
+    query_ms: dict[str, float]
+    unknown: tuple[str, ...] = ()
+    left_out: int = 0
+    degraded: tuple[str, ...] = ()
+
+
+def evaluate(
+    backend: GraphBackend,
+    service: GraphRAGService,
+    scope: Scope,
+    questions: Iterable[QuestionLike],
+    ks: Sequence[int] = KS,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Evaluation:
+    """Ask all questions by each method, and compare what comes with what should.
+
+    What waits to be indexed is indexed first.
+
+    Parameters
+    ----------
+    backend, service
+        The store, and the search over it.
+    scope
+        Where questions are asked that name no scope.
+    questions
+        One or more.
+    ks
+        The k of recall@k, ascending.
+    on_progress
+        Called with the questions asked so far, and all.
+
+    Raises
+    ------
+    InvalidInput
+        If a question doesn't fit, none has an answer in the memory, or `ks` isn't ascending.
+    EmbeddingFailed
+        If the model fails: the comparison would be none.
+    """
+    if not ks or ks[0] < 1 or list(ks) != sorted(set(ks)):
+        raise InvalidInput(f"ks {tuple(ks)}: expected numbers above 0 in ascending order")
+    asked = [Question.of(question) for question in questions]
+    answers, unknown = _answers(backend, scope, asked)
+    run = _Run(service, ks)
+    for number, (question, ids) in enumerate(zip(asked, answers, strict=True), 1):
+        if ids:
+            run.ask(_scope_of(question, scope), question, ids)
+        if on_progress is not None:
+            on_progress(number, len(asked))
+    if not run.milliseconds:
+        named = f", for example {unknown[0]!r}" if unknown else ""
+        raise InvalidInput(f"questions: none of {len(asked)} has an answer in the memory{named}")
+    return run.evaluation(unknown, len(asked))
+
+
+def _scope_of(question: Question, default: Scope) -> Scope:
+    return default if question.scope is None else Scope.from_text(question.scope)
+
+
+def _answers(
+    backend: GraphBackend, default: Scope, questions: Sequence[Question]
+) -> tuple[list[frozenset[str]], list[str]]:
+    """Return the ids of the episodes that answer each question, and the external ids that no episode has."""
+    wanted: dict[Scope, dict[str, None]] = {}
+    for question in questions:
+        wanted.setdefault(_scope_of(question, default), {}).update(dict.fromkeys(question.external_ids))
+    known: dict[Scope, dict[str, str]] = {}
+    for scope, names in wanted.items():
+        found = known.setdefault(scope, {})
+        every = list(names)
+        for start in range(0, len(every), _PAGE):
+            page = tuple(every[start : start + _PAGE])
+            rows = backend.find_episodes([scope], EpisodeQuery(external_ids=page), limit=len(page))
+            found.update((row.external_id, row.id) for row in rows if row.external_id is not None)
+    ids = [
+        frozenset(here[name] for name in question.external_ids if name in here)
+        for question in questions
+        for here in [known[_scope_of(question, default)]]
+    ]
+    return ids, [name for scope, names in wanted.items() for name in names if name not in known[scope]]
+
+
+class _Run:
+    """Asks questions and keeps, for each method, a row of figures a question: recall at each k, reciprocal rank."""
+
+    def __init__(self, service: GraphRAGService, ks: Sequence[int]) -> None:
+        self._service = service
+        self._ks = tuple(ks)
+        self._rows: dict[Method, list[list[float]]] = {}
+        self._categories: list[str | None] = []
+        self._degraded: dict[str, None] = {}
+        self._ready: set[Scope] = set()
+        self.milliseconds: list[float] = []
+
+    def ask(self, scope: Scope, question: Question, answers: frozenset[str]) -> None:
+        if scope not in self._ready:
+            self._make_ready(scope)
+        begun = time.perf_counter()
+        ranking = self._search(scope, question.question, graph=True)
+        self.milliseconds.append((time.perf_counter() - begun) * 1000)
+        self._keep("full", ranking, answers)
+        self._keep("no_graph", self._search(scope, question.question, graph=False), answers)
+        for by in BASELINES:
+            if by == "bm25" or self._service.has_model:
+                self._keep(by, self._service.baseline([scope], question.question, by, self._ks[-1]), answers)
+        self._categories.append(question.category)
+
+    def _make_ready(self, scope: Scope) -> None:
+        """Index what waits and load it and the model, so that no question pays for that."""
+        while not self._service.index.index_waiting(scope):
+            pass
+        self._service.search([scope], _WARM_UP, SearchOptions(k=1))
+        self._ready.add(scope)
+
+    def _search(self, scope: Scope, question: str, *, graph: bool) -> list[str]:
+        options = SearchOptions(k=self._ks[-1], expansion=ExpansionConfig(enabled=graph))
+        results = self._service.search([scope], question, options)
+        self._degraded.update(dict.fromkeys(results.degraded))
+        return [found.episode.id for found in results]
+
+    def _keep(self, method: Method, ranking: Sequence[str], answers: frozenset[str]) -> None:
+        row = [*(recall_at(ranking, answers, k) for k in self._ks), reciprocal_rank(ranking, answers)]
+        self._rows.setdefault(method, []).append(row)
+
+    def evaluation(self, unknown: Sequence[str], asked: int) -> Evaluation:
+        figures: dict[Method, Floats] = {method: np.array(rows) for method, rows in self._rows.items()}
+        methods: dict[Method, Scored] = {}
+        gains: dict[Method, Scored] = {}
+        for method, values in figures.items():
+            methods[method] = self._scored(values)
+            if method != "full":
+                gains[method] = self._scored(figures["full"] - values)
+        p50, p95 = np.percentile(self.milliseconds, [50, 95])
+        return Evaluation(
+            methods=methods,
+            gains=gains,
+            query_ms={"p50": round(float(p50), 2), "p95": round(float(p95), 2)},
+            unknown=tuple(unknown[:_UNKNOWN_TOLD]),
+            left_out=asked - len(self.milliseconds),
+            degraded=tuple(self._degraded),
+        )
+
+    def _scored(self, values: Floats) -> Scored:
+        named = sorted({category for category in self._categories if category is not None})
+        of = np.array(self._categories, dtype=object)
+        by_category = {category: Scores(**self._scores(values[of == category])) for category in named}
+        return Scored(**self._scores(values), by_category=by_category)
+
+    def _scores(self, values: Floats) -> dict[str, Any]:
+        low, high = interval(values)
+        *recall, mrr = (
+            Estimate(mean=mean, low=below, high=above)
+            for mean, below, above in zip(values.mean(0).tolist(), low.tolist(), high.tolist(), strict=True)
+        )
+        return {"questions": len(values), "recall": dict(zip(self._ks, recall, strict=True)), "mrr": mrr}

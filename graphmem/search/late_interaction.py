@@ -1,0 +1,124 @@
+"""Late interaction: a question is compared with an episode piece by piece (docs/concepts/search.md).
+
+Every content piece of a text (a WordPiece token that is no stop word and no punctuation) has a vector of its own,
+projected to 128 dimensions by a fixed random orthonormal matrix and stored as int8: about 2 KB an episode. The score is
+the mean, weighted by how rare the pieces of the question are, of the best match that each of them finds in the
+episode or, at a discount, in a neighbour in the same session.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphmem.index.arrays import Growing
+from graphmem.index.codec import DIMENSIONS, projected
+from graphmem.search.lexical import Sessions
+
+Floats = NDArray[np.float32]
+
+DISCOUNT = {-2: 0.7, -1: 0.85, 1: 0.75, 2: 0.6}
+"""What the best match in a neighbour at this distance counts."""
+
+_PART = 1024  # vectors that are multiplied at once: they stay in the cache
+
+STATED = 0.8
+"""What a match in a fact that an episode states counts, beside one in its own words."""
+
+
+class Pieces:
+    """The pieces of n episodes by position, and how many episodes have each piece.
+
+    Parameters
+    ----------
+    sessions
+        The neighbours of the episodes.
+    """
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+        self._frequency: dict[str, int] = {}
+        self._rows: Growing[np.int8] = Growing(np.int8, DIMENSIONS)
+        self._begin: Growing[np.int64] = Growing(np.int64)
+        self._count: Growing[np.int64] = Growing(np.int64)
+        self._stated: Growing[np.int8] = Growing(np.int8, DIMENSIONS)
+        self._stated_by: Growing[np.int64] = Growing(np.int64)
+
+    def add(self, pieces: frozenset[str], vectors: NDArray[np.int8]) -> None:
+        """Add an episode: all its pieces, and the stored vectors of those with content, shape (m, 128)."""
+        for piece in pieces:
+            self._frequency[piece] = self._frequency.get(piece, 0) + 1
+        self._begin.extend(np.array([len(self._rows)]))
+        self._count.extend(np.array([len(vectors)]))
+        self._rows.extend(vectors)
+
+    def state(self, position: int, vectors: NDArray[np.int8]) -> None:
+        """Add the stored vectors of a fact that an episode states, shape (m, 128)."""
+        self._stated.extend(vectors)
+        self._stated_by.extend(np.full(len(vectors), position))
+
+    def scores(self, pieces: Sequence[str], vectors: Floats, candidates: NDArray[np.int64]) -> Floats:
+        """Return the score of each candidate.
+
+        Parameters
+        ----------
+        pieces, vectors
+            Of the question: p texts, and their vectors (p, dimension).
+        candidates
+            Positions (c,), ascending.
+        """
+        matches, place = self._best_matches(projected(vectors), candidates)
+        reached = matches[:, place[candidates]]
+        for distance, discount in DISCOUNT.items():
+            neighbour = self._sessions.at(distance)[candidates]
+            there = neighbour >= 0
+            found = discount * matches[:, place[neighbour[there]]]
+            reached[:, there] = np.maximum(reached[:, there], found)
+        weights = np.array([self._rarity(piece) for piece in pieces], dtype=np.float32)
+        return weights @ reached / weights.sum()
+
+    def _best_matches(self, question: Floats, candidates: NDArray[np.int64]) -> tuple[Floats, NDArray[np.int64]]:
+        """Find the best cosine of each piece of the question in the candidates and their neighbours.
+
+        Returns
+        -------
+        matches, place
+            Shape (p, needed + 1), and the column of each position; the last one is that of episodes without pieces.
+        """
+        around = [candidates, *(self._sessions.at(distance)[candidates] for distance in DISCOUNT)]
+        needed = np.unique(np.concatenate(around))
+        needed = needed[needed >= 0]
+        needed = needed[self._count.rows[needed] > 0]
+        counts, begins = self._count.rows[needed], self._begin.rows[needed]
+        starts = np.cumsum(counts) - counts
+        place = np.full(len(self._count), len(needed), dtype=np.int64)
+        place[needed] = np.arange(len(needed))
+        matches = np.zeros((len(question), len(needed) + 1), dtype=np.float32)
+        if len(needed):
+            rows = np.arange(int(counts.sum())) + np.repeat(begins - starts, counts)
+            cosines = _cosines(self._rows.rows, rows, question)
+            matches[:, :-1] = np.maximum(np.maximum.reduceat(cosines, starts, axis=0), 0).T
+        columns = place[self._stated_by.rows]
+        inside = np.flatnonzero(columns < len(needed))
+        if len(inside):
+            np.maximum.at(matches.T, columns[inside], STATED * _cosines(self._stated.rows, inside, question))
+        return matches, place
+
+    def _rarity(self, piece: str) -> float:
+        n, having = len(self._count), self._frequency.get(piece, 0)
+        return math.log(1 + (n - having + 0.5) / (having + 0.5))
+
+
+def _cosines(stored: NDArray[np.int8], rows: NDArray[np.integer], question: Floats) -> Floats:
+    """Return the cosine of some stored vectors with those of a question, shape (rows, p); a part at a time."""
+    factors = np.ascontiguousarray(question.T) / 127
+    found = np.empty((len(rows), len(question)), dtype=np.float32)
+    part = np.empty((min(_PART, len(rows)), stored.shape[1]), dtype=np.float32)
+    for start in range(0, len(rows), _PART):
+        some = rows[start : start + _PART]
+        np.copyto(part[: len(some)], stored[some])
+        np.matmul(part[: len(some)], factors, out=found[start : start + len(some)])
+    return found

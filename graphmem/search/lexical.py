@@ -1,0 +1,236 @@
+"""Lexical search: BM25 over windowed term counts, and the neighbors of an episode in its session (docs/recall.md).
+
+A term of a neighbouring turn counts for an episode too, by `WINDOW`: what a turn is about is often said in the one
+before, above all where that one asks. Terms of the date count once and have no window. The window is taken when a
+question is asked, on the postings of its terms only, so adding an episode costs no more than its own terms.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphmem.index.arrays import Growing
+
+REACH = (-2, -1, 1, 2)
+"""Distances at which a neighbour counts."""
+
+_FAR = max(REACH)
+
+
+class Sessions:
+    """Who stands next to whom, for n episodes by position; order within a session is the order of their ids."""
+
+    def __init__(self) -> None:
+        self._members: dict[Hashable, list[tuple[str, int]]] = {}
+        self._at: dict[int, Growing[np.int64]] = {distance: Growing[np.int64](np.int64) for distance in REACH}
+
+    def __len__(self) -> int:
+        return len(self._at[1])
+
+    def extend(self, episodes: Sequence[tuple[str, Hashable | None]]) -> None:
+        """Add episodes, each with its id and its session (None: it stands alone)."""
+        first = len(self)
+        for column in self._at.values():
+            column.extend(np.full(len(episodes), -1))
+        touched: dict[Hashable, int] = {}
+        for position, (episode_id, session) in enumerate(episodes, first):
+            if session is None:
+                continue
+            members = self._members.setdefault(session, [])
+            touched.setdefault(session, max(0, len(members) - _FAR))
+            if members and members[-1][0] > episode_id:  # it came late: another process made it earlier
+                touched[session] = 0
+            members.append((episode_id, position))
+        for session, begin in touched.items():
+            if begin == 0:
+                self._members[session].sort()
+            self._link([position for _, position in self._members[session][begin:]])
+
+    def _link(self, positions: list[int]) -> None:
+        run = np.array(positions, dtype=np.int64)
+        for distance in range(1, _FAR + 1):
+            self._at[distance].rows[run[:-distance]] = run[distance:]
+            self._at[-distance].rows[run[distance:]] = run[:-distance]
+
+    def at(self, distance: int) -> NDArray[np.int64]:
+        """Return for each episode the position of its neighbour at a distance (negative: before it); -1 for none."""
+        return self._at[distance].rows
+
+
+Floats = NDArray[np.float32]
+
+WINDOW = {-2: 0.4, -1: 0.7, 1: 0.5, 2: 0.3}
+"""Weight of the terms of a neighbour at this distance in the same session; an episode's own count 1."""
+
+ANSWERED = 1.0
+"""Weight of the terms of the turn before where it asks: an answer leaves out what the question said."""
+
+STATED = 0.5
+"""What a term of a fact that an episode states counts for it, beside those of its own words."""
+
+K1, B = 1.2, 0.75
+
+
+class _Postings:
+    """Episodes that have a term, with how often."""
+
+    __slots__ = ("counts", "positions")
+
+    def __init__(self) -> None:
+        self.positions = array("q")
+        self.counts = array("f")
+
+    def where(self) -> NDArray[np.int64]:
+        """Return the positions; the array must be gone before the next posting."""
+        return np.frombuffer(self.positions, dtype=np.int64)
+
+    def often(self) -> Floats:
+        """Return the counts; the array must be gone before the next posting."""
+        return np.frombuffer(self.counts, dtype=np.float32)
+
+
+class Lexicon:
+    """Terms of n episodes by position.
+
+    Parameters
+    ----------
+    sessions
+        Their neighbours; holds the same n episodes when a score is asked for.
+    """
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+        self._spoken: dict[str, _Postings] = {}
+        self._stated: dict[str, _Postings] = {}
+        self._dated: dict[str, _Postings] = {}
+        self._lengths: Growing[np.float32] = Growing(np.float32)
+        self._stated_lengths: Growing[np.float32] = Growing(np.float32)
+        self._date_lengths: Growing[np.float32] = Growing(np.float32)
+        self._asks: Growing[np.bool_] = Growing(np.bool_)
+        self._saturation: Floats | None = None
+
+    def extend(self, episodes: Sequence[tuple[Sequence[str], Sequence[str], bool]]) -> None:
+        """Add episodes, each with the terms of its text and those of its date, and whether it ends with a question."""
+        first = len(self._lengths)
+        for position, (spoken, dated, _) in enumerate(episodes, first):
+            _post(self._spoken, position, spoken)
+            _post(self._dated, position, dated)
+        self._lengths.extend(np.array([len(spoken) for spoken, _, _ in episodes], dtype=np.float32))
+        self._stated_lengths.extend(np.zeros(len(episodes), np.float32))
+        self._date_lengths.extend(np.array([len(dated) for _, dated, _ in episodes], dtype=np.float32))
+        self._asks.extend(np.array([asks for _, _, asks in episodes], dtype=np.bool_))
+        self._saturation = None
+
+    def state(self, position: int, terms: Sequence[str]) -> None:
+        """Add the terms of a fact that an episode states; each counts `STATED`."""
+        _post(self._stated, position, terms, STATED)
+        self._stated_lengths.rows[position] += STATED * len(terms)
+        self._saturation = None
+
+    def has(self, position: int, term: str) -> bool:
+        """Tell whether an episode itself has a term."""
+        postings = self._spoken.get(term)
+        if postings is None:
+            return False
+        found = bisect_left(postings.positions, position)
+        return found < len(postings.positions) and postings.positions[found] == position
+
+    def with_all(self, terms: Iterable[str], until: int) -> list[int]:
+        """Return the episodes before a position that have each of some terms themselves."""
+        found: NDArray[np.int64] | None = None
+        for term in terms:
+            postings = self._spoken.get(term)
+            if postings is None:
+                return []
+            positions = postings.where()
+            found = positions if found is None else np.intersect1d(found, positions, assume_unique=True)
+        return [] if found is None else found[found < until].tolist()
+
+    def scores(self, terms: Iterable[str]) -> Floats:
+        """Return BM25 of each episode for the distinct terms of a question, shape (n,)."""
+        return _bm25((self._windowed(term, len(self._lengths)) for term in dict.fromkeys(terms)), self._length_term())
+
+    def plain_scores(self, terms: Iterable[str]) -> Floats:
+        """Return BM25 of the texts alone, no windows, facts and dates, shape (n,): what `scores` is compared with."""
+        counts = (self._own(term, len(self._lengths)) for term in dict.fromkeys(terms))
+        return _bm25(counts, _length_term(self._lengths.rows))
+
+    def _own(self, term: str, n: int) -> Floats | None:
+        spoken = self._spoken.get(term)
+        if spoken is None:
+            return None
+        counts = np.zeros(n, dtype=np.float32)
+        counts[spoken.where()] = spoken.often()
+        return counts
+
+    def _windowed(self, term: str, n: int) -> Floats | None:
+        spoken, stated, dated = (table.get(term) for table in (self._spoken, self._stated, self._dated))
+        if spoken is None and stated is None and dated is None:
+            return None
+        counts = np.zeros(n, dtype=np.float32)
+        for postings in (spoken, stated):
+            if postings is not None:
+                self._add_windowed(counts, postings)
+        if dated is not None:
+            np.add.at(counts, dated.where(), dated.often())
+        return counts
+
+    def _add_windowed(self, counts: Floats, postings: _Postings) -> None:
+        positions, own = postings.where(), postings.often()
+        np.add.at(counts, positions, own)
+        for distance in WINDOW:
+            gains = self._sessions.at(-distance)[positions]  # those that have this one at the distance
+            inside = gains >= 0
+            np.add.at(counts, gains[inside], self._weights(distance, positions[inside]) * own[inside])
+
+    def _weights(self, distance: int, neighbours: NDArray[np.int64]) -> Floats:
+        """Return what the terms of neighbours at a distance count for those next to them."""
+        weight = WINDOW[distance]
+        answered = ANSWERED if distance == -1 else weight
+        return np.where(self._asks.rows[neighbours], answered, weight).astype(np.float32)
+
+    def _length_term(self) -> Floats:
+        """Return ``k1 × (1 − b + b × length / mean length)`` of each episode, lengths windowed like the counts."""
+        if self._saturation is None:
+            own = self._lengths.rows + self._stated_lengths.rows
+            lengths = own + self._date_lengths.rows
+            for distance in WINDOW:
+                neighbour = self._sessions.at(distance)
+                lengths += np.where(neighbour >= 0, self._weights(distance, neighbour) * own[neighbour], 0)
+            self._saturation = _length_term(lengths)
+        return self._saturation
+
+
+def _bm25(counts_of_terms: Iterable[Floats | None], length_term: Floats) -> Floats:
+    """Add up the terms of a question: counts of each, shape (n,), None for one that no episode has."""
+    n = len(length_term)
+    total = np.zeros(n, dtype=np.float32)
+    for counts in counts_of_terms:
+        if counts is None:
+            continue
+        having = np.flatnonzero(counts)
+        tf = counts[having]
+        idf = math.log(1 + (n - len(having) + 0.5) / (len(having) + 0.5))
+        total[having] += idf * tf * (K1 + 1) / (tf + length_term[having])
+    return total
+
+
+def _length_term(lengths: Floats) -> Floats:
+    mean = float(lengths.mean()) if len(lengths) else 1.0
+    return (K1 * (1 - B + B * lengths / max(mean, 1e-9))).astype(np.float32)
+
+
+def _post(table: dict[str, _Postings], position: int, terms: Sequence[str], weight: float = 1.0) -> None:
+    for term, count in Counter(terms).items():
+        postings = table.get(term)
+        if postings is None:
+            postings = table[term] = _Postings()
+        postings.positions.append(position)
+        postings.counts.append(weight * count)

@@ -1,0 +1,292 @@
+"""Names of episodes, which of them are synonyms, and which a question names (docs/recall.md).
+
+This is a mention index of its own, wider than the entities of the graph: what spaCy takes for a name, noun chunks,
+titles, and titles found in other texts.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterable, Sequence
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphmem.index.arrays import Growing, entries
+from graphmem.text.names import plain
+from graphmem.text.words import STOP_WORDS
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+
+_RECENT = 1000  # pairs that are kept one by one, or a quarter of all; then the arrays are made anew
+
+
+class Alike:
+    """Pairs of names by number, each with the cosine of its two; pairs are added, never taken away."""
+
+    def __init__(self) -> None:
+        self._begin: Ints = np.zeros(1, np.int64)
+        """Where the row of each number begins, and the end of the last; numbers behind it have none."""
+        self._other: NDArray[np.int32] = np.zeros(0, np.int32)
+        self._cosine: Floats = np.zeros(0, np.float32)
+        self._recent: defaultdict[int, dict[int, float]] = defaultdict(dict)
+        self._waiting = 0
+
+    def join(self, low: Ints, high: Ints, cosine: Floats) -> None:
+        """Add pairs that aren't there yet, each once, shape (p,)."""
+        self._waiting += len(low)
+        if self._waiting > max(_RECENT, len(self._other) // 8):  # each pair stands in two rows
+            self._rebuild(low, high, cosine)
+            return
+        for a, b, weight in zip(low.tolist(), high.tolist(), cosine.tolist(), strict=True):
+            self._recent[a][b] = self._recent[b][a] = weight
+
+    def of(self, number: int) -> dict[int, float]:
+        """Return the names alike one, with the cosine."""
+        found: dict[int, float] = {}
+        if number < len(self._begin) - 1:
+            row = slice(int(self._begin[number]), int(self._begin[number + 1]))
+            found = dict(zip(self._other[row].tolist(), self._cosine[row].tolist(), strict=True))
+        return {**found, **self._recent[number]} if number in self._recent else found
+
+    def among(self, numbers: Ints) -> tuple[Ints, Ints, Floats]:
+        """Return the pairs of some names: the place in `numbers` of one, the number of the other, their cosine."""
+        rows = np.flatnonzero(numbers < len(self._begin) - 1)
+        there = numbers[rows]
+        entry = entries(self._begin, there)
+        place = np.repeat(rows, self._begin[there + 1] - self._begin[there])
+        parts = [(place, self._other[entry].astype(np.int64), self._cosine[entry])]
+        for i, number in enumerate(numbers.tolist() if self._recent else ()):
+            if (found := self._recent.get(number)) is not None:
+                others = np.fromiter(found, np.int64, len(found))
+                cosines = np.fromiter(found.values(), np.float32, len(found))
+                parts.append((np.full(len(found), i), others, cosines))
+        place, other, cosine = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return place, other, cosine
+
+    def _rebuild(self, low: Ints, high: Ints, cosine: Floats) -> None:
+        numbers = np.arange(max(len(self._begin) - 1, 1 + max(self._recent, default=-1)))
+        known, other, weight = self.among(numbers)
+        source = np.concatenate([known, low, high])
+        target = np.concatenate([other, high, low])
+        order = np.argsort(source, kind="stable")
+        self._begin = np.concatenate([[0], np.cumsum(np.bincount(source))]).astype(np.int64)
+        self._other = target[order].astype(np.int32)
+        self._cosine = np.concatenate([weight, cosine, cosine])[order].astype(np.float32)
+        self._recent.clear()
+        self._waiting = 0
+
+
+SAME = 0.8
+"""Cosine from which two names are taken for one."""
+
+LONGEST = 6
+"""Words of a name that is looked for in a text."""
+
+_STEM = 5  # letters by which words are taken for one, when names are looked for that may be alike
+_COMPARED = 2000  # names that share a word, and as many before them: a word of more tells little
+
+_COMMON = frozenset(
+    "the a an in it he she they this that is was are were who what when where which how why year years one two first "
+    "new may will us no not i you we his her its their".split()
+)
+_WORD_INSIDE = re.compile(r"(?<=[a-z,;] )[^\W\d_]\w*")
+
+
+def is_telling(name: str) -> bool:
+    """Tell whether a name is worth looking for in a text."""
+    return len(name) > 2 and name not in _COMMON
+
+
+def names_in(text: str, *known: Container[str]) -> list[str]:
+    """Return the names in a text that any of `known` holds: the longest first from the left, no overlaps, each once."""
+    words, found, begin = plain(text).split(), dict[str, None](), 0
+    while begin < len(words):
+        for length in range(min(LONGEST, len(words) - begin), 0, -1):
+            run = " ".join(words[begin : begin + length])
+            if any(run in names for names in known):
+                found[run] = None
+                begin += length
+                break
+        else:
+            begin += 1
+    return list(found)
+
+
+class Titles:
+    """Many names that are looked for in every text: as `names_in`, but only where one begins with two words of it."""
+
+    def __init__(self) -> None:
+        self._all: set[str] = set()
+        self._begins: set[str] = set()
+        self._lengths: dict[str, list[int]] = {}
+        """The first two words of names → how many words those have, the most first."""
+
+    def add(self, titles: Iterable[str]) -> list[str]:
+        """Add those that are worth looking for; return the new ones, each once."""
+        fresh = [title for title in dict.fromkeys(titles) if is_telling(title) and title not in self._all]
+        self._all.update(fresh)
+        for words in map(str.split, fresh):
+            self._begins.add(words[0])
+            lengths = self._lengths.setdefault(" ".join(words[:2]), [])
+            if 1 < len(words) <= LONGEST and len(words) not in lengths:
+                lengths.append(len(words))
+                lengths.sort(reverse=True)
+        return fresh
+
+    def find(self, text: str) -> list[str]:
+        """Return those in a text: the longest first from the left, no overlaps, each once."""
+        words, found, begin = plain(text).split(), dict[str, None](), 0
+        while begin < len(words):
+            title = self._longest_at(words, begin) if words[begin] in self._begins else None
+            if title is not None:
+                found[title] = None
+            begin += 1 if title is None else title.count(" ") + 1
+        return list(found)
+
+    def _longest_at(self, words: Sequence[str], begin: int) -> str | None:
+        for length in self._lengths.get(" ".join(words[begin : begin + 2]), ()):
+            run = " ".join(words[begin : begin + length])
+            if run in self._all:
+                return run
+        return words[begin] if words[begin] in self._all else None
+
+
+class Names:
+    """The names of n episodes by position, which of them are alike, and how this memory writes words."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.known: dict[str, int] = {}
+        """Telling names, to be looked for in questions → their numbers."""
+        self.titled: defaultdict[str, list[int]] = defaultdict(list)
+        """Name → episodes of which it is the title."""
+        self._number: dict[str, int] = {}
+        self._vectors: Growing[np.float16] | None = None
+        self.alike = Alike()
+        """Which names are taken for the same."""
+        self._degree: Growing[np.float64] = Growing(np.float64)
+        self._by_word: defaultdict[str, list[int]] = defaultdict(list)
+        self._episodes: list[list[int]] = []
+        self._names: list[list[int]] = []
+        self._upper: Counter[str] = Counter()
+        self._lower: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def missing(self, names: Iterable[str]) -> list[str]:
+        """Return the names that aren't known yet, each once."""
+        return [name for name in dict.fromkeys(names) if name not in self._number]
+
+    def learn(self, names: Sequence[str], vectors: NDArray[np.float16] | None) -> None:
+        """Add names that are missing, with their vectors (unit length) where there is a model; finds those alike."""
+        first = len(self.texts)
+        for number, name in enumerate(names, first):
+            self._number[name] = number
+            self._episodes.append([])
+            if is_telling(name):
+                self.known[name] = number
+        self.texts += names
+        self._degree.extend(np.zeros(len(names)))
+        if vectors is not None and names:
+            if self._vectors is None:
+                self._vectors = Growing(np.float16, vectors.shape[1])
+            self._vectors.extend(vectors)
+            self._compare(first)
+
+    def _compare(self, first: int) -> None:
+        """Compare names from a number on with those that share a word: names of cosine 0.8 nearly always do."""
+        assert self._vectors is not None
+        fresh: defaultdict[str, list[int]] = defaultdict(list)
+        for number in range(first, len(self.texts)):
+            words = {word[:_STEM] for word in self.texts[number].split()}
+            for word in words - STOP_WORDS or words:
+                fresh[word].append(number)
+        rows = self._vectors.rows
+        pairs: list[Ints] = []
+        weights: list[Floats] = []
+        for word, new in fresh.items():
+            known = self._by_word[word]
+            begin = len(known)
+            known += new
+            for start in range(begin, len(known), _COMPARED):
+                some = np.array(known[start : start + _COMPARED])
+                others = np.array(known[max(0, start - _COMPARED) : start + _COMPARED])
+                if len(others) == 1:
+                    continue  # most words are of one name
+                cosines = rows[some].astype(np.float32) @ rows[others].astype(np.float32).T
+                i, j = np.nonzero(cosines >= SAME)
+                pairs.append(np.stack([some[i], others[j]]))
+                weights.append(cosines[i, j])
+        if pairs:
+            ones, others = np.concatenate(pairs, axis=1)
+            self._join(ones, others, np.concatenate(weights))
+
+    def _join(self, ones: Ints, others: Ints, cosines: Floats) -> None:
+        """Note pairs of names alike, one of each new; a pair may be given several times, and a name with itself."""
+        low, high = np.minimum(ones, others), np.maximum(ones, others)
+        _, first = np.unique(low * len(self.texts) + high, return_index=True)
+        first = first[low[first] != high[first]]
+        low, high, cosines = low[first], high[first], cosines[first]
+        np.add.at(self._degree.rows, low, cosines)
+        np.add.at(self._degree.rows, high, cosines)
+        self.alike.join(low, high, cosines)
+
+    def extend(self, episodes: Sequence[tuple[Sequence[str], str, str]]) -> None:
+        """Add episodes: the names in them (known by now), the title as a name ("" for none), and the text."""
+        for names, title, _ in episodes:
+            position = len(self._names)
+            self._names.append([])
+            for name in names:
+                self.attach(position, name)
+            if title:
+                self.titled[title].append(position)
+        inside = Counter(chain.from_iterable(_WORD_INSIDE.findall(text) for _, _, text in episodes))
+        for word, count in inside.items():
+            (self._upper if word[0].isupper() else self._lower)[word.lower()] += count
+
+    def attach(self, position: int, name: str) -> None:
+        """Note that an episode has a name."""
+        number = self._number[name]
+        if number not in self._names[position]:
+            self._names[position].append(number)
+            self._episodes[number].append(position)
+            self._degree.rows[number] += 1
+
+    def is_proper(self, word: str) -> bool:
+        """Tell whether this memory mostly writes a word with a capital, inside of sentences."""
+        return self._upper[word] > self._lower[word]
+
+    def of_episode(self, position: int) -> list[int]:
+        """Return the numbers of the names in an episode."""
+        return self._names[position]
+
+    def episodes(self, number: int) -> list[int]:
+        """Return the episodes that have a name."""
+        return self._episodes[number]
+
+    def vector(self, number: int) -> Floats | None:
+        """Return the vector of a name; None where there is no model."""
+        return None if self._vectors is None else self._vectors.rows[number].astype(np.float32)
+
+    def degrees(self, numbers: Ints) -> NDArray[np.float64]:
+        """Return the sums of the weights of names' edges, to episodes and to names alike."""
+        return self._degree.rows[numbers]
+
+    def reach(self, number: int) -> dict[int, float]:
+        """Return the episodes that have a name or one alike → weight, at most 1."""
+        reached = dict.fromkeys(self._episodes[number], 1.0)
+        for other, cosine in self.alike.of(number).items():
+            for position in self._episodes[other]:
+                reached[position] = min(1.0, reached.get(position, 0.0) + cosine)
+        return reached
+
+    def rarity(self, reached: int) -> float:
+        """Return how rare a name is that reaches so many episodes, in (0, 1]: ``log(1 + n / reached) / log(1 + n)``."""
+        n = len(self._names)
+        return math.log(1 + n / max(1, reached)) / math.log(1 + n)

@@ -1,0 +1,217 @@
+"""The one pipeline of episode search: channels, priors, graph, fusion (docs/concepts/search.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphmem.embed import TokenVectors
+from graphmem.recall.options import SpreadingOptions
+from graphmem.search.corpus import Corpus
+from graphmem.search.graph_channel import Crossing, bridge, normalised, stepwise, walk
+from graphmem.search.question import Asked, months
+from graphmem.search.rerank import reciprocal_ranks
+from graphmem.search.results import ExpansionConfig, SearchOptions
+from graphmem.text.words import terms
+
+Floats = NDArray[np.float64]
+Vectors = NDArray[np.float32]
+Ints = NDArray[np.int64]
+
+WEIGHTS = {
+    "late": 0.4,
+    "sentence": 0.4,
+    "lexical": 0.2,
+    "speaker": 0.125,
+    "statement": 0.125,
+    "session": 0.25,
+    "month": 0.25,
+}
+"""Weights of the channels of the text score, each normalised over the memory."""
+
+KEPT = 0.1
+"""Share of the text score that is left where the question hangs on a rare name."""
+
+CANDIDATES = 1000
+"""Episodes on which the costly steps work."""
+
+
+@dataclass(slots=True)
+class Ranking:
+    """Scores of n episodes, and what they are made of.
+
+    Attributes
+    ----------
+    total
+        Shape (n,).
+    channels
+        Channel → its part of `total`, shape (n,); they add up to it.
+    crossings
+        Episode → how the bridge came to it.
+    seeds
+        Names that the walk began at.
+    facts
+        Episode → its fact that fits the question best.
+    """
+
+    total: Floats
+    channels: dict[str, Floats] = field(default_factory=dict[str, Floats])
+    crossings: dict[int, Crossing] = field(default_factory=dict[int, Crossing])
+    seeds: tuple[int, ...] = ()
+    facts: dict[int, str] = field(default_factory=dict[int, str])
+
+
+def rank(
+    corpus: Corpus,
+    asked: Asked,
+    tokens: TokenVectors | None,
+    options: SearchOptions,
+    limits: SpreadingOptions,
+    *,
+    sentence: Vectors | None = None,
+) -> Ranking:
+    """Score all episodes of a corpus for a question.
+
+    Parameters
+    ----------
+    corpus
+        n episodes.
+    asked
+        The question, read against it.
+    tokens
+        The question in the first person by the model, without pieces where that gives none; None where there is none.
+    options
+        How the graph takes part, and how the channels are made one.
+    limits
+        Of spreading, for that strategy.
+    sentence
+        Cosine of each episode's best sentence with the question, shape (n,), where an index outside has them.
+    """
+    parts, candidates, facts = _text_parts(corpus, asked, tokens, sentence)
+    text = np.sum(list(parts.values()), axis=0)
+    ranking = Ranking(text, parts, facts=facts)
+    seeds = tuple(corpus.names.known[name] for name in asked.seeds)
+    if options.expansion.enabled and seeds:
+        gate = _gate(corpus, asked, seeds)
+        if gate > 0:
+            walked = _walked(ranking.total, corpus, tokens, seeds, candidates, options.expansion, limits)
+            _blend(ranking, corpus, asked, tokens, seeds, walked, gate, options.graph_weight)
+    if options.fusion == "rrf":
+        ranking.channels = reciprocal_ranks(ranking.channels)
+        ranking.total = np.sum(list(ranking.channels.values()), axis=0)
+    return ranking
+
+
+def _text_parts(
+    corpus: Corpus, asked: Asked, tokens: TokenVectors | None, sentence: Vectors | None
+) -> tuple[dict[str, Floats], Ints, dict[int, str]]:
+    """Return the weighted channels of the text score, the candidates whose score is complete, and the best facts."""
+    n = len(corpus)
+    facts: dict[int, str] = {}
+    own = np.empty(0, np.float32)
+    raw: dict[str, NDArray[np.floating]] = {
+        "lexical": corpus.lexicon.scores(terms(asked.text)),
+        "statement": -corpus.asks.rows,
+    }
+    if tokens is not None:
+        own = corpus.best_sentence(tokens.pooled) if sentence is None else sentence
+        fact, facts = corpus.best_fact(tokens.pooled)
+        raw["sentence"] = np.maximum(own, fact)
+    if len(asked.speakers) == 1:
+        raw["speaker"] = (corpus.speaker_of.rows == asked.speakers[0]).astype(np.float32)
+    if sessions := corpus.sessions_of(asked.speakers):
+        raw["session"] = np.isin(corpus.session_of.rows, list(sessions)).astype(np.float32)
+    if wanted := months(asked.text):
+        raw["month"] = (corpus.months.rows & wanted > 0).astype(np.float32)
+    weights = _weights(tokens)
+    parts = {channel: weights[channel] * normalised(values) for channel, values in raw.items()}
+    if n and raw["lexical"].min() > 0 and not parts["lexical"].any():
+        parts["lexical"] = np.full(n, weights["lexical"])  # all share the words alike: that is ground, too
+    candidates = _best(np.sum(list(parts.values()), axis=0), CANDIDATES)
+    if tokens is not None and len(tokens.pieces):
+        late = np.zeros(n)
+        late[candidates] = WEIGHTS["late"] * normalised(corpus.pieces.scores(tokens.pieces, tokens.vectors, candidates))
+        parts["late"] = late
+    if tokens is not None and len(facts):
+        parts["sentence"], parts["fact"] = _shared(parts["sentence"], raw["sentence"], own)
+    return parts, candidates, facts
+
+
+def _shared(part: Floats, best: NDArray[np.floating], own: NDArray[np.floating]) -> tuple[Floats, Floats]:
+    """Divide a normalised channel into what an episode's own sentences give, and what its facts add."""
+    span = float(best.max() - best.min())
+    added = np.asarray(best - own, dtype=np.float64) * (float(part.max()) / span if span > 0 else 0.0)
+    return part - added, added
+
+
+def _weights(tokens: TokenVectors | None) -> dict[str, float]:
+    """Return the weights of the channels; words take over from vectors that there are none of."""
+    missing = ["late", "sentence"] if tokens is None else [] if len(tokens.pieces) else ["late"]
+    return {**WEIGHTS, "lexical": WEIGHTS["lexical"] + sum(WEIGHTS[channel] for channel in missing)}
+
+
+def _best(scores: Floats, limit: int) -> Ints:
+    """Return the positions of the best scores, ascending."""
+    if len(scores) <= limit:
+        return np.arange(len(scores))
+    return np.sort(np.argpartition(-scores, limit)[:limit])
+
+
+def _gate(corpus: Corpus, asked: Asked, seeds: Sequence[int]) -> float:
+    """Return how much a question hangs on a rare name, in [0, 1]; not at all if it is about people who talk."""
+    names = corpus.names
+    return 0.0 if asked.speakers else max(names.rarity(len(names.reach(seed))) for seed in seeds)
+
+
+def _walked(
+    text: Floats,
+    corpus: Corpus,
+    tokens: TokenVectors | None,
+    seeds: tuple[int, ...],
+    candidates: Ints,
+    expansion: ExpansionConfig,
+    limits: SpreadingOptions,
+) -> Floats:
+    """Return what the graph gives each episode by the chosen strategy, in [0, 1], shape (n,)."""
+    found = np.zeros(len(corpus))
+    if expansion.strategy == "ppr":
+        found[candidates] = walk(text[candidates], seeds, corpus.names, candidates)
+    else:
+        question = None if tokens is None else tokens.pooled
+        found[candidates] = stepwise(expansion, seeds, corpus.names, candidates, question, limits)
+    return found
+
+
+def _blend(
+    ranking: Ranking,
+    corpus: Corpus,
+    asked: Asked,
+    tokens: TokenVectors | None,
+    seeds: tuple[int, ...],
+    walked: Floats,
+    gate: float,
+    weight: float,
+) -> None:
+    """Bring the graph in: ``(1 − .9 γ) × text + γ × weight × (walk + bridge)``."""
+    text = ranking.total
+    kept = normalised(text) * (1 - (1 - KEPT) * gate)
+    share = np.divide(kept, text, out=np.zeros(len(corpus)), where=np.abs(text) > 1e-12)
+    ranking.channels = {channel: part * share for channel, part in ranking.channels.items()}
+    ranking.channels["graph"] = gate * weight * walked
+    ranking.total = kept + ranking.channels["graph"]
+    ranking.seeds = seeds
+    if tokens is not None and len(tokens.pieces):
+        crossed, ranking.crossings = bridge(
+            asked.first_person,
+            tokens,
+            walked,
+            frozenset(asked.names),
+            corpus.names,
+            corpus.wholes.rows,
+            corpus.lexicon.has,
+        )
+        ranking.channels["bridge"] = gate * weight * crossed
+        ranking.total = ranking.total + ranking.channels["bridge"]

@@ -1,0 +1,291 @@
+"""`GraphRAGService`: the episodes that answer a question, each with its reasons (spec: GraphRAGService)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphmem.embed import TokenVectors
+from graphmem.errors import EmbeddingFailed, IndexUnavailable, StoreFull, StoreReadOnly
+from graphmem.index.encoder import Reader
+from graphmem.models import RecallTrace, Scope, TracedEpisode, TracedSeed
+from graphmem.protocols import GraphBackend, VectorIndex
+from graphmem.recall.options import SpreadingOptions
+from graphmem.search.baselines import Baseline, baseline
+from graphmem.search.graph_channel import best_first
+from graphmem.search.pipeline import CANDIDATES, Ranking, rank
+from graphmem.search.question import read_question
+from graphmem.search.rerank import READ, READER_WEIGHT, Reranker, varied
+from graphmem.search.results import Channel, Found, Reason, SearchOptions, SearchResults
+from graphmem.search.search_index import Copy, RecallIndex
+from graphmem.text.normalize import canonical
+from graphmem.text.words import MAX_QUERY
+
+CONSIDERED = 100
+"""Episodes of a trace: those returned, then those next to them."""
+
+STRATEGY = "search"
+
+
+def search_trace(
+    backend: GraphBackend, scope: Scope, results: SearchResults, k: int, asked_at: datetime
+) -> RecallTrace:
+    """Return the trace of a search of which the first k episodes are returned; one round trip for its seeds.
+
+    The seeds are those names of the question that are entities; an episode's channel is the one that gives it most.
+    """
+    names = dict.fromkeys(canonical(seed) for seed in results.seeds)
+    entities = dict.fromkeys(e.id for _, e in backend.resolve_names(scope, list(names))) if names else {}
+    return RecallTrace(
+        scope=scope,
+        query=results.query,
+        strategy=STRATEGY,
+        asked_at=asked_at,
+        as_of=results.as_of,
+        seeds=tuple(TracedSeed(entity_id=entity_id, score=1.0) for entity_id in entities),
+        episodes=tuple(
+            TracedEpisode(
+                episode_id=one.episode.id,
+                score=one.score,
+                channel=max(one.reasons, key=lambda reason: reason.score).channel if one.reasons else "lexical",
+                rank=place if place <= k else None,
+            )
+            for place, one in enumerate(results, 1)
+        ),
+    )
+
+
+Floats = NDArray[np.float64]
+
+_CHANNELS: dict[str, tuple[Channel, str]] = {
+    "lexical": ("lexical", "words"),
+    "sentence": ("semantic", "best sentence"),
+    "late": ("semantic", "late interaction"),
+    "fact": ("fact", "best fact"),
+    "graph": ("graph", "walk"),
+    "bridge": ("graph", "bridge"),
+    "speaker": ("prior", "speaker"),
+    "statement": ("prior", "statement"),
+    "session": ("prior", "session"),
+    "month": ("prior", "month"),
+    "rerank": ("rerank", "cross-encoder"),
+}
+_NEGLIGIBLE = 1e-9
+_ORDERED = 250  # positions that are looked at, at least
+
+
+class GraphRAGService:
+    """Searches the episodes of a store.
+
+    Parameters
+    ----------
+    backend
+        The store.
+    reader
+        Reads episodes and questions.
+    spreading
+        Limits of spreading activation, for searches that expand by it.
+    vectors
+        An index outside of the store for the vectors of sentences; None keeps them in memory.
+    reranker
+        Reads the best episodes of each search once more; None: nobody does.
+    redact
+        Redacts a question before anything else reads it.
+    """
+
+    def __init__(
+        self,
+        backend: GraphBackend,
+        reader: Reader,
+        spreading: SpreadingOptions,
+        vectors: VectorIndex | None = None,
+        reranker: Reranker | None = None,
+        *,
+        redact: Callable[[str], str] | None = None,
+    ) -> None:
+        self._backend = backend
+        self._reader = reader
+        self._spreading = spreading
+        self._reranker = reranker
+        self._redact = redact
+        self.index = RecallIndex(backend, reader, vectors)
+
+    def search(self, scopes: Sequence[Scope], query: str, options: SearchOptions) -> SearchResults:
+        """Return the episodes that answer a question, best first.
+
+        Parameters
+        ----------
+        scopes
+            Where to look.
+        query
+            A question in plain words; at most 512 characters are read.
+        options
+            How.
+
+        Raises
+        ------
+        IndexMismatch
+            If the index was built with another embedding model.
+        """
+        query = (query if self._redact is None else self._redact(query))[:MAX_QUERY]
+        degraded = self._index_waiting(scopes, options.wait)
+        with self.index.copy(scopes) as copy:
+            if not len(copy.corpus) or not query.strip():
+                return SearchResults(query=query, found=(), as_of=options.as_of, degraded=tuple(degraded))
+            asked = read_question(query, copy.corpus.speakers, copy.corpus.names)
+            tokens = self._tokens(asked.first_person, degraded)
+            sentence = None if tokens is None else self._sentences(scopes, copy, tokens.pooled, degraded)
+            ranking = rank(copy.corpus, asked, tokens, options, self._spreading, sentence=sentence)
+            order = _in_order(ranking.total, copy, options)
+            if self._reranker is not None:
+                order = self._read_again(scopes, query, order, ranking, copy, degraded)
+            top = varied(order, ranking.total, copy.corpus.wholes.rows, options.diversity, options.k)
+            top = list(dict.fromkeys([*top, *order]))[: max(len(top), options.considered)]
+            reasons = {i: _reasons(i, ranking, copy) for i in top}
+            seeds = tuple(copy.corpus.names.texts[seed] for seed in ranking.seeds)
+            chosen = [(copy.corpus.ids[i], float(ranking.total[i]), reasons[i]) for i in top]
+        episodes = self._backend.get_episodes(scopes, [episode_id for episode_id, _, _ in chosen])
+        found = tuple(Found(episode=episodes[i], score=score, reasons=why) for i, score, why in chosen if i in episodes)
+        return SearchResults(query=query, found=found, as_of=options.as_of, degraded=tuple(degraded), seeds=seeds)
+
+    @property
+    def has_model(self) -> bool:
+        """Whether there is an embedding model."""
+        return self._reader.embedder is not None
+
+    def baseline(self, scopes: Sequence[Scope], query: str, by: Baseline, limit: int) -> list[str]:
+        """Return the ids of episodes by a plain ranking over the same index: what `search` is compared with.
+
+        Raises
+        ------
+        EmbeddingFailed
+            If the model fails.
+        """
+        query, embedder = query[:MAX_QUERY], self._reader.embedder
+        vector = None if embedder is None or by == "bm25" else embedder.vector(query)
+        with self.index.copy(scopes) as copy:
+            return [copy.corpus.ids[i] for i in baseline(copy.corpus, by, query, vector, limit)]
+
+    def _index_waiting(self, scopes: Sequence[Scope], seconds: float) -> list[str]:
+        degraded: list[str] = []
+        for scope in self.index.unsettled(scopes):
+            try:
+                if not self.index.index_waiting(scope, seconds=seconds):
+                    degraded.append(f"scope {scope}: not everything is indexed yet")
+            except EmbeddingFailed as error:
+                degraded.append(f"no vectors of new episodes: {error}")
+            except IndexUnavailable as error:
+                degraded.append(f"the vector index can't be brought up to date: {error}")
+            except StoreReadOnly:
+                degraded.append("what isn't indexed can't be found: the store is read-only")
+            except StoreFull as error:
+                degraded.append(f"what isn't indexed can't be found: {error}")
+        return degraded
+
+    def _tokens(self, question: str, degraded: list[str]) -> TokenVectors | None:
+        embedder = self._reader.embedder
+        if embedder is None:
+            return None
+        try:
+            if (read := embedder.token_vectors([question])) is not None:
+                return read[0]
+            whole = embedder.vector(question)
+        except EmbeddingFailed as error:
+            degraded.append(f"by words and graph only: {error}")
+            return None
+        none = np.empty((0, len(whole)), np.float32)
+        return TokenVectors((), none, np.empty((0, 2), np.int64), whole)
+
+    def _read_again(
+        self,
+        scopes: Sequence[Scope],
+        question: str,
+        order: list[int],
+        ranking: Ranking,
+        copy: Copy,
+        degraded: list[str],
+    ) -> list[int]:
+        """Return the order by what a cross-encoder adds to the scores of the best."""
+        assert self._reranker is not None
+        best, ids = order[:READ], copy.corpus.ids
+        episodes = self._backend.get_episodes(scopes, [ids[i] for i in best])
+        best = [i for i in best if ids[i] in episodes]
+        try:
+            scores = self._reranker.scores(question, [episodes[ids[i]].text for i in best])
+        except EmbeddingFailed as error:
+            degraded.append(f"not read by the {error}")
+            return order
+        added = np.zeros(len(ranking.total))
+        added[best] = READER_WEIGHT * np.ptp(ranking.total[best]) * scores
+        ranking.channels["rerank"] = added
+        ranking.total = ranking.total + added
+        return sorted(best, key=lambda i: -ranking.total[i]) + [i for i in order if i not in set(best)]
+
+    def _sentences(
+        self, scopes: Sequence[Scope], copy: Copy, question: NDArray[np.float32], degraded: list[str]
+    ) -> NDArray[np.float32] | None:
+        """Return the cosine of each episode's best sentence by the index outside of the store; None leaves it to ours.
+
+        The index gives as many episodes as the costly steps work on; the others count as the last of those.
+        """
+        if self.index.follower is None:
+            return None
+        try:
+            hits = self.index.follower.index.search(scopes, "episode", question, limit=CANDIDATES)
+        except IndexUnavailable as error:
+            degraded.append(f"no vectors of sentences, only of whole episodes: {error}")
+            return None
+        rest = hits[-1].score if len(hits) == CANDIDATES else 0.0
+        scores = np.full(len(copy.corpus), rest, np.float32)
+        for hit in hits:
+            if (position := copy.corpus.position.get(hit.key)) is not None:
+                scores[position] = hit.score
+        return scores
+
+
+def _in_order(total: Floats, copy: Copy, options: SearchOptions) -> list[int]:
+    """Return the positions of the episodes that were there at the moment asked about, the best first."""
+    if options.as_of is not None:
+        moment = np.array([options.as_of.valid.timestamp(), options.as_of.known.timestamp()])
+        total = np.where((copy.corpus.times.rows <= moment).all(axis=1), total, -np.inf)
+    order = best_first(total, max(_ORDERED, 5 * options.k))
+    return order[np.isfinite(total[order])].tolist()
+
+
+def _reasons(i: int, ranking: Ranking, copy: Copy) -> tuple[Reason, ...]:
+    parts = {channel: float(values[i]) for channel, values in ranking.channels.items()}
+    reasons: list[Reason] = []
+    for name, score in sorted(parts.items(), key=lambda part: (-abs(part[1]), part[0])):
+        if abs(score) < _NEGLIGIBLE:
+            continue
+        channel, detail = _CHANNELS[name]
+        reason = Reason(channel=channel, score=score, detail=detail)
+        if name == "fact":
+            reason = reason.changed(fact_id=ranking.facts.get(i))
+        elif name == "graph":
+            reason = reason.changed(**_walked(i, ranking, copy))
+        elif name == "bridge" and (crossing := ranking.crossings.get(i)) is not None:
+            names = copy.corpus.names
+            there = names.texts[crossing.name]
+            begin = _walked(crossing.origin, ranking, copy)["path"]
+            reason = reason.changed(entity=there, path=(*begin, there), hops=1)
+        reasons.append(reason)
+    return tuple(reasons)
+
+
+def _walked(i: int, ranking: Ranking, copy: Copy) -> dict[str, Any]:
+    """Return the name of the question that an episode has, or one alike."""
+    names = copy.corpus.names
+    of_episode = names.of_episode(i)
+    for seed in ranking.seeds:
+        if seed in of_episode:
+            return {"entity": names.texts[seed], "path": (names.texts[seed],), "hops": 0}
+    for seed in ranking.seeds:
+        for other in names.alike.of(seed):
+            if other in of_episode:
+                return {"entity": names.texts[other], "path": (names.texts[seed], names.texts[other]), "hops": 0}
+    return {"entity": None, "path": tuple(names.texts[seed] for seed in ranking.seeds[:1]), "hops": 1}

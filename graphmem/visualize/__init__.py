@@ -1,0 +1,7 @@
+"""Pictures of a part of a memory: one intermediate form, read from the store, and a renderer for each format."""
+
+from graphmem.visualize.page import FORMATS, PictureFormat, render
+from graphmem.visualize.picture import Group, Link, Node, Picture, Source
+from graphmem.visualize.read import read_picture
+
+__all__ = ["FORMATS", "Group", "Link", "Node", "Picture", "PictureFormat", "Source", "read_picture", "render"]

@@ -1,0 +1,158 @@
+"""A picture as text: Graphviz, Mermaid, and lines of a tree."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterator
+from string import ascii_uppercase
+
+from graphmem.visualize.picture import Kind, Link, Picture, caption, kinds, line, words
+
+
+def render_dot(picture: Picture) -> str:
+    """Return the text of a digraph, one cluster for each community."""
+    lines = [
+        "digraph graphmem {",
+        f"  label={_quoted(caption(picture))}; labelloc=t; fontname=Helvetica;",
+        '  node [shape=box, style="rounded,filled", fontname=Helvetica, fontsize=11, color="#555555"];',
+        '  edge [fontname=Helvetica, fontsize=9, color="#777777"];',
+    ]
+    for number, kind in enumerate(kinds(picture)):
+        lines += _dot_kind(picture, number, kind)
+    lines += [
+        f"  n{link.source} -> n{link.target} "
+        f"[label={_quoted(words(link.relation))}, tooltip={_quoted(line(link.fact))}];"
+        for link in picture.links
+    ]
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _dot_kind(picture: Picture, number: int, kind: Kind) -> list[str]:
+    nodes = [_node(picture, i, kind.colour) for i in kind.nodes]
+    if not picture.groups:
+        return [f"  {node}" for node in nodes]
+    head = [f"  subgraph cluster_{number} {{", f'    label={_quoted(kind.name)}; color="{kind.colour}";']
+    return [*head, *(f"    {node}" for node in nodes), "  }"]
+
+
+def _node(picture: Picture, place: int, colour: str) -> str:
+    node = picture.nodes[place]
+    seed = ", penwidth=3" if node.is_seed else ""
+    name, tooltip = _quoted(line(node.name)), _quoted(line(node.entity_type))
+    return f'n{place} [label={name}, tooltip={tooltip}, fillcolor="{colour}"{seed}];'
+
+
+def _quoted(text: str) -> str:
+    """Return a quoted string; Graphviz reads escapes and HTML's character references in it."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;")
+    return f'"{escaped}"'
+
+
+def render_mermaid(picture: Picture) -> str:
+    """Return the text of a flow chart, one subgraph for each community."""
+    found = kinds(picture)
+    lines = [f"%% {_comment(caption(picture))}", "%% drawn by graphmem", "flowchart LR"]
+    for number, kind in enumerate(found):
+        lines += _mermaid_kind(picture, number, kind)
+    lines += [f"  n{link.source} -->|{_label(words(link.relation))}| n{link.target}" for link in picture.links]
+    for number, kind in enumerate(found):
+        lines.append(f"  classDef k{number} fill:{kind.colour},stroke:#555,color:#222")
+        if kind.nodes:
+            lines.append(f"  class {','.join(f'n{i}' for i in kind.nodes)} k{number}")
+    if seeds := [f"n{i}" for i, node in enumerate(picture.nodes) if node.is_seed]:
+        lines += ["  classDef seed stroke-width:3px,stroke:#000", f"  class {','.join(seeds)} seed"]
+    return "\n".join(lines) + "\n"
+
+
+def _mermaid_kind(picture: Picture, number: int, kind: Kind) -> list[str]:
+    nodes = [f"n{i}[{_label(line(picture.nodes[i].name))}]" for i in kind.nodes]
+    if not picture.groups:
+        return [f"  {node}" for node in nodes]
+    return [f"  subgraph g{number}[{_label(kind.name)}]", *(f"    {node}" for node in nodes), "  end"]
+
+
+def _label(text: str) -> str:
+    """Return a quoted label in which everything but letters, digits and blanks is written by its number."""
+    return '"' + "".join(c if c.isalnum() or c == " " else f"#{ord(c)};" for c in text) + '"'
+
+
+def _comment(text: str) -> str:
+    return "".join(c if c.isalnum() or c in " ,;.-" else "_" for c in text)
+
+
+def render_tree(picture: Picture) -> str:
+    """Return lines that a terminal of any kind can show; letters in brackets stand for communities."""
+    lines = [caption(picture), "", *(_Forest(picture).lines() if picture.nodes else ["(nothing)"])]
+    if picture.groups:
+        lines += ["", *(f"[{_letters(n)}] {line(group.name)}" for n, group in enumerate(picture.groups))]
+    return "\n".join(lines) + "\n"
+
+
+class _Forest:
+    """Trees through the graph, breadth first: from the seeds, then from the busiest entities not reached before."""
+
+    def __init__(self, picture: Picture) -> None:
+        self._nodes = picture.nodes
+        self._facts: dict[int, list[Link]] = defaultdict(list)
+        for link in picture.links:
+            self._facts[link.source].append(link)
+            self._facts[link.target].append(link)
+        marked = kinds(picture)[: len(picture.groups)]
+        self._marks = {i: f" [{_letters(number)}]" for number, kind in enumerate(marked) for i in kind.nodes}
+        self._branches: dict[int, list[tuple[Link, int, bool]]] = defaultdict(list)
+        self._roots = self._grow()
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines of all trees."""
+        for root in self._roots:
+            yield self._name(root)
+            waiting = self._children(root, "")
+            while waiting:
+                head, inner, (link, end, is_new) = waiting.pop()
+                yield f"{head}{self._fact(link, end)}"
+                if is_new:
+                    waiting += self._children(end, inner)
+
+    def _grow(self) -> list[int]:
+        """Decide under which entity each fact stands, and return the roots."""
+        roots: list[int] = []
+        reached: set[int] = set()
+        told: set[str] = set()
+        for root in sorted(
+            range(len(self._nodes)), key=lambda i: (not self._nodes[i].is_seed, -len(self._facts[i]), i)
+        ):
+            if root in reached:
+                continue
+            roots.append(root)
+            reached.add(root)
+            queue = deque([root])
+            while queue:
+                here = queue.popleft()
+                for link in (f for f in self._facts[here] if f.id not in told):
+                    told.add(link.id)
+                    end = link.target if link.source == here else link.source
+                    self._branches[here].append((link, end, end not in reached))
+                    if end not in reached:
+                        reached.add(end)
+                        queue.append(end)
+        return roots
+
+    def _children(self, node: int, indent: str) -> list[tuple[str, str, tuple[Link, int, bool]]]:
+        """Return (beginning of its line, indent of what is below, branch) of each branch, the last one first."""
+        branches = self._branches[node]
+        ends = [("`-- ", "    ") if i == len(branches) - 1 else ("|-- ", "|   ") for i in range(len(branches))]
+        return [(indent + head, indent + inner, b) for (head, inner), b in zip(ends, branches, strict=True)][::-1]
+
+    def _fact(self, link: Link, end: int) -> str:
+        arrow = f"{words(link.relation)} ->" if end == link.target else f"<- {words(link.relation)} -"
+        until = f" until {link.valid_to:%Y-%m-%d}" if link.valid_to else ""
+        return f"{arrow} {self._name(end)}  (since {link.valid_from:%Y-%m-%d}{until})"
+
+    def _name(self, node: int) -> str:
+        return f"{line(self._nodes[node].name)}{self._marks.get(node, '')}"
+
+
+def _letters(number: int) -> str:
+    """Return A, B, …, Z, AA, AB and so on."""
+    head = "" if number < 26 else _letters(number // 26 - 1)
+    return head + ascii_uppercase[number % 26]

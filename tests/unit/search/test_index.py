@@ -1,0 +1,104 @@
+"""When a search looks for rows that aren't indexed yet, and how far back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import pytest
+import uuid_utils
+
+from graphmem.index.encoder import Reader
+from graphmem.index.phrases import PlainPhrases
+from graphmem.models import Episode, Scope
+from graphmem.protocols import GraphBackend
+from graphmem.registry import open_backend
+from graphmem.search import search_index as module
+from graphmem.search.search_index import RecallIndex
+
+HOME, ELSEWHERE = Scope("home"), Scope("elsewhere")
+
+
+class Clock:
+    """A clock that stands still; time 0 is now."""
+
+    def __init__(self) -> None:
+        self.begin = time.time()
+        self.seconds = 0.0
+
+    def time(self) -> float:
+        """Return seconds since 1970."""
+        return self.begin + self.seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(module, "time", SimpleNamespace(time=made.time, monotonic=time.monotonic))
+    return made
+
+
+@pytest.fixture
+def store() -> Iterator[GraphBackend]:
+    backend = open_backend("memory://")
+    yield backend
+    backend.close()
+
+
+def put(store: GraphBackend, clock: Clock, seconds: float, scope: Scope = HOME) -> None:
+    """Store an episode whose id was made at some second."""
+    at = clock.begin + seconds
+    made = str(uuid_utils.uuid7(timestamp=int(at), nanos=int(at % 1 * 1e9)))
+    store.add_episodes(scope, [Episode(id=made, scope=scope, text="We met in Porto.")])
+
+
+def settled(store: GraphBackend, *scopes: Scope) -> RecallIndex:
+    """Return an index for which nothing waits."""
+    index = RecallIndex(store, Reader(None, PlainPhrases()))
+    for scope in scopes:
+        assert index.index_waiting(scope)
+    assert index.unsettled(scopes) == []
+    return index
+
+
+def test_only_scopes_in_which_something_waits_are_looked_at(store: GraphBackend, clock: Clock) -> None:
+    index = settled(store, HOME, ELSEWHERE)
+    put(store, clock, 0.0, ELSEWHERE)
+
+    assert index.unsettled([HOME, ELSEWHERE]) == [ELSEWHERE]
+    assert index.index_waiting(ELSEWHERE)
+    assert index.unsettled([HOME, ELSEWHERE]) == []
+
+
+@pytest.mark.parametrize(("made_at", "found_at"), [(-50.0, 1.0), (-300.0, 30.0), (-590.0, 30.0)])
+def test_what_is_committed_late_is_found_at_the_next_look_so_far_back(
+    store: GraphBackend, clock: Clock, made_at: float, found_at: float
+) -> None:
+    index = settled(store, HOME)
+    put(store, clock, made_at)
+
+    clock.seconds = found_at - 0.5
+    assert index.unsettled([HOME]) == ([HOME] if found_at < 30 else [])
+    clock.seconds = found_at
+    assert index.unsettled([HOME]) == [HOME]
+    assert index.index_waiting(HOME)
+    assert index.unsettled([HOME]) == []
+
+
+def test_what_is_of_long_ago_is_found_when_it_is_told(store: GraphBackend, clock: Clock) -> None:
+    index = settled(store, HOME)
+    put(store, clock, -3600.0)
+    clock.seconds = 100.0
+
+    assert index.unsettled([HOME]) == []
+    index.look_again(HOME)
+    assert index.unsettled([HOME]) == [HOME]
+
+
+def test_a_clock_that_was_set_back_hides_nothing(store: GraphBackend, clock: Clock) -> None:
+    index = settled(store, HOME)
+    clock.seconds = -7200.0
+    put(store, clock, -7200.0)
+
+    assert index.unsettled([HOME]) == [HOME]
