@@ -49,7 +49,7 @@ class _Pauses:
                     gc.enable()
 
 
-paused = _Pauses().paused
+gc_paused = _Pauses().paused
 
 
 T = TypeVar("T")

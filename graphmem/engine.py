@@ -23,7 +23,7 @@ from graphmem.factory import (
     similar_entities,
     store_options,
 )
-from graphmem.index.encoder import Reader
+from graphmem.index.encoder import EpisodeEncoder
 from graphmem.index.phrases import phrase_finder
 from graphmem.ingest.bulk import Loader
 from graphmem.ingest.content_filter import looks_like_injection
@@ -89,7 +89,7 @@ class Engine:
         self._vectors = vectors
         self._similar = similar
         reranker = Reranker(cross_encoder, settings.embedding_timeout) if cross_encoder is not None else None
-        reader, spreading = Reader(embedder, phrase_finder()), SpreadingOptions.of(settings)
+        reader, spreading = EpisodeEncoder(embedder, phrase_finder()), SpreadingOptions.of(settings)
         self.redaction = redaction
         self.rag = GraphRAGService(backend, reader, spreading, vectors, reranker, redact=self.redacted)
         self.meaning = StoredMeaning(backend, embedder, similar, settings.index_wait) if embedder and similar else None
@@ -115,7 +115,7 @@ class Engine:
         jobs = [*upkeep_jobs(backend, settings), *self.communities.jobs]
         self._assignment = self.communities.assignment if background else None
         self._schedule = UpkeepSchedule(backend, jobs, settings.community_refresh_interval)
-        self._upkeep = BackgroundJob("graphmem-upkeep", self._keep_up) if background else None
+        self._upkeep = BackgroundJob("graphmem-upkeep", self._run_upkeep) if background else None
         self.recorder = RecallRecorder(backend)
         self.workers = Workers()
         self._pause = _FIRST_PAUSE
@@ -181,7 +181,7 @@ class Engine:
             )
             if background:
                 engine.wake(*(scopes := backend.scopes()))
-                engine.look_after(*scopes)
+                engine.schedule_upkeep(*scopes)
         except BaseException:
             if vectors is not None:
                 vectors.close()
@@ -261,7 +261,7 @@ class Engine:
             if job is not None and scopes:
                 job.wake(scopes)
 
-    def look_after(self, *scopes: Scope) -> None:
+    def schedule_upkeep(self, *scopes: Scope) -> None:
         """Let the upkeep in the background see whether it is due in these scopes."""
         if self._upkeep is not None and self._schedule.look_at(scopes):
             self._upkeep.wake()
@@ -271,7 +271,7 @@ class Engine:
         if self._upkeep is not None and self._schedule.processed(scope, episodes):
             self._upkeep.wake()
 
-    def _keep_up(self) -> float | None:
+    def _run_upkeep(self) -> float | None:
         assert self._upkeep is not None
         job = self._upkeep
         try:
@@ -344,7 +344,7 @@ class Engine:
         counts = self.backend.stats(scope)
         waiting = max(0, counts.entities - counts.archived_entities - counts.community_members)
         background = tuple(self.background_errors())
-        marks = self.backend.find_marks(scope)
+        marks = self.backend.find_job_states(scope)
         upkeep = tuple(
             UpkeepState(job=mark.job, done_at=mark.done_at, episodes=mark.episodes, begun_at=mark.begun_at)
             for mark in marks

@@ -20,7 +20,7 @@ from graphmem.models import (
     Episode,
     IndexEntry,
     IndexState,
-    Mark,
+    JobState,
     Membership,
     MembershipKey,
     Mention,
@@ -93,7 +93,7 @@ class MarkRow:
     """A mark of upkeep with its scope."""
 
     scope: Scope
-    mark: Mark
+    mark: JobState
 
 
 K = TypeVar("K", str, tuple[str, ...], MembershipKey)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 
-from graphmem.models import Edge, Entity, Mark, Merge, MergeQuery, Scope, decayed
+from graphmem.models import Edge, Entity, JobState, Merge, MergeQuery, Scope, decayed
 from graphmem.protocols import MergeStore, UpkeepStore
 from graphmem_memory.index import state_of
 from graphmem_memory.matching import edge_is_visible
@@ -45,7 +45,7 @@ class MemoryMerges(MemoryRole, MergeStore):
 class MemoryUpkeep(MemoryRole, UpkeepStore):
     """Marks of jobs, decay, idle entities and erasure."""
 
-    def find_marks(self, scope: Scope) -> list[Mark]:
+    def find_job_states(self, scope: Scope) -> list[JobState]:
         """Return the marks of a scope, ordered by job."""
         with self._store.lock:
             return [row.mark for row in self._store.marks.read([scope])]
@@ -109,7 +109,7 @@ class MemoryUpkeep(MemoryRole, UpkeepStore):
         return True
 
 
-def put_mark(store: Store, scope: Scope, mark: Mark) -> None:
+def put_mark(store: Store, scope: Scope, mark: JobState) -> None:
     """Insert or replace a mark."""
     store.marks.put((scope.key, mark.job), MarkRow(scope, mark))
 

@@ -8,21 +8,21 @@ from graphmem.errors import Conflict, InvalidInput
 from graphmem.models import (
     Alias,
     Changes,
-    Closing,
     Community,
+    Corroboration,
     Edge,
+    EdgeExpiry,
     Entity,
     Episode,
     IndexKind,
     Membership,
     Mention,
     Merge,
-    Outcome,
+    ProcessingResult,
     RecallTrace,
     Redaction,
     Removal,
     Scope,
-    Support,
 )
 from graphmem_memory.index import put_entry, unindex
 from graphmem_memory.tables import AliasRow, MembershipRow, MemoryRole, MentionRow, Store, utc
@@ -90,7 +90,7 @@ def _put_alias(store: Store, scope: Scope, alias: Alias) -> None:
     store.aliases.put((scope.key, alias.alias, alias.entity_type), AliasRow(scope, alias))
 
 
-def _close(store: Store, scope: Scope, closing: Closing) -> None:
+def _close(store: Store, scope: Scope, closing: EdgeExpiry) -> None:
     edge = _edge(store, scope, closing.edge_id)
     if utc(closing.valid_to) < edge.valid_from:
         raise InvalidInput(
@@ -118,7 +118,7 @@ def _put_edge(store: Store, scope: Scope, edge: Edge) -> None:
     store.edges.put(edge.id, edge.changed(properties=dict(edge.properties), episode_ids=episode_ids))
 
 
-def _support(store: Store, scope: Scope, support: Support) -> None:
+def _support(store: Store, scope: Scope, support: Corroboration) -> None:
     edge = _edge(store, scope, support.edge_id)
     for episode_id in support.episode_ids:
         _episode(store, scope, episode_id)
@@ -137,7 +137,7 @@ def _put_mention(store: Store, scope: Scope, mention: Mention) -> None:
         store.mentions.put(key, MentionRow(scope, mention))
 
 
-def _set_outcome(store: Store, scope: Scope, outcome: Outcome) -> None:
+def _set_outcome(store: Store, scope: Scope, outcome: ProcessingResult) -> None:
     episode = _episode(store, scope, outcome.episode_id)
     changed = episode.changed(
         processed_at=None if outcome.processed_at is None else utc(outcome.processed_at),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphmem.errors import InvalidInput
-from graphmem.models import IndexEntry, IndexKind, IndexLook, IndexNews, IndexState, Scope
+from graphmem.models import IndexCursor, IndexEntry, IndexKind, IndexState, IndexStatus, Scope
 from graphmem.protocols import IndexStore
 from graphmem_neo4j.connection import Neo4jRole, Transaction
 
@@ -20,11 +20,11 @@ class Neo4jIndex(Neo4jRole, IndexStore):
         """Return the model and the generation of a scope's index."""
         return _state_of(self._database.read("index_state", [scope], scope=scope.key))
 
-    def index_news(self, looks: Sequence[IndexLook]) -> list[IndexNews]:
+    def index_status(self, looks: Sequence[IndexCursor]) -> list[IndexStatus]:
         """Return the index status of each scope, read in one round trip."""
         asked = [[look.scope.key, look.episode, look.fact, look.position] for look in looks]
         rows = self._database.read("index_status", [look.scope for look in looks], looks=asked)
-        found = {key: IndexNews(IndexState(*state), waiting, entries) for key, *state, waiting, entries in rows}
+        found = {key: IndexStatus(IndexState(*state), waiting, entries) for key, *state, waiting, entries in rows}
         return [found[look.scope.key] for look in looks]
 
     def read_index(

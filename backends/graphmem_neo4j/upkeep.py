@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from graphmem.errors import Conflict, InvalidInput
-from graphmem.models import Mark, Merge, MergeQuery, Scope, decayed
+from graphmem.models import JobState, Merge, MergeQuery, Scope, decayed
 from graphmem.protocols import MergeStore, UpkeepStore
 from graphmem_neo4j.connection import Neo4jRole, Transaction
 from graphmem_neo4j.edges import moment_values
@@ -116,11 +116,11 @@ _CLEAR = (
 class Neo4jUpkeep(Neo4jRole, UpkeepStore):
     """Marks of jobs, decay, idle entities and erasure."""
 
-    def find_marks(self, scope: Scope) -> list[Mark]:
+    def find_job_states(self, scope: Scope) -> list[JobState]:
         """Return the marks of a scope, ordered by job."""
         return [
-            Mark(job, moment_or_none(done), episodes, moment_or_none(begun), cursor)
-            for job, done, episodes, begun, cursor in self._database.read("find_marks", [scope], scope=scope.key)
+            JobState(job, moment_or_none(done), episodes, moment_or_none(begun), cursor)
+            for job, done, episodes, begun, cursor in self._database.read("find_job_states", [scope], scope=scope.key)
         ]
 
     def decay_retrievals(
@@ -176,7 +176,7 @@ class Neo4jUpkeep(Neo4jRole, UpkeepStore):
         return True
 
 
-def put_marks(transaction: Transaction, scope: Scope, marks: Sequence[Mark]) -> None:
+def put_marks(transaction: Transaction, scope: Scope, marks: Sequence[JobState]) -> None:
     """Insert marks, or replace them by job, in a locked scope."""
     rows = [[m.job, _iso(m.done_at), m.episodes, _iso(m.begun_at), m.cursor] for m in marks]
     if rows:

@@ -14,16 +14,16 @@ from graphmem.errors import Conflict, InvalidInput
 from graphmem.models import (
     Alias,
     Changes,
-    Closing,
+    Corroboration,
     Edge,
+    EdgeExpiry,
     EdgeKey,
     Entity,
     Mention,
-    Outcome,
+    ProcessingResult,
     Redaction,
     Removal,
     Scope,
-    Support,
 )
 from graphmem_neo4j.communities import CommunityPlan
 from graphmem_neo4j.connection import Neo4jRole, Transaction
@@ -212,7 +212,7 @@ class GraphPlan:
 
     # Edges ----------------------------------------------------------------------------------------
 
-    def _close(self, closing: Closing) -> None:
+    def _close(self, closing: EdgeExpiry) -> None:
         fact = self._require_edge(closing.edge_id)
         if closing.valid_to < fact.valid_from:
             raise InvalidInput(
@@ -257,7 +257,7 @@ class GraphPlan:
         if self._existing.active.get(held) == edge_id:
             del self._existing.active[held]
 
-    def _support(self, support: Support) -> None:
+    def _support(self, support: Corroboration) -> None:
         fact = self._require_edge(support.edge_id)
         for episode_id in support.episode_ids:
             self._require_episode(episode_id)
@@ -274,7 +274,7 @@ class GraphPlan:
         row: StoredRow = [mention.episode_id, mention.entity_id, mention.surface, mention.confidence, seen_at]
         self._mentions.setdefault((mention.entity_id, mention.episode_id), row)
 
-    def _set_outcome(self, outcome: Outcome) -> None:
+    def _set_outcome(self, outcome: ProcessingResult) -> None:
         self._require_episode(outcome.episode_id)
         processed = self._times[outcome.processed_at]
         queue = self._key if processed is None else None

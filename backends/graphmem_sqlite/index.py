@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphmem.errors import InvalidInput
-from graphmem.models import IndexEntry, IndexKind, IndexLook, IndexNews, IndexState, Scope
+from graphmem.models import IndexCursor, IndexEntry, IndexKind, IndexState, IndexStatus, Scope
 from graphmem.protocols import IndexStore
 from graphmem_sqlite.connection import SQLiteRole
 from graphmem_sqlite.rows import EDGE_KEYS, ENTITY_KEYS, EPISODE_KEYS, as_json, require_keys, scope_keys
@@ -96,13 +96,13 @@ class SQLiteIndex(SQLiteRole, IndexStore):
             known = scope_keys(connection, [scope])
             return _state(connection, known[0]) if known else IndexState()
 
-    def index_news(self, looks: Sequence[IndexLook]) -> list[IndexNews]:
+    def index_status(self, looks: Sequence[IndexCursor]) -> list[IndexStatus]:
         """Return the index status of each scope, read by one statement."""
         asked = json.dumps([(look.scope.key, look.episode, look.fact, look.position) for look in looks])
-        found = [IndexNews() for _ in looks]
+        found = [IndexStatus() for _ in looks]
         with self._database.reading() as connection:
             for place, model, generation, waiting, entries in connection.execute(INDEX_STATUS, (asked,)):
-                found[place] = IndexNews(IndexState(model, generation), bool(waiting), bool(entries))
+                found[place] = IndexStatus(IndexState(model, generation), bool(waiting), bool(entries))
         return found
 
     def read_index(

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from graphmem.errors import Conflict
-from graphmem.models import Mark, Merge, MergeQuery, Scope, decayed
+from graphmem.models import JobState, Merge, MergeQuery, Scope, decayed
 from graphmem.protocols import MergeStore, UpkeepStore
 from graphmem_sqlite.connection import SQLiteRole
 from graphmem_sqlite.rows import as_json, micros, micros_or_none, moment_or_none, require_no_cursor, scope_keys
@@ -164,11 +164,11 @@ OPTIMIZE_FULL_TEXT = "INSERT INTO entity_words (entity_words) VALUES ('optimize'
 class SQLiteUpkeep(SQLiteRole, UpkeepStore):
     """Marks of jobs, decay, idle entities and erasure."""
 
-    def find_marks(self, scope: Scope) -> list[Mark]:
+    def find_job_states(self, scope: Scope) -> list[JobState]:
         """Return the marks of a scope, ordered by job."""
         with self._database.reading() as connection:
             return [
-                Mark(job, moment_or_none(done), episodes, moment_or_none(begun), cursor)
+                JobState(job, moment_or_none(done), episodes, moment_or_none(begun), cursor)
                 for key in scope_keys(connection, [scope])
                 for job, done, episodes, begun, cursor in connection.execute(MARKS, (key,))
             ]
@@ -238,7 +238,7 @@ class SQLiteUpkeep(SQLiteRole, UpkeepStore):
         return self._database.vacuum()
 
 
-def put_marks(connection: sqlite3.Connection, scope_key: int, marks: Sequence[Mark]) -> None:
+def put_marks(connection: sqlite3.Connection, scope_key: int, marks: Sequence[JobState]) -> None:
     """Insert marks, or replace them by job."""
     connection.executemany(
         PUT_MARK,

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from graphmem.errors import Conflict, InvalidInput
-from graphmem.models import Changes, Closing, Community, Edge, Entity, Merge, RecallTrace, Removal, Scope
+from graphmem.models import Changes, Community, Edge, EdgeExpiry, Entity, Merge, RecallTrace, Removal, Scope
 from graphmem_sqlite.communities import put_communities, put_memberships
 from graphmem_sqlite.connection import SQLiteRole
 from graphmem_sqlite.full_text import scoped_words
@@ -243,7 +243,7 @@ class _Write:
         keys = self._edge_keys(c.edge_id for c in closings)
         begins = dict(self._connection.execute(BEGINS, (as_json(keys.values()),)))
 
-        def row(closing: Closing) -> Row:
+        def row(closing: EdgeExpiry) -> Row:
             key, valid_to = keys[closing.edge_id], micros(closing.valid_to)
             if valid_to < begins[key]:
                 raise InvalidInput(

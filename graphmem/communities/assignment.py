@@ -12,7 +12,7 @@ from graphmem.models import (
     Community,
     CommunityQuery,
     EdgeQuery,
-    Mark,
+    JobState,
     Membership,
     MembershipQuery,
     Scope,
@@ -51,14 +51,14 @@ class Assignment:
         backend = self._backend
         if not backend.find_communities([scope], CommunityQuery(level=0), limit=1):
             return True  # the first refresh makes them
-        mark = backend.find_mark(scope, JOB)
+        mark = backend.find_job_state(scope, JOB)
         page = backend.find_edges([scope], EdgeQuery(versions="active"), after=mark.cursor, limit=_FACTS)
         if not page:
             return True
         ends = sorted({end for edge in page for end in (edge.source_id, edge.target_id)})
         waiting = self._waiting(scope, ends)
         joined = _Neighbourhood(backend, scope).join(waiting) if waiting else {}
-        seen = Mark(JOB, utc_now(), mark.episodes, cursor=page[-1].id)
+        seen = JobState(JOB, utc_now(), mark.episodes, cursor=page[-1].id)
         backend.atomic(lambda: self._write(scope, joined, seen))
         return len(page) < _FACTS
 
@@ -69,7 +69,7 @@ class Assignment:
         found = self._backend.get_entities([scope], [i for i in entity_ids if i not in placed])
         return [i for i in entity_ids if i in found and found[i].archived_at is None]
 
-    def _write(self, scope: Scope, joined: Joined, seen: Mark) -> None:
+    def _write(self, scope: Scope, joined: Joined, seen: JobState) -> None:
         """Write who joins what, unless that has changed since: what isn't written waits for the next refresh."""
         ids = tuple(dict.fromkeys(i for communities in joined.values() for i in communities))
         query = CommunityQuery(ids=ids)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.background import paused as collector_paused
+from graphmem.background import gc_paused
 from graphmem.models import ActiveFact, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.recall.scoring import effective_confidence, flow_weight
@@ -77,7 +77,7 @@ def read_facts(backend: GraphBackend, scope: Scope, chunk: int) -> Facts:
     pages = [_columns([], number)]
     after: str | None = ""
     while after is not None:
-        with collector_paused():
+        with gc_paused():
             page = backend.find_active_facts(scope, after=after, limit=chunk)
             pages.append(_columns(page, number))
             after = page[-1].id if page else None

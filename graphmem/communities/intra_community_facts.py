@@ -14,7 +14,7 @@ Ends = tuple[int, int]
 """Positions of the two ends of a fact, the smaller one first."""
 
 
-class Grouped:
+class CommunityFacts:
     """The facts of a partition's level, by group.
 
     Parameters

@@ -111,9 +111,9 @@ def match_levels(partition: Partition, before: Mapping[int, Before]) -> list[lis
     levels: list[list[Group]] = []
     owner: list[str] = []  # of each group of the level before: the community that its nodes are in
     for level, labels in enumerate(partition.levels):
-        wholes = partition.levels[level - 1] if level else None
-        parent = _parents(labels, wholes)
-        real = _communities(labels, wholes)
+        episode_vectors = partition.levels[level - 1] if level else None
+        parent = _parents(labels, episode_vectors)
+        real = _communities(labels, episode_vectors)
         kept = before[level].kept_by(labels, real) if level in before else {}
         groups = [
             Group(n, kept.get(n) or new_id(), None if parent is None else owner[int(parent[n])])
@@ -150,18 +150,18 @@ def moves(
     return left, came
 
 
-def _parents(labels: Ints, wholes: Ints | None) -> Ints | None:
+def _parents(labels: Ints, episode_vectors: Ints | None) -> Ints | None:
     """Return the group of the level before that each group lies in."""
-    if wholes is None:
+    if episode_vectors is None:
         return None
     first = np.unique(labels, return_index=True)[1]
-    return wholes[first]
+    return episode_vectors[first]
 
 
-def _communities(labels: Ints, wholes: Ints | None) -> NDArray[np.bool_]:
+def _communities(labels: Ints, episode_vectors: Ints | None) -> NDArray[np.bool_]:
     """Tell for each group whether it has two nodes or more and is a part of a group of the level before."""
     sizes = np.bincount(labels)
     real = sizes >= 2
-    if wholes is not None and len(sizes):
-        real &= sizes < np.bincount(wholes)[_parents(labels, wholes)]
+    if episode_vectors is not None and len(sizes):
+        real &= sizes < np.bincount(episode_vectors)[_parents(labels, episode_vectors)]
     return real

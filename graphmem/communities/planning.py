@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from graphmem.background import paused as collector_paused
+from graphmem.background import gc_paused
 from graphmem.communities.facts import Ints
-from graphmem.communities.intra_community_facts import Grouped
+from graphmem.communities.intra_community_facts import CommunityFacts
 from graphmem.communities.matching import Before, Group, moves
 from graphmem.communities.results import Present
 from graphmem.communities.summaries import CENTRAL, TOP_FACTS, Description, Material, name_of, summary_of
@@ -66,7 +66,7 @@ class Plan:
     """What a refresh found in the graph as it was since `begun`, and what of it isn't in the store, as of `moment`."""
 
     partition: Partition
-    grouped: list[Grouped]
+    grouped: list[CommunityFacts]
     begun: datetime
     moment: datetime
     rows: list[Row] = field(default_factory=list[Row])
@@ -126,7 +126,7 @@ class Planner:
         self,
         partition: Partition,
         levels: Sequence[Sequence[Group]],
-        grouped: list[Grouped],
+        grouped: list[CommunityFacts],
         before: Mapping[int, Before],
     ) -> Plan:
         """Return the plan for groups that have their ids, of nodes of which is known where they were `before`."""
@@ -186,7 +186,7 @@ class Planner:
         for start in range(0, len(wanted), _READ):
             some = wanted[start : start + _READ]
             groups = [(level_of[group.id], group.number) for group, _, _ in some]
-            with collector_paused():
+            with gc_paused():
                 texts = materials(self._backend, self._scope, plan.partition, plan.grouped, groups)
             for (group, old, digest), (level, number), material in zip(some, groups, texts, strict=True):
                 now = len(plan.grouped[level].members(number))
@@ -246,7 +246,7 @@ def materials(
     backend: GraphBackend,
     scope: Scope,
     partition: Partition,
-    grouped: Sequence[Grouped],
+    grouped: Sequence[CommunityFacts],
     groups: Sequence[tuple[int, int]],
 ) -> list[Material]:
     """Read what communities are described by, given as (level, number of the group); two or three round trips."""

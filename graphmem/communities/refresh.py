@@ -11,14 +11,14 @@ from datetime import datetime, timedelta
 from graphmem.communities.assignment import JOB as ASSIGNMENT
 from graphmem.communities.detection import chunk_of, detected_by_store, partition_of
 from graphmem.communities.facts import read_facts
-from graphmem.communities.intra_community_facts import Grouped
+from graphmem.communities.intra_community_facts import CommunityFacts
 from graphmem.communities.matching import Before, match_levels
 from graphmem.communities.planning import TICK, Plan, Planner, Redact, Row, described_by, materials
 from graphmem.communities.results import Refreshed, State, read_present, read_state
 from graphmem.communities.summaries import AT_ONCE, Description, Material, Summaries
 from graphmem.errors import ExtractionFailed, InvalidInput
 from graphmem.llm.chat import NoReply
-from graphmem.models import Changes, Community, CommunityAlgorithm, CommunityQuery, Mark, Membership, Scope, utc_now
+from graphmem.models import Changes, Community, CommunityAlgorithm, CommunityQuery, JobState, Membership, Scope, utc_now
 from graphmem.protocols import GraphBackend, Redactor
 from graphmem.settings import Settings
 from graphmem.text.normalize import canonical
@@ -107,7 +107,7 @@ class CommunityRefresh:
         first = Before.of(facts.node_ids, present.keys.get(0, {}))
         partition = found or partition_of(facts, algorithm, first)
         known = facts.between(partition.node_ids)
-        grouped = [Grouped(known, labels) for labels in partition.levels]
+        grouped = [CommunityFacts(known, labels) for labels in partition.levels]
         depth = max(len(partition.levels), 1 + max(present.keys, default=-1))
         before = {level: Before.of(partition.node_ids, present.keys.get(level, {})) for level in range(1, depth)}
         before[0] = first if known is facts else Before.of(partition.node_ids, present.keys.get(0, {}))
@@ -133,7 +133,7 @@ class CommunityRefresh:
 
     def _write(self, scope: Scope, plan: Plan) -> None:
         # what was stored before this was in the graph: new entities are looked for behind it
-        seen = Mark(ASSIGNMENT, plan.moment, cursor=id_at(plan.begun - _IN_FLIGHT))
+        seen = JobState(ASSIGNMENT, plan.moment, cursor=id_at(plan.begun - _IN_FLIGHT))
         self._backend.write(scope, Changes(marks=(seen,)))
         for start in range(0, len(plan.communities), _ROWS):
             some = tuple(plan.communities[start : start + _ROWS])
@@ -156,7 +156,7 @@ class CommunityRefresh:
             if stopping():
                 break
             some = wanted[start : start + _ASKED]
-            since = self._backend.last_erasure(scope)
+            since = self._backend.erasure_token(scope)
             groups = [(row.level, row.group.number) for row in some]
             texts = materials(self._backend, scope, plan.partition, plan.grouped, groups)
             replies = self._summaries.describe(texts)
@@ -183,7 +183,7 @@ class CommunityRefresh:
         expected = {community.id: community for community in described}
 
         def work() -> int:
-            if self._backend.last_erasure(scope) != since:
+            if self._backend.erasure_token(scope) != since:
                 return 0
             query = CommunityQuery(ids=tuple(expected))
             present = self._backend.find_communities([scope], query, limit=len(expected))

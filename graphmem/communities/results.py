@@ -21,7 +21,7 @@ from graphmem.protocols import GraphBackend
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 State = tuple[str, Mapping[str, datetime]]
-"""The last erasure (`GraphBackend.last_erasure`), and id of a community → when anything of it changed last."""
+"""The last erasure (`GraphBackend.erasure_token`), and id of a community → when anything of it changed last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Present:
 
 def read_present(backend: GraphBackend, scope: Scope, chunk: int) -> Present:
     """Read the communities and their members, `chunk` rows at a time."""
-    erasure = backend.last_erasure(scope)
+    erasure = backend.erasure_token(scope)
     found = Present({c.id: c for c in backend.all_communities([scope], CommunityQuery())}, erasure=erasure)
     latest = max((c.updated_at for c in found.communities.values()), default=found.latest)
     for membership in backend.all_memberships([scope], MembershipQuery(), chunk=chunk):
@@ -80,7 +80,7 @@ def read_present(backend: GraphBackend, scope: Scope, chunk: int) -> Present:
 def read_state(backend: GraphBackend, scope: Scope) -> State:
     """Read what tells whether the communities have changed since they were read, or something was forgotten."""
     communities = {c.id: c.updated_at for c in backend.all_communities([scope], CommunityQuery())}
-    return backend.last_erasure(scope), communities
+    return backend.erasure_token(scope), communities
 
 
 class Member(Model):

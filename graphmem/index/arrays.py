@@ -12,7 +12,7 @@ Ints = NDArray[np.int64]
 S = TypeVar("S", bound=np.generic)
 
 
-class Growing(Generic[S]):
+class GrowingArray(Generic[S]):
     """A numpy array whose first axis grows.
 
     Parameters

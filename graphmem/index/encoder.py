@@ -67,7 +67,7 @@ class StatedFact:
     episode_ids: tuple[str, ...]
 
 
-class Reader:
+class EpisodeEncoder:
     """Makes the index entries of episodes, facts and names.
 
     Parameters
@@ -121,7 +121,7 @@ class Reader:
 
     def words_only(self, episodes: Sequence[tuple[Episode, Episode | None]]) -> list[IndexEntry]:
         """Read episodes without the model."""
-        return Reader(None, self._phrases).episodes(episodes)
+        return EpisodeEncoder(None, self._phrases).episodes(episodes)
 
     def names_of(self, entries: Iterable[IndexEntry]) -> list[str]:
         """Return the names in the entries of episodes, each once."""

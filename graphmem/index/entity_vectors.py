@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.index.arrays import Growing
+from graphmem.index.arrays import GrowingArray
 from graphmem.index.codec import packed, unpacked
 from graphmem.models import Entity, IndexEntry, Scope
 from graphmem.protocols import GraphBackend
@@ -40,7 +40,7 @@ class _OfType:
     """The vectors of one type, a row each; a row that was written anew or is gone has no key."""
 
     keys: list[str]
-    rows: Growing[np.float16]
+    rows: GrowingArray[np.float16]
 
 
 @dataclass(slots=True)
@@ -69,7 +69,7 @@ class _Copy:
             if (old := self.places.pop(entry.key, None)) is not None:
                 self.types[old[0]].keys[old[1]] = ""
             kind = json.loads(entry.detail)["type"]
-            held = self.types.setdefault(kind, _OfType([], Growing(np.float16, self.dimension)))
+            held = self.types.setdefault(kind, _OfType([], GrowingArray(np.float16, self.dimension)))
             self.places[entry.key] = (kind, len(held.keys))
             held.keys.append(entry.key)
             held.rows.extend(unpacked(entry, self.dimension))

@@ -10,14 +10,14 @@ from datetime import datetime
 from itertools import islice
 from typing import TypeVar
 
-from graphmem.background import paused as collector_paused
+from graphmem.background import gc_paused
 from graphmem.errors import InvalidInput
 from graphmem.ingest.content_filter import SKIPPED, skip_reason
 from graphmem.ingest.entity_matching import SimilarEntities
 from graphmem.ingest.links import NoteLinks
 from graphmem.ingest.queue import ExtractionQueue, Processed
 from graphmem.ingest.redaction import Redaction
-from graphmem.ingest.write import Reading, Statement, Writer, Written, statement_of
+from graphmem.ingest.write import ExtractedFact, InterpretedEpisode, Writer, Written, statement_of
 from graphmem.inputs import Item, ItemLike, Triple, TripleLike, to_item
 from graphmem.models import MAX_FACT_BYTES, Episode, Model, Scope, utc_now
 from graphmem.ontology import Ontology
@@ -228,7 +228,7 @@ class Loader:
         """
         begun, progress = time.perf_counter(), Progress()
         for batch in _batches(triples, self._batch_size):
-            with collector_paused():
+            with gc_paused():
                 written = self._add_batch(scope, batch, occurred_at, skip_invalid, progress)
             progress.received += len(batch)
             progress.stored += written.episodes
@@ -245,7 +245,7 @@ class Loader:
         skip_invalid: bool,
         progress: Progress,
     ) -> Written:
-        groups: dict[str | None, list[tuple[Triple, Statement]]] = {}
+        groups: dict[str | None, list[tuple[Triple, ExtractedFact]]] = {}
         for value in batch:
             try:
                 triple = Triple.of(value)
@@ -258,7 +258,7 @@ class Loader:
                 progress.reject(value, error)
         return self._write_triples(scope, groups, occurred_at)
 
-    def _statement(self, triple: Triple, occurred_at: datetime | None) -> Statement:
+    def _statement(self, triple: Triple, occurred_at: datetime | None) -> ExtractedFact:
         stated = ExtractedEdge(
             source=triple.subject,
             relation=triple.relation,
@@ -278,10 +278,10 @@ class Loader:
         return statement_of(stated, {}, self._ontology, properties=triple.metadata)
 
     def _write_triples(
-        self, scope: Scope, groups: dict[str | None, list[tuple[Triple, Statement]]], occurred_at: datetime | None
+        self, scope: Scope, groups: dict[str | None, list[tuple[Triple, ExtractedFact]]], occurred_at: datetime | None
     ) -> Written:
         readings = [
-            Reading(
+            InterpretedEpisode(
                 _triple_episode(scope, source, group, occurred_at),
                 (),
                 tuple(statement for _, statement in group),
@@ -293,7 +293,7 @@ class Loader:
 
 
 def _triple_episode(
-    scope: Scope, source: str | None, group: Sequence[tuple[Triple, Statement]], occurred_at: datetime | None
+    scope: Scope, source: str | None, group: Sequence[tuple[Triple, ExtractedFact]], occurred_at: datetime | None
 ) -> Episode:
     sentences = "\n".join(t.fact or f"{t.subject} {t.relation} {t.object}" for t, _ in group)
     if source is None:

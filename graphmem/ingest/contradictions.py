@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from graphmem.errors import ExtractionFailed
-from graphmem.ingest.write import Reading, Statement
+from graphmem.ingest.write import ExtractedFact, InterpretedEpisode
 from graphmem.llm.chat import Chat, as_data
 from graphmem.models import Edge, EdgeQuery, Scope
 from graphmem.protocols import GraphBackend
@@ -113,7 +113,7 @@ class ContradictionCheck:
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
 
-    def check(self, backend: GraphBackend, scope: Scope, reading: Reading) -> Reading:
+    def check(self, backend: GraphBackend, scope: Scope, reading: InterpretedEpisode) -> InterpretedEpisode:
         """Return the reading with the known edges that its statements end.
 
         It runs before the write, so that no lock is held while the judge thinks; what was ended
@@ -132,7 +132,7 @@ class ContradictionCheck:
         return replace(reading, contradicted=contradicted)
 
     def _ended(
-        self, backend: GraphBackend, scope: Scope, statement: Statement, source_ids: tuple[str, ...]
+        self, backend: GraphBackend, scope: Scope, statement: ExtractedFact, source_ids: tuple[str, ...]
     ) -> tuple[str, ...]:
         query = EdgeQuery(source_ids=source_ids, versions="active")
         known = backend.find_edges([scope], query, limit=_SAMPLE, newest_first=True)
@@ -147,7 +147,7 @@ class ContradictionCheck:
         return tuple(nearest[i].id for i in dict.fromkeys(positions) if 0 <= i < len(nearest))
 
 
-def _sentence(statement: Statement) -> str:
+def _sentence(statement: ExtractedFact) -> str:
     words = (statement.source.display, statement.relation.replace("_", " "), statement.target.display)
     return statement.fact or " ".join(words)
 

@@ -23,9 +23,9 @@ import numpy as np
 
 from graphmem.embed import Embedder
 from graphmem.errors import BackendUnavailable, StoreReadOnly
-from graphmem.index.arrays import Growing
+from graphmem.index.arrays import GrowingArray
 from graphmem.index.entity_vectors import EntityVectors, Vectors, entity_entry, waiting_entry
-from graphmem.ingest.resolution import Likeness, NamedThing
+from graphmem.ingest.resolution import EntityMatcher, EntityMention
 from graphmem.models import Changes, Entity, IndexEntry, MergeMethod, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.text.name_rules import numbers_differ, obstacle, spellings
@@ -50,7 +50,7 @@ class Prepared:
     scope: Scope
     model: str
     vectors: dict[Key, Vectors]
-    later: dict[Key, NamedThing] = field(default_factory=dict[Key, NamedThing])
+    later: dict[Key, EntityMention] = field(default_factory=dict[Key, EntityMention])
     judged: dict[Key, dict[str, bool]] = field(default_factory=dict[Key, "dict[str, bool]"])
 
 
@@ -99,7 +99,7 @@ class SimilarEntities:
         self._complete: dict[Scope, int] = {}
         self._deferred: set[Scope] = set()
 
-    def prepare(self, scope: Scope, things: Sequence[NamedThing], *, bulk: bool = False) -> Prepared | None:
+    def prepare(self, scope: Scope, things: Sequence[EntityMention], *, bulk: bool = False) -> Prepared | None:
         """Make and compare the vectors of the names that aren't known, and ask the judge; not inside of a transaction.
 
         Parameters
@@ -141,7 +141,7 @@ class SimilarEntities:
             return None
         return prepared
 
-    def of(self, prepared: Prepared, known: Sequence[tuple[str, Entity]]) -> Likeness:
+    def of(self, prepared: Prepared, known: Sequence[tuple[str, Entity]]) -> EntityMatcher:
         """Return what resolves the names of a batch that are still unknown; inside of the transaction.
 
         Parameters
@@ -197,7 +197,7 @@ class SimilarEntities:
             while self._take_along(scope, _INDEXED_AT_ONCE, state.generation) and time.monotonic() < deadline:
                 pass
 
-    def _to_compare(self, scope: Scope, new: dict[Key, NamedThing]) -> dict[Key, NamedThing]:
+    def _to_compare(self, scope: Scope, new: dict[Key, EntityMention]) -> dict[Key, EntityMention]:
         """Return the names that vectors may join: there is another one of the same words."""
         owners: dict[Key, list[Key]] = {}
         for key, thing in new.items():
@@ -215,7 +215,7 @@ class SimilarEntities:
                     alike.update((one, other))
         return {key: thing for key, thing in new.items() if key in alike}
 
-    def _alike(self, scope: Scope, new: Mapping[Key, NamedThing]) -> tuple[set[Key], list[str]]:
+    def _alike(self, scope: Scope, new: Mapping[Key, EntityMention]) -> tuple[set[Key], list[str]]:
         """Return the names for which there are known entities of the same words, and which of these lack vectors."""
         if not new:
             return set(), []
@@ -223,13 +223,13 @@ class SimilarEntities:
         found, waiting = self.vectors.spelled_alike(scope, names, self._embedder.dimension)
         return {names[name] for name in found}, waiting
 
-    def _unknown(self, scope: Scope, things: Sequence[NamedThing]) -> dict[Key, NamedThing]:
+    def _unknown(self, scope: Scope, things: Sequence[EntityMention]) -> dict[Key, EntityMention]:
         """Return the things that nothing of their type goes by; of a name that comes twice the one that says more."""
         names = list(dict.fromkeys(thing.canonical for thing in things))
         known: dict[str, set[str]] = {}
         for name, entity in self._backend.resolve_names(scope, names):
             known.setdefault(name, set()).add(entity.entity_type)
-        new: dict[Key, NamedThing] = {}
+        new: dict[Key, EntityMention] = {}
         for thing in things:
             types = known.get(thing.canonical, set())
             kind = thing.entity_type or thing.usual_type or "concept"
@@ -244,7 +244,7 @@ class SimilarEntities:
         ids = list(dict.fromkeys(i for best in hits for _, i in best))
         return self._backend.get_entities([scope], ids) if ids else {}
 
-    def _judge(self, prepared: Prepared, new: dict[Key, NamedThing]) -> None:
+    def _judge(self, prepared: Prepared, new: dict[Key, EntityMention]) -> None:
         hits = self.vectors.nearest(
             prepared.scope, [(kind, vector) for (_, kind), vector in prepared.vectors.items()], self._ask_at
         )
@@ -259,7 +259,7 @@ class SimilarEntities:
                 asked += 1
                 prepared.judged[key] = self._asked(thing, doubtful)
 
-    def _asked(self, thing: NamedThing, doubtful: Sequence[Entity]) -> dict[str, bool]:
+    def _asked(self, thing: EntityMention, doubtful: Sequence[Entity]) -> dict[str, bool]:
         assert self._ask is not None
         try:
             same = self._ask(_text(thing.display, thing.summary), [_text(e.name, e.summary) for e in doubtful])
@@ -284,7 +284,7 @@ class SimilarEntities:
 
     def _index(self, scope: Scope, ids: Sequence[str]) -> None:
         """Make and keep the vectors of known entities."""
-        since = self._backend.last_erasure(scope)
+        since = self._backend.erasure_token(scope)
         found = list(self._backend.get_entities([scope], ids).values())
         made = self._embedder.vectors([_text(e.name, e.summary) for e in found])
         model = self._embedder.model_name
@@ -295,7 +295,7 @@ class SimilarEntities:
 class _Nothing:
     """No name is compared."""
 
-    def find(self, thing: NamedThing, kind: str) -> None:
+    def find(self, thing: EntityMention, kind: str) -> None:
         """Find nothing."""
 
     def keep(self, entity: Entity) -> None:
@@ -311,7 +311,7 @@ class _Compared:
         self._prepared = prepared
         self._near = near
         self._merge_at = merge_at
-        self._new: dict[str, tuple[list[Entity], Growing[np.float32]]] = {}
+        self._new: dict[str, tuple[list[Entity], GrowingArray[np.float32]]] = {}
         self._entries: list[IndexEntry] = []
 
     @property
@@ -319,7 +319,7 @@ class _Compared:
         """What the index keeps of the new entities."""
         return tuple(self._entries)
 
-    def find(self, thing: NamedThing, kind: str) -> tuple[Entity, MergeMethod, float] | None:
+    def find(self, thing: EntityMention, kind: str) -> tuple[Entity, MergeMethod, float] | None:
         """Return the entity that a new name means, how that was decided, and the cosine."""
         key = (thing.canonical, kind)
         vector = self._prepared.vectors.get(key)
@@ -343,7 +343,7 @@ class _Compared:
         vector = self._prepared.vectors.get((entity.canonical_name, entity.entity_type))
         if vector is not None:
             width = len(vector)
-            entities, rows = self._new.setdefault(entity.entity_type, ([], Growing(np.float32, width)))
+            entities, rows = self._new.setdefault(entity.entity_type, ([], GrowingArray(np.float32, width)))
             entities.append(entity)
             rows.extend(vector[None])
             self._entries.append(entity_entry(entity.id, entity.entity_type, self._prepared.model, vector))
@@ -351,7 +351,7 @@ class _Compared:
             self._entries.append(waiting_entry(entity.id, entity.entity_type))
 
 
-def _sure(thing: NamedThing, near: Sequence[tuple[float, Entity]], merge_at: float) -> tuple[float, Entity] | None:
+def _sure(thing: EntityMention, near: Sequence[tuple[float, Entity]], merge_at: float) -> tuple[float, Entity] | None:
     """Return the nearest entity that the vectors alone may decide for."""
     return next(
         (

@@ -14,7 +14,7 @@ from typing import Self
 
 from graphmem.ingest.content_filter import SKIPPED
 from graphmem.llm.errors import FailureKind
-from graphmem.models import Changes, Episode, EpisodeQuery, EpisodeState, Outcome, Scope
+from graphmem.models import Changes, Episode, EpisodeQuery, EpisodeState, ProcessingResult, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.settings import Settings
 
@@ -177,23 +177,23 @@ class RetryRule:
 _PAGE = 500
 
 
-def without_delay(episode: Episode, now: datetime) -> Outcome | None:
+def without_delay(episode: Episode, now: datetime) -> ProcessingResult | None:
     """Return what lets an episode be tried now that a model has delayed; None for any other."""
     failure = Failure.read(episode.error)
     if failure is None or failure.kind == "episode" or episode.retry_at is None or episode.retry_at <= now:
         return None
-    return Outcome(episode.id, error=episode.error, attempts=episode.attempts, retry_at=now)
+    return ProcessingResult(episode.id, error=episode.error, attempts=episode.attempts, retry_at=now)
 
 
-def to_be_read_again(episode: Episode) -> Outcome | None:
+def to_be_read_again(episode: Episode) -> ProcessingResult | None:
     """Return what lets an episode be extracted again; None for ready-made facts, and what isn't to be extracted."""
     if episode.source == "triple" or SKIPPED in episode.metadata:
         return None
-    return Outcome(episode.id, attempts=1)  # a first try would replace nothing: see `Writer`
+    return ProcessingResult(episode.id, attempts=1)  # a first try would replace nothing: see `Writer`
 
 
 def put_back(
-    backend: GraphBackend, scope: Scope, state: EpisodeState, outcome: Callable[[Episode], Outcome | None]
+    backend: GraphBackend, scope: Scope, state: EpisodeState, outcome: Callable[[Episode], ProcessingResult | None]
 ) -> int:
     """Write an outcome for each episode of a state that has one, page by page; return how many those are.
 

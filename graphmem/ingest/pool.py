@@ -111,7 +111,7 @@ class ExtractionPool(Generic[T]):
         on_result
             Called with what `work` returned, on the thread of the caller.
         stopping
-            Asked again and again whether to claim and begin no more.
+            Called again and again, returns whether to claim and begin no more.
 
         Returns
         -------

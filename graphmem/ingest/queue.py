@@ -22,9 +22,9 @@ from graphmem.ingest.entity_matching import SimilarEntities
 from graphmem.ingest.failures import Pause, RetryRule, put_back, to_be_read_again, told, without_delay
 from graphmem.ingest.links import NoteLinks
 from graphmem.ingest.pool import ExtractionPool, ScopeRotation
-from graphmem.ingest.write import Reading, Writer, Written, read_extraction
+from graphmem.ingest.write import InterpretedEpisode, Writer, Written, read_extraction
 from graphmem.llm.errors import kind_of
-from graphmem.models import Changes, Episode, EpisodeQuery, EpisodeState, Outcome, Scope, new_id, utc_now
+from graphmem.models import Changes, Episode, EpisodeQuery, EpisodeState, ProcessingResult, Scope, new_id, utc_now
 from graphmem.ontology import Ontology
 from graphmem.protocols import Extraction, ExtractionRequest, Extractor, GraphBackend, Redactor, concurrency_of
 from graphmem.settings import Settings
@@ -193,7 +193,7 @@ class ExtractionQueue:
         on_step
             Called with what was done since the last call, on this thread.
         stopping
-            Asked between steps whether to claim no more.
+            Called between steps, returns whether to claim no more.
 
         Raises
         ------
@@ -250,13 +250,13 @@ class ExtractionQueue:
         for episode in episodes:
             by_scope[episode.scope].append(episode)
         done.scopes = tuple(by_scope)
-        since = {scope: self._backend.last_erasure(scope) for scope in by_scope}
+        since = {scope: self._backend.erasure_token(scope) for scope in by_scope}
         requests = [request for scope, group in by_scope.items() for request in self._requests(scope, group)]
         results = iter(self._extract(requests) if requests else ())
         forgotten = False
         for scope, group in by_scope.items():
             self._store(scope, group, [next(results) for _ in group], done, since[scope])
-            forgotten |= self._backend.last_erasure(scope) != since[scope]
+            forgotten |= self._backend.erasure_token(scope) != since[scope]
         if forgotten:  # what wasn't written for that is read again, without what was forgotten
             self._backend.release_claims([owner])
         self.on_settled(done.settled)
@@ -267,7 +267,7 @@ class ExtractionQueue:
         scope, done = episode.scope, Processed(scopes=(episode.scope,))
         query = EpisodeQuery(ids=(episode.id,), state="pending")
         for _ in range(_TRIES_AFTER_ERASURES):
-            since = self._backend.last_erasure(scope)
+            since = self._backend.erasure_token(scope)
             waiting = self._backend.find_episodes([scope], query, limit=1)  # it may be gone since it was claimed
             if not waiting:
                 break
@@ -321,7 +321,7 @@ class ExtractionQueue:
 
     def retry_failed(self, scope: Scope) -> int:
         """Put the dead letters of a scope back into the queue, with all of their tries; return how many."""
-        return self._put_back(scope, "failed", lambda episode: Outcome(episode.id))
+        return self._put_back(scope, "failed", lambda episode: ProcessingResult(episode.id))
 
     def read_again(self, scope: Scope) -> int:
         """Put what was extracted back into the queue: the next extraction replaces what it says; return how many.
@@ -330,7 +330,9 @@ class ExtractionQueue:
         """
         return self._put_back(scope, "processed", to_be_read_again)
 
-    def _put_back(self, scope: Scope, state: EpisodeState, outcome: Callable[[Episode], Outcome | None]) -> int:
+    def _put_back(
+        self, scope: Scope, state: EpisodeState, outcome: Callable[[Episode], ProcessingResult | None]
+    ) -> int:
         if done := put_back(self._backend, scope, state, outcome):
             self.notify([scope])
         return done
@@ -344,7 +346,7 @@ class ExtractionQueue:
         since: str,
     ) -> None:
         """Write what extractions of a scope say, and why others failed."""
-        readings: list[Reading] = []
+        readings: list[InterpretedEpisode] = []
         failures: list[tuple[Episode, Exception]] = []
         for episode, result in zip(episodes, results, strict=True):
             read = result if isinstance(result, Exception) else self._read(episode, result, done)
@@ -362,7 +364,7 @@ class ExtractionQueue:
             outcomes = self._failed(failures)
             done.settled += self._backend.atomic(lambda: self._write_failures(scope, outcomes))
         failed = {episode.id for episode, _ in failures}
-        if readings and self._backend.last_erasure(scope) == since:
+        if readings and self._backend.erasure_token(scope) == since:
             done.settled += [r.episode.id for r in readings if r.episode.id not in failed]
 
     def _answered(self) -> None:
@@ -375,15 +377,15 @@ class ExtractionQueue:
             _log.warning("extraction goes on; it had paused since %s", ended.since.isoformat(timespec="seconds"))
             self.retry_now(delayed)
 
-    def _failed(self, failures: Sequence[tuple[Episode, Exception]]) -> list[Outcome]:
+    def _failed(self, failures: Sequence[tuple[Episode, Exception]]) -> list[ProcessingResult]:
         """Return the outcomes of failed tries, and begin a pause where they call for it."""
-        now, outcomes = self._clock(), list[Outcome]()
+        now, outcomes = self._clock(), list[ProcessingResult]()
         for episode, error in failures:
             with self._rule_lock:
                 failure, begins = self._rule.judge(episode, error, kind_of(error), now)
                 retry_at, pause = self._rule.next_try(episode, failure, now), self._rule.pause
             attempts = episode.attempts + (failure.kind == "episode")
-            outcomes.append(Outcome(episode.id, error=str(failure), attempts=attempts, retry_at=retry_at))
+            outcomes.append(ProcessingResult(episode.id, error=str(failure), attempts=attempts, retry_at=retry_at))
             if failure.kind != "episode":
                 self._delayed.add(episode.scope)
                 _log.debug("episode %s not extracted: %s", episode.id, failure)
@@ -394,7 +396,7 @@ class ExtractionQueue:
                 _log.log(level, "%s", told(pause, self._extractor.name))
         return outcomes
 
-    def _write_failures(self, scope: Scope, outcomes: Sequence[Outcome]) -> list[str]:
+    def _write_failures(self, scope: Scope, outcomes: Sequence[ProcessingResult]) -> list[str]:
         """Write why episodes failed, without those that were forgotten meanwhile; return ids of new dead letters."""
         there = self._backend.get_episodes([scope], [outcome.episode_id for outcome in outcomes])
         left = tuple(outcome for outcome in outcomes if outcome.episode_id in there)
@@ -420,14 +422,14 @@ class ExtractionQueue:
                 return [result for request in requests for result in self._extract([request])]  # it may be one text
             return [ExtractionFailed(f"{self._extractor.name}: {error!r}")] * len(requests)
 
-    def _read(self, episode: Episode, extraction: Extraction, done: Processed) -> Reading | Exception:
+    def _read(self, episode: Episode, extraction: Extraction, done: Processed) -> InterpretedEpisode | Exception:
         try:
             return read_extraction(episode, extraction, self._ontology, done.written.dropped)
         except Exception as error:  # noqa: BLE001 - extractors are plugins, and what they return isn't validated
             return ExtractionFailed(f"{self._extractor.name} returned what can't be read: {error}")
 
     def _write(
-        self, scope: Scope, readings: Sequence[Reading], written: Written, since: str
+        self, scope: Scope, readings: Sequence[InterpretedEpisode], written: Written, since: str
     ) -> list[tuple[Episode, Exception]]:
         """Write all in one transaction; if one of them can't be written, each in its own."""
         if not readings:

@@ -22,7 +22,7 @@ TYPE_STATED = "type_stated"
 
 
 @dataclass(frozen=True, slots=True)
-class NamedThing:
+class EntityMention:
     """A name as an episode has it, cleaned.
 
     `entity_type` None means unstated: whatever is known by that name, else a new entity of the `usual_type`
@@ -51,7 +51,7 @@ class NamedThing:
         confidence: float = 1.0,
         allowed: frozenset[str] = frozenset(),
         guessed: bool = False,
-    ) -> NamedThing:
+    ) -> EntityMention:
         """Clean a name and its type.
 
         Raises
@@ -66,7 +66,7 @@ class NamedThing:
         return cls(display, key, kind, usual_type, declared, summary, confidence, guessed)
 
 
-class Likeness(Protocol):
+class EntityMatcher(Protocol):
     """Tells which entity a name that nothing goes by means, for the names of one write."""
 
     @property
@@ -74,7 +74,7 @@ class Likeness(Protocol):
         """What the index keeps of the entities that `keep` was told of."""
         ...
 
-    def find(self, thing: NamedThing, kind: str) -> tuple[Entity, MergeMethod, float] | None:
+    def find(self, thing: EntityMention, kind: str) -> tuple[Entity, MergeMethod, float] | None:
         """Return the entity that a name of a type means, how that was decided, and the cosine."""
         ...
 
@@ -104,9 +104,9 @@ class Resolver:
         self,
         store: EntityStore,
         scope: Scope,
-        things: Iterable[NamedThing],
+        things: Iterable[EntityMention],
         now: datetime,
-        likeness: Callable[[Sequence[tuple[str, Entity]]], Likeness] | None = None,
+        likeness: Callable[[Sequence[tuple[str, Entity]]], EntityMatcher] | None = None,
     ) -> None:
         self._scope = scope
         self._now = now
@@ -171,7 +171,7 @@ class Resolver:
         """How many entities this write creates."""
         return len(self._new)
 
-    def resolve(self, thing: NamedThing, seen_at: datetime) -> Entity:
+    def resolve(self, thing: EntityMention, seen_at: datetime) -> Entity:
         """Return the entity that a name stands for, made or brought up to date by this sighting."""
         by_type = self._known[thing.canonical]
         if thing.entity_type is None:
@@ -211,7 +211,7 @@ class Resolver:
                 if alias.alias in asked[alias.entity_id]:
                     self._known[alias.alias].setdefault(alias.entity_type, entities[alias.entity_id])
 
-    def _meant(self, thing: NamedThing, seen_at: datetime) -> Entity | None:
+    def _meant(self, thing: EntityMention, seen_at: datetime) -> Entity | None:
         """Return the known entity that a new name means; the name becomes an alias, and the ledger tells."""
         if self._likeness is None:
             return None
@@ -250,7 +250,7 @@ class Resolver:
         self._outdated[entity.canonical_name, untyped.entity_type] = None
         return entity
 
-    def _create(self, thing: NamedThing, seen_at: datetime) -> Entity:
+    def _create(self, thing: EntityMention, seen_at: datetime) -> Entity:
         entity = self._made(thing, seen_at)
         self._touched[entity.id] = entity
         self._new.add(entity.id)
@@ -261,12 +261,12 @@ class Resolver:
             self._likeness.keep(entity)
         return entity
 
-    def _made(self, thing: NamedThing, seen_at: datetime) -> Entity:
+    def _made(self, thing: EntityMention, seen_at: datetime) -> Entity:
         kind = thing.entity_type or self._usual.get(thing.canonical)
         properties: Properties = {"declared_type": thing.declared_type} if thing.declared_type else {}
         if kind is None or thing.guessed:
             properties[TYPE_STATED] = False
-        return Entity.trusted(  # all of it is cleaned: `NamedThing.of`
+        return Entity.trusted(  # all of it is cleaned: `EntityMention.of`
             id=new_id(),
             scope=self._scope,
             name=thing.display,
@@ -280,7 +280,7 @@ class Resolver:
             recorded_at=self._now,
         )
 
-    def _see_again(self, entity: Entity, thing: NamedThing, seen_at: datetime) -> Entity:
+    def _see_again(self, entity: Entity, thing: EntityMention, seen_at: datetime) -> Entity:
         latest = seen_at >= entity.last_seen_at
         # the display form follows the latest casing of the entity's own name, not of its other aliases
         rename = latest and thing.canonical == entity.canonical_name

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from graphmem.models import Closing, Edge, EdgeKey, Support, new_id
+from graphmem.models import Corroboration, Edge, EdgeExpiry, EdgeKey, new_id
 from graphmem.ontology import Ontology
 
 Slot = tuple[str, str]
@@ -47,8 +47,8 @@ class FactLedger:
         self._by_key: defaultdict[EdgeKey, set[str]] = defaultdict(set)
         self._by_slot: defaultdict[Slot, set[str]] = defaultdict(set)
         self._new: dict[str, None] = {}
-        self._closings: dict[str, Closing] = {}
-        self._supports: dict[str, Support] = {}
+        self._closings: dict[str, EdgeExpiry] = {}
+        self._supports: dict[str, Corroboration] = {}
         for edge in known:
             self._keep(edge)
 
@@ -58,12 +58,12 @@ class FactLedger:
         return tuple(self._by_id[i] for i in self._new)
 
     @property
-    def closings(self) -> tuple[Closing, ...]:
+    def closings(self) -> tuple[EdgeExpiry, ...]:
         """Known rows that ended."""
         return tuple(self._closings.values())
 
     @property
-    def supports(self) -> tuple[Support, ...]:
+    def supports(self) -> tuple[Corroboration, ...]:
         """Known rows that were stated again."""
         return tuple(self._supports.values())
 
@@ -88,14 +88,14 @@ class FactLedger:
         self._new[edge.id] = None
         return edge.id
 
-    def gainsays(self, edge: Edge) -> bool:
+    def contradicts(self, edge: Edge) -> bool:
         """Tell whether a new fact would end an active one of higher confidence."""
         if not self._ontology.is_single_valued(edge.relation):
             return False
         slot = (self._by_id[i] for i in self._by_slot[edge.source_id, edge.relation])
         return any(e.is_active and e.target_id != edge.target_id and e.confidence > edge.confidence for e in slot)
 
-    def outweighs(self, key: EdgeKey, confidence: float) -> bool:
+    def is_stronger_than(self, key: EdgeKey, confidence: float) -> bool:
         """Tell whether there is an active fact of this key with a higher confidence."""
         active = self._active(key)
         return active is not None and active.confidence > confidence
@@ -180,11 +180,11 @@ class FactLedger:
         if edge.id not in self._new:
             earlier = self._supports.get(edge.id)
             episodes = (earlier.episode_ids if earlier else ()) + added
-            self._supports[edge.id] = Support(edge.id, confidence, episodes)
+            self._supports[edge.id] = Corroboration(edge.id, confidence, episodes)
         return edge.id
 
     def _close(self, edge: Edge, at: datetime, successor: str | None) -> None:
-        closing = Closing(edge.id, max(at, edge.valid_from), self._now, successor)
+        closing = EdgeExpiry(edge.id, max(at, edge.valid_from), self._now, successor)
         self._by_id[edge.id] = edge.changed(
             valid_to=closing.valid_to, expired_at=closing.expired_at, superseded_by=successor
         )

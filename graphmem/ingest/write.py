@@ -13,7 +13,7 @@ from graphmem.errors import InvalidInput
 from graphmem.ingest.entity_matching import Outdated, Prepared, SimilarEntities
 from graphmem.ingest.links import NoteLinks
 from graphmem.ingest.replacement import EarlierExtraction
-from graphmem.ingest.resolution import NamedThing, Resolver
+from graphmem.ingest.resolution import EntityMention, Resolver
 from graphmem.ingest.supersession import FactLedger
 from graphmem.models import (
     Changes,
@@ -24,7 +24,7 @@ from graphmem.models import (
     Entity,
     Episode,
     Mention,
-    Outcome,
+    ProcessingResult,
     Properties,
     Scope,
     new_id,
@@ -38,11 +38,11 @@ _LAST_DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class ExtractedFact:
     """A cleaned fact of an episode, before its ends are resolved."""
 
-    source: NamedThing
-    target: NamedThing
+    source: EntityMention
+    target: EntityMention
     relation: str
     edge_type: EdgeType
     fact: str
@@ -54,13 +54,13 @@ class Statement:
 class Ending:
     """That whatever a relation of one value held is over, before its source is resolved."""
 
-    source: NamedThing
+    source: EntityMention
     relation: str
     valid_to: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class InterpretedEpisode:
     """What an episode says, cleaned.
 
     Attributes
@@ -72,8 +72,8 @@ class Reading:
     """
 
     episode: Episode
-    things: tuple[NamedThing, ...]
-    statements: tuple[Statement, ...]
+    things: tuple[EntityMention, ...]
+    statements: tuple[ExtractedFact, ...]
     contradicted: Mapping[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]])
     settles: bool = True
     endings: tuple[Ending, ...] = ()
@@ -103,16 +103,18 @@ class Written:
         self.dropped.update(other.dropped)
 
 
-def read_extraction(episode: Episode, extraction: Extraction, ontology: Ontology, dropped: Counter[str]) -> Reading:
+def read_extraction(
+    episode: Episode, extraction: Extraction, ontology: Ontology, dropped: Counter[str]
+) -> InterpretedEpisode:
     """Clean an extraction; what can't be stored is left out and counted, never an error."""
     dropped.update(dict(extraction.dropped))
     speaker = frozenset({canonical(episode.speaker)} if episode.speaker else ())
-    things: dict[str, NamedThing] = {}
+    things: dict[str, EntityMention] = {}
     for entity in extraction.entities:
         thing = _thing(entity, ontology, speaker, dropped)
         if thing is not None:
             things.setdefault(thing.canonical, thing)
-    statements: list[Statement] = []
+    statements: list[ExtractedFact] = []
     for edge in extraction.edges:
         try:
             statements.append(statement_of(edge, things, ontology, allowed=speaker))
@@ -125,19 +127,19 @@ def read_extraction(episode: Episode, extraction: Extraction, ontology: Ontology
             dropped["ending of a relation with several values"] += 1
             continue
         try:
-            source = NamedThing.of(ending.source, ending.source_type, ontology, allowed=speaker)
+            source = EntityMention.of(ending.source, ending.source_type, ontology, allowed=speaker)
         except InvalidInput as error:
             dropped[_reason(error)] += 1
             continue
         endings.append(Ending(things.get(source.canonical, source), relation, ending.valid_to))
-    return Reading(episode, tuple(things.values()), tuple(statements), endings=tuple(endings))
+    return InterpretedEpisode(episode, tuple(things.values()), tuple(statements), endings=tuple(endings))
 
 
 def _thing(
     entity: ExtractedEntity, ontology: Ontology, speaker: frozenset[str], dropped: Counter[str]
-) -> NamedThing | None:
+) -> EntityMention | None:
     try:
-        return NamedThing.of(
+        return EntityMention.of(
             entity.name,
             entity.entity_type,
             ontology,
@@ -153,12 +155,12 @@ def _thing(
 
 def statement_of(
     edge: ExtractedEdge,
-    things: Mapping[str, NamedThing],
+    things: Mapping[str, EntityMention],
     ontology: Ontology,
     *,
     allowed: frozenset[str] = frozenset(),
     properties: Properties | None = None,
-) -> Statement:
+) -> ExtractedFact:
     """Clean a stated fact.
 
     Parameters
@@ -186,8 +188,8 @@ def statement_of(
     source_type, target_type = ontology.signature(relation)
     confidence = _clamped(edge.confidence)
 
-    def end(name: str, stated: str | None, usual: str | None) -> NamedThing:
-        thing = NamedThing.of(name, stated, ontology, usual_type=usual, confidence=confidence, allowed=allowed)
+    def end(name: str, stated: str | None, usual: str | None) -> EntityMention:
+        thing = EntityMention.of(name, stated, ontology, usual_type=usual, confidence=confidence, allowed=allowed)
         listed = things.get(thing.canonical)
         return listed if listed is not None and (listed.guessed or not stated) else thing
 
@@ -196,7 +198,7 @@ def statement_of(
     if (source.canonical, source.entity_type) == (target.canonical, target.entity_type):
         raise InvalidInput(f"self-loop: {edge.source!r} {relation} itself")
     kind, fact = ontology.edge_type(edge.edge_type, relation), fact_text(edge.fact)
-    return Statement(source, target, relation, kind, fact, edge, properties or {})
+    return ExtractedFact(source, target, relation, kind, fact, edge, properties or {})
 
 
 def _clamped(confidence: float) -> float:
@@ -246,7 +248,7 @@ class Writer:
     def write(
         self,
         scope: Scope,
-        readings: Sequence[Reading],
+        readings: Sequence[InterpretedEpisode],
         *,
         new_episodes: Sequence[Episode] = (),
         since: str | None = None,
@@ -263,7 +265,7 @@ class Writer:
             Episodes that are stored in the same transaction (ready-made triples have no queue). Where the scope
             holds one with the same external id, that one takes its place.
         since
-            `GraphBackend.last_erasure` before the episodes of the queue, and the turns before them, were read: if
+            `GraphBackend.erasure_token` before the episodes of the queue, and the turns before them, were read: if
             something was forgotten after that, none of them is written, and they stay in the queue.
 
         Returns
@@ -286,7 +288,7 @@ class Writer:
     def _write(
         self,
         scope: Scope,
-        readings: Sequence[Reading],
+        readings: Sequence[InterpretedEpisode],
         new_episodes: Sequence[Episode],
         prepared: Prepared | None,
         since: str | None,
@@ -338,7 +340,7 @@ class Writer:
                 merges=resolver.merges,
                 removals=(*resolver.removals, *earlier.removals(mentions)),
                 outcomes=tuple(
-                    Outcome(r.episode.id, processed_at=now, attempts=r.episode.attempts + 1)
+                    ProcessingResult(r.episode.id, processed_at=now, attempts=r.episode.attempts + 1)
                     for r in readings
                     if r.settles
                 ),
@@ -352,11 +354,13 @@ class Writer:
         written.ended = len(ledger.closings)
         return written
 
-    def _still_open(self, scope: Scope, readings: Sequence[Reading], since: str | None) -> Sequence[Reading]:
+    def _still_open(
+        self, scope: Scope, readings: Sequence[InterpretedEpisode], since: str | None
+    ) -> Sequence[InterpretedEpisode]:
         queued = tuple(r.episode.id for r in readings if r.settles)
         if not queued:
             return readings
-        if since is not None and self._backend.last_erasure(scope) != since:
+        if since is not None and self._backend.erasure_token(scope) != since:
             return [r for r in readings if not r.settles]
         stored = self._backend.get_episodes([scope], queued)
         still = {i for i, episode in stored.items() if episode.processed_at is None}
@@ -365,7 +369,7 @@ class Writer:
     def _resolved(
         self,
         scope: Scope,
-        reading: Reading,
+        reading: InterpretedEpisode,
         resolver: Resolver,
         mentions: dict[tuple[str, str], Mention],
         written: Written,
@@ -374,7 +378,7 @@ class Writer:
         episode = reading.episode
         seen_at = episode.occurred_at
 
-        def mentioned(thing: NamedThing) -> Entity:
+        def mentioned(thing: EntityMention) -> Entity:
             thing = self._as_stored(thing)
             entity = resolver.resolve(thing, seen_at)
             if (pair := (entity.id, episode.id)) not in mentions:
@@ -424,13 +428,13 @@ class Writer:
             facts.append(_Fact(edge, stated, seen_at, reading.contradicted.get(position, ())))
         return facts
 
-    def _as_stored(self, thing: NamedThing) -> NamedThing:
+    def _as_stored(self, thing: EntityMention) -> EntityMention:
         """Return a thing with its summary redacted."""
         if self._redactor is None or not thing.summary:
             return thing
         return replace(thing, summary=self._redacted(thing.summary, thing))
 
-    def _redacted(self, text: str, *about: NamedThing) -> str:
+    def _redacted(self, text: str, *about: EntityMention) -> str:
         if self._redactor is None:
             return text
         return fact_text(self._redactor.redact(text, {thing.canonical for thing in about}))
@@ -476,7 +480,7 @@ class Writer:
             ledger.add(fact.edge.changed(valid_to=at))  # never heard of it before, but when it held is known
 
 
-def _things(readings: Sequence[Reading]) -> list[NamedThing]:
+def _things(readings: Sequence[InterpretedEpisode]) -> list[EntityMention]:
     """Return all names of some readings, those that the facts only name last."""
     things = [thing for reading in readings for thing in reading.things]
     things += [ending.source for reading in readings for ending in reading.endings]
@@ -501,8 +505,8 @@ def _beginning(seen_at: datetime, end: datetime | None) -> datetime:
 def _against_better(ledger: FactLedger, fact: _Fact) -> bool:
     """Tell whether a fact would end one of higher confidence."""
     if fact.stated.ended:
-        return any(ledger.outweighs(key, fact.edge.confidence) for key in _keys(fact.edge))
-    return ledger.gainsays(fact.edge)
+        return any(ledger.is_stronger_than(key, fact.edge.confidence) for key in _keys(fact.edge))
+    return ledger.contradicts(fact.edge)
 
 
 @dataclass(frozen=True, slots=True)
@@ -512,7 +516,7 @@ class _Over:
     seen_at: datetime
 
 
-def _sentence(statement: Statement, source: Entity, target: Entity) -> str:
+def _sentence(statement: ExtractedFact, source: Entity, target: Entity) -> str:
     # names and relations are clean, and together shorter than a fact may be
     return statement.fact or f"{source.name} {statement.relation.replace('_', ' ')} {target.name}"
 

@@ -247,9 +247,9 @@ class Keeping(Part):
             require=None if redaction is None else redaction.require_redacted,
         )
         done = import_rows(self._engine.backend, self.scope, source, options, on_rows)
-        self._engine.rag.index.look_again(self.scope)
+        self._engine.rag.index.reset_cursor(self.scope)
         self._engine.wake(self.scope)
-        self._engine.look_after(self.scope)
+        self._engine.schedule_upkeep(self.scope)
         return done
 
     def checksum(self) -> str:

@@ -91,7 +91,7 @@ _NOTHING = 0.001  # a count below this is 0: the facts that a store looks throug
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class JobState:
     """How far a job of upkeep has come in a scope; one for each (scope, job).
 
     Attributes
@@ -141,7 +141,7 @@ def decayed(
 
 
 @dataclass(frozen=True, slots=True)
-class Support:
+class Corroboration:
     """An edge was stated again: its confidence rises to the higher of the two, the episodes are added."""
 
     edge_id: str
@@ -150,7 +150,7 @@ class Support:
 
 
 @dataclass(frozen=True, slots=True)
-class Closing:
+class EdgeExpiry:
     """An edge ended: set once, in the transaction that brings the successor; nothing else of the row changes.
 
     Closing an edge that isn't active changes nothing.
@@ -163,7 +163,7 @@ class Closing:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ProcessingResult:
     """What became of an episode in the queue: processed, or a failed try with the time of the next."""
 
     episode_id: str
@@ -222,16 +222,16 @@ class Changes:
 
     entities: tuple[Entity, ...] = ()
     aliases: tuple[Alias, ...] = ()
-    closings: tuple[Closing, ...] = ()
+    closings: tuple[EdgeExpiry, ...] = ()
     edges: tuple[Edge, ...] = ()
-    supports: tuple[Support, ...] = ()
+    supports: tuple[Corroboration, ...] = ()
     mentions: tuple[Mention, ...] = ()
-    outcomes: tuple[Outcome, ...] = ()
+    outcomes: tuple[ProcessingResult, ...] = ()
     redactions: tuple[Redaction, ...] = ()
     communities: tuple[Community, ...] = ()
     memberships: tuple[Membership, ...] = ()
     recalls: tuple[RecallTrace, ...] = ()
     index: tuple[IndexEntry, ...] = ()
     merges: tuple[Merge, ...] = ()
-    marks: tuple[Mark, ...] = ()
+    marks: tuple[JobState, ...] = ()
     removals: tuple[Removal, ...] = ()

@@ -60,7 +60,7 @@ class IndexState:
 
 
 @dataclass(frozen=True, slots=True)
-class IndexLook:
+class IndexCursor:
     """What is asked of a scope's index: whether something lies behind an episode id, a fact id and a position."""
 
     scope: Scope
@@ -70,7 +70,7 @@ class IndexLook:
 
 
 @dataclass(frozen=True, slots=True)
-class IndexNews:
+class IndexStatus:
     """How the index of a scope stands.
 
     Attributes

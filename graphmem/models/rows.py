@@ -149,7 +149,7 @@ class Entity(Model):
 
 
 class Alias(Model):
-    """A normalised surface form that stands for one entity of its type in a scope."""
+    """A normalized surface form that stands for one entity of its type in a scope."""
 
     alias: Text
     entity_type: str

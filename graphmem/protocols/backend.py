@@ -20,11 +20,11 @@ from graphmem.models import (
     EntityQuery,
     Episode,
     EpisodeQuery,
+    IndexCursor,
     IndexEntry,
     IndexKind,
-    IndexLook,
-    IndexNews,
-    Mark,
+    IndexStatus,
+    JobState,
     Membership,
     MembershipQuery,
     Merge,
@@ -308,10 +308,10 @@ class GraphBackend(
         """Yield every merge that matches, read in pages of `chunk` rows."""
         return _each(pages(lambda after: self.find_merges(scopes, query, after=after, limit=chunk)))
 
-    def index_news(self, looks: Sequence[IndexLook]) -> list[IndexNews]:
+    def index_status(self, looks: Sequence[IndexCursor]) -> list[IndexStatus]:
         """Tell how the index of each scope stands: what a search asks first. A store may do it in one round trip."""
         return [
-            IndexNews(
+            IndexStatus(
                 state=self.index_state(look.scope),
                 waiting=bool(
                     self.find_unindexed(look.scope, "episode", after=look.episode, limit=1)
@@ -329,22 +329,22 @@ class GraphBackend(
             yield from page
             after = page[-1].position
 
-    def find_mark(self, scope: Scope, job: str) -> Mark:
+    def find_job_state(self, scope: Scope, job: str) -> JobState:
         """Return how far a job of upkeep has come in a scope; a mark that says nothing where there is none."""
-        return next((mark for mark in self.find_marks(scope) if mark.job == job), Mark(job))
+        return next((mark for mark in self.find_job_states(scope) if mark.job == job), JobState(job))
 
-    def last_erasure(self, scope: Scope) -> str:
+    def erasure_token(self, scope: Scope) -> str:
         """Return what is another one whenever something of a scope was forgotten: what was read before may quote it."""
-        return self.find_mark(scope, FORGETTING).cursor
+        return self.find_job_state(scope, FORGETTING).cursor
 
     def write_unless_erased(self, scope: Scope, changes: Changes, *, since: str) -> bool:
-        """Apply changes that were made of rows read before, if nothing was forgotten `since` (`last_erasure`) then.
+        """Apply changes that were made of rows read before, if nothing was forgotten `since` (`erasure_token`) then.
 
         Returns whether they were applied; raises what `write` does.
         """
 
         def work() -> bool:
-            if self.last_erasure(scope) != since:
+            if self.erasure_token(scope) != since:
                 return False
             self.write(scope, changes)
             return True

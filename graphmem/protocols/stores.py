@@ -24,7 +24,7 @@ from graphmem.models import (
     IndexEntry,
     IndexKind,
     IndexState,
-    Mark,
+    JobState,
     Membership,
     MembershipQuery,
     Mention,
@@ -42,7 +42,7 @@ class EntityStore(Protocol):
 
     @abstractmethod
     def resolve_names(self, scope: Scope, names: Sequence[str]) -> list[tuple[str, Entity]]:
-        """Return (name, entity) for each entity, archived ones too, of which a normalised name is an alias.
+        """Return (name, entity) for each entity, archived ones too, of which a normalized name is an alias.
 
         A name may stand for several entities, of different types. Names without one are left out. The
         canonical name of an entity is always one of its aliases: whoever writes an entity writes that alias.
@@ -155,7 +155,7 @@ class EpisodeStore(Protocol):
     ) -> list[Episode]:
         """Take pending episodes whose `retry_at` has come and that nobody holds, oldest id first.
 
-        They are held for `owner` until `until`, or until an `Outcome` is written. Two callers never hold the
+        They are held for `owner` until `until`, or until an `ProcessingResult` is written. Two callers never hold the
         same episode. `scopes` None means the queue of the whole store: the only read that isn't bound to a scope,
         for the worker that serves them all; each episode carries its own.
         """
@@ -340,7 +340,7 @@ class UpkeepStore(Protocol):
     """
 
     @abstractmethod
-    def find_marks(self, scope: Scope) -> list[Mark]:
+    def find_job_states(self, scope: Scope) -> list[JobState]:
         """Return the marks of a scope, ordered by job."""
         ...
 

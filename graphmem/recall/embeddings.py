@@ -24,7 +24,7 @@ _EMBEDDING_TIME = 10.0  # seconds
 Vectors = NDArray[np.floating]
 
 
-class Meaning(Protocol):
+class EntityEmbeddings(Protocol):
     """Where a recall gets vectors from."""
 
     def of_query(self, query: str) -> Vectors:
@@ -40,7 +40,9 @@ class Meaning(Protocol):
         ...
 
 
-def entity_vectors(meaning: Meaning | None, scopes: Sequence[Scope], entity_ids: Sequence[str]) -> Floats | None:
+def entity_vectors(
+    meaning: EntityEmbeddings | None, scopes: Sequence[Scope], entity_ids: Sequence[str]
+) -> Floats | None:
     """Return unit vectors of n entities, shape (n, d), all 0 where there is none; None where there are none at all."""
     if meaning is None:
         return None
@@ -52,7 +54,7 @@ def entity_vectors(meaning: Meaning | None, scopes: Sequence[Scope], entity_ids:
 
 
 def query_cosines(
-    meaning: Meaning | None,
+    meaning: EntityEmbeddings | None,
     scopes: Sequence[Scope],
     query: str,
     entity_ids: Sequence[str],
@@ -79,7 +81,7 @@ def query_cosines(
 
 
 def nearest_entities(
-    meaning: Meaning, scopes: Sequence[Scope], query: str, limit: int, *, time_limit: float = _EMBEDDING_TIME
+    meaning: EntityEmbeddings, scopes: Sequence[Scope], query: str, limit: int, *, time_limit: float = _EMBEDDING_TIME
 ) -> list[tuple[str, float]]:
     """Return (entity id, cosine) of the entities whose meaning is near to a question's; none where that fails."""
     try:
@@ -90,7 +92,7 @@ def nearest_entities(
         return []
 
 
-def _asked(meaning: Meaning, query: str, time_limit: float) -> Vectors:
+def _asked(meaning: EntityEmbeddings, query: str, time_limit: float) -> Vectors:
     """Return the vector of a question; a model that takes too long is left behind on its thread."""
     answer: list[Vectors] = []
     failure: list[Exception] = []

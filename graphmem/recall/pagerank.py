@@ -23,7 +23,7 @@ SIMILAR_TO = "similar_to"
 """Relation of the edges that note linking writes; their confidence is the cosine (A-MEM)."""
 
 
-def personalised_pagerank(
+def personalized_pagerank(
     sources: ArrayLike,
     targets: ArrayLike,
     weights: ArrayLike,
@@ -143,7 +143,7 @@ def entity_ranks(
     weights = np.concatenate((_fact_weights(graph), np.ones(len(known)), weight))
     restart = np.zeros(n + len(episodes))
     restart[:n] = seed_scores / np.maximum(np.bincount(mentioned, minlength=n), 1)
-    return personalised_pagerank(np.concatenate(ends), np.concatenate(ends[::-1]), np.tile(weights, 2), restart)[:n]
+    return personalized_pagerank(np.concatenate(ends), np.concatenate(ends[::-1]), np.tile(weights, 2), restart)[:n]
 
 
 def _fact_weights(graph: Subgraph) -> Floats:

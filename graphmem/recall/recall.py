@@ -24,7 +24,7 @@ from graphmem.models import (
 from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.recall import pagerank, scoring, strategies
-from graphmem.recall.embeddings import Meaning, entity_vectors, query_cosines
+from graphmem.recall.embeddings import EntityEmbeddings, entity_vectors, query_cosines
 from graphmem.recall.options import RecallOptions
 from graphmem.recall.routing import HeuristicRouter, plan
 from graphmem.recall.scoring import Floats, Positions, Walk
@@ -42,7 +42,7 @@ def recall(
     options: RecallOptions,
     ontology: Ontology,
     now: datetime,
-    meaning: Meaning | None = None,
+    meaning: EntityEmbeddings | None = None,
     observer: Callable[[Subgraph, Walk, Floats], None] | None = None,
 ) -> RecallResult:
     """Return the facts around what a question names, best first; at most ``hops + 6`` round trips.

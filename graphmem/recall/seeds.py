@@ -13,7 +13,7 @@ from typing import Literal
 
 from graphmem.models import AsOf, EntityHit, MembershipQuery, Scope
 from graphmem.protocols import GraphBackend
-from graphmem.recall.embeddings import Meaning, nearest_entities
+from graphmem.recall.embeddings import EntityEmbeddings, nearest_entities
 from graphmem.results import Seed
 from graphmem.text.words import query_phrases, query_words, split_words
 
@@ -138,7 +138,7 @@ def find_seeds(
     limit: int,
     community_cap: int = 0,
     as_of: AsOf | None = None,
-    meaning: Meaning | None = None,
+    meaning: EntityEmbeddings | None = None,
     mode: SeedMode = "text",
     candidates: int = _CANDIDATES,
 ) -> list[Seed]:

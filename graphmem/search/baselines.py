@@ -66,7 +66,7 @@ def _by_words(corpus: Corpus, question: str, limit: int) -> Ints:
 
 
 def _by_vector(corpus: Corpus, vector: NDArray[np.float32], limit: int) -> Ints:
-    return _best(corpus.wholes.rows @ vector, limit, above=-np.inf)
+    return _best(corpus.episode_vectors.rows @ vector, limit, above=-np.inf)
 
 
 def _best(scores: NDArray[np.float32], limit: int, *, above: float) -> Ints:

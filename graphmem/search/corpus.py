@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.index.arrays import Growing
+from graphmem.index.arrays import GrowingArray
 from graphmem.index.phrases import own_words
 from graphmem.models import Episode
 from graphmem.search.late_interaction import STATED, Pieces
@@ -95,22 +95,22 @@ class Corpus:
         self.lexicon = Lexicon(self.sessions)
         self.pieces = Pieces(self.sessions)
         self.names = Names()
-        self.wholes: Growing[np.float32] = Growing(np.float32, dimension)
-        self.sentences: Growing[np.float32] = Growing(np.float32, dimension)
-        self.speaker_of: Growing[np.int64] = Growing(np.int64)
-        self.session_of: Growing[np.int64] = Growing(np.int64)
-        self.asks: Growing[np.float32] = Growing(np.float32)
-        self.times: Growing[np.float64] = Growing(np.float64, 2)
+        self.episode_vectors: GrowingArray[np.float32] = GrowingArray(np.float32, dimension)
+        self.sentences: GrowingArray[np.float32] = GrowingArray(np.float32, dimension)
+        self.speaker_of: GrowingArray[np.int64] = GrowingArray(np.int64)
+        self.session_of: GrowingArray[np.int64] = GrowingArray(np.int64)
+        self.asks: GrowingArray[np.float32] = GrowingArray(np.float32)
+        self.times: GrowingArray[np.float64] = GrowingArray(np.float64, 2)
         """When each occurred and when it was recorded, in seconds since 1970."""
-        self.months: Growing[np.int64] = Growing(np.int64)
+        self.months: GrowingArray[np.int64] = GrowingArray(np.int64)
         """Months of each one's date, as `graphmem.search.question.months` gives them."""
         self.fact_ids: list[str] = []
-        self._fact_vectors: Growing[np.float32] = Growing(np.float32, dimension)
-        self._stated_by: Growing[np.int64] = Growing(np.int64)
+        self._fact_vectors: GrowingArray[np.float32] = GrowingArray(np.float32, dimension)
+        self._stated_by: GrowingArray[np.int64] = GrowingArray(np.int64)
         self._facts: set[str] = set()
         self._early: dict[str, list[FactUnit]] = {}
         self._texts: list[str] = []
-        self._sentence_begin: Growing[np.int64] = Growing(np.int64)
+        self._sentence_begin: GrowingArray[np.int64] = GrowingArray(np.int64)
         self._session_number: dict[Hashable, int] = {}
         self._talks: dict[int, set[int]] = {}
         self._titles = Titles()
@@ -198,7 +198,7 @@ class Corpus:
         for unit, (stored, pieces) in zip(units, vectors, strict=True):
             found = stored if len(stored) else np.zeros((1, self.dimension), np.float32)
             self._sentence_begin.extend(np.array([len(self.sentences)]))
-            self.wholes.extend(found[:1])
+            self.episode_vectors.extend(found[:1])
             if self._keeps_sentences:
                 self.sentences.extend(found[1:] if len(found) > 1 else found)
             self.pieces.add(unit.pieces, pieces)
@@ -239,7 +239,7 @@ class Corpus:
         Where sentences are not kept, the whole episode stands for them.
         """
         if not self._keeps_sentences:
-            return self.wholes.rows @ question
+            return self.episode_vectors.rows @ question
         return np.maximum.reduceat(self.sentences.rows @ question, self._sentence_begin.rows)
 
     def best_fact(self, question: NDArray[np.float32]) -> tuple[NDArray[np.float32], dict[int, str]]:

@@ -12,12 +12,12 @@ from graphmem.index.codec import unpacked
 from graphmem.ingest.entity_matching import SimilarEntities
 from graphmem.models import Scope
 from graphmem.protocols import GraphBackend
-from graphmem.recall.embeddings import LEAST_COSINE, Meaning
+from graphmem.recall.embeddings import LEAST_COSINE, EntityEmbeddings
 
 Vectors = NDArray[np.float32]
 
 
-class StoredMeaning(Meaning):
+class StoredMeaning(EntityEmbeddings):
     """Vectors of entities as ingestion has made them ("name: summary"), beside those that a model gives questions.
 
     Parameters

@@ -43,7 +43,7 @@ NAME_PULL = 0.5
 _WORD = re.compile(r"[^\W_]+")
 
 
-def normalised(values: NDArray[np.floating]) -> Floats:
+def normalized(values: NDArray[np.floating]) -> Floats:
     """Return values brought to [0, 1]; a constant becomes 0: a channel without ground is silent."""
     values = np.asarray(values, dtype=np.float64)
     low, high = (values.min(), values.max()) if len(values) else (0.0, 0.0)
@@ -59,7 +59,7 @@ def best_first(scores: NDArray[np.floating], limit: int) -> Ints:
 
 
 def walk(text: Floats, seeds: Sequence[int], names: Names, candidates: Ints) -> Floats:
-    """Return a personalised PageRank over the candidates and their names, normalised; shape (c,).
+    """Return a personalised PageRank over the candidates and their names, normalized; shape (c,).
 
     The walker goes from names to episodes, from episodes to names, and from names to names alike; it starts anew at
     the seeds, each divided by how many episodes have it, and at the episodes with the best text score.
@@ -91,7 +91,7 @@ def walk(text: Floats, seeds: Sequence[int], names: Names, candidates: Ints) -> 
     rank = restart
     for _ in range(ROUNDS):
         rank = DAMPING * np.bincount(target, flow * rank[source], len(out)) + (1 - DAMPING) * restart
-    return normalised(rank[m:])
+    return normalized(rank[m:])
 
 
 def _pairs(nodes: Ints, names: Names) -> tuple[Ints, Ints, Floats]:
@@ -104,7 +104,7 @@ def _pairs(nodes: Ints, names: Names) -> tuple[Ints, Ints, Floats]:
 
 def _restart(text: Floats, seeds: Sequence[int], names: Names, nodes: Ints) -> Floats:
     restart = np.zeros(len(nodes) + len(text))
-    sharp = normalised(text) ** SHARPNESS
+    sharp = normalized(text) ** SHARPNESS
     restart[len(nodes) :] = (1 - SEED_SHARE) * sharp / max(sharp.sum(), 1e-12)
     weights = np.array([1 / max(1, len(names.episodes(seed))) for seed in seeds])
     np.add.at(restart, np.searchsorted(nodes, np.array(seeds)), SEED_SHARE * weights / weights.sum())
@@ -125,7 +125,7 @@ def bridge(
     ranked: Floats,
     named: frozenset[str],
     names: Names,
-    wholes: Vectors,
+    episode_vectors: Vectors,
     has_term: Callable[[int, str], bool],
 ) -> tuple[Floats, dict[int, Crossing]]:
     """Return what the names of the best episodes lead to, matched with what those leave open of the question.
@@ -138,14 +138,14 @@ def bridge(
         Score of the walk, shape (n,).
     named
         Names in the question: those are no news.
-    names, wholes
+    names, episode_vectors
         The graph, and the vectors of the n episodes.
     has_term
         Tells whether the episode at a position has a term.
 
     Returns
     -------
-    scores, crossings
+    scores, bridge_hops
         Shape (n,), and for each episode reached the best way there.
     """
     words = [(found.start(), found.end(), terms(found[0])) for found in _WORD.finditer(question)]
@@ -163,7 +163,7 @@ def bridge(
             positions, weights = _led_to(number, names)
             vector = names.vector(number)
             aim = unit(rest + NAME_PULL * vector) if vector is not None else rest
-            scores = ranked[origin] * weights * np.maximum(0, wholes[positions] @ aim)
+            scores = ranked[origin] * weights * np.maximum(0, episode_vectors[positions] @ aim)
             better = scores > best[positions]
             for position, score in zip(positions[better].tolist(), scores[better].tolist(), strict=True):
                 if position != origin and score > best[position]:
@@ -201,7 +201,7 @@ def stepwise(
     question: NDArray[np.float32] | None,
     limits: SpreadingOptions,
 ) -> Floats:
-    """Return what bfs, spreading or astar give each of c candidates, normalised; shape (c,).
+    """Return what bfs, spreading or astar give each of c candidates, normalized; shape (c,).
 
     An episode has the score of the best edge that leads to it; a seed counts the less, the more episodes have it.
 
@@ -240,7 +240,7 @@ def stepwise(
     np.maximum.at(best, graph.source, total)
     np.maximum.at(best, graph.target, total)
     reached = {position: best[i] for i, (is_episode, position) in enumerate(near.nodes) if is_episode}
-    return normalised(np.array([reached.get(position, 0.0) for position in candidates.tolist()]))
+    return normalized(np.array([reached.get(position, 0.0) for position in candidates.tolist()]))
 
 
 @dataclass(slots=True)

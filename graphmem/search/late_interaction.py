@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.index.arrays import Growing
+from graphmem.index.arrays import GrowingArray
 from graphmem.index.codec import DIMENSIONS, projected
 from graphmem.search.lexical import Sessions
 
@@ -41,11 +41,11 @@ class Pieces:
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
         self._frequency: dict[str, int] = {}
-        self._rows: Growing[np.int8] = Growing(np.int8, DIMENSIONS)
-        self._begin: Growing[np.int64] = Growing(np.int64)
-        self._count: Growing[np.int64] = Growing(np.int64)
-        self._stated: Growing[np.int8] = Growing(np.int8, DIMENSIONS)
-        self._stated_by: Growing[np.int64] = Growing(np.int64)
+        self._rows: GrowingArray[np.int8] = GrowingArray(np.int8, DIMENSIONS)
+        self._begin: GrowingArray[np.int64] = GrowingArray(np.int64)
+        self._count: GrowingArray[np.int64] = GrowingArray(np.int64)
+        self._stated: GrowingArray[np.int8] = GrowingArray(np.int8, DIMENSIONS)
+        self._stated_by: GrowingArray[np.int64] = GrowingArray(np.int64)
 
     def add(self, pieces: frozenset[str], vectors: NDArray[np.int8]) -> None:
         """Add an episode: all its pieces, and the stored vectors of those with content, shape (m, 128)."""

@@ -16,7 +16,7 @@ from collections.abc import Hashable, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.index.arrays import Growing
+from graphmem.index.arrays import GrowingArray
 
 REACH = (-2, -1, 1, 2)
 """Distances at which a neighbour counts."""
@@ -29,7 +29,7 @@ class Sessions:
 
     def __init__(self) -> None:
         self._members: dict[Hashable, list[tuple[str, int]]] = {}
-        self._at: dict[int, Growing[np.int64]] = {distance: Growing[np.int64](np.int64) for distance in REACH}
+        self._at: dict[int, GrowingArray[np.int64]] = {distance: GrowingArray[np.int64](np.int64) for distance in REACH}
 
     def __len__(self) -> int:
         return len(self._at[1])
@@ -110,10 +110,10 @@ class Lexicon:
         self._spoken: dict[str, _Postings] = {}
         self._stated: dict[str, _Postings] = {}
         self._dated: dict[str, _Postings] = {}
-        self._lengths: Growing[np.float32] = Growing(np.float32)
-        self._stated_lengths: Growing[np.float32] = Growing(np.float32)
-        self._date_lengths: Growing[np.float32] = Growing(np.float32)
-        self._asks: Growing[np.bool_] = Growing(np.bool_)
+        self._lengths: GrowingArray[np.float32] = GrowingArray(np.float32)
+        self._stated_lengths: GrowingArray[np.float32] = GrowingArray(np.float32)
+        self._date_lengths: GrowingArray[np.float32] = GrowingArray(np.float32)
+        self._asks: GrowingArray[np.bool_] = GrowingArray(np.bool_)
         self._saturation: Floats | None = None
 
     def extend(self, episodes: Sequence[tuple[Sequence[str], Sequence[str], bool]]) -> None:

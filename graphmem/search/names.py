@@ -15,7 +15,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.index.arrays import Growing, entries
+from graphmem.index.arrays import GrowingArray, entries
 from graphmem.text.names import plain
 from graphmem.text.words import STOP_WORDS
 
@@ -25,7 +25,7 @@ Ints = NDArray[np.int64]
 _RECENT = 1000  # pairs that are kept one by one, or a quarter of all; then the arrays are made anew
 
 
-class Alike:
+class SynonymGraph:
     """Pairs of names by number, each with the cosine of its two; pairs are added, never taken away."""
 
     def __init__(self) -> None:
@@ -166,10 +166,10 @@ class Names:
         self.titled: defaultdict[str, list[int]] = defaultdict(list)
         """Name → episodes of which it is the title."""
         self._number: dict[str, int] = {}
-        self._vectors: Growing[np.float16] | None = None
-        self.alike = Alike()
+        self._vectors: GrowingArray[np.float16] | None = None
+        self.alike = SynonymGraph()
         """Which names are taken for the same."""
-        self._degree: Growing[np.float64] = Growing(np.float64)
+        self._degree: GrowingArray[np.float64] = GrowingArray(np.float64)
         self._by_word: defaultdict[str, list[int]] = defaultdict(list)
         self._episodes: list[list[int]] = []
         self._names: list[list[int]] = []
@@ -195,7 +195,7 @@ class Names:
         self._degree.extend(np.zeros(len(names)))
         if vectors is not None and names:
             if self._vectors is None:
-                self._vectors = Growing(np.float16, vectors.shape[1])
+                self._vectors = GrowingArray(np.float16, vectors.shape[1])
             self._vectors.extend(vectors)
             self._compare(first)
 

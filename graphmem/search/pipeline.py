@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from graphmem.embed import TokenVectors
 from graphmem.recall.options import SpreadingOptions
 from graphmem.search.corpus import Corpus
-from graphmem.search.graph_channel import Crossing, bridge, normalised, stepwise, walk
-from graphmem.search.question import Asked, months
+from graphmem.search.graph_channel import Crossing, bridge, normalized, stepwise, walk
+from graphmem.search.question import ParsedQuestion, months
 from graphmem.search.rerank import reciprocal_ranks
 from graphmem.search.results import ExpansionConfig, SearchOptions
 from graphmem.text.words import terms
@@ -30,7 +30,7 @@ WEIGHTS = {
     "session": 0.25,
     "month": 0.25,
 }
-"""Weights of the channels of the text score, each normalised over the memory."""
+"""Weights of the channels of the text score, each normalized over the memory."""
 
 KEPT = 0.1
 """Share of the text score that is left where the question hangs on a rare name."""
@@ -49,7 +49,7 @@ class Ranking:
         Shape (n,).
     channels
         Channel → its part of `total`, shape (n,); they add up to it.
-    crossings
+    bridge_hops
         Episode → how the bridge came to it.
     seeds
         Names that the walk began at.
@@ -59,14 +59,14 @@ class Ranking:
 
     total: Floats
     channels: dict[str, Floats] = field(default_factory=dict[str, Floats])
-    crossings: dict[int, Crossing] = field(default_factory=dict[int, Crossing])
+    bridge_hops: dict[int, Crossing] = field(default_factory=dict[int, Crossing])
     seeds: tuple[int, ...] = ()
     facts: dict[int, str] = field(default_factory=dict[int, str])
 
 
 def rank(
     corpus: Corpus,
-    asked: Asked,
+    asked: ParsedQuestion,
     tokens: TokenVectors | None,
     options: SearchOptions,
     limits: SpreadingOptions,
@@ -106,7 +106,7 @@ def rank(
 
 
 def _text_parts(
-    corpus: Corpus, asked: Asked, tokens: TokenVectors | None, sentence: Vectors | None
+    corpus: Corpus, asked: ParsedQuestion, tokens: TokenVectors | None, sentence: Vectors | None
 ) -> tuple[dict[str, Floats], Ints, dict[int, str]]:
     """Return the weighted channels of the text score, the candidates whose score is complete, and the best facts."""
     n = len(corpus)
@@ -127,13 +127,13 @@ def _text_parts(
     if wanted := months(asked.text):
         raw["month"] = (corpus.months.rows & wanted > 0).astype(np.float32)
     weights = _weights(tokens)
-    parts = {channel: weights[channel] * normalised(values) for channel, values in raw.items()}
+    parts = {channel: weights[channel] * normalized(values) for channel, values in raw.items()}
     if n and raw["lexical"].min() > 0 and not parts["lexical"].any():
         parts["lexical"] = np.full(n, weights["lexical"])  # all share the words alike: that is ground, too
     candidates = _best(np.sum(list(parts.values()), axis=0), CANDIDATES)
     if tokens is not None and len(tokens.pieces):
         late = np.zeros(n)
-        late[candidates] = WEIGHTS["late"] * normalised(corpus.pieces.scores(tokens.pieces, tokens.vectors, candidates))
+        late[candidates] = WEIGHTS["late"] * normalized(corpus.pieces.scores(tokens.pieces, tokens.vectors, candidates))
         parts["late"] = late
     if tokens is not None and len(facts):
         parts["sentence"], parts["fact"] = _shared(parts["sentence"], raw["sentence"], own)
@@ -141,7 +141,7 @@ def _text_parts(
 
 
 def _shared(part: Floats, best: NDArray[np.floating], own: NDArray[np.floating]) -> tuple[Floats, Floats]:
-    """Divide a normalised channel into what an episode's own sentences give, and what its facts add."""
+    """Divide a normalized channel into what an episode's own sentences give, and what its facts add."""
     span = float(best.max() - best.min())
     added = np.asarray(best - own, dtype=np.float64) * (float(part.max()) / span if span > 0 else 0.0)
     return part - added, added
@@ -160,7 +160,7 @@ def _best(scores: Floats, limit: int) -> Ints:
     return np.sort(np.argpartition(-scores, limit)[:limit])
 
 
-def _gate(corpus: Corpus, asked: Asked, seeds: Sequence[int]) -> float:
+def _gate(corpus: Corpus, asked: ParsedQuestion, seeds: Sequence[int]) -> float:
     """Return how much a question hangs on a rare name, in [0, 1]; not at all if it is about people who talk."""
     names = corpus.names
     return 0.0 if asked.speakers else max(names.rarity(len(names.reach(seed))) for seed in seeds)
@@ -188,7 +188,7 @@ def _walked(
 def _blend(
     ranking: Ranking,
     corpus: Corpus,
-    asked: Asked,
+    asked: ParsedQuestion,
     tokens: TokenVectors | None,
     seeds: tuple[int, ...],
     walked: Floats,
@@ -197,20 +197,20 @@ def _blend(
 ) -> None:
     """Bring the graph in: ``(1 − .9 γ) × text + γ × weight × (walk + bridge)``."""
     text = ranking.total
-    kept = normalised(text) * (1 - (1 - KEPT) * gate)
+    kept = normalized(text) * (1 - (1 - KEPT) * gate)
     share = np.divide(kept, text, out=np.zeros(len(corpus)), where=np.abs(text) > 1e-12)
     ranking.channels = {channel: part * share for channel, part in ranking.channels.items()}
     ranking.channels["graph"] = gate * weight * walked
     ranking.total = kept + ranking.channels["graph"]
     ranking.seeds = seeds
     if tokens is not None and len(tokens.pieces):
-        crossed, ranking.crossings = bridge(
+        crossed, ranking.bridge_hops = bridge(
             asked.first_person,
             tokens,
             walked,
             frozenset(asked.names),
             corpus.names,
-            corpus.wholes.rows,
+            corpus.episode_vectors.rows,
             corpus.lexicon.has,
         )
         ranking.channels["bridge"] = gate * weight * crossed

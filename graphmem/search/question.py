@@ -16,7 +16,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ParsedQuestion:
     """A question, read against a memory.
 
     Attributes
@@ -40,12 +40,12 @@ class Asked:
     seeds: tuple[str, ...]
 
 
-def read_question(text: str, speakers: Sequence[str], names: Names) -> Asked:
+def parse_question(text: str, speakers: Sequence[str], names: Names) -> ParsedQuestion:
     """Read a question against the speakers and the names of a memory."""
     asked = tuple(k for k, speaker in enumerate(speakers) if _is_asked(speaker, text))
     who = [speakers[k] for k in asked]
     found, seeds = _named(text, who, names)
-    return Asked(text, first_person(text, who), asked, tuple(found), tuple(seeds))
+    return ParsedQuestion(text, first_person(text, who), asked, tuple(found), tuple(seeds))
 
 
 def months(text: str) -> int:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from graphmem.errors import EmbeddingFailed
 from graphmem.llm.chat import TimedCalls
 from graphmem.llm.errors import reason_for, secrets_of
-from graphmem.search.graph_channel import normalised
+from graphmem.search.graph_channel import normalized
 
 Floats = NDArray[np.float64]
 
@@ -66,7 +66,7 @@ class Reranker:
         found = np.asarray(outcome, dtype=np.float64).reshape(-1)
         if len(found) != len(texts) or not np.all(np.isfinite(found)):
             raise EmbeddingFailed(f"cross-encoder: {len(texts)} finite numbers were expected, got {len(found)}")
-        return normalised(found)
+        return normalized(found)
 
 
 def reciprocal_ranks(channels: dict[str, Floats]) -> dict[str, Floats]:
@@ -103,7 +103,7 @@ def varied(order: Sequence[int], scores: Floats, vectors: NDArray[np.float32], d
     pool = list(order[: _VARIED * k])
     if not diversity or not vectors.shape[1] or len(pool) < 2:
         return list(order[:k])
-    relevance = normalised(scores[pool])
+    relevance = normalized(scores[pool])
     cosines = vectors[pool] @ vectors[pool].T
     nearest = np.full(len(pool), -1.0)
     left = np.ones(len(pool), dtype=bool)

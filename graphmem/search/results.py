@@ -129,7 +129,7 @@ class SearchOptions(Model):
     expansion_boost
         What the graph's share is multiplied by where `expansion` asks for it.
     fusion
-        How the channels are made one: weighted sum of normalised scores, or reciprocal ranks (k = 60).
+        How the channels are made one: weighted sum of normalized scores, or reciprocal ranks (k = 60).
     diversity
         0 ranks by score alone; towards 1, episodes unlike those before them come first (MMR, λ = 1 - diversity).
     wait

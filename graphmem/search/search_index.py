@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 from graphmem.errors import EmbeddingFailed, IndexMismatch, InvalidInput
 from graphmem.index.codec import detail_of, dimension_of, halves, unpacked, unpacked_pieces
-from graphmem.index.encoder import Reader, StatedFact
+from graphmem.index.encoder import EpisodeEncoder, StatedFact
 from graphmem.index.follower import VectorFollower
-from graphmem.models import Changes, Episode, EpisodeQuery, IndexEntry, IndexKind, IndexLook, IndexState, Scope
+from graphmem.models import Changes, Episode, EpisodeQuery, IndexCursor, IndexEntry, IndexKind, IndexState, Scope
 from graphmem.protocols import GraphBackend, VectorIndex
 from graphmem.search.corpus import Corpus, FactUnit, Unit, adds_words, spoken
 from graphmem.search.question import first_person
@@ -42,7 +42,7 @@ class _Seen:
 
 
 @dataclass(slots=True)
-class Copy:
+class Snapshot:
     """What a question is scored on, and how far it was read."""
 
     corpus: Corpus
@@ -51,7 +51,7 @@ class Copy:
     lock: threading.RLock
 
 
-class RecallIndex:
+class SearchIndex:
     """The index of one store.
 
     Parameters
@@ -64,11 +64,11 @@ class RecallIndex:
         An index outside of the store, which then has the vectors of sentences in place of the copy.
     """
 
-    def __init__(self, backend: GraphBackend, reader: Reader, vectors: VectorIndex | None = None) -> None:
+    def __init__(self, backend: GraphBackend, reader: EpisodeEncoder, vectors: VectorIndex | None = None) -> None:
         self.follower = None if vectors is None else VectorFollower(backend, vectors, lambda: reader.dimension)
         self._backend = backend
         self._reader = reader
-        self._copies: OrderedDict[tuple[Scope, ...], Copy] = OrderedDict()
+        self._copies: OrderedDict[tuple[Scope, ...], Snapshot] = OrderedDict()
         self._indexed: dict[tuple[Scope, IndexKind], _Seen] = {}
         self._looked_at = 0.0  # by the clock of this machine, when it was looked for rows that wait
         self._generations: dict[Scope, int] = {}
@@ -106,16 +106,17 @@ class RecallIndex:
             return True
         return self.follower.sync(scope, seconds=None if deadline is None else max(0.0, deadline - time.monotonic()))
 
-    def unsettled(self, scopes: Sequence[Scope]) -> list[Scope]:
+    def stale_scopes(self, scopes: Sequence[Scope]) -> list[Scope]:
         """Return the scopes for which `index_waiting` has something to do or to look at; in one round trip."""
         if self.follower is not None:
             return list(scopes)
         now = self._now()
         looks = [
-            IndexLook(scope, self._cursor(scope, "episode", now), self._cursor(scope, "fact", now)) for scope in scopes
+            IndexCursor(scope, self._cursor(scope, "episode", now), self._cursor(scope, "fact", now))
+            for scope in scopes
         ]
         found: list[Scope] = []
-        for scope, news in zip(scopes, self._backend.index_news(looks), strict=True):
+        for scope, news in zip(scopes, self._backend.index_status(looks), strict=True):
             is_known = self._generations.get(scope) == news.state.generation
             if news.waiting or not is_known or news.state.model not in (None, self._reader.model):
                 found.append(scope)
@@ -159,7 +160,7 @@ class RecallIndex:
         built = state.model
         if self._generations.get(scope) != state.generation:
             self._generations[scope] = state.generation
-            self.look_again(scope)  # entries were removed: rows that had some may have none
+            self.reset_cursor(scope)  # entries were removed: rows that had some may have none
         if built is None or built == self._reader.model:
             return
         if built == "":
@@ -181,10 +182,10 @@ class RecallIndex:
     def _index(self, scope: Scope, kind: IndexKind, ids: Sequence[str]) -> None:
         if not self._reader.model and (built := self._backend.index_state(scope).model):
             if kind == "episode":
-                since = self._backend.last_erasure(scope)
+                since = self._backend.erasure_token(scope)
                 self._write_words_only(scope, self._with_earlier(scope, ids), since)
             raise EmbeddingFailed(f"scope {scope}: its index has vectors of {built!r}; now no model is configured")
-        since = self._backend.last_erasure(scope)
+        since = self._backend.erasure_token(scope)
         if kind == "fact":
             self._write(scope, self._reader.facts(self._stated(scope, ids)), since)
             return
@@ -255,7 +256,7 @@ class RecallIndex:
         query = EpisodeQuery(session_id=episode.session_id, before=episode.id)
         return next(iter(self._backend.find_episodes([scope], query, limit=1, newest_first=True)), None)
 
-    def look_again(self, scope: Scope) -> None:
+    def reset_cursor(self, scope: Scope) -> None:
         """Look through all rows of a scope for some that wait: there may be new ones with ids of long ago."""
         for kind in _KINDS:
             self._indexed.pop((scope, kind), None)
@@ -270,7 +271,7 @@ class RecallIndex:
         self._backend.reset_index(scope)
         if self.follower is not None:
             self.follower.restart(scope)
-        self.look_again(scope)
+        self.reset_cursor(scope)
         done = 0
         for kind in _KINDS:
             while indexed := self._index_batch(scope, kind, _BATCH):
@@ -304,7 +305,7 @@ class RecallIndex:
             self.follower.forget(scope, keys)
 
     @contextmanager
-    def copy(self, scopes: Sequence[Scope]) -> Generator[Copy]:
+    def copy(self, scopes: Sequence[Scope]) -> Generator[Snapshot]:
         """Give the copy of some scopes, as new as the store, to one thread at a time."""
         key = tuple(scopes)
         with self._lock:
@@ -316,9 +317,9 @@ class RecallIndex:
             self._refresh(copy, key)
             yield copy
 
-    def _empty(self, scopes: Sequence[Scope]) -> Copy:
+    def _empty(self, scopes: Sequence[Scope]) -> Snapshot:
         corpus = Corpus(self._dimension(scopes), sentences=self.follower is None)
-        return Copy(corpus, {}, {}, threading.RLock())
+        return Snapshot(corpus, {}, {}, threading.RLock())
 
     def _dimension(self, scopes: Sequence[Scope]) -> int:
         """Return that of the model; while it can't be asked, that of vectors it has made, or 0 where there are none."""
@@ -328,9 +329,9 @@ class RecallIndex:
             pages = (self._backend.read_index(scope, after=0, limit=_PAGE) for scope in scopes)
             return next((found for page in pages for entry in page if (found := dimension_of(entry))), 0)
 
-    def _refresh(self, copy: Copy, scopes: Sequence[Scope]) -> None:
-        looks = [IndexLook(scope, _LAST, _LAST, copy.positions.get(scope, 0)) for scope in scopes]
-        news = dict(zip(scopes, self._backend.index_news(looks), strict=True))
+    def _refresh(self, copy: Snapshot, scopes: Sequence[Scope]) -> None:
+        looks = [IndexCursor(scope, _LAST, _LAST, copy.positions.get(scope, 0)) for scope in scopes]
+        news = dict(zip(scopes, self._backend.index_status(looks), strict=True))
         states = {scope: told.state for scope, told in news.items()}
         fresh = self._news(copy, [scope for scope, told in news.items() if told.entries])
         removed = any(copy.states.get(scope, state).generation != state.generation for scope, state in states.items())
@@ -342,7 +343,7 @@ class RecallIndex:
         copy.states = states
         self._take_in(copy, scopes, fresh)
 
-    def _news(self, copy: Copy, scopes: Sequence[Scope]) -> dict[IndexKind, dict[str, IndexEntry]]:
+    def _news(self, copy: Snapshot, scopes: Sequence[Scope]) -> dict[IndexKind, dict[str, IndexEntry]]:
         """Read the entries that the copy lacks, by kind and key."""
         found: dict[IndexKind, dict[str, IndexEntry]] = {"episode": {}, "fact": {}, "name": {}, "entity": {}}
         for scope in scopes:
@@ -356,7 +357,7 @@ class RecallIndex:
             copy.positions[scope] = after
         return found
 
-    def _take_in(self, copy: Copy, scopes: Sequence[Scope], fresh: dict[IndexKind, dict[str, IndexEntry]]) -> None:
+    def _take_in(self, copy: Snapshot, scopes: Sequence[Scope], fresh: dict[IndexKind, dict[str, IndexEntry]]) -> None:
         """Add entries to the copy; each is let go once it is there, since all of them are as large as the copy."""
         dimension, entries = copy.corpus.dimension, fresh["episode"]
         if dimension:

@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 
 from graphmem.embed import TokenVectors
 from graphmem.errors import EmbeddingFailed, IndexUnavailable, StoreFull, StoreReadOnly
-from graphmem.index.encoder import Reader
+from graphmem.index.encoder import EpisodeEncoder
 from graphmem.models import RecallTrace, Scope, TracedEpisode, TracedSeed
 from graphmem.protocols import GraphBackend, VectorIndex
 from graphmem.recall.options import SpreadingOptions
 from graphmem.search.baselines import Baseline, baseline
 from graphmem.search.graph_channel import best_first
 from graphmem.search.pipeline import CANDIDATES, Ranking, rank
-from graphmem.search.question import read_question
+from graphmem.search.question import parse_question
 from graphmem.search.rerank import READ, READER_WEIGHT, Reranker, varied
 from graphmem.search.results import Channel, Found, Reason, SearchOptions, SearchResults
-from graphmem.search.search_index import Copy, RecallIndex
+from graphmem.search.search_index import SearchIndex, Snapshot
 from graphmem.text.normalize import canonical
 from graphmem.text.words import MAX_QUERY
 
@@ -100,7 +100,7 @@ class GraphRAGService:
     def __init__(
         self,
         backend: GraphBackend,
-        reader: Reader,
+        reader: EpisodeEncoder,
         spreading: SpreadingOptions,
         vectors: VectorIndex | None = None,
         reranker: Reranker | None = None,
@@ -112,7 +112,7 @@ class GraphRAGService:
         self._spreading = spreading
         self._reranker = reranker
         self._redact = redact
-        self.index = RecallIndex(backend, reader, vectors)
+        self.index = SearchIndex(backend, reader, vectors)
 
     def search(self, scopes: Sequence[Scope], query: str, options: SearchOptions) -> SearchResults:
         """Return the episodes that answer a question, best first.
@@ -136,14 +136,14 @@ class GraphRAGService:
         with self.index.copy(scopes) as copy:
             if not len(copy.corpus) or not query.strip():
                 return SearchResults(query=query, found=(), as_of=options.as_of, degraded=tuple(degraded))
-            asked = read_question(query, copy.corpus.speakers, copy.corpus.names)
+            asked = parse_question(query, copy.corpus.speakers, copy.corpus.names)
             tokens = self._tokens(asked.first_person, degraded)
             sentence = None if tokens is None else self._sentences(scopes, copy, tokens.pooled, degraded)
             ranking = rank(copy.corpus, asked, tokens, options, self._spreading, sentence=sentence)
             order = _in_order(ranking.total, copy, options)
             if self._reranker is not None:
                 order = self._read_again(scopes, query, order, ranking, copy, degraded)
-            top = varied(order, ranking.total, copy.corpus.wholes.rows, options.diversity, options.k)
+            top = varied(order, ranking.total, copy.corpus.episode_vectors.rows, options.diversity, options.k)
             top = list(dict.fromkeys([*top, *order]))[: max(len(top), options.considered)]
             reasons = {i: _reasons(i, ranking, copy) for i in top}
             seeds = tuple(copy.corpus.names.texts[seed] for seed in ranking.seeds)
@@ -172,7 +172,7 @@ class GraphRAGService:
 
     def _index_waiting(self, scopes: Sequence[Scope], seconds: float) -> list[str]:
         degraded: list[str] = []
-        for scope in self.index.unsettled(scopes):
+        for scope in self.index.stale_scopes(scopes):
             try:
                 if not self.index.index_waiting(scope, seconds=seconds):
                     degraded.append(f"scope {scope}: not everything is indexed yet")
@@ -206,7 +206,7 @@ class GraphRAGService:
         question: str,
         order: list[int],
         ranking: Ranking,
-        copy: Copy,
+        copy: Snapshot,
         degraded: list[str],
     ) -> list[int]:
         """Return the order by what a cross-encoder adds to the scores of the best."""
@@ -226,7 +226,7 @@ class GraphRAGService:
         return sorted(best, key=lambda i: -ranking.total[i]) + [i for i in order if i not in set(best)]
 
     def _sentences(
-        self, scopes: Sequence[Scope], copy: Copy, question: NDArray[np.float32], degraded: list[str]
+        self, scopes: Sequence[Scope], copy: Snapshot, question: NDArray[np.float32], degraded: list[str]
     ) -> NDArray[np.float32] | None:
         """Return the cosine of each episode's best sentence by the index outside of the store; None leaves it to ours.
 
@@ -247,7 +247,7 @@ class GraphRAGService:
         return scores
 
 
-def _in_order(total: Floats, copy: Copy, options: SearchOptions) -> list[int]:
+def _in_order(total: Floats, copy: Snapshot, options: SearchOptions) -> list[int]:
     """Return the positions of the episodes that were there at the moment asked about, the best first."""
     if options.as_of is not None:
         moment = np.array([options.as_of.valid.timestamp(), options.as_of.known.timestamp()])
@@ -256,7 +256,7 @@ def _in_order(total: Floats, copy: Copy, options: SearchOptions) -> list[int]:
     return order[np.isfinite(total[order])].tolist()
 
 
-def _reasons(i: int, ranking: Ranking, copy: Copy) -> tuple[Reason, ...]:
+def _reasons(i: int, ranking: Ranking, copy: Snapshot) -> tuple[Reason, ...]:
     parts = {channel: float(values[i]) for channel, values in ranking.channels.items()}
     reasons: list[Reason] = []
     for name, score in sorted(parts.items(), key=lambda part: (-abs(part[1]), part[0])):
@@ -268,7 +268,7 @@ def _reasons(i: int, ranking: Ranking, copy: Copy) -> tuple[Reason, ...]:
             reason = reason.changed(fact_id=ranking.facts.get(i))
         elif name == "graph":
             reason = reason.changed(**_walked(i, ranking, copy))
-        elif name == "bridge" and (crossing := ranking.crossings.get(i)) is not None:
+        elif name == "bridge" and (crossing := ranking.bridge_hops.get(i)) is not None:
             names = copy.corpus.names
             there = names.texts[crossing.name]
             begin = _walked(crossing.origin, ranking, copy)["path"]
@@ -277,7 +277,7 @@ def _reasons(i: int, ranking: Ranking, copy: Copy) -> tuple[Reason, ...]:
     return tuple(reasons)
 
 
-def _walked(i: int, ranking: Ranking, copy: Copy) -> dict[str, Any]:
+def _walked(i: int, ranking: Ranking, copy: Snapshot) -> dict[str, Any]:
     """Return the name of the question that an episode has, or one alike."""
     names = copy.corpus.names
     of_episode = names.of_episode(i)

@@ -14,16 +14,16 @@ from graphmem.errors import Conflict, GraphMemError
 from graphmem.models import (
     Alias,
     Changes,
-    Closing,
     CommunityQuery,
+    Corroboration,
+    EdgeExpiry,
     EdgeQuery,
     EntityQuery,
     EpisodeQuery,
     MembershipQuery,
     Mention,
-    Outcome,
+    ProcessingResult,
     RecallQuery,
-    Support,
 )
 from graphmem.protocols import GraphBackend
 from graphmem.testing.base import PATIENCE, StoreTests, everything, own_scopes
@@ -54,11 +54,11 @@ def good() -> Changes:
     return Changes(
         entities=(entity(3), entity(1, summary="changed")),
         aliases=(Alias(alias="annie", entity_type="person", entity_id=entity_id(1)),),
-        closings=(Closing(edge_id(1), day(3), day(4), edge_id(2)),),
+        closings=(EdgeExpiry(edge_id(1), day(3), day(4), edge_id(2)),),
         edges=(edge(2, 1, 3), edge(3, 3, 1, confidence=0.5)),
-        supports=(Support(edge_id(3), 0.75, (episode_id(1),)),),
+        supports=(Corroboration(edge_id(3), 0.75, (episode_id(1),)),),
         mentions=(Mention(entity_id=entity_id(3), episode_id=episode_id(1), surface="x", seen_at=day(1)),),
-        outcomes=(Outcome(episode_id(1), processed_at=day(5), attempts=1),),
+        outcomes=(ProcessingResult(episode_id(1), processed_at=day(5), attempts=1),),
         communities=(community(1), community(2, level=1)),
         memberships=(membership(3, 1), membership(1, 2)),
         recalls=(recall_trace(1, seeds=[3], facts=[(3, 1)]),),
@@ -68,13 +68,13 @@ def good() -> Changes:
 BAD: dict[str, Callable[[], Changes]] = {
     "entities": lambda: Changes(entities=(entity(9, name="Entity 2"),)),
     "aliases": lambda: Changes(aliases=(Alias(alias="ghost", entity_type="person", entity_id=entity_id(99)),)),
-    "closings": lambda: Changes(closings=(Closing(edge_id(99), day(3), day(4)),)),
+    "closings": lambda: Changes(closings=(EdgeExpiry(edge_id(99), day(3), day(4)),)),
     "edges": lambda: Changes(edges=(edge(9, 2, 1),)),
-    "supports": lambda: Changes(supports=(Support(edge_id(99), 0.5),)),
+    "supports": lambda: Changes(supports=(Corroboration(edge_id(99), 0.5),)),
     "mentions": lambda: Changes(
         mentions=(Mention(entity_id=entity_id(99), episode_id=episode_id(1), surface="x", seen_at=day(1)),)
     ),
-    "outcomes": lambda: Changes(outcomes=(Outcome(episode_id(99), processed_at=day(5)),)),
+    "outcomes": lambda: Changes(outcomes=(ProcessingResult(episode_id(99), processed_at=day(5)),)),
     "communities": lambda: Changes(communities=(community(9, parent_id=community(99).id),)),
     "memberships": lambda: Changes(memberships=(membership(99, 1),)),
     "recalls": lambda: Changes(recalls=(recall_trace(9, facts=[(99, 1)]),)),

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from graphmem.errors import InvalidInput
-from graphmem.models import Changes, Closing, IndexEntry, IndexKind, IndexLook, IndexNews, IndexState, Scope
+from graphmem.models import Changes, EdgeExpiry, IndexCursor, IndexEntry, IndexKind, IndexState, IndexStatus, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.testing.base import StoreTests
 from graphmem.testing.rows import (
@@ -134,7 +134,7 @@ class UnindexedTests(StoreTests):
     def test_facts_that_ended_are_not_looked_for(self, store: GraphBackend) -> None:
         put_entities(store, entity(1), entity(2))
         store.write(home(), Changes(edges=(edge(1, 1, 2), edge(2, 1, 2, relation="likes"))))
-        store.write(home(), Changes(closings=(Closing(edge_id(1), valid_to=day(1), expired_at=day(1)),)))
+        store.write(home(), Changes(closings=(EdgeExpiry(edge_id(1), valid_to=day(1), expired_at=day(1)),)))
         assert store.find_unindexed(home(), "fact") == [edge_id(2)]
 
     def test_facts_of_all_types_are_found_in_the_order_of_their_ids(self, store: GraphBackend) -> None:
@@ -160,33 +160,33 @@ class IndexNewsTests(StoreTests):
         put_index(store, *(entry("fact", edge_id(i)) for i in (1, 2, 4, 5)))
         last = store.read_index(home())[-1].position
         looks = [
-            IndexLook(scope, episode=after_episode, fact=after_fact, position=position)
+            IndexCursor(scope, episode=after_episode, fact=after_fact, position=position)
             for scope in (elsewhere(), home())
             for after_episode in ("", episode_id(3))
             for after_fact in ("", edge_id(2), edge_id(3), edge_id(5))
             for position in (0, last - 1, last)
         ]
         for look in looks:
-            assert store.index_news([look]) == GraphBackend.index_news(store, [look])
+            assert store.index_status([look]) == GraphBackend.index_status(store, [look])
 
     def test_news_are_of_the_scopes_that_were_asked_about_in_their_order(self, store: GraphBackend) -> None:
         store.add_episodes(home(), [episode(1), episode(2)])
         store.add_episodes(project(), [episode(9, project())])
         put_index(store, entry("episode", episode_id(1)), entry("name", "a", complete=False))
         put_index(store, entry("episode", episode_id(9), model="other"), scope=project())
-        assert store.index_news([]) == []
-        [in_project, nothing, at_home] = store.index_news(
-            [IndexLook(project()), IndexLook(elsewhere()), IndexLook(home())]
+        assert store.index_status([]) == []
+        [in_project, nothing, at_home] = store.index_status(
+            [IndexCursor(project()), IndexCursor(elsewhere()), IndexCursor(home())]
         )
         assert (in_project.state.model, in_project.waiting, in_project.entries) == ("other", False, True)
-        assert nothing == IndexNews()
+        assert nothing == IndexStatus()
         assert (at_home.state.model, at_home.waiting, at_home.entries) == ("m", True, True)
-        assert not store.index_news([IndexLook(home(), episode=episode_id(2))])[0].waiting
+        assert not store.index_status([IndexCursor(home(), episode=episode_id(2))])[0].waiting
 
     def test_an_incomplete_entry_waits(self, store: GraphBackend) -> None:
         store.add_episodes(home(), [episode(1)])
         put_index(store, entry("episode", episode_id(1), model="", complete=False))
-        [news] = store.index_news([IndexLook(home())])
+        [news] = store.index_status([IndexCursor(home())])
         assert (news.state.model, news.waiting, news.entries) == (None, True, True)
 
 

@@ -15,17 +15,17 @@ from graphmem.errors import InvalidInput
 from graphmem.models import (
     Alias,
     Changes,
-    Closing,
+    Corroboration,
     Edge,
+    EdgeExpiry,
     EdgeQuery,
     EntityQuery,
     Episode,
     EpisodeQuery,
     Mention,
-    Outcome,
+    ProcessingResult,
     Scope,
     Subgraph,
-    Support,
 )
 from graphmem.protocols import GraphBackend
 from graphmem.testing.base import StoreTests
@@ -119,13 +119,13 @@ class StoreMachine(PairOfStores):
         begun = day(0) if known is None else known.valid_from
         ends = begun + (day(after) - day(0))
         rows = () if successor is None else (edge_of(scope, successor),)
-        closing = Closing(edge_id(number), ends, day(expired), rows[0].id if rows else None)
+        closing = EdgeExpiry(edge_id(number), ends, day(expired), rows[0].id if rows else None)
         self.write(lambda s: s.write(scope, Changes(closings=(closing,), edges=rows)), same_error=not rows)
 
     @rule(scope=A_SCOPE, n=OWN_OR_STRANGE, confidence=CONFIDENCE, told_by=st.lists(EPISODE, max_size=3))
     def support_edge(self, scope: Scope, n: int, confidence: float, told_by: list[int]) -> None:
         """State an edge again."""
-        support = Support(edge_id(reach(scope, n)), confidence, tuple(episode_id(number) for number in told_by))
+        support = Corroboration(edge_id(reach(scope, n)), confidence, tuple(episode_id(number) for number in told_by))
         self.write(lambda s: s.write(scope, Changes(supports=(support,))))
 
     @rule(scopes=SOME_SCOPES, numbers=NUMBERS, at=TIME)
@@ -161,10 +161,10 @@ class StoreMachine(PairOfStores):
     def settle(self, scope: Scope, n: int, what: str) -> None:
         """Write what became of an episode."""
         outcome = {
-            "processed": Outcome(episode_id(n), processed_at=day(8), attempts=1),
-            "retry": Outcome(episode_id(n), error="timed out", attempts=1, retry_at=FUTURE),
-            "failed": Outcome(episode_id(n), error="timed out", attempts=3),
-            "again": Outcome(episode_id(n)),
+            "processed": ProcessingResult(episode_id(n), processed_at=day(8), attempts=1),
+            "retry": ProcessingResult(episode_id(n), error="timed out", attempts=1, retry_at=FUTURE),
+            "failed": ProcessingResult(episode_id(n), error="timed out", attempts=3),
+            "again": ProcessingResult(episode_id(n)),
         }[what]
         self.write(lambda s: s.write(scope, Changes(outcomes=(outcome,))))
 

@@ -10,7 +10,7 @@ from typing import get_args
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from graphmem.models import Changes, IndexKind, Mark, MergeQuery, Redaction, Removal, RemovalKind, Scope
+from graphmem.models import Changes, IndexKind, JobState, MergeQuery, Redaction, Removal, RemovalKind, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.testing.base import StoreTests
 from graphmem.testing.merges import mention, merge, merge_id
@@ -105,7 +105,7 @@ class UpkeepMachine(PairOfStores):
     @rule(scope=A_SCOPE, job=st.sampled_from("ab"), n=NUMBER)
     def put_mark(self, scope: Scope, job: str, n: int) -> None:
         """Write how far a job has come."""
-        self.write(lambda s: s.write(scope, Changes(marks=(Mark(job, day(n), n),))))
+        self.write(lambda s: s.write(scope, Changes(marks=(JobState(job, day(n), n),))))
 
     @rule(scope=A_SCOPE)
     def clear(self, scope: Scope) -> None:
@@ -121,7 +121,7 @@ class UpkeepMachine(PairOfStores):
         for scope in scopes:
             told = [episode_id(1 + local(other, kept)) for other in all_scopes()]
             self.read(partial(_indexed, scope=scope))
-            self.read(lambda s, scope=scope: s.find_marks(scope))
+            self.read(lambda s, scope=scope: s.find_job_states(scope))
             self.read(lambda s, scope=scope: s.find_idle(scope, before=day(before), now=day(before + 3), limit=limit))
             self.read(lambda s, scope=scope: s.find_least_connected(scope, limit=limit))
             self.read(lambda s, scope=scope: s.find_active_facts(scope, after=edge_id(kept), limit=limit))

@@ -15,7 +15,7 @@ from graphmem.models import (
     EdgeQuery,
     EpisodeQuery,
     IndexEntry,
-    Mark,
+    JobState,
     RecallQuery,
     Redaction,
     Removal,
@@ -57,29 +57,29 @@ class MarkTests(StoreTests):
     """Marks of upkeep are kept by scope and job."""
 
     def test_every_field_of_a_mark_comes_back_as_it_was_written(self, store: GraphBackend) -> None:
-        marks = (Mark("b", day(1), 7, day(2), "cursor “ü”"), Mark("a"))
+        marks = (JobState("b", day(1), 7, day(2), "cursor “ü”"), JobState("a"))
         store.write(home(), Changes(marks=marks))
-        assert store.find_marks(home()) == [marks[1], marks[0]]
-        assert store.find_marks(project()) == []
+        assert store.find_job_states(home()) == [marks[1], marks[0]]
+        assert store.find_job_states(project()) == []
 
     def test_a_mark_is_replaced_by_job(self, store: GraphBackend) -> None:
-        store.write(home(), Changes(marks=(Mark("a", day(1), 7, day(2), "x"),)))
-        store.write(home(), Changes(marks=(Mark("a", day(3), 8),)))
-        assert store.find_marks(home()) == [Mark("a", day(3), 8)]
+        store.write(home(), Changes(marks=(JobState("a", day(1), 7, day(2), "x"),)))
+        store.write(home(), Changes(marks=(JobState("a", day(3), 8),)))
+        assert store.find_job_states(home()) == [JobState("a", day(3), 8)]
 
     def test_marks_of_one_job_in_two_scopes_are_apart(self, store: GraphBackend) -> None:
         for scope, n in ((home(), 1), (project(), 101)):
             put_entities(store, entity(n, scope))
-            store.write(scope, Changes(marks=(Mark("a", day(n)),)))
-        assert [store.find_marks(scope) for scope in (home(), project())] == [
-            [Mark("a", day(1))],
-            [Mark("a", day(101))],
+            store.write(scope, Changes(marks=(JobState("a", day(n)),)))
+        assert [store.find_job_states(scope) for scope in (home(), project())] == [
+            [JobState("a", day(1))],
+            [JobState("a", day(101))],
         ]
 
     def test_a_mark_is_undone_with_its_write(self, store: GraphBackend) -> None:
         with pytest.raises(InvalidInput):
-            store.write(home(), Changes(marks=(Mark("a"),), redactions=(Redaction(episode_id(1), "x"),)))
-        assert store.find_marks(home()) == []
+            store.write(home(), Changes(marks=(JobState("a"),), redactions=(Redaction(episode_id(1), "x"),)))
+        assert store.find_job_states(home()) == []
 
 
 class DecayTests(StoreTests):
@@ -223,7 +223,7 @@ class ErasureTests(StoreTests):
             store.clear(home())
             assert own_scopes(store) == [project()]
             assert store.stats(home()) == StoreStats()
-            assert (store.read_index(home()), store.find_marks(home())) == ([], [])
+            assert (store.read_index(home()), store.find_job_states(home())) == ([], [])
             assert store.index_state(home()).model is None
         assert contents(store, project()) == kept
         assert store.scrub()
@@ -246,7 +246,7 @@ def _fill(store: GraphBackend, start: int) -> None:
     put_communities(store, community(start + 1), members=[membership(start + 1, start + 1)])
     put_recalls(store, recall_trace(start + 1, seeds=[start + 1], facts=[(start + 1, start + 2)]))
     put_merges(store, merge(start + 1))
-    marks = (Mark("a", day(1)),)
+    marks = (JobState("a", day(1)),)
     changes = Changes(
         mentions=(mention(start + 1, start + 1),), index=(index_entry(episode_id(start + 1)),), marks=marks
     )

@@ -59,7 +59,7 @@ def query_words(query: str) -> list[str]:
 
 
 def query_phrases(query: str, longest: int = 6) -> list[str]:
-    """Return every run of up to `longest` words of a question as a normalised name: aliases are looked up by these.
+    """Return every run of up to `longest` words of a question as a normalized name: aliases are looked up by these.
 
     Punctuation at the ends of words is dropped, that inside stays: "c++" and "o'brien" are names.
     """

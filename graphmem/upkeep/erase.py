@@ -26,7 +26,7 @@ from graphmem.models import (
     Episode,
     EpisodeQuery,
     IndexKind,
-    Mark,
+    JobState,
     Membership,
     MembershipQuery,
     Mention,
@@ -82,7 +82,7 @@ class Erased:
     examples: dict[str, list[str]] = field(default_factory=dict[str, "list[str]"])
     named: list[str] = field(default_factory=list[str])
     unindexed: list[tuple[IndexKind, str]] = field(default_factory=list["tuple[IndexKind, str]"])
-    mark: Mark = field(default_factory=lambda: Mark(FORGETTING, begun_at=utc_now(), cursor=new_id()))
+    mark: JobState = field(default_factory=lambda: JobState(FORGETTING, begun_at=utc_now(), cursor=new_id()))
 
     def count(self, kind: RemovalKind) -> int:
         """Return how many rows of a kind go."""

@@ -11,8 +11,8 @@ import numpy as np
 
 from graphmem.models import (
     Changes,
-    Closing,
     Edge,
+    EdgeExpiry,
     EdgeQuery,
     Entity,
     Model,
@@ -61,7 +61,7 @@ def decay(backend: GraphBackend, scope: Scope, rule: DecayRule, stopping: Stoppi
     rule
         How counts fade.
     stopping
-        Asked after each page whether to leave the rest for the next run.
+        Called after each page, returns whether to leave the rest for the next run.
     now
         The moment up to which they fade; defaults to the present.
 
@@ -81,11 +81,11 @@ def decay(backend: GraphBackend, scope: Scope, rule: DecayRule, stopping: Stoppi
 
 def is_interrupted(backend: GraphBackend, scope: Scope) -> bool:
     """Tell whether a decay of this scope has begun and not ended."""
-    return backend.find_mark(scope, _MARK).begun_at is not None
+    return backend.find_job_state(scope, _MARK).begun_at is not None
 
 
 def _page(backend: GraphBackend, scope: Scope, rule: DecayRule, now: datetime) -> tuple[int, bool]:
-    mark = backend.find_mark(scope, _MARK)
+    mark = backend.find_job_state(scope, _MARK)
     begun = mark.begun_at or now
     if mark.done_at is not None and begun <= mark.done_at:
         return 0, False
@@ -209,7 +209,7 @@ def evict(
     rule
         What goes.
     stopping
-        Asked after each transaction whether to leave the rest for the next run.
+        Called after each transaction, returns whether to leave the rest for the next run.
     now
         The moment from which ages are counted; defaults to the present.
     dry_run
@@ -279,7 +279,7 @@ class _Eviction:
         page = self._backend.find_edges([self._scope], query, after=after, limit=_BATCH)
         over = [edge for edge in page if edge.valid_to is None or edge.valid_to <= self._before]
         if over:
-            mark = self._backend.find_mark(self._scope, DELETED)
+            mark = self._backend.find_job_state(self._scope, DELETED)
             mark = replace(mark, done_at=self._now, episodes=mark.episodes + len(over))
             removals = tuple(Removal("edge", edge.id) for edge in over)
             self._backend.write(self._scope, Changes(removals=removals, marks=(mark,)))
@@ -320,7 +320,7 @@ class _Eviction:
     def _end(self, ids: Sequence[str]) -> int:
         now = self._backend.get_edges([self._scope], ids)  # as they are in this transaction
         weak = self._weak(list(now.values()))
-        closings = tuple(Closing(edge.id, max(self._now, edge.valid_from), self._now) for edge in weak)
+        closings = tuple(EdgeExpiry(edge.id, max(self._now, edge.valid_from), self._now) for edge in weak)
         self._backend.write(self._scope, Changes(closings=closings))
         return len(closings)
 

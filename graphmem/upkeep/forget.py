@@ -15,7 +15,7 @@ from graphmem.models import (
     Episode,
     EpisodeQuery,
     IndexKind,
-    Mark,
+    JobState,
     MergeQuery,
     Model,
     Scope,
@@ -127,14 +127,14 @@ def forget(
     if with_episodes and entity is None:
         raise InvalidInput("forget: with_episodes goes with an entity")
 
-    def work() -> tuple[Erased, Plan]:
+    def work() -> tuple[Erased, ForgetPlan]:
         plan = _plan(backend, scope, entity, episode, session, speaker, with_episodes=with_episodes)
         return Erasure(backend, scope, ontology, plan.going, plan.subject).run(), plan
 
     try:
         done, plan = rehearsed(backend, work) if dry_run else backend.atomic(work)
     except NotFound as error:
-        mark = backend.find_mark(scope, FORGETTING)
+        mark = backend.find_job_state(scope, FORGETTING)
         if mark.begun_at is None:
             raise
         left = "; ".join(_scrubbed(backend, scope, mark)) or "nothing"
@@ -193,7 +193,7 @@ class IndexCopies(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ForgetPlan:
     """What an erasure takes and what it leaves.
 
     Attributes
@@ -226,18 +226,18 @@ def _plan(
     speaker: str | None,
     *,
     with_episodes: bool,
-) -> Plan:
+) -> ForgetPlan:
     if entity is not None:
         return _plan_of_name(backend, scope, entity, with_episodes=with_episodes)
     if episode is not None:
-        return Plan(_episode(backend, scope, episode))
+        return ForgetPlan(_episode(backend, scope, episode))
     if session is not None:
-        return Plan(_session(backend, scope, session))
+        return ForgetPlan(_session(backend, scope, session))
     assert speaker is not None
     return _plan_of_speaker(backend, scope, speaker)
 
 
-def _plan_of_name(backend: GraphBackend, scope: Scope, named: str, *, with_episodes: bool) -> Plan:
+def _plan_of_name(backend: GraphBackend, scope: Scope, named: str, *, with_episodes: bool) -> ForgetPlan:
     """Find every episode that an entity said, that mentions it, or in which one of its names stands."""
     entity, missing = None, None
     try:
@@ -272,10 +272,10 @@ def _plan_of_name(backend: GraphBackend, scope: Scope, named: str, *, with_episo
         for name, other in others
     ]
     subject = Subject(names, entity, redacted, staying)
-    return Plan(going, subject, names, staying, tuple(remaining))
+    return ForgetPlan(going, subject, names, staying, tuple(remaining))
 
 
-def _plan_of_speaker(backend: GraphBackend, scope: Scope, speaker: str) -> Plan:
+def _plan_of_speaker(backend: GraphBackend, scope: Scope, speaker: str) -> ForgetPlan:
     """Find the turns of a speaker, and those of others in which the name stands."""
     names, finder = frozenset({canonical(speaker)}), NameFinder([speaker])
     going: dict[str, Episode] = {}
@@ -287,7 +287,7 @@ def _plan_of_speaker(backend: GraphBackend, scope: Scope, speaker: str) -> Plan:
             staying[episode.id] = episode
     if not going:
         raise NotFound(f"no episode was said by {speaker!r} in scope {scope}")
-    return Plan(going, None, names, staying, tuple(_stays(speaker, staying, [])))
+    return ForgetPlan(going, None, names, staying, tuple(_stays(speaker, staying, [])))
 
 
 def _names_of(
@@ -353,7 +353,7 @@ def _outside(index: IndexCopies, scope: Scope, done: Erased | None) -> Iterable[
         yield f"vectors in an index outside of the store, until it is reached again: {error}"
 
 
-def _scrubbed(backend: GraphBackend, scope: Scope, mark: Mark | None) -> Iterable[str]:
+def _scrubbed(backend: GraphBackend, scope: Scope, mark: JobState | None) -> Iterable[str]:
     """Clean the files and note in the erasure's mark that it is done; yield what is left."""
     if not backend.scrub():
         yield "the store's log, which others are reading: run it again, or close them"

@@ -19,13 +19,13 @@ from graphmem.models import (
     Episode,
     IndexEntry,
     IndexKind,
-    Mark,
+    JobState,
     Membership,
     MembershipQuery,
     Mention,
     Merge,
     MergeQuery,
-    Outcome,
+    ProcessingResult,
     RecallTrace,
     Scope,
     utc_now,
@@ -83,7 +83,7 @@ class Joining:
         taken = {name: tuple(ways[name](rows)) for name, rows in parts.items()}
         return {name: rows for name, rows in taken.items() if rows}
 
-    def outcomes(self, episodes: Iterable[Episode], there: dict[str, Episode]) -> tuple[Outcome, ...]:
+    def outcomes(self, episodes: Iterable[Episode], there: dict[str, Episode]) -> tuple[ProcessingResult, ...]:
         """Return how far episodes came that the scope has; none goes back into the queue."""
         further = (
             e
@@ -206,8 +206,8 @@ class Joining:
         gone = self._into.keys() | self._folded
         return (row for row in rows if (row.kind, row.key) not in held and row.key not in gone)
 
-    def _marks(self, rows: Sequence[Mark]) -> Iterable[Mark]:
-        held = {mark.job for mark in self._backend.find_marks(self._scope)}
+    def _marks(self, rows: Sequence[JobState]) -> Iterable[JobState]:
+        held = {mark.job for mark in self._backend.find_job_states(self._scope)}
         return (row for row in rows if row.job not in held)
 
 
@@ -223,7 +223,7 @@ class HeldBack:
 
     def __init__(self) -> None:
         self._until = utc_now() + _HELD_FOR
-        self._outcomes: dict[str, Outcome] = {}
+        self._outcomes: dict[str, ProcessingResult] = {}
 
     def take(self, episodes: Iterable[Episode], there: Mapping[str, Episode]) -> dict[str, Episode]:
         """Return by id how those that are to be held back are stored; `there` are those that the scope has.
@@ -243,7 +243,7 @@ class HeldBack:
         """Return the ids of those that were held back."""
         return iter(self._outcomes)
 
-    def outcomes(self, there: Mapping[str, Episode]) -> list[Outcome]:
+    def outcomes(self, there: Mapping[str, Episode]) -> list[ProcessingResult]:
         """Return what gives episodes to the queue as the file has them; those that went on meanwhile are left out."""
         return [self._outcomes[episode.id] for episode in there.values() if episode.error == _HELD_BACK]
 
@@ -254,9 +254,9 @@ class HeldBack:
         return episode.error is None if episode.retry_at is None else episode.retry_at < self._until
 
 
-def outcome_of(episode: Episode) -> Outcome:
+def outcome_of(episode: Episode) -> ProcessingResult:
     """Return how far an episode came."""
-    return Outcome(
+    return ProcessingResult(
         episode.id,
         processed_at=episode.processed_at,
         error=episode.error,

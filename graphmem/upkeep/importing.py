@@ -10,7 +10,7 @@ from itertools import islice
 from typing import IO, Any
 
 from graphmem.errors import Conflict, InvalidInput
-from graphmem.models import Changes, Edge, EdgeQuery, Entity, Episode, EpisodeQuery, Model, Outcome, Scope
+from graphmem.models import Changes, Edge, EdgeQuery, Entity, Episode, EpisodeQuery, Model, ProcessingResult, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.upkeep.export import (
     Header,
@@ -271,7 +271,7 @@ class _Import:
     def _let_go(self, ids: Sequence[str]) -> None:
         self._settle(self._held_back.outcomes(self._backend.get_episodes([self._scope], ids)))
 
-    def _settle(self, outcomes: Sequence[Outcome]) -> None:
+    def _settle(self, outcomes: Sequence[ProcessingResult]) -> None:
         if outcomes:
             self._backend.write(self._scope, Changes(outcomes=tuple(outcomes)))
 

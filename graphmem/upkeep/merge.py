@@ -14,8 +14,9 @@ from graphmem.errors import InvalidInput, NotFound
 from graphmem.models import (
     Alias,
     Changes,
-    Closing,
+    Corroboration,
     Edge,
+    EdgeExpiry,
     EdgeQuery,
     Entity,
     FoldedEdge,
@@ -24,7 +25,6 @@ from graphmem.models import (
     Merge,
     Removal,
     Scope,
-    Support,
     utc_now,
 )
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
@@ -34,7 +34,7 @@ from graphmem.text.normalize import canonical
 
 def ended_by_merge(
     edges: Iterable[Edge], moved: Collection[str], ontology: Ontology, at: datetime
-) -> Iterator[Closing]:
+) -> Iterator[EdgeExpiry]:
     """Yield the ends of active facts where a later one of the other side and of the same single-valued relation begins.
 
     Parameters
@@ -53,7 +53,7 @@ def ended_by_merge(
             others = (e for e in slot if (e.id in moved) != (edge.id in moved) and e.target_id != edge.target_id)
             later = next((e for e in others if e.valid_from > edge.valid_from), None)
             if later is not None:
-                yield Closing(edge.id, later.valid_from, at, later.id)
+                yield EdgeExpiry(edge.id, later.valid_from, at, later.id)
 
 
 def ended_by_later(edges: Iterable[Edge], ontology: Ontology, at: datetime) -> Iterator[Edge]:
@@ -258,7 +258,7 @@ def _merge(backend: GraphBackend, scope: Scope, gone_id: str, kept_id: str, onto
             aliases=(*(alias.changed(entity_id=kept_id) for alias in aliases), *added),
             edges=tuple(repointed(edge, gone_id, kept_id) for edge in moved),
             supports=tuple(
-                Support(f.into.id, f.edge.confidence, f.edge.episode_ids) for f in folded if f.into is not None
+                Corroboration(f.into.id, f.edge.confidence, f.edge.episode_ids) for f in folded if f.into is not None
             ),
             mentions=tuple(m.changed(entity_id=kept_id) for m in mentions if m.episode_id not in shared),
             memberships=_memberships(backend, scope, gone_id, kept_id, merge.at),
@@ -293,12 +293,12 @@ def restated(edge: Edge, episode_ids: Iterable[str], name_of: Callable[[str], st
     return edge.changed(episode_ids=left, fact=fact, properties={})
 
 
-def closed_first(stored: Iterable[Edge], at: datetime) -> tuple[Closing, ...]:
+def closed_first(stored: Iterable[Edge], at: datetime) -> tuple[EdgeExpiry, ...]:
     """Close the active ones of facts that a write replaces or removes.
 
     A write applies closings first, so that the keys of these facts are free for its other rows, whatever their order.
     """
-    return tuple(Closing(edge.id, edge.valid_from, at) for edge in stored if edge.is_active)
+    return tuple(EdgeExpiry(edge.id, edge.valid_from, at) for edge in stored if edge.is_active)
 
 
 def edges_of(backend: GraphBackend, scope: Scope, entity_id: str) -> list[Edge]:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from graphmem.models import Changes, Mark, Scope, utc_now
+from graphmem.models import Changes, JobState, Scope, utc_now
 from graphmem.protocols import GraphBackend
 
 _log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ class UpkeepJob:
 class UpkeepSchedule:
     """Runs jobs in a scope when it has processed so many episodes since they last ran there.
 
-    What is counted is in the store (`Mark.episodes`), so that an interruption loses nothing: a job that was killed has
+    Counts are in the store (`JobState.episodes`), so that an interruption loses nothing: a job that was killed has
     no new mark and is due at the next start. Another process that has done the work meanwhile left its mark, too.
 
     Parameters
@@ -118,7 +118,7 @@ class UpkeepSchedule:
         counts = self._backend.stats(scope)
         processed = counts.episodes - counts.pending_episodes - counts.failed_episodes
         for job in self._jobs:
-            mark = self._backend.find_mark(scope, job.name)
+            mark = self._backend.find_job_state(scope, job.name)
             # fewer than at the last run: some were forgotten, and how many came since isn't known
             if 0 <= processed - mark.episodes < self._interval:
                 continue
@@ -128,6 +128,6 @@ class UpkeepSchedule:
             begun = utc_now()
             if not job.run(scope, stopping):
                 break
-            self._backend.write(scope, Changes(marks=(Mark(job.name, begun, processed),)))
+            self._backend.write(scope, Changes(marks=(JobState(job.name, begun, processed),)))
             _log.info("scope %s: %s is done", scope, job.name)
         return min(pauses, default=0.0)

@@ -19,7 +19,7 @@ from graphmem.models import (
     Episode,
     EpisodeQuery,
     IndexEntry,
-    Mark,
+    JobState,
     Membership,
     MembershipQuery,
     Mention,
@@ -42,7 +42,7 @@ CONTENT: frozenset[RowKind] = frozenset(
 )
 """What a memory is; the index can be made anew, and marks tell how far upkeep has come."""
 
-Row = Model | IndexEntry | Mark
+Row = Model | IndexEntry | JobState
 Told = Iterator[tuple[RowKind, Row]]
 
 _PAGE = 1000
@@ -91,7 +91,7 @@ def to_json(kind: RowKind, row: Row) -> str:
             ensure_ascii=False,
             separators=(",", ":"),
         )
-    if isinstance(row, Mark):
+    if isinstance(row, JobState):
         times = {
             name: moment.isoformat() for name in ("done_at", "begun_at") if (moment := getattr(row, name)) is not None
         }
@@ -112,7 +112,7 @@ def from_json(kind: RowKind, fields: Mapping[str, Any], scope: Scope) -> Row:
         values: dict[str, Any] = {**fields, "vectors": _bytes(fields["vectors"]), "pieces": _bytes(fields["pieces"])}
         return IndexEntry(**values)
     if kind == "mark":
-        return Mark(**{**fields, **_times(fields)})
+        return JobState(**{**fields, **_times(fields)})
     if kind == "merge":
         return Merge(scope=scope, **_scoped(fields, scope))
     if kind in _WITH_SCOPE:
@@ -181,7 +181,7 @@ def all_rows(backend: GraphBackend, scope: Scope, *, extras: bool) -> Told:
     yield from _of("merge", backend.all_merges(scopes, MergeQuery(undone=True), chunk=_PAGE))
     if extras:
         yield from _of("index", backend.all_entries(scope, chunk=_PAGE))
-        yield from _of("mark", backend.find_marks(scope))
+        yield from _of("mark", backend.find_job_states(scope))
 
 
 def _of(kind: RowKind, rows: Iterable[Row]) -> Told:

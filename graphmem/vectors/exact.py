@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.index.arrays import Growing
+from graphmem.index.arrays import GrowingArray
 from graphmem.models import IndexKind, Scope
 from graphmem.protocols.vectors import VectorHit, VectorIndex, VectorRows, VectorState
 from graphmem.vectors.points import best_hits, last_of_each, require_dimension
@@ -20,10 +20,10 @@ class _Matrix:
     """The vectors of one scope and kind: rows of a key stand together, those of a deleted one stay until packed."""
 
     def __init__(self, dimension: int) -> None:
-        self.rows: Growing[np.float32] = Growing(np.float32, dimension)
+        self.rows: GrowingArray[np.float32] = GrowingArray(np.float32, dimension)
         self._keys: list[str | None] = []
-        self._begins: Growing[np.int64] = Growing(np.int64)
-        self._alive: Growing[np.bool_] = Growing(np.bool_)
+        self._begins: GrowingArray[np.int64] = GrowingArray(np.int64)
+        self._alive: GrowingArray[np.bool_] = GrowingArray(np.bool_)
         self._at: dict[str, int] = {}
         self._sizes: list[int] = []
         self.live = 0

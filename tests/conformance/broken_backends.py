@@ -17,7 +17,7 @@ from graphmem.models import (
     Entity,
     EntityQuery,
     Episode,
-    Mark,
+    JobState,
     Membership,
     MembershipQuery,
     Merge,
@@ -124,7 +124,7 @@ class IgnoresTheFrontierLimit(Sound):
 
 
 class AliasInDisplayCase(Sound):
-    """Files an entity under the name that people see instead of the normalised one."""
+    """Files an entity under the name that people see instead of the normalized one."""
 
     def write(self, scope: Scope, changes: Changes) -> None:
         shown = {e.canonical_name: e.name for e in changes.entities}
@@ -334,8 +334,8 @@ class LeaksMerges(Sound):
 class MarksOfOneScopeForAll(Sound):
     """Keeps one mark for each job."""
 
-    def find_marks(self, scope: Scope) -> list[Mark]:
-        return [mark for s in (scope, *self.scopes()) for mark in MemoryBackend.find_marks(self, s)]
+    def find_job_states(self, scope: Scope) -> list[JobState]:
+        return [mark for s in (scope, *self.scopes()) for mark in MemoryBackend.find_job_states(self, s)]
 
 
 class ReadsOnInSnapshots(Sound):

@@ -156,11 +156,11 @@ def test_leiden_levels_are_kept_with_their_parents(memory: GraphMemory) -> None:
     memory.add_facts((f"Node {a}", "knows", f"Node {b}") for a, b in [*pairs, *inner])
     memory.refresh_communities("leiden")
     parts = memory.communities(level=1, limit=1000)
-    wholes = {c.id: set(c.entity_ids) for c in memory.communities(limit=1000)}
+    episode_vectors = {c.id: set(c.entity_ids) for c in memory.communities(limit=1000)}
     for part in parts:
         assert part.parent_id is not None
-        assert 2 <= len(part) < len(wholes[part.parent_id])
-        assert set(part.entity_ids) < wholes[part.parent_id]
+        assert 2 <= len(part) < len(episode_vectors[part.parent_id])
+        assert set(part.entity_ids) < episode_vectors[part.parent_id]
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_scopes_have_communities_of_their_own(memory: GraphMemory) -> None:
     assert len(other.communities("Alma", scopes=[memory.scope])) == 1
 
 
-# Asked for
+# ParsedQuestion for
 
 
 def test_a_question_finds_communities_by_their_members_and_words(memory: GraphMemory) -> None:

@@ -19,7 +19,7 @@ from toy import FAILS, ToyExtractor
 
 from graphmem import GraphMemory, NotFound
 from graphmem.communities.refresh import CommunityRefresh
-from graphmem.index.encoder import Reader
+from graphmem.index.encoder import EpisodeEncoder
 from graphmem.protocols import Extraction, ExtractionRequest
 from graphmem_sqlite import open_backend
 
@@ -137,7 +137,7 @@ def test_indexing_writes_nothing_forgotten_back(
     backend = memory._engine.backend  # pyright: ignore[reportPrivateUsage]
     backend.reset_index(memory.scope)
     act = (lambda: memory.forget(episode="secret")) if how == "forget" else memory.clear
-    once_after(monkeypatch, Reader, step, act)
+    once_after(monkeypatch, EpisodeEncoder, step, act)
     memory.search("Who likes Bruno?")
     assert SECRET not in exported(memory)
     details = [str(entry.detail) for entry in backend.all_entries(memory.scope)]

@@ -547,14 +547,14 @@ def test_upkeep_runs_in_the_background_and_again_after_an_interruption(
     store = open_backend(durable_url)
     try:
         wait_until(
-            lambda: {mark.job for mark in store.find_marks(memory.scope) if mark.episodes} >= {"decay", "eviction"}
+            lambda: {mark.job for mark in store.find_job_states(memory.scope) if mark.episodes} >= {"decay", "eviction"}
         )
         memory.close()
-        [before] = [mark for mark in store.find_marks(memory.scope) if mark.job == "eviction"]
+        [before] = [mark for mark in store.find_job_states(memory.scope) if mark.job == "eviction"]
         with GraphMemory.open(durable_url, extractor=ToyExtractor(), background=False, embeddings="none") as other:
             other.ingest([{"text": f"Person {i} | likes | Person {i + 1}"} for i in range(6)])  # nobody looks after it
         open_memory(durable_url, **options)
-        wait_until(lambda: 12 in {mark.episodes for mark in store.find_marks(memory.scope)})
+        wait_until(lambda: 12 in {mark.episodes for mark in store.find_job_states(memory.scope)})
         assert before.episodes == 6
     finally:
         store.close()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from graphmem.models import AsOf, Changes, Edge, EdgeType, ExpandLimits, Support
+from graphmem.models import AsOf, Changes, Corroboration, Edge, EdgeType, ExpandLimits
 from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
 from graphmem_cypher import query
@@ -48,7 +48,7 @@ def stores(empty_neo4j_of_module: str) -> Generator[tuple[Neo4jBackend, GraphBac
     for store in (ours, measure):
         store.write(SCOPE, of(HUB, *OTHERS))
         store.write(SCOPE, Changes(edges=tuple(known)))
-        store.write(SCOPE, Changes(supports=(Support(lowest.id, 1.0),)))  # now the best of all
+        store.write(SCOPE, Changes(supports=(Corroboration(lowest.id, 1.0),)))  # now the best of all
     forget_plans(empty_neo4j_of_module)
     yield ours, measure
     ours.close()

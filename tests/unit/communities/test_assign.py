@@ -10,7 +10,7 @@ import pytest
 
 from graphmem.communities.assignment import JOB, Assignment
 from graphmem.communities.refresh import CommunityRefresh, id_at
-from graphmem.models import Changes, CommunityQuery, Edge, EdgeQuery, Mark, MembershipQuery, Scope, new_id, utc_now
+from graphmem.models import Changes, CommunityQuery, Edge, EdgeQuery, JobState, MembershipQuery, Scope, new_id, utc_now
 from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
 from graphmem.settings import Settings
@@ -82,7 +82,7 @@ def test_without_communities_everybody_waits_for_the_first_refresh() -> None:
     put_entities(store, entity(1), entity(2))
     connect(store, [(1, 2)])
     assert Assignment(store).step(home())
-    assert store.find_marks(home()) == []
+    assert store.find_job_states(home()) == []
     store.close()
 
 
@@ -96,7 +96,7 @@ def test_an_archived_entity_joins_nothing(store: GraphBackend) -> None:
 def test_the_next_step_begins_behind_the_last(store: GraphBackend) -> None:
     connect(store, [(9, 1)])
     assign(store)
-    [mark] = [mark for mark in store.find_marks(home()) if mark.job == JOB]
+    [mark] = [mark for mark in store.find_job_states(home()) if mark.job == JOB]
     newest = max(e.id for e in store.all_edges([home()], EdgeQuery()))
     assert mark.cursor == newest
     assert store.find_edges([home()], EdgeQuery(), after=mark.cursor) == []
@@ -121,7 +121,7 @@ def test_what_is_read_are_the_neighbours(store: GraphBackend, monkeypatch: pytes
     assign(store)
     CommunityRefresh(store, Settings()).refresh(home())
     newest = max(e.id for e in store.all_edges([home()], EdgeQuery()))
-    store.write(home(), Changes(marks=(Mark(JOB, cursor=newest),)))
+    store.write(home(), Changes(marks=(JobState(JOB, cursor=newest),)))
     rows: list[Edge] = []
     find_edges = store.find_edges
 

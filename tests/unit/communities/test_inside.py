@@ -8,7 +8,7 @@ import numpy as np
 from blake3 import blake3
 
 from graphmem.communities.facts import Facts
-from graphmem.communities.intra_community_facts import Grouped
+from graphmem.communities.intra_community_facts import CommunityFacts
 
 # a, b and c are a group, d and e another; the fact "g" lies between the two
 NODES = list("abcde")
@@ -22,7 +22,7 @@ FACTS = Facts(
     begin=np.array([20.0, 20.0, 10.0, 5.0, 30.0]),
 )
 LABELS = np.array([0, 0, 0, 1, 1])
-GROUPED = Grouped(FACTS, LABELS)
+GROUPED = CommunityFacts(FACTS, LABELS)
 
 
 def test_a_fingerprint_is_of_the_ids_of_members_and_facts_whatever_their_length() -> None:
@@ -31,7 +31,7 @@ def test_a_fingerprint_is_of_the_ids_of_members_and_facts_whatever_their_length(
 
 
 def test_a_group_without_facts_has_a_fingerprint_and_no_period() -> None:
-    apart = Grouped(FACTS, np.arange(5))
+    apart = CommunityFacts(FACTS, np.arange(5))
     assert apart.fingerprint(0, NODES) == blake3(b"a\n\n").hexdigest()
     assert apart.period(0) is None
     assert apart.top(0, 3) == []
@@ -46,7 +46,7 @@ def test_the_best_facts_come_by_score_and_of_equal_ones_by_id_with_both_ends() -
 
 def test_of_equal_scores_the_newest_comes_first() -> None:
     newer = np.array([20.0, 21.0, 10.0, 5.0, 30.0])
-    again = Grouped(replace(FACTS, begin=newer), LABELS)
+    again = CommunityFacts(replace(FACTS, begin=newer), LABELS)
     assert [fact_id for fact_id, _ in again.top(0, 9)] == ["ü", "f2", "f"]
 
 

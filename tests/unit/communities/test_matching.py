@@ -15,9 +15,9 @@ def partition(*levels: str) -> Partition:
 
 
 def test_parts_have_the_whole_as_parent() -> None:
-    wholes, parts = match_levels(partition("00001111", "00112222"), {})
-    assert [g.parent_id for g in wholes] == [None, None]
-    assert [(g.number, g.parent_id) for g in parts] == [(0, wholes[0].id), (1, wholes[0].id)]
+    episode_vectors, parts = match_levels(partition("00001111", "00112222"), {})
+    assert [g.parent_id for g in episode_vectors] == [None, None]
+    assert [(g.number, g.parent_id) for g in parts] == [(0, episode_vectors[0].id), (1, episode_vectors[0].id)]
 
 
 def test_a_group_of_one_and_one_that_was_not_split_are_no_parts() -> None:
@@ -36,8 +36,8 @@ def test_ids_go_on_on_each_level() -> None:
     first = {i: "left" if n < 4 else "right" for n, i in enumerate(found.node_ids)}
     second = dict.fromkeys(found.node_ids[2:4], "inner")
     before = {level: Before.of(found.node_ids, keys) for level, keys in ((0, first), (1, second))}
-    wholes, parts = match_levels(found, before)
-    assert [g.id for g in wholes] == ["left", "right"]
+    episode_vectors, parts = match_levels(found, before)
+    assert [g.id for g in episode_vectors] == ["left", "right"]
     assert parts[1].id == "inner"
     assert parts[0].id != "inner"
 

@@ -13,7 +13,7 @@ import pytest
 
 from graphmem.errors import BackendUnavailable, ExtractionFailed
 from graphmem.ingest.queue import ExtractionQueue
-from graphmem.models import FORGETTING, Changes, EdgeQuery, Episode, EpisodeQuery, Mark, Scope
+from graphmem.models import FORGETTING, Changes, EdgeQuery, Episode, EpisodeQuery, JobState, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.protocols import ExtractedEdge, Extraction, ExtractionRequest, GraphBackend
 from graphmem.registry import open_backend
@@ -194,7 +194,7 @@ class Parallel(Scripted):
 def test_a_pool_reads_again_what_it_read_while_something_was_forgotten(backend: GraphBackend) -> None:
     def forget_once(_: str) -> None:
         if not extractor.requests:
-            backend.write(SCOPE, Changes(marks=(Mark(FORGETTING, cursor="another"),)))
+            backend.write(SCOPE, Changes(marks=(JobState(FORGETTING, cursor="another"),)))
 
     store(backend, "Maya knows Jonas")
     extractor = Parallel(forget_once)

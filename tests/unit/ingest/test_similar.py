@@ -15,8 +15,8 @@ from graphmem.embed import Embedder
 from graphmem.errors import EmbeddingFailed
 from graphmem.ingest.entity_matching import AskSame, Prepared, SimilarEntities
 from graphmem.ingest.links import NoteLinks
-from graphmem.ingest.resolution import NamedThing
-from graphmem.ingest.write import Reading, Statement, Writer
+from graphmem.ingest.resolution import EntityMention
+from graphmem.ingest.write import ExtractedFact, InterpretedEpisode, Writer
 from graphmem.models import Changes, EdgeQuery, EdgeType, EntityQuery, IndexEntry, Merge, MergeQuery, Removal, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.protocols import ExtractedEdge, GraphBackend
@@ -85,15 +85,15 @@ def put(
     bulk: bool = False,
 ) -> None:
     """Write an episode that names something, and says of each that it uses "target"."""
-    things = tuple(NamedThing.of(name, kind, DEFAULT_ONTOLOGY) for name in names)
-    target = NamedThing.of("target", "concept", DEFAULT_ONTOLOGY)
+    things = tuple(EntityMention.of(name, kind, DEFAULT_ONTOLOGY) for name in names)
+    target = EntityMention.of("target", "concept", DEFAULT_ONTOLOGY)
     statements = tuple(
-        Statement(thing, target, "uses", EdgeType.SEMANTIC, "", ExtractedEdge(thing.display, "uses", "target"))
+        ExtractedFact(thing, target, "uses", EdgeType.SEMANTIC, "", ExtractedEdge(thing.display, "uses", "target"))
         for thing in things
     )
     writer = Writer(store, DEFAULT_ONTOLOGY, similar=by, links=links, bulk=bulk)
     said = episode(n)
-    writer.write(home(), [Reading(said, things, statements, settles=False)], new_episodes=[said])
+    writer.write(home(), [InterpretedEpisode(said, things, statements, settles=False)], new_episodes=[said])
 
 
 def names(store: GraphBackend) -> list[str]:
@@ -136,9 +136,9 @@ def test_entities_of_another_type_or_scope_are_not_meant(store: GraphBackend) ->
     put(store, 2, "widgets", by=by, kind="concept")
     assert names(store) == ["widget", "widgets"]
     said = episode(3, project())
-    thing = NamedThing.of("widgets", "tool", DEFAULT_ONTOLOGY)
+    thing = EntityMention.of("widgets", "tool", DEFAULT_ONTOLOGY)
     Writer(store, DEFAULT_ONTOLOGY, similar=by).write(
-        project(), [Reading(said, (thing,), (), settles=False)], new_episodes=[said]
+        project(), [InterpretedEpisode(said, (thing,), (), settles=False)], new_episodes=[said]
     )
     assert [e.name for e in store.find_entities([project()], EntityQuery())] == ["widgets"]
 
@@ -311,7 +311,7 @@ def test_a_bulk_load_sees_what_another_one_brings_before_it_writes(store: GraphB
     by, other = (similar(store, Angles(widget=0, widgets=COS_90)) for _ in range(2))
     prepare, came = by.prepare, list[None]()
 
-    def late(scope: Scope, things: Sequence[NamedThing], *, bulk: bool = False) -> Prepared | None:
+    def late(scope: Scope, things: Sequence[EntityMention], *, bulk: bool = False) -> Prepared | None:
         prepared = prepare(scope, things, bulk=bulk)
         if not came:
             came.append(put(store, 1, "widget", by=other, bulk=True))

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from graphmem.ingest.write import Reading, Writer, read_extraction
+from graphmem.ingest.write import InterpretedEpisode, Writer, read_extraction
 from graphmem.models import EdgeQuery, EdgeType, EntityQuery, Episode, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.protocols import ExtractedEdge, ExtractedEnding, ExtractedEntity, Extraction, GraphBackend
@@ -202,14 +202,14 @@ def test_an_episode_that_somebody_else_settled_is_not_written_again(backend: Gra
 def test_nothing_is_stored_when_the_write_fails(backend: GraphBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     episode = Episode(scope=SCOPE, source="triple", text="…", occurred_at=SPRING, processed_at=SPRING)
     reading = read_extraction(episode, Extraction((ExtractedEntity("Maya"),)), DEFAULT_ONTOLOGY, Counter())
-    unsettled = Reading(reading.episode, reading.things, reading.statements, settles=False)
+    stale_scopes = InterpretedEpisode(reading.episode, reading.things, reading.statements, settles=False)
 
     def fail(*_: object) -> None:
         raise RuntimeError("power cut")
 
     monkeypatch.setattr(backend, "write", fail)
     with pytest.raises(RuntimeError, match="power cut"):
-        Writer(backend, DEFAULT_ONTOLOGY).write(SCOPE, [unsettled], new_episodes=[episode])
+        Writer(backend, DEFAULT_ONTOLOGY).write(SCOPE, [stale_scopes], new_episodes=[episode])
     assert backend.get_episodes([SCOPE], [episode.id]) == {}
 
 

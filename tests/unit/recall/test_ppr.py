@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphmem.errors import InvalidInput
-from graphmem.recall.pagerank import entity_ranks, personalised_pagerank, walk
+from graphmem.recall.pagerank import entity_ranks, personalized_pagerank, walk
 from graphmem.recall.scoring import Floats
 from tests.unit.recall.graphs import graph
 
@@ -47,35 +47,35 @@ def test_it_is_the_power_iteration_of_the_definition(
     edges: list[Weighted], restart: list[float], damping: float, rounds: int
 ) -> None:
     edges = [(a, b, w if w > 1e-9 else 0.0) for a, b, w in edges]
-    found = personalised_pagerank(*arrays(edges), restart, damping=damping, rounds=rounds)
+    found = personalized_pagerank(*arrays(edges), restart, damping=damping, rounds=rounds)
     assert found == pytest.approx(dense(edges, np.array(restart), damping, rounds), abs=1e-12)
     assert found.sum() == pytest.approx(1.0)
 
 
 def test_with_many_rounds_it_is_the_fixed_point() -> None:
     edges = [(0, 1, 1.0), (1, 0, 1.0), (1, 2, 2.0), (2, 1, 2.0)]
-    rank = personalised_pagerank(*arrays(edges), [1.0, 0, 0], rounds=200)
+    rank = personalized_pagerank(*arrays(edges), [1.0, 0, 0], rounds=200)
     matrix = np.array([[0, 1 / 3, 0], [1, 0, 1], [0, 2 / 3, 0]])
     assert rank == pytest.approx(np.linalg.solve(np.eye(3) - 0.7 * matrix, [0.3, 0, 0]))
 
 
 def test_what_reaches_a_node_without_a_way_out_restarts() -> None:
-    rank = personalised_pagerank([0], [1], [1.0], [1.0, 0.0], rounds=1)
+    rank = personalized_pagerank([0], [1], [1.0], [1.0, 0.0], rounds=1)
     assert rank.tolist() == pytest.approx([0.3, 0.7])
-    assert personalised_pagerank([0], [1], [1.0], [1.0, 0.0], rounds=2).sum() == pytest.approx(1.0)
+    assert personalized_pagerank([0], [1], [1.0], [1.0, 0.0], rounds=2).sum() == pytest.approx(1.0)
 
 
 def test_only_the_restart_s_proportions_count() -> None:
     edges = arrays([(0, 1, 1.0), (1, 0, 1.0)])
-    assert personalised_pagerank(*edges, [2.0, 6.0]) == pytest.approx(personalised_pagerank(*edges, [0.25, 0.75]))
+    assert personalized_pagerank(*edges, [2.0, 6.0]) == pytest.approx(personalized_pagerank(*edges, [0.25, 0.75]))
 
 
 def test_without_edges_it_is_the_restart() -> None:
-    assert personalised_pagerank([], [], [], [1.0, 3.0]).tolist() == [0.25, 0.75]
+    assert personalized_pagerank([], [], [], [1.0, 3.0]).tolist() == [0.25, 0.75]
 
 
 def test_without_a_restart_it_is_nowhere() -> None:
-    assert personalised_pagerank([0], [1], [1.0], [0.0, 0.0]).tolist() == [0.0, 0.0]
+    assert personalized_pagerank([0], [1], [1.0], [0.0, 0.0]).tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_without_a_restart_it_is_nowhere() -> None:
 def test_what_does_not_fit_is_refused_by_name(changes: dict[str, Any], named: str) -> None:
     given_: dict[str, Any] = {"sources": [0], "targets": [1], "weights": [1.0], "restart": [1.0, 0.0], **changes}
     with pytest.raises(InvalidInput, match=named):
-        personalised_pagerank(**given_)
+        personalized_pagerank(**given_)
 
 
 SEED = np.array([1.0, 0.0, 0.0])
@@ -125,7 +125,7 @@ def test_a_seed_counts_by_its_score_over_the_episodes_that_mention_it() -> None:
     restart = [1 / 4, 1.0, 0, 0, 0, 0, 0, 0, 0]
     ends = [(0, 2), (1, 3), (0, 4), (0, 5), (0, 6), (0, 7), (1, 8)]
     both = [(a, b, 1.0) for a, b in ends] + [(b, a, 1.0) for a, b in ends]
-    assert rank == pytest.approx(personalised_pagerank(*arrays(both), restart)[:4])
+    assert rank == pytest.approx(personalized_pagerank(*arrays(both), restart)[:4])
 
 
 def test_mentions_of_entities_elsewhere_are_left_out() -> None:

@@ -27,7 +27,7 @@ from graphmem.models import (
 )
 from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.protocols import GraphBackend
-from graphmem.recall.embeddings import Meaning, Vectors
+from graphmem.recall.embeddings import EntityEmbeddings, Vectors
 from graphmem.recall.options import RecallOptions
 from graphmem.recall.recall import recall
 from graphmem.registry import open_backend
@@ -109,7 +109,7 @@ def ask(
     query: str = "Maya",
     *,
     strategy: StrategyChoice | None = None,
-    meaning: Meaning | None = None,
+    meaning: EntityEmbeddings | None = None,
     settings: dict[str, Any] | None = None,
     **options: Any,
 ) -> RecallResult:
@@ -249,7 +249,7 @@ class Towards:
         return [(goal, 0.5) for goal in self.goals]
 
 
-def reach(backend: GraphBackend, fact: str, strategy: Strategy, meaning: Meaning | None) -> float:
+def reach(backend: GraphBackend, fact: str, strategy: Strategy, meaning: EntityEmbeddings | None) -> float:
     return next(f.parts.reach for f in ask(backend, strategy=strategy, meaning=meaning) if f.id == fact and f.parts)
 
 

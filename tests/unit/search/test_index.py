@@ -9,13 +9,13 @@ from types import SimpleNamespace
 import pytest
 import uuid_utils
 
-from graphmem.index.encoder import Reader
+from graphmem.index.encoder import EpisodeEncoder
 from graphmem.index.phrases import PlainPhrases
 from graphmem.models import Episode, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
 from graphmem.search import search_index as module
-from graphmem.search.search_index import RecallIndex
+from graphmem.search.search_index import SearchIndex
 
 HOME, ELSEWHERE = Scope("home"), Scope("elsewhere")
 
@@ -53,12 +53,12 @@ def put(store: GraphBackend, clock: Clock, seconds: float, scope: Scope = HOME) 
     store.add_episodes(scope, [Episode(id=made, scope=scope, text="We met in Porto.")])
 
 
-def settled(store: GraphBackend, *scopes: Scope) -> RecallIndex:
+def settled(store: GraphBackend, *scopes: Scope) -> SearchIndex:
     """Return an index for which nothing waits."""
-    index = RecallIndex(store, Reader(None, PlainPhrases()))
+    index = SearchIndex(store, EpisodeEncoder(None, PlainPhrases()))
     for scope in scopes:
         assert index.index_waiting(scope)
-    assert index.unsettled(scopes) == []
+    assert index.stale_scopes(scopes) == []
     return index
 
 
@@ -66,9 +66,9 @@ def test_only_scopes_in_which_something_waits_are_looked_at(store: GraphBackend,
     index = settled(store, HOME, ELSEWHERE)
     put(store, clock, 0.0, ELSEWHERE)
 
-    assert index.unsettled([HOME, ELSEWHERE]) == [ELSEWHERE]
+    assert index.stale_scopes([HOME, ELSEWHERE]) == [ELSEWHERE]
     assert index.index_waiting(ELSEWHERE)
-    assert index.unsettled([HOME, ELSEWHERE]) == []
+    assert index.stale_scopes([HOME, ELSEWHERE]) == []
 
 
 @pytest.mark.parametrize(("made_at", "found_at"), [(-50.0, 1.0), (-300.0, 30.0), (-590.0, 30.0)])
@@ -79,11 +79,11 @@ def test_what_is_committed_late_is_found_at_the_next_look_so_far_back(
     put(store, clock, made_at)
 
     clock.seconds = found_at - 0.5
-    assert index.unsettled([HOME]) == ([HOME] if found_at < 30 else [])
+    assert index.stale_scopes([HOME]) == ([HOME] if found_at < 30 else [])
     clock.seconds = found_at
-    assert index.unsettled([HOME]) == [HOME]
+    assert index.stale_scopes([HOME]) == [HOME]
     assert index.index_waiting(HOME)
-    assert index.unsettled([HOME]) == []
+    assert index.stale_scopes([HOME]) == []
 
 
 def test_what_is_of_long_ago_is_found_when_it_is_told(store: GraphBackend, clock: Clock) -> None:
@@ -91,9 +91,9 @@ def test_what_is_of_long_ago_is_found_when_it_is_told(store: GraphBackend, clock
     put(store, clock, -3600.0)
     clock.seconds = 100.0
 
-    assert index.unsettled([HOME]) == []
-    index.look_again(HOME)
-    assert index.unsettled([HOME]) == [HOME]
+    assert index.stale_scopes([HOME]) == []
+    index.reset_cursor(HOME)
+    assert index.stale_scopes([HOME]) == [HOME]
 
 
 def test_a_clock_that_was_set_back_hides_nothing(store: GraphBackend, clock: Clock) -> None:
@@ -101,4 +101,4 @@ def test_a_clock_that_was_set_back_hides_nothing(store: GraphBackend, clock: Clo
     clock.seconds = -7200.0
     put(store, clock, -7200.0)
 
-    assert index.unsettled([HOME]) == [HOME]
+    assert index.stale_scopes([HOME]) == [HOME]

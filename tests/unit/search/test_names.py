@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from graphmem.search.names import SAME, Alike, Names, Titles, names_in
+from graphmem.search.names import SAME, Names, SynonymGraph, Titles, names_in
 
 WORDS = "the river of old town north bridge club".split()
 
@@ -20,7 +20,7 @@ def some_names(count: int, chance: random.Random) -> list[str]:
     return list(found)
 
 
-def among(pairs: Alike, numbers: list[int]) -> set[tuple[int, int, float]]:
+def among(pairs: SynonymGraph, numbers: list[int]) -> set[tuple[int, int, float]]:
     """Return what is alike as (number, number, cosine)."""
     place, other, cosine = pairs.among(np.array(numbers, np.int64))
     return {(numbers[p], o, c) for p, o, c in zip(place.tolist(), other.tolist(), cosine.tolist(), strict=True)}
@@ -47,7 +47,7 @@ def test_title_is_new_once_and_a_common_word_is_none() -> None:
 @pytest.mark.parametrize("batches", [[5000], [1] * 40, [900, 200, 1, 700, 3000, 2, 1]])
 def test_pairs_alike_are_those_that_were_joined(batches: list[int]) -> None:
     chance = random.Random(len(batches))
-    pairs, expected = Alike(), dict[tuple[int, int], float]()
+    pairs, expected = SynonymGraph(), dict[tuple[int, int], float]()
     for size in batches:
         new = {tuple(sorted(chance.sample(range(3000), 2))): chance.randint(80, 99) / 128 for _ in range(size)}
         new = {(low, high): weight for (low, high), weight in new.items() if (low, high) not in expected}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from graphmem.index.codec import detail_of
-from graphmem.index.encoder import Reader
+from graphmem.index.encoder import EpisodeEncoder
 from graphmem.index.phrases import Phrases
 from graphmem.models import Episode, Scope
 
@@ -33,6 +33,6 @@ def test_what_somebody_says_is_not_parsed() -> None:
         Episode(id="4", scope=HOME, text="and then we saw Braga", role="user"),
         Episode(id="5", scope=HOME, source="document", text="gamma", speaker="Ines"),
     ]
-    entries = Reader(None, parser).episodes([(episode, None) for episode in episodes])
+    entries = EpisodeEncoder(None, parser).episodes([(episode, None) for episode in episodes])
     assert parser.given == ["alpha is written", "beta is a note", "gamma"]
     assert [detail_of(entry)["names"] for entry in entries] == [["a"], ["porto"], ["b"], ["braga"], ["g"]]
