@@ -362,7 +362,7 @@ class Engine:
         )
 
     def _queue_state(self, troubled: Sequence[Episode]) -> QueueState:
-        """Tell whether extraction goes on: as this process knows, else as the errors of waiting episodes tell."""
+        """Return whether extraction goes on: as this process knows, else as the errors of waiting episodes tell."""
         words: dict[str, Literal["waiting", "paused"]] = {"unavailable": "waiting", "misconfigured": "paused"}
         if self._queue is not None and (pause := self._queue.pause) is not None:
             until = max(pause.until, pause.since)

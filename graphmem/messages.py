@@ -147,7 +147,7 @@ class Content:
 
 
 def is_message(value: object) -> bool:
-    """Tell whether a value is a chat message rather than the fields of a turn."""
+    """Return whether a value is a chat message rather than the fields of a turn."""
     if not isinstance(value, Mapping):
         return hasattr(value, "content") or getattr(value, "type", None) in ("function_call", "function_call_output")
     data = cast("Mapping[str, Any]", value)

@@ -140,7 +140,7 @@ class Ontology:
         return self.synonyms.get(name, name)
 
     def is_single_valued(self, relation: str) -> bool:
-        """Tell whether a source has at most one target of this relation at a time."""
+        """Return whether a source has at most one target of this relation at a time."""
         return relation in self.single_valued
 
     def words(self, relation: str) -> str:

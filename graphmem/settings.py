@@ -184,7 +184,7 @@ class Settings(BaseSettings):
     )
     community_refresh: bool = Field(True, description="find communities anew, in the background")
     community_assignment: bool = Field(
-        True, description="let new entities join the communities of their neighbours, in the background"
+        True, description="let new entities join the communities of their neighbors, in the background"
     )
     spreading_decay_lambda: Annotated[float, Field(gt=0.0, le=1.0, allow_inf_nan=False)] = Field(
         0.85, description="share of its activation that a node passes on along a sure fact"

@@ -149,7 +149,7 @@ def lane_of(item: pytest.Item) -> str | None:
 
 
 def _is_full(item: pytest.Item) -> bool:
-    """Tell whether a test is marked ``full``: as it is, or for the parameters that the mark names."""
+    """Return whether a test is marked ``full``: as it is, or for the parameters that the mark names."""
     parameters = getattr(item, "callspec", None)
     values: dict[str, object] = {} if parameters is None else parameters.params
     return any(mark.kwargs.items() <= values.items() for mark in item.iter_markers("full"))
@@ -162,7 +162,7 @@ def allowed_seconds(*, on_server: bool = False) -> float:
 
 
 def is_allowed_skip(reason: str) -> bool:
-    """Tell whether a run may be green with a test skipped for this reason."""
+    """Return whether a run may be green with a test skipped for this reason."""
     allowed = ALLOWED_SKIPS if required() else (*ALLOWED_SKIPS, *ALLOWED_WITHOUT_DOCKER)
     return any(re.match(pattern, reason) for pattern in allowed)
 

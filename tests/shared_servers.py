@@ -95,7 +95,7 @@ def leftovers(folder: Path) -> list[str]:
 
 
 def runs_on_neo4j(item: pytest.Item) -> bool:
-    """Tell whether a test that runs on several kinds of stores runs on Neo4j."""
+    """Return whether a test that runs on several kinds of stores runs on Neo4j."""
     parameters = getattr(item, "callspec", None)
     return parameters is not None and "neo4j" in parameters.params.values()
 
@@ -119,7 +119,7 @@ def server_problem(role: str) -> str | None:
 
 
 def required() -> bool:
-    """Tell whether a run without Neo4j is a failure: in CI, unless GRAPHMEM_REQUIRE_NEO4J says otherwise."""
+    """Return whether a run without Neo4j is a failure: in CI, unless GRAPHMEM_REQUIRE_NEO4J says otherwise."""
     said = os.environ.get("GRAPHMEM_REQUIRE_NEO4J", "")
     return said == "1" or (said != "0" and os.environ.get("CI") == "true")
 

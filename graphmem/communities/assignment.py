@@ -24,17 +24,17 @@ JOB = "community-assignment"
 """Name of the mark: its cursor is the id of the last fact that was looked at."""
 
 _FACTS = 500  # new facts in one step
-_NEIGHBOURS = 1_000  # rows of a page
-_FURTHER = 500  # neighbours without a community of those who join, in one step
+_NEIGHBORS = 1_000  # rows of a page
+_FURTHER = 500  # neighbors without a community of those who join, in one step
 
 Joined = dict[str, list[str]]
 """Entity id → ids of the communities that it joins, from level 0 on, each a part of the one before."""
 
 
 class Assignment:
-    """Puts the ends of new facts that are in no community into the one that most of their neighbours are in.
+    """Puts the ends of new facts that are in no community into the one that most of their neighbors are in.
 
-    Of equal ones into that with the smallest id; an entity without such a neighbour waits for one, or for the next
+    Of equal ones into that with the smallest id; an entity without such a neighbor waits for one, or for the next
     refresh. How far it has come is a mark in the store.
 
     Parameters
@@ -57,7 +57,7 @@ class Assignment:
             return True
         ends = sorted({end for edge in page for end in (edge.source_id, edge.target_id)})
         waiting = self._waiting(scope, ends)
-        joined = _Neighbourhood(backend, scope).join(waiting) if waiting else {}
+        joined = _Neighborhood(backend, scope).join(waiting) if waiting else {}
         seen = JobState(JOB, utc_now(), mark.episodes, cursor=page[-1].id)
         backend.atomic(lambda: self._write(scope, joined, seen))
         return len(page) < _FACTS
@@ -89,7 +89,7 @@ class Assignment:
 
 
 @dataclass(slots=True)
-class _Neighbourhood:
+class _Neighborhood:
     """What is around entities that look for a community; read once each."""
 
     backend: GraphBackend
@@ -97,7 +97,7 @@ class _Neighbourhood:
     communities: dict[str, Community] = field(default_factory=dict[str, Community])
 
     def join(self, waiting: Iterable[str]) -> Joined:
-        """Return who joins what; one that has joined counts for its neighbours, too.
+        """Return who joins what; one that has joined counts for its neighbors, too.
 
         Of a long chain of those only a part joins: the rest waits for the next refresh.
         """
@@ -108,25 +108,25 @@ class _Neighbourhood:
             entity_id = queue.popleft()
             if entity_id in joined:
                 continue
-            neighbours = self._neighbours(entity_id)
-            homes = self._homes(neighbours, joined)
+            neighbors = self._neighbors(entity_id)
+            homes = self._homes(neighbors, joined)
             if chosen := self._chosen(homes):
                 joined[entity_id] = chosen
-                reached = [i for i in neighbours if i not in homes and i not in joined][:further]
+                reached = [i for i in neighbors if i not in homes and i not in joined][:further]
                 further -= len(reached)
                 queue.extend(reached)
         return joined
 
-    def _neighbours(self, entity_id: str) -> list[str]:
+    def _neighbors(self, entity_id: str) -> list[str]:
         query = EdgeQuery(touching=(entity_id,), versions="active")
-        edges = self.backend.all_edges([self.scope], query, chunk=_NEIGHBOURS)
+        edges = self.backend.all_edges([self.scope], query, chunk=_NEIGHBORS)
         return sorted({e.target_id if e.source_id == entity_id else e.source_id for e in edges})
 
     def _homes(self, entity_ids: Sequence[str], joined: Joined) -> dict[str, list[str]]:
         """Return the communities of those that have one."""
         homes = {i: list(joined[i]) for i in entity_ids if i in joined}
-        for start in range(0, len(entity_ids), _NEIGHBOURS):
-            query = MembershipQuery(entity_ids=tuple(entity_ids[start : start + _NEIGHBOURS]))
+        for start in range(0, len(entity_ids), _NEIGHBORS):
+            query = MembershipQuery(entity_ids=tuple(entity_ids[start : start + _NEIGHBORS]))
             for membership in self.backend.all_memberships([self.scope], query):
                 homes.setdefault(membership.entity_id, []).append(membership.community_id)
         return homes

@@ -66,7 +66,7 @@ def _propagated(pairs: Pairs, start: Ints | None) -> Ints:
     if start is not None:
         return propagate_from(start, pairs)
     graph = EntityGraph.of(pairs)
-    tries = [propagate(graph, order=order) for order in range(propagation_tries(len(graph.neighbour) // 2))]
+    tries = [propagate(graph, order=order) for order in range(propagation_tries(len(graph.neighbor) // 2))]
     return max(tries, key=lambda labels: modularity(pairs, labels))
 
 

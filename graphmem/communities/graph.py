@@ -65,7 +65,7 @@ class EntityGraph:
         n entity ids, ascending.
     begin
         int64 array (n + 1,): where the row of each node begins, and the end of the last.
-    neighbour
+    neighbor
         int32 array (2 m,): the nodes at the other ends, each once in a row, ascending.
     weight
         int64 array (2 m,): of those edges, in millionths.
@@ -73,7 +73,7 @@ class EntityGraph:
 
     node_ids: list[str]
     begin: Ints
-    neighbour: NDArray[np.int32]
+    neighbor: NDArray[np.int32]
     weight: Ints
 
     @classmethod
@@ -91,22 +91,22 @@ class EntityGraph:
         out = every if rows is None else np.flatnonzero(rows[pairs.source])
         back = every if rows is None else np.flatnonzero(rows[pairs.target])
         row = np.concatenate([pairs.source[out], pairs.target[back]]).astype(np.int64)
-        neighbour = np.concatenate([pairs.target[out], pairs.source[back]])
+        neighbor = np.concatenate([pairs.target[out], pairs.source[back]])
         weight = np.concatenate([pairs.weight[out], pairs.weight[back]])
         count = len(pairs.node_ids)
         bits = count.bit_length()
-        key = row << bits | neighbour
+        key = row << bits | neighbor
         order = ordered(key, 1 << 2 * bits)
         key, weight = key[order], weight[order]
         del order
         first = runs(key)
         total = np.add.reduceat(weight, first) if len(first) else weight
-        row, neighbour = key[first] >> bits, (key[first] & ((1 << bits) - 1)).astype(np.int32)
+        row, neighbor = key[first] >> bits, (key[first] & ((1 << bits) - 1)).astype(np.int32)
         begin = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=count))])
-        return cls(pairs.node_ids, begin, neighbour, total)
+        return cls(pairs.node_ids, begin, neighbor, total)
 
     def by_row(self, values: NDArray[Number]) -> NDArray[Number]:
-        """Return for each entry of `neighbour` the value of the node in whose row it is: array (n,) to array (2 m,)."""
+        """Return for each entry of `neighbor` the value of the node in whose row it is: array (n,) to array (2 m,)."""
         return np.repeat(values, np.diff(self.begin))
 
 

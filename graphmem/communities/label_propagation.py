@@ -1,14 +1,14 @@
 """Label propagation over arrays: the result of visiting node after node, without visiting them one by one.
 
-A round visits the nodes in an order that is fixed, and each takes the label that weighs most among its neighbours, of
+A round visits the nodes in an order that is fixed, and each takes the label that weighs most among its neighbors, of
 several the smallest. So every change raises the weight of the edges within groups, or keeps it and lowers a label:
 it ends, also where nodes that all change at the same time would swap labels for ever (two nodes; a star; a ring).
 
 Nodes that don't touch can be visited at the same time. A node's *turn* is the length of the longest path that leads
 to it along edges from earlier to later nodes: those of one turn don't touch, and when their turn comes all their
-earlier neighbours have been visited (semi-synchronous label propagation: Cordasco and Gargano, arXiv 1103.4550;
-turns in place of colours). In an order without regard to the graph there are few turns, some 60 for 100,000 nodes with
-20 neighbours each.
+earlier neighbors have been visited (semi-synchronous label propagation: Cordasco and Gargano, arXiv 1103.4550;
+turns in place of colors). In an order without regard to the graph there are few turns, some 60 for 100,000 nodes with
+20 neighbors each.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def propagate(graph: EntityGraph, *, order: int = 0, rounds: int = ROUNDS) -> In
     """
     count = len(graph.node_ids)
     label = np.arange(count, dtype=np.int64)
-    waits = np.ones(count, dtype=bool)  # a neighbour has changed since the node's last visit
+    waits = np.ones(count, dtype=bool)  # a neighbor has changed since the node's last visit
     turns = _turns(graph, _ranks(count, order), np.arange(count))
     for _ in range(rounds):
         if not waits.any():
@@ -67,7 +67,7 @@ def propagate_from(start: Ints, pairs: Pairs, *, rounds: int = ROUNDS) -> Ints:
 
 
 def _visit(graph: EntityGraph, turns: Sequence[Ints], label: Ints, waits: NDArray[np.bool_]) -> None:
-    """Give the nodes that wait the labels that weigh most, turn by turn; the neighbours of those that change wait."""
+    """Give the nodes that wait the labels that weigh most, turn by turn; the neighbors of those that change wait."""
     for turn in turns:
         nodes = turn[waits[turn]]
         if not len(nodes):
@@ -76,7 +76,7 @@ def _visit(graph: EntityGraph, turns: Sequence[Ints], label: Ints, waits: NDArra
         best = _heaviest(graph, nodes, label)
         moved = best != label[nodes]
         label[nodes] = best
-        waits[graph.neighbour[entries(graph.begin, nodes[moved])]] = True
+        waits[graph.neighbor[entries(graph.begin, nodes[moved])]] = True
 
 
 def _settled(pairs: Pairs, label: Ints) -> NDArray[np.bool_]:
@@ -86,13 +86,13 @@ def _settled(pairs: Pairs, label: Ints) -> NDArray[np.bool_]:
 
 
 def _heaviest(graph: EntityGraph, nodes: Ints, label: Ints) -> Ints:
-    """Return the label that weighs most among the neighbours of each node, of several the smallest."""
+    """Return the label that weighs most among the neighbors of each node, of several the smallest."""
     places = entries(graph.begin, nodes)
     length = graph.begin[nodes + 1] - graph.begin[nodes]
     entry_bits, label_bits = len(places).bit_length(), len(label).bit_length()
     row = np.repeat(np.arange(len(nodes), dtype=np.int64), length)
     # one number holds row, label and entry, so that one plain sort brings together what is to be added up
-    key = ((row << label_bits) | label[graph.neighbour[places]]) << entry_bits
+    key = ((row << label_bits) | label[graph.neighbor[places]]) << entry_bits
     key |= np.arange(len(places), dtype=np.int64)
     key.sort()
     weight = graph.weight[places[key & ((1 << entry_bits) - 1)]]
@@ -111,7 +111,7 @@ def _turns(graph: EntityGraph, rank: NDArray[np.uint64], nodes: Ints) -> list[In
     length = np.diff(graph.begin)
     visited = np.zeros(len(rank), dtype=bool)
     visited[nodes] = True
-    row, other = np.repeat(nodes, length[nodes]), graph.neighbour[entries(graph.begin, nodes)]
+    row, other = np.repeat(nodes, length[nodes]), graph.neighbor[entries(graph.begin, nodes)]
     later = visited[other] & (rank[other] > rank[row])
     row, other = row[later], other[later]
     begin = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(rank)))])

@@ -65,7 +65,7 @@ def _native() -> Any:
 def _best(native: Any, graph: EntityGraph) -> Ints:
     weight = graph.weight / UNIT
     found = _found(
-        native.leiden_csr, graph.begin, graph.neighbour, weight, len(graph.node_ids), iterations=_ITERATIONS, **_OPTIONS
+        native.leiden_csr, graph.begin, graph.neighbor, weight, len(graph.node_ids), iterations=_ITERATIONS, **_OPTIONS
     )
     return np.array([found[n] for n in range(len(graph.node_ids))], dtype=np.int64)
 
@@ -74,13 +74,13 @@ def _best_from(native: Any, graph: EntityGraph, start: Ints) -> Ints:
     # the call that takes arrays can't be given a beginning, this one takes names in place of numbers
     names = [str(n) for n in range(len(graph.node_ids))]
     rows = graph.by_row(np.arange(len(graph.node_ids)))
-    once = np.flatnonzero(rows < graph.neighbour)
+    once = np.flatnonzero(rows < graph.neighbor)
     if not len(once):
         return np.arange(len(names))  # loops alone: the library refuses a graph without edges
-    ends = zip(rows[once].tolist(), graph.neighbour[once].tolist(), (graph.weight[once] / UNIT).tolist(), strict=True)
+    ends = zip(rows[once].tolist(), graph.neighbor[once].tolist(), (graph.weight[once] / UNIT).tolist(), strict=True)
     edges: list[tuple[str, str, float]] = [(names[a], names[b], weight) for a, b, weight in ends]
-    parts = _connected(start.tolist(), rows[once].tolist(), graph.neighbour[once].tolist())
-    linked: list[int] = np.unique([rows[once], graph.neighbour[once]]).tolist()
+    parts = _connected(start.tolist(), rows[once].tolist(), graph.neighbor[once].tolist())
+    linked: list[int] = np.unique([rows[once], graph.neighbor[once]]).tolist()
     numbers = {part: number for number, part in enumerate(dict.fromkeys(parts[node] for node in linked))}
     start_at = {names[node]: numbers[parts[node]] for node in linked}
     found = _found(native.leiden, edges, starting_communities=start_at, iterations=1, **_OPTIONS)
@@ -137,10 +137,10 @@ def _induced(graph: EntityGraph, members: Ints) -> EntityGraph:
     position = np.full(len(graph.node_ids), -1, dtype=np.int32)
     position[members] = np.arange(len(members))
     places = entries(graph.begin, members)
-    neighbour = position[graph.neighbour[places]]
-    inside = neighbour >= 0
+    neighbor = position[graph.neighbor[places]]
+    inside = neighbor >= 0
     row = np.repeat(np.arange(len(members)), graph.begin[members + 1] - graph.begin[members])[inside]
     begin = np.zeros(len(members) + 1, dtype=np.int64)
     np.cumsum(np.bincount(row, minlength=len(members)), out=begin[1:])
     names = [graph.node_ids[int(n)] for n in members]
-    return EntityGraph(names, begin, neighbour[inside], graph.weight[places][inside])
+    return EntityGraph(names, begin, neighbor[inside], graph.weight[places][inside])

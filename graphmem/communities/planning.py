@@ -225,12 +225,12 @@ class Planner:
 
 
 def is_of(community: Community, digest: str) -> bool:
-    """Tell whether the text of a community was made from what has this fingerprint."""
+    """Return whether the text of a community was made from what has this fingerprint."""
     return community.fingerprint.removesuffix(EXTRACTIVE) == digest
 
 
 def is_by_model(community: Community) -> bool:
-    """Tell whether a language model wrote the summary."""
+    """Return whether a language model wrote the summary."""
     return bool(community.summary) and not community.fingerprint.endswith(EXTRACTIVE)
 
 

@@ -81,9 +81,9 @@ class CommunityRefresh:
         algorithm = algorithm or self._settings.community_algorithm
         with self._turn:
             plan = self._settled(scope, algorithm)
-        summarised, failed = self._summarised(scope, plan, stopping)
+        summarized, failed = self._summarized(scope, plan, stopping)
         told = _told(plan, algorithm, time.perf_counter() - begun)
-        return told.changed(summarised=summarised, failed=failed)
+        return told.changed(summarized=summarized, failed=failed)
 
     def _settled(self, scope: Scope, algorithm: CommunityAlgorithm) -> Plan:
         """Return a plan that is written."""
@@ -142,7 +142,7 @@ class CommunityRefresh:
             some_members: tuple[Membership, ...] = tuple(plan.memberships[start : start + _ROWS])
             self._backend.write(scope, Changes(memberships=some_members))
 
-    def _summarised(self, scope: Scope, plan: Plan, stopping: Callable[[], bool]) -> tuple[int, int]:
+    def _summarized(self, scope: Scope, plan: Plan, stopping: Callable[[], bool]) -> tuple[int, int]:
         """Ask the model about communities; return how many it described, and how many it didn't.
 
         Those at which it failed before come last, the largest first otherwise.

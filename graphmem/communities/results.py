@@ -144,7 +144,7 @@ class Refreshed(Model):
         Communities that are new, that changed in members, facts or text, and that are no more.
     moved
         Members that left a community which goes on, or came into one that was there before.
-    summarised, failed
+    summarized, failed
         Summaries that the language model wrote; that it could not write: they are tried again by the next refresh.
     modularity
         Of the first level, in [-0.5, 1].
@@ -160,7 +160,7 @@ class Refreshed(Model):
     updated: int = 0
     ended: int = 0
     moved: int = 0
-    summarised: int = 0
+    summarized: int = 0
     failed: int = 0
     modularity: float = 0.0
     seconds: float = 0.0

@@ -158,7 +158,7 @@ class CommunitySearch:
 
 
 def _at_the_end(until: datetime, community: Community, as_of: AsOf | None) -> bool:
-    """Tell whether a membership that is over lasted until the community was over, or was on at the moment seen."""
+    """Return whether a membership that is over lasted until the community was over, or was on at the moment seen."""
     return until == community.ended_at or (as_of is not None and until > min(as_of.valid, as_of.known))
 
 

@@ -209,7 +209,7 @@ def _fields(reply: str) -> dict[str, Any] | None:
 
 
 def _is_about(summary: str, material: Material) -> bool:
-    """Tell whether a summary names a member, or shares two words with the facts."""
+    """Return whether a summary names a member, or shares two words with the facts."""
     lower = summary.lower()
     if any(name.lower() in lower for name in material.names):
         return True

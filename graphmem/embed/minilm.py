@@ -162,7 +162,7 @@ class _Parts:
 
 
 def minilm_available() -> bool:
-    """Tell whether the libraries that run the model are installed."""
+    """Return whether the libraries that run the model are installed."""
     return all(find_spec(package) is not None for package in ("onnxruntime", "tokenizers"))
 
 
@@ -170,7 +170,7 @@ class MiniLM:
     """all-MiniLM-L6-v2: vectors of 384 numbers for texts, and for each of their tokens.
 
     A text always has the same vector, on one kind of processor, whatever else it is read with: only texts of the same
-    number of tokens are run together, without padding, and none where the weights are dynamically quantised. A run
+    number of tokens are run together, without padding, and none where the weights are dynamically quantized. A run
     takes one core; several go on at once. What is written like a special token ("[SEP]") is read as text. Only the
     first 256 tokens are read. Safe to use from any thread. The files are opened at the first use, again after a fork;
     all instances in a process share one copy of the model, which stays loaded.
@@ -326,7 +326,7 @@ def _check_shape(parts: _Parts, weights: Weights) -> None:
 
 
 def _encodable(text: str) -> str:
-    """Return the text with a "?" for every lone surrogate, which no tokeniser takes; positions stay."""
+    """Return the text with a "?" for every lone surrogate, which no tokenizer takes; positions stay."""
     try:
         text.encode()
     except UnicodeEncodeError:

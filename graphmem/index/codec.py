@@ -19,7 +19,7 @@ DIMENSIONS = 128
 
 
 def is_content(piece: str) -> bool:
-    """Tell whether a piece carries meaning."""
+    """Return whether a piece carries meaning."""
     return piece not in STOP_WORDS and (piece.startswith("##") or piece[0].isalnum())
 
 

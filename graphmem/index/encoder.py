@@ -182,7 +182,7 @@ class EpisodeEncoder:
 
 
 def _is_said(episode: Episode) -> bool:
-    """Tell whether an episode is somebody's turn, which has a speaker or a role."""
+    """Return whether an episode is somebody's turn, which has a speaker or a role."""
     return episode.source == "message" and bool(episode.speaker or episode.role)
 
 

@@ -143,7 +143,7 @@ class VectorFollower:
         return state
 
     def _is_ours(self, scope: Scope, state: VectorState) -> bool:
-        """Tell whether the store has the entry that was taken in last; a store put back to a copy hasn't."""
+        """Return whether the store has the entry that was taken in last; a store put back to a copy hasn't."""
         if not state.last:
             return True
         found = [entry for kind in _WITH_IDS for entry in self._backend.find_index(scope, kind, [state.last])]

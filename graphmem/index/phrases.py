@@ -46,7 +46,7 @@ class PhraseFinder(Protocol):
 
 
 class PlainPhrases:
-    """Runs of capitalised words, and what ends with a full stop."""
+    """Runs of capitalized words, and what ends with a full stop."""
 
     def find(self, texts: Sequence[str]) -> list[Phrases]:
         """Return names and sentences of each text."""

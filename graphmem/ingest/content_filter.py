@@ -73,7 +73,7 @@ _PIECE, _LONGEST_PHRASE = 10_000, 300
 
 
 def looks_like_injection(text: str) -> bool:
-    """Tell whether a text has one of the plain phrases of prompt injections, in any case or spacing.
+    """Return whether a text has one of the plain phrases of prompt injections, in any case or spacing.
 
     A small net for known phrases, in English; whoever writes around them gets through. It isn't used
     unless it's asked for.
@@ -146,7 +146,7 @@ _MAX_CELL = 40
 
 
 def is_code(text: str) -> bool:
-    """Tell whether most of a text is code, a log, a diff, a stack trace or raw data.
+    """Return whether most of a text is code, a log, a diff, a stack trace or raw data.
 
     Prose with a snippet, lists, links, tables or Markdown around it isn't. Apart from JSON, which is parsed whole, the
     first 20,000 characters decide.
@@ -211,7 +211,7 @@ def _is_json(text: str) -> bool:
 
 
 def _is_table(rows: list[str]) -> bool:
-    """Tell whether the lines are rows of as many cells each, as CSV and TSV have them and lists in prose don't."""
+    """Return whether the lines are rows of as many cells each, as CSV and TSV have them and lists in prose don't."""
     if len(rows) < 3:
         return False
     for separator in _SEPARATORS:
@@ -229,7 +229,7 @@ def _is_table(rows: list[str]) -> bool:
 
 
 def _is_dense(text: str) -> bool:
-    """Tell whether code punctuation is so frequent and so mixed as it never is in prose."""
+    """Return whether code punctuation is so frequent and so mixed as it never is in prose."""
     bare = _INLINE.sub("", _SMILEY.sub("", _URL.sub("", _MARKDOWN.sub("", text))))
     size, marks = _weight(bare), _PUNCTUATION.findall(bare)
     return size >= 40 and len(marks) >= 0.12 * size and len(set(marks)) >= _MIN_KINDS

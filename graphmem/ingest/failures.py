@@ -113,7 +113,7 @@ class RetryRule:
         self.pause: Pause | None = None
 
     def waits(self, now: datetime) -> bool:
-        """Tell whether the queue is to leave its episodes where they are for now."""
+        """Return whether the queue is to leave its episodes where they are for now."""
         return self.pause is not None and now < self.pause.until
 
     def probe_now(self) -> None:

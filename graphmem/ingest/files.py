@@ -184,7 +184,7 @@ class FileLoad:
     _current: Source | None = None
 
     def run(self, memory: Sink, on_progress: OnProgress | None = None) -> LoadReport:
-        """Load all files in their order; neighbours of the same kind share batches."""
+        """Load all files in their order; neighbors of the same kind share batches."""
 
         def note(progress: Progress) -> None:
             self.progress = progress

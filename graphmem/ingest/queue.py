@@ -448,7 +448,7 @@ def _ignore(_: Sequence[str]) -> None:
 
 
 def _is_gone(owner: str) -> bool:
-    """Tell whether the process that made a claim is known to be gone; one on another machine never is."""
+    """Return whether the process that made a claim is known to be gone; one on another machine never is."""
     host, _, rest = owner.partition(":")
     pid = rest.partition(":")[0]
     if host != socket.gethostname() or not pid.isdigit():

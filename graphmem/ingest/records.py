@@ -36,19 +36,19 @@ _TIMES = ("occurred_at", "valid_from", "valid_to")
 
 
 def is_triple_header(fields: Sequence[str]) -> bool:
-    """Tell whether these column names are those of triples."""
+    """Return whether these column names are those of triples."""
     names = {name.strip().lower() for name in fields}
     return all(names.intersection(_TRIPLE_NAMES[part]) for part in ("subject", "relation", "object"))
 
 
 def is_turn_header(fields: Sequence[str]) -> bool:
-    """Tell whether fields or columns of these names can be a turn."""
+    """Return whether fields or columns of these names can be a turn."""
     names = {name.strip().lower() for name in fields}
     return bool(names.intersection((*_TURN_NAMES["text"], "messages", "tool_calls", "data", "kwargs")))
 
 
 def is_three_texts(value: object) -> bool:
-    """Tell whether a JSON value is a triple written as a list."""
+    """Return whether a JSON value is a triple written as a list."""
     if not isinstance(value, list):
         return False
     parts = cast("list[object]", value)

@@ -158,7 +158,7 @@ class Resolver:
         return () if self._likeness is None else self._likeness.entries
 
     def is_new(self, entity_id: str) -> bool:
-        """Tell whether this write creates the entity."""
+        """Return whether this write creates the entity."""
         return entity_id in self._new
 
     @property

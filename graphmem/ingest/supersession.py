@@ -89,14 +89,14 @@ class FactLedger:
         return edge.id
 
     def contradicts(self, edge: Edge) -> bool:
-        """Tell whether a new fact would end an active one of higher confidence."""
+        """Return whether a new fact would end an active one of higher confidence."""
         if not self._ontology.is_single_valued(edge.relation):
             return False
         slot = (self._by_id[i] for i in self._by_slot[edge.source_id, edge.relation])
         return any(e.is_active and e.target_id != edge.target_id and e.confidence > edge.confidence for e in slot)
 
     def is_stronger_than(self, key: EdgeKey, confidence: float) -> bool:
-        """Tell whether there is an active fact of this key with a higher confidence."""
+        """Return whether there is an active fact of this key with a higher confidence."""
         active = self._active(key)
         return active is not None and active.confidence > confidence
 

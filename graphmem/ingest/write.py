@@ -503,7 +503,7 @@ def _beginning(seen_at: datetime, end: datetime | None) -> datetime:
 
 
 def _against_better(ledger: FactLedger, fact: _Fact) -> bool:
-    """Tell whether a fact would end one of higher confidence."""
+    """Return whether a fact would end one of higher confidence."""
     if fact.stated.ended:
         return any(ledger.is_stronger_than(key, fact.edge.confidence) for key in _keys(fact.edge))
     return ledger.contradicts(fact.edge)

@@ -73,7 +73,7 @@ def kind_of(error: BaseException) -> FailureKind:
 
 
 def rejects_the_format(error: Exception) -> bool:
-    """Tell whether a model or its server refused the way of asking, so that a plainer one is worth a try.
+    """Return whether a model or its server refused the way of asking, so that a plainer one is worth a try.
 
     A server that is away, overloaded or refuses the key would refuse every way of asking.
     """

@@ -26,7 +26,7 @@ class Visualising(Part):
         limit: int = 200,
         format: PictureFormat = "html",  # noqa: A002 - the word that users expect
     ) -> str:
-        """Draw the graph around some entities, of a community, or of the whole scope, coloured by community.
+        """Draw the graph around some entities, of a community, or of the whole scope, colored by community.
 
         Parameters
         ----------

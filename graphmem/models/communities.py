@@ -77,7 +77,7 @@ MembershipKey = tuple[str, str, datetime]
 
 
 def existed(begin: datetime, end: datetime | None, as_of: AsOf | None, *, ended: bool) -> bool:
-    """Tell whether a read sees a community or a membership: the one definition, which every store follows.
+    """Return whether a read sees a community or a membership: the one definition, which every store follows.
 
     They have one time for both axes, that at which graphmem found them: with `as_of` the moment seen is the earlier of
     `valid` and `known`. Without, what isn't over is seen. With `ended`, what is over is seen too.

@@ -232,7 +232,7 @@ class ActiveFact(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Subgraph:
-    """The neighbourhood of some seeds as arrays: n nodes, m edges.
+    """The neighborhood of some seeds as arrays: n nodes, m edges.
 
     Attributes
     ----------

@@ -221,7 +221,7 @@ def is_visible(
     as_of: AsOf | None,
     now: datetime,
 ) -> bool:
-    """Tell whether a version of a fact is seen by a read: the one definition, which every store follows.
+    """Return whether a version of a fact is seen by a read: the one definition, which every store follows.
 
     With `as_of`: recorded by `known`, begun by `valid`, and not over at `valid` (or not known to be
     over at `known`). Without: not over `now` and not retracted, so that facts that begin or end in

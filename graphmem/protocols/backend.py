@@ -95,7 +95,7 @@ class Explorer(Protocol):
 
     @abstractmethod
     def files(self, scope: Scope) -> Mapping[str, bytes]:
-        """Return relative path → content of what it can import: queries about a scope, colours and captions."""
+        """Return relative path → content of what it can import: queries about a scope, colors and captions."""
         ...
 
 
@@ -120,7 +120,7 @@ class CommunityDetector(Protocol):
             Whose graph.
         algorithm
             ``label_propagation``: at most 50 rounds in which each node takes the label that weighs most among its
-            neighbours, of several the smallest; the partition has one level. ``leiden``: by modularity, with levels.
+            neighbors, of several the smallest; the partition has one level. ``leiden``: by modularity, with levels.
         seed
             Entity id → key of the community that it is in at present: the search begins with that. Entities without
             a key begin alone; those that aren't in the graph any more don't matter.

@@ -75,7 +75,7 @@ class EntityStore(Protocol):
             Lower-case words of letters and digits; an entity matches if a word of its name or summary
             begins with one of them.
         phrases
-            Normalised names; an entity matches if one of them is an alias of it.
+            Normalized names; an entity matches if one of them is an alias of it.
         limit
             At most so many by alias (longest first, then by id) and as many by words (the best by the
             store's own text score: bm25 with the name weighted 10 times the summary; which ones of equal
@@ -239,7 +239,7 @@ class Traversal(Protocol):
         as_of: AsOf | None = None,
         limits: ExpandLimits | None = None,
     ) -> Subgraph:
-        """Collect the neighbourhood of the seeds, edges taken both ways, in at most ``hops + 1`` round trips.
+        """Collect the neighborhood of the seeds, edges taken both ways, in at most ``hops + 1`` round trips.
 
         Hop h reads the edges of its frontier (the nodes at depth h - 1; the seeds first), of each node the
         ``limits.per_node(len(frontier))`` best visible ones by confidence descending, then id. A node that was

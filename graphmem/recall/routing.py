@@ -58,7 +58,7 @@ GLOBAL_MARKERS = (
         "what have we talked about",
         "what did we talk about",
     ),
-    *("an overview", "overview of", "the big picture", "as a whole", "summarise everything", "summarize everything"),
+    *("an overview", "overview of", "the big picture", "as a whole", "summarize everything", "summarize everything"),
 )
 """Words of a question about everything, to which no entity is the answer but what belongs together."""
 

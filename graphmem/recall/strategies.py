@@ -71,10 +71,10 @@ def _cheapest(graph: Subgraph, seed_scores: Floats, forth: Floats, back: Floats)
     Among ways of one cost that of fewer steps counts, then that of the better seed, then of the smaller position.
     """
     n = len(graph.node_ids)
-    neighbours: list[list[tuple[int, float]]] = [[] for _ in range(n)]
+    neighbors: list[list[tuple[int, float]]] = [[] for _ in range(n)]
     for i, (a, b) in enumerate(zip(graph.source, graph.target, strict=True)):
-        neighbours[int(a)].append((int(b), float(forth[i])))
-        neighbours[int(b)].append((int(a), float(back[i])))
+        neighbors[int(a)].append((int(b), float(forth[i])))
+        neighbors[int(b)].append((int(a), float(back[i])))
     reached = Reached(np.full(n, -1), np.full(n, -1))
     costs, steps = np.full(n, np.inf), np.zeros(n, dtype=np.int64)
     seeds: list[int] = np.flatnonzero(graph.depth == 0).tolist()
@@ -85,9 +85,9 @@ def _cheapest(graph: Subgraph, seed_scores: Floats, forth: Floats, back: Floats)
         if reached.seed[node] >= 0:
             continue
         reached.seed[node], reached.parent[node], costs[node], steps[node] = seed, before, cost, step
-        for neighbour, more in neighbours[node]:
-            if reached.seed[neighbour] < 0:
-                heapq.heappush(heap, (cost + more, step + 1, score, seed, neighbour, node))
+        for neighbor, more in neighbors[node]:
+            if reached.seed[neighbor] < 0:
+                heapq.heappush(heap, (cost + more, step + 1, score, seed, neighbor, node))
     return reached, costs, steps
 
 

@@ -259,7 +259,7 @@ class Corpus:
 
 
 def adds_words(stated: Sequence[str], has: Callable[[str], bool]) -> bool:
-    """Tell whether an episode has so few of a fact's terms itself that the fact is more words for it."""
+    """Return whether an episode has so few of a fact's terms itself that the fact is more words for it."""
     return sum(not has(term) for term in stated) >= NOVELTY * len(stated)
 
 

@@ -220,7 +220,7 @@ def stepwise(
     limits
         Of spreading.
     """
-    near = _Neighbourhood.of(seeds, names, frozenset(candidates.tolist()), expansion.hops)
+    near = _Neighborhood.of(seeds, names, frozenset(candidates.tolist()), expansion.hops)
     graph = near.subgraph(names)
     rarity = np.array([1.0 / max(1, len(names.episodes(number))) for number in seeds])
     scores = np.zeros(len(near.nodes))
@@ -244,7 +244,7 @@ def stepwise(
 
 
 @dataclass(slots=True)
-class _Neighbourhood:
+class _Neighborhood:
     """What a few steps from the seeds reach: nodes by depth, and the edges between them with their weights."""
 
     nodes: list[Node] = field(default_factory=list[Node])
@@ -253,13 +253,13 @@ class _Neighbourhood:
     edges: dict[tuple[int, int], float] = field(default_factory=dict[tuple[int, int], float])
 
     @classmethod
-    def of(cls, seeds: Sequence[int], names: Names, candidates: frozenset[int], hops: int) -> _Neighbourhood:
+    def of(cls, seeds: Sequence[int], names: Names, candidates: frozenset[int], hops: int) -> _Neighborhood:
         near = cls()
         frontier = [near.add((False, number), 0) for number in dict.fromkeys(seeds)]
         for depth in range(1, hops + 1):
             reached: list[int] = []
             for at in frontier:
-                for node, weight in _neighbours(near.nodes[at], names, candidates):
+                for node, weight in _neighbors(near.nodes[at], names, candidates):
                     fresh = node not in near.place
                     other = near.add(node, depth)
                     near.edges.setdefault((min(at, other), max(at, other)), weight)
@@ -295,7 +295,7 @@ class _Neighbourhood:
         )
 
 
-def _neighbours(node: Node, names: Names, candidates: frozenset[int]) -> list[tuple[Node, float]]:
+def _neighbors(node: Node, names: Names, candidates: frozenset[int]) -> list[tuple[Node, float]]:
     is_episode, number = node
     if is_episode:
         return [((False, name), 1.0) for name in names.of_episode(number)]

@@ -3,7 +3,7 @@
 Every content piece of a text (a WordPiece token that is no stop word and no punctuation) has a vector of its own,
 projected to 128 dimensions by a fixed random orthonormal matrix and stored as int8: about 2 KB an episode. The score is
 the mean, weighted by how rare the pieces of the question are, of the best match that each of them finds in the
-episode or, at a discount, in a neighbour in the same session.
+episode or, at a discount, in a neighbor in the same session.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from graphmem.search.lexical import Sessions
 Floats = NDArray[np.float32]
 
 DISCOUNT = {-2: 0.7, -1: 0.85, 1: 0.75, 2: 0.6}
-"""What the best match in a neighbour at this distance counts."""
+"""What the best match in a neighbor at this distance counts."""
 
 _PART = 1024  # vectors that are multiplied at once: they stay in the cache
 
@@ -35,7 +35,7 @@ class Pieces:
     Parameters
     ----------
     sessions
-        The neighbours of the episodes.
+        The neighbors of the episodes.
     """
 
     def __init__(self, sessions: Sessions) -> None:
@@ -73,15 +73,15 @@ class Pieces:
         matches, place = self._best_matches(projected(vectors), candidates)
         reached = matches[:, place[candidates]]
         for distance, discount in DISCOUNT.items():
-            neighbour = self._sessions.at(distance)[candidates]
-            there = neighbour >= 0
-            found = discount * matches[:, place[neighbour[there]]]
+            neighbor = self._sessions.at(distance)[candidates]
+            there = neighbor >= 0
+            found = discount * matches[:, place[neighbor[there]]]
             reached[:, there] = np.maximum(reached[:, there], found)
         weights = np.array([self._rarity(piece) for piece in pieces], dtype=np.float32)
         return weights @ reached / weights.sum()
 
     def _best_matches(self, question: Floats, candidates: NDArray[np.int64]) -> tuple[Floats, NDArray[np.int64]]:
-        """Find the best cosine of each piece of the question in the candidates and their neighbours.
+        """Find the best cosine of each piece of the question in the candidates and their neighbors.
 
         Returns
         -------

@@ -1,6 +1,6 @@
 """Lexical search: BM25 over windowed term counts, and the neighbors of an episode in its session (docs/recall.md).
 
-A term of a neighbouring turn counts for an episode too, by `WINDOW`: what a turn is about is often said in the one
+A term of a neighboring turn counts for an episode too, by `WINDOW`: what a turn is about is often said in the one
 before, above all where that one asks. Terms of the date count once and have no window. The window is taken when a
 question is asked, on the postings of its terms only, so adding an episode costs no more than its own terms.
 """
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from graphmem.index.arrays import GrowingArray
 
 REACH = (-2, -1, 1, 2)
-"""Distances at which a neighbour counts."""
+"""Distances at which a neighbor counts."""
 
 _FAR = max(REACH)
 
@@ -60,14 +60,14 @@ class Sessions:
             self._at[-distance].rows[run[distance:]] = run[:-distance]
 
     def at(self, distance: int) -> NDArray[np.int64]:
-        """Return for each episode the position of its neighbour at a distance (negative: before it); -1 for none."""
+        """Return for each episode the position of its neighbor at a distance (negative: before it); -1 for none."""
         return self._at[distance].rows
 
 
 Floats = NDArray[np.float32]
 
 WINDOW = {-2: 0.4, -1: 0.7, 1: 0.5, 2: 0.3}
-"""Weight of the terms of a neighbour at this distance in the same session; an episode's own count 1."""
+"""Weight of the terms of a neighbor at this distance in the same session; an episode's own count 1."""
 
 ANSWERED = 1.0
 """Weight of the terms of the turn before where it asks: an answer leaves out what the question said."""
@@ -102,7 +102,7 @@ class Lexicon:
     Parameters
     ----------
     sessions
-        Their neighbours; holds the same n episodes when a score is asked for.
+        Their neighbors; holds the same n episodes when a score is asked for.
     """
 
     def __init__(self, sessions: Sessions) -> None:
@@ -135,7 +135,7 @@ class Lexicon:
         self._saturation = None
 
     def has(self, position: int, term: str) -> bool:
-        """Tell whether an episode itself has a term."""
+        """Return whether an episode itself has a term."""
         postings = self._spoken.get(term)
         if postings is None:
             return False
@@ -190,11 +190,11 @@ class Lexicon:
             inside = gains >= 0
             np.add.at(counts, gains[inside], self._weights(distance, positions[inside]) * own[inside])
 
-    def _weights(self, distance: int, neighbours: NDArray[np.int64]) -> Floats:
-        """Return what the terms of neighbours at a distance count for those next to them."""
+    def _weights(self, distance: int, neighbors: NDArray[np.int64]) -> Floats:
+        """Return what the terms of neighbors at a distance count for those next to them."""
         weight = WINDOW[distance]
         answered = ANSWERED if distance == -1 else weight
-        return np.where(self._asks.rows[neighbours], answered, weight).astype(np.float32)
+        return np.where(self._asks.rows[neighbors], answered, weight).astype(np.float32)
 
     def _length_term(self) -> Floats:
         """Return ``k1 × (1 − b + b × length / mean length)`` of each episode, lengths windowed like the counts."""
@@ -202,8 +202,8 @@ class Lexicon:
             own = self._lengths.rows + self._stated_lengths.rows
             lengths = own + self._date_lengths.rows
             for distance in WINDOW:
-                neighbour = self._sessions.at(distance)
-                lengths += np.where(neighbour >= 0, self._weights(distance, neighbour) * own[neighbour], 0)
+                neighbor = self._sessions.at(distance)
+                lengths += np.where(neighbor >= 0, self._weights(distance, neighbor) * own[neighbor], 0)
             self._saturation = _length_term(lengths)
         return self._saturation
 

@@ -98,7 +98,7 @@ _WORD_INSIDE = re.compile(r"(?<=[a-z,;] )[^\W\d_]\w*")
 
 
 def is_telling(name: str) -> bool:
-    """Tell whether a name is worth looking for in a text."""
+    """Return whether a name is worth looking for in a text."""
     return len(name) > 2 and name not in _COMMON
 
 
@@ -259,7 +259,7 @@ class Names:
             self._degree.rows[number] += 1
 
     def is_proper(self, word: str) -> bool:
-        """Tell whether this memory mostly writes a word with a capital, inside of sentences."""
+        """Return whether this memory mostly writes a word with a capital, inside of sentences."""
         return self._upper[word] > self._lower[word]
 
     def of_episode(self, position: int) -> list[int]:

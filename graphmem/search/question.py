@@ -55,7 +55,7 @@ def months(text: str) -> int:
 
 
 def _is_asked(speaker: str, text: str) -> bool:
-    """Tell whether a question names a speaker, alone and not inside of a longer capitalised name ("John Adams")."""
+    """Return whether a question names a speaker, alone and not inside of a longer capitalized name ("John Adams")."""
     nickname = speaker[:_NICKNAME]
     return _stands_alone(speaker, text, re.IGNORECASE) or (
         len(speaker) > _NICKNAME + 1 and _stands_alone(nickname, text, 0)

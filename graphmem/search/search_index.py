@@ -37,7 +37,7 @@ class _Seen:
     far: float
 
     def is_old(self, now: float) -> bool:
-        """Tell whether it is time to look so far back again."""
+        """Return whether it is time to look so far back again."""
         return now - self.far >= _FAR
 
 

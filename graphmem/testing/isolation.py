@@ -314,6 +314,6 @@ def _fill(store: GraphBackend, scope: Scope, start: int) -> None:
 
 
 def _holds_something(found: object) -> bool:
-    """Tell whether a read found a row; the answer about several scopes is a list of lists."""
+    """Return whether a read found a row; the answer about several scopes is a list of lists."""
     rows = cast("list[object] | dict[str, object] | None", found)
     return any(rows) if rows and isinstance(rows, list) and isinstance(rows[0], list) else bool(rows)

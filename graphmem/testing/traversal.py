@@ -83,7 +83,7 @@ class TraversalTests(StoreTests):
         assert graph.valid_from.tolist() == pytest.approx([day(2).timestamp()], abs=1e-6)
 
     @pytest.mark.parametrize("seeds", [[], [99], [1]], ids=["no seed", "absent seed", "lonely seed"])
-    def test_an_empty_neighbourhood_has_arrays_of_the_right_types(self, store: GraphBackend, seeds: list[int]) -> None:
+    def test_an_empty_neighborhood_has_arrays_of_the_right_types(self, store: GraphBackend, seeds: list[int]) -> None:
         put_entities(store, entity(1))
         graph = store.expand([home()], [entity_id(n) for n in seeds], hops=2)
         kinds = [a.dtype.kind for a in (graph.depth, graph.source, graph.target, graph.confidence, graph.valid_from)]

@@ -27,7 +27,7 @@ parsing = threading.RLock()
 
 
 def spacy_available() -> bool:
-    """Tell whether spaCy and an English model are installed, without importing them."""
+    """Return whether spaCy and an English model are installed, without importing them."""
     return importlib.util.find_spec("spacy") is not None and _installed_model() is not None
 
 

@@ -90,7 +90,7 @@ def spellings(name: str, entity_type: str) -> frozenset[str]:
 
 
 def numbers_differ(first: str, second: str) -> bool:
-    """Tell whether two names differ in numbers, dates or ordinals: neither vectors nor an LLM is asked about those."""
+    """Return whether two names differ in numbers, dates or ordinals: neither vectors nor an LLM decides on those."""
     return _counts(_words(first)) != _counts(_words(second))
 
 

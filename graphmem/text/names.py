@@ -47,7 +47,7 @@ class NameFinder:
         self._exact = _pattern({name for name in short if len(name) > 1 and not name.islower()})
 
     def found_in(self, text: str | None) -> bool:
-        """Tell whether a text has one of the names."""
+        """Return whether a text has one of the names."""
         if not text:
             return False
         if self._loose is not None and self._loose.search(folded(text)) is not None:

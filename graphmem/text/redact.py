@@ -81,7 +81,7 @@ def _credentials(match: re.Match[str]) -> Span | None:
 
 
 def _is_mixed(value: str) -> bool:
-    """Tell whether a value looks like a secret: letters with digits, or with signs that words don't have."""
+    """Return whether a value looks like a secret: letters with digits, or with signs that words don't have."""
     return _LETTER.search(value) is not None and _NO_LETTER.search(value, 0, len(value) - 1) is not None
 
 
@@ -289,7 +289,7 @@ def _phone(match: re.Match[str]) -> Span | None:
 
 
 def is_placeholder(name: str, text: str) -> bool:
-    """Tell whether a name that was read in a text is a placeholder of it, or has a piece of one in it."""
+    """Return whether a name that was read in a text is a placeholder of it, or has a piece of one in it."""
     bare = name.strip("[] ").lower()
     return (bare in KINDS and f"[{bare}]" in text) or _PIECE.search(name.lower()) is not None
 

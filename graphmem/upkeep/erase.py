@@ -264,7 +264,7 @@ class Erasure:
         self._done.mentions = len({(m.entity_id, m.episode_id) for m in (*self._mentions, *of_gone)})
 
     def _is_redacted(self, mention: Mention) -> bool:
-        """Tell whether a mention was in a line that goes, and have it go, too."""
+        """Return whether a mention was in a line that goes, and have it go, too."""
         left = None if self._subject is None else self._subject.redacted.get(mention.episode_id)
         if left is None or NameFinder([mention.surface]).found_in(left):
             return False
@@ -319,7 +319,7 @@ class Erasure:
         return (e.text for e in self._backend.get_episodes([self._scope], list(episode_ids)).values())
 
     def _fact_goes(self, edge: Edge) -> bool:
-        """Tell whether a fact goes that the ledger keeps."""
+        """Return whether a fact goes that the ledger keeps."""
         ends, said = {edge.source_id, edge.target_id}, set(edge.episode_ids)
         return (
             edge.id in self._gone_facts
@@ -590,5 +590,5 @@ class Erasure:
 
 
 def _is_value(entity: Entity) -> bool:
-    """Tell whether an entity is a number, a date, an address: what isn't anything by itself."""
+    """Return whether an entity is a number, a date, an address: what isn't anything by itself."""
     return entity.entity_type == "concept" and any(c.isdigit() or c == "@" for c in entity.name)

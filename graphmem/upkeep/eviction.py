@@ -80,7 +80,7 @@ def decay(backend: GraphBackend, scope: Scope, rule: DecayRule, stopping: Stoppi
 
 
 def is_interrupted(backend: GraphBackend, scope: Scope) -> bool:
-    """Tell whether a decay of this scope has begun and not ended."""
+    """Return whether a decay of this scope has begun and not ended."""
     return backend.find_job_state(scope, _MARK).begun_at is not None
 
 

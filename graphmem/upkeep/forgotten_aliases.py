@@ -140,7 +140,7 @@ class _Search:
         return [mention for mention in merge.mentions if canonical(mention.surface) not in before]
 
     def _touched(self, merge: Merge, holder: str, names: set[str]) -> bool:
-        """Tell whether a forgotten episode named it."""
+        """Return whether a forgotten episode named it."""
         told = self._told
         return (
             any(mention.episode_id in told.episodes for mention in self._own_mentions(merge))
@@ -149,7 +149,7 @@ class _Search:
         )
 
     def _known(self, merge: Merge, holder: str, names: set[str]) -> bool:
-        """Tell whether anything else names it."""
+        """Return whether anything else names it."""
         told = self._told
         others = told.other_mentions.get(holder, ())
         before = {edge.id for m in self._into[merge.merged.id] for edge in (*m.edges, *(f.edge for f in m.folded))}

@@ -248,7 +248,7 @@ class HeldBack:
         return [self._outcomes[episode.id] for episode in there.values() if episode.error == _HELD_BACK]
 
     def _is_due(self, episode: Episode) -> bool:
-        """Tell whether the queue would take an episode within the time."""
+        """Return whether the queue would take an episode within the time."""
         if episode.processed_at is not None:
             return False
         return episode.error is None if episode.retry_at is None else episode.retry_at < self._until

@@ -200,7 +200,7 @@ class _Import:
             raise InvalidInput(cut_off_behind(number))
 
     def _is_all(self, seen: Seen, number: int, line: bytes) -> bool:
-        """Tell whether what was read is what the last line tells; raise where it has to be."""
+        """Return whether what was read is what the last line tells; raise where it has to be."""
         try:
             seen.require(number, line)
         except InvalidInput:
@@ -289,7 +289,7 @@ class _Import:
         return type(error)(f"line {number}: {kind}: {error}{hint}")
 
     def _is_named_here(self, row: Row) -> bool:
-        """Tell whether the scope has another row under the name of this one."""
+        """Return whether the scope has another row under the name of this one."""
         if isinstance(row, Episode):
             ids = () if row.external_id is None else (row.external_id,)
             return bool(ids and self._backend.find_episodes([self._scope], EpisodeQuery(external_ids=ids), limit=1))

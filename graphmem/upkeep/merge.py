@@ -137,7 +137,7 @@ class Parted:
         return self._is_rival(edge, by) or (edge.expired_at or edge.recorded_at) >= at
 
     def _is_rival(self, edge: Edge, by: Edge) -> bool:
-        """Tell whether a fact ended another because there can be only one."""
+        """Return whether a fact ended another because there can be only one."""
         same = edge.relation == by.relation and edge.target_id != by.target_id
         return same and self._ontology.is_single_valued(edge.relation)
 

@@ -224,5 +224,5 @@ def checksum(backend: GraphBackend, scope: Scope) -> str:
 
 
 def is_row_kind(kind: object) -> TypeGuard[RowKind]:
-    """Tell whether a text names a kind of row."""
+    """Return whether a text names a kind of row."""
     return kind in _MODELS or kind in ("index", "mark")

@@ -43,7 +43,7 @@ class QdrantEdgeVectorIndex(PointIndex):
     """Shards ``graphmem_episodes``, ``graphmem_entities`` … and the states of scopes in a folder.
 
     The folder belongs to one process at a time, from the first use until `close`. A scope of up to `exact_below`
-    vectors is searched exactly; graphs of neighbours are made, by the process that writes, for larger ones only.
+    vectors is searched exactly; graphs of neighbors are made, by the process that writes, for larger ones only.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ EXACT_BELOW = 100_000
 """Vectors of a scope up to which it is searched one by one: what takes milliseconds needs no approximation."""
 
 BEAM = 512
-"""Candidates that a walk through the graph of neighbours (HNSW) keeps at least, in scopes beyond that."""
+"""Candidates that a walk through the graph of neighbors (HNSW) keeps at least, in scopes beyond that."""
 
 COLLECTIONS: Mapping[IndexKind, str] = {"episode": "episodes", "entity": "entities", "fact": "facts", "name": "names"}
 
@@ -159,7 +159,7 @@ class PointIndex(VectorIndex, ABC):
         return 0 if self._dimension(kind) is None else self._count(kind, scope)
 
     def _is_small(self, kind: IndexKind, scope: Scope) -> bool:
-        """Tell whether a scope is searched exactly, by a count that may be a minute old."""
+        """Return whether a scope is searched exactly, by a count that may be a minute old."""
         now = time.monotonic()
         with self._counting:
             at, count = self._counted.get((scope, kind), (-np.inf, 0))

@@ -48,8 +48,8 @@ def connect(url: str, api_key: str | None = None) -> QdrantClient:
 class QdrantVectorIndex(PointIndex):
     """Collections ``PREFIX_episodes``, ``PREFIX_entities`` … and ``PREFIX_state`` on a Qdrant server.
 
-    Scopes are tenants: the engine keeps a graph of neighbours for each large one and none over all of them, so that
-    no scope's neighbours are another's. A scope of up to `exact_below` vectors is searched exactly.
+    Scopes are tenants: the engine keeps a graph of neighbors for each large one and none over all of them, so that
+    no scope's neighbors are another's. A scope of up to `exact_below` vectors is searched exactly.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ class QdrantVectorIndex(PointIndex):
                 raise
 
     def _has(self, name: str) -> bool:
-        """Tell whether a collection is there; one that isn't is looked for again each time."""
+        """Return whether a collection is there; one that isn't is looked for again each time."""
         if name not in self._names:
             self._names = {collection.name for collection in self._client.get_collections().collections}
         return name in self._names

@@ -28,18 +28,18 @@ def render_dot(picture: Picture) -> str:
 
 
 def _dot_kind(picture: Picture, number: int, kind: Kind) -> list[str]:
-    nodes = [_node(picture, i, kind.colour) for i in kind.nodes]
+    nodes = [_node(picture, i, kind.color) for i in kind.nodes]
     if not picture.groups:
         return [f"  {node}" for node in nodes]
-    head = [f"  subgraph cluster_{number} {{", f'    label={_quoted(kind.name)}; color="{kind.colour}";']
+    head = [f"  subgraph cluster_{number} {{", f'    label={_quoted(kind.name)}; color="{kind.color}";']
     return [*head, *(f"    {node}" for node in nodes), "  }"]
 
 
-def _node(picture: Picture, place: int, colour: str) -> str:
+def _node(picture: Picture, place: int, color: str) -> str:
     node = picture.nodes[place]
     seed = ", penwidth=3" if node.is_seed else ""
     name, tooltip = _quoted(line(node.name)), _quoted(line(node.entity_type))
-    return f'n{place} [label={name}, tooltip={tooltip}, fillcolor="{colour}"{seed}];'
+    return f'n{place} [label={name}, tooltip={tooltip}, fillcolor="{color}"{seed}];'
 
 
 def _quoted(text: str) -> str:
@@ -56,7 +56,7 @@ def render_mermaid(picture: Picture) -> str:
         lines += _mermaid_kind(picture, number, kind)
     lines += [f"  n{link.source} -->|{_label(words(link.relation))}| n{link.target}" for link in picture.links]
     for number, kind in enumerate(found):
-        lines.append(f"  classDef k{number} fill:{kind.colour},stroke:#555,color:#222")
+        lines.append(f"  classDef k{number} fill:{kind.color},stroke:#555,color:#222")
         if kind.nodes:
             lines.append(f"  class {','.join(f'n{i}' for i in kind.nodes)} k{number}")
     if seeds := [f"n{i}" for i, node in enumerate(picture.nodes) if node.is_seed]:

@@ -66,7 +66,7 @@ def _data(picture: Picture) -> dict[str, Any]:
         "drawnAt": _time(picture.drawn_at),
         "moment": None if picture.as_of is None else _time(picture.as_of.valid),
         "byCommunity": bool(picture.groups),
-        "kinds": [{"name": k.name, "summary": k.summary, "colour": k.colour, "size": len(k.nodes)} for k in found],
+        "kinds": [{"name": k.name, "summary": k.summary, "color": k.color, "size": len(k.nodes)} for k in found],
         "nodes": [
             {
                 "name": line(node.name),

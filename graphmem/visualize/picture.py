@@ -10,8 +10,8 @@ from datetime import datetime
 
 from graphmem.models import AsOf, EdgeType
 
-# Tol's "bright" and "muted" schemes (https://sronpersonalpages.nl/~pault/), ordered so that neighbours differ most and
-# readable with dark text; for people who see colours differently, too.
+# Tol's "bright" and "muted" schemes (https://sronpersonalpages.nl/~pault/), ordered so that neighbors differ most and
+# readable with dark text; for people who see colors differently, too.
 PALETTE = (
     "#66CCEE",
     "#EE8866",
@@ -26,14 +26,14 @@ PALETTE = (
     "#CC99BB",
     "#99DDFF",
 )
-NO_COLOUR = "#D9D9D9"
+NO_COLOR = "#D9D9D9"
 
 _INVISIBLE = {"Cc", "Cf", "Cs"}  # control, format (bidirectional controls, zero-width), lone surrogates
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A group of nodes of one colour.
+    """A group of nodes of one color.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Kind:
 
     name: str
     summary: str
-    colour: str
+    color: str
     nodes: tuple[int, ...]
 
 
@@ -56,29 +56,29 @@ def kinds(picture: Picture) -> list[Kind]:
         sizes = Counter(node.entity_type for node in picture.nodes)
         types = sorted(sizes, key=lambda name: (-sizes[name], name))
         members = [tuple(i for i, node in enumerate(picture.nodes) if node.entity_type == name) for name in types]
-        return [Kind(line(name), "", _colour(n), members[n]) for n, name in enumerate(types)]
+        return [Kind(line(name), "", _color(n), members[n]) for n, name in enumerate(types)]
     found = [
-        Kind(line(group.name), line(group.summary), _colour(n), _in_group(picture, n))
+        Kind(line(group.name), line(group.summary), _color(n), _in_group(picture, n))
         for n, group in enumerate(picture.groups)
     ]
     alone = _in_group(picture, None)
-    return [*found, Kind("in no community", "", NO_COLOUR, alone)] if alone else found
+    return [*found, Kind("in no community", "", NO_COLOR, alone)] if alone else found
 
 
 def _in_group(picture: Picture, group: int | None) -> tuple[int, ...]:
     return tuple(i for i, node in enumerate(picture.nodes) if node.group == group)
 
 
-def _colour(place: int) -> str:
-    return PALETTE[place] if place < len(PALETTE) else NO_COLOUR
+def _color(place: int) -> str:
+    return PALETTE[place] if place < len(PALETTE) else NO_COLOR
 
 
-def colours(picture: Picture) -> Sequence[str]:
-    """Return the colour of each node."""
-    found = [NO_COLOUR] * len(picture.nodes)
+def colors(picture: Picture) -> Sequence[str]:
+    """Return the color of each node."""
+    found = [NO_COLOR] * len(picture.nodes)
     for kind in kinds(picture):
         for i in kind.nodes:
-            found[i] = kind.colour
+            found[i] = kind.color
     return found
 
 

@@ -214,7 +214,7 @@ def put_facts(store: GraphBackend, ids: list[str], arrays: tuple[Any, ...]) -> N
 
 
 def join(store: GraphBackend, ids: list[str]) -> float:
-    """Return the processor seconds in which a new entity with ten neighbours joins a community."""
+    """Return the processor seconds in which a new entity with ten neighbors joins a community."""
     assignment = Assignment(store)
     while not assignment.step(SCOPE):
         pass

@@ -268,9 +268,9 @@ def test_a_model_describes_each_community_once(store_url: str, open_memory: Open
     memory = open_memory(store_url, llm=chat, embeddings="none")
     memory.add_facts(two_groups())
     done = memory.refresh_communities()
-    assert (done.summarised, done.failed) == (2, 0)
+    assert (done.summarized, done.failed) == (2, 0)
     assert {c.name.split()[0] for c in memory.communities()} == {"Around"}
-    assert memory.refresh_communities().summarised == 0
+    assert memory.refresh_communities().summarized == 0
     assert len(chat.prompts) == 2
 
 
@@ -285,12 +285,12 @@ def test_what_a_model_fails_at_is_asked_again_next_time(store_url: str, open_mem
     memory = open_memory(store_url, llm=ScriptedChat(answer=answer), embeddings="none")
     memory.add_facts([*friends(*BAND), *friends(*CREW)])
     done = memory.refresh_communities()
-    assert (done.summarised, done.failed) == (1, 1)
+    assert (done.summarized, done.failed) == (1, 1)
     summaries = {c.summary for c in memory.communities()}
     assert "" not in summaries
     assert sum("They met." in text for text in summaries) == 1
     broken = False
-    assert memory.refresh_communities().summarised == 1
+    assert memory.refresh_communities().summarized == 1
     assert all("They met." in c.summary for c in memory.communities())
 
 
@@ -339,7 +339,7 @@ def test_prompts_are_small_and_few_at_once(open_memory: OpenMemory, tmp_path_fac
             {"subject": a, "relation": "knows", "object": b, "fact": f"{a} knows {b}. {'Ω long ' * 200}"}
             for a, _, b in friends(*names)
         )
-    assert memory.refresh_communities().summarised == 2 * AT_ONCE
+    assert memory.refresh_communities().summarized == 2 * AT_ONCE
     assert chat.most_at_once == AT_ONCE
     assert max(len(prompt.encode()) for prompt in chat.prompts) <= MAX_PROMPT_BYTES
     assert max(prompt.count("\n- ") for prompt in chat.prompts) <= 20

@@ -86,7 +86,7 @@ def test_a_model_that_was_asked_before_writes_no_forgotten_sentence_back(
     forgetting.append(lambda: memory.forget(episode="secret"))
     assert memory.refresh_communities().failed == 1
     assert SECRET not in exported(memory)
-    assert memory.refresh_communities().summarised == 1
+    assert memory.refresh_communities().summarized == 1
 
 
 class Talkative(ToyExtractor):

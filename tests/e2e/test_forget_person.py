@@ -14,7 +14,7 @@ from graphmem.models import EpisodeQuery
 TURNS = (
     {"text": "Zebulon Quimby | lives_in | Wolfsburg", "speaker": "Maya", "external_id": "named"},
     {"text": "weather | is | xylophonic", "speaker": "Zebulon Quimby", "external_id": "said"},
-    {"text": "Maya | hates | Mondays # as ZEBULON\u00a0QUIMBY's neighbour", "external_id": "never seen by the parser"},
+    {"text": "Maya | hates | Mondays # as ZEBULON\u00a0QUIMBY's neighbor", "external_id": "never seen by the parser"},
     {"text": "Maya | likes | Tea # zebby makes it", "external_id": "nickname"},
     {"text": "Zebby Q | owns | a pranceltoy", "external_id": "alias"},
     {"text": "Maya | knows | Bob", "speaker": "Maya", "external_id": "others"},

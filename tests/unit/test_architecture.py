@@ -17,7 +17,7 @@ PACKAGES = sorted(path.parent.name for path in Path(graphmem.__file__).parent.gl
 
 
 def is_there(name: str) -> bool:
-    """Tell whether a dotted name is a module, or something in one."""
+    """Return whether a dotted name is a module, or something in one."""
     parts = name.split(".")
     for end in range(len(parts), 0, -1):
         try:

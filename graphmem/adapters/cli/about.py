@@ -115,7 +115,7 @@ def browser(
     session: Session,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Write saved queries about the scope, and colours and captions, to import."),
+        typer.Option(metavar="DIR", help="Write saved queries about the scope, and colors and captions, to import."),
     ] = None,
 ) -> None:
     """Tell where the graph of a store can be looked at in a web browser."""

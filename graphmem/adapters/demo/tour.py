@@ -215,7 +215,7 @@ class _Tour:
             self._say("This store is kept. Look around in it, for example:")
             self._code(f"graphmem facts Mara --store {masked(kept)} --scope {SCOPE}")
             if explorer is not None:
-                self._say(f"And see it drawn in {explorer}, with saved queries and colours to import:")
+                self._say(f"And see it drawn in {explorer}, with saved queries and colors to import:")
                 self._code(f"graphmem browser --out browser --store {masked(kept)} --scope {SCOPE}")
 
     def _ask(self, question: Question) -> bool:

@@ -73,7 +73,7 @@ class Grounds:
         return cls([episode.text, episode.title or "", *(turn.text for turn in request.context), *speakers])
 
     def has(self, name: str) -> bool:
-        """Tell whether a name is in the texts: whole, or every word of it that isn't a filler."""
+        """Return whether a name is in the texts: whole, or every word of it that isn't a filler."""
         parts = words(name)
         if not parts:  # a symbol, such as an emoji
             return bool(name.strip()) and any(name.strip() in text for text in self._texts)

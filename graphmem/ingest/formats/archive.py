@@ -66,7 +66,7 @@ class Member:
         return self.archive.getinfo(self.at)
 
     def is_file(self) -> bool:
-        """Tell whether the archive has such a file."""
+        """Return whether the archive has such a file."""
         return self.at in self.archive.NameToInfo
 
     def open(self) -> IO[bytes]:
@@ -130,7 +130,7 @@ def modified_at(file: File, zone: tzinfo) -> datetime | None:
 
 
 def is_archive(path: Path) -> bool:
-    """Tell whether a file begins as a zip archive does."""
+    """Return whether a file begins as a zip archive does."""
     try:
         with path.open("rb") as stream:
             return stream.read(4) in _BEGINNINGS

@@ -95,7 +95,7 @@ def first_json(head: str) -> object:
 
 
 def is_triple(value: object) -> bool:
-    """Tell whether a JSON value is a triple."""
+    """Return whether a JSON value is a triple."""
     return is_three_texts(value) or (isinstance(value, dict) and is_triple_header(_keys(cast("object", value))))
 
 

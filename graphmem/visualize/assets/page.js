@@ -3,11 +3,11 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const DAY = 86400000;
   const EDGE_STYLES = {
-    semantic: { colour: "#8a8a8a", line: "solid", words: "semantic" },
-    causal: { colour: "#c0392b", line: "solid", words: "causal" },
-    temporal: { colour: "#2e6fb0", line: "solid", words: "temporal" },
-    entity: { colour: "#2f855a", line: "solid", words: "entity" },
-    co_occurrence: { colour: "#b5b5b5", line: "dotted", words: "co-occurrence" },
+    semantic: { color: "#8a8a8a", line: "solid", words: "semantic" },
+    causal: { color: "#c0392b", line: "solid", words: "causal" },
+    temporal: { color: "#2e6fb0", line: "solid", words: "temporal" },
+    entity: { color: "#2f855a", line: "solid", words: "entity" },
+    co_occurrence: { color: "#b5b5b5", line: "dotted", words: "co-occurrence" },
   };
   const byId = (id) => document.getElementById(id);
 
@@ -84,7 +84,7 @@
     const nodes = data.nodes.map((node, number) => ({
       group: "nodes",
       data: {
-        id: `n${number}`, number, label: node.name, colour: data.kinds[node.kind].colour,
+        id: `n${number}`, number, label: node.name, color: data.kinds[node.kind].color,
         size: sizeOf(number),
       },
       classes: node.seed ? "seed" : "",
@@ -94,7 +94,7 @@
       const look = EDGE_STYLES[link.type];
       return {
         group: "edges",
-        data: { id: `e${number}`, number, source: `n${link.source}`, target: `n${link.target}`, label: link.relation, colour: look.colour, line: look.line },
+        data: { id: `e${number}`, number, source: `n${link.source}`, target: `n${link.target}`, label: link.relation, color: look.color, line: look.line },
         classes: isOver(link) ? "over" : "",
       };
     });
@@ -102,13 +102,13 @@
   }
   const style = [
     { selector: "node", style: {
-      "background-color": "data(colour)", width: "data(size)", height: "data(size)", "border-width": 1, "border-color": "#555",
+      "background-color": "data(color)", width: "data(size)", height: "data(size)", "border-width": 1, "border-color": "#555",
       label: "data(label)", "font-size": 12, "text-valign": "bottom", "text-margin-y": 3, "text-wrap": "wrap", "text-max-width": 110,
       "text-outline-color": "#fff", "text-outline-width": 2, color: "#222", "min-zoomed-font-size": 7,
     } },
     { selector: "node.seed", style: { "border-width": 3, "border-color": "#111", "font-weight": "bold", "font-size": 14, "min-zoomed-font-size": 0 } },
     { selector: "edge", style: {
-      width: 1.4, "line-color": "data(colour)", "line-style": "data(line)", "target-arrow-color": "data(colour)", "target-arrow-shape": "triangle",
+      width: 1.4, "line-color": "data(color)", "line-style": "data(line)", "target-arrow-color": "data(color)", "target-arrow-shape": "triangle",
       "arrow-scale": 0.8, "curve-style": "bezier", label: "data(label)", "font-size": 9, color: "#555", "text-rotation": "autorotate",
       "text-outline-color": "#fff", "text-outline-width": 2, "min-zoomed-font-size": 8, "text-max-width": 120, "text-wrap": "ellipsis",
     } },
@@ -191,7 +191,7 @@
     byId("kinds-title").textContent = data.byCommunity ? "Communities" : "Colours";
     data.kinds.forEach((kind, number) => {
       const swatch = make("span", { className: "swatch" });
-      swatch.style.background = kind.colour;
+      swatch.style.background = kind.color;
       const button = make("button", { type: "button", title: kind.summary }, swatch, isolated(kind.name), make("small", {}, kind.size.toLocaleString("en")));
       button.setAttribute("aria-pressed", "false");
       button.addEventListener("click", () => {
@@ -301,7 +301,7 @@
   setUpChoices("types", data.nodes.map((node) => node.type), state.types, (value) => [isolated(value)]);
   setUpChoices("edge-types", data.links.map((link) => link.type), state.edgeTypes, (value) => {
     const dash = make("span", { className: "dash" });
-    dash.style.borderTopColor = EDGE_STYLES[value].colour;
+    dash.style.borderTopColor = EDGE_STYLES[value].color;
     dash.style.borderTopStyle = EDGE_STYLES[value].line;
     return [dash, EDGE_STYLES[value].words];
   });

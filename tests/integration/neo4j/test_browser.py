@@ -161,7 +161,7 @@ def captions(frame: Locator) -> dict[str, str]:
 
 
 def has_arrows(frame: Locator, expected: list[str]) -> bool:
-    """Tell whether these words stand on the arrows of a picture; a short arrow shows the beginning and "…"."""
+    """Return whether these words stand on the arrows of a picture; a short arrow shows the beginning and "…"."""
     shown = sorted(frame.locator("g.relationship text").all_text_contents())
     pairs = zip(shown, sorted(expected), strict=False)
     return len(shown) == len(expected) and all(word.startswith(text.rstrip("…")) for text, word in pairs)
@@ -192,7 +192,7 @@ def ready(browser: Browser) -> Browser:
     return browser
 
 
-def test_what_we_know_is_drawn_with_names_relations_and_colours(ready: Browser) -> None:
+def test_what_we_know_is_drawn_with_names_relations_and_colors(ready: Browser) -> None:
     frame = ready.run("02 What do we know")
 
     assert captions(frame) == {

@@ -333,7 +333,7 @@ def test_another_scope_is_not_seen(run: Run, name: str) -> None:
 # The style
 
 
-def test_the_style_has_a_colour_and_a_caption_for_every_label_of_ours() -> None:
+def test_the_style_has_a_color_and_a_caption_for_every_label_of_ours() -> None:
     kinds = {label for kind in DEFAULT_ONTOLOGY.entity_types for label in type_labels(kind)}
     rules = rules_of(style())
     for label in {"Graphmem", "Entity", "Episode", "Alias", "Scope", "Migration", "Community", "Recall", *kinds}:

@@ -158,7 +158,7 @@ def test_diff_tells_what_began_and_what_ended(filled: Shell) -> None:
     assert [fact["target"] for fact in found["ended"]] == ["Initech"]
 
 
-def test_plain_output_has_neither_colours_nor_boxes_and_no_trailing_blanks(filled: Shell) -> None:
+def test_plain_output_has_neither_colors_nor_boxes_and_no_trailing_blanks(filled: Shell) -> None:
     ran = filled.run("facts", "Maya Chen")
 
     assert ran.out.isascii()

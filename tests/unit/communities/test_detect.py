@@ -38,8 +38,8 @@ def partition(groups: dict[str, int]) -> Partition:
 def test_the_graph_is_the_same_in_whatever_pieces_it_is_read(store: GraphBackend, chunk: int) -> None:
     read, whole = (EntityGraph.of(pairs_of(read_facts(store, home(), size))) for size in (chunk, 10_000))
     assert read.node_ids == whole.node_ids
-    assert [a.tolist() for a in (read.begin, read.neighbour, read.weight)] == [
-        a.tolist() for a in (whole.begin, whole.neighbour, whole.weight)
+    assert [a.tolist() for a in (read.begin, read.neighbor, read.weight)] == [
+        a.tolist() for a in (whole.begin, whole.neighbor, whole.weight)
     ]
 
 

@@ -45,7 +45,7 @@ def one_by_one(graph: EntityGraph, rounds: int) -> list[int]:
         for node in order:
             votes: Counter[int] = Counter()
             for place in range(graph.begin[node], graph.begin[node + 1]):
-                votes[label[graph.neighbour[place]]] += int(graph.weight[place])
+                votes[label[graph.neighbor[place]]] += int(graph.weight[place])
             label[node] = min(votes, key=lambda found: (-votes[found], found))
         if label == before:
             break
@@ -93,7 +93,7 @@ def test_from_whatever_beginning_no_node_has_a_reason_to_change_in_the_end(edges
     for node in range(count):
         votes: Counter[int] = Counter()
         for place in range(graph.begin[node], graph.begin[node + 1]):
-            votes[int(found[graph.neighbour[place]])] += int(graph.weight[place])
+            votes[int(found[graph.neighbor[place]])] += int(graph.weight[place])
         assert votes[int(found[node])] == max(votes.values())
 
 
@@ -116,10 +116,10 @@ def test_a_chain_in_the_order_of_its_ids_takes_few_turns() -> None:
 def test_edges_between_the_same_two_add_up_whatever_their_direction_and_order() -> None:
     one = graph_of([(0, 1, 2), (1, 0, 3), (2, 1, 1)])
     other = graph_of([(2, 1, 1), (0, 1, 5)])
-    assert [a.tolist() for a in (one.begin, one.neighbour, one.weight)] == [
-        a.tolist() for a in (other.begin, other.neighbour, other.weight)
+    assert [a.tolist() for a in (one.begin, one.neighbor, one.weight)] == [
+        a.tolist() for a in (other.begin, other.neighbor, other.weight)
     ]
-    assert (one.neighbour.tolist(), one.weight.tolist()) == ([1, 0, 2, 1], [5, 5, 1, 1])
+    assert (one.neighbor.tolist(), one.weight.tolist()) == ([1, 0, 2, 1], [5, 5, 1, 1])
 
 
 def test_confidences_that_add_up_to_the_same_are_a_tie() -> None:

@@ -83,7 +83,7 @@ def test_bad_answers_about_some_do_not_keep_the_others_from_being_described(stor
         return ExtractionFailed("no") if bad & {*material.names} else Description("All", "All of them know all.")
 
     done = CommunityRefresh(store, Settings(), summaries=Scripted(answer)).refresh(home())
-    assert (done.summarised, done.failed) == (5, 2 * AT_ONCE)
+    assert (done.summarized, done.failed) == (5, 2 * AT_ONCE)
 
 
 def test_a_model_that_is_away_is_asked_once_and_about_others_the_next_time(

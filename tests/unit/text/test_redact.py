@@ -102,7 +102,7 @@ def lines() -> dict[str, list[str]]:
 
 
 def is_found(line: str) -> bool:
-    """Tell whether nothing is left of the secrets of a line: no word of four letters that isn't around them, too."""
+    """Return whether nothing is left of the secrets of a line: no word of four letters that isn't around them, too."""
     left = redacted(re.sub("[«»]", "", line))
     secrets = re.findall("«(.*?)»", line)
     around = set(re.findall(r"\w+", re.sub("«.*?»", " ", line)))

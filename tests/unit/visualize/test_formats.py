@@ -88,7 +88,7 @@ def test_tree_tells_every_fact_once_below_the_seed(team: Picture) -> None:
     )
 
 
-def test_mermaid_has_a_subgraph_and_a_colour_for_each_community(team: Picture) -> None:
+def test_mermaid_has_a_subgraph_and_a_color_for_each_community(team: Picture) -> None:
     chart = render(team, "mermaid")
 
     assert '  subgraph g0["Globex people"]\n    n0["Maya Chen"]\n    n1["Globex"]\n  end\n' in chart
@@ -97,7 +97,7 @@ def test_mermaid_has_a_subgraph_and_a_colour_for_each_community(team: Picture) -
     assert len(set(re.findall(r"classDef k\d fill:(#\w+)", chart))) == 3
 
 
-def test_pictures_without_communities_are_coloured_by_type(team: Picture) -> None:
+def test_pictures_without_communities_are_colored_by_type(team: Picture) -> None:
     plain = Picture("all", T0, nodes=tuple(Node(n.id, n.name, n.entity_type) for n in team.nodes))
 
     chart = render(plain, "mermaid")

@@ -76,7 +76,7 @@ def clauses(sentence: Span) -> Iterator[Clause]:
 
 
 def is_question(sentence: Span) -> bool:
-    """Tell whether a sentence asks."""
+    """Return whether a sentence asks."""
     if "?" in sentence.text:
         return True
     for token in sentence:
@@ -89,7 +89,7 @@ def is_question(sentence: Span) -> bool:
 
 
 def _is_make_believe(sentence: Span) -> bool:
-    """Tell whether a sentence is of a dream, a story, or what is to be imagined: "say I lived in Rome"."""
+    """Return whether a sentence is of a dream, a story, or what is to be imagined: "say I lived in Rome"."""
     for token in sentence:
         if token.lower_ in words.IMAGINING and (token.i == sentence.start or token.nbor(-1).lower_ in ("'s", "us")):
             following = token.nbor().lower_ if token.i + 1 < sentence.end else ""
@@ -137,7 +137,7 @@ def _is_passive(verb: Token) -> bool:
 
 
 def negation(verb: Token) -> bool:
-    """Tell whether a verb is denied, by "not", "never", "hardly" or "no" before its object."""
+    """Return whether a verb is denied, by "not", "never", "hardly" or "no" before its object."""
     for child in verb.children:
         if child.dep_ == "neg" and child.i > verb.i and child.nbor(-1).text == ",":
             continue  # "I prefer tea, not coffee"
@@ -151,7 +151,7 @@ def negation(verb: Token) -> bool:
 
 
 def _unreal(verb: Token) -> bool:
-    """Tell whether a verb is supposed, possible, or bound to a condition rather than stated."""
+    """Return whether a verb is supposed, possible, or bound to a condition rather than stated."""
     for child in verb.children:
         if child.dep_ in ("aux", "auxpass") and (
             child.lemma_.lower() in words.UNREAL_MODALS or (child.tag_ == "MD" and child.lower_ in ("'d", "d", "ca"))
@@ -192,7 +192,7 @@ def _inherited(verb: Token) -> tuple[list[Token], float] | None:
 
 
 def _says_i(verb: Token) -> bool:
-    """Tell whether a sentence without a subject is one about the speaker: "Lost my job", "Just got a dog"."""
+    """Return whether a sentence without a subject is one about the speaker: "Lost my job", "Just got a dog"."""
     before = [t for t in verb.sent if t.i < verb.i and t.pos_ not in ("INTJ", "PUNCT", "ADV", "CCONJ", "AUX")]
     return not before and (verb.tag_ == "VBD" or (verb.tag_ == "VBN" and not any(verb.children)))
 
@@ -235,7 +235,7 @@ def _finite(verb: Token) -> Clause | None:
 
 
 def _is_spliced(verb: Token, found: list[Token]) -> bool:
-    """Tell whether a comma alone begins a sentence of its own: "I'm Ida Berg, I live in Oslo"."""
+    """Return whether a comma alone begins a sentence of its own: "I'm Ida Berg, I live in Oslo"."""
     first = verb.left_edge
     return first in found and first.lower_ in ("i", "we") and first.nbor(-1).text == "," and verb.head.dep_ == "attr"
 
@@ -308,7 +308,7 @@ def _with_tense(clause: Clause) -> Clause:
 
 
 def _over(verb: Token) -> bool:
-    """Tell whether "no longer" or "not … anymore" stands with the verb."""
+    """Return whether "no longer" or "not … anymore" stands with the verb."""
     adverbs = {c.lower_ for c in verb.children if c.dep_ in ("advmod", "neg", "npadvmod")}
     near = [*verb.children, *(g for c in verb.children if c.dep_ in ("acomp", "attr", "prep") for g in c.children)]
     if any(
@@ -368,7 +368,7 @@ def _camping(verb: Token) -> bool:
 
 
 def is_bare(complement: Token) -> bool:
-    """Tell whether an infinitive stands alone: in "switched to neovim" it is a name that the tagger doesn't know."""
+    """Return whether an infinitive stands alone: in "switched to neovim" it is a name that the tagger doesn't know."""
     return complement.tag_ == "VB" and [c.lower_ for c in complement.children] == ["to"]
 
 

@@ -41,7 +41,7 @@ EXPLICIT, PLAIN, COMMON, INDIRECT = 0.9, 0.8, 0.6, 0.5
 
 
 def _courtesy(clause: Clause, source: End, target: End, period: Period) -> bool:
-    """Tell whether a clause is what people say to be kind: no fact that anybody asks for."""
+    """Return whether a clause is what people say to be kind: no fact that anybody asks for."""
     if source.role and target.role:
         return not (clause.past and clause.verb.lemma_ in ("meet", "visit", "marry", "hire", "teach", "join"))
     if clause.offhand and period.begin is None and not (target.named and not target.role):
@@ -50,14 +50,14 @@ def _courtesy(clause: Clause, source: End, target: End, period: Period) -> bool:
 
 
 def _is_plan(clause: Clause, period: Period) -> bool:
-    """Tell whether a present tense means the future: "I'm hosting a show next month", "I'm going to a conference"."""
+    """Return whether a present tense means the future: "I'm hosting a show next month", "I'm going to a conference"."""
     if period.ahead:
         return True
     return clause.verb.tag_ == "VBG" and (period.running or clause.verb.lemma_ == "go") and len(clause.chain) == 1
 
 
 def _is_hearsay(clause: Clause, source: End, names: Names) -> bool:
-    """Tell whether somebody else than whom a clause is about says or believes it; what the speaker says counts."""
+    """Return whether somebody else than whom a clause is about says or believes it; what the speaker says counts."""
     if any(c.lower_ == "according" for c in clause.chain[0].children):
         return True
     for report in clause.reports:
@@ -72,7 +72,7 @@ def _is_hearsay(clause: Clause, source: End, names: Names) -> bool:
 
 
 def _is_misbelief(clause: Clause, source: End) -> bool:
-    """Tell whether a clause is what others believe of the speaker, who would know: "people think I live in Rome"."""
+    """Return whether a clause is what others believe of the speaker, who would know: "people think I live in Rome"."""
     return source.role == "speaker" and any(
         r.lemma_ in words.BELIEVING and not any(t.lower_ in words.FIRST_PERSON for t in subjects_of(r))
         for r in clause.reports

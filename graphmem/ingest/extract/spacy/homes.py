@@ -68,7 +68,7 @@ def _towns(noun: Token, names: Names, *, sure: bool) -> Iterator[End]:
 
 
 def _is_small_name(noun: Token, *, sure: bool) -> bool:
-    """Tell whether a word of a message without any capitals can be a town.
+    """Return whether a word of a message without any capitals can be a town.
 
     A thing to live in has an article ("in a flat"), a state of mind none: those are known by name.
     """

@@ -194,7 +194,7 @@ def _ending(clause: Clause, names: Names, period: Period) -> Iterator[Statement]
 
 
 def jobless(clause: Clause, period: Period) -> bool:
-    """Tell whether a clause says that somebody has no work any more, and not where: "was laid off", "quit my job"."""
+    """Return whether a clause says that somebody has no work any more, and not where: "was laid off", "quit my job"."""
     verb, lemma = clause.verb, clause.verb.lemma_.lower()
     if not (clause.past or period.ahead):
         return False

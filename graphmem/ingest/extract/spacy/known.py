@@ -66,7 +66,7 @@ def over(clause: Clause, subject: End, period: Period) -> Iterator[str]:
 
 
 def _acts_as_person(clause: Clause, subject: End) -> bool:
-    """Tell whether a name that the recogniser doesn't know is a person's by what is said: "Anna quit her job"."""
+    """Return whether a name that the recogniser doesn't know is a person's by what is said: "Anna quit her job"."""
     head = clause.subjects[0] if clause.subjects else None
     if head is None or head.pos_ != "PROPN" or subject.label or any(head.children):
         return False
@@ -80,7 +80,7 @@ def _leads_people(clause: Clause) -> bool:
 
 
 def _settled(clause: Clause, period: Period) -> bool:
-    """Tell whether a plan is as good as done: "I'm moving", "I'll move", with a date; not "I plan to move"."""
+    """Return whether a plan is as good as done: "I'm moving", "I'll move", with a date; not "I plan to move"."""
     return clause.stance == "plans_to" and period.ahead and not any(t.lemma_ in words.INTENTIONS for t in clause.chain)
 
 
@@ -106,7 +106,7 @@ def _partner(clause: Clause, subject: End, names: Names, period: Period) -> Iter
 
 
 def _parted(clause: Clause) -> bool:
-    """Tell whether a clause says "broke up" or "split up"."""
+    """Return whether a clause says "broke up" or "split up"."""
     verb = clause.verb
     return verb.lemma_.lower() in ("break", "split") and clause.past and any(c.lower_ == "up" for c in verb.children)
 

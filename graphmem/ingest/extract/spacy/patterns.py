@@ -78,7 +78,7 @@ def _objects(clause: Clause, names: Names) -> Iterator[Statement]:
 
 
 def _telling(clause: Clause, token: Token) -> bool:
-    """Tell whether a common noun as the object of this verb is worth a fact."""
+    """Return whether a common noun as the object of this verb is worth a fact."""
     lemma = clause.verb.lemma_.lower()
     if lemma in words.EMPTY_VERBS or token.lemma_.lower() in words.SEVERAL:
         return False
@@ -231,7 +231,7 @@ def _is_named(head: Token, token: Token, names: Names) -> Iterator[Statement]:
 
 
 def _is_property(head: Token, token: Token) -> bool:
-    """Tell whether a clause is like "Waymark's database is Postgres": what a named thing has, by a name."""
+    """Return whether a clause is like "Waymark's database is Postgres": what a named thing has, by a name."""
     of_name = any(c.dep_ == "poss" and c.pos_ == "PROPN" for c in head.children)
     telling = not any(head.lower_ in some for some in (words.VAGUE, words.EVALUATIVE, words.RELATIONAL))
     plain = head.tag_ == "NN" and telling

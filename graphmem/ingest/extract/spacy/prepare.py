@@ -150,14 +150,14 @@ def mend_tags(doc: Doc, dates: Dates, reference: datetime) -> None:
 
 
 def _joins_present(token: Token) -> bool:
-    """Tell whether a word that is tagged as a noun is the second verb of "I live in Oslo and work at Acme"."""
+    """Return whether a word that is tagged as a noun is the second verb of "I live in Oslo and work at Acme"."""
     first = token.head
     bare = token.tag_ == "NN" and not any(c.i < token.i for c in token.children)
     return bare and token.dep_ == "conj" and first.tag_ == "VBP" and any(c.dep_ == "prep" for c in token.children)
 
 
 def _was(verb: Token, dates: Dates, reference: datetime) -> bool:
-    """Tell whether "cut" or "quit" is the past: with a date that is over; "quit" unless one is ahead."""
+    """Return whether "cut" or "quit" is the past: with a date that is over; "quit" unless one is ahead."""
     if any(c.lower_ in words.HABITUAL for c in verb.subtree):
         return False
     named = [d for t in verb.sent if (d := dates.at.get(t.i)) is not None and dated(t) == verb]

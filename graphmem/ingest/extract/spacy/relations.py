@@ -52,13 +52,13 @@ def verb_form(clause: Clause) -> str:
 
 
 def _is_particle(token: Token, verb: Token) -> bool:
-    """Tell whether "up" belongs to the verb; in "explored the coast up in Maine" it doesn't."""
+    """Return whether "up" belongs to the verb; in "explored the coast up in Maine" it doesn't."""
     following = token.nbor().lower_ if token.i + 1 < len(token.doc) else ""
     return token.i == verb.i + 1 or following not in ("in", "at", "on", "along", "near")
 
 
 def is_state(clause: Clause) -> bool:
-    """Tell whether a clause says what is so, rather than what happened."""
+    """Return whether a clause says what is so, rather than what happened."""
     lemma = clause.verb.lemma_.lower()
     return (
         not clause.past

@@ -34,7 +34,7 @@ class Dates:
     at: Mapping[int, DateSpan]
 
     def first(self, token: Token) -> bool:
-        """Tell whether a token is the first of its date."""
+        """Return whether a token is the first of its date."""
         return self.at.get(token.i) is not None and self.at.get(token.i - 1) is not self.at[token.i]
 
 
@@ -118,7 +118,7 @@ def _tokens(clause: Clause, apart: frozenset[int]) -> list[Token]:
 
 
 def is_verb(token: Token) -> bool:
-    """Tell whether a token is a verb or auxiliary."""
+    """Return whether a token is a verb or auxiliary."""
     return token.pos_ in ("VERB", "AUX")
 
 

@@ -36,12 +36,12 @@ def not_but(verb: Token) -> list[Token]:
 
 
 def _is_instead(token: Token) -> bool:
-    """Tell whether a word is the "of" of "instead of"."""
+    """Return whether a word is the "of" of "instead of"."""
     return token.lower_ == "of" and any(c.lower_ == "instead" for c in token.children)
 
 
 def is_named(noun: Token) -> bool:
-    """Tell whether a relative is the subject of "my boss is Anna Holm" or "my dog is called Rex"."""
+    """Return whether a relative is the subject of "my boss is Anna Holm" or "my dog is called Rex"."""
     if noun.dep_ not in ("nsubj", "nsubjpass") or noun.tag_ != "NN" or noun.lower_ not in words.RELATIONAL:
         return False
     if any(c.dep_ in ("appos", "compound") and c.pos_ == "PROPN" for c in noun.children):
@@ -59,7 +59,7 @@ def introduced(noun: Token) -> list[Token]:
 
 
 def joins_verb(token: Token) -> bool:
-    """Tell whether a noun is listed with verbs: "watch movies, hike, and play chess" has one object, no list."""
+    """Return whether a noun is listed with verbs: "watch movies, hike, and play chess" has one object, no list."""
     return any(c.pos_ == "VERB" and c.i > token.i for c in token.conjuncts)
 
 

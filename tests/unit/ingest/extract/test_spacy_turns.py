@@ -43,7 +43,7 @@ def _day(moment: datetime) -> str:
         "People think I live in Tokyo.",
         "My mum thinks I live in Tokyo. She is wrong.",
         "The letter says that I live in Tokyo, which is wrong.",
-        "My neighbour Tom believes that I moved to Tokyo.",
+        "My neighbor Tom believes that I moved to Tokyo.",
         "I heard that I live in Tokyo.",
     ],
 )
