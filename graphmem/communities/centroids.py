@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -11,13 +10,13 @@ from numpy.typing import NDArray
 
 from graphmem.embed import Embedder
 from graphmem.index.codec import unpacked
+from graphmem.index.copies import Copies
 from graphmem.models import Community, Scope
 from graphmem.protocols import GraphBackend
 
 Vectors = NDArray[np.float32]
 
 _PAGE = 2_000
-_KEPT = 8
 
 _Key = tuple[tuple[Scope, ...], str, tuple[int, ...], int]
 
@@ -35,7 +34,7 @@ class Centroids:
 
     def __init__(self, backend: GraphBackend) -> None:
         self._backend = backend
-        self._kept: OrderedDict[_Key, Vectors] = OrderedDict()
+        self._kept: Copies[_Key, Vectors] = Copies()
         self._lock = threading.Lock()
 
     def of(
@@ -67,27 +66,23 @@ class Centroids:
         key: _Key = (tuple(scopes), model, generations, hash(rows))
         with self._lock:
             if (kept := self._kept.get(key)) is not None:
-                self._kept.move_to_end(key)
                 return kept
         indexed = [scope for scope, state in zip(scopes, states, strict=True) if state.model == model]
         made = self._made(indexed, embedder.dimension, communities, members)
         if made is not None:
             with self._lock:
-                self._kept[key] = made
-                while len(self._kept) > _KEPT:
-                    self._kept.popitem(last=False)
+                self._kept.put(key, made)
         return made
 
     @property
     def scopes(self) -> list[Scope]:
         """Scopes of which vectors are in memory."""
-        return list(dict.fromkeys(scope for key in self._kept for scope in key[0]))
+        return list(dict.fromkeys(scope for key in self._kept.held() for scope in key[0]))
 
     def drop_copies(self, scope: Scope) -> None:
         """Drop the vectors of communities of a scope."""
         with self._lock:
-            for key in [key for key in self._kept if scope in key[0]]:
-                del self._kept[key]
+            self._kept.drop(lambda key: scope in key[0])
 
     def _made(
         self,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from graphmem.index.arrays import GrowingArray
 from graphmem.index.codec import packed, unpacked
+from graphmem.index.copies import Copies, pages_after
 from graphmem.models import Entity, IndexEntry, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.text.name_rules import obstacle, spellings
@@ -21,7 +21,6 @@ Vectors = NDArray[np.float32]
 
 _PAGE = 2000
 _ROWS, _QUESTIONS = 8192, 256  # of one product: 8 MB of scores
-_KEPT = 8  # scopes whose vectors stay in memory
 NEAREST = 5
 
 
@@ -97,7 +96,7 @@ class EntityVectors:
 
     def __init__(self, backend: GraphBackend) -> None:
         self._backend = backend
-        self._copies: OrderedDict[Scope, _Copy] = OrderedDict()
+        self._copies: Copies[Scope, _Copy] = Copies()
         self._lock = threading.Lock()
 
     def nearest(
@@ -179,12 +178,12 @@ class EntityVectors:
     @property
     def scopes(self) -> list[Scope]:
         """Scopes of which vectors are in memory."""
-        return list(self._copies)
+        return self._copies.held()
 
     def drop_copies(self, scope: Scope) -> None:
         """Drop the vectors of a scope."""
         with self._lock:
-            self._copies.pop(scope, None)
+            self._copies.drop(lambda kept: kept == scope)
 
     def _fresh(self, scope: Scope, dimension: int, generation: int) -> _Copy:
         """Return the copy of a scope, as new as the store.
@@ -192,19 +191,14 @@ class EntityVectors:
         The store is read without the lock held: a thread in a transaction waits for nobody here.
         """
         with self._lock:
-            copy = self._copies.pop(scope, None)
+            copy = self._copies.get(scope)
             if copy is None or (copy.generation, copy.dimension) != (generation, dimension):
                 copy = _Copy(dimension, generation)
-            self._copies[scope] = copy
-            while len(self._copies) > _KEPT:
-                self._copies.popitem(last=False)
+            self._copies.put(scope, copy)
             after = copy.position
-        while page := self._backend.read_index(scope, kind="entity", after=after, limit=_PAGE):
-            after = page[-1].position
+        for page in pages_after(self._backend, scope, after, kind="entity", rows=_PAGE):
             with self._lock:
                 copy.take_in(page)
-            if len(page) < _PAGE:
-                break
         return copy
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from graphmem.errors import EmbeddingFailed, IndexMismatch, InvalidInput
 from graphmem.index.codec import detail_of, dimension_of, halves, unpacked, unpacked_pieces
+from graphmem.index.copies import Copies, pages_after
 from graphmem.index.encoder import EpisodeEncoder, StatedFact
 from graphmem.index.follower import VectorFollower
 from graphmem.models import Changes, Episode, EpisodeQuery, IndexCursor, IndexEntry, IndexKind, IndexState, Scope
@@ -26,7 +26,6 @@ _STILL_COMING = 600.0  # seconds in which a row with an earlier id may be commit
 _COMING = 60.0  # seconds in which nearly all are
 _FAR = 30.0  # seconds between looks as far back as any may come
 _LAST = "~"  # behind every id
-_KEPT = 8  # sets of scopes whose copies stay in memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ class SearchIndex:
         self.follower = None if vectors is None else VectorFollower(backend, vectors, lambda: reader.dimension)
         self._backend = backend
         self._reader = reader
-        self._copies: OrderedDict[tuple[Scope, ...], Snapshot] = OrderedDict()
+        self._copies: Copies[tuple[Scope, ...], Snapshot] = Copies()
         self._indexed: dict[tuple[Scope, IndexKind], _Seen] = {}
         self._looked_at = 0.0  # by the clock of this machine, when it was looked for rows that wait
         self._generations: dict[Scope, int] = {}
@@ -298,8 +297,7 @@ class SearchIndex:
             If the index outside of the store can't be reached; it is emptied when it is brought up to date next.
         """
         with self._lock:
-            for scopes in [scopes for scopes in self._copies if scope in scopes]:
-                del self._copies[scopes]
+            self._copies.drop(lambda scopes: scope in scopes)
         self._reader.forget()
         if self.follower is not None:
             self.follower.forget(scope, keys)
@@ -309,10 +307,7 @@ class SearchIndex:
         """Give the copy of some scopes, as new as the store, to one thread at a time."""
         key = tuple(scopes)
         with self._lock:
-            copy = self._copies.pop(key, None) or self._empty(key)
-            self._copies[key] = copy
-            while len(self._copies) > _KEPT:
-                self._copies.popitem(last=False)
+            copy = self._copies.put(key, self._copies.get(key) or self._empty(key))
         with copy.lock:
             self._refresh(copy, key)
             yield copy
@@ -347,14 +342,11 @@ class SearchIndex:
         """Read the entries that the copy lacks, by kind and key."""
         found: dict[IndexKind, dict[str, IndexEntry]] = {"episode": {}, "fact": {}, "name": {}, "entity": {}}
         for scope in scopes:
-            after = copy.positions.get(scope, 0)
-            while page := self._backend.read_index(scope, after=after, limit=_PAGE):
-                after = page[-1].position
+            copy.positions.setdefault(scope, 0)
+            for page in pages_after(self._backend, scope, copy.positions[scope], rows=_PAGE):
+                copy.positions[scope] = page[-1].position
                 for entry in page:
                     found[entry.kind][entry.key] = entry
-                if len(page) < _PAGE:
-                    break
-            copy.positions[scope] = after
         return found
 
     def _take_in(self, copy: Snapshot, scopes: Sequence[Scope], fresh: dict[IndexKind, dict[str, IndexEntry]]) -> None:

@@ -1,0 +1,56 @@
+"""Copies of parts of the index in memory, and how they follow the store."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
+
+from graphmem.models import IndexEntry, IndexKind, Scope
+from graphmem.protocols import GraphBackend
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_KEPT = 8
+
+
+class Copies(Generic[K, V]):
+    """The most recently used copies, at most eight. The caller holds a lock."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[K, V] = OrderedDict()
+
+    def get(self, key: K) -> V | None:
+        """Return a copy and mark it as used; None if there is none."""
+        if key in self._kept:
+            self._kept.move_to_end(key)
+        return self._kept.get(key)
+
+    def put(self, key: K, copy: V) -> V:
+        """Keep a copy, and drop the least recently used ones beyond the limit."""
+        self._kept[key] = copy
+        self._kept.move_to_end(key)
+        while len(self._kept) > _KEPT:
+            self._kept.popitem(last=False)
+        return copy
+
+    def drop(self, is_gone: Callable[[K], bool]) -> None:
+        """Drop the copies whose key the function accepts."""
+        for key in [key for key in self._kept if is_gone(key)]:
+            del self._kept[key]
+
+    def held(self) -> list[K]:
+        """Return the keys, the least recently used first."""
+        return list(self._kept)
+
+
+def pages_after(
+    backend: GraphBackend, scope: Scope, position: int, *, kind: IndexKind | None = None, rows: int = 1000
+) -> Iterator[list[IndexEntry]]:
+    """Yield the index entries of a scope behind a position, oldest first, in pages of at most `rows` entries."""
+    while page := backend.read_index(scope, kind=kind, after=position, limit=rows):
+        yield list(page)
+        if len(page) < rows:
+            return
+        position = page[-1].position
