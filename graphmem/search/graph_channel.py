@@ -1,4 +1,4 @@
-"""The graph channel: a walk from what a question names, by its own rule or by a strategy of recall (docs/recall.md).
+"""The graph channel: a walk from what a question names, or a strategy of recall (docs/concepts/search.md).
 
 Personalised PageRank, the default, is in `graphmem.search.graph_channel`: it knows the text scores, too.
 """

@@ -1,4 +1,4 @@
-"""Lexical search: BM25 over windowed term counts, and the neighbors of an episode in its session (docs/recall.md).
+"""Lexical search: BM25 over windowed term counts, and the neighbors of an episode (docs/concepts/search.md).
 
 A term of a neighboring turn counts for an episode too, by `WINDOW`: what a turn is about is often said in the one
 before, above all where that one asks. Terms of the date count once and have no window. The window is taken when a

@@ -1,4 +1,4 @@
-"""Names of episodes, which of them are synonyms, and which a question names (docs/recall.md).
+"""Names of episodes, which of them are synonyms, and which a question names (docs/concepts/search.md).
 
 This is a mention index of its own, wider than the entities of the graph: what spaCy takes for a name, noun chunks,
 titles, and titles found in other texts.
