@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from graphmem.embed import Embedder, Embeddings, choose_embeddings
 from graphmem.errors import InvalidInput, MissingExtra
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import Extractor, GraphBackend, VectorIndex
-from graphmem.registry import masked
+from graphmem.registry import installed_extractors, masked
 from graphmem.settings import Settings
 from graphmem.text.english import spacy_available
 from graphmem.vectors import ExactVectorIndex
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from graphmem.ingest.contradictions import Ask, ContradictionCheck
     from graphmem.ingest.entity_matching import SimilarEntities
     from graphmem.ingest.links import NoteLinks
+
+_log = logging.getLogger(__name__)
 
 _NO_EXTRACTOR = (
     "no extractor is installed: text is stored and found by search, but no facts are extracted from it. "
@@ -54,7 +57,8 @@ def choose_extractor(
     ----------
     choice
         ``auto`` (the LLM if there is one, else spaCy if it is installed, else none), ``spacy``, ``none``,
-        ``recorded:FILE``, ``llm``, or ``llm:PROVIDER:MODEL``.
+        ``recorded:FILE``, ``llm``, ``llm:PROVIDER:MODEL``, or the name of an installed plugin
+        (`graphmem.registry.installed_extractors`); one that can't be imported is logged and left out.
     llm
         A LangChain chat model, or the name of one.
     ontology, settings
@@ -74,14 +78,8 @@ def choose_extractor(
             warnings.warn(_NO_EXTRACTOR, stacklevel=4)  # the caller of GraphMemory.open
     if kind == "none":
         return None
-    if kind == "spacy":
-        if not spacy_available():
-            raise MissingExtra("extractor spacy", "spacy")
-        from graphmem.ingest.extract.spacy import SpacyExtractor
-
-        if not spacy_available():
-            raise MissingExtra("the extractor spacy", "spacy")
-        return SpacyExtractor(ontology=ontology)
+    if kind == "spacy" and not spacy_available():
+        raise MissingExtra("the extractor spacy", "spacy")
     if kind == "recorded" and rest:
         from graphmem.ingest.extract.recorded import RecordedExtractor
 
@@ -98,7 +96,17 @@ def choose_extractor(
         )
     if kind == "llm":
         raise InvalidInput("extractor 'llm': no model is configured; name one, for example llm:openai:gpt-5-mini")
-    raise InvalidInput(f"extractor {choice!r}: expected auto, spacy, none, recorded:FILE or llm:PROVIDER:MODEL")
+    if (plugin := installed_extractors().get(kind)) is None:
+        raise InvalidInput(
+            f"extractor {choice!r}: expected auto, none, recorded:FILE, llm:PROVIDER:MODEL, or an installed one: "
+            f"{', '.join(sorted(installed_extractors()))}"
+        )
+    try:
+        open_extractor: Callable[..., Extractor] = plugin.load()
+    except Exception as error:  # noqa: BLE001 - whatever a plugin's modules raise
+        _log.warning("extractor %s: %s can't be imported (%r); no facts are extracted", kind, plugin.value, error)
+        return None
+    return open_extractor(rest, ontology=ontology, settings=settings)
 
 
 def choose_embedder(choice: Embeddings | str | None, settings: Settings) -> Embedder | None:

@@ -1,4 +1,4 @@
-"""Finds the store for a URL among the installed backends (entry points ``graphmem.backends``)."""
+"""Installed plugins: backends and extractors, found by their entry points."""
 
 from __future__ import annotations
 
@@ -11,11 +11,21 @@ from graphmem.errors import InvalidInput, UnknownBackend
 from graphmem.protocols import GraphBackend
 
 GROUP = "graphmem.backends"
+EXTRACTORS = "graphmem.extractors"
 
 
 def installed_backends() -> dict[str, EntryPoint]:
     """Return the installed backends by name, without importing any."""
     return {entry.name: entry for entry in entry_points(group=GROUP)}
+
+
+def installed_extractors() -> dict[str, EntryPoint]:
+    """Return the installed extractors by name, without importing any.
+
+    An entry point names a function ``(argument, *, ontology, settings) -> Extractor``; `argument` is what stands after
+    ``NAME:`` in the setting `extractor`, or "".
+    """
+    return {entry.name: entry for entry in entry_points(group=EXTRACTORS)}
 
 
 def open_backend(url: str, *, offered: Mapping[str, object] | None = None, **options: object) -> GraphBackend:

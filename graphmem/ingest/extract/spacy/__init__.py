@@ -1,6 +1,12 @@
-"""Extraction without a language model: `SpacyExtractor`."""
+"""Extraction without a language model: `SpacyExtractor`, an extractor plugin like those of others."""
 
 from graphmem.ingest.extract.spacy.extractor import SpacyExtractor
+from graphmem.ontology import Ontology
 from graphmem.text.english import spacy_available
 
-__all__ = ["SpacyExtractor", "spacy_available"]
+__all__ = ["SpacyExtractor", "open_extractor", "spacy_available"]
+
+
+def open_extractor(_argument: str, *, ontology: Ontology, **_settings: object) -> SpacyExtractor:
+    """Return the extractor for the entry point ``spacy`` of ``graphmem.extractors``."""
+    return SpacyExtractor(ontology=ontology)
