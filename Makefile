@@ -76,7 +76,7 @@ neo4j-down:
 	@sh docker/neo4j-up --down
 
 docs: $(READY)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 reference: $(READY)
 	$(BIN)/python docs/reference.py

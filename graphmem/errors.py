@@ -1,6 +1,6 @@
 """Every error that graphmem raises on purpose.
 
-The tree (the builtin that each one also is stands in brackets)::
+The tree (the builtin that each one also is stands in brackets):
 
     GraphMemError
     ├── InvalidInput (ValueError)            a value that can't be taken: names field, value and limit

@@ -1,7 +1,5 @@
 """The conformance kit: subclass `GraphBackendTests` to prove a store.
 
-::
-
     class TestMyStore(GraphBackendTests):
         def open_store(self, tmp_path):
             return open_backend(f"mystore:///{tmp_path}/store")

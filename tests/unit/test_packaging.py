@@ -1,4 +1,4 @@
-"""The package as it is declared: extras that texts name exist, and each of them is in `all`."""
+"""The declared package: extras that texts and messages name exist, and `all` has each of them but the kit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
-NAMED = re.compile(r"graphmem\[([a-z,-]+)\]|MissingExtra\([^\n)]*, \"([\w-]+)\"\)|pip install '\.\[([\w,-]+)\]'")
+NAMED = re.compile(r"graphmem\[([a-z,-]+)\]|MissingExtra\([^\n)]*, \"([\w-]+)\"\)|pip install '\.\[([a-z,-]+)\]'")
 
 
 def test_every_extra_that_a_text_or_a_message_names_exists() -> None:
