@@ -310,7 +310,7 @@ def test_name_in_a_question_in_chinese_is_found(memory: GraphMemory) -> None:
         ({"edge_type": "Semantic"}, r"edge type 'Semantic'.*semantic"),
         ({"edge_type": "hierarchical"}, r"edge type 'hierarchical'"),
         ({"metadata": {"a": math.nan}}, r"metadata.*nan"),
-        ({"color": "red"}, r"colour.*'red'"),
+        ({"color": "red"}, r"color.*'red'"),
         ({"object": "ALICE  stone"}, r"self-loop.*Alice Stone"),
         ({"object": None}, r"object.*None"),
     ],
