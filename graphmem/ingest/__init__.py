@@ -1,1 +1,1 @@
-"""Writing to memory: the queue, extraction, resolution, supersession."""
+"""The write path: queue, extraction, entity resolution and supersession."""

@@ -1,4 +1,4 @@
-"""Bulk loads: many turns and documents, or ready-made triples, in batches (spec: ingestion, bulk)."""
+"""Bulk loading of turns, documents and ready-made triples in batches (spec: ingestion, bulk)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Progress:
-    """How far a load is; counts as in `LoadReport`, and in `indexed` the rows that search finds already."""
+    """Progress of a load: the counts of `LoadReport`, and in `indexed` the rows that search can already find."""
 
     received: int = 0
     stored: int = 0
@@ -47,19 +47,19 @@ class Progress:
 
     @property
     def to_index(self) -> int:
-        """New episodes and facts: what is indexed in the end."""
+        """Number of rows to index: new episodes and facts."""
         return self.stored + self.written.edges
 
     @property
     def share(self) -> float:
-        """How much of what was received is done, in [0, 1]: extracted and indexed, where the load does that."""
+        """Completed share of the received items, in [0, 1]; counts extraction and indexing where the load does them."""
         settled = self.extracted + self.failed + self.skipped + self.known
         done = settled * self.extracts + self.indexed * self.indexes
         whole = self.received * self.extracts + self.to_index * self.indexes
         return min(1.0, done / whole) if whole else 1.0
 
     def reject(self, item: object, error: Exception) -> None:
-        """Count an item that was refused."""
+        """Count a rejected item and keep up to `MAX_REJECTED` of them for the report."""
         self.rejected_count += 1
         if len(self.rejected) < MAX_REJECTED:
             self.rejected.append(Rejected(item=f"{item!r:.200}", reason=str(error)))
@@ -86,13 +86,13 @@ class Progress:
 
 OnProgress = Callable[[Progress], None]
 Index = Callable[[Scope, Callable[[int], None]], None]
-"""(scope, what takes the number of rows done so far): index all that waits in a scope."""
+"""(scope, progress callback) → None. Indexes all pending rows of a scope; the callback gets the rows done so far."""
 
 Detector = Callable[[str], bool]
 
 
 class Loader:
-    """Loads items and triples into one store.
+    """Loader of items and triples into one store.
 
     Parameters
     ----------
@@ -101,15 +101,15 @@ class Loader:
     ontology
         Types and relations.
     queue
-        Extracts what is stored; None leaves it waiting.
+        Extracts the stored episodes; None leaves them pending.
     redactor
         The optional redaction of facts and summaries.
     redaction
-        The optional redaction of all that is stored.
+        The optional redaction of all stored texts.
     detector
-        Tells text that looks like a prompt injection; None trusts all.
+        Detects text that looks like a prompt injection; None trusts every text.
     batch_size
-        Items or triples in one transaction.
+        Items or triples per transaction.
     similar, links
         As for `Writer`.
     """
@@ -136,7 +136,7 @@ class Loader:
         self._writer = Writer(backend, ontology, redactor, similar, links, bulk=True)
 
     def to_episode(self, scope: Scope, item: Item) -> Episode:
-        """Return the episode of an item, past the gate: what isn't to be extracted is marked as settled."""
+        """Return the episode of an item; one that the content filter excludes is marked as processed."""
         episode = item.to_episode(scope)
         if self._redaction is not None:
             episode = self._redaction.episode(episode)
@@ -154,11 +154,12 @@ class Loader:
         on_progress: OnProgress | None,
         index: Index,
     ) -> LoadReport:
-        """Store items and extract them, batch by batch, and index them; memory doesn't grow with their number.
+        """Store, extract and index items batch by batch, with memory use independent of their number.
 
-        What was stored before by the same `external_id` is not stored again; if it still waits, it is extracted.
+        An item whose `external_id` is already stored is not stored again; if its episode is still pending, it is
+        extracted.
         """
-        begun, progress = time.perf_counter(), Progress(extracts=self._queue is not None, indexes=True)
+        started, progress = time.perf_counter(), Progress(extracts=self._queue is not None, indexes=True)
         for batch in _batches(items, self._batch_size):
             episodes: list[Episode] = []
             for item in batch:
@@ -185,13 +186,13 @@ class Loader:
 
         index(scope, indexed)
         indexed(progress.to_index)
-        return progress.report(time.perf_counter() - begun)
+        return progress.report(time.perf_counter() - started)
 
     def extract_waiting(self, scope: Scope, limit: int | None, on_progress: OnProgress | None) -> LoadReport:
-        """Extract what is stored but waiting, at most `limit` episodes."""
-        begun, progress = time.perf_counter(), Progress()
+        """Extract at most `limit` of the pending episodes."""
+        started, progress = time.perf_counter(), Progress()
         self._extract(scope, progress, on_progress, limit)
-        return progress.report(time.perf_counter() - begun)
+        return progress.report(time.perf_counter() - started)
 
     def _extract(
         self, scope: Scope, progress: Progress, on_progress: OnProgress | None, limit: int | None = None
@@ -221,12 +222,12 @@ class Loader:
         skip_invalid: bool,
         on_progress: OnProgress | None,
     ) -> LoadReport:
-        """Store ready-made triples; each batch is one transaction.
+        """Store ready-made triples, one transaction per batch.
 
-        Triples of one `source` belong to the episode of that `external_id`, the others of a batch to an
-        episode of their own. Adding the same ones again changes nothing.
+        Triples with a `source` belong to the episode of that `external_id`; those of a batch without one share an
+        episode. Adding the same triples again changes nothing.
         """
-        begun, progress = time.perf_counter(), Progress()
+        started, progress = time.perf_counter(), Progress()
         for batch in _batches(triples, self._batch_size):
             with gc_paused():
                 written = self._add_batch(scope, batch, occurred_at, skip_invalid, progress)
@@ -235,7 +236,7 @@ class Loader:
             progress.written.add(written)
             if on_progress is not None:
                 on_progress(progress)
-        return progress.report(time.perf_counter() - begun)
+        return progress.report(time.perf_counter() - started)
 
     def _add_batch(
         self,
@@ -259,7 +260,7 @@ class Loader:
         return self._write_triples(scope, groups, occurred_at)
 
     def _statement(self, triple: Triple, occurred_at: datetime | None) -> ExtractedFact:
-        stated = ExtractedEdge(
+        edge = ExtractedEdge(
             source=triple.subject,
             relation=triple.relation,
             target=triple.object,
@@ -274,8 +275,8 @@ class Loader:
         if triple.edge_type is not None:
             self._ontology.require_edge_type(triple.edge_type)
         if triple.valid_from and triple.valid_to and triple.valid_to < triple.valid_from:
-            raise InvalidInput(f"Triple.valid_to: {triple.valid_to} lies before valid_from {triple.valid_from}")
-        return statement_of(stated, {}, self._ontology, properties=triple.metadata)
+            raise InvalidInput(f"Triple.valid_to: {triple.valid_to} is before valid_from {triple.valid_from}")
+        return statement_of(edge, {}, self._ontology, properties=triple.metadata)
 
     def _write_triples(
         self, scope: Scope, groups: dict[str | None, list[tuple[Triple, ExtractedFact]]], occurred_at: datetime | None
@@ -297,8 +298,7 @@ def _triple_episode(
 ) -> Episode:
     sentences = "\n".join(t.fact or f"{t.subject} {t.relation} {t.object}" for t, _ in group)
     if source is None:
-        # the same triples again are the same episode, unless they are stated of another time: a load that is repeated
-        # adds nothing
+        # the id depends on the triples and their time, so that repeating a load adds nothing
         content = "\n".join(t.model_dump_json(exclude_defaults=True) for t, _ in group)
         if occurred_at is not None:
             content += f"\n{occurred_at.isoformat()}"
@@ -316,8 +316,8 @@ def _triple_episode(
 def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
     if isinstance(items, (str, bytes, Mapping, Model)) or not isinstance(items, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInput(
-            f"{items!r:.120}: expected several, as a list or another iterable; put one into a list, and give a file as "
-            "a pathlib.Path"
+            f"{items!r:.120}: expected a list or another iterable of items; wrap a single item in a list, and pass a "
+            "file as a pathlib.Path"
         )
     iterator = iter(items)
     while batch := list(islice(iterator, size)):

@@ -1,4 +1,4 @@
-"""The gate: what is stored but not extracted (spec: ingestion, gate). Pure functions."""
+"""Content filter: detection of episodes that are stored but not extracted (spec: ingestion, gate). Pure functions."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from graphmem.models import Episode
 from graphmem.text.normalize import clean
 
 SKIPPED = "skipped"
-"""Metadata of an episode that the gate held back: why."""
+"""Metadata key of an episode excluded from extraction; its value is the reason."""
 
 TOOL_ROLES = frozenset({"tool", "function", "tool_result", "tool_output", "function_call_output", "ipython"})
 
 
 def skip_reason(episode: Episode, *, detector: Callable[[str], bool] | None = None) -> str | None:
-    """Tell why an episode isn't to be extracted; None if it is.
+    """Return the reason to exclude an episode from extraction; None if there is none.
 
     Parameters
     ----------
     episode
-        What was taken in.
+        The episode to check.
     detector
-        Tells whether a text looks like a prompt injection, such as `looks_like_injection`; None: only the
+        Returns whether a text looks like a prompt injection, such as `looks_like_injection`; with None only the
         caller's own flag counts.
 
     Returns
@@ -46,7 +46,7 @@ def skip_reason(episode: Episode, *, detector: Callable[[str], bool] | None = No
 # Prompt injection ---------------------------------------------------------------------------------
 
 _INJECTIONS = re.compile(
-    r"(?=[<\[]|\b[bdfgijlnoprstuy][aeghiopruvy])(?:"  # how any of them begins: most places are passed over at once
+    r"(?=[<\[]|\b[bdfgijlnoprstuy][aeghiopruvy])(?:"  # first characters of the phrases: skips most positions
     + "|".join(
         (
             r"\b(?:ignore|disregard|forget|override|bypass)\b[^.!?]{0,30}"
@@ -73,20 +73,19 @@ _PIECE, _LONGEST_PHRASE = 10_000, 300
 
 
 def looks_like_injection(text: str) -> bool:
-    """Return whether a text has one of the plain phrases of prompt injections, in any case or spacing.
+    """Return whether a text contains a known phrase of prompt injections, in any letter case or spacing.
 
-    A small net for known phrases, in English; whoever writes around them gets through. It isn't used
-    unless it's asked for.
+    A short list of English phrases that a reworded attack passes. Off by default.
     """
     text = " ".join(text.split())
-    # in pieces, so that other threads get their turns; no phrase is longer than what two of them share
+    # in overlapping pieces, so that other threads can run; the overlap is longer than any phrase
     pieces = (text[begin : begin + _PIECE] for begin in range(0, len(text), _PIECE - _LONGEST_PHRASE))
     return any(_INJECTIONS.search(clean(piece, 80 * _PIECE).lower()) for piece in pieces)
 
 
 # Code and raw data --------------------------------------------------------------------------------
 
-# so much of a text, and of a line of it, is looked at: the patterns must stay quick on any input
+# limits on the examined part of a text and of a line, so that the patterns stay fast on any input
 _SAMPLE = 20_000
 _LINES = 500
 _LINE = 1_000
@@ -134,7 +133,7 @@ _SMILEY = re.compile(r"[:;]['-]?[()\[\]|\\/](?=\s|\Z)|<3+|\(?\^[_.-]*\^\)?")
 _PUNCTUATION = re.compile(r"[{}\[\]();=<>|\\&^]")
 _MIN_KINDS = 3
 _BLOB = re.compile(r"[\w+/=-]{80,}", re.ASCII)
-# what belongs to code without being it, or to Markdown: it counts neither way
+# comments and docstrings count neither as code nor as prose
 _COMMENT = re.compile(
     r'"""(?:.*?)"""|\'\'\'(?:.*?)\'\'\'|'
     r"^[ \t]*(?:#(?!\s*(?:define|include|if|endif|else|undef|pragma))|//|--[ ])[^\n]*$",
@@ -148,8 +147,8 @@ _MAX_CELL = 40
 def is_code(text: str) -> bool:
     """Return whether most of a text is code, a log, a diff, a stack trace or raw data.
 
-    Prose with a snippet, lists, links, tables or Markdown around it isn't. Apart from JSON, which is parsed whole, the
-    first 20,000 characters decide.
+    Prose that contains a snippet, lists, links, tables or Markdown is not code. JSON is parsed as a whole; for
+    everything else the first 20,000 characters decide.
     """
     text = text.strip()
     if _is_json(text):
@@ -163,7 +162,7 @@ def is_code(text: str) -> bool:
     if _DIFF_HEAD.search(outside) and _share(outside, _DIFF) >= 0.2:
         return True
     rest = [line for line in _COMMENT.sub("", _without_block_comments(outside)).splitlines() if line.strip()]
-    coded = _coded(rest) if len(rest) >= 3 or _is_dense(outside) else 0  # a line or two may be a remark in a chat
+    coded = _coded(rest) if len(rest) >= 3 or _is_dense(outside) else 0  # one or two lines may be a chat message
     counted = fenced + sum(_weight(line) for line in rest)
     if counted and fenced + coded >= _MOSTLY * counted:
         return True
@@ -185,7 +184,7 @@ def _share(text: str, pattern: re.Pattern[str]) -> float:
 
 
 def _coded(lines: list[str]) -> int:
-    """Return how many characters are in lines of code, with the indented ones between them where there are many."""
+    """Return the number of characters in lines of code; where those are frequent, indented lines count as well."""
     code = [_is_code_line(line) for line in lines]
     among_code = sum(code) >= _MANY * len(lines)
     return sum(
@@ -211,7 +210,7 @@ def _is_json(text: str) -> bool:
 
 
 def _is_table(rows: list[str]) -> bool:
-    """Return whether the lines are rows of as many cells each, as CSV and TSV have them and lists in prose don't."""
+    """Return whether the lines are rows with the same number of cells, as in CSV and TSV but not in prose lists."""
     if len(rows) < 3:
         return False
     for separator in _SEPARATORS:
@@ -229,7 +228,7 @@ def _is_table(rows: list[str]) -> bool:
 
 
 def _is_dense(text: str) -> bool:
-    """Return whether code punctuation is so frequent and so mixed as it never is in prose."""
+    """Return whether the frequency and variety of code punctuation exceed those of prose."""
     bare = _INLINE.sub("", _SMILEY.sub("", _URL.sub("", _MARKDOWN.sub("", text))))
     size, marks = _weight(bare), _PUNCTUATION.findall(bare)
     return size >= 40 and len(marks) >= 0.12 * size and len(set(marks)) >= _MIN_KINDS

@@ -1,4 +1,4 @@
-"""The optional contradiction check, and the language model that judges it and equal names (spec: supersession)."""
+"""Optional contradiction check, and the LLM judges of contradictions and of equal names (spec: supersession)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def llm_judge(model: BaseChatModel | str, *, timeout: float) -> Ask:
     model
         The model, or ``provider:model``.
     timeout
-        Seconds that it may take.
+        Seconds allowed for one reply.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def llm_judge(model: BaseChatModel | str, *, timeout: float) -> Ask:
 
 
 def llm_same(model: BaseChatModel | str, *, timeout: float) -> Ask:
-    """Return a judge that tells which of some known entities a new one is; parameters and errors as for `llm_judge`."""
+    """Return a judge that decides which known entities equal a new one; parameters and errors as in `llm_judge`."""
     return _judge(model, _SAME_PROMPT, "the resolution of names", timeout)
 
 
@@ -95,29 +95,29 @@ def _judge(model: BaseChatModel | str, prompt_text: str, what: str, timeout: flo
 _log = logging.getLogger(__name__)
 
 _NEAREST = 10
-_SAMPLE = 500  # active facts of the source among which the nearest are looked for
+_SAMPLE = 500  # active facts of the source that the nearest are selected from
 
 Ask = Callable[[str, Sequence[str]], Sequence[int]]
-"""(new fact, known facts) → positions of the known facts that can't be true any more; may raise."""
+"""(new fact, known facts) → positions of the known facts that the new one contradicts; may raise."""
 
 
 class ContradictionCheck:
-    """Shows a new fact and the nearest active facts of its source to a judge.
+    """Contradiction check: a judge compares a new fact with the nearest active facts of its source.
 
     Parameters
     ----------
     ask
-        The judge; when it raises, nothing is contradicted and the error is logged.
+        The judge. If it raises, no fact counts as contradicted and the error is logged.
     """
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
 
     def check(self, backend: GraphBackend, scope: Scope, reading: InterpretedEpisode) -> InterpretedEpisode:
-        """Return the reading with the known edges that its statements end.
+        """Return the interpreted episode with the known edges that its statements contradict.
 
-        It runs before the write, so that no lock is held while the judge thinks; what was ended
-        by somebody else meanwhile stays as it is.
+        Runs before the write, so that no lock is held during the call of the judge. An edge that another writer
+        ends in the meantime keeps that end.
         """
         names = list(dict.fromkeys(s.source.canonical for s in reading.statements))
         entities = backend.resolve_names(scope, names) if names else []
@@ -141,7 +141,7 @@ class ContradictionCheck:
             return ()
         try:
             positions = self._ask(_sentence(statement), [edge.fact for edge in nearest])
-        except Exception as error:  # noqa: BLE001 - whatever the judge's library raises, the write goes on
+        except Exception as error:  # noqa: BLE001 - the write continues whatever the judge's library raises
             _log.warning("contradiction check failed: %s", error)
             return ()
         return tuple(nearest[i].id for i in dict.fromkeys(positions) if 0 <= i < len(nearest))
@@ -153,6 +153,6 @@ def _sentence(statement: ExtractedFact) -> str:
 
 
 def _nearest(fact: str, known: Sequence[Edge]) -> list[Edge]:
-    """Return the facts that share most words with `fact`, newest first among equals."""
+    """Return the facts that share most words with `fact`; ties keep the newest first."""
     wanted = stems(fact)
     return sorted(known, key=lambda edge: -len(wanted & stems(f"{edge.relation} {edge.fact}")))[:_NEAREST]

@@ -1,12 +1,13 @@
-"""Which known entity a new name means, by what it means (spec: ingestion, resolve, step c).
+"""Entity matching of new names by embedding similarity (spec: ingestion, resolve, step c).
 
-The vectors of the new names of a batch are made, compared and, where they leave doubt, shown to an LLM before the
-write begins: no lock is held while a model thinks. In the write, under the lock on the names, only what came in
-meanwhile is compared as well.
+Embedding and comparing the new names of a batch, and asking an LLM about doubtful pairs, happen before the write
+transaction, so that no lock is held during model calls. Inside the transaction, under the lock on the names, only
+entities stored in the meantime are compared as well.
 
-A bulk load brings thousands of names, and the model takes a thousand times as long for one as the store. Vectors alone
-only join names of the same words (`obstacle`), so that there the others are stored without a vector, which is made
-later: by the work in the background, or by the first question that needs it.
+A bulk load contains thousands of names, and embedding one takes a thousand times as long as storing it. Without a
+judge, vectors only merge names made of the same words (`obstacle`). A bulk load therefore embeds only names that share
+their words with another one; the others are stored without a vector, which is computed later in the background or by
+the first search that needs it.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ from graphmem.text.name_rules import numbers_differ, obstacle, spellings
 
 _log = logging.getLogger(__name__)
 
-_WAITING_AT_ONCE = 256  # entities without a vector that a batch takes along
-_PAIRED = 64  # names of a batch that share a spelling: more are all embedded
-_INDEXED_AT_ONCE = 64  # of them, between two looks at the clock
+_WAITING_AT_ONCE = 256  # unindexed entities embedded per batch
+_PAIRED = 64  # most names of one spelling compared in pairs; larger groups are embedded whole
+_INDEXED_AT_ONCE = 64  # entities embedded between two checks of the deadline
 
 AskSame = Callable[[str, Sequence[str]], Sequence[int]]
 """(new entity, known entities) → positions of the known ones that are the same as the new one; may raise."""
@@ -45,7 +46,7 @@ Key = tuple[str, str]
 
 @dataclass(slots=True)
 class Prepared:
-    """What was found out about the new names of a batch before its write."""
+    """Vectors and judgements of the new names of a batch, computed before its write."""
 
     scope: Scope
     model: str
@@ -55,26 +56,26 @@ class Prepared:
 
 
 class Outdated(Exception):
-    """Another writer has brought an entity that a name without a vector has to be compared with."""
+    """Raised when another writer stored an entity that must be compared with a name without a vector."""
 
 
 class SimilarEntities:
-    """Finds the known entity that a new name means.
+    """Matcher of new names with known entities by vectors and, optionally, a judge.
 
     Parameters
     ----------
     backend
         The store.
     embedder
-        Gives the vectors of "name: summary".
+        Embeds "name: summary".
     ask
-        The judge of doubtful pairs; None leaves them apart.
+        The judge of doubtful pairs; None keeps them separate.
     merge_at, ask_at
-        Cosine from which two are the same unless their names speak against it, and from which there is doubt.
+        Cosine from which two entities are the same unless their names rule it out, and from which a pair is doubtful.
     most_questions
-        How often the judge is asked for one batch.
+        Maximum number of calls of the judge per batch.
     resolves
-        If False, vectors are only made and kept: for what else compares entities.
+        If False, vectors are only computed and stored, for other consumers that compare entities.
     """
 
     def __init__(
@@ -100,28 +101,28 @@ class SimilarEntities:
         self._deferred: set[Scope] = set()
 
     def prepare(self, scope: Scope, things: Sequence[EntityMention], *, bulk: bool = False) -> Prepared | None:
-        """Make and compare the vectors of the names that aren't known, and ask the judge; not inside of a transaction.
+        """Embed and compare the unknown names of a batch and ask the judge. Call it outside of a transaction.
 
         Parameters
         ----------
         scope
-            Where they are to be known.
+            Scope of the entities.
         things
             The names of a batch.
         bulk
-            Without a judge, only make the vectors that decide something now; `index_some` makes the others.
+            Without a judge, embed only names that vectors can match now; `index_some` embeds the others.
 
         Returns
         -------
-        None where there is nothing to compare, or something failed: then the names are new entities.
+        None if there is nothing to compare or a step failed; the names then become new entities.
         """
         try:
             state = self._backend.index_state(scope)
             if state.model not in (None, self._embedder.model_name):
-                return None  # vectors of two models can't be compared; reindex makes new ones
+                return None  # vectors of different models aren't comparable; reindex replaces them
             bulk = bulk and self._ask is None
             if not bulk:
-                self._take_along(scope, _WAITING_AT_ONCE, state.generation)
+                self._index_missing(scope, _WAITING_AT_ONCE, state.generation)
             new = self._unknown(scope, things)
             if not new:
                 return None
@@ -136,25 +137,25 @@ class SimilarEntities:
                 self._judge(prepared, new)
         except BackendUnavailable:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever a model raises, the write goes on
-            _log.warning("scope %s: new names aren't compared with known ones: %s", scope, error)
+        except Exception as error:  # noqa: BLE001 - the write continues whatever a model raises
+            _log.warning("scope %s: new names not compared with known entities: %s", scope, error)
             return None
         return prepared
 
     def of(self, prepared: Prepared, known: Sequence[tuple[str, Entity]]) -> EntityMatcher:
-        """Return what resolves the names of a batch that are still unknown; inside of the transaction.
+        """Return the matcher for the names of a batch that are still unknown. Call it inside the transaction.
 
         Parameters
         ----------
         prepared
-            What `prepare` returned.
+            The result of `prepare`.
         known
-            (name, entity) of the names that are known by now.
+            (name, entity) of the names known at this point.
 
         Raises
         ------
         Outdated
-            If a name has no vector yet, and has to be compared with what came in meanwhile.
+            If a name without a vector has to be compared with an entity stored in the meantime.
         """
         built = self._backend.index_state(prepared.scope).model
         if built not in (None, prepared.model):
@@ -173,7 +174,7 @@ class SimilarEntities:
         return _Compared(prepared, near, self._merge_at if self._resolves else math.inf)
 
     def index_some(self, scope: Scope, limit: int) -> bool:
-        """Make some of the vectors that bulk loads have left; return whether it was the last of them.
+        """Compute up to `limit` of the vectors that bulk loads deferred; return whether none are left.
 
         Raises
         ------
@@ -182,23 +183,23 @@ class SimilarEntities:
         """
         if scope in self._deferred:
             state = self._backend.index_state(scope)
-            if state.model in (None, self._embedder.model_name) and self._take_along(scope, limit, state.generation):
+            if state.model in (None, self._embedder.model_name) and self._index_missing(scope, limit, state.generation):
                 return False
             self._deferred.discard(scope)
         return True
 
     def index_waiting(self, scope: Scope, seconds: float) -> None:
-        """Make vectors that are missing, for a limited number of seconds, before something is found by them."""
+        """Compute missing vectors before a search, for at most the given seconds."""
         deadline = time.monotonic() + seconds
         state = self._backend.index_state(scope)
         if state.model not in (None, self._embedder.model_name):
             return
         with suppress(StoreReadOnly):
-            while self._take_along(scope, _INDEXED_AT_ONCE, state.generation) and time.monotonic() < deadline:
+            while self._index_missing(scope, _INDEXED_AT_ONCE, state.generation) and time.monotonic() < deadline:
                 pass
 
     def _to_compare(self, scope: Scope, new: dict[Key, EntityMention]) -> dict[Key, EntityMention]:
-        """Return the names that vectors may join: there is another one of the same words."""
+        """Return the names that vectors may match: those that share their words with another name."""
         owners: dict[Key, list[Key]] = {}
         for key, thing in new.items():
             for spelling in spellings(thing.display, key[1]):
@@ -216,7 +217,7 @@ class SimilarEntities:
         return {key: thing for key, thing in new.items() if key in alike}
 
     def _alike(self, scope: Scope, new: Mapping[Key, EntityMention]) -> tuple[set[Key], list[str]]:
-        """Return the names for which there are known entities of the same words, and which of these lack vectors."""
+        """Return the names that share words with a known entity, and the ids of such entities without a vector."""
         if not new:
             return set(), []
         names = {(thing.display, key[1]): key for key, thing in new.items()}
@@ -224,7 +225,7 @@ class SimilarEntities:
         return {names[name] for name in found}, waiting
 
     def _unknown(self, scope: Scope, things: Sequence[EntityMention]) -> dict[Key, EntityMention]:
-        """Return the things that nothing of their type goes by; of a name that comes twice the one that says more."""
+        """Return the mentions whose name is unknown for their type; of duplicates, one with a summary is preferred."""
         names = list(dict.fromkeys(thing.canonical for thing in things))
         known: dict[str, set[str]] = {}
         for name, entity in self._backend.resolve_names(scope, names):
@@ -263,15 +264,15 @@ class SimilarEntities:
         assert self._ask is not None
         try:
             same = self._ask(_text(thing.display, thing.summary), [_text(e.name, e.summary) for e in doubtful])
-        except Exception as error:  # noqa: BLE001 - whatever the judge's library raises, the write goes on
-            _log.warning("whether a new name is known under another couldn't be judged: %s", error)
+        except Exception as error:  # noqa: BLE001 - the write continues whatever the judge's library raises
+            _log.warning("judge failed, a new name is not compared with known entities: %s", error)
             return {}
         return {doubtful[i].id: True for i in same if 0 <= i < len(doubtful)}
 
-    def _take_along(self, scope: Scope, limit: int, generation: int) -> bool:
-        """Make vectors of known entities that have none: of a bulk load, or written while there was no model.
+    def _index_missing(self, scope: Scope, limit: int, generation: int) -> bool:
+        """Compute vectors of known entities without one: from a bulk load, or written while there was no model.
 
-        Returns whether there were some.
+        Returns whether there were any.
         """
         if self._complete.get(scope) == generation:
             return False
@@ -283,7 +284,7 @@ class SimilarEntities:
         return True
 
     def _index(self, scope: Scope, ids: Sequence[str]) -> None:
-        """Make and keep the vectors of known entities."""
+        """Compute and store the vectors of known entities."""
         since = self._backend.erasure_token(scope)
         found = list(self._backend.get_entities([scope], ids).values())
         made = self._embedder.vectors([_text(e.name, e.summary) for e in found])
@@ -293,19 +294,19 @@ class SimilarEntities:
 
 
 class _Nothing:
-    """No name is compared."""
+    """Matcher that matches no name."""
 
     def find(self, thing: EntityMention, kind: str) -> None:
-        """Find nothing."""
+        """Return None."""
 
     def keep(self, entity: Entity) -> None:
-        """Keep nothing."""
+        """Ignore the entity."""
 
     entries: tuple[IndexEntry, ...] = ()
 
 
 class _Compared:
-    """The names of a batch beside the nearest known entities, and beside those that the batch brings."""
+    """Matcher of the names of a batch with the nearest known entities and the new entities of the batch."""
 
     def __init__(self, prepared: Prepared, near: dict[Key, list[tuple[float, Entity]]], merge_at: float) -> None:
         self._prepared = prepared
@@ -316,11 +317,11 @@ class _Compared:
 
     @property
     def entries(self) -> tuple[IndexEntry, ...]:
-        """What the index keeps of the new entities."""
+        """Index entries of the new entities."""
         return tuple(self._entries)
 
     def find(self, thing: EntityMention, kind: str) -> tuple[Entity, MergeMethod, float] | None:
-        """Return the entity that a new name means, how that was decided, and the cosine."""
+        """Return the entity that matches a new name, the method of the match, and the cosine; None without a match."""
         key = (thing.canonical, kind)
         vector = self._prepared.vectors.get(key)
         if vector is None:
@@ -339,7 +340,7 @@ class _Compared:
         return None if same is None else (same[1], "llm", same[0])
 
     def keep(self, entity: Entity) -> None:
-        """Take in a new entity: the next names are compared with it, too."""
+        """Add a new entity, so that later names are compared with it as well."""
         vector = self._prepared.vectors.get((entity.canonical_name, entity.entity_type))
         if vector is not None:
             width = len(vector)
@@ -352,7 +353,7 @@ class _Compared:
 
 
 def _sure(thing: EntityMention, near: Sequence[tuple[float, Entity]], merge_at: float) -> tuple[float, Entity] | None:
-    """Return the nearest entity that the vectors alone may decide for."""
+    """Return the nearest entity that vectors alone may match."""
     return next(
         (
             (score, entity)

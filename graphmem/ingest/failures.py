@@ -1,7 +1,8 @@
-"""Failed extractions: what is stored of one, when it is tried again, when the queue pauses, how it is put back.
+"""Failed extractions: stored record, retry schedule, pauses of the queue, and requeueing.
 
-A bad answer is the failure of its episode and uses up one of its tries. A model that is away or misconfigured says
-nothing about the episode: it costs no try, and when it is everybody's failure the queue stops asking for a while.
+An invalid reply is a failure of its episode and uses up one attempt. An unavailable or misconfigured model is no
+failure of the episode and uses up none; it pauses the queue: a misconfigured one at once, an unavailable one after
+several episodes.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from graphmem.models import Changes, Episode, EpisodeQuery, EpisodeState, Proces
 from graphmem.protocols import GraphBackend
 from graphmem.settings import Settings
 
-_OUTAGE = 3  # different episodes in a row that met an unavailable model
-_BEHIND_THE_PROBE = 0.1  # share of a pause after which the episode that caused it is tried: others go first
+_OUTAGE = 3  # consecutive different episodes that failed on an unavailable model
+_BEHIND_THE_PROBE = 0.1  # share of the probe interval by which a misconfigured episode follows the pause: others first
 _STORED = re.compile(r"(\w+): (.*) \[(\w+) since (\S+), (\d+)×, last (\S+)\]", re.DOTALL)
 _REASON_LENGTH = 400
 _KINDS: dict[str, FailureKind] = {"own": "episode", "unavailable": "unavailable", "misconfigured": "misconfigured"}
@@ -28,18 +29,18 @@ _WORDS = {kind: word for word, kind in _KINDS.items()}
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why an episode isn't extracted; `str` is what is stored as its `error`, and `read` reads that back.
+    """Failure of an episode. `str` returns the text stored as its `error`, and `read` parses it.
 
     Attributes
     ----------
     kind
-        Where the cause lies.
+        Category of the cause.
     reason
-        The error, with the name of its class.
+        The error message, prefixed with the name of its class.
     since, last
-        First and last time that the episode failed in this way.
+        Time of the first and the last failure of this kind.
     times
-        How often it did, without interruption by a failure of another kind.
+        Number of consecutive failures of this kind.
     """
 
     kind: FailureKind
@@ -50,12 +51,12 @@ class Failure:
 
     @classmethod
     def of(cls, error: Exception, kind: FailureKind, now: datetime) -> Self:
-        """Return the failure that an error is, as the first one."""
+        """Return a first failure for an error."""
         return cls(kind, f"{type(error).__name__}: {error}"[:_REASON_LENGTH], now, now)
 
     @classmethod
     def read(cls, error: str | None) -> Self | None:
-        """Return the stored failure of an episode; None if there is none, or another program wrote it."""
+        """Return the stored failure of an episode; None if there is none or the text has another format."""
         found = _STORED.fullmatch(error or "")
         if found is None or found[3] not in _KINDS:
             return None
@@ -66,7 +67,7 @@ class Failure:
         return cls(_KINDS[found[3]], f"{found[1]}: {found[2]}", since, last, int(found[5]))
 
     def after(self, earlier: Failure | None) -> Failure:
-        """Return this failure counted on from the one before it, if both are of a kind."""
+        """Return this failure with the count and start of the previous one, if both are of the same kind."""
         if earlier is None or earlier.kind != self.kind:
             return self
         return replace(self, since=earlier.since, times=earlier.times + 1)
@@ -78,7 +79,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Extraction waits: for a model that is unavailable, or for somebody to repair the configuration."""
+    """Pause of extraction, caused by an unavailable model or a wrong configuration."""
 
     kind: FailureKind
     reason: str
@@ -87,8 +88,8 @@ class Pause:
     probes: int = 1
 
 
-def told(pause: Pause, extractor: str) -> str:
-    """Return the one line that says why extraction waits, until when, and what helps."""
+def pause_message(pause: Pause, extractor: str) -> str:
+    """Return a log line with the cause of a pause, its end and the remedy."""
     what = "is paused" if pause.kind == "misconfigured" else "waits for its model"
     until = max(pause.until, pause.since).isoformat(timespec="seconds")
     return (
@@ -98,7 +99,7 @@ def told(pause: Pause, extractor: str) -> str:
 
 
 class RetryRule:
-    """Says when an episode is tried again, and when the queue pauses; keeps no store and takes the time as given.
+    """Schedule of retries and pauses. Uses no store; callers pass the current time.
 
     Parameters
     ----------
@@ -113,26 +114,26 @@ class RetryRule:
         self.pause: Pause | None = None
 
     def waits(self, now: datetime) -> bool:
-        """Return whether the queue is to leave its episodes where they are for now."""
+        """Return whether extraction is paused at this time."""
         return self.pause is not None and now < self.pause.until
 
     def probe_now(self) -> None:
-        """Let the next episode be tried whether its time has come or not."""
+        """Allow the next attempt immediately, before the pause is over."""
         if self.pause is not None:
             self.pause = replace(self.pause, until=datetime.min.replace(tzinfo=UTC))
 
     def succeeded(self, now: datetime) -> Pause | None:
-        """Note that the extractor answered; return the pause that this ended."""
+        """Record a reply of the extractor; return the pause that it ended, if any."""
         self._failing.clear()
         self._last_success = now
         ended, self.pause = self.pause, None
         return ended
 
     def judge(self, episode: Episode, error: Exception, kind: FailureKind, now: datetime) -> tuple[Failure, bool]:
-        """Return what is stored of a failed try, and whether it begins a pause.
+        """Return the failure to store for an attempt, and whether it begins a pause.
 
-        An episode that was refused as if the configuration were wrong, while others were read since, is refused for
-        what it says.
+        A repeated "misconfigured" failure counts as a failure of the episode if others were extracted in between:
+        the model then rejects the text.
         """
         earlier = Failure.read(episode.error)
         if kind == "misconfigured" and earlier is not None and self._last_success is not None:
@@ -148,7 +149,7 @@ class RetryRule:
     def _begin_pause(self, failure: Failure, now: datetime) -> bool:
         before = self.pause
         if before is not None and now < before.until:
-            return False  # of the calls that were under way when it began
+            return False  # the call was already running when the pause began
         probes = before.probes + 1 if before is not None and before.kind == failure.kind else 1
         delay = self._settings.probe_interval
         if failure.kind == "unavailable":
@@ -158,7 +159,7 @@ class RetryRule:
         return before is None or before.kind != failure.kind
 
     def next_try(self, episode: Episode, failure: Failure, now: datetime) -> datetime | None:
-        """Return when a failed episode is tried again; None: not by itself, it is a dead letter."""
+        """Return the time of the next attempt for a failed episode; None makes it a dead letter."""
         settings = self._settings
         if failure.kind == "episode":
             attempts = episode.attempts + 1
@@ -178,7 +179,7 @@ _PAGE = 500
 
 
 def without_delay(episode: Episode, now: datetime) -> ProcessingResult | None:
-    """Return what lets an episode be tried now that a model has delayed; None for any other."""
+    """Return the result that makes an episode delayed by a model failure due now; None for other episodes."""
     failure = Failure.read(episode.error)
     if failure is None or failure.kind == "episode" or episode.retry_at is None or episode.retry_at <= now:
         return None
@@ -186,19 +187,19 @@ def without_delay(episode: Episode, now: datetime) -> ProcessingResult | None:
 
 
 def to_be_read_again(episode: Episode) -> ProcessingResult | None:
-    """Return what lets an episode be extracted again; None for ready-made facts, and what isn't to be extracted."""
+    """Return the result that requeues an extracted episode; None for ready-made facts and skipped episodes."""
     if episode.source == "triple" or SKIPPED in episode.metadata:
         return None
-    return ProcessingResult(episode.id, attempts=1)  # a first try would replace nothing: see `Writer`
+    return ProcessingResult(episode.id, attempts=1)  # `Writer` replaces earlier results from the second attempt on
 
 
 def put_back(
     backend: GraphBackend, scope: Scope, state: EpisodeState, outcome: Callable[[Episode], ProcessingResult | None]
 ) -> int:
-    """Write an outcome for each episode of a state that has one, page by page; return how many those are.
+    """Write the outcome of each episode in a state, page by page; return the number of episodes written.
 
-    Of pending episodes it reads on only while there are any: the oldest are tried first, so that the delayed ones come
-    first.
+    Episodes for which `outcome` returns None stay as they are. Pending episodes are read only up to the first page
+    without an outcome: the oldest are attempted first, so delayed ones precede the others.
     """
 
     def page(behind: str) -> tuple[int, str]:

@@ -1,4 +1,4 @@
-"""Files, folders and zip archives as they go into a memory."""
+"""Loading of files, folders and zip archives into a memory."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class FileOptions:
-    """What a caller says about files; None where the file tells.
+    """Options for reading files; None detects the value from the file.
 
     Parameters
     ----------
     format
-        What they hold.
+        Format of the files.
     timezone
-        Zone of times that state none.
+        Zone of times without one.
     date_order
         Order of day, month and year in a WhatsApp export.
     columns
-        Columns of a CSV file by the field of a turn that they hold.
+        Field of a turn → column of a CSV file that holds it.
 
     Raises
     ------
     InvalidInput
-        If a word is none of those that are known.
+        If a format, date order or time zone is unknown.
     """
 
     format: Format | None = None
@@ -63,27 +63,26 @@ class FileOptions:
         try:
             return ZoneInfo(self.timezone)
         except (KeyError, ValueError, OSError) as error:
-            reason = f"timezone: {self.timezone!r} is no name of a time zone, such as Europe/Berlin"
+            reason = f"timezone: {self.timezone!r} is not the name of a time zone such as Europe/Berlin"
             raise InvalidInput(reason) from error
 
 
 def _require_known(name: str, word: str | None, known: tuple[str, ...]) -> None:
     if word is not None and word not in known:
-        raise InvalidInput(f"{name}: {word!r} is none of {', '.join(known)}")
+        raise InvalidInput(f"{name}: {word!r} is not one of {', '.join(known)}")
 
 
 def find_files(paths: Iterable[str | Path]) -> list[File]:
-    """Return the files that these paths name; of a folder or zip archive those of known kinds, in order of their names.
+    """Return the files that these paths name; for a folder or zip archive its files of known kinds, sorted by name.
 
-    Hidden files and folders are left out, as are archives in them, JSON of something else (settings, the lists of a
-    Slack export) and what stands beside the conversations of a ChatGPT export. Symbolic links to folders are not
-    followed; ``-`` stays as it is.
+    Hidden files and folders are skipped, as are archives inside, unrelated JSON (settings, the lists of a Slack export)
+    and the other files of a ChatGPT export. Symbolic links to folders are not followed; ``-`` is returned unchanged.
 
     Raises
     ------
     InvalidInput
-        If a path doesn't exist, a folder or archive holds no file of a known kind, or an archive is damaged or unpacks
-        to more than is allowed.
+        If a path doesn't exist, a folder or archive contains no file of a known kind, or an archive is damaged or
+        exceeds the limits on unpacked size.
     """
     found: list[File] = []
     for path in map(Path, paths):
@@ -92,9 +91,9 @@ def find_files(paths: Iterable[str | Path]) -> list[File]:
         elif str(path) != "-" and not path.exists():
             raise InvalidInput(f"{path}: there is no such file or folder")
         elif is_archive(path):
-            inside = members(path)
-            require_bearable(path, [member for member in inside if _is_known(member)])
-            found += _readable(path, inside, "zip archive")
+            contents = members(path)
+            require_bearable(path, [member for member in contents if _is_known(member)])
+            found += _readable(path, contents, "zip archive")
         else:
             found.append(path)
     return found
@@ -111,7 +110,7 @@ def _is_known(file: File) -> bool:
 
 
 def _readable(where: Path, files: Sequence[File], kind: str) -> list[File]:
-    """Return those of the files of a folder or archive that are to be read."""
+    """Return the files of a folder or archive to read."""
     forms = {file: form for file in files if _is_known(file) and (form := _format_of(file)) is not None}
     chatgpt = {file.parent for file, form in forms.items() if form == "chatgpt"}
     found = [file for file, form in forms.items() if form not in ("json", "html") or file.parent not in chatgpt]
@@ -122,14 +121,14 @@ def _readable(where: Path, files: Sequence[File], kind: str) -> list[File]:
 
 
 def _format_of(file: File) -> Format | None:
-    """Return what a file of a known suffix holds; None of JSON that isn't for a memory."""
+    """Return the format of a file with a known suffix; None for JSON that can't be loaded."""
     suffix = file.suffix.lower()
     if suffix != ".json":
         return SUFFIXES[suffix][0]
     try:
         head = head_of(file)
     except (InvalidInput, OSError):
-        return "turns"  # reading it tells the reason
+        return "turns"  # reading it reports the reason
     try:
         return guess_format(file.name, head) or "json"
     except InvalidInput:
@@ -140,7 +139,7 @@ def _format_of(file: File) -> Format | None:
 
 
 class Sink(Protocol):
-    """What files go into: a `GraphMemory`."""
+    """Target of a load: a `GraphMemory`."""
 
     def ingest(self, items: Iterable[ItemLike], *, skip_invalid: bool, on_progress: OnProgress | None) -> LoadReport:
         """Store turns and documents."""
@@ -155,20 +154,20 @@ class Sink(Protocol):
 
 @dataclass(slots=True)
 class FileLoad:
-    """Files on their way into a memory.
+    """Load of files into a memory.
 
     Parameters
     ----------
     files
         From `find_files`.
     options
-        What the caller says about them.
+        Options for reading them.
     short_names
         Canonical names of triples that may be shorter than three characters.
     skip_invalid
-        Leave out what can't be read and report it, where an error would end the load.
+        Skip and report unreadable records instead of raising an error.
     stdin
-        The stream that ``-`` stands for.
+        The stream read for ``-``.
     """
 
     files: Sequence[File]
@@ -184,7 +183,7 @@ class FileLoad:
     _current: Source | None = None
 
     def run(self, memory: Sink, on_progress: OnProgress | None = None) -> LoadReport:
-        """Load all files in their order; neighbors of the same kind share batches."""
+        """Load all files in order; adjacent files of the same kind share batches."""
 
         def note(progress: Progress) -> None:
             self.progress = progress
@@ -222,13 +221,13 @@ class FileLoad:
             self._current = None
 
     def _records(self, source: Source, read: Callable[[Source, Report], Iterator[R]]) -> Iterator[R]:
-        """Yield the records of a file as far as it can be read."""
+        """Yield the records of a file up to the first error that ends reading."""
         try:
             yield from read(source, self._refuse)
         except InvalidInput as error:
             if not self.skip_invalid:
                 raise
-            self._refuse(Refused(source.name, 1, f"{error}: nothing behind byte {source.position:,} was read"))
+            self._refuse(Refused(source.name, 1, f"{error}: nothing after byte {source.position:,} was read"))
 
     def _refuse(self, refused: Refused) -> None:
         if not self.skip_invalid:
@@ -239,16 +238,16 @@ class FileLoad:
 
     @property
     def report(self) -> LoadReport:
-        """What was done so far, with the refused lines among what was rejected."""
+        """Report on the load so far, including refused lines as rejected items."""
         rejected = tuple(Rejected(item=f"{r.source}, line {r.line}", reason=r.reason) for r in self.refused)
         lines = LoadReport(rejected=rejected, rejected_count=self.refused_count)
         return LoadReport.combined((lines, *self._reports))
 
     @property
     def bytes_read(self) -> int:
-        """Bytes of all files that were read so far."""
+        """Number of bytes read so far."""
         return self._read_before + (self._current.position if self._current is not None else 0)
 
     def bytes_in_all(self) -> int | None:
-        """Return the size of all files, or None if one of them is standard input."""
+        """Return the total size of all files in bytes, or None if one of them is standard input."""
         return sum(map(size_of, self.files)) if all(file.is_file() for file in self.files) else None

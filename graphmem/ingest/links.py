@@ -1,4 +1,4 @@
-"""Note linking (A-MEM, arXiv 2502.12110): a new entity gets a fact `similar_to` each that is much like it."""
+"""Note linking (A-MEM, arXiv 2502.12110): `similar_to` facts between a new entity and its nearest neighbors."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _RELATION = "similar_to"
 
 
 class NoteLinks:
-    """Links new entities to at most ten known ones of their type with a cosine of 0.85 or more.
+    """Linker of new entities to at most ten known ones of their type with a cosine of 0.85 or more.
 
     Parameters
     ----------
     backend
         The store.
     vectors
-        Of its entities.
+        Vectors of its entities.
     seconds
-        Past this the rest of a batch stays without links.
+        Time limit per batch; the rest of the batch stays without links.
     """
 
     def __init__(self, backend: GraphBackend, vectors: EntityVectors, *, seconds: float = _SECONDS) -> None:
@@ -41,19 +41,21 @@ class NoteLinks:
         self._seconds = seconds
 
     def link(self, scope: Scope, entity_ids: Sequence[str]) -> int:
-        """Link entities that a write has brought; return how many facts that made. A failure is logged."""
+        """Link the new entities of a write; return the number of facts created. Failures are logged."""
         deadline = time.monotonic() + self._seconds
         made = 0
         try:
             for start in range(0, len(entity_ids), _AT_ONCE):
                 if time.monotonic() >= deadline:
-                    _log.warning("scope %s: %d new entities get no links in time", scope, len(entity_ids) - start)
+                    _log.warning(
+                        "scope %s: time limit reached, %d new entities are not linked", scope, len(entity_ids) - start
+                    )
                     break
                 made += self._link(scope, entity_ids[start : start + _AT_ONCE])
         except BackendUnavailable:
             raise
-        except Exception as error:  # noqa: BLE001 - links are an addition: what was written stays written
-            _log.warning("scope %s: new entities get no links: %s", scope, error)
+        except Exception as error:  # noqa: BLE001 - links are optional: the write is already committed
+            _log.warning("scope %s: new entities are not linked: %s", scope, error)
         return made
 
     def _link(self, scope: Scope, entity_ids: Sequence[str]) -> int:

@@ -1,4 +1,4 @@
-"""Cuts text and Markdown into passages of a size that an extractor can read, as the lines come in. Pure."""
+"""Streaming splitter of text and Markdown into passages that fit an extractor. Pure functions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FRONT_MATTER_LINES = 100
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A piece of a text: the headings it stands under, outermost first, its words, and the line it begins on."""
+    """A section of a text: its headings (outermost first), its words, and the number of its first line."""
 
     path: tuple[str, ...]
     text: str
@@ -29,21 +29,21 @@ class Passage:
 def passages(
     lines: Iterator[tuple[int, str]], *, markdown: bool = False, limit: int = PASSAGE_CHARS
 ) -> Iterator[Passage]:
-    """Cut lines into passages of at most `limit` characters, at paragraphs where possible.
+    """Split lines into passages of at most `limit` characters, at paragraphs where possible.
 
     Parameters
     ----------
     lines
         (line number, text) in order.
     markdown
-        Whether headings (``#`` and underlined) end a passage and name the next ones.
+        Whether headings (``#`` and underlined) end a passage and become the path of the next ones.
     limit
-        Characters. A longer paragraph is cut at the end of a sentence, else at a space.
+        Characters per passage. A longer paragraph is split at the end of a sentence, else at a space.
 
     Yields
     ------
     Passage
-        In the order of the text; white space around them is left out, and passages with nothing else.
+        In the order of the text, stripped of surrounding white space; empty passages are omitted.
     """
     holder = _Holder(limit)
     headings: list[tuple[int, str]] = []
@@ -75,7 +75,7 @@ def _heading(text: str, holder: _Holder) -> tuple[int, str] | None:
 
 
 def _fence_after(text: str, fence: str) -> str:
-    """Return the mark of the code block that is open behind this line, or nothing."""
+    """Return the fence of the code block that is open after this line, or an empty string."""
     match = _FENCE.match(text)
     if match is None:
         return fence
@@ -86,7 +86,7 @@ def _fence_after(text: str, fence: str) -> str:
 
 
 class _Holder:
-    """The paragraphs of the passage that is being put together, and the paragraph that is being read."""
+    """Buffer of the paragraphs of the current passage and of the current paragraph."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -99,7 +99,7 @@ class _Holder:
         self._line = 0
 
     def take_only_line(self) -> str:
-        """Return the paragraph if it has one line so far, and forget it; else nothing."""
+        """Remove and return the current paragraph if it has exactly one line, else return an empty string."""
         if len(self._lines) != 1:
             return ""
         (text,) = self._lines
@@ -144,7 +144,7 @@ class _Holder:
 
 
 def _cut(text: str, limit: int) -> int:
-    """Return where to cut a text that is too long: behind a sentence of its second half, else at a space."""
+    """Return the split position of a text over `limit`: after a sentence in the second half of it, else at a space."""
     ends = [match.end() for match in _SENTENCE_END.finditer(text, limit // 2, limit)]
     if ends:
         return ends[-1]
@@ -153,7 +153,7 @@ def _cut(text: str, limit: int) -> int:
 
 
 def front_matter_title(lines: Iterator[tuple[int, str]]) -> tuple[str | None, Iterator[tuple[int, str]]]:
-    """Pass over a YAML head between ``---`` lines; return its title, if it states one, and the remaining lines."""
+    """Skip YAML front matter between ``---`` lines; return its title, or None, and the remaining lines."""
     head: list[tuple[int, str]] = []
     title = None
     for number, line in lines:

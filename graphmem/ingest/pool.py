@@ -1,4 +1,4 @@
-"""Workers that extract several episodes at once, from all scopes in turn, and of one session in order."""
+"""Worker pool that extracts episodes concurrently: scopes round-robin, each session in order."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from graphmem.models import Episode, Scope
 T = TypeVar("T")
 
 _SCOPES_AT_ONCE = 64  # in one claim
-_BUFFERED = 32  # claimed episodes per worker, at most, that wait for one of their session
-_LONGEST_WAIT = 1.0  # seconds between two looks at whether to stop
+_BUFFERED = 32  # maximum number of claimed episodes per worker that wait for an earlier one of their session
+_LONGEST_WAIT = 1.0  # seconds between two checks of `stopping`
 
 Session = tuple[Scope, str]
 
 
 class ScopeRotation:
-    """The scopes in which episodes were stored, in the order of their turns: none waits until another has finished."""
+    """Round-robin order of the scopes with stored episodes, so that no scope blocks another."""
 
     def __init__(self) -> None:
         self._scopes: dict[Scope, None] = {}
@@ -27,12 +27,12 @@ class ScopeRotation:
         self._lock = threading.Lock()
 
     def add(self, scopes: Iterable[Scope]) -> None:
-        """Take note of scopes that may have waiting episodes."""
+        """Add scopes that may have pending episodes."""
         with self._lock:
             self._scopes.update(dict.fromkeys(scopes))
 
     def next(self) -> list[Scope]:
-        """Return the scopes whose turn it is; none if nothing is known to wait."""
+        """Return the next scopes in turn; an empty list if none is known to have pending episodes."""
         with self._lock:
             found = [scope for scope in self._scopes if scope not in self._served][:_SCOPES_AT_ONCE]
             if not found:
@@ -40,8 +40,8 @@ class ScopeRotation:
                 found = list(self._scopes)[:_SCOPES_AT_ONCE]
             return found
 
-    def took(self, asked: Sequence[Scope], found: Iterable[Scope], *, all_due: bool) -> None:
-        """Note which scopes a claim was for, which ones it found something in, and whether that was all."""
+    def record_claim(self, asked: Sequence[Scope], found: Iterable[Scope], *, all_due: bool) -> None:
+        """Record a claim: the scopes it covered, those it found episodes in, and whether it returned all due ones."""
         with self._lock:
             if all_due:
                 for scope in asked:
@@ -52,7 +52,7 @@ class ScopeRotation:
 
 @dataclass(slots=True, eq=False)
 class _Round(Generic[T]):
-    """One call of `ExtractionPool.run`: what its workers returned."""
+    """State of one call of `ExtractionPool.run`."""
 
     work: Callable[[Episode], T]
     running: int = 0
@@ -69,9 +69,9 @@ class _Entry(Generic[T]):
 
 
 class ExtractionPool(Generic[T]):
-    """At most `concurrency` episodes at once, over all threads that call `run`, and one of a session.
+    """Pool that runs at most `concurrency` episodes at once over all threads that call `run`, and one per session.
 
-    A worker is a daemon thread that lives for one episode: what hangs doesn't hold up the end of the program.
+    Each episode runs on its own daemon thread, so that a hanging call doesn't block the exit of the program.
     """
 
     def __init__(self, concurrency: int) -> None:
@@ -84,7 +84,7 @@ class ExtractionPool(Generic[T]):
         self._changed = threading.Condition()
 
     def notify(self) -> None:
-        """Let those that `run` look again at what there is to claim."""
+        """Wake the threads in `run` so that they claim again."""
         with self._changed:
             self._events += 1
             self._changed.notify_all()
@@ -98,30 +98,30 @@ class ExtractionPool(Generic[T]):
         on_result: Callable[[T], None],
         stopping: Callable[[], bool],
     ) -> bool:
-        """Claim episodes and work on them until none is left.
+        """Claim and process episodes until none is left.
 
         Parameters
         ----------
         claim
-            Returns at most the given number of episodes to work on.
+            Returns at most the given number of episodes.
         work
             Called with each episode, on a thread of its own.
         limit
-            Episodes at most; None is no limit.
+            Maximum number of episodes; None is no limit.
         on_result
-            Called with what `work` returned, on the thread of the caller.
+            Called with each result of `work`, on the thread of the caller.
         stopping
-            Called again and again, returns whether to claim and begin no more.
+            Polled; returns True to stop claiming and starting episodes.
 
         Returns
         -------
         bool
-            Whether something that was claimed was not worked on.
+            Whether claimed episodes were left unprocessed.
 
         Raises
         ------
         BaseException
-            The first one that `work` raised, once the other workers have finished.
+            The first exception of `work`, after the other workers have finished.
         """
         mine, left, abandoned = _Round(work), limit, False
         while True:
@@ -151,7 +151,7 @@ class ExtractionPool(Generic[T]):
         return abandoned
 
     def _room(self, mine: _Round[T]) -> int:
-        """Return how many episodes to claim: more while workers are idle because their sessions are busy."""
+        """Return the number of episodes to claim; larger buffers are allowed while workers idle on busy sessions."""
         with self._changed:
             if mine.waiting < self._concurrency or (self._free and mine.waiting < _BUFFERED * self._concurrency):
                 return 2 * self._concurrency
@@ -161,7 +161,7 @@ class ExtractionPool(Generic[T]):
         with self._changed:
             for episode in episodes:
                 if episode.id in self._held:
-                    continue  # its claim ran out while it was waiting here
+                    continue  # its claim expired while it was waiting here
                 self._held.add(episode.id)
                 mine.waiting += 1
                 self._waiting.append(_Entry(episode, (episode.scope, episode.session_id or episode.id), mine))
@@ -175,7 +175,7 @@ class ExtractionPool(Generic[T]):
             return bool(dropped)
 
     def _start_ready(self) -> None:
-        """Begin what can be begun, in the order of arrival; of a session the first, if none is being worked on."""
+        """Start waiting episodes in order of arrival, for each idle session only its first."""
         if not self._free or not self._waiting:
             return
         first: dict[Session, str] = {}
@@ -197,7 +197,7 @@ class ExtractionPool(Generic[T]):
         mine = entry.round
         try:
             outcome = [mine.work(entry.episode)]
-        except BaseException as error:  # noqa: BLE001 - it belongs to whoever called `run`
+        except BaseException as error:  # noqa: BLE001 - raised again by `run`
             outcome = []
             mine.errors.append(error)
         with self._changed:

@@ -1,7 +1,7 @@
-"""The durable queue: an episode without `processed_at` is waiting (spec: ingestion).
+"""Durable extraction queue: an episode without `processed_at` is pending (spec: ingestion).
 
-An episode is acknowledged when the store has it. Workers claim waiting episodes, extract them and write what
-they say; a crash loses nothing, since the claim of a process that is gone is given back by the next one.
+An episode is acknowledged once the store has it. Workers claim pending episodes, extract them and write the results.
+A crash loses nothing, since the next process releases the claims of a terminated one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from datetime import datetime, timedelta
 from graphmem.errors import Conflict, ExtractionFailed, ExtractorMisconfigured, InvalidInput
 from graphmem.ingest.contradictions import ContradictionCheck
 from graphmem.ingest.entity_matching import SimilarEntities
-from graphmem.ingest.failures import Pause, RetryRule, put_back, to_be_read_again, told, without_delay
+from graphmem.ingest.failures import Pause, RetryRule, pause_message, put_back, to_be_read_again, without_delay
 from graphmem.ingest.links import NoteLinks
 from graphmem.ingest.pool import ExtractionPool, ScopeRotation
 from graphmem.ingest.write import InterpretedEpisode, Writer, Written, read_extraction
@@ -30,13 +30,13 @@ from graphmem.protocols import Extraction, ExtractionRequest, Extractor, GraphBa
 from graphmem.settings import Settings
 
 _USER_ROLES = (None, "user", "human")
-_SESSION_SAMPLE = 50  # turns of a session that tell who takes part in it
+_SESSION_SAMPLE = 50  # turns of a session examined for its speakers
 
 
 def build_requests(
     backend: GraphBackend, scope: Scope, episodes: Sequence[Episode], turns: int
 ) -> list[ExtractionRequest]:
-    """Return the requests for episodes of a scope, each with up to `turns` user turns before it."""
+    """Return the extraction requests for episodes of a scope, each with up to `turns` preceding user turns."""
     sessions = {e.session_id for e in episodes if e.session_id is not None}
     speakers = {session: _speakers(backend, scope, session) for session in sessions}
     requests: list[ExtractionRequest] = []
@@ -54,7 +54,7 @@ def _speakers(backend: GraphBackend, scope: Scope, session: str) -> set[str | No
 
 
 def _context(backend: GraphBackend, scope: Scope, episode: Episode, turns: int) -> tuple[Episode, ...]:
-    """Return the user turns before an episode in its session, oldest first."""
+    """Return the user turns that precede an episode in its session, oldest first."""
     if episode.session_id is None or not turns:
         return ()
     query = EpisodeQuery(session_id=episode.session_id, before=episode.id)
@@ -64,7 +64,7 @@ def _context(backend: GraphBackend, scope: Scope, episode: Episode, turns: int) 
 
 
 def _with_speaker(episode: Episode) -> Episode:
-    """Give a message without a speaker the name that its role has."""
+    """Return a message with a speaker, named after its role if it has none."""
     if episode.speaker is not None or episode.source != "message":
         return episode
     return episode.changed(speaker="User" if episode.role in _USER_ROLES else "Assistant")
@@ -73,12 +73,12 @@ def _with_speaker(episode: Episode) -> Episode:
 _log = logging.getLogger(__name__)
 
 _TRIES_AFTER_ERASURES = 3
-_live_owners: set[str] = set()  # rounds of the queues of this process that go on
+_live_owners: set[str] = set()  # owners of the active rounds of this process
 
 
 @dataclass(slots=True)
 class Processed:
-    """What a round of the queue did; `settled` are the ids of episodes that won't be tried again by themselves."""
+    """Result of a queue round; `settled` holds the ids of episodes without an automatic retry."""
 
     claimed: int = 0
     failed: int = 0
@@ -87,7 +87,7 @@ class Processed:
     written: Written = field(default_factory=Written)
 
     def add(self, other: Processed) -> None:
-        """Add what another round did."""
+        """Add the result of another round."""
         self.claimed += other.claimed
         self.failed += other.failed
         self.scopes = tuple(dict.fromkeys((*self.scopes, *other.scopes)))
@@ -99,21 +99,21 @@ OnStep = Callable[[Processed], None]
 
 
 class ExtractionQueue:
-    """Takes waiting episodes through extraction and writing.
+    """Queue that extracts pending episodes and writes the results.
 
-    An extractor that takes several calls at once (its `concurrency`, see `Extractor`) gets one episode in each, of
-    whatever scopes; any other gets batches. Turns of one session are read one after the other, in their order.
+    An extractor with a `concurrency` above 1 (see `Extractor`) gets one episode per call, from any scope; any other
+    gets batches. Turns of one session are extracted one after the other, in order.
 
     Parameters
     ----------
     backend
         The store, which holds the queue.
     extractor
-        Reads the episodes.
+        Extracts entities and facts from the episodes.
     ontology
         Types and relations.
     settings
-        Tries, delays, size of the context.
+        Attempts, delays, size of the context.
     contradictions
         The optional check of new facts against known ones.
     redactor
@@ -121,7 +121,7 @@ class ExtractionQueue:
     similar, links
         As for `Writer`.
     clock
-        Returns the present time.
+        Returns the current time.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class ExtractionQueue:
         self._clock = clock
         self._rule = RetryRule(settings)
         self._rule_lock = threading.Lock()
-        self._delayed: set[Scope] = set()  # scopes in which a failure of the model delayed an episode
+        self._delayed: set[Scope] = set()  # scopes with an episode delayed by a model failure
         self._rotation = ScopeRotation()
         concurrency = concurrency_of(extractor)
         self._pool: ExtractionPool[Processed] | None = ExtractionPool(concurrency) if concurrency > 1 else None
@@ -156,16 +156,16 @@ class ExtractionQueue:
 
     @property
     def pause(self) -> Pause | None:
-        """Why extraction waits, and until when; None while it goes on."""
+        """Cause and end of the current pause; None while extraction runs."""
         return self._rule.pause
 
     def seconds_to_wait(self) -> float:
-        """Return for how long the pause, if there is one, goes on."""
+        """Return the remaining seconds of the pause, 0 without one."""
         pause = self._rule.pause
         return 0.0 if pause is None else max(0.0, (pause.until - self._clock()).total_seconds())
 
     def notify(self, scopes: Iterable[Scope]) -> None:
-        """Take note that episodes were stored in these scopes."""
+        """Schedule scopes in which episodes were stored."""
         self._rotation.add(scopes)
         if self._pool is not None:
             self._pool.notify()
@@ -178,27 +178,27 @@ class ExtractionQueue:
         on_step: OnStep | None = None,
         stopping: Callable[[], bool] = lambda: False,
     ) -> Processed:
-        """Claim waiting episodes, extract and write them.
+        """Claim pending episodes, extract them and write the results.
 
-        Where nothing else waits, what is held by processes of this machine that are gone, or by rounds of this one
-        that failed, is taken as well. One that can't be extracted or written stays in the queue with its error; it
-        never raises for that. While extraction is paused nothing is claimed; when the pause is over, one episode.
+        When no other episode is pending, claims of terminated processes of this machine and of failed rounds of this
+        process are released and claimed again. An episode that can't be extracted or written stays in the queue with
+        its error, without an exception. During a pause nothing is claimed; after it, one episode is tried first.
 
         Parameters
         ----------
         limit
-            Episodes at most; None means all that wait. An extractor that gets batches gets one.
+            Maximum number of episodes; None means all pending ones. For an extractor with batches, at most one batch.
         scopes
-            Only theirs; None means the whole store, where each scope gets its turn.
+            Restricts the claim to these scopes; None covers the whole store, scope by scope.
         on_step
-            Called with what was done since the last call, on this thread.
+            Called with the result since the last call, on this thread.
         stopping
-            Called between steps, returns whether to claim no more.
+            Called between steps; returns True to stop claiming.
 
         Raises
         ------
         BackendUnavailable
-            If the store is away; what was claimed is taken again when it has returned.
+            If the store is unreachable; the claimed episodes are claimed again once it is back.
         """
         owner = f"{socket.gethostname()}:{os.getpid()}:{new_id()}"
         self._owners.add(owner)
@@ -212,7 +212,7 @@ class ExtractionQueue:
                 done = self._pooled(self._pool, owner, limit, scopes, on_step, stopping)
         finally:
             _live_owners.discard(owner)
-        self._owners.discard(owner)  # a round that failed may hold claims
+        self._owners.discard(owner)  # kept after an exception: a failed round may hold claims
         return done
 
     def _pooled(
@@ -253,22 +253,22 @@ class ExtractionQueue:
         since = {scope: self._backend.erasure_token(scope) for scope in by_scope}
         requests = [request for scope, group in by_scope.items() for request in self._requests(scope, group)]
         results = iter(self._extract(requests) if requests else ())
-        forgotten = False
+        erased = False
         for scope, group in by_scope.items():
             self._store(scope, group, [next(results) for _ in group], done, since[scope])
-            forgotten |= self._backend.erasure_token(scope) != since[scope]
-        if forgotten:  # what wasn't written for that is read again, without what was forgotten
+            erased |= self._backend.erasure_token(scope) != since[scope]
+        if erased:  # unwritten episodes are extracted again, without the erased data
             self._backend.release_claims([owner])
         self.on_settled(done.settled)
         return done
 
     def _one(self, episode: Episode) -> Processed:
-        """Extract and write one episode; again if something was forgotten meanwhile, which it may quote."""
+        """Extract and write one episode; repeat it after an erasure, as the result may quote erased text."""
         scope, done = episode.scope, Processed(scopes=(episode.scope,))
         query = EpisodeQuery(ids=(episode.id,), state="pending")
         for _ in range(_TRIES_AFTER_ERASURES):
             since = self._backend.erasure_token(scope)
-            waiting = self._backend.find_episodes([scope], query, limit=1)  # it may be gone since it was claimed
+            waiting = self._backend.find_episodes([scope], query, limit=1)  # it may have been erased since the claim
             if not waiting:
                 break
             done.claimed = 1
@@ -292,7 +292,7 @@ class ExtractionQueue:
         until = now + timedelta(seconds=self._settings.claim_seconds)
         while scopes is None and (some := self._rotation.next()):
             claimed = self._backend.claim_episodes(owner, now=now, until=until, limit=limit, scopes=some)
-            self._rotation.took(some, [episode.scope for episode in claimed], all_due=len(claimed) < limit)
+            self._rotation.record_claim(some, [episode.scope for episode in claimed], all_due=len(claimed) < limit)
             if claimed:
                 return claimed
         claimed = self._backend.claim_episodes(owner, now=now, until=until, limit=limit, scopes=scopes)
@@ -301,32 +301,32 @@ class ExtractionQueue:
         return claimed
 
     def _release_dead(self) -> int:
-        """Give back what processes of this machine that are gone, and rounds that failed, held; return how many."""
+        """Release claims of terminated processes of this machine and of failed rounds; return their number."""
         dead = [owner for owner in self._backend.claim_owners() if _is_gone(owner)]
         released = self._backend.release_claims(dead) if dead else 0
         self._owners &= _live_owners
         return released
 
     def close(self) -> None:
-        """Give back what this queue has claimed."""
+        """Release the claims of this queue."""
         if owners := list(self._owners):
             self._backend.release_claims(owners)
 
     def retry_now(self, scopes: Iterable[Scope]) -> int:
-        """End the delay of episodes that met a model which was unavailable or misconfigured; return how many."""
+        """Make episodes delayed by an unavailable or misconfigured model due now; return their number."""
         with self._rule_lock:
             self._rule.probe_now()
         now = self._clock()
         return sum(self._put_back(scope, "pending", lambda episode: without_delay(episode, now)) for scope in scopes)
 
     def retry_failed(self, scope: Scope) -> int:
-        """Put the dead letters of a scope back into the queue, with all of their tries; return how many."""
+        """Requeue the dead letters of a scope with their attempts reset; return their number."""
         return self._put_back(scope, "failed", lambda episode: ProcessingResult(episode.id))
 
     def read_again(self, scope: Scope) -> int:
-        """Put what was extracted back into the queue: the next extraction replaces what it says; return how many.
+        """Requeue extracted episodes, so that the next extraction replaces their results; return their number.
 
-        Ready-made facts, and what is not to be extracted, stay.
+        Ready-made facts and skipped episodes are not requeued.
         """
         return self._put_back(scope, "processed", to_be_read_again)
 
@@ -345,7 +345,7 @@ class ExtractionQueue:
         done: Processed,
         since: str,
     ) -> None:
-        """Write what extractions of a scope say, and why others failed."""
+        """Write the extractions of a scope and the errors of failed ones."""
         readings: list[InterpretedEpisode] = []
         failures: list[tuple[Episode, Exception]] = []
         for episode, result in zip(episodes, results, strict=True):
@@ -368,17 +368,17 @@ class ExtractionQueue:
             done.settled += [r.episode.id for r in readings if r.episode.id not in failed]
 
     def _answered(self) -> None:
-        """Note that the model answers; if it hadn't for a while, let everything that waits for it go on."""
+        """Record a reply of the model; if that ends a pause, make the delayed episodes due."""
         with self._rule_lock:
             ended = self._rule.succeeded(self._clock())
             self.has_answered = True
             delayed, self._delayed = (self._delayed, set()) if ended else ((), self._delayed)
         if ended is not None:
-            _log.warning("extraction goes on; it had paused since %s", ended.since.isoformat(timespec="seconds"))
+            _log.warning("extraction resumed; it had been paused since %s", ended.since.isoformat(timespec="seconds"))
             self.retry_now(delayed)
 
     def _failed(self, failures: Sequence[tuple[Episode, Exception]]) -> list[ProcessingResult]:
-        """Return the outcomes of failed tries, and begin a pause where they call for it."""
+        """Return the outcomes of failed attempts; begin and log a pause where they require one."""
         now, outcomes = self._clock(), list[ProcessingResult]()
         for episode, error in failures:
             with self._rule_lock:
@@ -390,17 +390,17 @@ class ExtractionQueue:
                 self._delayed.add(episode.scope)
                 _log.debug("episode %s not extracted: %s", episode.id, failure)
             else:
-                _log.warning("episode %s not extracted (try %d): %s", episode.id, attempts, failure.reason)
+                _log.warning("episode %s not extracted (attempt %d): %s", episode.id, attempts, failure.reason)
             if begins and pause is not None:
                 level = logging.ERROR if pause.kind == "misconfigured" else logging.WARNING
-                _log.log(level, "%s", told(pause, self._extractor.name))
+                _log.log(level, "%s", pause_message(pause, self._extractor.name))
         return outcomes
 
     def _write_failures(self, scope: Scope, outcomes: Sequence[ProcessingResult]) -> list[str]:
-        """Write why episodes failed, without those that were forgotten meanwhile; return ids of new dead letters."""
-        there = self._backend.get_episodes([scope], [outcome.episode_id for outcome in outcomes])
-        left = tuple(outcome for outcome in outcomes if outcome.episode_id in there)
-        self._backend.write(scope, Changes(outcomes=left))
+        """Write the errors of failed episodes that still exist; return the ids of new dead letters."""
+        stored = self._backend.get_episodes([scope], [outcome.episode_id for outcome in outcomes])
+        remaining = tuple(outcome for outcome in outcomes if outcome.episode_id in stored)
+        self._backend.write(scope, Changes(outcomes=remaining))
         return [outcome.episode_id for outcome in outcomes if outcome.retry_at is None]
 
     def _requests(self, scope: Scope, episodes: Sequence[Episode]) -> list[ExtractionRequest]:
@@ -419,19 +419,21 @@ class ExtractionQueue:
                 return [error] * len(requests)
             _log.warning("extractor %s failed: %s", self._extractor.name, error)
             if len(requests) > 1 and not isinstance(error, ExtractionFailed):
-                return [result for request in requests for result in self._extract([request])]  # it may be one text
+                return [
+                    result for request in requests for result in self._extract([request])
+                ]  # one of the texts may be the cause
             return [ExtractionFailed(f"{self._extractor.name}: {error!r}")] * len(requests)
 
     def _read(self, episode: Episode, extraction: Extraction, done: Processed) -> InterpretedEpisode | Exception:
         try:
             return read_extraction(episode, extraction, self._ontology, done.written.dropped)
         except Exception as error:  # noqa: BLE001 - extractors are plugins, and what they return isn't validated
-            return ExtractionFailed(f"{self._extractor.name} returned what can't be read: {error}")
+            return ExtractionFailed(f"{self._extractor.name} returned an unreadable result: {error}")
 
     def _write(
         self, scope: Scope, readings: Sequence[InterpretedEpisode], written: Written, since: str
     ) -> list[tuple[Episode, Exception]]:
-        """Write all in one transaction; if one of them can't be written, each in its own."""
+        """Write all in one transaction; if one can't be written, write each in its own."""
         if not readings:
             return []
         try:
@@ -448,7 +450,7 @@ def _ignore(_: Sequence[str]) -> None:
 
 
 def _is_gone(owner: str) -> bool:
-    """Return whether the process that made a claim is known to be gone; one on another machine never is."""
+    """Return whether the process that made a claim has terminated; False for other machines."""
     host, _, rest = owner.partition(":")
     pid = rest.partition(":")[0]
     if host != socket.gethostname() or not pid.isdigit():

@@ -1,6 +1,6 @@
-"""Readers of users' files: turns, triples, text and Markdown, one record at a time, never a whole file in memory.
+"""Streaming readers of turns, triples, text and Markdown: one record at a time, never a whole file in memory.
 
-A line that can't be read is handed to the caller as a `Refused` with its number and the reason; the others are kept.
+An unreadable line is reported to the caller as a `Refused` with its number and the reason; reading continues.
 """
 
 from __future__ import annotations
@@ -75,12 +75,12 @@ __all__ = [
 
 Record = Turn | Document | Triple
 
-_HEAD_BYTES = 256 << 10  # that a guess may look at
+_HEAD_BYTES = 256 << 10  # available for guessing the format
 _MAX_ROW_LINES = 50  # of one CSV row with line breaks inside quotes
 
 
 def read_triples(source: Source, refused: Report) -> Iterator[Triple]:
-    """Yield the triples of a source; what can't be read goes to `refused`."""
+    """Yield the triples of a source; report unreadable records to `refused`."""
     for line, value in _VALUES[source.format](source, refused):
         try:
             yield to_triple(value, source.zone, source.short_names)
@@ -89,7 +89,7 @@ def read_triples(source: Source, refused: Report) -> Iterator[Triple]:
 
 
 def read_items(source: Source, refused: Report) -> Iterator[Turn | Document]:
-    """Yield the turns or documents of a source; what can't be read goes to `refused`."""
+    """Yield the turns or documents of a source; report unreadable records to `refused`."""
     if reader := _READERS.get(source.format):
         yield from reader(source, refused)
         return
@@ -125,17 +125,17 @@ def open_source(
     path
         A file, on disk or in an archive, or ``-`` for `stdin`.
     form
-        What it holds; guessed from the suffix and the beginning where None.
+        Format of the file; None guesses it from the suffix and the beginning.
     zone
-        Time zone of times that state none; without it such a line is refused.
+        Time zone of times without one; if it is None, such lines are refused.
     short_names
         Canonical names of triples that may be shorter than three characters.
     date_order
-        Order of day, month and year in a WhatsApp export that doesn't tell.
+        Order of day, month and year in a WhatsApp export with ambiguous dates.
     columns
-        Columns of a CSV file by the field of a turn that they hold.
+        Field of a turn → column of a CSV file that holds it.
     stdin
-        The stream that ``-`` stands for.
+        The stream read for ``-``.
 
     Yields
     ------
@@ -145,7 +145,7 @@ def open_source(
     Raises
     ------
     InvalidInput
-        If the file can't be opened, or is nothing that can be read; the message says what was found.
+        If the file can't be opened or has no readable format; the message describes the content found.
     """
     path = Path(path) if isinstance(path, str) else path
     make = partial(
@@ -171,7 +171,7 @@ def open_source(
 
 
 def head_of(file: File) -> str:
-    """Return the beginning of a file, by which its format is told."""
+    """Return the beginning of a file, from which its format is detected."""
     with open_binary(file) as stream:
         return _text_of(stream.read(_HEAD_BYTES))
 
@@ -194,7 +194,7 @@ def _opened(source: Source, stream: IO[bytes], *, guess: bool) -> Source:
 
 
 def _first_of(stream: IO[bytes]) -> bytes:
-    """Return what has come by standard input, a first line at least; its writer may wait before going on."""
+    """Return the data received on standard input so far, at least one line; the writer may pause after it."""
     head = b""
     while len(head) < _HEAD_BYTES and b"\n" not in head.lstrip():
         if not (more := read_some(stream, _HEAD_BYTES - len(head))):
@@ -227,7 +227,7 @@ def _no_constant(word: str) -> float:
 
 
 def _named(source: Source, header: str) -> list[str]:
-    """Return the columns of a header by the fields that they hold, in lower case."""
+    """Return the columns of a header in lower case, renamed to the fields that they hold."""
     try:
         return [source.columns.get(name, name) for name in header_of(header)]
     except csv.Error:
@@ -249,36 +249,36 @@ def _csv_rows(source: Source, refused: Report) -> Iterator[tuple[int, object]]:
     number, header = next(lines, (1, ""))
     delimiter, names = delimiter_of(header), _named(source, header)
     if missing := [column for column, field in source.columns.items() if field not in names]:
-        reason = f"there is no column {missing[0]!r}, the header has {named(header_of(header))}"
+        reason = f"no column {missing[0]!r} in the header, which has {named(header_of(header))}"
     elif not is_triple_header(names) and not is_turn_header(names):
         reason = (
             "triples need the columns subject, relation and object, a chat needs text, content, message or body "
-            f"(--column text=NAME says which column that is); the header has {named(names)}"
+            f"(--column text=NAME names the column); the header has {named(names)}"
         )
     else:
         reason = ""
     if reason:
-        refused(Refused(source.name, number, f"{reason}: nothing of this file was read"))
+        refused(Refused(source.name, number, f"{reason}; the file was not read"))
         return
     waiting: deque[tuple[int, str]] = deque()
     while first := waiting.popleft() if waiting else next(lines, None):
         number, text = first
         if not text.strip():
             continue
-        taken = [text]
+        row_lines = [text]
         try:
-            while (row := _split_row(taken, delimiter)) is None:
-                if len(taken) > len(waiting):
-                    if len(taken) == _MAX_ROW_LINES or (more := next(lines, None)) is None:
+            while (row := _split_row(row_lines, delimiter)) is None:
+                if len(row_lines) > len(waiting):
+                    if len(row_lines) == _MAX_ROW_LINES or (more := next(lines, None)) is None:
                         raise InvalidInput("not CSV: a quote is not closed")
                     waiting.append(more)
-                taken.append(waiting[len(taken) - 1][1])
+                row_lines.append(waiting[len(row_lines) - 1][1])
             if len(row) != len(names):
                 raise InvalidInput(f"{len(row)} fields, the header has {len(names)}")
         except InvalidInput as error:
             refused(Refused(source.name, number, reason_of(error)))
-            continue  # the lines after an open quote are read again, each for itself
-        for _ in taken[1:]:
+            continue  # the lines after an open quote are parsed again, one by one
+        for _ in row_lines[1:]:
             waiting.popleft()
         yield number, {name: cell.strip() for name, cell in zip(names, row, strict=True) if cell.strip()}
 

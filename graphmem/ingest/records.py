@@ -1,4 +1,4 @@
-"""What one line of a user's file means: the names that fields go by, times, and ids for lines that have none. Pure."""
+"""Mapping of file records to turns, documents and triples: field names, times, generated ids. Pure functions."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def is_three_texts(value: object) -> bool:
 
 
 def reason_of(error: InvalidInput) -> str:
-    """Return the message of an error as people read it: "Turn.occurred_at: …" becomes "occurred_at: …"."""
+    """Return the message of an error without class names: "Turn.occurred_at: …" becomes "occurred_at: …"."""
     return re.sub(r"\b(?:Turn|Document|Triple)\.(?=\w+: )", "", str(error))
 
 
 def messages_of(value: object) -> list[dict[str, Any]]:
-    """Return the messages of a line: itself, or those of an OpenAI or LangChain conversation."""
+    """Return the messages of a line: the line itself, or those of an OpenAI or LangChain conversation."""
     if not isinstance(value, dict):
         raise InvalidInput(f"expected an object with text, got {json.dumps(value)[:60]}")
     whole = cast("dict[str, Any]", value)
@@ -73,7 +73,7 @@ def messages_of(value: object) -> list[dict[str, Any]]:
 
 
 def _pick(data: dict[str, Any], names: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
-    """Take the known fields out of `data`, by any of their names; the first name that has a value counts."""
+    """Remove the known fields from `data` and return them; the first of the names of a field with a value counts."""
     fields: dict[str, Any] = {}
     for name, others in names.items():
         for key in others:
@@ -88,44 +88,44 @@ def _scalars(data: Mapping[str, Any]) -> dict[str, Scalar]:
 
 
 def to_turn(value: Mapping[str, Any], zone: tzinfo | None, name: str, place: str) -> Turn | Document:
-    """Read a turn, or a document where it has a title.
+    """Return a turn, or a document if the record has a title.
 
     Parameters
     ----------
     value
-        The fields, by any of the names in use.
+        The fields, under any of their known names.
     zone
-        Time zone of a time that states none.
+        Time zone of a time without one.
     name, place
-        File and line, for the id of a turn that has none.
+        File and line, for the generated id of a turn without one.
 
     Raises
     ------
     InvalidInput
-        If it has no text or a field that doesn't fit; the message names the field.
+        If the text is missing or a field is invalid; the message names the field.
     """
     data = unfold(value)
     metadata: Any = data.pop("metadata", None) or {}
     if not isinstance(metadata, dict):
         raise InvalidInput("metadata: expected an object")
     fields = _pick(data, _TURN_NAMES)
-    said = read_content(data, fields.get("text"))
-    if not said["text"].strip() and not any(said[name] for name in (ATTACHMENTS, TOOL_CALLS, TOOL_CALL_ID)):
+    content = read_content(data, fields.get("text"))
+    if not content["text"].strip() and not any(content[name] for name in (ATTACHMENTS, TOOL_CALLS, TOOL_CALL_ID)):
         raise InvalidInput("text: missing or empty")
-    if data.get("status") == "error" and said[TOOL_CALL_ID]:
+    if data.get("status") == "error" and content[TOOL_CALL_ID]:
         data[TOOL_STATUS] = data.pop("status")
     if isinstance(fields.get("speaker"), dict):
         fields["speaker"] = fields["speaker"].get("name")
     for key in ("session_id", "external_id", "speaker"):
         if isinstance(fields.get(key), int):
             fields[key] = str(fields[key])
-    fields |= {**said, "metadata": {**_scalars(data), **metadata}}
+    fields |= {**content, "metadata": {**_scalars(data), **metadata}}
     _set_times(fields, zone)
     if "external_id" not in fields:
-        said = [fields.get(key) for key in ("session_id", "speaker", "role", "title", "text")]
+        identity = [fields.get(key) for key in ("session_id", "speaker", "role", "title", "text")]
         at = fields.get("occurred_at")
-        # a bare `id` is often a running number, which another file uses too
-        fields["external_id"] = f"{name}:{data.get('id', place)}:{digest(*said, at and at.astimezone(UTC))}"
+        # a bare `id` is often a running number that other files use as well
+        fields["external_id"] = f"{name}:{data.get('id', place)}:{digest(*identity, at and at.astimezone(UTC))}"
     if "title" not in fields:
         return Turn(**fields)
     for key in ("session_id", "speaker", "role"):
@@ -137,25 +137,25 @@ def to_turn(value: Mapping[str, Any], zone: tzinfo | None, name: str, place: str
 
 
 def to_triple(value: object, zone: tzinfo | None, short_names: Collection[str] = ()) -> Triple:
-    """Read a triple from an object with its fields, by any of the names in use, or from a list of three texts.
+    """Return a triple from an object with its fields, under any of their known names, or a list of three strings.
 
     Parameters
     ----------
     value
         The object or list.
     zone
-        Time zone of times that state none.
+        Time zone of times without one.
     short_names
         Canonical names that may be shorter than three characters.
 
     Raises
     ------
     InvalidInput
-        If a part is missing or doesn't fit; the message names the field.
+        If a part is missing or invalid; the message names the field.
     """
     if isinstance(value, list):
         if not is_three_texts(cast("object", value)):
-            raise InvalidInput("expected [subject, relation, object], three texts")
+            raise InvalidInput("expected [subject, relation, object], three strings")
         value = dict(zip(("subject", "relation", "object"), cast("list[str]", value), strict=True))
     if not isinstance(value, dict):
         raise InvalidInput("expected an object with subject, relation and object, or a list of the three")
@@ -169,7 +169,7 @@ def to_triple(value: object, zone: tzinfo | None, short_names: Collection[str] =
             raise InvalidInput(f"{name}: missing or empty")
     kinds = [kind.value for kind in EdgeType]
     if fields.get("edge_type", kinds[0]) not in kinds:
-        raise InvalidInput(f"edge_type: {fields['edge_type']!r} is none of {', '.join(kinds)}")
+        raise InvalidInput(f"edge_type: {fields['edge_type']!r} is not one of {', '.join(kinds)}")
     _set_times(fields, zone)
     triple = Triple(**fields, metadata={**_scalars(data), **metadata})
     _check(triple, short_names)
@@ -177,14 +177,14 @@ def to_triple(value: object, zone: tzinfo | None, short_names: Collection[str] =
 
 
 def _check(triple: Triple, short_names: Collection[str]) -> None:
-    """Refuse here, where the line is known, what the memory would refuse."""
+    """Raise the errors that the memory would raise later, here where the line is known."""
     _, subject = require_name(triple.subject, short_names)
     _, target = require_name(triple.object, short_names)
     relation_name(triple.relation)
     if subject == target and triple.subject_type == triple.object_type:
-        raise InvalidInput(f"object: {triple.object!r:.80} is the subject, too")
+        raise InvalidInput(f"object: {triple.object!r:.80} is the same as the subject")
     if triple.valid_from and triple.valid_to and triple.valid_to < triple.valid_from:
-        raise InvalidInput(f"valid_to: {triple.valid_to} lies before valid_from, {triple.valid_from}")
+        raise InvalidInput(f"valid_to: {triple.valid_to} is before valid_from {triple.valid_from}")
 
 
 def _set_times(fields: dict[str, Any], zone: tzinfo | None) -> None:
@@ -194,12 +194,12 @@ def _set_times(fields: dict[str, Any], zone: tzinfo | None) -> None:
 
 
 def read_time(name: str, value: object, zone: tzinfo | None) -> datetime:
-    """Read a time as written: ISO 8601 text with its offset; a date alone is its midnight, in `zone` or else UTC.
+    """Parse ISO 8601 text with its offset; a bare date is midnight in `zone`, or in UTC if that is None.
 
     Raises
     ------
     InvalidInput
-        If it is no time, or has no offset and `zone` is None; the message names the field.
+        If it is not a time, or has no offset and `zone` is None; the message names the field.
     """
     if not isinstance(value, str):
         raise InvalidInput(f"{name}: {value!r:.40} is not a time; write ISO 8601, for example 2026-01-31T09:30:00Z")
@@ -212,7 +212,7 @@ def read_time(name: str, value: object, zone: tzinfo | None) -> datetime:
         if moment.tzinfo is None and zone is not None:
             moment = moment.replace(tzinfo=zone)
         if moment.tzinfo is not None:
-            moment.astimezone(UTC)  # which raises where that is before the year 1
+            moment.astimezone(UTC)  # raises if the result is before the year 1
             return moment
     except (ValueError, OverflowError):
         example = "2026-01-31 or 2026-01-31T09:30:00Z"

@@ -1,4 +1,4 @@
-"""Redaction of everything that is stored (``redact="all"``): at the entrance, before a store or a model sees it."""
+"""Redaction of all stored data (``redact="all"``), applied to inputs before a store or a model receives them."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ T = TypeVar("T")
 
 _KEPT = frozenset(("id", "scope", "source", "role", "edge_type", "entity_type", "source_type", "target_type"))
 _DIGEST_BYTES = 8
-_LONG_NUMBER = 10**8  # a number with fewer digits is nothing that a pattern knows
+_LONG_NUMBER = 10**8  # no pattern matches a number with fewer digits
 
 
 class Redaction:
-    """Redacts inputs, questions, what extractors return, and the ids that callers give.
+    """Redaction of inputs, queries, results of extractors, and ids from callers.
 
     Parameters
     ----------
     redactor
-        Finds what is personal or secret.
+        Finds personal data and secrets.
     key
-        Key of the digest that stands for an id or a speaker that is personal. Without one these are refused: their
-        placeholder would be the same for everybody, and a digest without a key can be guessed.
+        Key of the digest that replaces a personal id or speaker. Without a key these raise `InvalidInput`, since a
+        placeholder would be the same for all of them, and an unkeyed digest can be guessed.
     """
 
     def __init__(self, redactor: Redactor, key: str | None = None) -> None:
@@ -38,23 +38,23 @@ class Redaction:
         self._key = hashlib.sha256(key.encode()).digest() if key else None
 
     def text(self, text: str) -> str:
-        """Return a text without what is personal."""
+        """Return a text with personal data replaced."""
         return self._redactor.redact(text, ())
 
     def name(self, field: str, text: str) -> str:
-        """Return what identifies something, with a digest in place of what is personal: equal for equal names.
+        """Return an identifier with a digest in place of personal data; equal names give equal results.
 
         Parameters
         ----------
         field
-            What it is, for the message.
+            Name of the field, for the error message.
         text
-            An id or a name; percent-encoded ones are looked at decoded.
+            An id or a name; percent-encoding is decoded for the check.
 
         Raises
         ------
         InvalidInput
-            If it is personal and there is no key.
+            If the text is personal and there is no key.
         """
         plain = unquote(text)
         redacted = self.text(plain)
@@ -62,33 +62,33 @@ class Redaction:
             return text
         if self._key is None:
             raise InvalidInput(
-                f"{field}: {redacted!r:.80} stands for something personal, and redact='all' stores none of it: give "
-                f"another {field.rpartition('.')[2]}, or set redact_key to have a keyed digest stored in its place"
+                f"{field}: {redacted!r:.80} contains personal data, which redact='all' doesn't store: use "
+                f"another {field.rpartition('.')[2]}, or set redact_key to store a keyed digest instead"
             )
         digest = hashlib.blake2b(plain.encode(), key=self._key, digest_size=_DIGEST_BYTES).hexdigest()
         return f"{redacted}-{digest.translate(_LETTERS)}"
 
     def known_name(self, text: str) -> str:
-        """Return under what a name or id is stored, for look-ups; without a key it is stored nowhere."""
+        """Return the stored form of a name or id for look-ups; unchanged without a key, since none is stored then."""
         return text if self._key is None else self.name("name", text)
 
     def require_scope(self, scope: Scope) -> None:
-        """Refuse a scope with a personal name: names of scopes are stored.
+        """Raise if the name of a scope contains personal data; scope names are stored.
 
         Raises
         ------
         InvalidInput
-            If it is.
+            If the domain or the project id contains personal data.
         """
         for name in (scope.domain, scope.project_id or ""):
             if (redacted := self.text(name)) != name:
                 raise InvalidInput(
-                    f"scope: {redacted!r:.80} stands for something personal, and redact='all' stores none of it: "
-                    "name the scope by an id that says nothing about the person"
+                    f"scope: {redacted!r:.80} contains personal data, which redact='all' doesn't store: "
+                    "name the scope by an id without personal data"
                 )
 
     def episode(self, episode: Episode) -> Episode:
-        """Return an episode redacted: text, title, metadata, and all else that somebody wrote."""
+        """Return the redacted episode: text, title, metadata, and all other fields from a caller."""
         names = {
             name: self.name(f"Turn.{name}", value)
             for name in ("speaker", "session_id", "external_id")
@@ -97,7 +97,7 @@ class Redaction:
         return self._model(episode, names)
 
     def triple(self, triple: Triple) -> Triple:
-        """Return a ready-made fact redacted."""
+        """Return the redacted triple."""
         names = {"subject": self.name("Triple.subject", triple.subject)}
         names["object"] = self._value(triple.subject, triple.relation, triple.object)
         if triple.source is not None:
@@ -105,11 +105,11 @@ class Redaction:
         return self._model(triple, names)
 
     def request(self, request: ExtractionRequest) -> ExtractionRequest:
-        """Return what an extractor gets; only texts that were stored without redaction change."""
+        """Return the redacted extraction request; only texts stored before redaction was enabled change."""
         return self._any(request)
 
     def extraction(self, extraction: Extraction, text: str) -> Extraction:
-        """Return what an extractor said of a text, redacted; a name that is nothing but a placeholder is left out."""
+        """Return the redacted extraction of a text, without entities and edges whose name is only a placeholder."""
 
         def edge(stated: ExtractedEdge) -> ExtractedEdge:
             target = self._value(stated.source, stated.relation, stated.target)
@@ -124,30 +124,30 @@ class Redaction:
         )
 
     def error(self, error: Exception) -> Exception:
-        """Return an error redacted: what a model's server answers may quote a key or a text."""
-        told = str(error)
-        if (redacted := self.text(told)) == told and self.text(repr(error)) == repr(error):
+        """Return the redacted error; replies of a model server may quote a key or a text."""
+        message = str(error)
+        if (redacted := self.text(message)) == message and self.text(repr(error)) == repr(error):
             return error
         error.args = (redacted,)
         return error if str(error) == redacted else ExtractionFailed(f"{type(error).__name__}: {redacted}")
 
     def require_redacted(self, row: object) -> None:
-        """Refuse a row of an exported memory that holds something personal.
+        """Raise if a row of an exported memory contains personal data.
 
         Raises
         ------
         InvalidInput
-            If it does; the message shows the text without it.
+            If it does; the message shows the redacted text.
         """
         for text in _texts(row):
             if (redacted := self.text(plain := unquote(text))) != plain:
                 raise InvalidInput(
-                    f"{redacted!r:.80} stands for something personal, and redact='all' stores none of it: import with "
+                    f"{redacted!r:.80} contains personal data, which redact='all' doesn't store: import with "
                     "redact='off', or store the texts in a new memory with redact='all'"
                 )
 
     def _value(self, source: str, relation: str, target: str) -> str:
-        """Return the object of a fact; what makes it personal may be the relation: "has_password", "swordfish"."""
+        """Return the redacted object of a fact; the relation may mark it as personal: "has_password", "swordfish"."""
         words = relation.replace("_", " ")
         for begin in (f"{source} {words} ", f"{words}: ", ""):
             redacted = self.text(begin + target)
@@ -165,7 +165,7 @@ class Redaction:
         return model.changed(**updates)
 
     def _any(self, value: T) -> T:
-        """Return a value with each text in it redacted."""
+        """Return a value with every text in it redacted."""
         return cast(T, self._redacted(value))
 
     def _redacted(self, value: Any) -> Any:
@@ -187,11 +187,13 @@ class Redaction:
 
 
 _M = TypeVar("_M", bound=Model)
-_LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")  # a digest that no pattern takes for a number
+_LETTERS = str.maketrans(
+    "0123456789abcdef", "abcdefghijklmnop"
+)  # letters only, so that no pattern matches the digest as a number
 
 
 def _texts(value: Any, name: str = "") -> list[str]:
-    """Return the texts in a row, without ids that a store made."""
+    """Return the texts in a row, without ids generated by a store."""
     if name.endswith(("_id", "_ids")) and name not in ("session_id", "external_id"):
         return []
     if isinstance(value, Model):
@@ -207,14 +209,14 @@ def _texts(value: Any, name: str = "") -> list[str]:
 
 
 class RedactingExtractor(Extractor):
-    """Gives an extractor redacted texts, and passes on what it returns redacted.
+    """Extractor that redacts the requests and results of another extractor.
 
     Parameters
     ----------
     extractor
         The extractor.
     redaction
-        How texts are redacted; those that were stored before redaction was turned on are not.
+        The redaction; episodes stored before it was enabled are redacted here.
     """
 
     def __init__(self, extractor: Extractor, redaction: Redaction) -> None:
@@ -223,32 +225,32 @@ class RedactingExtractor(Extractor):
 
     @property
     def name(self) -> str:
-        """The extractor's name."""
+        """Name of the wrapped extractor."""
         return self._extractor.name
 
     @property
     def batch_size(self) -> int:
-        """As many episodes as the extractor likes."""
+        """Batch size of the wrapped extractor."""
         return self._extractor.batch_size
 
     @property
     def concurrency(self) -> int:
-        """As many calls at once as the extractor takes."""
+        """Concurrency of the wrapped extractor."""
         return concurrency_of(self._extractor)
 
     def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
-        """Read episodes; errors are redacted, too."""
-        shown = [self._redaction.request(request) for request in requests]
+        """Extract from redacted requests and return redacted results; errors are redacted as well."""
+        redacted_requests = [self._redaction.request(request) for request in requests]
         try:
-            results = self._extractor.extract(shown)
+            results = self._extractor.extract(redacted_requests)
         except Exception as error:
             redacted = self._redaction.error(error)
             if redacted is error:
                 raise
             raise redacted from None
-        if len(results) != len(shown):
-            return [ExtractionFailed(f"{len(results)} results for {len(shown)} episodes")] * len(shown)
-        return [self._result(result, one.episode.text) for result, one in zip(results, shown, strict=True)]
+        if (count := len(redacted_requests)) != len(results):
+            return [ExtractionFailed(f"{len(results)} results for {count} episodes")] * count
+        return [self._result(r, one.episode.text) for r, one in zip(results, redacted_requests, strict=True)]
 
     def _result(self, result: Extraction | Exception, text: str) -> Extraction | Exception:
         if isinstance(result, Exception):
@@ -256,4 +258,4 @@ class RedactingExtractor(Extractor):
         try:
             return self._redaction.extraction(result, text)
         except Exception as error:  # noqa: BLE001 - extractors are plugins, and what they return isn't validated
-            return ExtractionFailed(f"{self.name} returned what can't be read: {self._redaction.error(error)}")
+            return ExtractionFailed(f"{self.name} returned an unreadable result: {self._redaction.error(error)}")

@@ -1,8 +1,9 @@
-"""Episodes that are extracted again: what the earlier extraction said gives way to the new one.
+"""Replacement of an earlier extraction when episodes are extracted again.
 
-Nothing is deleted. A fact that only these episodes state, and that they don't state any more, is retracted: it stays in
-the history, and a read as of an earlier time sees it. What had ended because of it goes on. Mentions are replaced, and
-an entity that nothing speaks of any more is archived. Facts that had ended by themselves stay as they are.
+Facts are never deleted. A fact stated only by these episodes and missing from the new extraction is retracted: it stays
+in the history and is visible to reads as of an earlier time. Facts that it had superseded become active again. Mentions
+are replaced, and entities without remaining mentions or facts are archived. Facts that had ended for other reasons
+don't change.
 """
 
 from __future__ import annotations
@@ -17,18 +18,18 @@ from graphmem.protocols import GraphBackend
 _ALL = 1_000_000_000
 
 Stated = Collection[tuple[EdgeKey, datetime]]
-"""Keys of facts with their beginnings, as the new extraction states them."""
+"""(key, valid_from) of the facts in the new extraction."""
 
 
 class EarlierExtraction:
-    """What a store holds of an earlier extraction of some episodes; used inside of the transaction that replaces it.
+    """Stored results of an earlier extraction of some episodes. Use it inside the transaction that replaces them.
 
     Parameters
     ----------
     backend, scope
-        Where.
+        Store and scope of the episodes.
     episode_ids
-        Of the episodes that are extracted again; none costs nothing.
+        Ids of the episodes that are extracted again; without any, nothing is read.
     """
 
     def __init__(self, backend: GraphBackend, scope: Scope, episode_ids: Sequence[str]) -> None:
@@ -45,16 +46,16 @@ class EarlierExtraction:
         stated = backend.get_edges([scope], backend.find_edges_of_episodes(scope, episode_ids))
         self._facts = {i: edge for i, edge in stated.items() if edge.is_active}
         if slots := tuple({(edge.source_id, edge.relation) for edge in self._facts.values()}):
-            there = backend.all_edges([scope], EdgeQuery(slots=slots, versions="all"))
-            self._ended_by = [edge for edge in there if edge.superseded_by in self._facts]
+            versions = backend.all_edges([scope], EdgeQuery(slots=slots, versions="all"))
+            self._ended_by = [edge for edge in versions if edge.superseded_by in self._facts]
 
     @property
     def known(self) -> Iterable[Edge]:
-        """The facts that may have to be retracted or taken up again."""
+        """Facts that may be retracted or reactivated."""
         return (*self._facts.values(), *self._ended_by)
 
     def retract(self, ledger: FactLedger, stated: Stated) -> None:
-        """Retract the facts of these episodes alone that are not `stated` any more; before new facts are entered."""
+        """Retract the facts of only these episodes that are missing from `stated`. Call it before adding new facts."""
         for edge in self._facts.values():
             if (edge.key, edge.valid_from) not in stated and not set(edge.episode_ids) - self._ids:
                 ledger.retract(edge.id)
@@ -65,7 +66,7 @@ class EarlierExtraction:
                 ledger.take_up(edge)
 
     def narrowed(self, ledger: FactLedger, stated: Stated) -> tuple[Edge, ...]:
-        """Return the facts that other episodes state as well, without these."""
+        """Return the facts also stated by other episodes, with the ids of these episodes removed."""
         touched = {c.edge_id for c in ledger.closings} | {s.edge_id for s in ledger.supports}
         return tuple(
             edge.changed(episode_ids=tuple(i for i in edge.episode_ids if i not in self._ids))
@@ -74,7 +75,7 @@ class EarlierExtraction:
         )
 
     def removals(self, mentions: Collection[tuple[str, str]]) -> tuple[Removal, ...]:
-        """Return what takes out the mentions that are not among the new ones, given as (entity, episode) ids."""
+        """Return the removals of mentions that are missing from `mentions`, given as (entity id, episode id)."""
         return tuple(
             Removal("mention", m.entity_id, m.episode_id)
             for m in self._mentions
@@ -82,7 +83,7 @@ class EarlierExtraction:
         )
 
     def orphans(self, ledger: FactLedger, seen: Collection[str], now: datetime) -> tuple[Entity, ...]:
-        """Return, archived, the entities that nothing speaks of any more; `seen` are those of the new extraction."""
+        """Return as archived the entities without remaining mentions or facts; `seen` holds the ids still in use."""
         gone = {edge.id for edge in self._retracted}
         ids = {m.entity_id for m in self._mentions} | {
             end for edge in self._retracted for end in (edge.source_id, edge.target_id)

@@ -1,7 +1,7 @@
-"""Which entity a name stands for (spec: ingestion, resolve): alias, canonical name, meaning; of the same type.
+"""Entity resolution by alias, canonical name and embedding, within one type (spec: ingestion, resolve).
 
-Canonical names are aliases of their entities, so that one look-up serves the first two; the third is
-`graphmem.ingest.entity_matching`.
+Canonical names are aliases of their entities, so one look-up covers the first two; `graphmem.ingest.entity_matching`
+does the third.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from graphmem.protocols import EntityStore
 from graphmem.text.normalize import require_name
 
 TYPE_STATED = "type_stated"
-"""Property that is False on entities of which nobody has told the type: the first who does gives it."""
+"""Property that is False on entities of unstated type; the first mention with a stated type sets it."""
 
 
 @dataclass(frozen=True, slots=True)
 class EntityMention:
-    """A name as an episode has it, cleaned.
+    """A cleaned name from an episode.
 
-    `entity_type` None means unstated: whatever is known by that name, else a new entity of the `usual_type`
-    of the relation that it stands in.
+    `entity_type` None means unstated: the mention resolves to a known entity of that name, else to a new one of the
+    `usual_type`, which comes from its relation.
     """
 
     display: str
@@ -52,12 +52,12 @@ class EntityMention:
         allowed: frozenset[str] = frozenset(),
         guessed: bool = False,
     ) -> EntityMention:
-        """Clean a name and its type.
+        """Return a mention with its name and type cleaned.
 
         Raises
         ------
         InvalidEntityName
-            If too little of the name is left.
+            If the cleaned name is too short.
         """
         display, key = require_name(name, ontology.short_names | allowed if allowed else ontology.short_names)
         kind, declared = (None, None) if entity_type is None else ontology.entity_type(entity_type)
@@ -67,37 +67,38 @@ class EntityMention:
 
 
 class EntityMatcher(Protocol):
-    """Tells which entity a name that nothing goes by means, for the names of one write."""
+    """Matcher of the unknown names of one write with entities."""
 
     @property
     def entries(self) -> tuple[IndexEntry, ...]:
-        """What the index keeps of the entities that `keep` was told of."""
+        """Index entries of the entities passed to `keep`."""
         ...
 
     def find(self, thing: EntityMention, kind: str) -> tuple[Entity, MergeMethod, float] | None:
-        """Return the entity that a name of a type means, how that was decided, and the cosine."""
+        """Return the entity that matches a name of a type, the method, and the cosine; None without a match."""
         ...
 
     def keep(self, entity: Entity) -> None:
-        """Take in a new entity of this write."""
+        """Add a new entity of this write."""
         ...
 
 
 class Resolver:
-    """Entities of one write: found ones, updated as they are seen again, and new ones.
+    """Resolver of the mentions of one write to known entities, which it updates, or new ones.
 
-    It has to be used inside of `GraphBackend.atomic`: that is the lock on the names.
+    Use it inside `GraphBackend.atomic`, which locks the names.
 
     Parameters
     ----------
     store, scope
-        Where to look.
+        Store and scope of the known entities.
     things
-        All names that will be resolved.
+        All mentions to resolve.
     now
         Transaction time of the write.
-    likeness
-        Given (name, entity) of the known names, what decides about the others; None makes new entities of them.
+    make_matcher
+        Returns the matcher for the other names, given (name, entity) of the known ones; None makes new entities of
+        them.
     """
 
     def __init__(
@@ -106,7 +107,7 @@ class Resolver:
         scope: Scope,
         things: Iterable[EntityMention],
         now: datetime,
-        likeness: Callable[[Sequence[tuple[str, Entity]]], EntityMatcher] | None = None,
+        make_matcher: Callable[[Sequence[tuple[str, Entity]]], EntityMatcher] | None = None,
     ) -> None:
         self._scope = scope
         self._now = now
@@ -128,34 +129,34 @@ class Resolver:
         known = store.resolve_names(scope, list(names))
         for name, entity in known:
             self._known[name][entity.entity_type] = entity
-        self._know_by_other_types(store, known)
-        self._likeness = None if likeness is None else likeness(known)
+        self._add_merged_types(store, known)
+        self._matcher = None if make_matcher is None else make_matcher(known)
 
     @property
     def entities(self) -> tuple[Entity, ...]:
-        """Rows to write: new ones, then known ones that changed (stores write runs of a kind at once)."""
+        """Entities to write: new ones, then changed ones (stores write adjacent rows of a kind in one batch)."""
         return tuple(sorted(self._touched.values(), key=lambda entity: entity.id not in self._new))
 
     @property
     def aliases(self) -> tuple[Alias, ...]:
-        """Names that the write adds."""
+        """Aliases that the write adds."""
         return tuple(self._aliases)
 
     @property
     def merges(self) -> tuple[Merge, ...]:
-        """New names that were taken for known entities because of what they mean."""
+        """Merges of new names into known entities by embedding or judge."""
         return tuple(self._merges)
 
     @property
     def removals(self) -> tuple[Removal, ...]:
-        """Names of a type that their entities don't have any more, and that nothing else goes by."""
-        taken = {(alias.alias, alias.entity_type) for alias in self._aliases}
-        return tuple(Removal("alias", *named) for named in self._outdated if named not in taken)
+        """Removals of aliases under a former type of their entity, unless the write adds the same alias."""
+        added = {(alias.alias, alias.entity_type) for alias in self._aliases}
+        return tuple(Removal("alias", *named) for named in self._outdated if named not in added)
 
     @property
     def index(self) -> tuple[IndexEntry, ...]:
-        """What the index keeps of the new entities."""
-        return () if self._likeness is None else self._likeness.entries
+        """Index entries of the new entities."""
+        return () if self._matcher is None else self._matcher.entries
 
     def is_new(self, entity_id: str) -> bool:
         """Return whether this write creates the entity."""
@@ -168,23 +169,23 @@ class Resolver:
 
     @property
     def created(self) -> int:
-        """How many entities this write creates."""
+        """Number of entities that this write creates."""
         return len(self._new)
 
     def resolve(self, thing: EntityMention, seen_at: datetime) -> Entity:
-        """Return the entity that a name stands for, made or brought up to date by this sighting."""
+        """Return the entity of a mention, created or updated by it."""
         by_type = self._known[thing.canonical]
         if thing.entity_type is None:
             usual = self._usual.get(thing.canonical, "")
-            # then something more specific than a concept
+            # prefer a more specific type to a concept
             others = (e for kind, e in sorted(by_type.items()) if kind != "concept")
             found = by_type.get(usual) or next(others, None) or by_type.get("concept")
             if thing.guessed and found is by_type.get("concept") and usual not in ("", "concept"):
                 found = self._typed(by_type, usual, guessed=True) or found
         else:
             found = by_type.get(thing.entity_type) or self._typed(by_type, thing.entity_type)
-        if found is None and (meant := self._meant(thing, seen_at)) is not None:
-            found = meant
+        if found is None and (matched := self._matched(thing, seen_at)) is not None:
+            found = matched
         if found is None:
             entity = self._create(thing, seen_at)
         else:
@@ -193,13 +194,13 @@ class Resolver:
         return entity
 
     def known_since(self, entity: Entity, at: datetime) -> None:
-        """Take note that a fact about an entity held at a time: the entity was there then."""
+        """Move `first_seen_at` of an entity back to a time at which a fact about it held."""
         latest = self._touched.get(entity.id, entity)
         if at < latest.first_seen_at:
             self._touched[entity.id] = latest.changed(first_seen_at=at)
 
-    def _know_by_other_types(self, store: EntityStore, known: Sequence[tuple[str, Entity]]) -> None:
-        """Take in the types that a name had before its entity was merged into one of another type."""
+    def _add_merged_types(self, store: EntityStore, known: Sequence[tuple[str, Entity]]) -> None:
+        """Add the types that a name had before its entity was merged into one of another type."""
         asked: defaultdict[str, set[str]] = defaultdict(set)
         for name, kind in self._stated:
             if (by_type := self._known.get(name)) and kind not in by_type:
@@ -211,12 +212,12 @@ class Resolver:
                 if alias.alias in asked[alias.entity_id]:
                     self._known[alias.alias].setdefault(alias.entity_type, entities[alias.entity_id])
 
-    def _meant(self, thing: EntityMention, seen_at: datetime) -> Entity | None:
-        """Return the known entity that a new name means; the name becomes an alias, and the ledger tells."""
-        if self._likeness is None:
+    def _matched(self, thing: EntityMention, seen_at: datetime) -> Entity | None:
+        """Return the known entity that matches a new name; add the name as an alias and record the merge."""
+        if self._matcher is None:
             return None
         new = self._made(thing, seen_at)
-        found = self._likeness.find(thing, new.entity_type)
+        found = self._matcher.find(thing, new.entity_type)
         if found is None:
             return None
         entity, method, score = found
@@ -238,7 +239,7 @@ class Resolver:
         return kept
 
     def _typed(self, by_type: dict[str, Entity], entity_type: str, *, guessed: bool = False) -> Entity | None:
-        """Give its type to an entity of which nobody has told one so far, if there is one; a guess may follow."""
+        """Set the type of a known entity of unstated type and return it, or None; a guessed type stays unstated."""
         untyped = next((e for _, e in sorted(by_type.items()) if not e.properties.get(TYPE_STATED, True)), None)
         if untyped is None:
             return None
@@ -257,8 +258,8 @@ class Resolver:
         self._aliases.append(
             Alias.trusted(alias=entity.canonical_name, entity_type=entity.entity_type, entity_id=entity.id)
         )
-        if self._likeness is not None:
-            self._likeness.keep(entity)
+        if self._matcher is not None:
+            self._matcher.keep(entity)
         return entity
 
     def _made(self, thing: EntityMention, seen_at: datetime) -> Entity:
@@ -266,7 +267,7 @@ class Resolver:
         properties: Properties = {"declared_type": thing.declared_type} if thing.declared_type else {}
         if kind is None or thing.guessed:
             properties[TYPE_STATED] = False
-        return Entity.trusted(  # all of it is cleaned: `EntityMention.of`
+        return Entity.trusted(  # cleaned by `EntityMention.of`
             id=new_id(),
             scope=self._scope,
             name=thing.display,
@@ -285,7 +286,7 @@ class Resolver:
         # the display form follows the latest casing of the entity's own name, not of its other aliases
         rename = latest and thing.canonical == entity.canonical_name
         if thing.guessed and thing.display.islower():
-            rename = False  # a parser's word, not a name that somebody wrote
+            rename = False  # a parser's lemma, not a written name
         name, summary = thing.display if rename else entity.name, thing.summary or entity.summary
         if (
             entity.first_seen_at <= seen_at <= entity.last_seen_at

@@ -1,8 +1,8 @@
-"""Which known facts a new one confirms, ends, or comes too late for (spec: supersession). No store.
+"""Supersession of known facts by new ones (spec: supersession). Pure, without a store.
 
-A `FactLedger` is loaded with the versions that may be affected, is told the new facts in order, and
-holds what has to be written. It decides in this order: the same key merges; a single-valued relation
-with another target ends the old fact; an extractor (or the contradiction check) names what ended.
+A `FactLedger` is loaded with the versions that may be affected, receives the new facts in order, and collects the rows
+to write. The rules, in this order: a fact with the same key merges; a new target of a single-valued relation ends the
+old fact; an extractor or the contradiction check ends facts explicitly.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ Slot = tuple[str, str]
 
 
 class FactLedger:
-    """New facts against known ones.
+    """Ledger that applies new facts to known ones and collects the resulting changes.
 
     Parameters
     ----------
     known
-        Versions that the new facts may touch: all of the same keys, and all of the same
-        (source, relation) where the relation is single-valued.
+        Versions that the new facts may affect: all with the same keys, and all with the same (source, relation) of
+        single-valued relations.
     ontology
-        Tells which relations are single-valued.
+        Defines the single-valued relations.
     now
         Transaction time of this write.
-    was_told
-        Whether an episode that states an edge had occurred by a time; asked only of an end before the beginning.
+    was_stated
+        Returns whether an episode that states an edge had occurred by a time; called only for an end before the
+        beginning.
     """
 
     def __init__(
@@ -38,9 +39,9 @@ class FactLedger:
         known: Iterable[Edge],
         ontology: Ontology,
         now: datetime,
-        was_told: Callable[[Edge, datetime], bool] | None = None,
+        was_stated: Callable[[Edge, datetime], bool] | None = None,
     ) -> None:
-        self._was_told = was_told
+        self._was_stated = was_stated
         self._ontology = ontology
         self._now = now
         self._by_id: dict[str, Edge] = {}
@@ -54,26 +55,26 @@ class FactLedger:
 
     @property
     def edges(self) -> tuple[Edge, ...]:
-        """Rows to insert, in the order they came."""
+        """New rows, in order of addition."""
         return tuple(self._by_id[i] for i in self._new)
 
     @property
     def closings(self) -> tuple[EdgeExpiry, ...]:
-        """Known rows that ended."""
+        """Expiries of known rows."""
         return tuple(self._closings.values())
 
     @property
     def supports(self) -> tuple[Corroboration, ...]:
-        """Known rows that were stated again."""
+        """Corroborations of known rows."""
         return tuple(self._supports.values())
 
     def add(self, edge: Edge) -> str:
-        """Take in a new fact; return the id of the row that holds it from now on."""
+        """Add a new fact; return the id of the row that represents it."""
         active = self._active(edge.key)
         if edge.valid_to is None:
             held = (e for e in self._versions(edge) if e.valid_to and e.valid_from <= edge.valid_from < e.valid_to)
             if (version := active or next(held, None)) is not None:
-                return self._support(version, edge)  # it holds, or did when this was said
+                return self._support(version, edge)  # it is active, or held at the beginning of the new fact
             if self._ontology.is_single_valued(edge.relation):
                 edge = self._make_room(edge)
         elif active is not None and active.valid_from < edge.valid_to:
@@ -100,40 +101,40 @@ class FactLedger:
         active = self._active(key)
         return active is not None and active.confidence > confidence
 
-    def end(self, key: EdgeKey, at: datetime, told: datetime) -> bool:
-        """End the active fact of this key at a time; return whether there was one.
+    def end(self, key: EdgeKey, at: datetime, stated_at: datetime) -> bool:
+        """End the active fact with this key at a time; return whether one was ended.
 
-        Where the end isn't after the beginning, which is often only when the fact was first told, it ends when the
-        end was `told`: it was true for a time, and an empty interval would say that it never was. One that began only
-        after that is a plan that was cancelled, if it had been told by then, else it isn't meant.
+        If `at` is not after the beginning of the fact, which is often only the time of its first statement, the fact
+        ends at `stated_at`: an empty interval would mean that it never held. A fact that begins after both times is a
+        canceled plan and ends if it was stated by `stated_at`, else it is not affected.
         """
         active = self._active(key)
         if active is None:
             return False
-        if active.valid_from > max(at, told) and not (self._was_told and self._was_told(active, told)):
+        if active.valid_from > max(at, stated_at) and not (self._was_stated and self._was_stated(active, stated_at)):
             return False
-        self._end_told(active, at, told)
+        self._end_stated(active, at, stated_at)
         return True
 
-    def end_slot(self, slot: Slot, at: datetime, told: datetime) -> None:
-        """End whatever a relation of one value holds, if it began before this was told; see `end` for the time."""
+    def end_slot(self, slot: Slot, at: datetime, stated_at: datetime) -> None:
+        """End the active facts of a single-valued relation that began before `stated_at`; see `end` for the time."""
         for edge in [self._by_id[i] for i in self._by_slot[slot]]:
-            if edge.is_active and edge.valid_from < told:
-                self._end_told(edge, at, told)
+            if edge.is_active and edge.valid_from < stated_at:
+                self._end_stated(edge, at, stated_at)
 
     def end_edge(self, edge_id: str, at: datetime, successor: str | None) -> None:
-        """End a known fact by id, if it is still active and had begun by then."""
+        """End a known fact by id, if it is active and began at or before `at`."""
         edge = self._by_id.get(edge_id)
         if edge is not None and edge.is_active and edge.id != successor and edge.valid_from <= at:
             self._close(edge, at, successor)
 
     def retract(self, edge_id: str) -> None:
-        """Let a known active fact never have been true."""
+        """Close a known active fact at its beginning, so that it never held."""
         edge = self._by_id[edge_id]
         self._close(edge, edge.valid_from, None)
 
     def take_up(self, edge: Edge) -> None:
-        """Let a known fact that ended go on, as a new version, unless another one has taken its place."""
+        """Reactivate an ended fact as a new version, unless another active fact has replaced it."""
         slot = self._by_slot[edge.source_id, edge.relation] if self._ontology.is_single_valued(edge.relation) else ()
         if self._active(edge.key) is not None or any(self._by_id[i].is_active for i in slot):
             return
@@ -143,11 +144,11 @@ class FactLedger:
         self._keep(again)
         self._new[again.id] = None
 
-    def _end_told(self, edge: Edge, at: datetime, told: datetime) -> None:
-        self._close(edge, told if at <= edge.valid_from else at, None)
+    def _end_stated(self, edge: Edge, at: datetime, stated_at: datetime) -> None:
+        self._close(edge, stated_at if at <= edge.valid_from else at, None)
 
     def _make_room(self, edge: Edge) -> Edge:
-        """End the rivals that began before a single-valued fact; close it where a later one begins."""
+        """End earlier facts of the same single-valued relation; close the new one where a later one begins."""
         rivals = [
             e
             for i in self._by_slot[edge.source_id, edge.relation]

@@ -1,4 +1,4 @@
-"""Writes what episodes say: entities, aliases, mentions and facts, all in one transaction (spec: ingestion)."""
+"""Write of extracted entities, aliases, mentions and facts in one transaction (spec: ingestion)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ExtractedFact:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """That whatever a relation of one value held is over, before its source is resolved."""
+    """End of the current fact of a single-valued relation, before its source is resolved."""
 
     source: EntityMention
     relation: str
@@ -61,14 +61,14 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class InterpretedEpisode:
-    """What an episode says, cleaned.
+    """Cleaned extraction of an episode.
 
     Attributes
     ----------
     contradicted
-        Position of a statement → ids of known edges that it ends (the contradiction check).
+        Position of a statement → ids of known edges that it ends, from the contradiction check.
     settles
-        Whether writing it takes its episode out of the queue; ready-made triples have no part in that.
+        Whether the write marks the episode as processed; False for ready-made triples, which are never queued.
     """
 
     episode: Episode
@@ -81,7 +81,7 @@ class InterpretedEpisode:
 
 @dataclass(slots=True)
 class Written:
-    """What a write did; `dropped` counts by reason, `new_entities` are the ids of one write and not added up."""
+    """Counts of a write; `dropped` counts by reason, `new_entities` holds the ids of one write and is not summed."""
 
     episodes: int = 0
     entities: int = 0
@@ -106,7 +106,7 @@ class Written:
 def read_extraction(
     episode: Episode, extraction: Extraction, ontology: Ontology, dropped: Counter[str]
 ) -> InterpretedEpisode:
-    """Clean an extraction; what can't be stored is left out and counted, never an error."""
+    """Return a cleaned extraction; invalid entries are dropped and counted in `dropped` instead of raising."""
     dropped.update(dict(extraction.dropped))
     speaker = frozenset({canonical(episode.speaker)} if episode.speaker else ())
     things: dict[str, EntityMention] = {}
@@ -161,25 +161,25 @@ def statement_of(
     allowed: frozenset[str] = frozenset(),
     properties: Properties | None = None,
 ) -> ExtractedFact:
-    """Clean a stated fact.
+    """Return a cleaned fact.
 
     Parameters
     ----------
     edge
-        The fact, as it was stated.
+        The extracted fact.
     things
-        Entities of the same episode by canonical name: they tell the types of ends that state none.
+        Entities of the same episode by canonical name; they supply types that the fact doesn't state.
     ontology
         Types and relations.
     allowed
         Canonical names that may be shorter than three characters.
     properties
-        What the edge carries along.
+        Properties of the edge.
 
     Raises
     ------
     InvalidInput
-        If a name or the relation is empty after cleaning, both ends are the same, or a time has no zone.
+        If a name is too short or the relation is empty after cleaning, both ends are the same, or a time is naive.
     """
     for field_name, moment in (("valid_from", edge.valid_from), ("valid_to", edge.valid_to)):
         if moment is not None and moment.utcoffset() is None:
@@ -210,7 +210,7 @@ def _reason(error: InvalidInput) -> str:
 
 
 class Writer:
-    """Resolves and stores readings.
+    """Writer of interpreted episodes: resolves their entities and stores their facts.
 
     Parameters
     ----------
@@ -219,13 +219,13 @@ class Writer:
     ontology
         Cardinality of relations.
     redactor
-        Goes over facts and summaries before they are stored; None leaves them.
+        Redacts facts and summaries before they are stored; None stores them unchanged.
     similar
-        Tells which known entity a new name means; None makes new entities of all new names.
+        Matches new names with known entities; None makes every new name a new entity.
     links
-        Links new entities to those that are like them; None links none.
+        Links new entities to similar ones; None creates no links.
     bulk
-        Whether vectors that decide nothing may be made later: see `SimilarEntities.prepare`.
+        Whether vectors may be deferred: see `SimilarEntities.prepare`.
     """
 
     def __init__(
@@ -253,20 +253,20 @@ class Writer:
         new_episodes: Sequence[Episode] = (),
         since: str | None = None,
     ) -> Written:
-        """Store readings of episodes and settle those in the queue, in one transaction.
+        """Store interpreted episodes and mark the queued ones as processed, in one transaction.
 
         Parameters
         ----------
         scope
             Scope of all of them.
         readings
-            What the episodes say. One whose episode another process has settled meanwhile is left out.
+            The interpreted episodes. Those that another process has processed in the meantime are skipped.
         new_episodes
-            Episodes that are stored in the same transaction (ready-made triples have no queue). Where the scope
-            holds one with the same external id, that one takes its place.
+            Episodes stored in the same transaction (ready-made triples aren't queued). An existing episode with the
+            same external id in the scope is used instead.
         since
-            `GraphBackend.erasure_token` before the episodes of the queue, and the turns before them, were read: if
-            something was forgotten after that, none of them is written, and they stay in the queue.
+            `GraphBackend.erasure_token` from before the queued episodes and their context were read. After a later
+            erasure none of the queued episodes is written, and they stay in the queue.
 
         Returns
         -------
@@ -305,23 +305,23 @@ class Writer:
                     replace(r, episode=episodes[held[r.episode.id]]) if r.episode.id in held else r for r in readings
                 ]
         readings = self._still_open(scope, readings, since)
-        likeness = None
+        make_matcher = None
         if self._similar is not None and prepared is not None:
-            likeness = partial(self._similar.of, prepared)
-        resolver = Resolver(self._backend, scope, _things(readings), now, likeness)
+            make_matcher = partial(self._similar.of, prepared)
+        resolver = Resolver(self._backend, scope, _things(readings), now, make_matcher)
         mentions: dict[tuple[str, str], Mention] = {}
-        said: list[_Over | _Fact] = []
+        statements: list[_End | _Fact] = []
         for reading in readings:
-            said += self._resolved(scope, reading, resolver, mentions, written, now)
+            statements += self._resolved(scope, reading, resolver, mentions, written, now)
         again = [r.episode.id for r in readings if r.settles and r.episode.attempts]
         earlier = EarlierExtraction(self._backend, scope, again)
-        facts = (fact for fact in said if isinstance(fact, _Fact) and not fact.stated.ended)
+        facts = (fact for fact in statements if isinstance(fact, _Fact) and not fact.stated.ended)
         stated = {(fact.edge.key, fact.edge.valid_from) for fact in facts}
-        known = {edge.id: edge for edge in (*self._known(scope, said, resolver), *earlier.known)}
-        ledger = FactLedger(known.values(), self._ontology, now, partial(self._was_told, scope))
+        known = {edge.id: edge for edge in (*self._known(scope, statements, resolver), *earlier.known)}
+        ledger = FactLedger(known.values(), self._ontology, now, partial(self._was_stated, scope))
         earlier.retract(ledger, stated)
-        for fact in said:
-            if isinstance(fact, _Over):
+        for fact in statements:
+            if isinstance(fact, _End):
                 ledger.end_slot(fact.slot, fact.at, fact.seen_at)
             elif fact.stated.hearsay and _against_better(ledger, fact):
                 written.dropped["hearsay against a known fact"] += 1
@@ -363,8 +363,8 @@ class Writer:
         if since is not None and self._backend.erasure_token(scope) != since:
             return [r for r in readings if not r.settles]
         stored = self._backend.get_episodes([scope], queued)
-        still = {i for i, episode in stored.items() if episode.processed_at is None}
-        return [r for r in readings if not r.settles or r.episode.id in still]
+        pending = {i for i, episode in stored.items() if episode.processed_at is None}
+        return [r for r in readings if not r.settles or r.episode.id in pending]
 
     def _resolved(
         self,
@@ -374,7 +374,7 @@ class Writer:
         mentions: dict[tuple[str, str], Mention],
         written: Written,
         now: datetime,
-    ) -> list[_Over | _Fact]:
+    ) -> list[_End | _Fact]:
         episode = reading.episode
         seen_at = episode.occurred_at
 
@@ -393,8 +393,8 @@ class Writer:
 
         for thing in reading.things:
             mentioned(thing)
-        facts: list[_Over | _Fact] = [
-            _Over((mentioned(ending.source).id, ending.relation), ending.valid_to or seen_at, seen_at)
+        facts: list[_End | _Fact] = [
+            _End((mentioned(ending.source).id, ending.relation), ending.valid_to or seen_at, seen_at)
             for ending in reading.endings
         ]
         for position, statement in enumerate(reading.statements):
@@ -410,7 +410,7 @@ class Writer:
             if begin < seen_at:
                 resolver.known_since(source, begin)
                 resolver.known_since(target, begin)
-            edge = Edge.trusted(  # all of it is cleaned: `statement_of`
+            edge = Edge.trusted(  # cleaned by `statement_of`
                 id=new_id(),
                 scope=scope,
                 source_id=source.id,
@@ -429,7 +429,7 @@ class Writer:
         return facts
 
     def _as_stored(self, thing: EntityMention) -> EntityMention:
-        """Return a thing with its summary redacted."""
+        """Return a mention with its summary redacted."""
         if self._redactor is None or not thing.summary:
             return thing
         return replace(thing, summary=self._redacted(thing.summary, thing))
@@ -439,12 +439,12 @@ class Writer:
             return text
         return fact_text(self._redactor.redact(text, {thing.canonical for thing in about}))
 
-    def _known(self, scope: Scope, said: Sequence[_Over | _Fact], resolver: Resolver) -> Iterable[Edge]:
-        """Read the versions that the facts may touch; those of new entities can't exist."""
+    def _known(self, scope: Scope, statements: Sequence[_End | _Fact], resolver: Resolver) -> Iterable[Edge]:
+        """Return the stored versions that the facts may affect; new entities can't have any."""
         keys: dict[EdgeKey, None] = {}
-        slots = {o.slot: None for o in said if isinstance(o, _Over) and not resolver.is_new(o.slot[0])}
+        slots = {o.slot: None for o in statements if isinstance(o, _End) and not resolver.is_new(o.slot[0])}
         ids: dict[str, None] = {}
-        for fact in (f for f in said if isinstance(f, _Fact)):
+        for fact in (f for f in statements if isinstance(f, _Fact)):
             edge = fact.edge
             ids.update(dict.fromkeys(fact.contradicted))
             if resolver.is_new(edge.source_id):
@@ -464,7 +464,7 @@ class Writer:
                 known.update((e.id, e) for e in self._backend.all_edges([scope], query, chunk=5000))
         return known.values()
 
-    def _was_told(self, scope: Scope, edge: Edge, at: datetime) -> bool:
+    def _was_stated(self, scope: Scope, edge: Edge, at: datetime) -> bool:
         episodes = self._backend.get_episodes([scope], edge.episode_ids)
         return any(episode.occurred_at <= at for episode in episodes.values())
 
@@ -477,11 +477,11 @@ class Writer:
         at = fact.stated.valid_to or fact.seen_at
         ended = [ledger.end(key, at, fact.seen_at) for key in _keys(fact.edge)]
         if not any(ended) and fact.stated.valid_from is not None and fact.stated.valid_from < at:
-            ledger.add(fact.edge.changed(valid_to=at))  # never heard of it before, but when it held is known
+            ledger.add(fact.edge.changed(valid_to=at))  # the fact is new, but its interval is known
 
 
 def _things(readings: Sequence[InterpretedEpisode]) -> list[EntityMention]:
-    """Return all names of some readings, those that the facts only name last."""
+    """Return all mentions of the episodes; those only named in endings and facts come last."""
     things = [thing for reading in readings for thing in reading.things]
     things += [ending.source for reading in readings for ending in reading.endings]
     return things + [thing for r in readings for s in r.statements for thing in (s.source, s.target)]
@@ -496,7 +496,7 @@ class _Fact:
 
 
 def _beginning(seen_at: datetime, end: datetime | None) -> datetime:
-    """Return since when a fact of unknown beginning holds: when it was told, or its last day if it was over by then."""
+    """Return the beginning of a fact that states none: when it was stated, or its last day if it had ended by then."""
     if end is None or end > seen_at:
         return seen_at
     return end - _LAST_DAY
@@ -510,17 +510,17 @@ def _against_better(ledger: FactLedger, fact: _Fact) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Over:
+class _End:
     slot: tuple[str, str]
     at: datetime
     seen_at: datetime
 
 
 def _sentence(statement: ExtractedFact, source: Entity, target: Entity) -> str:
-    # names and relations are clean, and together shorter than a fact may be
+    # names and relations are cleaned, and together shorter than the limit on facts
     return statement.fact or f"{source.name} {statement.relation.replace('_', ' ')} {target.name}"
 
 
 def _keys(edge: Edge) -> list[EdgeKey]:
-    """Return the keys of a fact in whatever edge type it was stored."""
+    """Return the keys of a fact under every edge type."""
     return [(edge.source_id, edge.target_id, edge.relation, kind) for kind in EdgeType]

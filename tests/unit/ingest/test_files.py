@@ -182,12 +182,12 @@ def test_turns_and_triples_of_a_folder_are_one_report(memory: GraphMemory, tmp_p
 @pytest.mark.parametrize(
     ("given", "options", "reason"),
     [
-        ("chat.jsonl", {}, r"'chat\.jsonl': expected several, .* give a file as a pathlib\.Path"),
+        ("chat.jsonl", {}, r"'chat\.jsonl': expected a list .* pass a file as a pathlib\.Path"),
         (Path("nowhere"), {}, "nowhere: there is no such file or folder"),
         ([], {"timezone": "Europe/Berlin"}, r"are for files; give the pathlib\.Path of one"),
-        (Path(), {"timezone": "Mars/Base"}, "timezone: 'Mars/Base' is no name of a time zone"),
-        (Path(), {"file_format": "xml"}, "format: 'xml' is none of turns, triples"),
-        (Path(), {"date_order": "american"}, "date_order: 'american' is none of dmy, mdy, ymd"),
+        (Path(), {"timezone": "Mars/Base"}, "timezone: 'Mars/Base' is not the name of a time zone"),
+        (Path(), {"file_format": "xml"}, "format: 'xml' is not one of turns, triples"),
+        (Path(), {"date_order": "american"}, "date_order: 'american' is not one of dmy, mdy, ymd"),
     ],
 )
 def test_what_names_no_file_is_refused(memory: GraphMemory, given: Any, options: Any, reason: str) -> None:

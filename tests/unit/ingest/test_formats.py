@@ -491,8 +491,8 @@ def test_columns_of_other_names_are_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "reason"),
     [
-        ({}, "--column text=NAME says which column that is); the header has sr no., utterance, season and episode"),
-        ({"text": "Line"}, "there is no column 'line', the header has sr no., utterance, season"),
+        ({}, "--column text=NAME names the column); the header has sr no., utterance, season and episode"),
+        ({"text": "Line"}, "no column 'line' in the header, which has sr no., utterance, season"),
     ],
 )
 def test_a_table_of_something_else_says_what_its_header_has(

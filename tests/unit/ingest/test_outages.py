@@ -118,7 +118,7 @@ def test_an_outage_is_logged_once_and_so_is_its_end(
     begun, ended = caplog.messages
     assert str(error) in begun
     assert "graphmem backfill" in begun
-    assert ended == "extraction goes on; it had paused since 2026-11-24T08:00:00+00:00"
+    assert ended == "extraction resumed; it had been paused since 2026-11-24T08:00:00+00:00"
 
 
 def test_a_refused_key_pauses_the_queue_after_one_round(backend: GraphBackend) -> None:

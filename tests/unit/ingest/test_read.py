@@ -291,11 +291,11 @@ def test_a_csv_file_without_a_header_is_refused_as_a_whole(tmp_path: Path) -> No
     ("fields", "reason"),
     [
         ({"object": ""}, "object: missing or empty"),
-        ({"edge_type": "Semantic"}, "edge_type: 'Semantic' is none of"),
+        ({"edge_type": "Semantic"}, "edge_type: 'Semantic' is not one of"),
         ({"confidence": 1.5}, "confidence"),
         ({"confidence": "NaN"}, "confidence"),
         ({"valid_from": "2025-01-02", "valid_to": "2025-01-01"}, "valid_to"),
-        ({"object": "Ada"}, "object: 'Ada' is the subject, too"),
+        ({"object": "Ada"}, "object: 'Ada' is the same as the subject"),
         ({"object": "x"}, "entity name 'x'"),
         ({"relation": "…"}, "relation '…'"),
     ],

@@ -123,21 +123,21 @@ def test_what_was_said_while_a_fact_held_supports_that_version() -> None:
 def test_an_end_before_the_beginning_closes_when_it_was_told() -> None:
     vim = fact("vim", 2020, relation="uses")
     facts = ledger(vim)
-    facts.end(vim.key, year(2010), told=year(2025))
+    facts.end(vim.key, year(2010), stated_at=year(2025))
     assert facts.closings[0].valid_to == year(2025)
 
 
 def test_whatever_a_relation_of_one_value_holds_can_end_by_itself() -> None:
     old = fact("initech", 2020)
     facts = ledger(old)
-    facts.end_slot((old.source_id, old.relation), year(2024), told=year(2025))
+    facts.end_slot((old.source_id, old.relation), year(2024), stated_at=year(2025))
     facts.add(fact("globex", 2026))
     assert [(c.edge_id, c.valid_to) for c in facts.closings] == [(old.id, year(2024))]
 
 
 def test_an_end_that_was_told_before_a_fact_began_leaves_it() -> None:
     facts = ledger(fact("initech", 2020))
-    facts.end_slot(("maya", "works_at"), year(2010), told=year(2015))
+    facts.end_slot(("maya", "works_at"), year(2010), stated_at=year(2015))
     assert facts.closings == ()
 
 
