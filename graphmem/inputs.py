@@ -1,4 +1,4 @@
-"""What callers hand in: turns of a conversation, documents, ready-made triples."""
+"""Inputs of the memory: turns of a conversation, documents and ready-made triples."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from graphmem.models import (
 )
 
 INJECTION_FLAG = "has_injection_flags"
-"""Field of an input, and metadata of its episode, by which a caller says not to trust the text."""
+"""Field of an input, and metadata key of its episode, that marks the text as untrusted."""
 
 _MAX_LIMIT = 2**31 - 2
 
@@ -47,12 +47,12 @@ M = TypeVar("M", bound=Model)
 
 def _has_words(text: str) -> str:
     if not text.strip():
-        raise ValueError("there is only white space in it")
+        raise ValueError("contains only white space")
     return text
 
 
 class _Item(Model):
-    """What turns and documents share."""
+    """Common fields of turns and documents."""
 
     episode_source: ClassVar[EpisodeSource]
 
@@ -65,7 +65,7 @@ class _Item(Model):
     @model_validator(mode="before")
     @classmethod
     def _keep_offset(cls, fields: Any) -> Any:
-        """Note the offset of the time before it becomes UTC."""
+        """Store the UTC offset of the time in the metadata before its conversion to UTC."""
         if not isinstance(fields, dict):
             return fields
         given = cast("dict[str, Any]", fields)
@@ -74,13 +74,13 @@ class _Item(Model):
         try:
             at = datetime.fromisoformat(at) if isinstance(at, str) else at
         except ValueError:
-            return given  # what isn't right is told by the field
+            return given  # the field reports the error
         if isinstance(at, datetime) and at.utcoffset() and isinstance(metadata, dict):
             return {**given, "metadata": {UTC_OFFSET: f"{at:%z}", **cast("dict[str, Any]", metadata)}}
         return given
 
     def to_episode(self, scope: Scope) -> Episode:
-        """Return the episode that is stored for this item."""
+        """Return the episode to store for this item."""
         now = utc_now()
         fields = {name: getattr(self, name) for name in type(self).model_fields if name in Episode.model_fields}
         fields["occurred_at"] = self.occurred_at or now
@@ -91,7 +91,7 @@ class _Item(Model):
         return Episode(scope=scope, source=self.episode_source, recorded_at=now, **fields)
 
     def _beside(self) -> Mapping[str, Scalar]:
-        """Return what of this item the episode keeps in its metadata."""
+        """Return the fields that the episode stores in its metadata."""
         return {}
 
 
@@ -101,28 +101,28 @@ class Turn(_Item):
     Parameters
     ----------
     text
-        What was said. It may be empty where there are attachments, tool calls or a tool_call_id: then it names these,
-        and no facts are read from it.
+        The message. It may be empty if there are attachments, tool calls or a tool_call_id; the stored text then lists
+        these, and no facts are extracted.
     speaker
-        Who said it, by name; "I" in the text means them.
+        Name of the speaker, to whom "I" in the text refers.
     role
-        ``user``, ``assistant``, ``tool``, …; what tools say is stored but not extracted.
+        ``user``, ``assistant``, ``tool``, …; output of tools is stored but not extracted.
     session_id
-        The conversation that it belongs to.
+        Id of the conversation.
     occurred_at
-        When it was said, aware; "yesterday" in the text counts from here. Defaults to now.
+        Aware time of the message, to which "yesterday" in the text refers. Defaults to now.
     attachments
-        What came with the words: images, recordings, files. Their descriptions are kept, their bytes aren't.
+        Images, recordings and files of the message. Their descriptions are stored, their bytes aren't.
     tool_calls
-        The tools that an assistant called.
+        The tool calls of an assistant.
     tool_call_id
-        Of the result of a tool: the call that it answers.
+        Id of the call that a tool result answers.
     external_id
-        The caller's own id: taking it in again does nothing.
+        Id given by the caller; ingesting the same id again has no effect.
     metadata
-        Anything scalar that should stay with it.
+        Additional scalar values.
     has_injection_flags
-        True if the caller's own detector distrusts it: it is stored but not extracted.
+        True if a detector of the caller flagged the text: it is stored but not extracted.
     """
 
     episode_source = "message"
@@ -136,8 +136,8 @@ class Turn(_Item):
 
     @model_validator(mode="before")
     @classmethod
-    def _name_what_has_no_words(cls, fields: Any) -> Any:
-        """Give a turn without words a text that names its attachments and calls."""
+    def _fill_empty_text(cls, fields: Any) -> Any:
+        """Set the text of a turn without one to a list of its attachments and calls."""
         if not isinstance(fields, dict):
             return fields
         given = cast("dict[str, Any]", fields)
@@ -159,14 +159,14 @@ class Turn(_Item):
 
 
 class Document(_Item):
-    """A passage of text: a file, a page, a note. Split long ones before: `graphmem ingest` does.
+    """A passage of text: a file, a page, a note. Split long texts first, as `graphmem ingest` does.
 
     Parameters
     ----------
     text, occurred_at, external_id, metadata, has_injection_flags
         As in `Turn`.
     title
-        What it is called; "he", "she" or "it" at its beginning may mean that.
+        Its title, to which "he", "she" or "it" at its beginning may refer.
     """
 
     episode_source = "document"
@@ -182,17 +182,17 @@ class Triple(Model):
     subject, relation, object
         Names and a verb phrase, in any casing.
     subject_type, object_type
-        Entity types; where unstated, the well-known relation tells, else ``concept``.
+        Entity types; the default is that of a well-known relation, else ``concept``.
     edge_type
-        One of the five edge types; where unstated, the relation's own, else ``semantic``.
+        One of the five edge types; the default is that of the relation, else ``semantic``.
     fact
-        The fact as a sentence; "subject relation object" where empty.
+        The fact as a sentence; "subject relation object" if empty.
     confidence
         In [0, 1].
     valid_from, valid_to
-        When it held; valid_from defaults to the time of its episode.
+        Interval in which the fact holds; valid_from defaults to the time of its episode.
     source
-        `external_id` of the episode that it comes from; an unknown one makes an episode of that id.
+        `external_id` of its episode, which is created if it doesn't exist.
     metadata
         Stored as the properties of the edge.
     """
@@ -208,16 +208,18 @@ class Triple(Model):
     valid_from: UTCDateTime | None = None
     valid_to: UTCDateTime | None = None
     source: Text | None = None
-    metadata: Properties = Field(default_factory=dict[str, Scalar])  # pydantic copies a default value, slowly
+    metadata: Properties = Field(
+        default_factory=dict[str, Scalar]
+    )  # a factory, as pydantic copies default values slowly
 
     @classmethod
     def of(cls, value: TripleLike) -> Triple:
-        """Read a triple from itself, a mapping of its fields, or (subject, relation, object).
+        """Convert a triple, a mapping of its fields, or (subject, relation, object) to a `Triple`.
 
         Raises
         ------
         InvalidInput
-            If it is none of these.
+            If the value has another type, or a field is invalid.
         """
         if isinstance(value, Triple):
             return value
@@ -235,14 +237,14 @@ ItemLike = Turn | Document | Mapping[str, Any] | MessageLike | str
 
 
 def to_item(value: ItemLike, **fields: Any) -> Item:
-    """Read a turn or document from itself, its text, a mapping of its fields (with a title: a document), or a message.
+    """Convert a turn, a document, a text, a mapping of fields (a document if it has a title) or a message to an item.
 
-    A message is that of LangChain, OpenAI or Anthropic, as an object or a mapping with a `role` and a `content`.
+    A message has the format of LangChain, OpenAI or Anthropic, as an object or a mapping with `role` and `content`.
 
     Raises
     ------
     InvalidInput
-        If it is none of these, or a field doesn't fit.
+        If the value has another type, or a field is invalid.
     """
     if isinstance(value, (Turn, Document)):
         if fields:
@@ -258,40 +260,40 @@ def to_item(value: ItemLike, **fields: Any) -> Item:
 
 
 def _models(model: type[M], given: Mapping[str, Any], name: str) -> list[M]:
-    """Return what a field lists as models; what doesn't fit is refused by the field."""
+    """Return the entries of a list field as models; entries of other types are left to field validation."""
     value = given.get(name)
     each: Sequence[Any] = cast("Sequence[Any]", value) if isinstance(value, (list, tuple)) else ()
     return [model(**one) if isinstance(one, dict) else one for one in each]
 
 
 def _fields(value: object) -> dict[str, Any]:
-    """Return a mapping of fields as one that can be unpacked; what comes from a file may be anything."""
+    """Return a mapping of fields with string keys; raise `InvalidInput` for other values, which files may contain."""
     if not isinstance(value, Mapping):
         raise InvalidInput(
             f"item {value!r:.120}: expected a text, a message, a Turn, a Document or a mapping of their "
-            "fields; several of them go to ingest"
+            "fields; pass several of them to ingest"
         )
     return {str(name): field for name, field in cast("Mapping[object, Any]", value).items()}
 
 
 def to_time(value: datetime | str) -> datetime:
-    """Read an aware time from itself or ISO 8601 text (of a bare year, month or day the start, UTC).
+    """Convert an aware time or ISO 8601 text to a time; a bare year, month or day gives its start in UTC.
 
     Raises
     ------
     InvalidInput
-        If it is naive or no time.
+        If it is naive or not a time.
     """
     return AsOf(valid=value).valid
 
 
 def to_scope(scope: Scope | str) -> Scope:
-    """Read a scope from itself or its text (`Scope.from_text`).
+    """Convert a scope or its text (`Scope.from_text`) to a scope.
 
     Raises
     ------
     InvalidInput
-        If it is neither, or a part of it is empty or too long.
+        If it has another type, or a part of it is empty or too long.
     """
     if isinstance(scope, Scope):
         return scope
@@ -301,12 +303,12 @@ def to_scope(scope: Scope | str) -> Scope:
 
 
 def to_scopes(scopes: Scope | str | Iterable[Scope | str]) -> tuple[Scope, ...]:
-    """Read the scopes of a call from one or several scopes or texts.
+    """Convert one or several scopes or texts to a tuple of scopes.
 
     Raises
     ------
     InvalidInput
-        If there is none, or one of them can't be read.
+        If there is none, or one of them is invalid.
     """
     if isinstance(scopes, (Scope, str)):
         return (to_scope(scopes),)
@@ -316,17 +318,17 @@ def to_scopes(scopes: Scope | str | Iterable[Scope | str]) -> tuple[Scope, ...]:
 
 
 def to_as_of(moment: AsOf | datetime | str | None) -> AsOf | None:
-    """Read a moment from itself, or from the time at which facts held."""
+    """Convert a moment or a valid time to `AsOf`; None stays None."""
     return moment if moment is None or isinstance(moment, AsOf) else AsOf(valid=to_time(moment))
 
 
 def to_limit(limit: int) -> int:
-    """Check how many rows are asked for.
+    """Return a limit after checking its range.
 
     Raises
     ------
     InvalidInput
-        If no store could count so far.
+        If it is negative or above 2,147,483,646.
     """
     if not 0 <= limit <= _MAX_LIMIT:
         raise InvalidInput(f"limit: expected a number in [0, {_MAX_LIMIT}], got {limit}")

@@ -1,7 +1,7 @@
-"""Chat messages in the shapes of common libraries, read as fields of a turn, and what stands beside a turn's words.
+"""Conversion of chat messages of common libraries to turns, with their attachments and tool calls.
 
-Messages are recognized by their attributes and keys: no library is imported. What isn't text becomes an attachment or
-the call of a tool, kept as JSON in the metadata of the episode.
+Messages are recognized by their attributes and keys; no library is imported. Non-text parts become attachments or tool
+calls, stored as JSON in the metadata of the episode.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TOOL_CALLS = "tool_calls"
 TOOL_CALL_ID = "tool_call_id"
 TOOL_STATUS = "tool_status"
 NO_TEXT = "no_text"
-"""Metadata of an episode whose message had no words: its text names its attachments and calls instead."""
+"""Metadata key of an episode whose message has no text; its text lists the attachments and calls instead."""
 
 _ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "tool"} | {
     f"{name}MessageChunk": role
@@ -32,7 +32,7 @@ _READ = tuple(
     "role type content name id status refusal audio function_call call_id output arguments tool_calls "
     "invalid_tool_calls tool_call_id".split()
 )
-# what libraries put around a message, and which says nothing that a turn keeps
+# envelope fields of the libraries, which a turn doesn't keep
 _AROUND = tuple(
     "type id object model usage stop_reason stop_sequence example lc annotations additional_kwargs response_metadata "
     "usage_metadata artifact cache_control status".split()
@@ -47,31 +47,31 @@ M = TypeVar("M", bound=Model)
 
 
 class MessageLike(Protocol):
-    """A message of LangChain, OpenAI or Anthropic: an object with a content, and a role or a type."""
+    """Message of LangChain, OpenAI or Anthropic: an object with `content` and a role or type."""
 
     @property
     def content(self) -> Any:
-        """A text, or a list of parts."""
+        """Text, or a list of parts."""
         ...
 
 
 class Attachment(Model):
-    """What came with a message beside its words: an image, a recording, a file. Its bytes aren't kept.
+    """Attachment of a message: an image, a recording or a file. Its bytes aren't stored.
 
     Parameters
     ----------
     kind
-        ``image``, ``audio``, ``video``, ``file``, or the name of a part that is none of these.
+        ``image``, ``audio``, ``video``, ``file``, or the type of any other part.
     name
-        Of the file.
+        File name.
     media_type
-        Such as ``image/png``.
+        Media type such as ``image/png``.
     url
-        Where it is; data in a URL is left out.
+        Location; data URLs are not stored.
     description
-        What it shows: its alternative text or caption.
+        Alternative text or caption.
     size
-        Bytes, where they were in the message.
+        Size in bytes, if the data was in the message.
     """
 
     kind: Text = Field(min_length=1)
@@ -82,26 +82,26 @@ class Attachment(Model):
     size: int | None = None
 
     def __str__(self) -> str:
-        """Return what stands for it in a text, such as ``[image: a dog on a beach]``."""
+        """Return its representation in a text, such as ``[image: a dog on a beach]``."""
         shown = self.description or self.name or self.url or self.media_type
         return f"[{self.kind}: {shown[:_MAX_SHOWN]}]" if shown else f"[{self.kind}]"
 
 
 class ToolCall(Model):
-    """A call of a tool that an assistant asked for; `arguments` are JSON, or what the model wrote instead."""
+    """Tool call of an assistant; `arguments` is JSON, or the raw text of the model if it is invalid."""
 
     name: Text = Field(min_length=1)
     arguments: Text = "{}"
     id: Text | None = None
 
     def __str__(self) -> str:
-        """Return what stands for it in a text."""
+        """Return its representation in a text."""
         return f"[calls {self.name}({self.arguments[:_MAX_SHOWN]})]"
 
 
 @dataclass(slots=True)
 class Content:
-    """What a message says, by kind."""
+    """Content of a message, by kind."""
 
     texts: list[str] = field(default_factory=list[str])
     attachments: list[Attachment] = field(default_factory=list[Attachment])
@@ -109,9 +109,9 @@ class Content:
     results: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
     def add(self, content: object, depth: int = 0) -> None:
-        """Take in a text, a part, or a list of these."""
+        """Add a text, a part, or a list of these; raise `InvalidInput` if lists are nested too deeply."""
         if depth > _MAX_DEPTH:
-            raise InvalidInput(f"content: lists in lists, more than {_MAX_DEPTH} deep")
+            raise InvalidInput(f"content: lists are nested more than {_MAX_DEPTH} levels deep")
         if isinstance(content, str):
             self.texts.append(content)
         elif isinstance(content, (list, tuple)):
@@ -135,7 +135,7 @@ class Content:
             self.attachments.append(_attachment(part))
 
     def add_calls(self, calls: Iterable[object]) -> None:
-        """Take in calls of tools in any shape; one that is there already, by its id, is passed over."""
+        """Add tool calls in any known format; calls with the id of an earlier one are skipped."""
         for each in calls:
             call = _mapping(each) or {}
             inner = _mapping(call.get("function")) or call
@@ -161,15 +161,15 @@ def is_message(value: object) -> bool:
 
 
 def unfold(message: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a message as one mapping with a role and a content, whichever library wrote it."""
+    """Return a message of any library as a flat mapping with a role and a content."""
     data: dict[str, Any] = {**message}
-    for inner in ("data", "kwargs"):  # LangChain's two ways of writing a message
+    for inner in ("data", "kwargs"):  # the two serializations of LangChain
         if isinstance(data.get(inner), dict) and "content" in data[inner]:
             data |= data.pop(inner)
     if isinstance(data.get("id"), list):
-        del data["id"]  # of LangChain's class
+        del data["id"]  # path of the LangChain class
     kind = data.get("type")
-    if kind == "function_call":  # two items of OpenAI's Responses
+    if kind == "function_call":  # this and the next: items of the OpenAI Responses API
         call = {key: data.pop(key, None) for key in ("name", "arguments", "call_id")}
         data |= {"role": "assistant", "content": "", "tool_calls": [call]}
     elif kind == "function_call_output":
@@ -181,19 +181,19 @@ def unfold(message: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_content(data: dict[str, Any], content: object) -> dict[str, Any]:
-    """Take what a message says out of `data`; return it as the fields of a turn.
+    """Remove the content of a message from `data` and return it as the fields of a turn.
 
     Parameters
     ----------
     data
-        The message; its calls of tools are removed.
+        The message; its tool calls and attachments are removed.
     content
-        What it says: a text, or a list of parts.
+        Its content: a text, or a list of parts.
 
     Returns
     -------
     dict
-        `text`, `attachments`, `tool_calls`, `tool_call_id`, and `role` where results of tools change it.
+        `text`, `attachments`, `tool_calls`, `tool_call_id`, and `role` if tool results change it.
     """
     said = Content()
     said.add(content)
@@ -219,10 +219,10 @@ def read_content(data: dict[str, Any], content: object) -> dict[str, Any]:
 
 
 def message_fields(message: object, added: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a turn that a chat message has, with those that a caller adds.
+    """Return the fields of a turn for a chat message, with the additional fields of the caller.
 
-    A message with an id of its own gets an `external_id` of it and of what it says, so that it is stored once, however
-    often a growing conversation is taken in.
+    A message with an id gets an `external_id` made of that id and its content, so that ingesting a growing conversation
+    repeatedly stores it once.
 
     Raises
     ------
@@ -243,13 +243,13 @@ def message_fields(message: object, added: Mapping[str, Any]) -> dict[str, Any]:
     fields = {"speaker": speaker, **{key: item for key, item in data.items() if key not in _AROUND}, **said, **added}
     fields["metadata"] = {**status, **(fields.get("metadata") or {})}
     if isinstance(number, str) and number and not fields.get("external_id"):
-        said_by = [fields.get(key) for key in ("session_id", "speaker", "role", "text", "occurred_at")]
-        fields["external_id"] = f"{number}:{digest(*said_by, fields[TOOL_CALLS])}"
+        identity = [fields.get(key) for key in ("session_id", "speaker", "role", "text", "occurred_at")]
+        fields["external_id"] = f"{number}:{digest(*identity, fields[TOOL_CALLS])}"
     return fields
 
 
 def stored_beside(attachments: Sequence[Attachment], calls: Sequence[ToolCall], call_id: str | None) -> dict[str, str]:
-    """Return the metadata in which an episode keeps what came with its words."""
+    """Return the metadata in which an episode stores attachments and tool calls."""
     found = {
         ATTACHMENTS: _json([each.model_dump(exclude_none=True) for each in attachments]) if attachments else None,
         TOOL_CALLS: _json([each.model_dump(exclude_none=True) for each in calls]) if calls else None,
@@ -259,22 +259,22 @@ def stored_beside(attachments: Sequence[Attachment], calls: Sequence[ToolCall], 
 
 
 def attachments_of(metadata: Mapping[str, Any]) -> tuple[Attachment, ...]:
-    """Return the attachments that the metadata of an episode names."""
+    """Return the attachments stored in the metadata of an episode."""
     return _read(metadata.get(ATTACHMENTS), Attachment)
 
 
 def tool_calls_of(metadata: Mapping[str, Any]) -> tuple[ToolCall, ...]:
-    """Return the calls of tools that the metadata of an episode names."""
+    """Return the tool calls stored in the metadata of an episode."""
     return _read(metadata.get(TOOL_CALLS), ToolCall)
 
 
 def digest(*parts: object) -> str:
-    """Return 16 hex digits that stand for these values."""
+    """Return a digest of these values, 16 hexadecimal digits."""
     return blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 def _read(stored: object, model: type[M]) -> tuple[M, ...]:
-    """Read back what `stored_beside` wrote; metadata of the same name that a caller made is none of ours."""
+    """Return the models written by `stored_beside`; other metadata under the same name gives an empty tuple."""
     try:
         return tuple(model(**each) for each in json.loads(stored)) if isinstance(stored, str) else ()
     except (ValueError, TypeError, InvalidInput):
@@ -282,7 +282,7 @@ def _read(stored: object, model: type[M]) -> tuple[M, ...]:
 
 
 def _pop_list(data: dict[str, Any], name: str) -> list[object]:
-    """Take a list out of a message; a field of another kind stays."""
+    """Remove and return a list field of a message; a field of another type stays."""
     value = data.get(name)
     if value is None or isinstance(value, (list, tuple)):
         data.pop(name, None)
@@ -291,7 +291,7 @@ def _pop_list(data: dict[str, Any], name: str) -> list[object]:
 
 
 def _mapping(value: object) -> Mapping[str, Any] | None:
-    """Return a part of a message as a mapping: itself, or what an object of a library holds."""
+    """Return a part of a message as a mapping: itself, or the dump of a library object."""
     if isinstance(value, Mapping):
         return cast("Mapping[str, Any]", value)
     dump = getattr(value, "model_dump", None)
@@ -303,7 +303,7 @@ def _json(value: object) -> str:
 
 
 def _attachment(part: Mapping[str, Any]) -> Attachment:
-    """Describe an image, a recording or a file, in the shapes of LangChain, OpenAI, Anthropic and ChatGPT exports."""
+    """Return the attachment for a part in the formats of LangChain, OpenAI, Anthropic or ChatGPT exports."""
     given = str(part.get("type") or part.get("content_type") or "part")
     inner = _mapping(part.get(given)) or _mapping(part.get("source")) or _mapping(part.get("file")) or {}
 

@@ -1,4 +1,4 @@
-"""Entity types, edge types and well-known relations: the default ontology, and files that add to it."""
+"""Ontology: entity types, edge types and well-known relations, and files that extend the defaults."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FLOW_WEIGHT: Mapping[EdgeType, float] = {
     EdgeType.ENTITY: 0.8,
     EdgeType.CO_OCCURRENCE: 0.5,
 }
-"""How strongly each type of edge carries relevance in recall (MAGMA, arXiv 2601.03236)."""
+"""Weight of each edge type in the relevance propagation of recall (MAGMA, arXiv 2601.03236)."""
 
 SINGLE_VALUED = frozenset(
     {"works_at", "lives_in", "born_in", "manages", "married_to", "has_status", "has_budget", "deployed_on"}
@@ -98,23 +98,23 @@ _TYPED = {
 SHORT_NAMES = frozenset(
     "c r d c# f# go js ts vi ai ml ui ux os qa hr us uk eu un la ny sf dc nz 3m hp lg gm bp".split()
 )
-"""Names of one or two characters that are names."""
+"""Valid names of one or two characters."""
 
 
 @dataclass(frozen=True)
 class Ontology:
-    """What kinds of things and facts there are.
+    """Types of entities and edges, and properties of relations.
 
     Parameters
     ----------
     entity_types
-        Allowed types of entities; any other word becomes ``concept``.
+        Allowed entity types; any other word becomes ``concept``.
     single_valued
-        Relations of which a source has one at a time: a new one ends the old one.
+        Relations with one target per source at a time: a new fact ends the old one.
     synonyms
-        Relation → the relation it is stored as.
+        Relation → the relation that it is stored as.
     edge_type_of
-        Relation → its edge type where a caller states none.
+        Relation → its default edge type.
     short_names
         Canonical names that may be shorter than three characters.
     """
@@ -130,12 +130,12 @@ class Ontology:
     short_names: frozenset[str] = SHORT_NAMES
 
     def entity_type(self, declared: str | None) -> tuple[str, str | None]:
-        """Return (type, the declared word if it was not a known type)."""
+        """Return (type, declared word); the word is None if it is a known type."""
         word = canonical(declared or "concept")
         return (word, None) if word in self.entity_types else ("concept", word[:64] or None)
 
     def relation(self, stated: str) -> str:
-        """Return the relation under which a stated one is stored."""
+        """Return the stored form of a relation."""
         name = relation_name(stated)
         return self.synonyms.get(name, name)
 
@@ -144,7 +144,7 @@ class Ontology:
         return relation in self.single_valued
 
     def words(self, relation: str) -> str:
-        """Return the words by which people ask for a relation: those of its synonyms."""
+        """Return the words of the synonyms of a relation, which queries use for it."""
         return self._words.get(relation, "")
 
     @cached_property
@@ -155,24 +155,26 @@ class Ontology:
         return {relation: " ".join(dict.fromkeys(words)) for relation, words in found.items()}
 
     def signature(self, relation: str) -> tuple[str | None, str | None]:
-        """Return the entity types that the ends of a relation have where nobody states them; None: anything."""
+        """Return the default entity types of source and target of a relation; None for any type."""
         return _SIGNATURES.get(relation, (None, None))
 
     def require_edge_type(self, stated: str) -> EdgeType:
-        """Return the edge type that a caller states.
+        """Return the edge type named by a caller.
 
         Raises
         ------
         InvalidInput
-            If it isn't one of the five, letter by letter.
+            If it isn't exactly one of the five types.
         """
         try:
             return EdgeType(stated)
         except ValueError:
-            raise InvalidInput(f"edge type {stated[:40]!r}: one of {', '.join(EdgeType)}, in lower case") from None
+            raise InvalidInput(
+                f"edge type {stated[:40]!r}: expected one of {', '.join(EdgeType)}, in lower case"
+            ) from None
 
     def edge_type(self, stated: str | None, relation: str) -> EdgeType:
-        """Return the edge type of an extracted fact: the stated one, or the relation's own, or semantic."""
+        """Return the edge type of an extracted fact: the stated one, the default of the relation, or semantic."""
         if not stated:
             return self.edge_type_of.get(relation, EdgeType.SEMANTIC)
         if stated == "hierarchical":
@@ -180,7 +182,7 @@ class Ontology:
         try:
             return EdgeType(stated)
         except ValueError:
-            _log.warning("unknown edge type %r of relation %r: taken as semantic", stated[:40], relation)
+            _log.warning("unknown edge type %r of relation %r: using semantic", stated[:40], relation)
             return EdgeType.SEMANTIC
 
     def extended(
@@ -191,7 +193,7 @@ class Ontology:
         synonyms: Mapping[str, str] | None = None,
         short_names: Iterable[str] = (),
     ) -> Ontology:
-        """Return an ontology that knows these too."""
+        """Return an ontology extended by these types, relations and names."""
         return Ontology(
             entity_types=self.entity_types | {canonical(t) for t in entity_types},
             single_valued=self.single_valued | {relation_name(r) for r in single_valued},
@@ -205,14 +207,14 @@ class Ontology:
 
     @classmethod
     def load(cls, path: str | Path) -> Ontology:
-        """Read a TOML file that adds to the default ontology.
+        """Return the default ontology extended by a TOML file.
 
         Its keys: ``entity_types``, ``single_valued``, ``short_names`` (lists) and ``[synonyms]`` (a table).
 
         Raises
         ------
         InvalidInput
-            If the file can't be read, is no TOML or has other keys.
+            If the file can't be read, isn't TOML or has unknown keys.
         """
         try:
             data = tomllib.loads(Path(path).read_text(encoding="utf-8"))

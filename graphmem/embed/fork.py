@@ -1,4 +1,4 @@
-"""Values that a forked child makes anew: a lock, a thread or a session can't be shared with its parent."""
+"""Per-process values, recreated after a fork: locks, threads and sessions can't be shared with the parent."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ T = TypeVar("T")
 
 
 class PerProcess(Generic[T]):
-    """A value made at its first use, once in a process, whichever thread comes first.
+    """Thread-safe value that is created on first use, once per process.
 
     Parameters
     ----------
     make
-        Makes the value. What it raises reaches the caller, and the next use tries again.
+        Creates the value. Its exceptions reach the caller, and the next use calls it again.
     """
 
     def __init__(self, make: Callable[[], T]) -> None:
@@ -34,7 +34,7 @@ class PerProcess(Generic[T]):
         return self._made[0]
 
     def forget(self) -> None:
-        """Drop the value, and the lock, which a thread of the parent may have held when the child was born."""
+        """Drop the value and replace the lock, which a thread of the parent may have held during the fork."""
         self._made: list[T] = []
         self._lock = threading.Lock()
 

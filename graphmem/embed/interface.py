@@ -1,4 +1,4 @@
-"""The interface of an embedding model: LangChain's, and token vectors where a model has them."""
+"""Protocols of embedding models: the LangChain interface, and token vectors for models that provide them."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from numpy.typing import NDArray
 
 @runtime_checkable
 class Embeddings(Protocol):
-    """A model that gives texts vectors; any ``langchain_core.embeddings.Embeddings`` is one."""
+    """Embedding model; any ``langchain_core.embeddings.Embeddings`` conforms."""
 
     def embed_documents(self, texts: list[str], /) -> list[list[float]]:
-        """Return a vector for each text that is to be found."""
+        """Return a vector for each text to index."""
         ...
 
     def embed_query(self, text: str, /) -> list[float]:
-        """Return the vector of a text that is searched with."""
+        """Return the vector of a query."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class TokenVectors:
-    """What one pass of a model tells about a text.
+    """Token vectors and pooled vector of a text from one forward pass.
 
     Parameters
     ----------
     pieces
-        The m tokens of the text itself, without the model's special ones.
+        The m tokens of the text, without special tokens of the model.
     vectors
-        float32 (m, dimension), each of unit length: the piece in its context.
+        float32 (m, dimension), unit length: one contextual vector per token.
     offsets
-        int64 (m, 2): where a piece starts and ends in the text, in characters.
+        int64 (m, 2): start and end of each token in the text, in characters.
     pooled
-        float32 (dimension,), of unit length: the vector of the whole text, special tokens included; what
-        ``embed_documents`` and ``embed_query`` give for it.
+        float32 (dimension,), unit length: the vector of the whole text, special tokens included, as returned by
+        ``embed_documents`` and ``embed_query``.
     """
 
     pieces: tuple[str, ...]
@@ -48,8 +48,8 @@ class TokenVectors:
 
 @runtime_checkable
 class TokenEmbeddings(Embeddings, Protocol):
-    """A model that also gives its tokens' vectors, which late interaction needs; it reads questions like any text."""
+    """Embedding model with token vectors for late interaction; it embeds queries and documents alike."""
 
     def embed_tokens(self, texts: Sequence[str], /) -> list[TokenVectors]:
-        """Return the token vectors and the pooled vector of each text, from one pass."""
+        """Return the token vectors and the pooled vector of each text from one forward pass."""
         ...

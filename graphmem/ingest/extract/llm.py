@@ -44,27 +44,27 @@ _FAILURES: dict[FailureKind, type[ExtractionFailed]] = {
 
 
 class LLMExtractor:
-    """Asks a chat model what an episode says.
+    """Extractor that prompts a chat model.
 
-    The model is asked for structured output in its own default way (a JSON schema, or a tool); where it
-    rejects that, for a JSON object with the schema in the prompt; where it rejects that too, in plain text, of which
-    the JSON is found and mended. The way that worked is where later calls start.
+    The model is first asked for structured output with its default method (a JSON schema or a tool). If it rejects
+    that, the fallbacks are JSON mode with the schema in the prompt, then plain text, in which the JSON is located and
+    repaired. Later calls start with the method that worked.
 
     Parameters
     ----------
     model
-        A LangChain chat model, or its name as ``init_chat_model`` takes it ("openai:gpt-4o-mini"); one given
-        by name is made at the first use.
+        A LangChain chat model, or its name for ``init_chat_model`` ("openai:gpt-4o-mini"); a model given by name
+        is created on first use.
     timeout
-        Seconds for one episode, all tries included.
+        Seconds per episode, all attempts included.
     concurrency
-        Calls at once.
+        Maximum number of parallel calls.
     max_entities, max_edges
-        What is kept of one answer.
+        Maximum number of entities and edges kept of one reply.
     context_bytes
-        UTF-8 bytes of each earlier turn that the model sees.
+        Maximum UTF-8 bytes of each earlier turn in the prompt.
     ontology
-        Entity types that the model is told, and names that may be short.
+        Entity types for the prompt, and allowed short names.
 
     Raises
     ------
@@ -119,28 +119,28 @@ class LLMExtractor:
 
     @property
     def batch_size(self) -> int:
-        """Twice the calls at once, so that one slow call doesn't idle the others."""
+        """Twice the concurrency, so that one slow call doesn't leave the other slots idle."""
         return 2 * self._concurrency
 
     @property
     def concurrency(self) -> int:
-        """How many calls of `extract` the queue makes at once, each with one episode."""
+        """Number of parallel calls of `extract` by the queue, each with one episode."""
         return self._concurrency
 
     def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
-        """Ask the model about each episode; an error is returned in place of its extraction."""
+        """Return the extraction of each episode, or its error in place of it."""
         if not requests:
             return []
         try:
             model = self._chat_model()
-        except Exception as error:  # noqa: BLE001  (a provider's constructor raises what it likes)
-            reason = f"model {self._name[4:]!r} can't be made: {reason_for(error)}"
+        except Exception as error:  # noqa: BLE001  (constructors of providers raise any exception)
+            reason = f"model {self._name[4:]!r} can't be created: {reason_for(error)}"
             return [ExtractorMisconfigured(reason) for _ in requests]
         outcomes = self._calls.run([partial(self._read, model, request) for request in requests])
         return [o if isinstance(o, Extraction) else self._failed(model, o) for o in outcomes]
 
     def _failed(self, model: BaseChatModel, error: Exception) -> ExtractionFailed:
-        # a new error, unchained: a provider's own can hold the headers of its request
+        # a new, unchained error: errors of providers may contain request headers
         failure = _FAILURES[kind_of(error)](reason_for(error, secrets_of(model)))
         _log.debug("extraction by %s failed: %s", self._name, failure)
         return failure
@@ -150,23 +150,23 @@ class LLMExtractor:
             if isinstance(self._model, str):
                 from langchain.chat_models import init_chat_model
 
-                # the client's own limit ends the calls that we stop waiting for
+                # the timeout of the client ends the abandoned calls
                 self._model = init_chat_model(self._model, timeout=self._timeout)
             return self._model
 
     def _read(self, model: BaseChatModel, request: ExtractionRequest) -> Extraction:
-        # what the gate keeps from extraction doesn't get to the model as context either
+        # turns excluded from extraction are excluded from the context as well
         request = replace(request, context=tuple(filter(_may_be_read, request.context)))
         blocks = data_blocks(request, self._context_bytes)
         reply = self._ask(model, blocks)
         answer = find_json(reply) if isinstance(reply, str) else as_extraction(reply)
         if answer is None:
-            raise ExtractionFailed("the model's answer has neither entities nor edges")
+            raise ExtractionFailed("the reply of the model contains neither entities nor edges")
         return select(answer, request, self._ontology, self._limits)
 
     def _ask(self, model: BaseChatModel, blocks: str) -> str | Mapping[str, Any]:
-        """Climb down from the way of asking that worked last until one isn't rejected; return the reply."""
-        give_up = time.monotonic() + self._timeout
+        """Try the output methods from the last working one downward until one isn't rejected; return the reply."""
+        deadline = time.monotonic() + self._timeout
         rung = self._rung
         while True:
             system = self._plain_rules if rung == _SCHEMA_RUNG else self._full_rules
@@ -175,14 +175,14 @@ class LLMExtractor:
             except Exception as error:
                 if (cut_off := _cut_off_reply(error)) is not None:
                     reply = cut_off
-                elif rung == _TEXT_RUNG or not rejects_the_format(error) or time.monotonic() > give_up:
+                elif rung == _TEXT_RUNG or not rejects_the_format(error) or time.monotonic() > deadline:
                     raise
                 else:
                     rung += 1
                     continue
             if rung > self._rung:
                 self._rung = rung
-                _log.info("%s rejects %s: asked for %s from now on", self._name, _RUNG_NAMES[0], _RUNG_NAMES[rung])
+                _log.info("%s rejects %s: using %s from now on", self._name, _RUNG_NAMES[0], _RUNG_NAMES[rung])
             return reply
 
     def _reply(self, model: BaseChatModel, rung: int, messages: list[Message]) -> str | Mapping[str, Any]:
@@ -191,28 +191,28 @@ class LLMExtractor:
         method = {} if rung == _SCHEMA_RUNG else {"method": "json_mode"}
         try:
             structured = model.with_structured_output(self._schema, include_raw=True, **method)
-        except (NotImplementedError, ValueError, TypeError) as error:  # nothing was sent yet
+        except (NotImplementedError, ValueError, TypeError) as error:  # no request was sent
             raise NotImplementedError(type(error).__name__) from error
         reply: object = structured.invoke(messages)
         if not isinstance(reply, Mapping) or "raw" not in reply:
             return _content(reply)
         parts = cast("Mapping[str, Any]", reply)
-        # the raw message is read first: the model's own parser gives nothing for an answer that it can mend
+        # prefer the raw message: the parser of the model returns nothing for repairable replies
         return _content(parts["raw"]) or _content(parts.get("parsed"))
 
 
 def _may_be_read(turn: Episode) -> bool:
-    # the mark of the gate counts by itself: it may have asked a detector
+    # check the stored mark as well: the content filter may have used a detector
     return SKIPPED not in turn.metadata and skip_reason(turn) is None
 
 
 def _content(reply: object) -> str | Mapping[str, Any]:
-    """Return what a reply says: the arguments of a tool call, or its text.
+    """Return the content of a reply: the arguments of a tool call, or its text.
 
     Raises
     ------
     ExtractionFailed
-        If the model says that it refuses.
+        If the model refused.
     """
     if reply is None or isinstance(reply, str):
         return reply or ""
@@ -234,7 +234,7 @@ def _content(reply: object) -> str | Mapping[str, Any]:
 
 
 def _cut_off_reply(error: Exception) -> str | None:
-    """Return what a model had said when it reached its limit of tokens, where its client raises for that."""
+    """Return the partial reply in an error for reaching the token limit; None for other errors."""
     if type(error).__name__ != "LengthFinishReasonError":
         return None
     choices = getattr(getattr(error, "completion", None), "choices", None)

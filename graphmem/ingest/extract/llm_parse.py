@@ -1,6 +1,6 @@
-"""Reads extractions from the JSON in a model's reply, leniently: fenced, cut off, with other field names. Pure.
+"""Lenient parser of the JSON in model replies: fenced, truncated, or with other field names. Pure functions.
 
-A bad item is left out and counted by reason; it never costs the others.
+An invalid item is dropped and counted by reason; the other items are kept.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _FENCE = re.compile(r"```[\w-]*\s*\n?(.*?)(?:```|\Z)", re.DOTALL)
 _OPENING = re.compile(r'[{\[](?=\s*[\[{"\'}\]])')
 _KEYED_OPENING = re.compile(rf"[{{\[][\s\"'{{\[]{{0,16}}(?:{'|'.join(ENTITY_KEYS + EDGE_KEYS)})\b", re.IGNORECASE)
 
-# mending is slow, worse so for deep nesting; this much is more than the limits let through
-_MAX_MENDED = 32_000
+# limits for the slow repair of JSON; larger than any reply within the limits on items
+_MAX_REPAIRED = 32_000
 _MAX_NESTING = 16
 _MAX_STARTS = 64
 _MAX_DEPTH = 3
@@ -39,7 +39,7 @@ def find_json(text: str) -> dict[str, Any] | list[Any]:
     Raises
     ------
     ExtractionFailed
-        If the reply is empty or holds no such JSON.
+        If the reply is empty or contains no such JSON.
     """
     text = _THOUGHT_END.sub("", _THINKING.sub("", text)).strip()
     if not text:
@@ -49,14 +49,14 @@ def find_json(text: str) -> dict[str, Any] | list[Any]:
         found = as_extraction(value)
         if isinstance(found, dict):
             return found
-        items = items or found  # a list may be a part of a broken object, which is better whole
+        items = items or found  # prefer a whole object: the list may be a part of a broken one
     if items is not None:
         return items
     raise ExtractionFailed(f"no JSON with entities or edges in the model's reply ({len(text)} characters)")
 
 
 def as_extraction(value: object) -> dict[str, Any] | list[Any] | None:
-    """Return the part of a JSON value that is an extraction, looking through wrappers; None if there is none."""
+    """Return the extraction in a JSON value, unwrapping single-element wrappers; None if there is none."""
     for _ in range(_MAX_DEPTH):
         if isinstance(value, list):
             items = cast("list[Any]", value)
@@ -70,7 +70,7 @@ def as_extraction(value: object) -> dict[str, Any] | list[Any] | None:
         if not fields or _KEYS & fields.keys():
             return fields
         inner = [cast("object", v) for v in fields.values() if isinstance(v, dict)]
-        if len(inner) != 1 or "properties" in fields:  # a JSON Schema that is given back isn't an answer
+        if len(inner) != 1 or "properties" in fields:  # an echoed JSON Schema isn't a reply
             return None
         value = inner[0]
     return None
@@ -96,11 +96,11 @@ def _candidates(text: str) -> Iterator[object]:
         except (ValueError, RecursionError):
             at = start.end()
             continue
-        if value:  # an empty object within prose says nothing
+        if value:  # ignores empty objects in prose
             yield value
     for block in (*blocks, text):
         if opening := _KEYED_OPENING.search(block) or _OPENING.search(block):
-            yield _mended(block[opening.start() : opening.start() + _MAX_MENDED])
+            yield _repaired(block[opening.start() : opening.start() + _MAX_REPAIRED])
 
 
 def _strict(text: str) -> Iterator[object]:
@@ -110,7 +110,7 @@ def _strict(text: str) -> Iterator[object]:
         return
 
 
-def _mended(text: str) -> object:
+def _repaired(text: str) -> object:
     depth = 0
     for mark in re.findall(r"[{}\[\]]", text):
         depth += 1 if mark in "{[" else -1
@@ -121,7 +121,7 @@ def _mended(text: str) -> object:
     try:
         return cast("object", json_repair.loads(text))
     except (ValueError, RecursionError, IndexError, KeyError, TypeError, AttributeError):
-        return None  # broken beyond what it can mend
+        return None  # not repairable
 
 
 _NAME = ("name", "entity", "entity_name", "text", "label", "title", "id")
@@ -142,7 +142,7 @@ Item = Mapping[str, Any]
 
 
 def entities_in(value: dict[str, Any] | list[Any], dropped: Counter[str]) -> Iterator[ExtractedEntity]:
-    """Yield the entities of an extraction in their order."""
+    """Yield the entities of an extraction in order, counting invalid ones in `dropped`."""
     for item in _items(value, ENTITY_KEYS):
         if _is_edge(item, triples=isinstance(value, list)):
             continue
@@ -154,7 +154,7 @@ def entities_in(value: dict[str, Any] | list[Any], dropped: Counter[str]) -> Ite
 
 
 def edges_in(value: dict[str, Any] | list[Any], dropped: Counter[str]) -> Iterator[ExtractedEdge]:
-    """Yield the edges of an extraction in their order."""
+    """Yield the edges of an extraction in order, counting invalid ones in `dropped`."""
     for item in _items(value, EDGE_KEYS):
         if isinstance(value, list) and not _is_edge(item, triples=True):
             continue
@@ -166,7 +166,7 @@ def edges_in(value: dict[str, Any] | list[Any], dropped: Counter[str]) -> Iterat
 
 
 def read_entity(item: object) -> ExtractedEntity | None:
-    """Read an entity from its name, a list of name and type, or an object; None if it has no name."""
+    """Parse an entity from its name, a list of name, type and summary, or an object; None without a name."""
     if isinstance(item, str):
         return ExtractedEntity(item) if item.strip() else None
     if isinstance(item, Sequence):
@@ -186,7 +186,7 @@ def read_entity(item: object) -> ExtractedEntity | None:
 
 
 def read_edge(item: object, dropped: Counter[str]) -> ExtractedEdge | None:
-    """Read an edge from a list of source, relation and target, or an object; None if one of the three is absent."""
+    """Parse an edge from a list of source, relation and target, or an object; None if one of them is missing."""
     if isinstance(item, Sequence) and not isinstance(item, str):
         parts = [_text(part) for part in cast("Sequence[object]", item)]
         if len(parts) != 3 or not all(parts):
@@ -218,7 +218,7 @@ def read_edge(item: object, dropped: Counter[str]) -> ExtractedEdge | None:
 
 
 def read_confidence(value: object) -> float:
-    """Read a confidence from a number, "0.9", "90%", 90 or "high"; 1.0 where nothing usable is stated."""
+    """Parse a confidence from 0.9, "0.9", "90%", 90 or "high"; 1.0 for missing or invalid values."""
     if isinstance(value, str):
         word = value.strip().lower()
         if word in _LEVELS:
@@ -234,7 +234,7 @@ def read_confidence(value: object) -> float:
 
 
 def read_time(value: object, dropped: Counter[str]) -> datetime | None:
-    """Read an ISO 8601 time, date, month or year; naive ones are UTC. What isn't one is counted and gives None."""
+    """Parse an ISO 8601 time, date, month or year (naive: UTC); None for invalid values, counted in `dropped`."""
     text = _text(value)
     if text.lower() in _NOTHING:
         return None
@@ -265,7 +265,7 @@ def _items(value: dict[str, Any] | list[Any], keys: Sequence[str]) -> Iterator[o
 
 
 def _keyed(held: Mapping[str, Any]) -> Iterator[object]:
-    """Yield the items of an object in place of a list: by name, or by type, or just one."""
+    """Yield the items of an object used instead of a list: a single item, or items keyed by name or type."""
     if {"name", "source", "subject"} & held.keys():
         yield held
         return
@@ -279,7 +279,7 @@ def _keyed(held: Mapping[str, Any]) -> Iterator[object]:
 
 
 def _is_edge(item: object, *, triples: bool) -> bool:
-    """Tell edges from entities in one list of both."""
+    """Return whether an item of a mixed list is an edge."""
     if isinstance(item, Mapping):
         fields = _lowered(cast("Mapping[object, Any]", item))
         return any(key in fields for key in _SOURCE[:4]) and any(key in fields for key in _TARGET[:4])
@@ -302,7 +302,7 @@ def _any(fields: Item) -> object:
 
 
 def _text(value: object) -> str:
-    """Return a scalar as text; of an object its name."""
+    """Return a scalar as text, an object as its name, and other values as an empty string."""
     if isinstance(value, str):
         return value.strip()
     if isinstance(value, bool):
@@ -317,5 +317,5 @@ def _text(value: object) -> str:
 def _finite(value: float) -> bool:
     try:
         return math.isfinite(value)
-    except OverflowError:  # an integer beyond any float
+    except OverflowError:  # integer too large for a float
         return False

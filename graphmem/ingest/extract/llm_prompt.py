@@ -1,4 +1,4 @@
-"""What the LLM is asked: the rules, the schema of its answer, and the episode as a block of data."""
+"""Prompt of the LLM extractor: rules, JSON schema of the reply, and the episode as a data block."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ Reply with one JSON object and nothing else: {{"entities": […], "edges": […]
 
 _SCHEMA_INTRO = "\n\nThe object has to fit this JSON Schema:\n"
 
-# what would open or close one of our blocks
+# tags that would open or close a block of the prompt
 _BLOCK_TAG = re.compile(r"<(?=\s*+/?\s*+(?:context|episode|turn)\b)", re.IGNORECASE)
 
 
 def answer_schema(ontology: Ontology) -> dict[str, Any]:
-    """Return the JSON Schema of an answer, in the subset that strict structured output takes."""
+    """Return the JSON Schema of a reply, in the subset supported by strict structured output."""
     text = {"type": "string"}
     date = {"type": ["string", "null"]}
     return {
@@ -109,12 +109,12 @@ def rules(ontology: Ontology, max_entities: int, max_edges: int) -> str:
 
 
 def with_schema(system: str, schema: Mapping[str, Any]) -> str:
-    """Return the system message for models that aren't given the schema in another way."""
+    """Return the system message with the schema appended, for methods that don't pass it separately."""
     return system + _SCHEMA_INTRO + json.dumps(schema, separators=(",", ":"))
 
 
 def speaker_name(episode: Episode) -> str | None:
-    """Return who "I" is in an episode: the speaker, or else the role with a capital; None for a document."""
+    """Return the name that "I" refers to in an episode: the speaker, else the capitalized role; None for a document."""
     if episode.speaker:
         return display_name(episode.speaker)
     if episode.source != "message":
@@ -123,7 +123,7 @@ def speaker_name(episode: Episode) -> str | None:
 
 
 def data_blocks(request: ExtractionRequest, context_bytes: int) -> str:
-    """Return the human message: the turns before, then the episode, each in a block that its text can't close."""
+    """Return the human message: context and episode in separate blocks that their text can't close."""
     blocks: list[str] = []
     if request.context:
         turns = [f"<turn{_attributes(t)}>{cut(_inert(t.text), context_bytes)}</turn>" for t in request.context]
@@ -135,7 +135,7 @@ def data_blocks(request: ExtractionRequest, context_bytes: int) -> str:
 
 
 def cut(text: str, max_bytes: int) -> str:
-    """Return the first `max_bytes` of UTF-8 of a text, cut between characters."""
+    """Return a text cut to `max_bytes` of UTF-8, between characters."""
     return text if len(text) * 4 <= max_bytes else text.encode()[:max_bytes].decode(errors="ignore")
 
 

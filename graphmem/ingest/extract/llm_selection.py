@@ -1,4 +1,4 @@
-"""What of a model's answer is kept: names that the text has, within the limits. Pure."""
+"""Selection of the grounded entities and edges of a model reply, within limits. Pure functions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from graphmem.text.words import unaccented
 _APOSTROPHE = re.compile("['’‘`´]")
 _POSSESSIVE = re.compile("(?<=\\w)['’‘`´]s\\b")
 _WORD = re.compile(r"[^\W_]+")
-# scripts that are written without spaces between words, or with particles joined on
+# scripts without spaces between words, or with joined particles
 _JOINED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _FILLERS = frozenset(
     "a an and at by de del der des di du el for from his her in la las le les los my of on or our the their to und "
@@ -31,7 +31,7 @@ _FILLERS = frozenset(
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text without case, diacritics, possessives and plural endings."""
+    """Return the lower-case words of a text without diacritics, possessives and plural endings."""
     if not text.isascii():
         text = unicodedata.normalize("NFC", unaccented(text))
     text = _APOSTROPHE.sub("", _POSSESSIVE.sub("", text.lower()))
@@ -50,12 +50,12 @@ def _singular(word: str) -> str:
 
 
 class Grounds:
-    """The words that a name may come from.
+    """Words of the texts that a name must occur in.
 
     Parameters
     ----------
     texts
-        The episode, its context, its title, and the names of those who speak.
+        The episode, its context, its title, and the names of the speakers.
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -68,12 +68,12 @@ class Grounds:
 
     @classmethod
     def of(cls, request: ExtractionRequest, speakers: Iterable[str]) -> Grounds:
-        """Collect what a request says."""
+        """Return the grounds for a request and its speakers."""
         episode = request.episode
         return cls([episode.text, episode.title or "", *(turn.text for turn in request.context), *speakers])
 
     def has(self, name: str) -> bool:
-        """Return whether a name is in the texts: whole, or every word of it that isn't a filler."""
+        """Return whether the texts contain a name: all its words that aren't fillers, or the whole name if all are."""
         parts = words(name)
         if not parts:  # a symbol, such as an emoji
             return bool(name.strip()) and any(name.strip() in text for text in self._texts)
@@ -91,13 +91,13 @@ _SPEAKER_WORDS = frozenset({"i", "me", "my", "myself", "mine", "speaker", "the s
 _ADDRESSEE_WORDS = frozenset({"you", "your", "yourself", "addressee", "the addressee"})
 _USER_WORDS = frozenset({"user", "the user"})
 _USER_ROLES = (None, "user", "human")
-# of an endless answer only the head is looked at; the rest counts as over the limit
-_LOOKED_AT_PER_PLACE = 50
+# limit on the examined items of a long reply; the rest is counted as over the limit
+_EXAMINED_PER_PLACE = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Entities and edges that one episode may bring."""
+    """Maximum number of entities and edges per episode."""
 
     entities: int
     edges: int
@@ -106,10 +106,10 @@ class Limits:
 def select(
     answer: dict[str, Any] | list[Any], request: ExtractionRequest, ontology: Ontology, limits: Limits
 ) -> Extraction:
-    """Return the entities and edges of an answer that are grounded in the request, within the limits.
+    """Return the entities and edges of a reply that are grounded in the request, within the limits.
 
-    Reasons that are counted: "ungrounded" (a name that is neither in the episode nor in its context, and each edge
-    with such an end), "limit", "short name", "malformed entity", "malformed edge", "unreadable date".
+    Reasons counted for dropped items: "ungrounded" (a name found neither in the episode nor in its context, and each
+    edge with such an end), "limit", "short name", "malformed entity", "malformed edge", "unreadable date".
     """
     return _Selection(request, ontology, limits).run(answer)
 
@@ -121,7 +121,7 @@ class _Selection:
         addressee = display_name(request.addressee) if request.addressee else None
         others = (speaker_name(turn) for turn in request.context)
         speakers = [name for name in (speaker, addressee, *others) if name]
-        self._meant = {
+        self._referents = {
             **dict.fromkeys(_SPEAKER_WORDS, speaker),
             **dict.fromkeys(_ADDRESSEE_WORDS, addressee),
             **dict.fromkeys(_USER_WORDS, speaker if episode.role in _USER_ROLES else addressee),
@@ -136,7 +136,7 @@ class _Selection:
 
     def run(self, answer: dict[str, Any] | list[Any]) -> Extraction:
         for entity in self._head(entities_in(answer, self._dropped), self._limits.entities):
-            self._take(entity)
+            self._add(entity)
         edges: dict[tuple[str, str, str, bool], ExtractedEdge] = {}
         for edge in self._head(edges_in(answer, self._dropped), self._limits.edges):
             ends = self._ends(edge)
@@ -154,11 +154,11 @@ class _Selection:
 
     def _head(self, items: Iterable[T], places: int) -> Iterator[T]:
         items = iter(items)
-        yield from islice(items, places * _LOOKED_AT_PER_PLACE)
+        yield from islice(items, places * _EXAMINED_PER_PLACE)
         if rest := sum(1 for _ in items):
             self._dropped["limit"] += rest
 
-    def _take(self, entity: ExtractedEntity) -> None:
+    def _add(self, entity: ExtractedEntity) -> None:
         name, reason = self._named(entity.name)
         if name is None:
             self._dropped[reason] += 1
@@ -172,9 +172,9 @@ class _Selection:
         self._entities[key] = replace(entity, name=name, entity_type=self._type(key, entity.entity_type))
 
     def _named(self, raw: str) -> tuple[str | None, str]:
-        """Return the name that is meant, or None and why not."""
+        """Return the resolved name, or None and the reason to drop it."""
         word = canonical(raw)
-        if (person := self._meant.get(word)) and word not in self._people:
+        if (person := self._referents.get(word)) and word not in self._people:
             return person, ""
         try:
             shown, _ = require_name(raw, self._short_names)
@@ -193,10 +193,10 @@ class _Selection:
         return source, target
 
     def _room_for(self, edge: ExtractedEdge) -> bool:
-        """Add ends that aren't among the entities, if the limit lets all of them in.
+        """Add the ends of an edge that aren't entities yet; return whether the limit allows all of them.
 
-        One without a type stays an end only: the writer finds whatever is known by that name, where an
-        entity of type concept would be another one.
+        An end without a type isn't added as an entity: the writer resolves it to a known entity of that name, while an
+        entity of type concept would be a different one.
         """
         new: dict[str, ExtractedEntity | None] = {}
         for name, stated in ((edge.source, edge.source_type), (edge.target, edge.target_type)):

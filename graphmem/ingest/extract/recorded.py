@@ -1,27 +1,27 @@
-"""Replays extractions from a file, and records them into one (tests, benchmarks, audits).
+"""Recorded extractions: replay from a file and recording into one, for tests, benchmarks and audits.
 
-The file is JSON Lines in UTF-8, a line an episode::
+The file is JSON Lines in UTF-8, one episode per line::
 
     {"external_id": "chat-1", "entities": [{"name": "Alice", "entity_type": "person"}, "Acme"],
      "edges": [{"source": "Alice", "relation": "works_at", "target": "Acme", "confidence": 0.9,
                 "valid_from": "2024-05-01T00:00:00Z"}]}
 
 external_id, text_sha256, text
-    What the line is for, at least one of them: the id of the episode, the SHA-256 of its text in
-    UTF-8 (64 hexadecimal digits), or the text itself. An episode is looked up by its id, then by its text. Where
-    two lines are for the same one, the later counts.
+    Key of the line, at least one of them: the id of the episode, the SHA-256 of its text in UTF-8 (64 hexadecimal
+    digits), or the text itself. An episode is looked up by its id, then by its text. If several lines have the same
+    key, the last one is used.
 entities
-    Objects with ``name`` and, optionally, ``entity_type``, ``summary``, ``confidence``; or just names.
+    Objects with ``name`` and, optionally, ``entity_type``, ``summary``, ``confidence``; or names.
 edges
     Objects with ``source``, ``relation``, ``target`` and, optionally, the other fields of `ExtractedEdge`
     (times in ISO 8601; naive ones are UTC); or lists of source, relation and target.
 triples
-    Lists of source, relation and target, as OpenIE dumps have them: those of another length are left
-    out and counted, as dumps have such lines too.
+    Lists of source, relation and target in the format of OpenIE dumps. Lists of another length, which occur in dumps,
+    are dropped and counted.
 dropped
-    What the recorded extractor had left out: reason → count.
+    Items dropped by the recorded extractor: reason → count.
 
-Other fields are ignored. docs/how-to/recorded-extractions.md has this with examples.
+Other fields are ignored. docs/how-to/recorded-extractions.md has examples.
 """
 
 from __future__ import annotations
@@ -55,20 +55,20 @@ _KEY_BYTES = 16
 
 
 class RecordedExtractor:
-    """Gives each episode the extraction that a file holds for it; one without gets `ExtractionFailed`.
+    """Extractor that replays the extractions in a file; an episode without one gets `ExtractionFailed`.
 
-    The file is read and checked whole at the start; kept of it are 16 bytes and a position a line, and
-    lines are read again when they are asked for.
+    The whole file is read and validated on creation. Memory holds a key of 16 bytes and an offset per line; lines are
+    read again on request.
 
     Parameters
     ----------
     path
-        The file; its format is in the docstring of this module.
+        The file, in the format described in the docstring of this module.
 
     Raises
     ------
     InvalidInput
-        If the file can't be read or a line of it is malformed: names the file, the line and the reason.
+        If the file can't be read or a line is malformed; the message names the file, the line and the reason.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -96,14 +96,14 @@ class RecordedExtractor:
 
     @property
     def batch_size(self) -> int:
-        """How many episodes it likes to get at once: many, as looking up is quick."""
+        """Preferred number of episodes per call, large as look-ups are fast."""
         return _BATCH
 
     def __len__(self) -> int:
         return len(set(self._offsets.values()))
 
     def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
-        """Look up each episode; an error is returned in place of its extraction."""
+        """Return the recorded extraction of each episode, or an error in place of it."""
         try:
             with self._path.open("rb") as file:
                 return [self._look_up(file, request.episode) for request in requests]
@@ -116,8 +116,8 @@ class RecordedExtractor:
         keys.append(_digest_key(hashlib.sha256(episode.text.encode()).digest()))
         offset = next((self._offsets[key] for key in keys if key in self._offsets), None)
         if offset is None:
-            told = f"external_id {episode.external_id!r}" if episode.external_id is not None else "this text"
-            return ExtractionFailed(f"no recording for {told} in {self._path.name}")
+            key = f"external_id {episode.external_id!r}" if episode.external_id is not None else "this text"
+            return ExtractionFailed(f"no recording for {key} in {self._path.name}")
         file.seek(offset)
         try:
             return _extraction(_fields(file.readline()))
@@ -126,17 +126,17 @@ class RecordedExtractor:
 
 
 class Recorder:
-    """Passes episodes to another extractor and appends what it says to a file that `RecordedExtractor` replays.
+    """Extractor that calls another one and appends its extractions to a file for `RecordedExtractor`.
 
-    One line an extraction; failures aren't recorded. A batch is on the file when `extract` returns; several
-    processes may append to one file. The texts of the episodes aren't written, their SHA-256 is.
+    Writes one line per extraction; failures aren't recorded. A batch is written when `extract` returns, and several
+    processes may append to the same file. The file contains the SHA-256 of the texts, not the texts.
 
     Parameters
     ----------
     path
-        The file; made where it's absent.
+        The file, created if missing.
     extractor
-        Whose extractions are recorded.
+        The extractor to record.
 
     Raises
     ------
@@ -155,21 +155,21 @@ class Recorder:
 
     @property
     def name(self) -> str:
-        """The name of the extractor that is recorded."""
+        """Name of the recorded extractor."""
         return self._extractor.name
 
     @property
     def batch_size(self) -> int:
-        """That of the extractor that is recorded."""
+        """Batch size of the recorded extractor."""
         return self._extractor.batch_size
 
     @property
     def concurrency(self) -> int:
-        """That of the extractor that is recorded."""
+        """Concurrency of the recorded extractor."""
         return concurrency_of(self._extractor)
 
     def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
-        """Extract, record, and return what the other extractor returned; what can't be recorded is a failure."""
+        """Extract, record and return the results; extractions that can't be recorded become failures."""
         outcomes = self._extractor.extract(requests)
         lines = b"".join(
             _line(request.episode, outcome, self.name)
@@ -179,13 +179,13 @@ class Recorder:
         try:
             self._append(lines)
         except OSError as error:
-            # an audit with gaps that nobody notices would be worse than a retry
+            # a retry is better than an audit log with unnoticed gaps
             failure = ExtractionFailed(f"recording to {self._path.name}: {error.strerror or error}")
             return [failure if isinstance(outcome, Extraction) else outcome for outcome in outcomes]
         return outcomes
 
     def _append(self, lines: bytes) -> None:
-        # one write in append mode, so that lines of several processes don't mix
+        # a single write in append mode keeps lines of several processes apart
         descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         with os.fdopen(descriptor, "ab", buffering=0) as file, self._lock:
             written = file.write(lines)
@@ -249,7 +249,7 @@ def _keys_of(fields: dict[str, Any]) -> list[bytes]:
         else:
             keys.append(_digest_key(_sha256(value)))
     if not keys:
-        raise ValueError("none of external_id, text_sha256 and text is given")
+        raise ValueError("expected external_id, text_sha256 or text")
     return keys
 
 
@@ -308,8 +308,8 @@ def _entity(item: object) -> ExtractedEntity:
 
 
 def _ending(item: object) -> ExtractedEnding:
-    whatever = {**cast("dict[str, object]", item), "target": "whatever"} if isinstance(item, dict) else item
-    edge = _edge(whatever)
+    as_edge = {**cast("dict[str, object]", item), "target": "whatever"} if isinstance(item, dict) else item
+    edge = _edge(as_edge)
     return ExtractedEnding(edge.source, edge.relation, edge.valid_to, edge.source_type)
 
 
@@ -319,6 +319,6 @@ def _edge(item: object) -> ExtractedEdge:
     if edge is None:
         raise ValueError(f"edge {item!r:.80}: expected source, relation and target")
     if unreadable:
-        raise ValueError(f"edge {item!r:.120}: a time in it isn't ISO 8601")
+        raise ValueError(f"edge {item!r:.120}: contains a time that isn't ISO 8601")
     hearsay = isinstance(item, dict) and cast("dict[str, object]", item).get("hearsay") is True
     return replace(edge, hearsay=True) if hearsay else edge

@@ -1,1 +1,1 @@
-"""Formats of users' files: how each is recognized, and how its records are read."""
+"""File formats: detection and readers."""

@@ -1,4 +1,4 @@
-"""Files inside a zip archive, which are read without unpacking it."""
+"""Access to files inside zip archives without unpacking them to disk."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from graphmem.errors import InvalidInput
 
 MAX_UNPACKED_BYTES = 4 << 30
 MAX_RATIO = 200
-"""Of the sizes unpacked and packed, beyond `SMALL_BYTES`: text is packed to a tenth, JSON to a thirtieth."""
+"""Maximum ratio of unpacked to packed size above `SMALL_BYTES`; typical are 10 for text and 30 for JSON."""
 SMALL_BYTES = 64 << 20
 
-_BEGINNINGS = (b"PK\x03\x04", b"PK\x05\x06")  # of an archive, and of an empty one
-_UNNAMED = "_chat.txt"  # what WhatsApp on an iPhone packs; the chat's name is that of the archive
+_BEGINNINGS = (b"PK\x03\x04", b"PK\x05\x06")  # signatures of an archive and of an empty one
+_UNNAMED = "_chat.txt"  # file name in WhatsApp exports of an iPhone; the chat is named by the archive
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A file or folder inside an archive, with what reading needs of `pathlib.Path`.
+    """File or folder inside an archive, with the subset of `pathlib.Path` used for reading.
 
     Parameters
     ----------
     archive
         The open archive.
     at
-        Path inside it; empty for its top.
+        Path inside the archive; empty for its root.
     """
 
     archive: ZipFile
@@ -45,9 +45,9 @@ class Member:
 
     @property
     def name(self) -> str:
-        """Last part of the path; what has none, and a chat of WhatsApp, is called as the archive."""
-        called = Path(self.archive.filename or "").stem
-        return f"{called}.txt" if self.at == _UNNAMED else PurePosixPath(self.at).name or called
+        """Last part of the path; the root and a WhatsApp chat take the name of the archive."""
+        archive_name = Path(self.archive.filename or "").stem
+        return f"{archive_name}.txt" if self.at == _UNNAMED else PurePosixPath(self.at).name or archive_name
 
     @property
     def suffix(self) -> str:
@@ -56,17 +56,17 @@ class Member:
 
     @property
     def parent(self) -> Member:
-        """The folder that it is in; the top is in itself."""
+        """Parent folder; the root is its own parent."""
         folder = PurePosixPath(self.at).parent
         return Member(self.archive, "" if folder == PurePosixPath() else str(folder))
 
     @property
     def info(self) -> ZipInfo:
-        """What the archive says of it."""
+        """Entry of the archive directory."""
         return self.archive.getinfo(self.at)
 
     def is_file(self) -> bool:
-        """Return whether the archive has such a file."""
+        """Return whether the archive contains this file."""
         return self.at in self.archive.NameToInfo
 
     def open(self) -> IO[bytes]:
@@ -75,7 +75,7 @@ class Member:
         Raises
         ------
         InvalidInput
-            If it is encrypted, damaged, or packed in a way that isn't known.
+            If it is encrypted, damaged, or uses an unknown compression method.
         """
         try:
             return io.BufferedReader(_Unpacked(self, self.archive.open(self.info)))
@@ -84,7 +84,7 @@ class Member:
 
 
 class _Unpacked(io.RawIOBase):
-    """The bytes of a member; where they can't be unpacked, an `InvalidInput`."""
+    """Stream of the unpacked bytes of a member; raises `InvalidInput` if they are damaged."""
 
     def __init__(self, member: Member, stream: IO[bytes]) -> None:
         self._member = member
@@ -110,17 +110,17 @@ File = Path | Member
 
 
 def open_binary(file: File) -> IO[bytes]:
-    """Open a file, wherever it is, for reading."""
+    """Open a file on disk or in an archive for reading."""
     return file.open() if isinstance(file, Member) else file.open("rb")
 
 
 def size_of(file: File) -> int:
-    """Return the size of a file, wherever it is; of a member as it is unpacked."""
+    """Return the size of a file in bytes; for an archive member the unpacked size."""
     return file.info.file_size if isinstance(file, Member) else file.stat().st_size
 
 
 def modified_at(file: File, zone: tzinfo) -> datetime | None:
-    """Return when a file was changed; a member has the clock of whoever packed it, read in this zone."""
+    """Return the modification time of a file; that of an archive member is local time, interpreted in this zone."""
     if not isinstance(file, Member):
         return datetime.fromtimestamp(file.stat().st_mtime, UTC)
     try:
@@ -130,7 +130,7 @@ def modified_at(file: File, zone: tzinfo) -> datetime | None:
 
 
 def is_archive(path: Path) -> bool:
-    """Return whether a file begins as a zip archive does."""
+    """Return whether a file has the signature of a zip archive."""
     try:
         with path.open("rb") as stream:
             return stream.read(4) in _BEGINNINGS
@@ -139,7 +139,7 @@ def is_archive(path: Path) -> bool:
 
 
 def members(path: Path) -> list[Member]:
-    """Return the files of an archive in the order of their names; hidden ones are left out.
+    """Return the files of an archive sorted by name, without hidden ones.
 
     Raises
     ------
@@ -149,17 +149,18 @@ def members(path: Path) -> list[Member]:
     try:
         archive = ZipFile(path)
     except (BadZipFile, OSError, NotImplementedError) as error:
-        raise InvalidInput(f"{path}: is a zip archive that can't be opened: {error}") from error
+        raise InvalidInput(f"{path}: can't open the zip archive: {error}") from error
     return [Member(archive, at) for at in sorted(archive.NameToInfo) if not _is_hidden(at)]
 
 
 def require_bearable(path: Path, found: list[Member]) -> None:
-    """Refuse an archive that grows out of all proportion when it is unpacked.
+    """Raise if the unpacked size of an archive exceeds the limits.
 
     Raises
     ------
     InvalidInput
-        If these files of it are larger than `MAX_UNPACKED_BYTES`, or than `MAX_RATIO` times what they are packed.
+        If these files are larger than `MAX_UNPACKED_BYTES`, or than both `SMALL_BYTES` and `MAX_RATIO` times their
+        packed size.
     """
     unpacked = sum(member.info.file_size for member in found)
     packed = sum(member.info.compress_size for member in found)

@@ -1,4 +1,4 @@
-"""Text with a line or a cue for each thing said: exports of WhatsApp, subtitles and transcripts."""
+"""Readers of line- and cue-based transcripts: WhatsApp exports and subtitles."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _MAX_JOINED = 1000
 
 
 @dataclass(slots=True)
-class _Said:
+class _ChatLine:
     line: int
     date: tuple[str, str, str, str]  # first number, sign, second, third
     clock: tuple[int, int, int]
@@ -50,49 +50,49 @@ class _Said:
 
 
 def whatsapp_turns(source: Source, refused: Report) -> Iterator[Turn]:
-    """Yield the messages of a WhatsApp export; the program's own notes are left out.
+    """Yield the messages of a WhatsApp export without system notes.
 
-    Day and month are told apart by all dates of the file, which is therefore held in memory: the program exports 40,000
-    messages at most.
+    The order of day and month is inferred from all dates, so the whole file is held in memory; WhatsApp exports at most
+    40,000 messages.
     """
-    said = list(_whatsapp_lines(source.texts(refused)))
-    if not said:
-        refused(Refused(source.name, 1, "no message of a WhatsApp export was found"))
+    messages = list(_whatsapp_lines(source.texts(refused)))
+    if not messages:
+        refused(Refused(source.name, 1, "no message of a WhatsApp export found"))
         return
     try:
         zone = source.require_zone("a WhatsApp export")
-        order = source.date_order or date_order([each.date for each in said])
+        order = source.date_order or date_order([each.date for each in messages])
     except InvalidInput as error:
-        refused(Refused(source.name, said[0].line, f"{error}: nothing of this file was read"))
+        refused(Refused(source.name, messages[0].line, f"{error}; the file was not read"))
         return
-    again: dict[str, int] = {}
+    repeats: dict[str, int] = {}
     before: datetime | None = None
-    for each in said:
+    for each in messages:
         try:
             at = datetime(*_ordered(each.date, order), *each.clock, tzinfo=zone)
             if at != before:
-                again, before = {}, at
+                repeats, before = {}, at
             text, attachments = _words("\n".join(each.lines))
             key = digest(at.replace(tzinfo=None).isoformat(), each.speaker, text)
-            again[key] = again.get(key, 0) + 1
+            repeats[key] = repeats.get(key, 0) + 1
             yield Turn(
                 text=text,
                 speaker=each.speaker,
                 session_id=source.stem,
                 occurred_at=at,
-                external_id=f"{source.name}:{key}:{again[key]}",
+                external_id=f"{source.name}:{key}:{repeats[key]}",
                 attachments=attachments,
             )
         except InvalidInput as error:
             refused(Refused(source.name, each.line, reason_of(error)))
         except (ValueError, OverflowError):
             shown = each.date[1].join((each.date[0], *each.date[2:]))
-            refused(Refused(source.name, each.line, f"{shown} is no date in the order {order} (--date-order)"))
+            refused(Refused(source.name, each.line, f"{shown} is not a date in the order {order} (--date-order)"))
 
 
-def _whatsapp_lines(lines: Iterator[tuple[int, str]]) -> Iterator[_Said]:
-    """Yield messages with the lines that belong to them; notes of the program have no speaker."""
-    current: _Said | None = None
+def _whatsapp_lines(lines: Iterator[tuple[int, str]]) -> Iterator[_ChatLine]:
+    """Yield messages with their continuation lines; system notes, which have no speaker, are skipped."""
+    current: _ChatLine | None = None
     is_note = False
     for number, raw in lines:
         line = raw.rstrip("\r\n").translate(_MARKS)
@@ -113,18 +113,18 @@ def _whatsapp_lines(lines: Iterator[tuple[int, str]]) -> Iterator[_Said]:
             continue
         hours = int(hour) % 12 + (12 if half[0] in "Pp" else 0) if half else int(hour)
         clock = (hours, int(minute), int(seconds or 0))
-        current = _Said(number, (first, sign, second, third), clock, speaker.strip(), [text])
+        current = _ChatLine(number, (first, sign, second, third), clock, speaker.strip(), [text])
     if current is not None:
         yield current
 
 
 def date_order(dates: Sequence[tuple[str, str, str, str]]) -> DateOrder:
-    """Return the order of day and month that all dates agree with.
+    """Return the order of day and month that fits all dates.
 
     Raises
     ------
     InvalidInput
-        If none fits, or several do.
+        If no order or more than one fits.
     """
     if all(len(first) == 4 for first, *_ in dates):
         return "ymd"
@@ -151,7 +151,7 @@ def _ordered(date: tuple[str, str, str, str], order: DateOrder) -> tuple[int, in
 
 
 def _words(text: str) -> tuple[str, tuple[Attachment, ...]]:
-    """Return a message's own words, and the files that it came with."""
+    """Return the text of a message without file markers, and its attachments."""
     attachments: list[Attachment] = []
     words: list[str] = []
     for line in _EDITED.sub("", text).split("\n"):
@@ -182,9 +182,10 @@ class _Cue:
 
 
 def subtitle_turns(source: Source, refused: Report) -> Iterator[Turn]:
-    """Yield what is said in SRT or WebVTT; cues that are one sentence of one speaker are one turn.
+    """Yield the turns of SRT or WebVTT subtitles; the cues of one sentence of one speaker form one turn.
 
-    A turn is dated by its file: what the times in it count from isn't known. They are kept as metadata `start`.
+    Turns have the time of the file, as cue times are relative to an unknown start. The cue time is stored as metadata
+    `start`.
     """
     found = False
     for cue in _joined(_cues(source.texts(refused))):
@@ -201,7 +202,7 @@ def subtitle_turns(source: Source, refused: Report) -> Iterator[Turn]:
         except InvalidInput as error:
             refused(Refused(source.name, cue.line, reason_of(error)))
     if not found:
-        refused(Refused(source.name, 1, "no cue was found: expected a line such as 00:00:01,000 --> 00:00:04,000"))
+        refused(Refused(source.name, 1, "no cue found: expected a line such as 00:00:01,000 --> 00:00:04,000"))
 
 
 def _cues(lines: Iterator[tuple[int, str]]) -> Iterator[_Cue]:
@@ -230,7 +231,7 @@ def _cues(lines: Iterator[tuple[int, str]]) -> Iterator[_Cue]:
 
 
 def _spoken(line: str) -> tuple[str | None, str]:
-    """Return who speaks, by a voice tag or "Name: ", and the words without tags."""
+    """Return the speaker from a voice tag or "Name: ", or None, and the text without tags."""
     voice = _VOICE.match(line)
     text = html.unescape(_TAG.sub("", line)).strip().removeprefix(">>").strip()
     if voice is not None:
@@ -243,11 +244,11 @@ def _spoken(line: str) -> tuple[str | None, str]:
 
 
 def _joined(cues: Iterator[_Cue]) -> Iterator[_Cue]:
-    """Yield cues with those that go on with their sentence."""
+    """Yield cues merged with the following ones that continue their sentence."""
     held: _Cue | None = None
     for cue in cues:
-        goes_on = held is not None and cue.speaker in (None, held.speaker) and held.text[-1] not in ".!?…。！？"
-        if held is not None and goes_on and len(held.text) + len(cue.text) < _MAX_JOINED:
+        continues = held is not None and cue.speaker in (None, held.speaker) and held.text[-1] not in ".!?…。！？"
+        if held is not None and continues and len(held.text) + len(cue.text) < _MAX_JOINED:
             held.text += f" {cue.text}"
             continue
         if held is not None:

@@ -1,4 +1,4 @@
-"""JSON that is no line a record: arrays and pretty-printed objects, and the exports of ChatGPT and Slack."""
+"""Readers of JSON other than JSON Lines: arrays, pretty-printed objects, ChatGPT and Slack exports."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from graphmem.messages import Attachment, read_content
 _CHUNK = 1 << 20
 _BETWEEN = re.compile(r"[\s,]*")
 _DECODER = json.JSONDecoder(parse_constant=lambda _: None)
-_CUT_OFF = 12  # characters at the end of what was read that may be the beginning of something: \\u12, fals, -
+_CUT_OFF = 12  # characters at the end of the buffer that may be an incomplete token: \\u12, fals, -
 _NOT_SAID = ("thoughts", "reasoning_recap", "user_editable_context", "model_editable_context", "system_error")
 _SLACK_NOTES = re.compile(r"(?:channel|group)_\w+|bot_(?:add|remove)|pinned_item|unpinned_item|tombstone|reminder_add")
 _SLACK_LINK = re.compile(r"<([@#!]?)([^<>|]{1,500})(?:\|([^<>]{0,500}))?>")
 
 
 def json_values(stream: IO[bytes]) -> Iterator[tuple[int, object]]:
-    """Yield the values of a JSON text with their numbers: the elements of an array, or values one after the other.
+    """Yield the numbered values of a JSON text: the elements of an array, or concatenated values.
 
-    One value at a time is held in memory. A value that isn't complete is tried again when twice as much of it is there,
-    so that reading takes time in proportion to the size.
+    One value at a time is held in memory. An incomplete value is parsed again once the buffer has doubled, so that
+    reading takes linear time.
 
     Raises
     ------
     InvalidInput
-        Where it is no JSON, or a value is longer than 64 MiB; those before it were yielded.
+        If the text is not JSON or a value is longer than 64 MiB; earlier values have been yielded.
     """
     decode = codecs.getincrementaldecoder("utf-8-sig")().decode
     text, at, number, inside, ended = "", 0, 0, False, False
@@ -51,7 +51,7 @@ def json_values(stream: IO[bytes]) -> Iterator[tuple[int, object]]:
         try:
             text, at = text[at:] + decode(data, ended), 0
         except UnicodeDecodeError as error:
-            raise InvalidInput(f"not UTF-8 behind record {number} (byte 0x{error.object[error.start]:02x})") from None
+            raise InvalidInput(f"not UTF-8 after record {number} (byte 0x{error.object[error.start]:02x})") from None
 
     while True:
         at = cast("re.Match[str]", _BETWEEN.match(text, at)).end()
@@ -72,18 +72,18 @@ def json_values(stream: IO[bytes]) -> Iterator[tuple[int, object]]:
                 more()
                 continue
             except RecursionError:
-                raise InvalidInput(f"not JSON that can be read: record {number + 1} is nested too deeply") from None
+                raise InvalidInput(f"unreadable JSON: record {number + 1} is nested too deeply") from None
             if end == len(text) and not ended and not isinstance(value, (dict, list, str)):
-                more()  # a number may go on
+                more()  # a number may continue
                 continue
             at, number = end, number + 1
             yield number, value
     if inside:
-        raise InvalidInput(f"the file is cut off: its array doesn't end behind record {number}")
+        raise InvalidInput(f"the file is cut off: its array doesn't end after record {number}")
 
 
 def records(source: Source, refused: Report) -> Iterator[tuple[int, object]]:
-    """Yield the values of a file; where it is no JSON any more goes to `refused`."""
+    """Yield the values of a file; report the first invalid one to `refused`."""
     last = 0
     try:
         for number, value in json_values(source.stream):
@@ -97,11 +97,11 @@ def records(source: Source, refused: Report) -> Iterator[tuple[int, object]]:
 
 
 def chatgpt_turns(source: Source, refused: Report) -> Iterator[Turn]:
-    """Yield the turns of the conversations in a ChatGPT export: of each the branch that was on the screen last."""
+    """Yield the turns of the conversations in a ChatGPT export, for each the branch displayed last."""
     for number, value in records(source, refused):
         conversation = _dict(value)
         if not isinstance(conversation.get("mapping"), dict):
-            refused(Refused(source.name, number, "no conversation of a ChatGPT export: it has no mapping"))
+            refused(Refused(source.name, number, "not a conversation of a ChatGPT export: mapping is missing"))
             continue
         for message in _branch(_dict(conversation["mapping"]), conversation.get("current_node")):
             try:
@@ -114,13 +114,13 @@ def chatgpt_turns(source: Source, refused: Report) -> Iterator[Turn]:
 
 
 def _branch(mapping: dict[str, Any], last: object) -> list[dict[str, Any]]:
-    """Return the messages from the first to the last one, along the parents."""
+    """Return the messages from the root to the last node, following the parents."""
     if not isinstance(last, str) or last not in mapping:
         last = next(reversed(mapping), None)
     found: list[dict[str, Any]] = []
-    passed: set[str] = set()
-    while isinstance(last, str) and last in mapping and last not in passed:
-        passed.add(last)
+    visited: set[str] = set()
+    while isinstance(last, str) and last in mapping and last not in visited:
+        visited.add(last)
         node = _dict(mapping[last])
         if message := _dict(node.get("message")):
             found.append(message)
@@ -152,7 +152,7 @@ def _chatgpt_turn(message: dict[str, Any], conversation: dict[str, Any]) -> Turn
 
 
 def _described(part: object) -> object:
-    """Return a part of a message with what was asked for as the description of an image."""
+    """Return a part of a message; a generated image gets its prompt as the description."""
     made = _dict(_dict(_dict(part).get("metadata")).get("dalle"))
     return {**_dict(part), "description": made.get("prompt")} if made else part
 
@@ -168,7 +168,7 @@ def _moment(seconds: object) -> datetime | None:
 
 
 def slack_turns(source: Source, refused: Report) -> Iterator[Turn]:
-    """Yield the messages of one day of a channel in a Slack export; notes about who came and went are left out."""
+    """Yield the messages of one day of a channel in a Slack export, without join and leave notes."""
     path = source.path.absolute() if isinstance(source.path, Path) else source.path or Path("slack", "-")
     folder, users = path.parent, path.parent.parent / "users.json"
     known = source.path is not None and users.is_file()
@@ -189,7 +189,7 @@ def _slack_turn(message: dict[str, Any], channel: str, people: Mapping[str, str]
     known = people.get(str(user)) or profile.get("real_name") or profile.get("display_name")
     at = _moment(stamp)
     if at is None:
-        raise InvalidInput(f"ts: {stamp[:40]!r} is no time of a Slack message")
+        raise InvalidInput(f"ts: {stamp[:40]!r} is not a timestamp of Slack")
     return Turn(
         text=_slack_text(str(message.get("text") or ""), people),
         speaker=known or message.get("username") or user,
@@ -215,7 +215,7 @@ def _slack_file(file: dict[str, Any]) -> Attachment:
 
 
 def _slack_text(text: str, people: Mapping[str, str]) -> str:
-    """Return a text of Slack as people read it: mentions by name, links by label and address."""
+    """Return the plain text of a Slack message: mentions as names, links as label and address."""
 
     def shown(match: re.Match[str]) -> str:
         sign, target, label = match.groups()
@@ -230,7 +230,7 @@ def _slack_text(text: str, people: Mapping[str, str]) -> str:
 
 @lru_cache(maxsize=8)
 def _slack_people(path: File, modified: datetime | None) -> Mapping[str, str]:
-    """Return the names of people by id, of the users.json that lies beside the channels, as it was then."""
+    """Return user id → name from the users.json of an export; `modified` is a part of the cache key."""
     del modified
     try:
         with open_binary(path) as stream:
@@ -248,10 +248,10 @@ def _slack_people(path: File, modified: datetime | None) -> Mapping[str, str]:
 
 
 def _dict(value: object) -> dict[str, Any]:
-    """Return a value of JSON if it is an object, else an empty one."""
+    """Return a JSON value if it is an object, else an empty one."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _list(value: object) -> list[Any]:
-    """Return a value of JSON if it is an array, else an empty one."""
+    """Return a JSON value if it is an array, else an empty one."""
     return cast("list[Any]", value) if isinstance(value, list) else []

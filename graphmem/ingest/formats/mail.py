@@ -1,4 +1,4 @@
-"""Mail: single messages (EML) and mailboxes (mbox), read by Python's `email`."""
+"""Reader of single mails (EML) and mailboxes (mbox), based on the `email` package of Python."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ID = re.compile(r"<[^<>\s]{1,900}>")
 
 
 class _ShortHeaders(Compat32):
-    """Keeps the beginning of each header: `email` takes long over long ones."""
+    """Policy that truncates headers, as `email` is slow on long ones."""
 
     def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
         """Return name and value of a header."""
@@ -40,12 +40,18 @@ def mails(source: Source, refused: Report) -> Iterator[Turn]:
             yield _turn(email.message_from_bytes(data, policy=_ShortHeaders()), source, line)
         except InvalidInput as error:
             refused(Refused(source.name, line, reason_of(error)))
-        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:  # of odd headers
-            refused(Refused(source.name, line, f"not a mail that can be read: {error}"))
+        except (
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+            RecursionError,
+        ) as error:  # raised for malformed headers
+            refused(Refused(source.name, line, f"unreadable mail: {error}"))
 
 
 def _messages(source: Source, refused: Report) -> Iterator[tuple[int, bytes]]:
-    """Yield the messages of a file with their first lines; in an mbox a "From " behind a blank line begins one."""
+    """Yield (first line number, bytes) of each message; in an mbox "From " after a blank line begins a message."""
     held: list[bytes] = []
     begin, size, after_blank = 1, 0, True
     for number, line in enumerate(source.stream, 1):
@@ -70,7 +76,7 @@ def _whole(source: Source, refused: Report, line: int, held: list[bytes], size: 
 def _turn(message: Message, source: Source, line: int) -> Turn:
     stated = {name: _header(message, name) for name in ("From", "To", "Date", "Subject", "Message-ID")}
     if not any(stated.values()):
-        raise InvalidInput("no mail: it has no From, To, Date, Subject or Message-ID")
+        raise InvalidInput("not a mail: From, To, Date, Subject and Message-ID are missing")
     subject = " ".join(stated["Subject"].split())
     body, attachments = _body(message)
     text = body if not subject or _REPLY.match(subject) else f"{subject}\n\n{body}"
@@ -90,7 +96,7 @@ def _turn(message: Message, source: Source, line: int) -> Turn:
 
 
 def _header(message: Message, name: str) -> str:
-    """Return a header, decoded."""
+    """Return a decoded header, or the raw one if it can't be decoded."""
     raw = str(message.get(name) or "")
     try:
         return str(make_header(decode_header(raw)))
@@ -99,7 +105,7 @@ def _header(message: Message, name: str) -> str:
 
 
 def _names(header: str) -> list[str]:
-    """Return the names in a list of addresses, or the addresses that have none."""
+    """Return the name of each address in a header, or the address if it has none."""
     return [name or address for name, address in getaddresses([header]) if name or address]
 
 
@@ -107,14 +113,14 @@ def _date(header: str) -> datetime | None:
     try:
         at = parsedate_to_datetime(header)
         at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
-        at.astimezone(UTC)  # which raises where that is before the year 1
+        at.astimezone(UTC)  # raises if the result is before the year 1
         return at
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
 
 
 def _body(message: Message) -> tuple[str, list[Attachment]]:
-    """Return a mail's own words, without what it quotes and its signature, and what is attached."""
+    """Return the body of a mail without quotes and signature, and its attachments."""
     plain: list[str] = []
     pages: list[str] = []
     attachments: list[Attachment] = []
@@ -138,8 +144,8 @@ def _body(message: Message) -> tuple[str, list[Attachment]]:
         else:
             (pages if part.get_content_subtype() == "html" else plain).append(_decoded(raw, part.get_content_charset()))
     if plain or not pages:
-        return _own_words("\n".join(plain)), attachments
-    return _own_words("\n".join(line for page in pages for line in to_lines(page)[1])), attachments
+        return _unquoted("\n".join(plain)), attachments
+    return _unquoted("\n".join(line for page in pages for line in to_lines(page)[1])), attachments
 
 
 def _decoded(data: bytes, charset: str | None) -> str:
@@ -149,7 +155,7 @@ def _decoded(data: bytes, charset: str | None) -> str:
         return data.decode("utf-8", "replace")
 
 
-def _own_words(text: str) -> str:
+def _unquoted(text: str) -> str:
     kept: list[str] = []
     for line in text.splitlines():
         if line.rstrip("\r\n") in ("-- ", "--"):

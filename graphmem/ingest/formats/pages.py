@@ -1,4 +1,4 @@
-"""HTML as lines of Markdown: headings, paragraphs, lists and the descriptions of images."""
+"""Conversion of HTML to lines of Markdown: headings, paragraphs, lists and image descriptions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from graphmem.errors import InvalidInput
 from graphmem.ingest.formats.source import MAX_RECORD_BYTES, Source
 
 _CHARSET = re.compile(rb"<meta[^<>]{0,200}?charset\s{0,4}=\s{0,4}[\"']?([\w.:-]{1,40})", re.IGNORECASE)
-# what Python's parser takes long over, or fails at: declarations, and a "<" without its ">"
+# constructs on which the Python parser is slow or fails: declarations, and "<" without ">"
 _DECLARATION = re.compile(r"<[!?][^<>]*>?")
 _STRAY = re.compile(r"<(?=[^<>]*(?:<|\Z))")
 _HEADINGS = {f"h{level}": "#" * level for level in range(1, 7)}
@@ -28,11 +28,11 @@ def html_lines(source: Source) -> tuple[str | None, Iterator[tuple[int, str]]]:
     Raises
     ------
     InvalidInput
-        If it is longer than 64 MiB.
+        If the page is longer than 64 MiB.
     """
     data = source.stream.read(MAX_RECORD_BYTES + 1)
     if len(data) > MAX_RECORD_BYTES:
-        raise InvalidInput(f"a page of HTML longer than {MAX_RECORD_BYTES >> 20} MiB")
+        raise InvalidInput(f"an HTML page longer than {MAX_RECORD_BYTES >> 20} MiB")
     stated = _CHARSET.search(data[:4096])
     try:
         text = data.decode(stated[1].decode() if stated else "utf-8-sig", "replace")
@@ -43,7 +43,7 @@ def html_lines(source: Source) -> tuple[str | None, Iterator[tuple[int, str]]]:
 
 
 def to_lines(text: str) -> tuple[str | None, list[str]]:
-    """Return the title of HTML, if it has one, and its text as lines of Markdown."""
+    """Return the title of an HTML text, or None, and its text as lines of Markdown."""
     page = _Page()
     page.feed(_STRAY.sub("&lt;", _DECLARATION.sub("", _without_comments(text))))
     page.close()
@@ -64,7 +64,7 @@ def _without_comments(text: str) -> str:
 
 
 class _Page(HTMLParser):
-    """Collects the text of a page."""
+    """Parser that collects the title and the text of a page."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -77,7 +77,7 @@ class _Page(HTMLParser):
         self._in_pre = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Begin a block, or leave out what is inside."""
+        """Begin a block, or skip the content of an ignored element."""
         if tag in _LEFT_OUT:
             self._left_out += 1
         elif tag == "title":
@@ -102,7 +102,7 @@ class _Page(HTMLParser):
             self._in_pre = max(0, self._in_pre - (tag == "pre"))
 
     def handle_data(self, data: str) -> None:
-        """Take words in."""
+        """Add text to the title or the current line."""
         if self._in_title:
             self.title.append(data)
         elif not self._left_out and self._in_pre:
@@ -115,7 +115,7 @@ class _Page(HTMLParser):
             self._line.append(data)
 
     def end_line(self, *, blank: bool = False) -> None:
-        """Finish the line, and begin a paragraph after it where `blank`."""
+        """Finish the line; with `blank`, add a blank line after it."""
         words = "".join(self._line)
         text = words.rstrip() if self._in_pre else " ".join(words.split())
         if text:

@@ -1,4 +1,4 @@
-"""Tells the format of a file by its suffix and its first bytes. Pure."""
+"""Detection of file formats by suffix and first bytes. Pure functions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SUFFIXES: Mapping[str, tuple[Format, ...]] = {
     ".srt": ("srt",),
     ".vtt": ("vtt",),
 }
-_LOOKED_AT = 20  # lines that a guess may look at
+_EXAMINED = 20  # lines examined for a guess
 _MAX_NAMED = 8
 _BINARY = {
     b"%PDF": "a PDF; save its text first, for example with pdftotext",
@@ -48,12 +48,12 @@ _MAIL = re.compile(
 
 
 def require_text(name: str, head: bytes) -> None:
-    """Refuse what is no text.
+    """Raise if a file is not text.
 
     Raises
     ------
     InvalidInput
-        If the first bytes are those of another kind of file; the message says which, where that is known.
+        If the first bytes are those of a binary file; the message names its kind, if known.
     """
     for begin, what in _BINARY.items():
         if head.startswith(begin):
@@ -63,19 +63,19 @@ def require_text(name: str, head: bytes) -> None:
 
 
 def guess_format(name: str, head: str) -> Format | None:
-    """Return what a file holds, by its suffix and, where that leaves a choice, by its beginning.
+    """Return the format of a file by its suffix and, if that is ambiguous, by its beginning.
 
-    None if the beginning tells nothing.
+    Returns None if the beginning is inconclusive.
 
     Raises
     ------
     InvalidInput
-        If it is JSON of something else; the message says what was found.
+        If it is unrelated JSON; the message describes the content found.
     """
     known = SUFFIXES.get(Path(name).suffix.lower(), FORMATS)
     if len(known) == 1:
         return known[0]
-    lines = [line for line in head.split("\n", _LOOKED_AT)[:_LOOKED_AT] if line.strip()]
+    lines = [line for line in head.split("\n", _EXAMINED)[:_EXAMINED] if line.strip()]
     if not lines:
         return None
     if "whatsapp" in known and any(WHATSAPP_LINE.match(line) for line in lines):
@@ -86,7 +86,7 @@ def guess_format(name: str, head: str) -> Format | None:
 
 
 def first_json(head: str) -> object:
-    """Return the first record of a JSON text: of an array its first element; None if it is longer than the head."""
+    """Return the first record of a JSON text, or the first element of an array; None if the head truncates it."""
     start = re.match(r"\s*\[?\s*", head)
     try:
         return json.JSONDecoder().raw_decode(head, start.end() if start else 0)[0]
@@ -116,13 +116,13 @@ def _guess_json(name: str, head: str, lines: Sequence[str]) -> Format | None:
         except InvalidInput:
             if len(lines) == 1:
                 raise
-            continue  # the reader refuses this line
+            continue  # the reader reports this line
         return ("triples" if is_triple(cast("object", value)) else "turns") if found == "json" else found
     return None
 
 
 def _classify(name: str, value: object, head: str) -> Format:
-    """Return what a file with this first record is; a record that is cut off by the end of the head is None."""
+    """Return the format of a file with this first record; None stands for a record truncated by the head."""
     if value is None:
         return "chatgpt" if '"mapping"' in head else "json"
     if is_triple(value):
@@ -148,14 +148,14 @@ def _keys(value: object) -> list[str]:
 
 
 def named(columns: Collection[str]) -> str:
-    """Return names for a message, the first ones whole and how many there are beyond them."""
+    """Return column names for a message: the first eight, and the number of further ones."""
     shown = [column if len(column) <= 40 else f"{column[:39]}…" for column in columns][:_MAX_NAMED]
     more = f" and {len(columns) - _MAX_NAMED} more" if len(columns) > _MAX_NAMED else ""
     return (", ".join(shown) + more) or "none"
 
 
 def delimiter_of(header: str) -> str:
-    """Return what separates the columns of a header."""
+    """Return the delimiter of the columns in a header."""
     return max(",;\t", key=header.count)
 
 

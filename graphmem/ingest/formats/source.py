@@ -1,4 +1,4 @@
-"""An open file: its lines, its bytes, and what isn't taken from it."""
+"""Open input file: lines, position, and refused records."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ DATE_ORDERS: tuple[DateOrder, ...] = get_args(DateOrder)
 
 MAX_LINE_BYTES = 4 << 20
 MAX_RECORD_BYTES = 64 << 20
-"""Of a mail with its attachments, a conversation in JSON, or a page of HTML: these are read as a whole."""
+"""Maximum size of a mail with attachments, a JSON conversation, or an HTML page, which are read as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A line or record that was not taken, and why."""
+    """Line or record that was not loaded, with the reason."""
 
     source: str
     line: int
@@ -42,22 +42,22 @@ Report = Callable[[Refused], None]
 
 @dataclass(slots=True)
 class Source:
-    """A file, or standard input, whose format is known and whose records can be read once.
+    """File or standard input of a known format, whose records can be read once.
 
     Attributes
     ----------
     name
         File name without folders; ``-`` for standard input.
     format
-        What it holds.
+        Format of the file.
     size
-        Bytes, or None where that isn't known.
+        Size in bytes, or None if unknown.
     holds_triples
-        Whether the records are `Triple`; else they are `Turn` and `Document`.
+        Whether the records are `Triple` rather than `Turn` and `Document`.
     date_order
-        Order of day, month and year in dates such as 1/2/24; None where the file has to tell.
+        Order of day, month and year in dates such as 1/2/24; None infers it from the file.
     columns
-        The field of a turn that a column of a CSV file holds, by the name of the column in lower case.
+        Lower-case name of a CSV column → field of a turn that it holds.
     position
         Bytes read so far.
     """
@@ -77,20 +77,20 @@ class Source:
 
     @property
     def stem(self) -> str | None:
-        """The file name without its suffix; None of standard input."""
+        """File name without its suffix; None for standard input."""
         return Path(self.name).stem if self.name != "-" else None
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
-        """Yield lines with their numbers; of one that is too long the first bytes, one more than are allowed."""
+        """Yield numbered lines; a line above `MAX_LINE_BYTES` is cut to one byte more than the limit."""
         number = 0
         while line := self.stream.readline(MAX_LINE_BYTES + 1):
             number += 1
             yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
             while len(line) > MAX_LINE_BYTES and not line.endswith(b"\n"):
-                line = self.stream.readline(MAX_LINE_BYTES + 1)  # the rest of it is passed over
+                line = self.stream.readline(MAX_LINE_BYTES + 1)  # skip the rest of the line
 
     def texts(self, refused: Report) -> Iterator[tuple[int, str]]:
-        """Yield the lines that are UTF-8 of a bearable length; the others go to `refused`."""
+        """Yield the numbered lines as text; report lines that are too long or not UTF-8 to `refused`."""
         for number, line in self.lines():
             if len(line) > MAX_LINE_BYTES:
                 refused(Refused(self.name, number, f"longer than {MAX_LINE_BYTES >> 20} MiB"))
@@ -102,12 +102,12 @@ class Source:
                 refused(Refused(self.name, number, reason))
 
     def require_zone(self, kind: str) -> tzinfo:
-        """Return the zone of times that state none.
+        """Return the zone for times without one.
 
         Raises
         ------
         InvalidInput
-            If none was given.
+            If no zone was given.
         """
         if self.zone is None:
             raise InvalidInput(f"times of {kind} have no time zone; pass --timezone Europe/Berlin")
@@ -115,12 +115,12 @@ class Source:
 
 
 def read_some(stream: IO[bytes], size: int) -> bytes:
-    """Return at most `size` bytes as soon as there are any; none at the end."""
+    """Return at most `size` bytes as soon as any are available; an empty value at the end."""
     return getattr(stream, "read1", stream.read)(size)
 
 
 class CountedStream(io.RawIOBase):
-    """A stream whose first bytes were looked at already; it counts what is read as the source's position."""
+    """Stream with an already consumed head; it counts the bytes read in the position of the source."""
 
     def __init__(self, head: bytes, stream: IO[bytes], source: Source) -> None:
         self._head = io.BytesIO(head)
@@ -132,7 +132,7 @@ class CountedStream(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill the buffer, first with what was looked at."""
+        """Fill the buffer, first from the consumed head."""
         data = self._head.read(len(buffer)) or read_some(self._stream, len(buffer))
         buffer[: len(data)] = data
         self._source.position += len(data)

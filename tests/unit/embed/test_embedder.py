@@ -171,13 +171,13 @@ def test_token_vectors_that_do_not_fit_together_fail(what: str) -> None:
 
 
 NO_VECTORS: list[tuple[object, str]] = [
-    ([[1.0, 2.0]], "gave 1 vectors for 2 texts"),
+    ([[1.0, 2.0]], "returned 1 vectors for 2 texts"),
     ([[1.0, 2.0], [1.0]], "vectors of one length"),
     ([[1.0, float("nan")], [1.0, 2.0]], "not finite"),
     ([[1.0, float("inf")], [1.0, 2.0]], "not finite"),
     ([[0.0, 0.0], [1.0, 2.0]], "a vector of zeros"),
     ([[], []], "a vector of zeros"),
-    ([], "gave 0 vectors for 2 texts"),
+    ([], "returned 0 vectors for 2 texts"),
     ([1.0, 2.0], "something else than a list of vectors"),
     (None, "something else than a list of vectors|vectors of one length"),
     (["one", "two"], "something else than vectors"),

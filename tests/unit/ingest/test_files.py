@@ -135,7 +135,7 @@ def encrypted(data: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("files", "spoil", "reason"),
     [
-        ({"a.md": "x"}, cut_off, r"x\.zip: is a zip archive that can't be opened: File is not a zip file"),
+        ({"a.md": "x"}, cut_off, r"x\.zip: can't open the zip archive: File is not a zip file"),
         (
             {"[Content_Types].xml": "<x/>", "word/document.xml": "<x/>"},
             bytes,

@@ -218,8 +218,8 @@ def test_an_array_of_triples_is_read(tmp_path: Path) -> None:
     [
         ('[{"text": "a"}, {"text" "b"}]', "not JSON in record 2: Expecting ':' delimiter"),
         ('[{"text": "a"}, {"text": "b', "not JSON in record 2: Unterminated string"),
-        ('[{"text": "a"}', "the file is cut off: its array doesn't end behind record 1"),
-        (b'[{"text": "a"}, {"text": "\xe9"}]', "not UTF-8 behind record 0 (byte 0xe9)"),
+        ('[{"text": "a"}', "the file is cut off: its array doesn't end after record 1"),
+        (b'[{"text": "a"}, {"text": "\xe9"}]', "not UTF-8 after record 0 (byte 0xe9)"),
         ('[{"text": "a"}, ' + "[" * 100_000, "nested too deeply"),
     ],
     ids=["delimiter", "string", "array", "latin-1", "deep"],
@@ -307,7 +307,7 @@ def test_a_slack_channel_has_names_threads_files_and_no_notes(tmp_path: Path) ->
     assert (turns[0].session_id, turns[0].external_id) == ("general", "slack:general:1700000001.000200")
     picture = Attachment(kind="image", name="rex.png", media_type="image/png", url="https://x.org/rex.png", size=7)
     assert turns[0].attachments == (picture,)
-    assert [r.reason for r in refused] == ["ts: 'soon' is no time of a Slack message"]
+    assert [r.reason for r in refused] == ["ts: 'soon' is not a timestamp of Slack"]
     assert [path.name for path in find_files([tmp_path])] == ["2023-11-14.json"]
 
 
@@ -367,7 +367,7 @@ def test_a_stated_date_order_counts_and_a_date_against_it_is_refused(tmp_path: P
     text = "1/2/26, 8:00 - Maya: Hi\n1/31/26, 8:00 - Tom: Yo"
     [turn], [refused] = turns_of(tmp_path, "_chat.txt", text, zone=BERLIN, date_order="dmy")
     assert turn.occurred_at == datetime(2026, 2, 1, 8, tzinfo=BERLIN)
-    assert (refused.line, refused.reason) == (2, "1/31/26 is no date in the order dmy (--date-order)")
+    assert (refused.line, refused.reason) == (2, "1/31/26 is not a date in the order dmy (--date-order)")
 
 
 def test_whatsapp_messages_keep_their_lines_and_files_and_notes_are_left_out(tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ def test_a_malformed_line_is_refused_with_its_number_and_the_others_are_kept(tmp
         ('{"text": "a", "metadata": [1]}', "metadata: expected an object"),
         ('{"text": "a", "metadata": {"x": {"y": 1}}}', "metadata.x"),
         ('{"text": "a", "speaker": 1.5}', "speaker"),
-        ('{"role": "tool", "content": ' + "[" * 90 + '"a"' + "]" * 90 + "}", "content: lists in lists"),
+        ('{"role": "tool", "content": ' + "[" * 90 + '"a"' + "]" * 90 + "}", "content: lists are nested"),
         ('{"text": "a", "tool_calls": [{"id": {}}]}', "ToolCall.id"),
         ('{"text": "a", "score": NaN}', "not JSON: NaN"),
         ("[" * 100_000, "not JSON"),

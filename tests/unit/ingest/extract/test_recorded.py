@@ -100,7 +100,7 @@ def test_open_ie_triples_of_another_length_are_left_out_and_counted(tmp_path: Pa
     [
         ('{"text": "a", ', "line 2"),
         ("[1]", "line 2: expected a JSON object, got list"),
-        ({"entities": []}, "line 2: none of external_id"),
+        ({"entities": []}, "line 2: expected external_id"),
         ({"text": 1}, "line 2: text is int"),
         ({"text_sha256": "abc"}, "line 2: text_sha256 'abc'"),
         ({"text": "a", "entities": "Ann"}, "line 2: entities is str"),
