@@ -1,7 +1,7 @@
-"""The data model: scopes, entities, facts, episodes, and what reads and writes carry (spec: data model).
+"""The data model: scopes, entities, facts, episodes, and the types of queries and writes (spec: data model).
 
-Everything here is frozen. Times are timezone-aware UTC; naive input is an error.
-Models validate where data enters; hot read paths use the arrays of `Subgraph`.
+All models are frozen. Times are timezone-aware UTC; a naive datetime is an error.
+Models validate input at the API boundary; hot read paths use the arrays of `Subgraph`.
 """
 
 from graphmem.models.base import (

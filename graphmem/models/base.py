@@ -1,4 +1,4 @@
-"""What every model shares: field types, the frozen base, ids and the clock."""
+"""Shared parts of the models: field types, the frozen base class, ids and the clock."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ MAX_FACT_BYTES = 2048
 
 
 def new_id() -> str:
-    """Return a new UUIDv7 as text: unique, and ordered by the time it was made (RFC 9562)."""
+    """Return a new UUIDv7 as text: unique and sortable by creation time (RFC 9562)."""
     return str(uuid_utils.uuid7())
 
 
 def utc_now() -> datetime:
-    """Return the present moment as an aware UTC datetime."""
+    """Return the current time as an aware UTC datetime."""
     return datetime.now(UTC)
 
 
@@ -56,7 +56,7 @@ def _to_utc(value: datetime) -> datetime:
 
 
 def _time(value: Any, parse: ValidatorFunctionWrapHandler) -> datetime:
-    # pydantic would read a bare number as seconds since 1970: never what a caller meant
+    # pydantic parses a bare number as seconds since 1970, which callers don't intend
     if isinstance(value, (int, float)):
         raise ValueError("a time is a datetime or an ISO 8601 text with a time zone, not a number")
     if isinstance(value, str) and _DATE.fullmatch(value):
@@ -71,12 +71,12 @@ def _time(value: Any, parse: ValidatorFunctionWrapHandler) -> datetime:
 
 
 UTCDateTime = Annotated[datetime, WrapValidator(_time), AfterValidator(_to_utc)]
-"""An aware time, kept in UTC; a text may be a year, a month or a day: the start of it, UTC."""
+"""An aware time, stored in UTC. A string may name a year, a month or a day; it is parsed as its start in UTC."""
 Confidence = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 
 
 def _encodable(value: Any) -> Any:
-    # lone surrogates can't be stored as UTF-8 anywhere; names lose them too (graphmem.text.normalize)
+    # lone surrogates can't be encoded as UTF-8; names are stripped of them too (graphmem.text.normalize)
     return value.encode("utf-8", "ignore").decode("utf-8") if isinstance(value, str) else value
 
 
@@ -94,7 +94,7 @@ Properties = Annotated[dict[str, Scalar], AfterValidator(_scalars)]
 
 
 class Model(BaseModel):
-    """Base of the models: frozen, no unknown fields, and errors of our own tree."""
+    """Frozen base class of the models: rejects unknown fields and raises `InvalidInput` on invalid data."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -105,20 +105,20 @@ class Model(BaseModel):
             raise InvalidInput(_explain(type(self).__name__, error)) from error
 
     def changed(self, **updates: Any) -> Self:
-        """Return a copy with some fields replaced; the new values are taken as they are."""
+        """Return a copy with some fields replaced; the new values are not validated."""
         return self.model_copy(update=updates)
 
     @classmethod
     def trusted(cls, **values: Any) -> Self:
-        """Return a model of values that were validated before: ten times as fast, for hot paths.
+        """Return a model built from validated values without validating them again: ten times as fast, for hot paths.
 
-        Every field has to be given but those whose default is a constant.
+        All fields are required except those with a constant default.
         """
         made = cls.__new__(cls)
         fields, names = _fields(cls)
         fill = object.__setattr__  # the model is frozen
         fill(made, "__dict__", {**fields, **values})
-        # nobody adds to the set of a frozen model, and a copy copies it: one serves all that are whole
+        # the set of a frozen model never changes and copies duplicate it, so complete models share one
         fill(made, "__pydantic_fields_set__", names if len(values) == len(names) else set(values))
         fill(made, "__pydantic_extra__", None)
         fill(made, "__pydantic_private__", None)
@@ -127,7 +127,7 @@ class Model(BaseModel):
 
 @cache
 def _fields(model: type[BaseModel]) -> tuple[Mapping[str, Any], set[str]]:
-    """Return all fields, in the order in which JSON tells them, with their constant defaults; and their names."""
+    """Return all fields with their constant defaults, in the order of JSON serialization, and their names."""
     fields = {name: None if _is_given(field) else field.default for name, field in model.model_fields.items()}
     return fields, set(fields)
 

@@ -1,4 +1,4 @@
-"""What a write carries: rows, removals, records of the merge ledger, and states of upkeep jobs."""
+"""Contents of a write: rows, removals, records of the merge ledger, and states of maintenance jobs."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ Cosine = Annotated[float, Field(ge=-1.0, le=1.0, allow_inf_nan=False)]
 
 
 class FoldedEdge(Model):
-    """A fact of the merged entity that the kept one had already.
+    """A fact of the merged entity that duplicated a fact of the kept entity.
 
     Attributes
     ----------
     edge
-        As it was; its row is gone.
+        The fact before the merge; its row was removed.
     into
-        As the kept entity's was before it took in confidence and episodes; None where the fact was between the two
-        entities and was dropped.
+        The duplicate of the kept entity before it received the confidence and the episodes. None if the fact
+        connected the two entities and was dropped.
     """
 
     edge: Edge
@@ -36,32 +36,32 @@ class FoldedEdge(Model):
 
 
 class Merge(Model):
-    """Two entities, or an entity and a new name, were taken for one.
+    """A merge of two entities, or of a new name into an entity.
 
     Attributes
     ----------
     kept_id, kept
-        The entity that stayed, and its row before.
+        The entity that was kept, and its row before the merge.
     merged
-        The row that went; where a name became an alias while it was read, the row that it would have got.
+        The row that was removed. If a new name became an alias during ingestion, the row it would have become.
     method, score
-        What decided: the vectors, the LLM that was asked, or a person; the cosine of the two where one was computed.
+        What decided the merge: vectors, an LLM, or a person; and the cosine of the two if one was computed.
     at
-        When.
+        Time of the merge.
     aliases
-        What the merged entity was called, as it was.
+        Aliases of the merged entity before the merge.
     added
-        Names under which the kept entity is known since then besides those, because its type is another.
+        Further aliases that the kept entity received because the entity types differ.
     edges
-        Its facts that moved, as they were.
+        Facts that moved to the kept entity, before the merge.
     folded
-        Its facts that did not.
+        Facts that duplicated a fact of the kept entity or connected the two entities.
     mentions
-        Its mentions, as they were.
+        Mentions of the merged entity before the merge.
     shared
-        Episodes of these mentions that mentioned the kept entity too.
+        Episodes of these mentions that also mention the kept entity.
     undone_at
-        When it was undone.
+        Time at which the merge was undone.
     """
 
     id: str = Field(default_factory=new_id)
@@ -81,31 +81,31 @@ class Merge(Model):
     undone_at: UTCDateTime | None = None
 
     def __repr_args__(self) -> Iterator[tuple[str | None, object]]:
-        """Yield what `repr` shows: names and counts, where all of its rows are pages."""
+        """Yield the names and counts for `repr`; all rows would fill pages."""
         yield from (("id", self.id), ("merged", self.merged.name), ("kept", self.kept.name), ("method", self.method))
         yield from (("facts", len(self.edges) + len(self.folded)), ("mentions", len(self.mentions)))
         yield from (("at", f"{self.at:%Y-%m-%dT%H:%M:%SZ}"), ("undone", self.undone_at is not None))
 
 
-_NOTHING = 0.001  # a count below this is 0: the facts that a store looks through don't pile up
+_NEGLIGIBLE = 0.001  # lower counts become 0, which bounds the facts that a store scans for decay
 
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """How far a job of upkeep has come in a scope; one for each (scope, job).
+    """Progress of a maintenance job in a scope; one row per (scope, job).
 
     Attributes
     ----------
     job
-        Its name.
+        Name of the job.
     done_at
-        When it last ran to its end, None before that.
+        When the job last completed; None if it never did.
     episodes
-        How many processed episodes the scope had then.
+        Number of processed episodes in the scope at that time.
     begun_at
-        When a run began that has not ended: it is going on, or was interrupted.
+        Start of a run that has not completed: it is running or was interrupted.
     cursor
-        Where that run is; the job knows what it means.
+        Position of that run, in a format private to the job.
     """
 
     job: str
@@ -116,7 +116,7 @@ class JobState:
 
 
 FORGETTING = "forget"
-"""Job of the mark that an erasure leaves: another cursor each time; `begun_at` until files are clean, too."""
+"""Job of the state that an erasure writes: a new cursor each time, and `begun_at` until files are scrubbed too."""
 
 
 def decayed(
@@ -128,21 +128,21 @@ def decayed(
     since: datetime | None,
     now: datetime,
 ) -> float:
-    """Return what a retrieval count has faded to: the one definition, which every store follows.
+    """Return a retrieval count after decay; the single definition that every store implements.
 
-    ``count × exp(−rate × days)``, the days since the last retrieval or the last decay, whichever is later. A count that
-    was retrieved after `idle_since` stays as it is, and so does one of which neither is known.
+    ``count × exp(−rate × days)`` with the days since the last retrieval or the last decay, whichever is later. The
+    count of a fact retrieved after `idle_since` is unchanged, as is one for which neither time is known.
     """
     if retrieved is not None and retrieved > idle_since:
         return count
     begin = max((moment for moment in (retrieved, since) if moment is not None), default=now)
     faded = count * math.exp(-rate * max(0.0, (now - begin) / timedelta(days=1)))
-    return faded if faded >= _NOTHING else 0.0
+    return faded if faded >= _NEGLIGIBLE else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Corroboration:
-    """An edge was stated again: its confidence rises to the higher of the two, the episodes are added."""
+    """A repeated statement of an edge: its confidence becomes the higher of the two and the episodes are added."""
 
     edge_id: str
     confidence: float
@@ -151,9 +151,9 @@ class Corroboration:
 
 @dataclass(frozen=True, slots=True)
 class EdgeExpiry:
-    """An edge ended: set once, in the transaction that brings the successor; nothing else of the row changes.
+    """The end of an edge, set once in the transaction that adds its successor; no other column changes.
 
-    Closing an edge that isn't active changes nothing.
+    Closing an edge that isn't active has no effect.
     """
 
     edge_id: str
@@ -164,7 +164,7 @@ class EdgeExpiry:
 
 @dataclass(frozen=True, slots=True)
 class ProcessingResult:
-    """What became of an episode in the queue: processed, or a failed try with the time of the next."""
+    """Outcome of processing a queued episode: processed, or a failed attempt with the time of the next one."""
 
     episode_id: str
     processed_at: datetime | None = None
@@ -175,7 +175,7 @@ class ProcessingResult:
 
 @dataclass(frozen=True, slots=True)
 class Redaction:
-    """The text of an episode is replaced, which only erasure does; what the index holds of the episode goes."""
+    """Replacement text of an episode, used only by erasure; the index entries of the episode are removed."""
 
     episode_id: str
     text: str
@@ -186,21 +186,21 @@ RemovalKind = Literal["entity", "alias", "edge", "episode", "mention", "communit
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A row goes; one that isn't in the scope is left out.
+    """Removal of a row; one that isn't in the scope is ignored.
 
-    With an entity go its aliases, facts, mentions and memberships; with an episode its mentions, and its id from the
-    facts that it stated, which stay; with a community its memberships, and what was part of it is part of nothing. With
-    an entity, a fact or an episode goes what the index holds of it, and the rows of recall traces that name it. The
-    other rows of a trace stay, as do merges.
+    Removing an entity removes its aliases, facts, mentions and memberships. Removing an episode removes its mentions
+    and its id from the facts that it stated; the facts stay. Removing a community removes its memberships and clears
+    `parent_id` of its parts. Removing an entity, a fact or an episode also removes its index entries and the rows of
+    recall traces that name it; the other rows of a trace stay, as do merges.
 
     Attributes
     ----------
     kind
-        Of what.
+        Kind of row to remove.
     id
-        Of an alias the alias itself, of a mention the id of its entity, of an entry of the index its key; else its id.
+        The alias itself for an alias, the entity id for a mention, the key for an index entry; otherwise the row's id.
     of
-        Of an alias its type, of a mention the id of its episode, of an entry of the index its kind.
+        Second part of the key: entity type for an alias, episode id for a mention, kind for an index entry.
     """
 
     kind: RemovalKind
@@ -210,14 +210,13 @@ class Removal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """Everything that one write brings into a scope; all of it is stored, or nothing.
+    """All changes of one write to a scope, applied atomically.
 
-    Applied in this order: entities (inserted, or replaced by id), aliases (inserted, or pointed
-    elsewhere), closings, edges (inserted, or replaced by id), supports, mentions (the first of an entity
-    and an episode stays), outcomes, redactions, communities (inserted, or replaced by id; a parent may stand behind
-    its parts), memberships (inserted, or replaced by community, entity and `since`), recalls (the first of an id
-    stays), index (inserted, or replaced by kind and key), merges (inserted, or replaced by id), marks (inserted, or
-    replaced by job), removals.
+    Applied in this order: entities (inserted, or replaced by id), aliases (inserted, or repointed), closings, edges
+    (inserted, or replaced by id), supports, mentions (the first of an entity and an episode is kept), outcomes,
+    redactions, communities (inserted, or replaced by id; a parent may follow its parts), memberships (inserted, or
+    replaced by community, entity and `since`), recalls (the first of an id is kept), index (inserted, or replaced by
+    kind and key), merges (inserted, or replaced by id), marks (inserted, or replaced by job), removals.
     """
 
     entities: tuple[Entity, ...] = ()

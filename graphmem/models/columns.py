@@ -1,4 +1,4 @@
-"""Rows of a store as models: one order of columns, whatever a store keeps times, edge types and ids as."""
+"""Conversion of store rows to models: one column order for every store's encoding of times, edge types and ids."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Row = Sequence[Any]
 
 @dataclass(frozen=True, slots=True)
 class RowReader:
-    """Builds models of rows; what comes from a store isn't validated again.
+    """Builder of models from rows; data from a store isn't validated again.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class RowReader:
         return None if stored is None else self.moment(stored)
 
     def entity(self, row: Row) -> Entity:
-        """Build an entity of a row in the order below; properties are JSON, or None."""
+        """Build an entity from a row in the column order below; properties are JSON or None."""
         return Entity.trusted(
             id=row[0],
             scope=Scope.from_key(row[1]),
@@ -45,7 +45,7 @@ class RowReader:
             canonical_name=row[3],
             entity_type=row[4],
             summary=row[5],
-            properties=_unpacked(row[6]),
+            properties=_properties(row[6]),
             confidence=row[7],
             first_seen_at=self.moment(row[8]),
             last_seen_at=self.moment(row[9]),
@@ -57,7 +57,7 @@ class RowReader:
         )
 
     def edge(self, row: Row) -> Edge:
-        """Build an edge of a row in the order below; properties are JSON, or None."""
+        """Build an edge from a row in the column order below; properties are JSON or None."""
         return Edge.trusted(
             id=row[0],
             scope=Scope.from_key(row[1]),
@@ -75,11 +75,11 @@ class RowReader:
             episode_ids=self.ids(row[13]),
             retrieval_count=row[14],
             last_retrieved_at=self.moment_or_none(row[15]),
-            properties=_unpacked(row[16]),
+            properties=_properties(row[16]),
         )
 
     def episode(self, row: Row) -> Episode:
-        """Build an episode of a row in the order below; metadata are JSON, or None."""
+        """Build an episode from a row in the column order below; metadata is JSON or None."""
         return Episode.trusted(
             id=row[0],
             scope=Scope.from_key(row[1]),
@@ -91,7 +91,7 @@ class RowReader:
             title=row[7],
             occurred_at=self.moment(row[8]),
             recorded_at=self.moment(row[9]),
-            metadata=_unpacked(row[10]),
+            metadata=_properties(row[10]),
             external_id=row[11],
             processed_at=self.moment_or_none(row[12]),
             attempts=row[13],
@@ -100,7 +100,7 @@ class RowReader:
         )
 
     def community(self, row: Row) -> Community:
-        """Build a community of a row in the order below."""
+        """Build a community from a row in the column order below."""
         return Community.trusted(
             id=row[0],
             scope=Scope.from_key(row[1]),
@@ -115,5 +115,5 @@ class RowReader:
         )
 
 
-def _unpacked(stored: str | None) -> dict[str, Any]:
+def _properties(stored: str | None) -> dict[str, Any]:
     return {} if stored is None else json.loads(stored)

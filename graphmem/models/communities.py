@@ -1,4 +1,4 @@
-"""Communities as rows, their members over time, and the input and output of detection (spec: community)."""
+"""Rows of communities and memberships, and the input and output of community detection (spec: community)."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Community(Model):
     level
         0 is the partition of the scope; the communities of each further level split those of the level before.
     fingerprint
-        What the name and the summary were made from; while it stays the same, they needn't be made again.
+        Fingerprint of the data that the name and the summary were made from; they are remade only when it changes.
     parent_id
-        The community of the level before that this one is part of.
+        The community of the previous level that contains this one.
     created_at, ended_at
-        When it was found, and when it was found to be no more.
+        When detection first found the community, and when it no longer found it.
     updated_at
-        When anything of it, its members included, changed last.
+        Last change of the community or its members.
     """
 
     id: str = Field(default_factory=new_id)
@@ -55,7 +55,7 @@ class Community(Model):
 
 
 class Membership(Model):
-    """An entity was in a community during ``[since, until)``; one that left and came back has two rows."""
+    """Membership of an entity in a community during ``[since, until)``; leaving and returning makes two rows."""
 
     community_id: str
     entity_id: str
@@ -69,7 +69,7 @@ class Membership(Model):
 
     @property
     def key(self) -> MembershipKey:
-        """What is unique among the memberships of a store, and the order in which they are read."""
+        """The unique key of a membership, which is also its sort key."""
         return (self.community_id, self.entity_id, self.since)
 
 
@@ -77,10 +77,10 @@ MembershipKey = tuple[str, str, datetime]
 
 
 def existed(begin: datetime, end: datetime | None, as_of: AsOf | None, *, ended: bool) -> bool:
-    """Return whether a read sees a community or a membership: the one definition, which every store follows.
+    """Return whether a read sees a community or a membership; the single definition that every store implements.
 
-    They have one time for both axes, that at which graphmem found them: with `as_of` the moment seen is the earlier of
-    `valid` and `known`. Without, what isn't over is seen. With `ended`, what is over is seen too.
+    Both time axes share one time, at which graphmem detected the row: with `as_of` the read is at the earlier of
+    `valid` and `known`. Without `as_of`, rows that haven't ended are visible. With `ended`, ended rows are visible too.
     """
     if as_of is None:
         return ended or end is None
@@ -96,33 +96,33 @@ def _require_order(name: str, end: datetime | None, begin_name: str, begin: date
 CommunityAlgorithm = Literal["label_propagation", "leiden"]
 
 MIN_EDGE_WEIGHT = 0.01
-"""What an edge of lower confidence weighs when communities are looked for: each active edge counts for something."""
+"""Minimum weight of an active edge in community detection, for edges of lower confidence."""
 
 
 def propagation_tries(edges: int) -> int:
-    """Return how many times labels are propagated through a graph of so many edges, to keep the best partition.
+    """Return the number of label propagation runs for a graph with `edges` edges; the best partition is kept.
 
-    Which of several partitions comes out depends on the order of the nodes. In a small graph that is often one group of
-    everything, and trying again costs little; in a large one it makes no difference, in a tiny one there is no choice.
+    The result depends on the node order. A small graph often collapses into one group, and another run is cheap; in a
+    large graph the order makes no difference, and a tiny one has only one partition.
     """
     return max(1, min(10, edges // 5, 20_000 // max(1, edges)))
 
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """Groups of the n entities of a scope that have active edges; made by `of`.
+    """A partition of the n entities of a scope that have active edges; built by `of`.
 
     Attributes
     ----------
     node_ids
         n entity ids, ascending.
     levels
-        int arrays (n,), at least one: the group of each node, numbered from 0 without gaps, in the order of their
-        first nodes. The first level is the partition, each group of two nodes or more; each further one splits
-        groups of the level before and may leave nodes alone.
+        int arrays (n,), at least one: the group of each node, numbered from 0 without gaps in the order of the
+        groups' first nodes. In the first level each group has two or more nodes; each further level splits groups of
+        the previous one and may contain single nodes.
     modularity
-        Of the first level (Newman, Phys. Rev. E 70, 056131, 2004: weighted, undirected), in [-0.5, 1]; 0 of an empty
-        graph.
+        Modularity of the first level (Newman, Phys. Rev. E 70, 056131, 2004: weighted, undirected), in [-0.5, 1]; 0
+        for an empty graph.
     """
 
     node_ids: list[str]
@@ -131,19 +131,19 @@ class Partition:
 
     @classmethod
     def of(cls, node_ids: Sequence[str], labels: Sequence[NDArray[np.int64]], modularity: float) -> Partition:
-        """Bring what an algorithm found into the form above.
+        """Build a partition from the labels of an algorithm.
 
         Parameters
         ----------
         node_ids
             n different entity ids, in any order.
         labels
-            Arrays (n,), at least one, the coarsest first: any integers, equal where two nodes are in one group. A level
-            is cut along the groups of those before it, and left out where that gives nothing new.
+            Arrays (n,), at least one, the coarsest first: any integers, equal for nodes of one group. Each level is
+            intersected with the groups of the previous levels, and omitted if that splits nothing.
         modularity
-            Of the first level.
+            Modularity of the first level.
         """
-        import numpy as np  # not at the top: the models are imported before anything is computed
+        import numpy as np  # local import: models are imported before any computation needs numpy
 
         ids = list(node_ids)
         if sorted(ids) == ids:
@@ -167,12 +167,12 @@ class Partition:
 
 
 def _numbered(labels: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the labels as numbers from 0 in the order of their first occurrences."""
+    """Return the labels renumbered from 0 in the order of their first occurrence."""
     import numpy as np
 
     found, inverse = np.unique(labels, return_inverse=True)
     first = np.empty(len(found), dtype=np.int64)
-    first[inverse[::-1]] = np.arange(len(labels))[::-1]  # of several the last one stays
+    first[inverse[::-1]] = np.arange(len(labels))[::-1]  # duplicate indices: the last assignment wins
     rank = np.empty(len(found), dtype=np.int64)
     rank[np.argsort(first)] = np.arange(len(found))
     return rank[inverse]

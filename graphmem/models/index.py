@@ -1,4 +1,4 @@
-"""What recall keeps in a store beside the rows: index entries, cursors and traces."""
+"""Index entries, index cursors and recall traces."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ IndexKind = Literal["episode", "fact", "name", "entity"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexEntry:
-    """What recall keeps of an episode, a fact, an entity, or a name; one for each (kind, key) of a scope.
+    """Index entry of an episode, a fact, an entity, or a name; one for each (kind, key) of a scope.
 
     Attributes
     ----------
     kind
-        Of what.
+        Kind of the indexed row.
     key
-        Id of the episode, edge or entity; a name itself, in the form that names are compared in.
+        Id of the episode, edge or entity; for a name the canonical name itself.
     model
-        The embedding model that the vectors are of; "" where there is none.
+        The embedding model of the vectors; "" without a model.
     vectors
-        float16, little-endian, row by row: for an episode the whole, then its sentences; else one. Empty without
-        a model.
+        float16, little-endian, row-major: for an episode its vector, then one for each sentence; otherwise a single
+        vector. Empty without a model.
     pieces
-        int8, 128 a row: the pieces of an episode with content. Empty where the model gives none.
+        int8, 128 values a row: vectors of the content tokens of an episode. Empty if the model has no token vectors.
     detail
-        JSON: of an episode its names and pieces, of a fact its sentence.
+        JSON: names and tokens of an episode, sentence of a fact.
     complete
-        False where the model failed: the row stays unindexed, so that it is tried again.
+        False if the model failed: the row counts as unindexed and is retried.
     position
-        Set by the store: grows with every entry that is written in a scope.
+        Set by the store; increases with every entry written in a scope.
     """
 
     kind: IndexKind
@@ -50,9 +50,9 @@ class IndexEntry:
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """The index of a scope: the model that it was built with (None: nothing is indexed), and its generation.
+    """State of a scope's index: the model that it was built with (None: nothing is indexed), and its generation.
 
-    The generation changes whenever an entry was removed: whoever keeps a copy reads it anew.
+    The generation changes whenever an entry is removed; a cached copy must then be reloaded.
     """
 
     model: str | None = None
@@ -61,7 +61,7 @@ class IndexState:
 
 @dataclass(frozen=True, slots=True)
 class IndexCursor:
-    """What is asked of a scope's index: whether something lies behind an episode id, a fact id and a position."""
+    """Read position in a scope's index: the last known episode id, fact id and entry position."""
 
     scope: Scope
     episode: str = ""
@@ -71,16 +71,16 @@ class IndexCursor:
 
 @dataclass(frozen=True, slots=True)
 class IndexStatus:
-    """How the index of a scope stands.
+    """Status of a scope's index relative to an `IndexCursor`.
 
     Attributes
     ----------
     state
-        Its model and its generation.
+        Model and generation of the index.
     waiting
-        Whether episodes or active facts behind those asked about have no complete entry.
+        Whether episodes or active facts after the cursor have no complete entry.
     entries
-        Whether there are entries behind the position.
+        Whether there are entries after the cursor's position.
     """
 
     state: IndexState = IndexState()
@@ -93,25 +93,25 @@ Rank = Annotated[int, Field(ge=1)]
 
 
 class TracedSeed(Model):
-    """An entity from which the recall started, with its score."""
+    """A seed entity of the recall, with its score."""
 
     entity_id: str
     score: Score
 
 
 class TracedFact(Model):
-    """A fact that the recall came upon.
+    """A fact that the recall reached.
 
     Attributes
     ----------
     edge_id, entity_id
-        The fact, and the end at which it was found: the one farther from the seed.
+        The fact, and its end that is farther from the seed.
     score, hop
         As in the result; hop is the distance of the nearer end from its seed.
     channel
-        The part of the recall that found it, for example ``graph``.
+        The retrieval channel that found it, for example ``graph``.
     rank
-        Its place in the result, from 1; None where it was considered but not returned.
+        Rank in the result, from 1; None if it was considered but not returned.
     """
 
     edge_id: str
@@ -123,7 +123,7 @@ class TracedFact(Model):
 
 
 class TracedEpisode(Model):
-    """An episode that the recall came upon; fields as in `TracedFact`."""
+    """An episode that the recall reached; fields as in `TracedFact`."""
 
     episode_id: str
     score: Score
@@ -132,7 +132,7 @@ class TracedEpisode(Model):
 
 
 class RecallTrace(Model):
-    """One recall: written once, never changed. The rows keep their order."""
+    """Trace of one recall, immutable once written; the rows keep their order."""
 
     id: str = Field(default_factory=new_id)
     scope: Scope

@@ -1,4 +1,4 @@
-"""Queries that reads take, and what reads return beside rows."""
+"""Query types of reads, and result types other than rows."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityQuery:
-    """Which entities to read; None doesn't restrict.
+    """Filter for entities; None doesn't restrict.
 
-    `ids` and `entity_types` select; `as_of` leaves out what was not recorded by `known`, not seen by
-    `valid`, or outside of its own validity. Archived ones are left out unless `archived` is True or
-    they are named in `ids`.
+    `ids` and `entity_types` select; `as_of` excludes entities not recorded by `known`, not seen by `valid`, or outside
+    of their own validity. Archived entities are excluded unless `archived` is True or they are named in `ids`.
     """
 
     ids: tuple[str, ...] | None = None
@@ -35,20 +34,20 @@ TimeAxis = Literal["valid_from", "valid_to", "recorded_at", "expired_at"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeQuery:
-    """Which edges to read; None doesn't restrict, several are ANDed.
+    """Filter for edges; None doesn't restrict, conditions are ANDed.
 
     Attributes
     ----------
     ids, source_ids, target_ids, relations, edge_types
         Allowed values of that column.
     touching
-        Entity ids of which either end is one.
+        Entity ids that match either end.
     keys
-        (source, target, relation, edge type) tuples, matched whole.
+        (source, target, relation, edge type) tuples, matched exactly.
     slots
-        (source, relation) tuples, matched whole: the versions of a single-valued fact.
+        (source, relation) tuples, matched exactly: the versions of a single-valued fact.
     text
-        A piece of text that the fact or the relation contains, in any letter case of ASCII; no wildcards.
+        Substring of the fact or the relation, ASCII case-insensitive; no wildcards.
     window
         (axis, after, until): rows whose time on that axis is in ``(after, until]``.
     versions
@@ -74,11 +73,11 @@ EpisodeState = Literal["processed", "pending", "failed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeQuery:
-    """Which episodes to read; None doesn't restrict, several are ANDed.
+    """Filter for episodes; None doesn't restrict, conditions are ANDed.
 
-    `before` is an episode id: those of its session that were stored before it (ids are in the order of storing).
-    `state`: processed; pending (not processed, tries left); failed (not processed, none left).
-    `as_of` leaves out what was recorded after `known` or occurred after `valid`.
+    `before` is an episode id and selects the earlier episodes of its session (ids are in insertion order).
+    `state`: processed; pending (not processed, attempts left); failed (not processed, no attempts left).
+    `as_of` excludes episodes recorded after `known` or that occurred after `valid`.
     """
 
     ids: tuple[str, ...] | None = None
@@ -91,16 +90,16 @@ class EpisodeQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommunityQuery:
-    """Which communities to read; None doesn't restrict, several are ANDed.
+    """Filter for communities; None doesn't restrict, conditions are ANDed.
 
     Attributes
     ----------
     ids, level
-        Allowed ids; the one level.
+        Allowed ids; the required level.
     entity_ids
-        Communities in which one of these entities is, at the moment that is seen.
+        Communities that contain one of these entities at the time of the read.
     as_of, ended
-        The moment, and whether what is over is seen too: see `existed`.
+        Time of the read, and whether ended communities are included: see `existed`.
     """
 
     ids: tuple[str, ...] | None = None
@@ -112,7 +111,7 @@ class CommunityQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MembershipQuery:
-    """Which memberships to read; None doesn't restrict, several are ANDed.
+    """Filter for memberships; None doesn't restrict, conditions are ANDed.
 
     Attributes
     ----------
@@ -121,8 +120,8 @@ class MembershipQuery:
     level
         The level of the community.
     as_of, ended
-        The moment, and whether memberships that are over are seen too: see `existed`. Whether the community is over
-        isn't looked at: whoever ends one ends its memberships in the same write.
+        Time of the read, and whether ended memberships are included: see `existed`. The end of the community isn't
+        checked, because a community and its memberships end in the same write.
     """
 
     community_ids: tuple[str, ...] | None = None
@@ -134,16 +133,16 @@ class MembershipQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallQuery:
-    """Which recall traces to read; None doesn't restrict, several are ANDed.
+    """Filter for recall traces; None doesn't restrict, conditions are ANDed.
 
     Attributes
     ----------
     ids
         Allowed ids.
     entity_ids
-        Traces of which a seed, or the end at which a fact was found, is one of these.
+        Traces with one of these as a seed or as the `entity_id` of a fact.
     edge_ids, episode_ids
-        Traces that came upon one of these, returned or not.
+        Traces that reached one of these, returned or not.
     """
 
     ids: tuple[str, ...] | None = None
@@ -154,16 +153,16 @@ class RecallQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeQuery:
-    """Which merges to read; None doesn't restrict, several are ANDed.
+    """Filter for merges; None doesn't restrict, conditions are ANDed.
 
     Attributes
     ----------
     ids
         Allowed ids.
     entity_ids
-        Merges in which one of these was kept or went.
+        Merges in which one of these was kept or merged.
     undone
-        Whether those that were undone are read too.
+        Whether undone merges are included.
     """
 
     ids: tuple[str, ...] | None = None
@@ -173,10 +172,10 @@ class MergeQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpandLimits:
-    """How much of the graph one `expand` may touch.
+    """Limits of one `expand`.
 
-    A hop starts from at most `max_frontier` nodes and reads of each the
-    ``max(5, min(max_degree, max_edges // nodes in the frontier))`` best edges.
+    A hop starts from at most `max_frontier` nodes and reads the
+    ``max(5, min(max_degree, max_edges // nodes in the frontier))`` best edges of each.
     """
 
     max_frontier: int = 300
@@ -184,24 +183,24 @@ class ExpandLimits:
     max_edges: int = 1500
 
     def per_node(self, frontier: int) -> int:
-        """Edges that are read of each node of a frontier of this size."""
+        """Return the number of edges read per node for a frontier of this size."""
         return max(5, min(self.max_degree, self.max_edges // max(1, frontier)))
 
 
 @dataclass(frozen=True, slots=True)
 class EntityHit:
-    """An entity that a search found.
+    """An entity found by a search.
 
     Attributes
     ----------
     entity
         The entity.
     alias
-        The longest of the asked phrases that is an alias of it, or None if only words matched.
+        The longest query phrase that is an alias of the entity, or None if only words matched.
     degree
-        Visible edges, counted over the 1,000 most confident ones.
+        Number of visible edges, counted over the 1,000 with the highest confidence.
     edge_types
-        Distinct edge types among those.
+        Number of distinct edge types among them.
     """
 
     entity: Entity
@@ -211,7 +210,7 @@ class EntityHit:
 
 
 class ActiveFact(NamedTuple):
-    """What communities are found by, of an active fact between two entities that aren't archived.
+    """Columns of an active fact between two unarchived entities that community detection reads.
 
     Attributes
     ----------
@@ -232,16 +231,16 @@ class ActiveFact(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Subgraph:
-    """The neighborhood of some seeds as arrays: n nodes, m edges.
+    """The neighborhood of a set of seeds as arrays: n nodes, m edges.
 
     Attributes
     ----------
     node_ids, names, entity_types
-        n texts each; nodes are ordered by depth, then id.
+        n strings each; nodes are ordered by depth, then id.
     depth
-        int array (n,): hops from the nearest seed, edges taken both ways.
+        int array (n,): hops from the nearest seed, ignoring edge direction.
     edge_ids, relations, facts
-        m texts each.
+        m strings each.
     edge_types
         m edge types.
     source, target
@@ -269,9 +268,9 @@ class Subgraph:
 
 @dataclass(frozen=True, slots=True)
 class StoreStats:
-    """How much a scope holds; totals count all rows, archived and ended ones included.
+    """Row counts of a scope; totals include archived and ended rows.
 
-    `community_members` are those that are in a community of level 0 now.
+    `community_members` counts the entities that are currently in a community of level 0.
     """
 
     entities: int = 0

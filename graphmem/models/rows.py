@@ -39,15 +39,15 @@ _ScopePart = Annotated[str, Field(min_length=1, max_length=256)]
 
 
 class Scope(Model):
-    """Whose data a row is. Every row carries one, every read and write names one.
+    """The owner of a row. Every row has one; every read and write names one.
 
     Parameters
     ----------
     domain
-        A tenant, a user, an application: whatever must not see the others.
+        A tenant, a user or an application; domains are isolated from each other.
     project_id
-        An optional part of a domain. ``Scope("a")`` and ``Scope("a", "p")`` are two scopes:
-        an absent project is never "all projects".
+        An optional part of a domain. ``Scope("a")`` and ``Scope("a", "p")`` are different scopes:
+        None never means "all projects".
     """
 
     domain: _ScopePart = "default"
@@ -58,26 +58,26 @@ class Scope(Model):
 
     @property
     def key(self) -> str:
-        """The scope as stores and exports write it, percent-encoded, so that two scopes never share one."""
+        """The key of the scope in stores and exports, percent-encoded and unique."""
         return _scope_key(self.domain, self.project_id)
 
     @staticmethod
     def from_key(key: str) -> Scope:
-        """Read back what `key` wrote."""
+        """Parse the value of `key`."""
         return _scope_of(key)
 
     def __str__(self) -> str:
-        """Return the text that `from_text` reads as this scope: ``domain`` or ``domain/project``, as they are."""
+        """Return the text that `from_text` parses to this scope: ``domain`` or ``domain/project``, not encoded."""
         if "/" in self.domain:
             return f"/{self.key}"
         return self.domain if self.project_id is None else f"{self.domain}/{self.project_id}"
 
     @staticmethod
     def from_text(text: str) -> Scope:
-        """Read a scope from ``domain`` or ``domain/project``, separated at the first "/"; nothing is decoded.
+        """Parse a scope from ``domain`` or ``domain/project``, split at the first "/"; nothing is decoded.
 
-        Different texts are different scopes, and `str` of a scope is its text. A domain with a "/" in it, which only
-        `Scope` can make, is written as "/" and its `key`.
+        Different texts are different scopes, and `str` is the inverse. A scope whose domain contains a "/", which only
+        the constructor can create, is written as "/" followed by its `key`.
 
         Raises
         ------
@@ -111,10 +111,10 @@ class AsOf(Model):
     Parameters
     ----------
     valid
-        When the fact held in the world. Defaults to `known`, so that ``AsOf(known=k)`` is what was
-        believed at k about that moment.
+        Valid time: when the fact held in the world. Defaults to `known`, so that ``AsOf(known=k)`` is
+        what was known at k about that moment.
     known
-        What graphmem had been told by then. Defaults to now.
+        Transaction time: what graphmem had recorded by then. Defaults to now.
     """
 
     valid: UTCDateTime
@@ -126,9 +126,9 @@ class AsOf(Model):
 
 
 class Entity(Model):
-    """A node of the graph: somebody or something that facts are about.
+    """A node of the graph: a person or thing that facts are about.
 
-    `first_seen_at` is the earliest time of which something is known of it: of a mention, or when a fact began to hold.
+    `first_seen_at` is the earliest known time of the entity: of a mention, or the start of a fact.
     """
 
     id: str = Field(default_factory=new_id)
@@ -157,10 +157,10 @@ class Alias(Model):
 
 
 class Edge(Model):
-    """A fact: one version of it, with both of its times.
+    """One version of a fact, with its times on both axes.
 
-    Valid time is ``[valid_from, valid_to)``: when it held in the world. Transaction time is
-    ``[recorded_at, expired_at)``: from when graphmem knew it until it learned that it had ended.
+    Valid time is ``[valid_from, valid_to)``: when the fact held in the world. Transaction time is
+    ``[recorded_at, expired_at)``: from when graphmem recorded the fact until it recorded its end.
     """
 
     id: str = Field(default_factory=new_id)
@@ -201,12 +201,12 @@ class Edge(Model):
 
     @property
     def key(self) -> EdgeKey:
-        """What is unique among active edges of a scope."""
+        """The key that is unique among the active edges of a scope."""
         return (self.source_id, self.target_id, self.relation, self.edge_type)
 
     @property
     def is_active(self) -> bool:
-        """Whether nothing is known to have ended it."""
+        """Whether the edge has neither an end nor an expiry."""
         return self.valid_to is None and self.expired_at is None
 
 
@@ -221,11 +221,11 @@ def is_visible(
     as_of: AsOf | None,
     now: datetime,
 ) -> bool:
-    """Return whether a version of a fact is seen by a read: the one definition, which every store follows.
+    """Return whether a read sees a version of a fact; the single definition that every store implements.
 
-    With `as_of`: recorded by `known`, begun by `valid`, and not over at `valid` (or not known to be
-    over at `known`). Without: not over `now` and not retracted, so that facts that begin or end in
-    the future are seen.
+    With `as_of`: recorded by `known`, started by `valid`, and not ended at `valid` (or the end not yet
+    recorded at `known`). Without: not ended at `now` and not retracted, so that facts that start or end
+    in the future are visible.
     """
     if as_of is None:
         return valid_to is None or (valid_to > now and valid_to > valid_from)
@@ -239,7 +239,7 @@ def is_visible(
 EpisodeSource = Literal["message", "document", "triple"]
 
 UTC_OFFSET = "utc_offset"
-"""Metadata of an episode: the offset that its time was given with, such as "+0100", where that isn't UTC."""
+"""Metadata key of an episode: the UTC offset of the original timestamp, such as "+0100", if it isn't UTC."""
 
 
 class Episode(Model):
@@ -264,7 +264,7 @@ class Episode(Model):
 
     @property
     def local_time(self) -> datetime:
-        """When it occurred by the clock of whoever wrote it, as far as that is known: whose "today" is meant."""
+        """The time of occurrence in the author's UTC offset if known, otherwise in UTC; resolves words like "today"."""
         offset = self.metadata.get(UTC_OFFSET)
         if not isinstance(offset, str):
             return self.occurred_at
@@ -275,7 +275,7 @@ class Episode(Model):
 
 
 class Mention(Model):
-    """An entity was named in an episode; there is at most one row for the two (an episode counts once)."""
+    """A mention of an entity in an episode; at most one row per pair, so an episode counts once."""
 
     entity_id: str
     episode_id: str
@@ -285,10 +285,10 @@ class Mention(Model):
 
 
 def one_or_many(scopes: Scope | Iterable[Scope]) -> tuple[Scope, ...]:
-    """Return the scopes of a read as a tuple; none is an error, there is no "unset means all"."""
+    """Return the scopes of a read as a tuple without duplicates; raise `InvalidInput` if there are none."""
     found = (scopes,) if isinstance(scopes, Scope) else tuple(dict.fromkeys(scopes))
     if not found:
-        raise InvalidInput("scopes: a read names at least one scope, got none")
+        raise InvalidInput("scopes: at least one scope is required, got none")
     if wrong := [scope for scope in found if not isinstance(scope, Scope)]:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInput(f"scopes: expected Scope objects, got {wrong[0]!r}")
     return found
