@@ -1,10 +1,11 @@
-"""What has to change for episodes or an entity to be gone: collected from a store, then written as one change.
+"""Erasure of episodes or of an entity: collects all affected rows of a store and writes one change.
 
-A fact whose episodes are all forgotten goes. One that others state as well loses the forgotten ones; if the first of
-its episodes is among them, the sentence came from there: the plain triple takes its place, and its properties go. An
-entity that nothing else mentions and no fact is about goes, also one that was merged into another; of the others what
-may quote a forgotten text goes: their summaries, and names that only such a text used. What ended only because of a
-forgotten statement goes on.
+- Facts: a fact is removed if all its episodes are forgotten. Otherwise it loses the forgotten episodes. If the first
+  of its episodes is among them, its sentence came from there: the plain triple replaces it, and its properties go.
+- Entities: an entity is removed if no other episode mentions it and no remaining fact is about it. The same applies to
+  entities that were merged into another one. The remaining entities lose what may quote a forgotten text: their
+  summaries, and aliases that only such a text used.
+- Validity: a fact that ended only because of a forgotten statement becomes valid again.
 """
 
 from __future__ import annotations
@@ -49,29 +50,29 @@ from graphmem.upkeep.merge import ALL, closed_first, ended_by_later, restated
 
 _PAGE = 500
 EXAMPLES = 5
-SHOWN = 80  # letters of a text that is an example
+SHOWN = 80  # characters of each example text
 
 
 @dataclass(slots=True)
 class Erased:
-    """What an erasure removes and changes.
+    """Result of an erasure: the rows that it removed and changed.
 
     Attributes
     ----------
     removed
-        Ids (of index entries their keys) by kind.
+        Ids of the removed rows by kind; keys for index entries.
     redacted_episodes, rewritten_facts, emptied_communities
-        What stays without what it quoted.
+        Number of rows that stay without the text that they quoted.
     mentions
-        Mentions that go with what they were of or in.
+        Number of mentions removed together with their entity or episode.
     unindexed
-        (kind, key) of what the index held of all that.
+        (kind, key) of the index entries of all removed and changed rows.
     examples
-        Some of the texts that go, by what they are of.
+        Some of the removed texts by kind of row.
     named
-        Names of entities that stay and that have the forgotten name in them.
+        Names of remaining entities that contain the forgotten name.
     mark
-        What was left for those who read any of it before, and for files that aren't clean yet (`FORGETTING`).
+        Job state (`FORGETTING`) that invalidates data read earlier, and records that the files are to be scrubbed.
     """
 
     removed: dict[RemovalKind, list[str]] = field(default_factory=dict[RemovalKind, "list[str]"])
@@ -85,24 +86,24 @@ class Erased:
     mark: JobState = field(default_factory=lambda: JobState(FORGETTING, begun_at=utc_now(), cursor=new_id()))
 
     def count(self, kind: RemovalKind) -> int:
-        """Return how many rows of a kind go."""
+        """Return the number of removed rows of a kind."""
         return len(self.removed.get(kind, ()))
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Somebody or something that goes whatever else mentions it.
+    """Person or thing to erase even if other episodes mention it.
 
     Attributes
     ----------
     names
-        That only it goes by.
+        Names that no other entity has.
     entity
-        Its entity; None where it has none (any more).
+        Its entity; None if it has none, or none any more.
     redacted
-        Texts of episodes of ready-made facts without the lines about it, by id.
+        New texts, by id, of triple episodes that lose the lines about the subject.
     staying
-        Other episodes that mention it, or have one of the names, and stay; by id.
+        Other episodes, by id, that mention it or contain one of its names and are kept.
     """
 
     names: frozenset[str]
@@ -117,13 +118,13 @@ class Erasure:
     Parameters
     ----------
     backend, scope
-        Whose rows.
+        Store and scope to erase from.
     ontology
-        Tells which relations are single-valued.
+        Defines which relations are single-valued.
     episodes
-        The episodes that go, by id.
+        Episodes to remove, by id.
     subject
-        What goes whatever else mentions it; None for nothing.
+        Person or thing to remove even if other episodes mention it; None to remove episodes only.
     """
 
     def __init__(
@@ -145,24 +146,24 @@ class Erasure:
         self._done = Erased()
 
     def run(self) -> Erased:
-        """Collect and write everything; return what that was."""
-        self._facts()
-        self._ends()
-        self._people()
-        self._merged()
-        self._find_kin()
+        """Collect all changes, write them and return the result."""
+        self._find_facts()
+        self._find_reopened()
+        self._find_entities()
+        self._find_merged()
+        self._find_merge_relatives()
         self._quotes = NameFinder(self._names)
         self._rewrite_facts()
         self._rewrite_entities()
         self._redact_episodes()
         self._communities()
-        self._traces()
+        self._recall_traces()
         self._merges()
         self._index()
         self._remove("edge", self._gone_facts)
-        self._remove("entity", self._gone_people)
+        self._remove("entity", self._gone_entities)
         self._remove("episode", self._episodes)
-        self._give_examples()
+        self._collect_examples()
         self._write()
         return self._done
 
@@ -185,47 +186,47 @@ class Erasure:
         self._remove("index", keys, kind)
         self._done.unindexed.extend((kind, key) for key in keys)
 
-    # What goes --------------------------------------------------------------------------------------
+    # Removed rows -----------------------------------------------------------------------------------
 
-    def _facts(self) -> None:
-        """Tell the facts that go from those that others state as well."""
-        told = self._backend.get_edges(
+    def _find_facts(self) -> None:
+        """Divide the facts of the episodes into those to remove and those that other episodes state as well."""
+        stated = self._backend.get_edges(
             [self._scope], self._backend.find_edges_of_episodes(self._scope, list(self._episodes))
         )
-        gone = {i: edge for i, edge in told.items() if not set(edge.episode_ids) - self._episodes.keys()}
+        gone = {i: edge for i, edge in stated.items() if not set(edge.episode_ids) - self._episodes.keys()}
         if self._entity is not None:
             query = EdgeQuery(touching=(self._entity.id,), versions="all")
             gone.update((edge.id, edge) for edge in self._backend.all_edges([self._scope], query))
         self._gone_facts: dict[str, Edge] = gone
-        self._kept_facts = {i: edge for i, edge in told.items() if i not in gone}
+        self._kept_facts = {i: edge for i, edge in stated.items() if i not in gone}
 
-    def _ends(self) -> None:
-        """Find the facts that ended only because of what a forgotten episode stated, as they are without that."""
-        self._going_on: dict[str, Edge] = {}
-        unsaid = {i: edge for i, edge in self._gone_facts.items() if set(edge.episode_ids) & self._episodes.keys()}
-        slots = dict.fromkeys((edge.source_id, edge.relation) for edge in unsaid.values())
+    def _find_reopened(self) -> None:
+        """Find the facts that ended only because of a forgotten statement, and compute their validity without it."""
+        self._reopened: dict[str, Edge] = {}
+        unstated = {i: edge for i, edge in self._gone_facts.items() if set(edge.episode_ids) & self._episodes.keys()}
+        slots = dict.fromkeys((edge.source_id, edge.relation) for edge in unstated.values())
         if not slots:
             return
         query = EdgeQuery(slots=tuple(slots), versions="all")
         there = {e.id: e for e in self._backend.all_edges([self._scope], query) if e.id not in self._gone_facts}
         held = {edge.key for edge in there.values() if edge.is_active}
         for edge in there.values():
-            if edge.superseded_by not in unsaid:
+            if edge.superseded_by not in unstated:
                 continue
             after: str | None = edge.superseded_by
             while after in self._gone_facts:
                 after = self._gone_facts[after].superseded_by
             if (later := there.get(after or "")) is not None:
                 end = max(later.valid_from, edge.valid_from)
-                self._going_on[edge.id] = edge.changed(valid_to=end, superseded_by=later.id)
+                self._reopened[edge.id] = edge.changed(valid_to=end, superseded_by=later.id)
             elif edge.key not in held:
                 held.add(edge.key)
-                self._going_on[edge.id] = edge.changed(valid_to=None, expired_at=None, superseded_by=None)
-        now_there = {**there, **self._going_on}.values()
-        self._going_on.update((e.id, e) for e in ended_by_later(now_there, self._ontology, utc_now()))
+                self._reopened[edge.id] = edge.changed(valid_to=None, expired_at=None, superseded_by=None)
+        now_there = {**there, **self._reopened}.values()
+        self._reopened.update((e.id, e) for e in ended_by_later(now_there, self._ontology, utc_now()))
 
-    def _people(self) -> None:
-        """Find the entities that go, those that are left, and the names that mean the former."""
+    def _find_entities(self) -> None:
+        """Find the entities to remove, the remaining touched entities, and the names of the removed ones."""
         self._mentions: list[Mention] = []
         if self._episodes:
             ids = list(self._episodes)
@@ -248,37 +249,37 @@ class Erasure:
         self._mentioned = {mention.entity_id for mention in self._mentions}
         known_by = self._mentioned if self._subject is None else self._mentioned | ends
         alone = {i for i in unknown if i in known_by and i not in held}
-        values = {i for i in alone if i in self._other_mentions}  # their names stay in somebody's words
-        self._gone_people = {i: touched[i] for i in sorted(alone)}
+        values = {i for i in alone if i in self._other_mentions}  # their names stay in episodes that are kept
+        self._gone_entities = {i: touched[i] for i in sorted(alone)}
         if self._entity is not None:
-            self._gone_people[self._entity.id] = self._entity
-        self._left = {i: entity for i, entity in touched.items() if i not in self._gone_people}
-        aliases = self._backend.find_aliases([self._scope], list(self._gone_people)) if self._gone_people else []
+            self._gone_entities[self._entity.id] = self._entity
+        self._left = {i: entity for i, entity in touched.items() if i not in self._gone_entities}
+        aliases = self._backend.find_aliases([self._scope], list(self._gone_entities)) if self._gone_entities else []
         self._names = {alias.alias for alias in aliases if alias.entity_id not in values}
         if self._subject is not None:
             if self._entity is not None:
                 self._names -= {alias.alias for alias in aliases if alias.entity_id == self._entity.id}
             self._names |= self._subject.names
-        of_gone = self._backend.find_mentions([self._scope], entity_ids=list(self._gone_people), limit=ALL)
+        of_gone = self._backend.find_mentions([self._scope], entity_ids=list(self._gone_entities), limit=ALL)
         self._mentions_of_gone = of_gone
         self._done.mentions = len({(m.entity_id, m.episode_id) for m in (*self._mentions, *of_gone)})
 
     def _is_redacted(self, mention: Mention) -> bool:
-        """Return whether a mention was in a line that goes, and have it go, too."""
+        """Return whether a mention is in a redacted line; if so, remove it."""
         left = None if self._subject is None else self._subject.redacted.get(mention.episode_id)
         if left is None or NameFinder([mention.surface]).found_in(left):
             return False
         self._removals[Removal("mention", mention.entity_id, mention.episode_id)] = None
         return True
 
-    def _merged(self) -> None:
-        """Find the merged entities that go, and take their names from those that have them now."""
+    def _find_merged(self) -> None:
+        """Find the merged entities to remove, and remove their names from the entities that hold them now."""
         self._ledger = list(self._backend.all_merges([self._scope], MergeQuery(undone=True)))
         here = {end for merge in self._ledger for end in (merge.kept_id, merge.merged.id)}
         aliases = self._backend.find_aliases([self._scope], list(self._left)) if here and self._left else []
-        told = Forgetting(
+        forgetting = Forgetting(
             episodes=self._episodes,
-            gone=self._gone_people,
+            gone=self._gone_entities,
             left=self._left,
             mentions=self._mentions,
             other_mentions=self._other_mentions,
@@ -286,7 +287,7 @@ class Erasure:
             other_texts=self._texts,
             named_in=self._named_in,
         )
-        found = merged_away(self._ledger, aliases, told)
+        found = merged_away(self._ledger, aliases, forgetting)
         self._gone_merged, self._holders = found.ids, found.holders
         for alias in aliases:
             if alias.alias in found.names.get(alias.entity_id, ()):
@@ -297,52 +298,53 @@ class Erasure:
     def _named_in(names: Iterable[str], texts: Iterable[str]) -> bool:
         return any(map(NameFinder(names).found_in, texts))
 
-    def _find_kin(self) -> None:
-        """Find all that was ever one with what a forgotten episode mentions, be it parted since.
+    def _find_merge_relatives(self) -> None:
+        """Find all entities that were ever merged with one that a forgotten episode mentions, also if unmerged since.
 
-        A summary or a community may quote an episode that mentions another of them: they had it in common.
+        Merged entities shared summaries and communities, so each of these may quote an episode that mentions another.
         """
         linked: dict[str, set[str]] = {}
         for merge in self._ledger:
             pair = {merge.kept_id, merge.merged.id}
             for end in pair:
                 linked.setdefault(end, set()).update(pair)
-        self._kin: set[str] = set()
-        found = self._mentioned | self._gone_people.keys() | self._gone_merged
+        self._relatives: set[str] = set()
+        found = self._mentioned | self._gone_entities.keys() | self._gone_merged
         while found:
-            self._kin |= found
-            found = {other for end in found for other in linked.get(end, ())} - self._kin
-        missing = sorted(self._kin - self._gone_people.keys() - self._left.keys())
-        self._left_kin = self._backend.get_entities([self._scope], missing) if missing else {}
+            self._relatives |= found
+            found = {other for end in found for other in linked.get(end, ())} - self._relatives
+        missing = sorted(self._relatives - self._gone_entities.keys() - self._left.keys())
+        self._left_relatives = self._backend.get_entities([self._scope], missing) if missing else {}
 
     def _texts(self, episode_ids: Collection[str]) -> Iterator[str]:
         return (e.text for e in self._backend.get_episodes([self._scope], list(episode_ids)).values())
 
     def _fact_goes(self, edge: Edge) -> bool:
-        """Return whether a fact goes that the ledger keeps."""
+        """Return whether a fact in the merge ledger is to be removed."""
         ends, said = {edge.source_id, edge.target_id}, set(edge.episode_ids)
         return (
             edge.id in self._gone_facts
-            or bool(ends & self._gone_people.keys())
+            or bool(ends & self._gone_entities.keys())
             or bool(said and not said - self._episodes.keys())
         )
 
     def _held(self, entity_ids: Sequence[str]) -> set[str]:
-        """Return those of the entities that a fact which stays is about."""
+        """Return the entities that are part of a remaining fact."""
         if not entity_ids:
             return set()
         query = EdgeQuery(touching=tuple(entity_ids), versions="all")
         edges = self._backend.all_edges([self._scope], query)
         return {end for edge in edges if edge.id not in self._gone_facts for end in (edge.source_id, edge.target_id)}
 
-    # What stays, without what it quoted -------------------------------------------------------------
+    # Remaining rows, without quotes of erased text ----------------------------------------------------
 
     def _rewrite_facts(self) -> None:
-        """Take forgotten episodes, and sentences that quote what goes, out of the facts that stay."""
+        """Remove forgotten episodes, and sentences that quote erased text, from the remaining facts."""
         stay = dict(self._kept_facts)
-        if self._gone_people:
-            beside = self._backend.find_edges_of_episodes(self._scope, [m.episode_id for m in self._mentions_of_gone])
-            for edge in self._backend.get_edges([self._scope], beside).values():
+        if self._gone_entities:
+            episode_ids = [m.episode_id for m in self._mentions_of_gone]
+            edge_ids = self._backend.find_edges_of_episodes(self._scope, episode_ids)
+            for edge in self._backend.get_edges([self._scope], edge_ids).values():
                 if edge.id not in self._gone_facts and self._quotes.found_in(edge.fact):
                     stay.setdefault(edge.id, edge)
         if self._subject is not None:
@@ -352,27 +354,27 @@ class Erasure:
         ends = {end for edge in stay.values() for end in (edge.source_id, edge.target_id)}
         names = {i: e.name for i, e in self._backend.get_entities([self._scope], sorted(ends)).items()}
         for edge in stay.values():
-            self._put("edges", self._without(self._going_on.pop(edge.id, edge), lambda i: names[i]))
-        for edge in self._going_on.values():
+            self._put("edges", self._without(self._reopened.pop(edge.id, edge), lambda i: names[i]))
+        for edge in self._reopened.values():
             self._put("edges", edge)
         self._unindex("fact", stay)
         self._done.rewritten_facts = len(stay)
 
     def _without(self, edge: Edge, name_of: Callable[[str], str]) -> Edge:
-        """Return a fact that stays as the episodes that are left state it."""
+        """Return a fact as the remaining episodes state it."""
         left = [i for i in edge.episode_ids if i not in self._episodes]
         return restated(edge, left, name_of, plain=self._quotes.found_in(edge.fact))
 
     def _rewrite_entities(self) -> None:
-        """Empty summaries that may quote what goes, and drop names that only a forgotten text used."""
+        """Clear summaries that may quote erased text, and remove aliases that only a forgotten text used."""
         used: dict[str, set[str]] = {}
         for mention in self._mentions:
             used.setdefault(mention.entity_id, set()).add(canonical(mention.surface))
-        others = {**self._left, **self._left_kin}
+        others = {**self._left, **self._left_relatives}
         if self._subject is not None:
             others.update(self._named_entities())
         for entity in others.values():
-            if entity.summary and (entity.id in self._kin or self._quotes.found_in(entity.summary)):
+            if entity.summary and (entity.id in self._relatives or self._quotes.found_in(entity.summary)):
                 self._put("entities", entity.changed(summary=""))
                 self._unindex("entity", [entity.id])
         before = self._surfaces_before_merges()
@@ -382,24 +384,27 @@ class Erasure:
             own = self._left[alias.entity_id].canonical_name
             if alias.alias not in used[alias.entity_id] or alias.alias in surfaces or alias.alias == own:
                 continue
-            # an episode that mentions an entity by two names has one mention of it
+            # an episode has one mention of an entity, also if it uses two of its names
             if not self._named_in({alias.alias}, self._texts([mention.episode_id for mention in others])):
                 self._remove("alias", [alias.alias], alias.entity_type)
 
     def _named_entities(self) -> dict[str, Entity]:
-        """Return the entities in which the name of the subject stands; tell those that are called by it."""
+        """Return the remaining entities whose name or summary contains a name of the subject.
+
+        Names that contain it are added to `Erased.named`.
+        """
         found: dict[str, Entity] = {}
         query = EntityQuery(archived=True)
         for page in pages(lambda after: self._backend.find_entities([self._scope], query, after=after, limit=_PAGE)):
             for entity in page:
                 called = self._quotes.found_in(entity.name)
-                if entity.id not in self._gone_people and (called or self._quotes.found_in(entity.summary)):
+                if entity.id not in self._gone_entities and (called or self._quotes.found_in(entity.summary)):
                     found[entity.id] = entity
                     self._done.named += [entity.name] if called else []
         return found
 
     def _surfaces_before_merges(self) -> dict[str, set[str]]:
-        """Return, by the entity that has them now, what merged entities are called in episodes that stay."""
+        """Return the names of merged entities in the remaining episodes, by the entity that holds them now."""
         found: dict[str, set[str]] = {}
         for merge in self._ledger:
             holder = self._holders.get(merge.merged.id)
@@ -410,7 +415,7 @@ class Erasure:
         return found
 
     def _redact_episodes(self) -> None:
-        """Take the lines about the subject out of episodes that are nothing but triples."""
+        """Remove the lines about the subject from triple episodes."""
         if self._subject is None:
             return
         for episode_id, text in self._subject.redacted.items():
@@ -418,12 +423,12 @@ class Erasure:
             self._done.unindexed.append(("episode", episode_id))
             self._done.redacted_episodes += 1
 
-    def _give_examples(self) -> None:
-        """Collect some of what goes, for people to look at."""
+    def _collect_examples(self) -> None:
+        """Collect examples of the removed texts for display."""
         said = (f"{e.speaker}: {e.text}" if e.speaker else e.text for e in self._episodes.values())
         texts: dict[str, Iterable[str]] = {
             "episodes": said,
-            "entities": (entity.name for entity in self._gone_people.values()),
+            "entities": (entity.name for entity in self._gone_entities.values()),
             "facts": (edge.fact for edge in self._gone_facts.values()),
             "rewritten_facts": (edge.fact for edge in self._kept_facts.values()),
         }
@@ -432,16 +437,19 @@ class Erasure:
                 self._done.examples[kind] = shown
 
     def _communities(self) -> None:
-        """Empty what was written of the communities that any of this was part of, for it to be made anew."""
-        people = [*self._gone_people, *self._left, *self._left_kin]
-        within = {m.community_id for m in self._memberships(entity_ids=people)} if people else set[str]()
+        """Clear name, summary and fingerprint of the affected communities; the next refresh writes them again.
+
+        Communities without remaining members are removed.
+        """
+        entity_ids = [*self._gone_entities, *self._left, *self._left_relatives]
+        within = {m.community_id for m in self._memberships(entity_ids=entity_ids)} if entity_ids else set[str]()
         now = utc_now()
         for community in self._backend.all_communities([self._scope], CommunityQuery(ended=True)):
             text = f"{community.name}\n{community.summary}"
             if community.id not in within and not self._quotes.found_in(text):
                 continue
             members = {m.entity_id for m in self._memberships(community_ids=[community.id])}
-            if not members - self._gone_people.keys():
+            if not members - self._gone_entities.keys():
                 self._remove("community", [community.id])
             elif community.name or community.summary or community.fingerprint:
                 updated = max(now, community.updated_at) if community.ended_at is None else community.updated_at
@@ -459,25 +467,25 @@ class Erasure:
         )
         return self._backend.all_memberships([self._scope], query)
 
-    # What was kept beside the rows ------------------------------------------------------------------
+    # Traces, merge ledger and index -----------------------------------------------------------------
 
-    def _traces(self) -> None:
-        """Remove the traces that came upon what goes, or whose question names it."""
-        ways = (
-            RecallQuery(entity_ids=tuple(self._gone_people)),
+    def _recall_traces(self) -> None:
+        """Remove the recall traces that contain a removed row or whose query contains a removed name."""
+        queries = (
+            RecallQuery(entity_ids=tuple(self._gone_entities)),
             RecallQuery(edge_ids=tuple(self._gone_facts)),
             RecallQuery(episode_ids=tuple(self._episodes)),
         )
-        for query in ways:
+        for query in queries:
             self._remove("recall", [trace.id for trace in self._backend.all_recalls([self._scope], query)])
         if self._names:
             asked = self._backend.all_recalls([self._scope], RecallQuery())
             self._remove("recall", [trace.id for trace in asked if self._quotes.found_in(trace.query)])
 
     def _merges(self) -> None:
-        """Take what goes out of the evidence of merges; one of an entity that goes goes as a whole."""
-        gone = self._gone_people.keys() | self._gone_merged
-        gone |= self._never_back(gone)
+        """Remove erased data from the merge ledger; merges of removed entities are removed as a whole."""
+        gone = self._gone_entities.keys() | self._gone_merged
+        gone |= self._permanently_merged(gone)
         known = {m.merged.id: m.merged.name for m in self._ledger if m.merged.id not in gone}
         unused = {(removal.id, removal.of) for removal in self._removals if removal.kind == "alias"}
         unheld = self._unheld_names()
@@ -488,33 +496,33 @@ class Erasure:
                 self._put("merges", scrubbed)
 
     def _unheld_names(self) -> set[str]:
-        """Return the names that go and that no entity has; an undone merge may have given them to one that stays."""
+        """Return the removed names that no remaining entity holds; an undone merge may have assigned them to one."""
         held = self._backend.resolve_names(self._scope, sorted(self._names)) if self._names else []
-        return self._names - {name for name, entity in held if entity.id not in self._gone_people}
+        return self._names - {name for name, entity in held if entity.id not in self._gone_entities}
 
-    def _never_back(self, gone: Collection[str]) -> set[str]:
-        """Return the entities whose merges can't be undone any more: what they went into doesn't come back."""
-        never: set[str] = set()
+    def _permanently_merged(self, gone: Collection[str]) -> set[str]:
+        """Return the merged entities that can't be unmerged any more, because their merge involves a removed entity."""
+        permanent: set[str] = set()
         for merge in reversed(self._ledger):  # ids are in the order of time
-            if merge.undone_at is None and {merge.kept_id, merge.merged.id} & {*gone, *never}:
-                never.add(merge.merged.id)
-        return never
+            if merge.undone_at is None and {merge.kept_id, merge.merged.id} & {*gone, *permanent}:
+                permanent.add(merge.merged.id)
+        return permanent
 
     def _scrubbed(
         self, merge: Merge, unused: Collection[tuple[str, str]], unheld: Collection[str], merged: Mapping[str, str]
     ) -> Merge:
-        """Return a merge without what goes.
+        """Return a merge without erased data.
 
         Parameters
         ----------
         merge
             A row of the ledger.
         unused
-            Names that go, with their types.
+            Removed aliases as (name, entity type).
         unheld
-            Names that go, whatever their types.
+            Removed names of any type.
         merged
-            Names of merged entities that stay, by id.
+            Names of the remaining merged entities, by id.
         """
         names = {**merged, merge.kept_id: merge.kept.name, merge.merged.id: merge.merged.name}
         goes = self._fact_goes
@@ -538,11 +546,11 @@ class Erasure:
             if not goes(pair.edge) and (pair.into is None or not goes(pair.into))
         )
         shared = tuple(i for i in merge.shared if i not in self._episodes)
-        told = (len(mentions), len(shared)) != (len(merge.mentions), len(merge.shared))
-        silent = told or edges != merge.edges or folded != merge.folded
+        unmentioned = (len(mentions), len(shared)) != (len(merge.mentions), len(merge.shared))
+        clear = unmentioned or edges != merge.edges or folded != merge.folded
         return merge.changed(
-            kept=self._silent(merge.kept, silent),
-            merged=self._silent(merge.merged, silent),
+            kept=self._without_summary(merge.kept, clear),
+            merged=self._without_summary(merge.merged, clear),
             mentions=mentions,
             edges=edges,
             folded=folded,
@@ -551,24 +559,24 @@ class Erasure:
             added=used(merge.added),
         )
 
-    def _silent(self, row: Entity, silent: bool) -> Entity:
-        """Return a row of the ledger without a summary that may quote what goes."""
-        if silent or row.id in self._kin or self._quotes.found_in(row.summary):
+    def _without_summary(self, row: Entity, clear: bool) -> Entity:
+        """Return an entity of the ledger, without its summary if that may quote erased text."""
+        if clear or row.id in self._relatives or self._quotes.found_in(row.summary):
             return row.changed(summary="")
         return row
 
     def _index(self) -> None:
-        """Take out what the index made of the episodes and nobody else uses: what followed them, and names."""
+        """Remove the index entries that depend on the episodes: those of following episodes, and unused names."""
         self._done.unindexed.extend(("episode", i) for i in self._episodes)
-        self._done.unindexed.extend(("entity", i) for i in self._gone_people)
-        self._unindex("episode", self._followers())
+        self._done.unindexed.extend(("entity", i) for i in self._gone_entities)
+        self._unindex("episode", self._following_episodes())
         if self._episodes or self._changes.get("redactions"):
             self._unindex("name", self._unused_names())
 
     def _unused_names(self) -> list[str]:
-        """Return the names in the index that no text has which stays as it is.
+        """Return the names in the index that no unchanged indexed text contains.
 
-        Names of a text that isn't indexed at present are among them; they come back with it.
+        They include names of texts that aren't indexed at present; indexing these texts adds the names again.
         """
         gone = {*self._episodes, *(row.episode_id for row in self._changes.get("redactions", ()))}
         names = {entry.key for entry in self._backend.all_entries(self._scope, kind="name", chunk=_PAGE)}
@@ -578,8 +586,8 @@ class Erasure:
                     names.difference_update(detail_of(entry).get("names", ()))
         return sorted(names)
 
-    def _followers(self) -> list[str]:
-        """Return the episodes that were read together with one that goes: the next of its session."""
+    def _following_episodes(self) -> list[str]:
+        """Return the episodes that were indexed together with a removed one: the next of its session."""
         found: set[str] = set()
         for episode in self._episodes.values():
             if episode.session_id is None:
@@ -590,5 +598,5 @@ class Erasure:
 
 
 def _is_value(entity: Entity) -> bool:
-    """Return whether an entity is a number, a date, an address: what isn't anything by itself."""
+    """Return whether an entity is a plain value such as a number, a date or an address."""
     return entity.entity_type == "concept" and any(c.isdigit() or c == "@" for c in entity.name)

@@ -1,4 +1,4 @@
-"""Deleting what is long over, hiding what is long unseen, fading counts, and the jobs that do it (spec: upkeep)."""
+"""Eviction of superseded facts and idle entities, decay of retrieval counts, and their jobs (spec: upkeep)."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from graphmem.upkeep import eviction
 from graphmem.upkeep.schedule import Stopping, UpkeepJob
 
 DECAY_JOB = "decay"
-_MARK = "retrieval counts"  # how far the counts of a scope have faded: by the schedule or by hand
+_MARK = "retrieval counts"  # job state of the decay in a scope, scheduled or manual
 
 
 @dataclass(frozen=True, slots=True)
 class DecayRule:
-    """How counts fade.
+    """Parameters of the decay of retrieval counts.
 
     Attributes
     ----------
     rate
         λ in ``count × exp(−λ × days)`` (setting `link_weight_decay_lambda`).
     interval
-        Days within which a retrieved fact keeps its count (setting `link_weight_decay_interval`).
+        Days after a retrieval during which the count of a fact doesn't decay (setting `link_weight_decay_interval`).
     """
 
     rate: float
@@ -48,39 +48,39 @@ class DecayRule:
 
 
 def decay(backend: GraphBackend, scope: Scope, rule: DecayRule, stopping: Stopping, now: datetime | None = None) -> int:
-    """Lower the retrieval counts of facts that weren't retrieved of late.
+    """Lower the retrieval counts of facts that weren't retrieved recently.
 
-    Works page by page; each is one transaction with the mark of how far it came. Interrupted, it goes on from there
-    with the time at which it began, so that no count is lowered twice. Run again at once it changes nothing: no time
-    has passed.
+    Processes page by page; each page is one transaction that also stores the progress. An interrupted run resumes from
+    there with its original start time, so that no count is lowered twice. An immediate second run changes nothing,
+    because no time has passed.
 
     Parameters
     ----------
     backend, scope
-        Whose facts.
+        Store and scope of the facts.
     rule
-        How counts fade.
+        Rate and interval of the decay.
     stopping
-        Called after each page, returns whether to leave the rest for the next run.
+        Called after each page; True leaves the rest to the next run.
     now
-        The moment up to which they fade; defaults to the present.
+        Time up to which counts decay; defaults to the present.
 
     Returns
     -------
     int
-        Facts with a count above 0 that were looked at.
+        Number of facts processed: those with a count above 0.
     """
-    looked_at = 0
+    processed = 0
     moment = utc_now() if now is None else now
     while True:
         done, more = backend.atomic(lambda: _page(backend, scope, rule, moment))
-        looked_at += done
+        processed += done
         if not more or stopping():
-            return looked_at
+            return processed
 
 
 def is_interrupted(backend: GraphBackend, scope: Scope) -> bool:
-    """Return whether a decay of this scope has begun and not ended."""
+    """Return whether a decay of this scope was started and not finished."""
     return backend.find_job_state(scope, _MARK).begun_at is not None
 
 
@@ -110,11 +110,11 @@ T = TypeVar("T")
 
 
 class _Undone(Exception):
-    """Undoes the transaction that it is raised in."""
+    """Raised to roll back the enclosing transaction."""
 
 
 def rehearsed(backend: GraphBackend, work: Callable[[], T]) -> T:
-    """Run `work` in a transaction, undo it, and return what it returned."""
+    """Run `work` in a transaction, roll it back and return the result of `work`."""
     done: list[T] = []
 
     def undone() -> None:
@@ -130,27 +130,27 @@ def rehearsed(backend: GraphBackend, work: Callable[[], T]) -> T:
 
 EVICTION_JOB = "eviction"
 DELETED = "deleted facts"
-"""Job of the mark in which `episodes` counts the facts that evictions have deleted in a scope so far."""
+"""Name of the job state whose `episodes` field counts the facts that evictions have deleted in a scope so far."""
 _BATCH = 500  # rows in one transaction
-_ROUND = 5000  # entities that are looked for at once
+_ROUND = 5000  # archiving candidates selected at once
 _EVER = datetime(1, 1, 1, tzinfo=UTC)
 _EXAMPLES = 10
 
 
 @dataclass(frozen=True, slots=True)
 class EvictionRule:
-    """What goes.
+    """Parameters of an eviction.
 
     Attributes
     ----------
     retention
-        Days after which a superseded fact is deleted, and an unseen entity without active facts is hidden (setting
-        `expired_edge_retention_days`); None: never.
+        Days after which a superseded fact is deleted, and an entity that has no active facts and wasn't mentioned is
+        archived (setting `expired_edge_retention_days`); None never does.
     min_weight
-        Active facts of less effective confidence are ended, once neither stated nor retrieved for as long; 0 ends none
-        (setting `min_edge_weight`). It takes a retention.
+        Active facts with a lower effective confidence that were neither stated nor retrieved within the retention are
+        ended (setting `min_edge_weight`); 0 ends none. Requires a retention.
     max_entities
-        Entities beyond so many are archived; 0 is no cap (setting of that name).
+        Maximum number of entities that aren't archived; 0 is no cap (setting `max_entities`).
     """
 
     retention: float | None
@@ -159,27 +159,27 @@ class EvictionRule:
 
     @property
     def does_nothing(self) -> bool:
-        """Whether by this rule everything stays as it is."""
+        """Whether this rule evicts nothing."""
         return self.retention is None and not self.max_entities
 
 
 class Evicted(Model):
-    """What an eviction did, or would do.
+    """Result of an eviction, or of a dry run.
 
     Attributes
     ----------
     deleted_facts
-        Superseded facts that were deleted.
+        Number of superseded facts deleted.
     ended_facts
-        Weak facts that were ended; their rows are deleted when they have been over for long.
+        Number of weak facts ended; their rows are deleted when the retention has passed.
     archived_entities
-        Entities hidden from recall, but by their names; they come back when they are mentioned.
+        Number of entities hidden from recall, except by name; a new mention restores them.
     examples
-        Some of the facts that were deleted.
+        Some of the deleted facts.
     dry_run
-        Whether nothing was changed: it tells what an eviction would do.
+        Whether this is the result of a dry run that changed nothing.
     finished
-        False if it ended early, because the store is being closed; the next run goes on.
+        False if it stopped early because the store is being closed; the next run continues.
     """
 
     deleted_facts: int = 0
@@ -200,20 +200,20 @@ def evict(
     *,
     dry_run: bool = False,
 ) -> Evicted:
-    """Delete and hide by the rule, in transactions of bounded size; run again it finds nothing more to do.
+    """Delete facts and archive entities by the rule, in transactions of bounded size. Idempotent.
 
     Parameters
     ----------
     backend, scope
-        Whose memory.
+        Store and scope to evict from.
     rule
-        What goes.
+        Retention, minimum weight and cap.
     stopping
-        Called after each transaction, returns whether to leave the rest for the next run.
+        Called after each transaction; True leaves the rest to the next run.
     now
-        The moment from which ages are counted; defaults to the present.
+        Reference time for ages; defaults to the present.
     dry_run
-        Change nothing: all of it is done in one transaction that is undone.
+        Change nothing: run everything in one transaction and roll it back.
     """
     eviction = _Eviction(backend, scope, rule, stopping, utc_now() if now is None else now)
     return rehearsed(backend, eviction.run).changed(dry_run=True) if dry_run else eviction.run()
@@ -238,7 +238,7 @@ class _Eviction:
             deleted, finished = self._delete_superseded()
         if finished and ages and self._rule.min_weight > 0:
             ended, finished = self._end_weak()
-        # a look at every entity: in a transaction it would keep writers waiting
+        # scans every entity; inside a transaction it would block writers
         if finished and ages and self._find_idle(1):
             archived, finished = self._repeat(self._archive_idle)
         if finished and self._rule.max_entities:
@@ -254,7 +254,13 @@ class _Eviction:
         )
 
     def _repeat(self, step: Callable[[], int]) -> tuple[int, bool]:
-        """Run a step, each time in a transaction of its own, until it finds nothing; return how much it did."""
+        """Run a step in a new transaction each time until it returns 0.
+
+        Returns
+        -------
+        tuple[int, bool]
+            The sum of its results, and False if it was stopped early.
+        """
         done = 0
         while count := self._backend.atomic(step):
             done += count
@@ -263,7 +269,7 @@ class _Eviction:
         return done, True
 
     def _delete_superseded(self) -> tuple[int, bool]:
-        """Delete what is known to be over for so long; what ends later than that, or only in the future, stays."""
+        """Delete the facts that expired, and whose validity ended, before the retention period."""
         deleted, after = 0, ""
         while True:
             done, after = self._backend.atomic(lambda behind=after: self._delete_page(behind))
@@ -274,7 +280,7 @@ class _Eviction:
                 return deleted, False
 
     def _delete_page(self, after: str) -> tuple[int, str]:
-        """Delete what is over of a page of superseded facts; return how many, and the last id ("" at the end)."""
+        """Delete the ended facts of a page of superseded facts; return their number and the last id ("" at the end)."""
         query = EdgeQuery(window=("expired_at", _EVER, self._before), versions="all")
         page = self._backend.find_edges([self._scope], query, after=after, limit=_BATCH)
         over = [edge for edge in page if edge.valid_to is None or edge.valid_to <= self._before]
@@ -311,14 +317,14 @@ class _Eviction:
         return [edge for edge in weak if edge.id not in stated]
 
     def _stated_lately(self, edges: Sequence[Edge]) -> set[str]:
-        """Return ids of the facts that an episode within the retention stated, be it again."""
+        """Return ids of the facts that an episode within the retention stated, for the first time or again."""
         newest = {edge.id: max(edge.episode_ids) for edge in edges if edge.episode_ids}  # ids are in the order of time
         episodes = self._backend.get_episodes([self._scope], sorted(set(newest.values())))
         lately = {episode.id for episode in episodes.values() if episode.recorded_at > self._before}
         return {edge_id for edge_id, episode_id in newest.items() if episode_id in lately}
 
     def _end(self, ids: Sequence[str]) -> int:
-        now = self._backend.get_edges([self._scope], ids)  # as they are in this transaction
+        now = self._backend.get_edges([self._scope], ids)  # read again in this transaction
         weak = self._weak(list(now.values()))
         closings = tuple(EdgeExpiry(edge.id, max(self._now, edge.valid_from), self._now) for edge in weak)
         self._backend.write(self._scope, Changes(closings=closings))
@@ -332,7 +338,10 @@ class _Eviction:
         return self._backend.find_idle(self._scope, before=self._before, now=self._now, limit=limit)
 
     def _archive_beyond_cap(self) -> tuple[int, bool]:
-        """Archive until the cap holds; whom, is asked outside of transactions: everybody's facts are counted for it."""
+        """Archive entities until the cap holds.
+
+        Candidates are selected outside of transactions, because the ranking counts the facts of every entity.
+        """
         archived = 0
         while beyond := self._beyond_cap():
             ids = self._backend.find_least_connected(self._scope, limit=min(beyond, _ROUND))
@@ -344,7 +353,7 @@ class _Eviction:
         return archived, True
 
     def _archive_round(self, found: Sequence[Entity]) -> tuple[int, bool]:
-        """Archive the first of those that were found, as many as are beyond the cap by now."""
+        """Archive the first of the candidates, up to the number that now exceeds the cap."""
         archived = 0
         for start in range(0, len(found), _BATCH):
             batch = found[start : start + min(_BATCH, self._beyond_cap())]
@@ -358,7 +367,7 @@ class _Eviction:
         return max(0, counts.entities - counts.archived_entities - self._rule.max_entities)
 
     def _unchanged(self, entities: Sequence[Entity]) -> list[Entity]:
-        """Return those that are still as they were found: neither gone, nor hidden, nor seen since."""
+        """Return the entities whose stored row is unchanged: not removed, archived or mentioned since."""
         now = self._backend.get_entities([self._scope], [entity.id for entity in entities])
         return [entity for entity in entities if now.get(entity.id) == entity]
 
@@ -369,17 +378,17 @@ class _Eviction:
 
 
 def decay_rule(settings: Settings) -> DecayRule:
-    """Return how counts fade by the settings."""
+    """Return the decay rule of the settings."""
     return DecayRule(settings.link_weight_decay_lambda, settings.link_weight_decay_interval)
 
 
 def eviction_rule(settings: Settings) -> EvictionRule:
-    """Return what is evicted by the settings."""
+    """Return the eviction rule of the settings."""
     return EvictionRule(settings.expired_edge_retention_days, settings.min_edge_weight, settings.max_entities)
 
 
 def upkeep_jobs(backend: GraphBackend, settings: Settings) -> list[UpkeepJob]:
-    """Return eviction and decay, those that the settings switch on; more can stand beside them."""
+    """Return the eviction and decay jobs that the settings enable."""
 
     def run_eviction(scope: Scope, stopping: Stopping) -> bool:
         return eviction.evict(backend, scope, eviction_rule(settings), stopping).finished

@@ -1,4 +1,4 @@
-"""Exporting a memory as lines of JSON: a header, its rows, and a last line that tells whether all is there."""
+"""Export of a memory as JSON lines: a header, the rows, and a last line with their counts and digest."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Header:
 
 
 def read_header(source: Source) -> Header:
-    """Return what the first line of a file says; an open one, which has to be seekable, stays where it was.
+    """Return the header of a file. An open file has to be seekable; its position is kept.
 
     Raises
     ------
     InvalidInput
-        If there is no such file, it is none of ours, or of another version.
+        If the file doesn't exist, isn't an exported memory, or has another version.
     """
     with opened(source) as file, telling(source):
         begin = file.tell()
@@ -47,7 +47,7 @@ def read_header(source: Source) -> Header:
 
 
 def opened(source: Source) -> AbstractContextManager[IO[str] | IO[bytes]]:
-    """Open a path; what is open stays open."""
+    """Open a path; an open file is returned as it is and isn't closed on exit."""
     if not isinstance(source, (str, os.PathLike)):
         return nullcontext(source)
     path = Path(source)
@@ -58,7 +58,7 @@ def opened(source: Source) -> AbstractContextManager[IO[str] | IO[bytes]]:
 
 @contextmanager
 def telling(source: Source) -> Generator[None]:
-    """Put the name of the file in front of what is wrong with it."""
+    """Prefix errors with the name of the file."""
     name = f" of {os.fspath(source)}" if isinstance(source, (str, os.PathLike)) else ""
     try:
         yield
@@ -76,17 +76,17 @@ def _object(number: int, line: bytes) -> dict[str, Any]:
         try:
             value = pydantic_core.from_json(line, cache_strings="keys")
         except ValueError:
-            value = json.loads(line)  # takes lone surrogates, which names from anywhere may hold
+            value = json.loads(line)  # accepts lone surrogates, which names may contain
     except ValueError:
         cut = "" if line.endswith(b"\n") else "; the file ends in the middle of it"
-        raise InvalidInput(f"line {number}: is no JSON{cut}") from None
+        raise InvalidInput(f"line {number}: is not JSON{cut}") from None
     if not isinstance(value, dict):
         raise InvalidInput(f"line {number}: expected an object")
     return cast("dict[str, Any]", value)
 
 
 def header_of(line: bytes) -> Header:
-    """Return what a first line says; InvalidInput if it is none, or of another version."""
+    """Return the header in a first line; raise InvalidInput if it isn't one, or has another version."""
     value = _object(1, line) if line.startswith(b"{") else {}
     if value.get("format") != FORMAT:
         raise InvalidInput(f"line 1: is not the first line of an exported memory ({FORMAT!r} is missing)")
@@ -96,12 +96,12 @@ def header_of(line: bytes) -> Header:
             f"line 1: the file has version {version!r} of the format, this program reads version {VERSION}"
         )
     if not isinstance(scope, str) or not scope:
-        raise InvalidInput(f"line 1: scope {scope!r} is none")
+        raise InvalidInput(f"line 1: scope {scope!r} is not valid")
     return Header(Scope.from_key(scope), VERSION)
 
 
 def require_scope(header: Header, scope: Scope, *, rename: bool) -> None:
-    """Refuse a file of another scope, unless it is to be renamed."""
+    """Raise InvalidInput if the file is of another scope and isn't to be renamed."""
     if header.scope != scope and not rename:
         raise InvalidInput(
             f"line 1: the file is of scope {header.scope}, not of {scope}; import it there, or ask for the "
@@ -111,42 +111,42 @@ def require_scope(header: Header, scope: Scope, *, rename: bool) -> None:
 
 @dataclass(slots=True)
 class Seen:
-    """What was read so far, for the last line to be compared with."""
+    """Digest and counts of the lines read so far, compared with the last line."""
 
     digest: Any = field(default_factory=lambda: hashlib.blake2b(digest_size=16))
     counts: Counter[str] = field(default_factory=Counter[str])
 
     def require(self, number: int, line: bytes) -> None:
-        """Raise InvalidInput if the last line isn't one, or tells of other rows than those that were read."""
-        told, digest = _end(number, line)
-        wrong = next((k for k in sorted({*told, *self.counts}) if told.get(k, 0) != self.counts[k]), None)
+        """Raise InvalidInput if the last line isn't valid, or doesn't match the rows that were read."""
+        counts, digest = _end(number, line)
+        wrong = next((k for k in sorted({*counts, *self.counts}) if counts.get(k, 0) != self.counts[k]), None)
         if wrong is not None:
             raise InvalidInput(
-                f"line {number}: the file had {told.get(wrong, 0)} rows of kind {wrong}, {self.counts[wrong]} "
-                "are there: lines are missing or doubled"
+                f"line {number}: the file had {counts.get(wrong, 0)} rows of kind {wrong}, {self.counts[wrong]} "
+                "were read: lines are missing or duplicated"
             )
         if digest != self.digest.hexdigest():
-            raise InvalidInput(f"line {number}: a line before was changed since the file was written")
+            raise InvalidInput(f"line {number}: a line before it was changed after the file was written")
 
 
 def _end(number: int, line: bytes) -> tuple[dict[str, int], str]:
-    """Return the counts of rows and the digest that a last line tells."""
+    """Return the row counts and the digest in a last line."""
     end = _object(number, line)["end"]
-    told = cast("dict[str, object]", end) if isinstance(end, dict) else {}
-    counts, digest = told.get("counts"), told.get("digest")
+    fields = cast("dict[str, object]", end) if isinstance(end, dict) else {}
+    counts, digest = fields.get("counts"), fields.get("digest")
     if not isinstance(counts, dict) or not isinstance(digest, str):
         raise InvalidInput(
-            f"line {number}: is the last line of no exported memory: its counts or its digest are missing"
+            f"line {number}: is not the last line of an exported memory: its counts or its digest are missing"
         )
     of_kinds = cast("dict[str, object]", counts)
     for kind, count in of_kinds.items():
         if type(count) is not int:
-            raise InvalidInput(f"line {number}: the count of kind {kind} is {count!r}, which is no number of rows")
+            raise InvalidInput(f"line {number}: the count of kind {kind} is {count!r}, expected an integer")
     return cast("dict[str, int]", of_kinds), digest
 
 
 def check(file: IO[str] | IO[bytes], scope: Scope, *, rename: bool, cut_off: bool) -> set[str]:
-    """Read a file through before anything of it is stored; return the entities that were merged, and parted again."""
+    """Validate a whole file before any of it is stored; return ids of the entities whose merges were all undone."""
     seen = Seen()
     merged: dict[str, bool] = {}
     prefix = b""
@@ -167,11 +167,11 @@ def check(file: IO[str] | IO[bytes], scope: Scope, *, rename: bool, cut_off: boo
                 seen.require(number, line)
             ended = True
         elif not line.endswith(b"\n") and cut_off:
-            break  # a piece of a line
+            break  # an incomplete line
         else:
             head, _, kind = line[: line.find(b",")].partition(b'{"kind":')
             if head or not line[9 + len(kind) - 1 :].startswith(prefix):
-                kind = json.dumps(envelope(number, line, header)[0]).encode()  # written by another hand
+                kind = json.dumps(envelope(number, line, header)[0]).encode()  # not written by `export`
             seen.counts[kind.decode().strip('"')] += 1
             if kind.strip(b'"') == b"merge":
                 row = envelope(number, line, header)[1]
@@ -191,15 +191,15 @@ def _id_of_merged(row: Mapping[str, Any]) -> str:
 
 
 def behind(number: int) -> str:
-    """Say that a line stands behind the last one."""
-    return f"line {number}: stands behind the last line of an exported memory"
+    """Return the error message for a line after the last one."""
+    return f"line {number}: follows the last line of an exported memory"
 
 
 def cut_off_behind(number: int) -> str:
-    """Say that the last line is missing."""
+    """Return the error message for a missing last line."""
     return (
-        f"line {number}: the file is cut off behind it: its last line is missing; fetch the whole file, or ask "
-        "for what is there (cut_off=True; on the command line --cut-off)"
+        f"line {number}: the file is cut off after it: its last line is missing; fetch the whole file, or import "
+        "the existing lines (cut_off=True; on the command line --cut-off)"
     )
 
 
@@ -208,13 +208,13 @@ def envelope(number: int, line: bytes, header: Header) -> tuple[RowKind, dict[st
     value = _object(number, line)
     kind, row = value.get("kind"), value.get("row")
     if not is_row_kind(kind):
-        raise InvalidInput(f"line {number}: kind {kind!r} is none that this program knows")
+        raise InvalidInput(f"line {number}: kind {kind!r} is unknown")
     if value.get("scope") != header.scope.key:
         raise InvalidInput(
             f"line {number}: the row is of scope {value.get('scope')!r}, the file of {header.scope.key!r}"
         )
     if not isinstance(row, dict):
-        raise InvalidInput(f"line {number}: the row is no object")
+        raise InvalidInput(f"line {number}: the row is not an object")
     return kind, cast("dict[str, Any]", row)
 
 
@@ -224,20 +224,22 @@ VERSION = 1
 Target = str | os.PathLike[str] | IO[str] | IO[bytes]
 OnRows = Callable[[int], None]
 
-_TOLD_EVERY = 1000
+_REPORT_INTERVAL = 1000
 
 
 class Exported(Model):
-    """What was exported.
+    """Result of an export.
 
     Attributes
     ----------
     scope
-        The scope, as `in_scope` and `--scope` read it.
+        The scope, in the format of `in_scope` and `--scope`.
     rows
-        How many in all; `counts` tells how many of each kind.
+        Number of rows written.
+    counts
+        Number of rows written by kind.
     checksum
-        `GraphMemory.checksum` of what was written.
+        `GraphMemory.checksum` of the rows.
     """
 
     scope: str
@@ -255,39 +257,40 @@ def export(
     force: bool = False,
     on_rows: OnRows | None = None,
 ) -> Exported:
-    """Write everything that a scope holds at one moment (`GraphBackend.snapshot`); memory doesn't grow with it.
+    """Write all rows of a scope from one snapshot (`GraphBackend.snapshot`), in constant memory.
 
-    A file is written under another name and renamed when it is complete (`graphmem.outputs`), so that what was there
-    before stays until then.
+    The file is written under a temporary name and renamed when it is complete (`graphmem.outputs`), so that an earlier
+    file stays until then.
 
     Parameters
     ----------
     backend, scope
-        Whose memory.
+        Store and scope to export.
     target
-        A path, or an open file of text or bytes.
+        A path, or an open text or binary file.
     vectors
-        Whether the index is written, too; without it the memory that imports the rows makes its own.
+        Whether to write the index as well; without it, the importing memory builds its own.
     force
         Whether a file that graphmem did not write may be replaced.
     on_rows
-        Called with the rows written so far, now and then.
+        Called at intervals with the number of rows written so far.
 
     Raises
     ------
     InvalidInput
         If the file can't be written or may not be replaced (`graphmem.outputs.output_file`).
     BackendUnavailable
-        If the server had the reading begun anew when an open file had something already; a path is written anew.
+        If the server restarted the snapshot when rows were already written to an open file. For a path, the file is
+        written again from the start.
     """
     if not isinstance(target, (str, os.PathLike)):
         return _to_stream(backend, scope, target, vectors=vectors, on_rows=on_rows)
     with output_file(target, force=force) as file:
 
-        def work(at_once: GraphBackend) -> Exported:
+        def work(snapshot: GraphBackend) -> Exported:
             file.seek(0)
             file.truncate()
-            return _write(at_once, scope, file, vectors=vectors, on_rows=on_rows)
+            return _write(snapshot, scope, file, vectors=vectors, on_rows=on_rows)
 
         return backend.snapshot(work)
 
@@ -297,11 +300,13 @@ def _to_stream(
 ) -> Exported:
     runs: list[int] = []
 
-    def work(at_once: GraphBackend) -> Exported:
+    def work(snapshot: GraphBackend) -> Exported:
         if runs:
-            raise BackendUnavailable("export: the store began anew, and what is written can't be taken back; try again")
+            raise BackendUnavailable(
+                "export: the store restarted the snapshot after rows were written to the open file; try again"
+            )
         runs.append(1)
-        return _write(at_once, scope, file, vectors=vectors, on_rows=on_rows)
+        return _write(snapshot, scope, file, vectors=vectors, on_rows=on_rows)
 
     return backend.snapshot(work)
 
@@ -323,17 +328,17 @@ def _write(
         lines.write(f'{{"kind":"{kind}","scope":{in_scope},"row":{body}}}')
         counts[kind] += 1
         done += 1
-        if on_rows is not None and done % _TOLD_EVERY == 0:
+        if on_rows is not None and done % _REPORT_INTERVAL == 0:
             on_rows(done)
     if on_rows is not None:
         on_rows(done)
-    told = {"counts": dict(counts), "checksum": total.text(), "digest": lines.digest()}
-    lines.write(_json({"end": told}))
+    end = {"counts": dict(counts), "checksum": total.text(), "digest": lines.digest()}
+    lines.write(_json({"end": end}))
     return Exported(scope=str(scope), rows=done, counts={str(k): n for k, n in counts.items()}, checksum=total.text())
 
 
 class _Lines:
-    """Writes lines to a file of text or bytes, and keeps the digest of their bytes."""
+    """Writer of lines to a text or binary file that keeps the digest of their bytes."""
 
     def __init__(self, file: IO[str] | IO[bytes]) -> None:
         self._file = file

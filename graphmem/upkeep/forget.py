@@ -1,4 +1,4 @@
-"""Forgetting that is complete: rows, index, traces, the ledger's evidence, caches and files (spec: upkeep, forget)."""
+"""Complete erasure from rows, index, traces, merge ledger, caches and files (spec: upkeep, forget)."""
 
 from __future__ import annotations
 
@@ -33,31 +33,31 @@ _log = logging.getLogger(__name__)
 
 
 class Forgotten(Model):
-    """What was forgotten, and what could not be erased yet.
+    """Result of an erasure, including what could not be erased yet.
 
     Attributes
     ----------
     episodes, entities, facts, mentions, communities, recalls, merges, index_entries
-        Rows that are gone; `index_entries` counts what was taken out of the index beside its rows.
+        Number of removed rows; `index_entries` counts index entries removed in addition to those of removed rows.
     rewritten_facts
-        Facts that stay, without the forgotten episodes or a sentence that quoted something forgotten.
+        Number of facts that stay without the forgotten episodes, or without a sentence that quoted erased text.
     redacted_episodes
-        Episodes of ready-made facts that stay without the lines that named the entity.
+        Number of triple episodes that stay without the lines that named the entity.
     emptied_communities
-        Communities whose names and summaries are made anew by the next refresh.
+        Number of communities whose name and summary were cleared; the next refresh writes them again.
     names
-        Under which it was looked for in texts.
+        Names that were searched for in texts.
     still_mentioned_in
-        Ids of episodes that stay and that it said, that mention it, or in which one of its names stands: they are
-        somebody's words. `with_episodes` takes them, too, also later, when the entity is gone.
+        Ids of remaining episodes that the entity said, that mention it, or that contain one of its names. They are
+        kept as statements of their speakers. `with_episodes` removes them as well, also after the entity is gone.
     remaining
-        What stays of it, and why, in words.
+        Descriptions of the data that stays, and why.
     examples
-        Some of the texts that went, by what they were of, and of those that stay.
+        Some of the removed texts, and of those that stay, by kind.
     dry_run
-        Whether nothing was changed: it tells what an erasure would do.
+        Whether this is the result of a dry run that changed nothing.
     left
-        What could not be erased now, and why; run it again to have it erased.
+        Descriptions of what could not be erased now, and why; run the erasure again to remove it.
     """
 
     episodes: int = 0
@@ -92,40 +92,40 @@ def forget(
     with_episodes: bool = False,
     dry_run: bool = False,
 ) -> Forgotten:
-    """Erase an entity, an episode, a session or what somebody said, and then what is left in caches and files.
+    """Erase an entity, an episode, a session or the turns of a speaker, then clean caches and files.
 
     Parameters
     ----------
     backend, index, scope
-        Where.
+        Store, index and scope to erase from.
     ontology
-        Tells which relations are single-valued.
+        Defines which relations are single-valued.
     entity
-        Name or id of an entity, or a name that stands in texts alone.
+        Name or id of an entity, or a name that occurs only in texts.
     episode
         Id or `external_id` of an episode.
     session
-        Id of a session, whose episodes all go.
+        Id of a session; all its episodes are removed.
     speaker
-        Name of a speaker, whose turns all go.
+        Name of a speaker; all its turns are removed.
     with_episodes
-        With an entity, the episodes that it said, that mention it or have one of its names go, too; of ready-made facts
-        only the lines about it.
+        With `entity`, also remove the episodes that it said, that mention it or contain one of its names; triple
+        episodes lose only the lines about it.
     dry_run
-        Change nothing; tell what would go and what would stay.
+        Change nothing; return what would be removed and what would stay.
 
     Raises
     ------
     NotFound
-        If there is no such thing in the scope. Where a run before left something in files, they are cleaned
-        nevertheless, and the message tells whether that could be done.
+        If the scope has no such item. If an earlier erasure left data in files, they are scrubbed nevertheless, and
+        the message contains what is still left.
     InvalidInput
-        If not exactly one thing is named, or several entities go by the name.
+        If not exactly one item is named, or several entities have the name.
     """
     if sum(what is not None for what in (entity, episode, session, speaker)) != 1:
-        raise InvalidInput("forget: name one thing: an entity, an episode, a session or a speaker")
+        raise InvalidInput("forget: name exactly one of: an entity, an episode, a session, a speaker")
     if with_episodes and entity is None:
-        raise InvalidInput("forget: with_episodes goes with an entity")
+        raise InvalidInput("forget: with_episodes requires an entity")
 
     def work() -> tuple[Erased, ForgetPlan]:
         plan = _plan(backend, scope, entity, episode, session, speaker, with_episodes=with_episodes)
@@ -137,8 +137,8 @@ def forget(
         mark = backend.find_job_state(scope, FORGETTING)
         if mark.begun_at is None:
             raise
-        left = "; ".join(_scrubbed(backend, scope, mark)) or "nothing"
-        raise NotFound(f"{error}; left of what was forgotten before: {left}") from error
+        left = "; ".join(_scrub(backend, scope, mark)) or "nothing"
+        raise NotFound(f"{error}; left from earlier erasures: {left}") from error
     examples = {kind: tuple(texts) for kind, texts in done.examples.items()}
     if plan.staying:
         examples["still_mentioned_in"] = tuple(e.text[:SHOWN] for e in list(plan.staying.values())[:EXAMPLES])
@@ -156,23 +156,23 @@ def forget(
         emptied_communities=done.emptied_communities,
         names=tuple(sorted(plan.names)),
         still_mentioned_in=tuple(plan.staying),
-        remaining=(*plan.remaining, *_named(done)),
+        remaining=(*plan.remaining, *_describe_named(done)),
         examples=examples,
         dry_run=dry_run,
-        left=() if dry_run else (*_outside(index, scope, done), *_scrubbed(backend, scope, done.mark)),
+        left=() if dry_run else (*_drop_copies(index, scope, done), *_scrub(backend, scope, done.mark)),
     )
 
 
 def clear(backend: GraphBackend, index: IndexCopies, scope: Scope) -> Forgotten:
-    """Erase a whole scope, its name included, and then what is left in caches and files.
+    """Erase a whole scope including its name, then clean caches and files.
 
-    A store that can't take it in one transaction takes several; interrupted, run it again.
+    A store that can't do it in one transaction uses several; if interrupted, run it again.
     """
     counts = backend.stats(scope)
     merges = sum(1 for _ in backend.all_merges([scope], MergeQuery(undone=True)))
-    left = list(_outside(index, scope, None))  # first: the store tells what is left to do until it is cleared itself
+    left = list(_drop_copies(index, scope, None))  # first: until it is cleared, the store records what is left to do
     backend.clear(scope)
-    left += _scrubbed(backend, scope, None)
+    left += _scrub(backend, scope, None)
     return Forgotten(
         episodes=counts.episodes,
         entities=counts.entities,
@@ -186,28 +186,28 @@ def clear(backend: GraphBackend, index: IndexCopies, scope: Scope) -> Forgotten:
 
 
 class IndexCopies(Protocol):
-    """Copies of index entries outside of the store."""
+    """Interface of copies of index entries outside of the store."""
 
     def forget(self, scope: Scope, keys: Sequence[tuple[IndexKind, str]] | None) -> None:
-        """Drop the copies of entries, or of a whole scope; see `SearchIndex.forget`."""
+        """Drop the copies of entries, or of a whole scope if `keys` is None; see `SearchIndex.forget`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetPlan:
-    """What an erasure takes and what it leaves.
+    """Plan of an erasure: what it removes and what it keeps.
 
     Attributes
     ----------
     going
-        Episodes that go, by id.
+        Episodes to remove, by id.
     subject
-        What goes with its entity, facts and names; None for episodes alone.
+        Person or thing to remove with its entity, facts and names; None to remove episodes only.
     names
-        That were looked for.
+        Names searched for in texts.
     staying
-        Episodes that stay although they name it, by id.
+        Episodes that are kept although they name it, by id.
     remaining
-        What stays besides, and why.
+        Descriptions of what else stays, and why.
     """
 
     going: dict[str, Episode]
@@ -228,17 +228,17 @@ def _plan(
     with_episodes: bool,
 ) -> ForgetPlan:
     if entity is not None:
-        return _plan_of_name(backend, scope, entity, with_episodes=with_episodes)
+        return _plan_for_name(backend, scope, entity, with_episodes=with_episodes)
     if episode is not None:
         return ForgetPlan(_episode(backend, scope, episode))
     if session is not None:
         return ForgetPlan(_session(backend, scope, session))
     assert speaker is not None
-    return _plan_of_speaker(backend, scope, speaker)
+    return _plan_for_speaker(backend, scope, speaker)
 
 
-def _plan_of_name(backend: GraphBackend, scope: Scope, named: str, *, with_episodes: bool) -> ForgetPlan:
-    """Find every episode that an entity said, that mentions it, or in which one of its names stands."""
+def _plan_for_name(backend: GraphBackend, scope: Scope, named: str, *, with_episodes: bool) -> ForgetPlan:
+    """Find every episode that an entity said, that mentions it, or that contains one of its names."""
     entity, missing = None, None
     try:
         entity = entity_called(backend, scope, named)
@@ -265,18 +265,18 @@ def _plan_of_name(backend: GraphBackend, scope: Scope, named: str, *, with_episo
         else:
             redacted[episode.id] = "\n".join(left)
     if missing is not None and not (going or redacted or staying):
-        raise NotFound(f"{missing}, and no text has this name") from missing
-    remaining = list(_stays(named, staying, in_ids))
+        raise NotFound(f"{missing}, and no text contains this name") from missing
+    remaining = list(_describe_remaining(named, staying, in_ids))
     remaining += [
-        f"texts that have {name!r} and no mention of it: {other.entity_type} {other.id} goes by that name, too"
+        f"texts that contain {name!r} without a mention of it: {other.entity_type} {other.id} has that name as well"
         for name, other in others
     ]
     subject = Subject(names, entity, redacted, staying)
     return ForgetPlan(going, subject, names, staying, tuple(remaining))
 
 
-def _plan_of_speaker(backend: GraphBackend, scope: Scope, speaker: str) -> ForgetPlan:
-    """Find the turns of a speaker, and those of others in which the name stands."""
+def _plan_for_speaker(backend: GraphBackend, scope: Scope, speaker: str) -> ForgetPlan:
+    """Find the turns of a speaker, and turns of others that contain the name."""
     names, finder = frozenset({canonical(speaker)}), NameFinder([speaker])
     going: dict[str, Episode] = {}
     staying: dict[str, Episode] = {}
@@ -286,14 +286,14 @@ def _plan_of_speaker(backend: GraphBackend, scope: Scope, speaker: str) -> Forge
         elif _is_about(episode, names, finder):
             staying[episode.id] = episode
     if not going:
-        raise NotFound(f"no episode was said by {speaker!r} in scope {scope}")
-    return ForgetPlan(going, None, names, staying, tuple(_stays(speaker, staying, [])))
+        raise NotFound(f"no episode has the speaker {speaker!r} in scope {scope}")
+    return ForgetPlan(going, None, names, staying, tuple(_describe_remaining(speaker, staying, [])))
 
 
 def _names_of(
     backend: GraphBackend, scope: Scope, entity: Entity | None, named: str
 ) -> tuple[frozenset[str], list[tuple[str, Entity]]]:
-    """Return the names of an entity that nobody else goes by, and those that others go by with these others."""
+    """Return the names that only this entity has, and (name, other entity) for names that it shares."""
     if entity is None:
         return frozenset({canonical(named)}), []
     names = {alias.alias for alias in backend.find_aliases([scope], [entity.id])}
@@ -312,20 +312,26 @@ def _ids_name(episode: Episode, finder: NameFinder) -> bool:
     return finder.found_in(episode.session_id) or finder.found_in(episode.external_id)
 
 
-def _stays(named: str, staying: Mapping[str, Episode], in_ids: Sequence[Episode]) -> Iterator[str]:
+def _describe_remaining(named: str, staying: Mapping[str, Episode], in_ids: Sequence[Episode]) -> Iterator[str]:
     if staying:
         yield (
-            f"{len(staying)} episodes that {named!r} said, or that name it: they are somebody's words; "
-            "forget it with_episodes to erase them"
+            f"{len(staying)} episodes that {named!r} said, or that name it, are kept as statements of their speakers; "
+            "use with_episodes to erase them"
         )
     if in_ids:
         ids = in_ids[0].session_id, in_ids[0].external_id
-        yield f"{len(in_ids)} episodes with the name in their session or external id, such as {ids}: forget those"
+        yield (
+            f"{len(in_ids)} episodes with the name in their session or external id, such as {ids}; "
+            "forget these episodes or sessions to erase them"
+        )
 
 
-def _named(done: Erased) -> Iterator[str]:
+def _describe_named(done: Erased) -> Iterator[str]:
     if done.named:
-        yield f"{len(done.named)} entities with the name in theirs, such as {done.named[0]!r}: forget those"
+        yield (
+            f"{len(done.named)} entities whose own name contains the name, such as {done.named[0]!r}; "
+            "forget these entities to erase them"
+        )
 
 
 def _episode(backend: GraphBackend, scope: Scope, named: str) -> dict[str, Episode]:
@@ -345,18 +351,18 @@ def _session(backend: GraphBackend, scope: Scope, session: str) -> dict[str, Epi
     return found
 
 
-def _outside(index: IndexCopies, scope: Scope, done: Erased | None) -> Iterable[str]:
+def _drop_copies(index: IndexCopies, scope: Scope, done: Erased | None) -> Iterable[str]:
     try:
         index.forget(scope, None if done is None else done.unindexed)
     except IndexUnavailable as error:
         _log.warning("forget: %s", error)
-        yield f"vectors in an index outside of the store, until it is reached again: {error}"
+        yield f"vectors in an index outside of the store, until it is available again: {error}"
 
 
-def _scrubbed(backend: GraphBackend, scope: Scope, mark: JobState | None) -> Iterable[str]:
-    """Clean the files and note in the erasure's mark that it is done; yield what is left."""
+def _scrub(backend: GraphBackend, scope: Scope, mark: JobState | None) -> Iterable[str]:
+    """Scrub the files and record this in the job state of the erasure; yield what is left."""
     if not backend.scrub():
-        yield "the store's log, which others are reading: run it again, or close them"
+        yield "the store's log, which other processes are reading; close them or run the erasure again"
     elif mark is not None:
         clean = replace(mark, begun_at=None, done_at=utc_now())
         backend.write_unless_erased(scope, Changes(marks=(clean,)), since=mark.cursor)

@@ -1,7 +1,7 @@
-"""Merged entities that nothing but what is forgotten named: they live on in the ledger and as names of others.
+"""Search for merged entities that only forgotten data named: they remain in the ledger and as aliases of others.
 
-A merged entity has no row. What tells of it are its row in the ledger, with its mentions and facts, and what its names
-were used for since; forgotten is it when none of that is left.
+A merged entity has no row of its own. It is known by its row in the merge ledger, with mentions and facts, and by later
+uses of its names; it is removed when none of these is left.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ NamedIn = Callable[[Iterable[str], Iterable[str]], bool]
 
 @dataclass(frozen=True, slots=True)
 class Forgetting:
-    """What an erasure knows when it asks which merged entities go.
+    """Input to the search for merged entities: the state of an erasure.
 
     Attributes
     ----------
     episodes
-        Those that go, by id.
+        Episodes to remove, by id.
     gone, left
-        Entities that go, and others that a forgotten episode mentions; by id.
+        Entities to remove, and remaining entities that a forgotten episode mentions; by id.
     mentions
-        In the forgotten episodes.
+        Mentions in the forgotten episodes.
     other_mentions
-        In other ones, by entity.
+        Mentions in other episodes, by entity.
     fact_goes
-        Tells whether nobody else stated a fact.
+        Returns whether a fact is removed.
     other_texts
-        Returns the texts of episodes with these ids.
+        Returns the texts of the episodes with these ids.
     named_in
-        Tells whether one of some names is in one of some texts.
+        Returns whether any of the names occurs in any of the texts.
     """
 
     episodes: Mapping[str, Episode]
@@ -51,16 +51,16 @@ class Forgetting:
 
 @dataclass(slots=True)
 class MergedAway:
-    """Merged entities that go.
+    """Merged entities to remove.
 
     Attributes
     ----------
     ids
-        Of the entities.
+        Ids of the entities.
     names
-        That only they went by, by the entity that has them now.
+        Names that only they had, by the entity that holds them now.
     holders
-        The entity that has now what a merged one had, of every merged one.
+        For every merged entity, the entity that holds its data now.
     """
 
     ids: set[str] = field(default_factory=set[str])
@@ -68,30 +68,30 @@ class MergedAway:
     holders: dict[str, str] = field(default_factory=dict[str, str])
 
 
-def merged_away(ledger: Iterable[Merge], aliases: Iterable[Alias], told: Forgetting) -> MergedAway:
-    """Return the merged entities that go with what is forgotten.
+def merged_away(ledger: Iterable[Merge], aliases: Iterable[Alias], forgetting: Forgetting) -> MergedAway:
+    """Return the merged entities that are removed with an erasure.
 
     Parameters
     ----------
     ledger
         All merges of the scope.
     aliases
-        Of the entities that are left.
-    told
-        What is forgotten.
+        Aliases of the remaining entities.
+    forgetting
+        State of the erasure.
     """
-    return _Search([merge for merge in ledger if merge.undone_at is None], aliases, told).run()
+    return _Search([merge for merge in ledger if merge.undone_at is None], aliases, forgetting).run()
 
 
 class _Search:
-    def __init__(self, merges: Sequence[Merge], aliases: Iterable[Alias], told: Forgetting) -> None:
-        self._told = told
+    def __init__(self, merges: Sequence[Merge], aliases: Iterable[Alias], forgetting: Forgetting) -> None:
+        self._forgetting = forgetting
         self._of = {merge.merged.id: merge for merge in merges}
         self._into: defaultdict[str, list[Merge]] = defaultdict(list)
         for merge in merges:
             self._into[merge.kept_id].append(merge)
         brought = {(self._holder(m), a.alias, a.entity_type) for m in merges for a in (*m.aliases, *m.added)}
-        self._held: defaultdict[str, set[str]] = defaultdict(set)  # names that no merge brought
+        self._held: defaultdict[str, set[str]] = defaultdict(set)  # names that came from no merge
         for alias in aliases:
             if (alias.entity_id, alias.alias, alias.entity_type) not in brought:
                 self._held[alias.entity_id].add(alias.alias)
@@ -102,9 +102,9 @@ class _Search:
         for gone_id, merge in self._of.items():
             holder, names = self._holder(merge), self._names(merge)
             found.holders[gone_id] = holder
-            if holder in self._told.gone:
+            if holder in self._forgetting.gone:
                 found.ids.add(gone_id)
-            elif holder in self._told.left and self._goes(merge, holder, names):
+            elif holder in self._forgetting.left and self._goes(merge, holder, names):
                 found.ids.add(gone_id)
                 found.names.setdefault(holder, set()).update(names)
             else:
@@ -114,7 +114,7 @@ class _Search:
         return found
 
     def _holder(self, merge: Merge) -> str:
-        """Return the entity that has now what the merged one had: the kept one may have been merged itself."""
+        """Return the entity that holds the data of the merged one now; the kept one may have been merged itself."""
         seen = {merge.merged.id}
         while (further := self._of.get(merge.kept_id)) is not None and further.merged.id not in seen:
             seen.add(further.merged.id)
@@ -122,10 +122,10 @@ class _Search:
         return merge.kept_id
 
     def _names(self, merge: Merge) -> set[str]:
-        """Return the names that only the merged entity had: neither the kept one, nor one merged into it before."""
+        """Return the names that only the merged entity had, and not the kept one or one merged into it before."""
         holder = self._holder(merge)
         names = {alias.alias for alias in merge.aliases} - self._names_before(merge) - self._held[holder]
-        row = self._told.left.get(holder)
+        row = self._forgetting.left.get(holder)
         return names if row is None else names - {row.canonical_name}
 
     def _names_before(self, merge: Merge) -> set[str]:
@@ -140,23 +140,23 @@ class _Search:
         return [mention for mention in merge.mentions if canonical(mention.surface) not in before]
 
     def _touched(self, merge: Merge, holder: str, names: set[str]) -> bool:
-        """Return whether a forgotten episode named it."""
-        told = self._told
+        """Return whether a forgotten episode named the merged entity."""
+        forgetting = self._forgetting
         return (
-            any(mention.episode_id in told.episodes for mention in self._own_mentions(merge))
-            or any(m.entity_id == holder and canonical(m.surface) in names for m in told.mentions)
-            or told.named_in(names, (episode.text for episode in told.episodes.values()))
+            any(mention.episode_id in forgetting.episodes for mention in self._own_mentions(merge))
+            or any(m.entity_id == holder and canonical(m.surface) in names for m in forgetting.mentions)
+            or forgetting.named_in(names, (episode.text for episode in forgetting.episodes.values()))
         )
 
     def _known(self, merge: Merge, holder: str, names: set[str]) -> bool:
-        """Return whether anything else names it."""
-        told = self._told
-        others = told.other_mentions.get(holder, ())
+        """Return whether anything that stays names the merged entity."""
+        forgetting = self._forgetting
+        others = forgetting.other_mentions.get(holder, ())
         before = {edge.id for m in self._into[merge.merged.id] for edge in (*m.edges, *(f.edge for f in m.folded))}
         stated = (*merge.edges, *(folded.edge for folded in merge.folded))
         return (
-            any(mention.episode_id not in told.episodes for mention in self._own_mentions(merge))
-            or any(edge.id not in before and not told.fact_goes(edge) for edge in stated)
+            any(mention.episode_id not in forgetting.episodes for mention in self._own_mentions(merge))
+            or any(edge.id not in before and not forgetting.fact_goes(edge) for edge in stated)
             or any(canonical(mention.surface) in names for mention in others)
-            or told.named_in(names, told.other_texts([mention.episode_id for mention in others]))
+            or forgetting.named_in(names, forgetting.other_texts([mention.episode_id for mention in others]))
         )

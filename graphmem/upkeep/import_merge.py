@@ -1,7 +1,7 @@
-"""Rows of a file beside those that a scope has: of a row that is there only what the store lacks is taken.
+"""Merge of imported rows with the rows of a scope: of an existing row, only what the store lacks is taken.
 
-What happened here since the file was written stays: facts that ended, merges and their undoing, what was seen later.
-Episodes that wait for extraction stay out of the queue until the file is stored.
+Changes in the store since the file was written stay: ended facts, merges and unmerges, later times of last mention.
+Episodes that wait for extraction stay out of the queue until the whole file is stored.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _HELD_FOR = timedelta(days=1)
 
 
 class Joining:
-    """What a scope takes of rows, batch by batch, as they stand in a file.
+    """Merge of the rows of a file into a scope that isn't empty, batch by batch in the order of the file.
 
     Parameters
     ----------
     backend, scope
-        Where they go.
+        Store and scope to import into.
     parted
-        Entities that were merged once, and aren't any more in the file.
+        Ids of the entities whose merges are all undone in the file.
     """
 
     def __init__(self, backend: GraphBackend, scope: Scope, parted: Collection[str]) -> None:
@@ -55,20 +55,20 @@ class Joining:
         self._parted = parted
         ledger = list(backend.all_merges([scope], MergeQuery(undone=True)))
         merges = [merge for merge in ledger if merge.undone_at is None]
-        given_back = [merge for merge in ledger if merge.undone_at is not None]
+        undone = [merge for merge in ledger if merge.undone_at is not None]
         there = backend.get_entities([scope], [merge.merged.id for merge in merges]) if merges else {}
         self._into = {m.merged.id: m.kept_id for m in merges if m.merged.id not in there and m.merged.id not in parted}
-        self._given_back = {
+        self._unmerged_mentions = {
             (merge.kept_id, mention.episode_id)
-            for merge in given_back
+            for merge in undone
             for mention in merge.mentions
             if mention.episode_id not in merge.shared
         }
         self._folded = {f.edge.id for m in merges if m.merged.id in self._into for f in m.folded}
 
     def changes(self, parts: dict[str, list[Any]]) -> dict[str, tuple[Any, ...]]:
-        """Return of the fields of a `Changes` what is to be written."""
-        ways: dict[str, Callable[[list[Any]], Iterable[Any]]] = {
+        """Return the rows to write, by field of `Changes`."""
+        mergers: dict[str, Callable[[list[Any]], Iterable[Any]]] = {
             "entities": self._entities,
             "aliases": self._aliases,
             "edges": self._edges,
@@ -80,11 +80,14 @@ class Joining:
             "index": self._index,
             "marks": self._marks,
         }
-        taken = {name: tuple(ways[name](rows)) for name, rows in parts.items()}
-        return {name: rows for name, rows in taken.items() if rows}
+        changes = {name: tuple(mergers[name](rows)) for name, rows in parts.items()}
+        return {name: rows for name, rows in changes.items() if rows}
 
     def outcomes(self, episodes: Iterable[Episode], there: dict[str, Episode]) -> tuple[ProcessingResult, ...]:
-        """Return how far episodes came that the scope has; none goes back into the queue."""
+        """Return the processing results of existing episodes that are further processed in the file.
+
+        None of them returns to the queue.
+        """
         further = (
             e
             for e in episodes
@@ -95,7 +98,7 @@ class Joining:
         return tuple(outcome_of(e) for e in further)
 
     def _holder(self, entity_id: str) -> str:
-        """Return the entity that has here what this one has in the file."""
+        """Return the id of the entity that holds the data of this one in the store; merges may have moved it."""
         seen: set[str] = set()
         while entity_id in self._into and entity_id not in seen:
             seen.add(entity_id)
@@ -118,7 +121,7 @@ class Joining:
                 yield row.changed(entity_id=self._holder(row.entity_id))
 
     def _mentions(self, rows: Sequence[Mention]) -> Iterable[Mention]:
-        kept = (row for row in rows if (row.entity_id, row.episode_id) not in self._given_back)
+        kept = (row for row in rows if (row.entity_id, row.episode_id) not in self._unmerged_mentions)
         return (row.changed(entity_id=self._holder(row.entity_id)) for row in kept)
 
     # Facts ----------------------------------------------------------------------------------------
@@ -128,7 +131,7 @@ class Joining:
         return _joined(here, self._backend.get_edges([self._scope], [row.id for row in here]), self._edge)
 
     def _placed(self, row: Edge) -> Edge | None:
-        """Return a fact between the entities that are here; None where a merge folded it into another."""
+        """Return a fact re-pointed to the entities of the store; None if a merge folded it into another fact."""
         source, target = self._holder(row.source_id), self._holder(row.target_id)
         if row.id in self._folded or source == target:
             return None
@@ -212,13 +215,13 @@ class Joining:
 
 
 class HeldBack:
-    """Waiting episodes of a file, kept from the queue until its last row is stored.
+    """Waiting episodes of a file that are kept out of the queue until its last row is stored.
 
-    A worker that takes one before the entities of the file are there makes entities of its own with their names, and
-    the file can't be stored any more. So they are stored with a next try that is a day off, which their `error` tells;
-    when all rows are there, they get the error and the next try that the file has. An import that was killed leaves
-    them to the next one of the file, or of a newer one, which holds them anew. If there is none, the queue takes them
-    when the day is over: nothing is lost, but what the rest of the file says under the same names isn't taken any more.
+    A worker that processed one before the entities of the file are stored would create other entities with the same
+    names, and the rest of the file would conflict with them. Therefore these episodes are stored with a retry time one
+    day ahead and an `error` that says so; when all rows are stored, they get the error and retry time of the file.
+    After an import that was killed, the next import of this file, or of a newer one, holds them back again. Without
+    one, the queue takes them after the day: nothing is lost, but rows of the file with the same names then conflict.
     """
 
     def __init__(self) -> None:
@@ -226,10 +229,10 @@ class HeldBack:
         self._outcomes: dict[str, ProcessingResult] = {}
 
     def take(self, episodes: Iterable[Episode], there: Mapping[str, Episode]) -> dict[str, Episode]:
-        """Return by id how those that are to be held back are stored; `there` are those that the scope has.
+        """Return the episodes to hold back, as they are to be stored, by id; `there` are the existing episodes.
 
-        What waits here already, and isn't held back by an import, is the queue's. Taking an episode again, as a
-        transaction that is run again does, changes nothing.
+        Episodes that already wait in the store and aren't held back by an import stay in the queue. A repeated call
+        with the same episodes, as in a retried transaction, changes nothing.
         """
         held: dict[str, Episode] = {}
         for episode in episodes:
@@ -240,22 +243,22 @@ class HeldBack:
         return held
 
     def ids(self) -> Iterator[str]:
-        """Return the ids of those that were held back."""
+        """Return the ids of the episodes that were held back."""
         return iter(self._outcomes)
 
     def outcomes(self, there: Mapping[str, Episode]) -> list[ProcessingResult]:
-        """Return what gives episodes to the queue as the file has them; those that went on meanwhile are left out."""
+        """Return the processing results of the file for episodes that are still held back, which releases them."""
         return [self._outcomes[episode.id] for episode in there.values() if episode.error == _HELD_BACK]
 
     def _is_due(self, episode: Episode) -> bool:
-        """Return whether the queue would take an episode within the time."""
+        """Return whether the queue would take an episode before the hold ends."""
         if episode.processed_at is not None:
             return False
         return episode.error is None if episode.retry_at is None else episode.retry_at < self._until
 
 
 def outcome_of(episode: Episode) -> ProcessingResult:
-    """Return how far an episode came."""
+    """Return the processing state of an episode as a result to write."""
     return ProcessingResult(
         episode.id,
         processed_at=episode.processed_at,
@@ -266,7 +269,7 @@ def outcome_of(episode: Episode) -> ProcessingResult:
 
 
 def _joined(rows: Sequence[R], there: dict[str, R], join: Callable[[R, R], R]) -> Iterable[R]:
-    """Return new rows as they are, and of those that are there the ones that change."""
+    """Yield new rows unchanged, and existing rows that the merge with the file changes."""
     for row in rows:
         ours = there.get(row.id)
         if ours is None:
@@ -276,7 +279,10 @@ def _joined(rows: Sequence[R], there: dict[str, R], join: Callable[[R, R], R]) -
 
 
 def _entity(ours: Entity, file: Entity) -> Entity:
-    """Return an entity as it was seen last; both have hidden it or one did, where neither saw it later."""
+    """Return the merge of two versions of an entity; the one last seen later prevails.
+
+    If both were last seen at the same time, the entity is archived if either version is.
+    """
     later = file.last_seen_at > ours.last_seen_at
     newer, older = (file, ours) if later else (ours, file)
     same = file.last_seen_at == ours.last_seen_at

@@ -1,4 +1,4 @@
-"""An exported memory is read back: checked as a whole where that is possible, then stored batch by batch."""
+"""Import of an exported memory: validated as a whole if the file is seekable, then stored batch by batch."""
 
 from __future__ import annotations
 
@@ -42,21 +42,22 @@ _PART: dict[RowKind, str] = {
     "index": "index",
     "mark": "marks",
 }
-"""Kind → the field of `Changes` that brings it; episodes are stored by themselves."""
+"""Kind → field of `Changes` for its rows; episodes are stored separately."""
 
 
 class Imported(Model):
-    """What was imported.
+    """Result of an import.
 
     Attributes
     ----------
     scope
-        The scope that it went to, as `in_scope` and `--scope` read it.
+        The scope imported into, in the format of `in_scope` and `--scope`.
     rows
-        How many in all; `counts` tells how many of each kind.
+        Number of rows stored.
+    counts
+        Number of rows stored by kind.
     complete
-        False if the file was cut off, or lines of it were missing, doubled or changed, and it was asked to take what
-        is there.
+        False if the file was cut off, or lines were missing, duplicated or changed, and `cut_off` allowed that.
     """
 
     scope: str
@@ -67,20 +68,20 @@ class Imported(Model):
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """How a file is taken in.
+    """Options of an import.
 
     Attributes
     ----------
     rename
-        Take in a file of another scope; its rows become rows of the scope that is imported to.
+        Accept a file of another scope; its rows become rows of the scope imported into.
     vectors
-        Whether the index in the file is taken in, too; else the memory makes its own.
+        Whether to import the index in the file as well; without it, the memory builds its own.
     cut_off
-        Take in what there is of a file that is cut off, or whose rows aren't those that its last line tells.
+        Import the existing lines of a file that is cut off, or whose rows don't match its last line.
     batch_size
-        Rows in one transaction.
+        Number of rows in one transaction.
     require
-        Called with each row before it is stored; raises InvalidInput where it can't be taken.
+        Called with each row before it is stored; raises InvalidInput if the row is rejected.
     """
 
     rename: bool = False
@@ -99,31 +100,32 @@ def import_rows(
 ) -> Imported:
     """Store the rows of an exported memory, batch by batch.
 
-    A file that can be read twice (a path, or an open one that can be rewound) is checked whole before anything is
-    stored: that it is all there and as it was written, and of one scope. Each batch is one transaction. Of rows that
-    are there only what the store lacks is taken (`Joining`), so that it may be interrupted, given twice, and be older.
-    Memory doesn't grow with the rows, but for some 300 bytes an episode that waits for extraction: these are kept from
-    the queue until all rows are stored, after an interrupted import until it is run again, at most a day (`HeldBack`).
+    A file that can be read twice (a path, or a seekable open file) is validated before anything is stored: it has to
+    be complete, unchanged and of one scope. Each batch is one transaction. Of existing rows, only what the store lacks
+    is taken (`Joining`), so that an import can be interrupted, repeated, or given an older file.
+    Memory use is constant, except for about 300 bytes per episode that waits for extraction. These episodes stay out
+    of the queue until all rows are stored; after an interrupted import until it is repeated, at most a day
+    (`HeldBack`).
 
     Parameters
     ----------
     backend, scope
-        Where they go.
+        Store and scope to import into.
     source
-        A path, or an open file of text or bytes.
+        A path, or an open text or binary file.
     options
-        How the file is taken in.
+        Options of the import.
     on_rows
-        Called with the rows stored so far after each batch.
+        Called with the number of rows stored so far after each batch.
 
     Raises
     ------
     InvalidInput
-        If the file is none of ours, of another version or scope, cut off, changed, or has a row that can't be taken;
-        the message names the line.
+        If the file isn't an exported memory, is of another version or scope, cut off or changed, or contains an invalid
+        row; the message names the line.
     Conflict
-        If the scope holds other rows under the same names, or the store the same ids in another scope; what was stored
-        before that line stays.
+        If the scope holds other rows with the same names, or the store holds the same ids in another scope; rows
+        before that line stay stored.
     """
     options = options or ImportOptions()
     with opened(source) as file, telling(source):
@@ -161,7 +163,7 @@ class _Import:
         self._complete = False
 
     def run(self, file: IO[str] | IO[bytes], *, checked: bool) -> Imported:
-        """Store what a file holds; one that wasn't checked before, or needn't be whole, is compared on the way."""
+        """Store the rows of a file; if it wasn't validated before, or may be cut off, it is validated while reading."""
         rows = self._rows(file, None if checked and not self._options.cut_off else Seen())
         while batch := list(islice(rows, self._options.batch_size)):
             self._store(batch)
@@ -187,7 +189,7 @@ class _Import:
                 ended = True
                 self._complete = seen is None or self._is_all(seen, number, line)
             elif not line.endswith(b"\n") and self._options.cut_off:
-                return  # a piece of a line
+                return  # an incomplete line
             else:
                 kind, fields = envelope(number, line, header)
                 if seen is not None:
@@ -200,7 +202,7 @@ class _Import:
             raise InvalidInput(cut_off_behind(number))
 
     def _is_all(self, seen: Seen, number: int, line: bytes) -> bool:
-        """Return whether what was read is what the last line tells; raise where it has to be."""
+        """Return whether the rows read match the last line; raise InvalidInput if not, unless `cut_off` is set."""
         try:
             seen.require(number, line)
         except InvalidInput:
@@ -224,8 +226,8 @@ class _Import:
             self._backend.atomic(lambda: self._write(batch))
         except (Conflict, InvalidInput) as error:
             if len(batch) == 1:
-                raise self._placed(batch[0], error) from error
-            for one in batch:  # to name the line; those before it are stored, as they would be by smaller batches
+                raise self._located(batch[0], error) from error
+            for one in batch:  # one by one, to name the line; those before it stay stored
                 self._store([one])
             return
         self._stored.update(Counter(kind for _, kind, _ in batch))
@@ -246,7 +248,7 @@ class _Import:
             self._backend.write(self._scope, Changes(**changes))
 
     def _put_episodes(self, episodes: Sequence[Episode]) -> None:
-        """Store episodes; of those that are there already, only how far they were processed is taken over."""
+        """Store new episodes; of existing ones, only update the processing state."""
         there = self._backend.get_episodes([self._scope], [episode.id for episode in episodes])
         held = self._held_back.take(episodes, there)
         new = [held.get(episode.id, episode) for episode in episodes if episode.id not in there]
@@ -262,34 +264,34 @@ class _Import:
         self._settle(outcomes)
 
     def _release(self) -> None:
-        """Give the episodes that were held back to the queue, as the file has them."""
+        """Release the episodes that were held back to the queue, with the state that the file has."""
         size = self._options.batch_size
         ids = self._held_back.ids()
         while batch := list(islice(ids, size)):
-            self._backend.atomic(partial(self._let_go, batch))
+            self._backend.atomic(partial(self._release_batch, batch))
 
-    def _let_go(self, ids: Sequence[str]) -> None:
+    def _release_batch(self, ids: Sequence[str]) -> None:
         self._settle(self._held_back.outcomes(self._backend.get_episodes([self._scope], ids)))
 
     def _settle(self, outcomes: Sequence[ProcessingResult]) -> None:
         if outcomes:
             self._backend.write(self._scope, Changes(outcomes=tuple(outcomes)))
 
-    def _placed(self, read: _Read, error: Conflict | InvalidInput) -> Conflict | InvalidInput:
-        """Return an error with the line, and with what helps."""
+    def _located(self, read: _Read, error: Conflict | InvalidInput) -> Conflict | InvalidInput:
+        """Return an error with the line number and a remedy."""
         number, kind, row = read
         hint = ""
         if isinstance(error, Conflict) and self._is_named_here(row):
             hint = "; import into a scope of its own"
         elif isinstance(error, Conflict):
             hint = (
-                "; this store has the rows of the file in another scope already, and ids are unique in a store: "
+                "; this store already has the rows of the file in another scope, and ids are unique in a store: "
                 "import into another store"
             )
         return type(error)(f"line {number}: {kind}: {error}{hint}")
 
     def _is_named_here(self, row: Row) -> bool:
-        """Return whether the scope has another row under the name of this one."""
+        """Return whether the scope has another row with the name of this one."""
         if isinstance(row, Episode):
             ids = () if row.external_id is None else (row.external_id,)
             return bool(ids and self._backend.find_episodes([self._scope], EpisodeQuery(external_ids=ids), limit=1))

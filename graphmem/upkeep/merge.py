@@ -1,7 +1,8 @@
-"""Merging two entities, and the facts that end by it (spec: upkeep); `graphmem.upkeep.unmerge` undoes it.
+"""Merge of entities and its effect on the validity of facts (spec: upkeep); `graphmem.upkeep.unmerge` undoes it.
 
-Of a single-valued relation the merged entity has one fact: the one that began last ends the other. Parted, each side
-has what its own facts say: what a fact of the other side ended goes on, up to the next of its own.
+After a merge, a single-valued relation of the entity has one active fact: the one that began last ends the others.
+After an unmerge, only the facts of a side end its facts: a fact that the other side ended becomes valid again, up to
+the next fact of its own side.
 """
 
 from __future__ import annotations
@@ -35,18 +36,18 @@ from graphmem.text.normalize import canonical
 def ended_by_merge(
     edges: Iterable[Edge], moved: Collection[str], ontology: Ontology, at: datetime
 ) -> Iterator[EdgeExpiry]:
-    """Yield the ends of active facts where a later one of the other side and of the same single-valued relation begins.
+    """Yield expiries of active facts at the start of a later fact of the other side in the same single-valued relation.
 
     Parameters
     ----------
     edges
-        Active facts of the entity as it is after the merge.
+        Active facts of the entity after the merge.
     moved
-        Ids of those that it took over.
+        Ids of the facts moved from the merged entity.
     ontology
-        Tells which relations are single-valued.
+        Defines which relations are single-valued.
     at
-        When the merge was made.
+        Time of the merge.
     """
     for slot in _active_slots(edges, ontology):
         for edge in slot:
@@ -57,16 +58,16 @@ def ended_by_merge(
 
 
 def ended_by_later(edges: Iterable[Edge], ontology: Ontology, at: datetime) -> Iterator[Edge]:
-    """Yield the active facts of single-valued relations after which another one begins, as that one ends them.
+    """Yield the active facts of single-valued relations that a later fact supersedes, ended by that fact.
 
     Parameters
     ----------
     edges
         Facts of any entities.
     ontology
-        Tells which relations are single-valued.
+        Defines which relations are single-valued.
     at
-        When that is found.
+        Time at which they expire.
     """
     for slot in _active_slots(edges, ontology):
         for edge in slot:
@@ -88,18 +89,18 @@ def _active_slots(edges: Iterable[Edge], ontology: Ontology) -> Iterable[list[Ed
 
 
 class Parted:
-    """The facts of two entities that were one.
+    """Facts of two entities after an unmerge.
 
     Parameters
     ----------
     edges
-        All facts of both sides, by id, as they are parted.
+        All facts of both entities after the unmerge, by id.
     sides
-        The two entities.
+        Ids of the two entities.
     twins
-        Facts that both sides have: the id of the one → the id of the other's.
+        Facts that both entities have: id of the fact of one → id of the fact of the other.
     ontology
-        Tells which relations are single-valued.
+        Defines which relations are single-valued.
     """
 
     def __init__(
@@ -114,14 +115,14 @@ class Parted:
             self._slots[edge.source_id, edge.relation].append(edge)
 
     def ended_by_own(self, at: datetime) -> list[Edge]:
-        """Return the facts that something of the other side ended since a time, as their own side ends them."""
+        """Return the facts that the other side has ended since a time, with the validity from their own side."""
         held = {edge.key for edge in self._edges.values() if edge.is_active}
         changed: list[Edge] = []
         for edge in self._edges.values():
             by = self._edges.get(edge.superseded_by or "")
             if by is None or not self._is_crossing(edge, by, at):
                 continue
-            own = self._next(edge) if self._is_rival(edge, by) else self._own_successor(edge, by)
+            own = self._successor(edge) if self._is_rival(edge, by) else self._own_successor(edge, by)
             if own is not None:
                 ends = max(own.valid_from, edge.valid_from)
                 expired = None if edge.expired_at is None else max(own.recorded_at, edge.recorded_at)
@@ -137,17 +138,17 @@ class Parted:
         return self._is_rival(edge, by) or (edge.expired_at or edge.recorded_at) >= at
 
     def _is_rival(self, edge: Edge, by: Edge) -> bool:
-        """Return whether a fact ended another because there can be only one."""
+        """Return whether a fact ended another one because their relation is single-valued."""
         same = edge.relation == by.relation and edge.target_id != by.target_id
         return same and self._ontology.is_single_valued(edge.relation)
 
-    def _next(self, edge: Edge) -> Edge | None:
-        """Return what follows a fact of which there can be only one."""
+    def _successor(self, edge: Edge) -> Edge | None:
+        """Return the next fact of the same source and single-valued relation."""
         slot = self._slots[edge.source_id, edge.relation]
         return next((e for e in slot if e.valid_from > edge.valid_from and e.valid_to != e.valid_from), None)
 
     def _own_successor(self, edge: Edge, by: Edge) -> Edge | None:
-        """Return the first of those that came one after the other that is of the fact's own side."""
+        """Return the first fact of the edge's own side in the chain of supersessions that begins at `by`."""
         seen = {edge.id}
         following: Edge | None = by
         while following is not None and following.id not in seen:
@@ -160,30 +161,30 @@ class Parted:
 
 
 ALL = 10**9
-"""More mentions than an entity has."""
+"""Limit above any number of mentions of an entity."""
 
 _UNITED = ("summary", "confidence", "first_seen_at", "last_seen_at", "archived_at")
 
 
 def entity_called(backend: GraphBackend, scope: Scope, name_or_id: str) -> Entity:
-    """Return the entity with this id, else the one that goes by this name.
+    """Return the entity with this id, or else with this name.
 
     Raises
     ------
     NotFound
-        If there is none in the scope.
+        If the scope has none.
     InvalidInput
-        If several go by the name; the message tells their types and ids.
+        If several entities have the name; the message contains their types and ids.
     """
     by_id = backend.get_entities([scope], [name_or_id])
     if by_id:
         return by_id[name_or_id]
     found = {entity.id: entity for _, entity in backend.resolve_names(scope, [canonical(name_or_id)])}
     if not found:
-        raise NotFound(f"no entity is called {name_or_id!r} in scope {scope}, nor has it this id")
+        raise NotFound(f"no entity in scope {scope} has the name or id {name_or_id!r}")
     if len(found) > 1:
         which = ", ".join(f"{e.entity_type} {e.id}" for e in found.values())
-        raise InvalidInput(f"name {name_or_id!r}: {len(found)} entities go by it; take one by its id: {which}")
+        raise InvalidInput(f"name {name_or_id!r}: {len(found)} entities have it; use the id of one: {which}")
     return next(iter(found.values()))
 
 
@@ -192,34 +193,34 @@ def merge_entities(
 ) -> list[Merge]:
     """Merge entities into one, in one transaction.
 
-    Their facts are re-pointed; a fact that the kept entity has as well is folded into that one, which takes the better
-    confidence and all episodes; one between the two is dropped. Of a single-valued relation the fact that began last
-    ends the other's. Names and mentions move. Each has a row in the ledger.
+    Facts are re-pointed to the kept entity. A fact that the kept entity already has is folded into that fact, which
+    gets the higher confidence and all episodes; a fact between the two entities is dropped. In a single-valued
+    relation, the fact that began last ends the others. Names and mentions move. Each merge gets a row in the ledger.
 
     Parameters
     ----------
     backend, scope
-        Where they are.
+        Store and scope of the entities.
     names_or_ids
-        The entities that go.
+        Entities to merge.
     into
-        The one that stays.
+        Entity to keep.
     ontology
-        Tells which relations are single-valued.
+        Defines which relations are single-valued.
 
     Raises
     ------
     NotFound
         If one of them isn't in the scope.
     InvalidInput
-        If nothing is named, a name stands for several entities, or an entity would be merged with itself.
+        If no entity is named, a name is ambiguous, or an entity would be merged with itself.
     """
 
     def work() -> list[Merge]:
         kept = entity_called(backend, scope, into)
         gone = [entity_called(backend, scope, name) for name in names_or_ids]
         if not gone:
-            raise InvalidInput("merge: names no entity to be merged")
+            raise InvalidInput("merge: expected at least one entity to merge, got none")
         for name, entity in zip(names_or_ids, gone, strict=True):
             if entity.id == kept.id:
                 raise InvalidInput(f"merge: {name!r} and {into!r} are the same entity, {kept.id}")
@@ -273,7 +274,7 @@ def _merge(backend: GraphBackend, scope: Scope, gone_id: str, kept_id: str, onto
 
 
 def repointed(edge: Edge, old: str, new: str) -> Edge:
-    """Return a fact with one entity in the place of another."""
+    """Return a fact with one of its entities replaced by another."""
     return edge.changed(
         source_id=new if edge.source_id == old else edge.source_id,
         target_id=new if edge.target_id == old else edge.target_id,
@@ -281,10 +282,10 @@ def repointed(edge: Edge, old: str, new: str) -> Edge:
 
 
 def restated(edge: Edge, episode_ids: Iterable[str], name_of: Callable[[str], str], *, plain: bool = False) -> Edge:
-    """Return a fact as only these of its episodes state it.
+    """Return a fact as stated by a subset of its episodes.
 
-    Its sentence and properties came from the first of its episodes; without that one, or where asked for, the plain
-    triple takes their place.
+    Its sentence and properties came from its first episode. Without that one, or with `plain`, the plain triple
+    replaces the sentence and the properties are cleared.
     """
     left = tuple(episode_ids)
     if not plain and left[:1] == edge.episode_ids[:1]:
@@ -294,15 +295,15 @@ def restated(edge: Edge, episode_ids: Iterable[str], name_of: Callable[[str], st
 
 
 def closed_first(stored: Iterable[Edge], at: datetime) -> tuple[EdgeExpiry, ...]:
-    """Close the active ones of facts that a write replaces or removes.
+    """Return expiries for the active facts that a write replaces or removes.
 
-    A write applies closings first, so that the keys of these facts are free for its other rows, whatever their order.
+    A write applies closings first, which frees the keys of these facts for its other rows in any order.
     """
     return tuple(EdgeExpiry(edge.id, edge.valid_from, at) for edge in stored if edge.is_active)
 
 
 def edges_of(backend: GraphBackend, scope: Scope, entity_id: str) -> list[Edge]:
-    """Return all versions of all facts that an entity takes part in."""
+    """Return all versions of all facts that an entity is part of."""
     return list(backend.all_edges([scope], EdgeQuery(touching=(entity_id,), versions="all")))
 
 
@@ -324,7 +325,7 @@ def _edges(backend: GraphBackend, scope: Scope, gone: str, kept: str) -> tuple[l
 def _aliases(
     backend: GraphBackend, scope: Scope, gone: Entity, kept: Entity
 ) -> tuple[tuple[Alias, ...], tuple[Alias, ...]]:
-    """Return the names of the entity that goes, and those to add so that they stand for the type of the other, too."""
+    """Return the aliases of the merged entity, and new ones that register its names under the kept entity's type."""
     aliases = backend.find_aliases([scope], [gone.id])
     names = list(dict.fromkeys(alias.alias for alias in aliases))
     if gone.entity_type == kept.entity_type or not names:
@@ -336,9 +337,9 @@ def _aliases(
 
 
 def _memberships(backend: GraphBackend, scope: Scope, gone: str, kept: str, at: datetime) -> tuple[Membership, ...]:
-    """Link the kept entity to the communities of the one that goes: their texts tell of facts that it has now.
+    """Return memberships that link the kept entity to the communities of the merged one, whose texts contain its facts.
 
-    These memberships last for no time, so that no read sees them; an erasure finds the communities by them.
+    These memberships have zero duration, so that no read returns them; an erasure finds the communities by them.
     """
     query = MembershipQuery(entity_ids=(gone, kept), ended=True)
     known = list(backend.all_memberships([scope], query))
@@ -359,20 +360,17 @@ def _united(kept: Entity, gone: Entity) -> Entity:
 
 
 def parted(now: Entity, merge: Merge, later: Sequence[Merge]) -> tuple[Entity, list[Merge]]:
-    """Return the kept entity, and later merges into it, as they would be had there been no merge.
-
-    What somebody has changed since stays.
-    """
-    was, would = _united(merge.kept, merge.merged), merge.kept
+    """Return the kept entity, and later merges into it, without the effect of a merge. Later changes stay."""
+    merged, unmerged = _united(merge.kept, merge.merged), merge.kept
     counted = merge.merged.access_count if merge.method == "manual" else 0
 
     def without(row: Entity) -> Entity:
-        back = {name: getattr(would, name) for name in _UNITED if getattr(row, name) == getattr(was, name)}
+        back = {name: getattr(unmerged, name) for name in _UNITED if getattr(row, name) == getattr(merged, name)}
         return row.changed(**back, access_count=max(0, row.access_count - counted))
 
     rewritten: list[Merge] = []
     for other in later:
         kept = without(other.kept)
         rewritten.append(other.changed(kept=kept))
-        was, would = _united(other.kept, other.merged), _united(kept, other.merged)
+        merged, unmerged = _united(other.kept, other.merged), _united(kept, other.merged)
     return without(now), rewritten

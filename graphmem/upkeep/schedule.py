@@ -1,4 +1,4 @@
-"""When the work that keeps a memory in order is done: every so many processed episodes, behind the caller's back."""
+"""Schedule of background upkeep jobs, each due after a number of processed episodes."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from graphmem.protocols import GraphBackend
 _log = logging.getLogger(__name__)
 
 Stopping = Callable[[], bool]
-"""Tells whether the work has to end early: the store is being closed."""
+"""Returns whether the work has to stop early because the store is being closed."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpkeepJob:
-    """A piece of upkeep.
+    """An upkeep job.
 
     Attributes
     ----------
     name
-        Of the job; its mark in the store bears it, and `stats` tells it.
+        Name of the job, also of its job state in the store and in `stats`.
     run
-        Does the work in a scope; returns False if it ended early because `Stopping` said so. It works in transactions
-        of bounded size, each of which leaves the memory right, and run again after an interruption it finishes.
+        Does the work in a scope; returns False if `Stopping` ended it early. It works in transactions of bounded size
+        that each leave the memory consistent; after an interruption, another run finishes the work.
     pause
-        Returns the seconds for which a scope where it is due has to wait for it; 0 or less where it needn't.
+        Returns the seconds that a scope still has to wait when the job is due; 0 or less for no wait.
     """
 
     name: str
@@ -38,19 +38,19 @@ class UpkeepJob:
 
 
 class UpkeepSchedule:
-    """Runs jobs in a scope when it has processed so many episodes since they last ran there.
+    """Scheduler that runs jobs in a scope when `interval` episodes were processed since their last run there.
 
-    Counts are in the store (`JobState.episodes`), so that an interruption loses nothing: a job that was killed has
-    no new mark and is due at the next start. Another process that has done the work meanwhile left its mark, too.
+    Counts are stored (`JobState.episodes`), so that an interruption loses nothing: a job that was killed has no new
+    job state and is due at the next start. Job states written by other processes count as well.
 
     Parameters
     ----------
     backend
         The store.
     jobs
-        In the order in which they run.
+        Jobs in the order in which they run.
     interval
-        Processed episodes between two runs.
+        Number of processed episodes between two runs.
     """
 
     def __init__(self, backend: GraphBackend, jobs: Sequence[UpkeepJob], interval: int) -> None:
@@ -59,7 +59,7 @@ class UpkeepSchedule:
         self._interval = interval
         self._lock = threading.Lock()
         self._counted: dict[Scope, int] = {}
-        self._waiting: dict[Scope, float] = {}  # not before that time by `time.monotonic`
+        self._waiting: dict[Scope, float] = {}  # earliest time by `time.monotonic`
 
     @property
     def jobs(self) -> tuple[UpkeepJob, ...]:
@@ -67,7 +67,7 @@ class UpkeepSchedule:
         return self._jobs
 
     def look_at(self, scopes: Iterable[Scope]) -> bool:
-        """Have scopes looked at by the next `run`, whatever was counted; return whether it has anything to do."""
+        """Add scopes to the next `run` regardless of their counts; return whether it has anything to do."""
         if self._jobs:
             with self._lock:
                 for scope in scopes:
@@ -85,19 +85,24 @@ class UpkeepSchedule:
         return bool(self._waiting)
 
     def run(self, stopping: Stopping) -> float | None:
-        """Do what is due in one scope; return in how many seconds there is more to do, None if nothing waits.
+        """Run the due jobs of one scope.
+
+        Returns
+        -------
+        float | None
+            Seconds until the next scope is due; None if no scope is waiting.
 
         Raises
         ------
         GraphMemError
-            If a job fails; the scope waits on, and the next run tries again.
+            If a job fails; the scope stays in the queue, and the next run tries again.
         """
         with self._lock:
             now = time.monotonic()
             scope = next((scope for scope, earliest in self._waiting.items() if earliest <= now), None)
             if scope is None:
                 return self._next_in()
-            del self._waiting[scope]  # before the work: what is processed meanwhile counts for the next
+            del self._waiting[scope]  # before the work: episodes processed meanwhile count for the next run
         try:
             pause = self._run_due(scope, stopping)
         except BaseException:
@@ -113,13 +118,13 @@ class UpkeepSchedule:
         return max(0.0, min(self._waiting.values()) - time.monotonic()) if self._waiting else None
 
     def _run_due(self, scope: Scope, stopping: Stopping) -> float:
-        """Run what is due and needn't wait; return for how many seconds the first of the others has to."""
+        """Run the due jobs that have no pause; return the shortest pause of the others in seconds, or 0."""
         pauses: list[float] = []
         counts = self._backend.stats(scope)
         processed = counts.episodes - counts.pending_episodes - counts.failed_episodes
         for job in self._jobs:
             mark = self._backend.find_job_state(scope, job.name)
-            # fewer than at the last run: some were forgotten, and how many came since isn't known
+            # a negative count: episodes were forgotten, so the number processed since is unknown
             if 0 <= processed - mark.episodes < self._interval:
                 continue
             if (pause := job.pause(scope)) > 0.0:
@@ -129,5 +134,5 @@ class UpkeepSchedule:
             if not job.run(scope, stopping):
                 break
             self._backend.write(scope, Changes(marks=(JobState(job.name, begun, processed),)))
-            _log.info("scope %s: %s is done", scope, job.name)
+            _log.info("scope %s: %s finished", scope, job.name)
         return min(pauses, default=0.0)

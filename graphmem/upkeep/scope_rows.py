@@ -1,4 +1,4 @@
-"""Everything that a scope holds, row by row, as JSON: what is exported, and what a checksum is made of."""
+"""JSON serialization of all rows of a scope, for exports and checksums."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from graphmem.protocols import GraphBackend, pages
 RowKind = Literal[
     "episode", "entity", "alias", "edge", "mention", "community", "membership", "recall", "merge", "index", "mark"
 ]
-"""In the order in which they are exported: a row names only rows that stand before it."""
+"""Kinds of rows in export order: a row references only rows before it."""
 
 CONTENT: frozenset[RowKind] = frozenset(
     ("episode", "entity", "alias", "edge", "mention", "community", "membership", "recall", "merge")
 )
-"""What a memory is; the index can be made anew, and marks tell how far upkeep has come."""
+"""Kinds that are part of a checksum. The index can be rebuilt, and marks are the progress of upkeep."""
 
 Row = Model | IndexEntry | JobState
 Told = Iterator[tuple[RowKind, Row]]
@@ -76,7 +76,7 @@ _NO_SCOPE: dict[RowKind, Any] = {
 
 
 def to_json(kind: RowKind, row: Row) -> str:
-    """Return a row as JSON without its scope: the fields of the model in their order, but those that are None."""
+    """Return a row as JSON without its scope: the fields of the model in their order, without those that are None."""
     if isinstance(row, IndexEntry):
         return json.dumps(
             {
@@ -101,12 +101,12 @@ def to_json(kind: RowKind, row: Row) -> str:
 
 
 def from_json(kind: RowKind, fields: Mapping[str, Any], scope: Scope) -> Row:
-    """Return the row that `to_json` wrote, in a scope.
+    """Return a row from the fields that `to_json` wrote, in the given scope.
 
     Raises
     ------
     InvalidInput, KeyError, TypeError, ValueError
-        If it is none.
+        If the fields aren't a valid row.
     """
     if kind == "index":
         values: dict[str, Any] = {**fields, "vectors": _bytes(fields["vectors"]), "pieces": _bytes(fields["pieces"])}
@@ -131,7 +131,7 @@ def _times(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _scoped(merge: Mapping[str, Any], scope: Scope) -> dict[str, Any]:
-    """Give a scope to the rows inside of a merge."""
+    """Set the scope of the rows inside of a merge."""
 
     def put(row: Mapping[str, Any]) -> dict[str, Any]:
         return {**row, "scope": scope}
@@ -152,16 +152,16 @@ def _scoped(merge: Mapping[str, Any], scope: Scope) -> dict[str, Any]:
 
 
 def all_rows(backend: GraphBackend, scope: Scope, *, extras: bool) -> Told:
-    """Yield everything that a scope holds, in pages, with the kind of each row; a row names only rows before it.
+    """Yield all rows of a scope with their kinds, read in pages; a row references only rows before it.
 
-    That is so where nobody writes meanwhile: read them in a `GraphBackend.snapshot`.
+    This order requires that no concurrent write is visible: read in a `GraphBackend.snapshot`.
 
     Parameters
     ----------
     backend, scope
-        Whose rows.
+        Store and scope to read.
     extras
-        Whether the entries of the index and the marks of upkeep are among them.
+        Whether to include the index entries and the marks of upkeep.
     """
     scopes = [scope]
     yield from _of("episode", backend.all_episodes(scopes, EpisodeQuery(), chunk=_PAGE))
@@ -174,7 +174,7 @@ def all_rows(backend: GraphBackend, scope: Scope, *, extras: bool) -> Told:
     for page in pages(lambda after: backend.find_episodes(scopes, EpisodeQuery(), after=after, limit=_PAGE)):
         yield from _of("mention", backend.find_mentions(scopes, episode_ids=[e.id for e in page], limit=_ALL))
     for level in sorted({c.level for c in backend.all_communities(scopes, CommunityQuery(ended=True))}):
-        # what a community is part of is of a level before
+        # the parent of a community is on a level before
         yield from _of("community", backend.all_communities(scopes, CommunityQuery(level=level, ended=True)))
     yield from _of("membership", backend.all_memberships(scopes, MembershipQuery(ended=True)))
     yield from _of("recall", backend.all_recalls(scopes, RecallQuery(), chunk=_PAGE))
@@ -192,31 +192,31 @@ def _of(kind: RowKind, rows: Iterable[Row]) -> Told:
 
 
 class Checksum:
-    """A sum over rows that doesn't depend on their order, nor on the scope they are in."""
+    """A checksum over rows that depends neither on their order nor on their scope."""
 
     def __init__(self) -> None:
         self._sum = 0
 
     def add(self, kind: RowKind, row: str) -> None:
-        """Take a row in, as `to_json` wrote it; what isn't content is passed by."""
+        """Add a row in the format of `to_json`; rows that aren't content are ignored."""
         if kind in CONTENT:
-            found = hashlib.blake2b(f"{kind} {row}".encode(), digest_size=16).digest()
-            self._sum = (self._sum + int.from_bytes(found, "big")) % (1 << 128)
+            digest = hashlib.blake2b(f"{kind} {row}".encode(), digest_size=16).digest()
+            self._sum = (self._sum + int.from_bytes(digest, "big")) % (1 << 128)
 
     def text(self) -> str:
-        """Return it as 32 hexadecimal digits."""
+        """Return the checksum as 32 hexadecimal digits."""
         return f"{self._sum:032x}"
 
 
 def checksum(backend: GraphBackend, scope: Scope) -> str:
-    """Return the checksum of everything that a scope holds, its index and the marks of upkeep left out.
+    """Return the checksum of all rows of a scope except its index and the marks of upkeep.
 
-    Two memories with the same rows have the same one, whatever store they are in and whatever their scopes are called.
+    Memories with the same rows have the same checksum in any store and under any scope name.
     """
 
-    def work(at_once: GraphBackend) -> str:
+    def work(snapshot: GraphBackend) -> str:
         total = Checksum()
-        for kind, row in all_rows(at_once, scope, extras=False):
+        for kind, row in all_rows(snapshot, scope, extras=False):
             total.add(kind, to_json(kind, row))
         return total.text()
 

@@ -1,7 +1,7 @@
-"""Undoing a merge: both sides as they were, and what came in since with the one that it was said of.
+"""Unmerge: restores both entities of a merge and assigns later data to the entity that it was stated about.
 
-What came in since stays with the kept entity, unless the episode named it by a name of the merged one. A fact that was
-stated under both is parted by its episodes, and one that a fact of the other side ended goes on.
+Data added since the merge stays with the kept entity, unless the episode used a name of the merged one. A fact that was
+stated about both is split by its episodes, and a fact that the other side ended becomes valid again.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from graphmem.upkeep.merge import ALL, Parted, closed_first, edges_of, ended_by_
 
 @dataclass(frozen=True, slots=True)
 class Unmerged:
-    """What an unmerge did.
+    """Result of an unmerge.
 
     Attributes
     ----------
     merge
         The row of the ledger.
     entity
-        The entity that is there again.
+        The restored entity.
     facts, mentions
-        How many of them it has.
+        Number of its facts and mentions.
     """
 
     merge: Merge
@@ -56,18 +56,18 @@ class Unmerged:
 
 
 def unmerge(backend: GraphBackend, scope: Scope, merge_id: str, ontology: Ontology = DEFAULT_ONTOLOGY) -> Unmerged:
-    """Undo a merge, in one transaction; the ontology tells which relations are single-valued.
+    """Undo a merge, in one transaction; the ontology defines which relations are single-valued.
 
-    Communities of the merged entity, its vector and its part in recall traces don't come back; the first two are made
-    anew in time.
+    Communities of the merged entity, its vector and its part in recall traces aren't restored; background work computes
+    the first two again.
 
     Raises
     ------
     NotFound
         If the scope has no such merge, or the kept entity is gone.
     InvalidInput
-        If it was undone before, a later merge has to be undone first (the message names it), or another entity has
-        taken the name.
+        If it was undone before, a later merge has to be undone first (the message contains its id), or another entity
+        has the name of the merged one.
     """
 
     def work() -> Unmerged:
@@ -76,7 +76,7 @@ def unmerge(backend: GraphBackend, scope: Scope, merge_id: str, ontology: Ontolo
             raise NotFound(f"merge {merge_id} is not in scope {scope}")
         [merge] = found
         if merge.undone_at is not None:
-            raise InvalidInput(f"merge {merge_id}: was undone at {merge.undone_at.isoformat()}")
+            raise InvalidInput(f"merge {merge_id}: was already undone at {merge.undone_at.isoformat()}")
         others = [other for other in backend.all_merges([scope], MergeQuery()) if other.id != merge.id]
         _require_last(merge, others)
         kept = backend.get_entities([scope], [merge.kept_id]).get(merge.kept_id)
@@ -84,13 +84,13 @@ def unmerge(backend: GraphBackend, scope: Scope, merge_id: str, ontology: Ontolo
             raise NotFound(f"merge {merge_id}: the entity that was kept, {merge.kept_id}, is gone")
         _require_free(backend, scope, merge)
         into_the_same = [o for o in others if o.kept_id == merge.kept_id]
-        return _Parting(backend, merge, kept, into_the_same, ontology).run()
+        return _Unmerge(backend, merge, kept, into_the_same, ontology).run()
 
     return backend.atomic(work)
 
 
 def _require_last(merge: Merge, others: Iterable[Merge]) -> None:
-    """Refuse what a later merge stands on: the same facts moved again, or the kept entity was merged itself."""
+    """Raise InvalidInput if a later merge depends on this one: it moved the same facts, or merged the kept entity."""
     moved = {edge.id for edge in merge.edges} | {f.edge.id for f in merge.folded}
     targets = {f.into.id for f in merge.folded if f.into is not None}
     for other in others:
@@ -101,8 +101,8 @@ def _require_last(merge: Merge, others: Iterable[Merge]) -> None:
         again = moved & (theirs | their_targets) or targets & theirs
         if other.merged.id == merge.kept_id or again:
             raise InvalidInput(
-                f"merge {merge.id}: a later one has merged {other.merged.name!r} into {other.kept.name!r} and moved "
-                f"the same things again; undo that first: {other.id}"
+                f"merge {merge.id}: a later merge of {other.merged.name!r} into {other.kept.name!r} moved the same "
+                f"rows again; undo that one first: {other.id}"
             )
 
 
@@ -110,11 +110,11 @@ def _require_free(backend: GraphBackend, scope: Scope, merge: Merge) -> None:
     name, kind = merge.merged.canonical_name, merge.merged.entity_type
     for _, entity in backend.resolve_names(scope, [name]):
         if (entity.canonical_name, entity.entity_type) == (name, kind):
-            raise InvalidInput(f"merge {merge.id}: {kind} {name!r} is another entity by now: {entity.id}")
+            raise InvalidInput(f"merge {merge.id}: another entity is now the {kind} {name!r}: {entity.id}")
 
 
-class _Parting:
-    """One unmerge: collects what has to be written."""
+class _Unmerge:
+    """One unmerge; collects the changes and writes them."""
 
     def __init__(
         self, backend: GraphBackend, merge: Merge, kept: Entity, others: Sequence[Merge], ontology: Ontology
@@ -130,7 +130,7 @@ class _Parting:
         current = backend.find_aliases([self._scope], [merge.kept_id])
         brought = {(alias.alias, alias.entity_type) for alias in (*merge.aliases, *merge.added)}
         self._held = {(alias.alias, alias.entity_type) for alias in current}
-        # what both go by tells nothing: it stays with the kept one
+        # names that both entities have are ambiguous and stay with the kept one
         self._names = {alias.alias for alias in merge.aliases} - {name for name, _ in self._held - brought}
         self._edges: dict[str, Edge] = {}
         self._stored: dict[str, Edge] = {}
@@ -139,13 +139,13 @@ class _Parting:
         self._twins: dict[str, str] = {}
         self._names_known = {kept.id: kept.name}
         self._brought: set[str] = set()
-        self._targets: dict[tuple[str, str], Edge] = {}  # (later merge, fact folded there) → what it was folded into
+        self._targets: dict[tuple[str, str], Edge] = {}  # (later merge, fact folded there) → target fact
 
     def run(self) -> Unmerged:
         merge = self._merge
         mentions = self._mentions()
         before = {mention.episode_id for mention in merge.mentions}
-        self._part_edges({mention.episode_id for mention in mentions} - before)
+        self._divide_edges({mention.episode_id for mention in mentions} - before)
         seen = [mention.seen_at for mention in mentions if mention.episode_id not in before]
         entity = merge.merged.changed(
             first_seen_at=min([merge.merged.first_seen_at, *seen]), last_seen_at=max([merge.merged.last_seen_at, *seen])
@@ -156,7 +156,7 @@ class _Parting:
         self._end_by_later(undone_at)
         undone = merge.changed(undone_at=undone_at)
         brought = tuple(Removal("mention", merge.kept_id, episode_id) for episode_id in sorted(self._brought))
-        self._backend.write(self._scope, Changes(removals=brought))  # some come again, as others brought them
+        self._backend.write(self._scope, Changes(removals=brought))  # other merges may add some of them again below
         self._backend.write(
             self._scope,
             Changes(
@@ -182,7 +182,7 @@ class _Parting:
     # Mentions -------------------------------------------------------------------------------------
 
     def _mentions(self) -> list[Mention]:
-        """Return the mentions of the merged entity, and note the episodes that mention the kept one by it alone."""
+        """Return the mentions of the merged entity; record episodes that mention the kept one only because of it."""
         merge = self._merge
         known = self._backend.find_mentions([self._scope], entity_ids=[merge.kept_id], limit=ALL)
         since = [m for m in known if canonical(m.surface) in self._names]
@@ -194,13 +194,13 @@ class _Parting:
         return [m for m in mentions.values() if m.episode_id in self._episodes]
 
     def _of_others(self) -> Iterable[Mention]:
-        """Return mentions in these episodes that the kept entity has because another one was merged into it, too."""
+        """Return mentions in these episodes that the kept entity also has from other merges."""
         found = {m.episode_id: m for other in reversed(self._others) for m in other.mentions}
         shared = sorted(self._brought & found.keys() & self._episodes.keys())
         return (found[i].changed(entity_id=self._merge.kept_id) for i in shared)
 
     def _without_this(self, other: Merge) -> Merge:
-        """Return a later merge into the kept entity as it would be had there not been this one."""
+        """Return a later merge into the kept entity without the effect of this one."""
         mentioned = {m.episode_id for o in self._others if o.id < other.id for m in o.mentions}
         folded = (
             f if (into := self._targets.get((other.id, f.edge.id))) is None else f.changed(into=into)
@@ -210,8 +210,8 @@ class _Parting:
 
     # Facts ----------------------------------------------------------------------------------------
 
-    def _part_edges(self, since: set[str]) -> None:
-        """Part the facts; `since` are the episodes that came in under a name of the merged entity."""
+    def _divide_edges(self, since: set[str]) -> None:
+        """Divide the facts between both; `since` are the later episodes that use a name of the merged entity."""
         merge = self._merge
         current = {edge.id: edge for edge in edges_of(self._backend, self._scope, merge.kept_id)}
         self._stored.update(current)
@@ -227,20 +227,20 @@ class _Parting:
                 handled.add(into.id)
                 self._unfold(folded.edge, folded.into, into, since)
             elif folded.into is None:
-                self._give(folded.edge)
+                self._add(folded.edge)
         for edge in current.values():
             said = [i for i in edge.episode_ids if i in since]
             if edge.id in handled or not said:
                 continue
             if len(said) == len(edge.episode_ids) and edge.recorded_at >= merge.at:
-                self._give(repointed(edge, merge.kept_id, self._id))
+                self._add(repointed(edge, merge.kept_id, self._id))
             else:
                 self._edges[edge.id] = restated(edge, _without(edge.episode_ids, said), self._name_of)
-                self._give(self._twin(repointed(edge, merge.kept_id, self._id), said))
-        self._end_anew({**current, **self._edges})
+                self._add(self._twin(repointed(edge, merge.kept_id, self._id), said))
+        self._reopen({**current, **self._edges})
 
     def _end_by_later(self, at: datetime) -> None:
-        """End what a later fact of the same single-valued relation ends, also of others that have facts with both."""
+        """End active facts that a later fact of the same single-valued relation supersedes, of any entity."""
         changed = self._edges.values()
         slots = {(e.source_id, e.relation) for e in changed if self._ontology.is_single_valued(e.relation)}
         if not slots:
@@ -252,7 +252,7 @@ class _Parting:
             self._edges[edge.id] = edge
 
     def _reworded(self) -> Iterable[str]:
-        """Return the stored facts that lose their sentence."""
+        """Return the ids of stored facts whose sentence changes."""
         return (i for i, edge in self._edges.items() if i in self._stored and edge.fact != self._stored[i].fact)
 
     def _name_of(self, entity_id: str) -> str:
@@ -263,35 +263,35 @@ class _Parting:
             self._names_known.update((i, entity.name) for i, entity in found.items())
         return self._names_known.get(entity_id, "")
 
-    def _end_anew(self, parted: dict[str, Edge]) -> None:
-        """Let go on what a fact of the other side ended; these rows come last, when their keys are free."""
+    def _reopen(self, parted: dict[str, Edge]) -> None:
+        """Reopen facts that the other side ended; these rows come last, when their keys are free."""
         sides = (self._id, self._merge.kept_id)
         for edge in Parted(parted, sides, self._twins, self._ontology).ended_by_own(self._merge.at):
             self._edges.pop(edge.id, None)
             self._edges[edge.id] = edge
 
     def _twin(self, edge: Edge, episode_ids: Sequence[str]) -> Edge:
-        """Return a fact as these episodes stated it, and remember that both sides have it."""
+        """Return a copy of a fact as these episodes stated it, and record that both entities have it."""
         copied = self._copied(edge, episode_ids)
         self._twins[edge.id] = copied.id
         return copied
 
     def _split(self, edge: Edge, stay: Sequence[str]) -> None:
-        """Give a fact back; what was said since of the kept entity stays there as a fact of its own."""
+        """Move a fact back to the merged entity; later statements about the kept one become a fact of its own."""
         if stay:
             copied = self._twin(edge, stay)
             self._edges[copied.id] = copied
         given = repointed(edge, self._merge.kept_id, self._id)
-        self._give(restated(given, _without(edge.episode_ids, stay), self._name_of))
+        self._add(restated(given, _without(edge.episode_ids, stay), self._name_of))
 
     def _unfold(self, former: Edge, before: Edge, into: Edge, since: set[str]) -> None:
-        """Restore a folded fact, and take what it brought from the one that it was folded into."""
+        """Restore a folded fact, and remove its contribution from the fact that it folded_confidence folded into."""
         said = [i for i in into.episode_ids if i in since]
         brought = set(former.episode_ids) - set(before.episode_ids)
-        was, would = max(before.confidence, former.confidence), before.confidence
+        folded_confidence, own_confidence = max(before.confidence, former.confidence), before.confidence
 
         def without(edge: Edge) -> Edge:
-            confidence = would if edge.confidence == was else edge.confidence
+            confidence = own_confidence if edge.confidence == folded_confidence else edge.confidence
             left = _without(edge.episode_ids, (*brought, *said))
             return restated(edge.changed(confidence=confidence), left, self._name_of)
 
@@ -299,8 +299,8 @@ class _Parting:
             for folded in other.folded:
                 if folded.into is not None and folded.into.id == into.id:
                     target = self._targets[other.id, folded.edge.id] = without(folded.into)
-                    was = max(folded.into.confidence, folded.edge.confidence)
-                    would = max(target.confidence, folded.edge.confidence)
+                    folded_confidence = max(folded.into.confidence, folded.edge.confidence)
+                    own_confidence = max(target.confidence, folded.edge.confidence)
                     brought -= set(folded.edge.episode_ids)
         self._twins[into.id] = former.id
         if before.is_active and former.is_active and not into.is_active:
@@ -310,13 +310,13 @@ class _Parting:
                 superseded_by=into.superseded_by,
             )
         self._edges[into.id] = without(into)
-        self._give(former.changed(episode_ids=tuple(dict.fromkeys((*former.episode_ids, *said)))))
+        self._add(former.changed(episode_ids=tuple(dict.fromkeys((*former.episode_ids, *said)))))
 
-    def _give(self, edge: Edge) -> None:
-        """Take in a fact of the merged entity; one that it has already is stated again."""
+    def _add(self, edge: Edge) -> None:
+        """Add a fact to the merged entity; if it already has this fact, combine confidence and episodes."""
         ends = {edge.source_id, edge.target_id} - {self._id, self._merge.kept_id}
         if ends and not self._backend.get_entities([self._scope], list(ends)):
-            return  # its other end was forgotten since
+            return  # its other entity was forgotten since
         if edge.episode_ids:
             there = self._backend.get_episodes([self._scope], edge.episode_ids)
             edge = edge.changed(episode_ids=tuple(i for i in edge.episode_ids if i in there))
@@ -328,7 +328,7 @@ class _Parting:
         self._edges[edge.id] = edge
 
     def _copied(self, edge: Edge, episode_ids: Sequence[str]) -> Edge:
-        """Return a fact as these episodes stated it."""
+        """Return a copy of a fact as these episodes stated it."""
         episodes = self._backend.get_episodes([self._scope], episode_ids).values()
         begins = max([edge.valid_from, *([min(e.occurred_at for e in episodes)] if episodes else [])])
         if edge.valid_to is not None:

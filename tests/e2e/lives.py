@@ -214,7 +214,7 @@ class Life:
 
     def _forget_entity(self, called: str) -> None:
         if len(self._entities(called)) > 1:
-            with pytest.raises(InvalidInput, match="entities go by it"):
+            with pytest.raises(InvalidInput, match="entities have it"):
                 self._memory.forget(called, with_episodes=True)
             return
         names = self._memory.forget(called, with_episodes=True, dry_run=True).names

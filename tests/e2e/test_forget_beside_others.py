@@ -183,10 +183,10 @@ def test_what_was_left_in_the_log_goes_when_it_is_run_again_and_that_is_told(
     reader.execute("SELECT count(*) FROM episodes").fetchall()
     assert "log" in memory.forget(episode="secret").left[0]
     assert is_left()
-    with pytest.raises(NotFound, match="left of what was forgotten before: the store's log"):
+    with pytest.raises(NotFound, match="left from earlier erasures: the store's log"):
         memory.forget(episode="secret")
     reader.close()
-    with pytest.raises(NotFound, match="left of what was forgotten before: nothing"):
+    with pytest.raises(NotFound, match="left from earlier erasures: nothing"):
         memory.forget(episode="secret")
     assert not is_left()
     with pytest.raises(NotFound, match=r"in scope default$"):

@@ -58,7 +58,7 @@ def test_words_stay_without_with_episodes_and_a_second_call_by_name_takes_them(
     assert memory.forget("Zebulon Quimby", with_episodes=True).episodes == 3
     assert memory.forget("zebby", with_episodes=True).episodes == 2
     assert external_ids(memory) == {"others"}
-    with pytest.raises(NotFound, match="no text has this name"):
+    with pytest.raises(NotFound, match="no text contains this name"):
         memory.forget("Zebulon Quimby", with_episodes=True)
 
 
@@ -67,7 +67,7 @@ def test_a_speaker_is_forgotten_and_who_else_names_them_is_told(store_url: str, 
     done = memory.forget(speaker="zebulon quimby")
     assert (done.episodes, len(done.still_mentioned_in)) == (1, 3)
     assert "said" not in external_ids(memory)
-    with pytest.raises(NotFound, match="no episode was said by 'Nobody'"):
+    with pytest.raises(NotFound, match="no episode has the speaker 'Nobody'"):
         memory.forget(speaker="Nobody")
 
 
@@ -91,7 +91,7 @@ def test_of_two_of_one_name_it_asks_which(store_url: str, open_memory: OpenMemor
         ]
     )
     memory.ingest([{"text": "Maya | knows | Bob # and Alex Reed"}])
-    with pytest.raises(InvalidInput, match="2 entities go by it"):
+    with pytest.raises(InvalidInput, match="2 entities have it"):
         memory.forget("Alex Reed", with_episodes=True)
     [person] = [entity for entity in memory.entities("Alex Reed") if entity.entity_type == "person"]
     done = memory.forget(person.id, with_episodes=True)

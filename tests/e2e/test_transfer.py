@@ -236,12 +236,12 @@ REFUSED: dict[str, tuple[Callable[[list[bytes]], list[bytes]], str]] = {
     "another file": (lambda _: [b"name,age\n", b"Ada,3\n"], "line 1: is not the first line"),
     "another version": (lambda found: [changed(found[0], version=2), *found[1:]], "line 1: .* version 2"),
     "cut off": (lambda found: found[:-1], r"line \d+: the file is cut off"),
-    "cut off in a line": (lambda found: [*found[:9], found[9][:40]], r"line 10: is no JSON.*ends in the middle"),
+    "cut off in a line": (lambda found: [*found[:9], found[9][:40]], r"line 10: is not JSON.*ends in the middle"),
     "another scope's row": (lambda found: [*found[:6], changed(found[6], scope="x"), *found[7:]], "line 7: .* 'x'"),
     "an unknown kind": (lambda found: [*found[:6], changed(found[6], kind="x"), *found[7:]], "line 7: kind 'x'"),
     "a line is missing": (lambda found: [*found[:6], *found[7:]], r"line \d+: the file had \d+ rows"),
     "a line is changed": (lambda found: [*found[:3], found[3].replace(b"Person", b"Reason"), *found[4:]], "changed"),
-    "more behind the end": (lambda found: [*found, found[-2]], "stands behind the last line"),
+    "more behind the end": (lambda found: [*found, found[-2]], "follows the last line"),
 }
 
 
@@ -314,7 +314,7 @@ def test_kinds_of_which_there_is_no_row_may_be_counted(
 def test_rows_behind_the_last_line_are_refused(
     lines: list[bytes], as_file: Callable[[list[bytes]], io.BytesIO], open_memory: OpenMemory
 ) -> None:
-    with pytest.raises(InvalidInput, match=f"line {len(lines) + 1}: stands behind the last line"):
+    with pytest.raises(InvalidInput, match=f"line {len(lines) + 1}: follows the last line"):
         open_memory("memory://").import_(as_file([*lines, lines[-2]]))
 
 

@@ -293,7 +293,7 @@ def test_twenty_merges_are_undone_at_once(store: GraphBackend) -> None:
         (lambda: ["Entity 9"], lambda: "Entity 1", NotFound, lambda: "Entity 9"),
         (lambda: [entity_id(101)], lambda: "Entity 1", NotFound, lambda: entity_id(101)),
         (lambda: ["Entity 1"], lambda: entity_id(101), NotFound, lambda: entity_id(101)),
-        (lambda: ["twins"], lambda: "Entity 1", InvalidInput, lambda: "take one by its id"),
+        (lambda: ["twins"], lambda: "Entity 1", InvalidInput, lambda: "use the id of one"),
         (list, lambda: "Entity 1", InvalidInput, lambda: "no entity"),
     ],
 )
