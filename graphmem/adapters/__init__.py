@@ -1,1 +1,1 @@
-"""Thin surfaces over `graphmem.memory`: the command line."""
+"""Thin adapters of `graphmem.memory`: command line, LangChain and demo."""

@@ -47,23 +47,23 @@ Moment = AsOf | datetime | str
 
 
 class GraphMemoryRetriever(BaseRetriever):
-    """Retrieves the episodes that answer a question, best first, each with the reasons why in its metadata.
+    """Retriever of the episodes that answer a question, best first, with the reasons in the metadata.
 
-    What is read is fixed when the retriever is made: nothing in a question, or in the arguments of a call, can name
-    another scope. ``invoke(question, k=3)`` and ``as_of=…`` change the two for one call.
+    The scopes are fixed when the retriever is created: neither a question nor the arguments of a call can select
+    another scope. ``invoke(question, k=3)`` and ``as_of=…`` override `k` and `as_of` for one call.
 
     Attributes
     ----------
     memory
-        Where to look; it stays open as long as the retriever is used.
+        Memory to search; it has to stay open while the retriever is used.
     k
-        Documents at most; defaults to the setting `search_limit`.
+        Maximum number of documents; defaults to the setting `search_limit`.
     as_of
-        Only what had occurred and was recorded by then.
+        Return only episodes that had occurred and were recorded by this time.
     expansion
-        Whether and how names that the question doesn't mention lead further.
+        Expansion of the results in the graph.
     scopes
-        Scopes, or their texts, to read instead of the memory's own.
+        Scopes, or their texts, to search instead of the memory's own.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
@@ -148,22 +148,22 @@ def _document(found: Found, degraded: Sequence[str]) -> Document:
 
 
 class GraphMemoryChatMessageHistory(BaseChatMessageHistory):
-    """The messages of a session, kept as turns of a memory: they can be searched, and facts are read from them.
+    """Chat history of a session, stored as turns of a memory that are searchable and from which facts are extracted.
 
-    A message with an id is stored once, however often it is added. Calls of tools and their results are kept, and no
-    facts are read from them. Of images the address and the description are kept, not the bytes; what a model thought
-    isn't kept.
+    A message with an id is stored once, even if it is added several times. Tool calls and their results are stored
+    without extraction. For images, the URL and the description are stored, not the bytes; reasoning of models isn't
+    stored.
 
     Parameters
     ----------
     memory
-        Where to.
+        Memory to store the messages in.
     session_id
-        Which conversation.
+        Id of the conversation.
     user, assistant
-        Names of the speakers where a message has none; "I" in a message means them.
+        Names of the speakers of messages without a name; "I" in a message refers to them.
     limit
-        Messages that `messages` returns at most, the last ones.
+        Maximum number of messages that `messages` returns; the last ones are kept.
     """
 
     def __init__(
@@ -177,10 +177,10 @@ class GraphMemoryChatMessageHistory(BaseChatMessageHistory):
     ) -> None:
         super().__init__()
         if not session_id:
-            raise InvalidInput("session_id: expected the name of a conversation, got none")
+            raise InvalidInput("session_id: expected the id of a conversation, got an empty value")
         self._memory = memory
         self._session_id = session_id
-        # of external ids: they are unique in a scope, ids of messages in a session; no prefix begins with another
+        # external ids are unique in a scope, message ids only in a session; no prefix is the start of another
         self._prefix = f"{quote(session_id, safe='')}:"
         self._names = {"user": user, "assistant": assistant}
         self._limit = to_limit(limit)
@@ -189,14 +189,14 @@ class GraphMemoryChatMessageHistory(BaseChatMessageHistory):
     def messages(self) -> list[BaseMessage]:  # pyright: ignore[reportIncompatibleVariableOverride] - as LangChain's own
         """The last messages of the session, oldest first, in an order that chat models accept.
 
-        Results of tools follow their calls. A result without its call isn't returned, nor a call that was never
-        answered, unless it is the last message.
+        Tool results follow their calls. A result without a call is omitted, and so is a call without a result, unless
+        it is the last message.
         """
         said = self._memory.session(self._session_id, limit=self._limit)
         return _with_answers([self._message(episode) for episode in said])
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
-        """Store messages durably; facts are read from them in the background. A message of nothing is left out."""
+        """Store messages durably; extraction runs in the background. Empty messages are skipped."""
         for message in messages:
             fields = message_fields(message, {"session_id": self._session_id})
             if not fields["text"].strip() and not any(fields[name] for name in (ATTACHMENTS, TOOL_CALLS, TOOL_CALL_ID)):
@@ -206,12 +206,12 @@ class GraphMemoryChatMessageHistory(BaseChatMessageHistory):
             self._memory.remember(Turn(**fields))
 
     def clear(self) -> None:
-        """Forget the session: its messages, and the facts that only they state."""
+        """Erase the session: its messages, and the facts that only they state."""
         with suppress(NotFound):
             self._memory.forget(session=self._session_id)
 
     def _message(self, episode: Episode) -> BaseMessage:
-        """Return a turn as a message; its id is what it came with, else that of the episode."""
+        """Return a turn as a message with its original id, or else the id of the episode."""
         given = (episode.external_id or "").startswith(self._prefix)
         number = (episode.external_id or "").removeprefix(self._prefix) if given else episode.id
         name = None if episode.speaker == self._names.get(episode.role or "user") else episode.speaker
@@ -229,7 +229,7 @@ class GraphMemoryChatMessageHistory(BaseChatMessageHistory):
 
 
 def _content(episode: Episode) -> str | list[dict[str, Any]]:
-    """Return the words of a message, and with images a list of parts; what has no address is named in words."""
+    """Return the text of a message, or a list of parts if it has attachments; those without a URL become text."""
     text = "" if episode.metadata.get(NO_TEXT) else episode.text
     attached = attachments_of(episode.metadata)
     if not attached:
@@ -243,7 +243,7 @@ def _content(episode: Episode) -> str | list[dict[str, Any]]:
 
 
 def _calls(episode: Episode) -> dict[str, Any]:
-    """Return the calls of a message; those whose arguments are no JSON object are invalid, as they were."""
+    """Return the tool calls of a message; calls whose arguments aren't a JSON object are returned as invalid."""
     valid: list[dict[str, Any]] = []
     invalid: list[dict[str, Any]] = []
     for call in tool_calls_of(episode.metadata):
@@ -259,7 +259,7 @@ def _calls(episode: Episode) -> dict[str, Any]:
 
 
 def _with_answers(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Return messages with the results of tools right behind their calls; what lacks its other half is left out."""
+    """Return messages with tool results directly after their calls; unmatched calls and results are omitted."""
     answers: dict[str, list[tuple[int, ToolMessage]]] = {}
     for place, message in enumerate(messages):
         if isinstance(message, ToolMessage):
@@ -286,7 +286,7 @@ def _with_answers(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
 
 
 def _only_answered(message: AIMessage, found: Mapping[str | None, ToolMessage]) -> AIMessage | None:
-    """Return a message with those of its calls that were answered, or None if nothing is left of it."""
+    """Return a message with only its answered calls, or None if nothing is left of it."""
     calls = [call for call in message.tool_calls if call["id"] in found]
     invalid = [call for call in message.invalid_tool_calls if call["id"] in found]
     if not calls and not invalid and not message.content:

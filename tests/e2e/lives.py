@@ -168,7 +168,7 @@ class Life:
         try:
             self._memory.unmerge(merges[int(number) % len(merges)].id)
         except InvalidInput as error:
-            if "undo that first" not in str(error) and not (self._imported and "another entity" in str(error)):
+            if "undo that one first" not in str(error) and not (self._imported and "another entity" in str(error)):
                 raise
 
     def _evict(self) -> None:

@@ -120,7 +120,7 @@ def test_help_and_version_are_exit_code_0_and_help_names_the_codes(shell: Shell)
     helped, version = shell.run("--help"), shell.run("--version")
 
     assert (helped.code, version.code) == (0, 0)
-    assert "Exit codes: 0 done" in helped.out
+    assert "Exit codes: 0 success" in helped.out
     assert version.out.startswith("graphmem ")
 
 

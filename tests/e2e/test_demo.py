@@ -69,7 +69,7 @@ def test_a_kept_demo_is_a_store_to_look_around_in_and_is_not_filled_twice(tmp_pa
     again = run(tmp_path, "demo", "--keep")
     facts = run(tmp_path, "facts", "Mara", "--store", "sqlite:///graphmem-demo.db", "--scope", "demo")
 
-    assert "nothing was taken in twice" in again.stdout
+    assert "nothing was stored twice" in again.stdout
     assert facts.returncode == 0
     assert "Orchard Energy" in facts.stdout
 

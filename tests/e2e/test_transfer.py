@@ -196,7 +196,7 @@ def test_a_scope_is_renamed_where_it_is_asked_for(told: GraphMemory, tmp_path: P
     there.import_(tmp_path / "all.jsonl", rename=True)
     assert there.scopes() == [Scope("other", "one")]
     assert there.checksum() == told.checksum()
-    with pytest.raises(Conflict, match=r"line 2: episode: .* in another scope already.* import into another store"):
+    with pytest.raises(Conflict, match=r"line 2: episode: .* in another scope.* import into another store"):
         there.in_scope("third").import_(tmp_path / "all.jsonl", rename=True)
 
 

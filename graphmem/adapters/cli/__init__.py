@@ -1,7 +1,7 @@
 """The command line: `graphmem COMMAND`; see docs/reference/cli.md.
 
-Exit codes: 0 done, 1 a failure, 2 the command line is wrong, 3 the store is unavailable or damaged, 4 nothing was
-found, 5 done but some lines were refused, 130 interrupted.
+Exit codes: 0 success, 1 failure, 2 invalid command line, 3 store unavailable or damaged, 4 nothing found, 5 success
+except for refused lines, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Parameters
     ----------
     arguments
-        What stands behind ``graphmem``; those of the process where None.
+        Arguments after ``graphmem``; None uses those of the process.
 
     Raises
     ------
@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         Always, with the exit code.
     """
     try:
-        # imported here, so that Ctrl-C while modules load is answered like any other
+        # imported here, so that Ctrl-C while modules load is handled as well
         from graphmem.adapters.cli.app import app
 
         app(args=None if arguments is None else list(arguments), prog_name="graphmem")

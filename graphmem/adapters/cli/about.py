@@ -1,4 +1,4 @@
-"""The commands about the memory itself and its surroundings: stats, doctor, config, browser, demo."""
+"""Commands about the memory and its environment: stats, scopes, doctor, config, browser, demo."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ def register(app: typer.Typer) -> None:
 
 
 def stats(session: Session) -> None:
-    """Count what the scope holds."""
+    """Print statistics of the scope."""
     with session.open() as memory:
         found = memory.stats()
         if session.out.as_json:
             session.out.document(found)
             return
         rows: list[tuple[str, object]] = [("scope", found.scope), ("entities", found.entities)]
-        rows += [(f"  {kind}", number) for kind, number in sorted(found.entities_by_type.items(), key=_most_first)]
+        rows += [(f"  {kind}", number) for kind, number in sorted(found.entities_by_type.items(), key=_by_count)]
         rows += [("facts", found.edges), ("  active", found.active_edges)]
         rows += [("  deleted history", found.deleted_facts)] if found.deleted_facts else []
-        rows += [(f"  {kind}", number) for kind, number in sorted(found.edges_by_type.items(), key=_most_first)]
+        rows += [(f"  {kind}", number) for kind, number in sorted(found.edges_by_type.items(), key=_by_count)]
         rows += [("episodes", found.episodes), ("  waiting", found.pending_episodes)]
-        rows += [("  out of tries", found.failed_episodes), ("extraction", found.queue), ("mentions", found.mentions)]
+        rows += [("  failed", found.failed_episodes), ("extraction", found.queue), ("mentions", found.mentions)]
         rows += [
             ("communities", found.communities),
             ("  ended", found.ended_communities),
@@ -49,17 +49,17 @@ def stats(session: Session) -> None:
         rows += [("error in the background", error) for error in found.background]
         session.out.pairs(rows)
         if found.failed_episodes:
-            session.out.note("to list the episodes that are out of tries, and to try them again:")
+            session.out.note("to list the failed episodes, and to retry them:")
             session.out.command(session.command_line("dead-letters"))
             session.out.command(session.command_line("backfill", "--failed"))
 
 
-def _most_first(item: tuple[str, int]) -> tuple[int, str]:
+def _by_count(item: tuple[str, int]) -> tuple[int, str]:
     return -item[1], item[0]
 
 
 def scopes(session: Session) -> None:
-    """List the scopes of the store with what they hold."""
+    """List the scopes of the store with their numbers of episodes, entities and facts."""
     from graphmem.adapters.cli.output import Column
 
     with session.open() as memory:
@@ -74,11 +74,11 @@ def scopes(session: Session) -> None:
             rows = [(c.scope, f"{c.episodes:,}", f"{c.entities:,}", f"{c.edges:,}") for c in counts]
             session.out.table(columns, rows)
         if not counts:
-            session.nothing("the store holds nothing")
+            session.nothing("the store is empty")
 
 
 def doctor(session: Session) -> None:
-    """Examine store, extractor and queue."""
+    """Check store, extractor and queue."""
     checks = _checks(session)
     if session.out.as_json:
         session.out.document({"ok": all(check.ok for check in checks), "checks": checks})
@@ -89,7 +89,7 @@ def doctor(session: Session) -> None:
 
 
 def _checks(session: Session) -> list[Check]:
-    """Return what the memory finds; an extractor that can't be made is a finding, too."""
+    """Return the checks of the memory; an extractor that can't be created is a failed check."""
     from graphmem.errors import InvalidInput, MissingExtra
     from graphmem.results import Check
 
@@ -103,7 +103,7 @@ def _checks(session: Session) -> list[Check]:
 
 
 def config(session: Session) -> None:
-    """Print the settings in force, passwords masked."""
+    """Print the effective settings with passwords masked."""
     values = session.settings.shown()
     if session.out.as_json:
         session.out.document(values)
@@ -115,16 +115,14 @@ def browser(
     session: Session,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Write saved queries about the scope, and colors and captions, to import."),
+        typer.Option(metavar="DIR", help="Write files to import: saved queries for the scope, colors and captions."),
     ] = None,
 ) -> None:
-    """Tell where the graph of a store can be looked at in a web browser."""
+    """Print the address of a web interface that shows the graph of the store."""
     with session.open() as memory:
         explorer = memory.explorer
         if explorer is None:
-            session.nothing(
-                "this store comes with no program to look at its graph; one in Neo4j does (--store neo4j://…)"
-            )
+            session.nothing("this store has no web interface that shows its graph; Neo4j has one (--store neo4j://…)")
             return
         files: list[str] = [] if out is None else _written(out, explorer.files(memory.scope))
         hints = [*explorer.hints, *(explorer.import_hints if files else ())]
@@ -133,13 +131,13 @@ def browser(
             return
         session.out.line(explorer.url)
         if files:
-            session.out.note(f"{len(files)} files are in {out}")
+            session.out.note(f"wrote {len(files)} files to {out}")
         for hint in hints:
             session.out.note(hint)
 
 
 def _written(folder: Path, files: Mapping[str, bytes]) -> list[str]:
-    """Write files, over those of an earlier time, and return their paths."""
+    """Write files, replacing existing ones, and return their paths."""
     from graphmem.errors import InvalidInput
     from graphmem.outputs import output_file
 
@@ -150,7 +148,7 @@ def _written(folder: Path, files: Mapping[str, bytes]) -> list[str]:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise InvalidInput(f"--out {folder}: {error.strerror or error}") from error
-        with output_file(path, force=True) as file:  # the names are ours
+        with output_file(path, force=True) as file:  # file names that graphmem defines
             file.write(content)
         written.append(str(path))
     return written
@@ -159,13 +157,13 @@ def _written(folder: Path, files: Mapping[str, bytes]) -> list[str]:
 def demo(
     session: Session,
     keep: Annotated[
-        bool, typer.Option("--keep", help="Keep the store, as graphmem-demo.db unless --store names it.")
+        bool, typer.Option("--keep", help="Keep the store: graphmem-demo.db, or the one of --store.")
     ] = False,
 ) -> None:
-    """Show what graphmem makes of a conversation."""
+    """Run a tour of graphmem with a sample conversation."""
     from graphmem.adapters.demo.tour import run_demo
 
     if session.shared.json:
-        typer.echo("graphmem: demo is for reading; it has no --json", err=True)
+        typer.echo("graphmem: demo doesn't support --json", err=True)
         raise typer.Exit(USAGE)
     run_demo(session.out, store=session.shared.store, keep=keep, settings=session.settings)

@@ -1,4 +1,4 @@
-"""The program `graphmem`: its commands, and the options that stand before them."""
+"""The program `graphmem`: registration of its commands and global options."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from graphmem.adapters.cli import about, graph, ingest, reading, search, upkeep
 from graphmem.adapters.cli.session import Shared, shared_options
 
 _EPILOG = (
-    "The options above may stand behind the command, too. "
-    "Exit codes: 0 done · 1 a failure · 2 wrong command line · 3 store unavailable or damaged · "
-    "4 nothing found · 5 done, but some lines were refused · 130 interrupted"
+    "The options above can also follow the command. "
+    "Exit codes: 0 success · 1 failure · 2 invalid command line · 3 store unavailable or damaged · "
+    "4 nothing found · 5 success except for refused lines · 130 interrupted"
 )
 
 app = typer.Typer(
     name="graphmem",
-    help="A memory of who, what and when: entities, dated facts, and the words they come from.",
+    help="A graph memory for AI agents: entities, dated facts, and the episodes they come from.",
     epilog=_EPILOG,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # its panels cost 0.4 s at each start of --help, and eat what stands in brackets
+    rich_markup_mode=None,  # rich adds 0.4 s to each --help and drops text in brackets
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -70,7 +70,7 @@ def _help(  # pyright: ignore[reportUnusedFunction]
         return
     found = program.command.get_command(program, name)
     if found is None:
-        raise typer.BadParameter(f"there is no command {name!r}; graphmem help lists them")
+        raise typer.BadParameter(f"there is no command {name!r}; graphmem help lists all commands")
     typer.echo(found.get_help(typer.Context(found, parent=program, info_name=name)))
 
 

@@ -1,4 +1,4 @@
-"""The commands communities and visualize."""
+"""Commands about the graph: communities and visualize."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ def register(app: typer.Typer) -> None:
 
 def communities(
     session: Session,
-    query: Annotated[str | None, typer.Argument(help="A question in plain words; all communities without.")] = None,
-    refresh: Annotated[bool, typer.Option("--refresh", help="Find the communities anew first.")] = False,
+    query: Annotated[str | None, typer.Argument(help="A question. [default: list all communities]")] = None,
+    refresh: Annotated[bool, typer.Option("--refresh", help="Detect the communities again first.")] = False,
     algorithm: Annotated[
-        str | None, typer.Option("--algorithm", metavar="NAME", help="With --refresh: label_propagation or leiden.")
+        str | None,
+        typer.Option("--algorithm", metavar="NAME", help="For --refresh: label_propagation or leiden."),
     ] = None,
-    level: Annotated[int, typer.Option("--level", min=0, help="0, or the parts that leiden found.")] = 0,
+    level: Annotated[int, typer.Option("--level", min=0, help="0, or a level of subcommunities from leiden.")] = 0,
     members: Annotated[
         str | None, typer.Option("--members", metavar="ID", help="List the members of one community, by its id.")
     ] = None,
@@ -46,13 +47,13 @@ def communities(
     as_of: AsOfOption = None,
     known: KnownOption = None,
 ) -> None:
-    """List which entities belong together, the largest groups first, or those that fit a question."""
+    """List communities of related entities, largest first, or those that match a question."""
     chosen, at = _algorithm(algorithm), point_in_time(as_of, known)
     with session.open() as memory:
         if refresh:
             _refresh(session, memory, chosen)
         if members is not None:
-            # of any level, and one that is over, too
+            # of any level, including ended ones
             found = memory.communities(query, level=None, as_of=at, ended=True, limit=100_000)
             _print_members(session, next((c for c in found if c.id == members), None), members)
             return
@@ -61,7 +62,7 @@ def communities(
             session.out.document([_shown(community) for community in found])
             return
         if not found:
-            hint = "graphmem communities --refresh finds them" if query is None else f"no community fits {query!r}"
+            hint = "run graphmem communities --refresh" if query is None else f"no community matches {query!r}"
             session.nothing(f"no communities: {hint}" if query is None else hint)
         _print(session, found)
 
@@ -70,11 +71,12 @@ def _refresh(session: Session, memory: GraphMemory, algorithm: CommunityAlgorith
     from graphmem.adapters.cli.output import count
 
     done: Refreshed = memory.refresh_communities(algorithm)
-    told = f"{count(done.communities, 'community', 'communities')} of {count(done.members, 'entity', 'entities')}"
+    summary = f"{count(done.communities, 'community', 'communities')} of {count(done.members, 'entity', 'entities')}"
     changes = f"{done.created:,} new, {done.updated:,} changed, {done.ended:,} ended"
-    session.out.note(f"{told}: {changes} ({done.seconds:.1f} s)")
+    session.out.note(f"{summary}: {changes} ({done.seconds:.1f} s)")
     if done.failed:
-        session.out.note(f"{count(done.failed, 'summary', 'summaries')} by the model failed: tried again next time")
+        failed = count(done.failed, "summary", "summaries")
+        session.out.note(f"{failed} by the model failed; the next refresh retries them")
 
 
 def _print(session: Session, found: list[FoundCommunity]) -> None:
@@ -90,7 +92,7 @@ def _print_members(session: Session, community: FoundCommunity | None, wanted: s
     from graphmem.adapters.cli.output import Column
 
     if community is None:
-        session.nothing(f"community {wanted} is not in scope {session.scope}")
+        session.nothing(f"no community {wanted} in scope {session.scope}")
     elif session.out.as_json:
         session.out.document(_shown(community))
     else:
@@ -112,7 +114,7 @@ def _algorithm(name: str | None) -> CommunityAlgorithm | None:
     return None if name is None else known[name]
 
 
-_ENDINGS: dict[str, PictureFormat] = {
+_SUFFIXES: dict[str, PictureFormat] = {
     ".html": "html",
     ".htm": "html",
     ".mmd": "mermaid",
@@ -127,32 +129,32 @@ def visualize(
     session: Session,
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="Entities to draw the graph around; without, the whole scope."),
+        typer.Argument(metavar="[NAME]...", help="Entities to draw the graph around. [default: the whole scope]"),
     ] = None,
-    hops: Annotated[int, typer.Option("--hops", min=0, max=6, help="Steps from the names.")] = 1,
+    hops: Annotated[int, typer.Option("--hops", min=0, max=6, help="Maximum distance from the names in hops.")] = 1,
     community: Annotated[
         str | None, typer.Option("--community", metavar="ID", help="Draw this community; its id or name.")
     ] = None,
     as_of: AsOfOption = None,
     known: KnownOption = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="At most so many entities.")] = 200,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="Maximum number of entities.")] = 200,
     form: Annotated[
         str | None,
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="html, mermaid, dot or ascii. [default: by the ending of --out, else ascii]",
+            help="html, mermaid, dot or ascii. [default: by the extension of --out, else ascii]",
         ),
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write it there.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Output file.")] = None,
     force: ForceOption = False,
 ) -> None:
-    """Draw the graph: a page to explore, a Mermaid chart, a Graphviz digraph, or lines of text."""
+    """Draw the graph as an interactive HTML page, a Mermaid chart, a Graphviz digraph, or text."""
     from graphmem.outputs import output_file
 
     chosen, at = _format(form, out), point_in_time(as_of, known)
     if chosen == "html" and out is None and session.out.is_terminal:
-        raise typer.BadParameter("a page is no reading for a terminal: --out FILE writes it to a file")
+        raise typer.BadParameter("--format html: can't be shown in a terminal; write it to a file with --out FILE")
     with session.open() as memory:
         text = memory.visualize(names, hops=hops, community=community, as_of=at, limit=limit, format=chosen)
     if out is not None:
@@ -171,10 +173,10 @@ def _format(word: str | None, out: Path | None) -> PictureFormat:
     from graphmem.visualize import FORMATS
 
     if word is None:
-        ending = out.suffix.lower() if out is not None else ""
-        if ending and ending not in _ENDINGS:
-            raise typer.BadParameter(f"--out: {ending} is none of {', '.join(_ENDINGS)}; --format names the format")
-        return _ENDINGS.get(ending, "ascii")
+        suffix = out.suffix.lower() if out is not None else ""
+        if suffix and suffix not in _SUFFIXES:
+            raise typer.BadParameter(f"--out: {suffix} is none of {', '.join(_SUFFIXES)}; name one with --format")
+        return _SUFFIXES.get(suffix, "ascii")
     known: dict[str, PictureFormat] = {name: name for name in FORMATS}
     if word not in known:
         raise typer.BadParameter(f"--format: {word!r} is none of {', '.join(known)}")

@@ -1,4 +1,4 @@
-"""The commands `ingest`, users' files into the memory with every refused line told, and `remember`, one turn."""
+"""Commands that add data: `ingest` for files, with a report of refused lines, and `remember` for one turn."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from graphmem.memory import GraphMemory
     from graphmem.results import LoadReport
 
-_TOLD = 20  # refused lines that are printed
+_PRINTED = 20  # refused lines that are printed
 
 ExtractorOption = Annotated[
     str | None,
@@ -48,26 +48,26 @@ def ingest(
             "--format",
             metavar="FORMAT",
             help="turns, triples, json, csv, text, markdown, html, mbox, eml, whatsapp, slack, chatgpt, srt or vtt. "
-            "[default: told by the file]",
+            "[default: detected from the file]",
         ),
     ] = None,
     extractor: ExtractorOption = None,
     timezone: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Zone of times that state none, for example Europe/Berlin."),
+        typer.Option(metavar="NAME", help="Time zone of times without an offset, for example Europe/Berlin."),
     ] = None,
     date_order: Annotated[
         str | None,
-        typer.Option(metavar="ORDER", help="Of day, month and year in a WhatsApp export: dmy, mdy or ymd."),
+        typer.Option(metavar="ORDER", help="Order of day, month and year in a WhatsApp export: dmy, mdy or ymd."),
     ] = None,
     column: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="FIELD=NAME", help="Column of a CSV file that holds a field, such as text=Message; several times."
+            metavar="FIELD=NAME", help="CSV column of a field, such as text=Message; may be given several times."
         ),
     ] = None,
 ) -> None:
-    """Take in conversations, documents and triples."""
+    """Ingest conversations, documents and triples."""
     from graphmem.factory import choose_ontology
     from graphmem.ingest.files import FileLoad, FileOptions, find_files
 
@@ -76,12 +76,12 @@ def ingest(
     load = FileLoad(find_files(files), options, short_names, stdin=sys.stdin.buffer)
     with session.open(extractor=extractor, make=True) as memory:
         try:
-            with _progress_bar(session.out, load) as tell:
-                load.run(memory, tell)
+            with _progress_bar(session.out, load) as on_progress:
+                load.run(memory, on_progress)
         except KeyboardInterrupt:
-            _tell_interrupted(session.out, memory, load)
+            _print_interrupted(session.out, memory, load)
             raise typer.Exit(INTERRUPTED) from None
-        _tell_result(session.out, memory, load)
+        _print_result(session.out, memory, load)
     report = load.report
     if report.rejected_count:
         raise typer.Exit(SOME_REFUSED if report.received else FAILED)
@@ -89,17 +89,15 @@ def ingest(
 
 def remember(
     session: Session,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What was said.", show_default=False)],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Text of the turn.", show_default=False)],
     speaker: Annotated[
-        str | None, typer.Option(metavar="NAME", help='Who said it; "I" in the text means them.')
+        str | None, typer.Option(metavar="NAME", help='Name of the speaker; "I" in the text refers to them.')
     ] = None,
-    conversation: Annotated[
-        str | None, typer.Option("--session", metavar="ID", help="The conversation that it belongs to.")
-    ] = None,
-    at: Annotated[str | None, typer.Option("--at", metavar="DATE", help="When it was said. [default: now]")] = None,
+    conversation: Annotated[str | None, typer.Option("--session", metavar="ID", help="Id of the conversation.")] = None,
+    at: Annotated[str | None, typer.Option("--at", metavar="DATE", help="Time of the turn. [default: now]")] = None,
     extractor: ExtractorOption = None,
 ) -> None:
-    """Take in one turn of a conversation."""
+    """Store one turn of a conversation."""
     said_at = None if at is None else moment("--at", at)
     with session.open(extractor=extractor, make=True) as memory:
         receipt = memory.remember(text, speaker=speaker, session_id=conversation, occurred_at=said_at)
@@ -112,26 +110,29 @@ def remember(
             return
         rows = [("episode", receipt.episode_id), ("new entities", report.entities), ("new facts", report.edges)]
         session.out.pairs(rows)
-        _tell_waiting(session.out, memory)
+        _print_waiting(session.out, memory)
 
 
 def _columns(given: Sequence[str]) -> dict[str, str]:
-    """Read FIELD=NAME pairs."""
+    """Parse FIELD=NAME pairs."""
     from graphmem.ingest.records import TURN_FIELDS
 
     found: dict[str, str] = {}
     for pair in given:
         field_name, equals, name = pair.partition("=")
         if not equals or not name.strip() or field_name not in TURN_FIELDS:
-            expected = f"FIELD=NAME with a field of {', '.join(TURN_FIELDS)}"
-            raise typer.BadParameter(f"--column: {pair!r} is no {expected}")
+            fields = ", ".join(TURN_FIELDS)
+            raise typer.BadParameter(f"--column: {pair!r} is not FIELD=NAME with a field of {fields}")
         found[field_name] = name
     return found
 
 
 @contextmanager
 def _progress_bar(out: Output, load: FileLoad) -> Generator[OnProgress]:
-    """Show a bar on a terminal; the share done is bytes read, times what of the read items is extracted and indexed."""
+    """Show a progress bar on a terminal.
+
+    The completed share is the bytes read, times the share of the read items that is extracted and indexed.
+    """
     if not out.errors.is_terminal:
         yield lambda _: None
         return
@@ -143,7 +144,7 @@ def _progress_bar(out: Output, load: FileLoad) -> Generator[OnProgress]:
         task = bar.add_task("reading", total=size)
         done = 0.0
 
-        def tell(progress: Progress) -> None:
+        def update(progress: Progress) -> None:
             nonlocal done
             done = max(done, load.bytes_read * progress.share)
             words = (
@@ -153,17 +154,17 @@ def _progress_bar(out: Output, load: FileLoad) -> Generator[OnProgress]:
                 words += f", {progress.indexed:,} of {progress.to_index:,} indexed"
             bar.update(task, completed=done, description=words)
 
-        yield tell
+        yield update
 
 
-def _tell_interrupted(out: Output, memory: GraphMemory, load: FileLoad) -> None:
+def _print_interrupted(out: Output, memory: GraphMemory, load: FileLoad) -> None:
     waiting = memory.stats().pending_episodes
     read = load.report.received + (load.progress.received if load.progress is not None else 0)
     out.note(f"interrupted: {read:,} items were read; what was stored is kept, {waiting:,} wait for extraction")
-    out.note("to go on, run the same command again: what is there already is not taken in twice")
+    out.note("to continue, run the same command again; stored items are not added twice")
 
 
-def _tell_result(out: Output, memory: GraphMemory, load: FileLoad) -> None:
+def _print_result(out: Output, memory: GraphMemory, load: FileLoad) -> None:
     report = load.report
     items = report.rejected[len(load.refused) :]
     if out.as_json:
@@ -181,29 +182,28 @@ def _tell_result(out: Output, memory: GraphMemory, load: FileLoad) -> None:
         )
         return
     out.pairs(_summary(report, len(load.files)))
-    for each in report.rejected[:_TOLD]:
+    for each in report.rejected[:_PRINTED]:
         out.note(f"refused: {each.item}: {each.reason}")
-    if report.rejected_count > _TOLD:
-        out.note(f"and {report.rejected_count - _TOLD:,} more; --json lists up to {len(report.rejected):,}")
-    _tell_waiting(out, memory)
+    if report.rejected_count > _PRINTED:
+        out.note(f"and {report.rejected_count - _PRINTED:,} more; --json lists up to {len(report.rejected):,}")
+    _print_waiting(out, memory)
 
 
-def _tell_waiting(out: Output, memory: GraphMemory) -> None:
-    """Say what waits for extraction, and why."""
+def _print_waiting(out: Output, memory: GraphMemory) -> None:
+    """Print the number of episodes waiting for extraction and the state of the queue."""
     stats = memory.stats()
     if stats.queue.state != "running":
         out.note(f"extraction is {stats.queue}")
     if waiting := stats.pending_episodes:
         what = "episode waits" if waiting == 1 else "episodes wait"
-        reads = "graphmem backfill reads what waits, graphmem stats tells of failures"
-        out.note(f"{waiting:,} {what} for extraction: {reads}")
+        out.note(f"{waiting:,} {what} for extraction: graphmem backfill extracts them, graphmem stats lists failures")
 
 
 def _summary(report: LoadReport, files: int) -> list[tuple[str, Any]]:
     rows: list[tuple[str, Any]] = [
         ("read", f"{report.received:,} from {files:,} {'file' if files == 1 else 'files'}"),
         ("new episodes", report.stored),
-        ("known already", report.known),
+        ("already stored", report.known),
         ("extracted", report.extracted),
         ("not to be extracted", report.skipped),
         ("failed", report.failed),

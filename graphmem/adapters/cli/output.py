@@ -1,4 +1,4 @@
-"""How results look: tables on a terminal, aligned plain text in a pipe, or one JSON document."""
+"""Output of results: tables on a terminal, aligned plain text in a pipe, or one JSON document."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CONTROL = re.compile("[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u20
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table; `ratio` says which ones take the width that is left and fold."""
+    """A column of a table; columns with a `ratio` share the remaining width and wrap."""
 
     title: str
     ratio: int | None = None
@@ -35,46 +35,46 @@ class Column:
 
 
 class Output:
-    """Prints results to standard output and remarks to standard error.
+    """Printer of results to standard output and notes to standard error.
 
     Parameters
     ----------
     as_json
-        Whether `document` is all that is printed.
+        Whether only `document` prints results.
     """
 
     def __init__(self, *, as_json: bool = False) -> None:
         self.as_json = as_json
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, TextIOWrapper):
-                stream.reconfigure(errors="backslashreplace")  # a terminal that can't show a letter is no failure
+                stream.reconfigure(errors="backslashreplace")  # escape characters that the terminal can't encode
         self.console = Console(highlight=False, markup=False, emoji=False)
         self.errors = Console(highlight=False, markup=False, emoji=False, stderr=True)
 
     @property
     def is_terminal(self) -> bool:
-        """Whether a person is likely to be looking."""
+        """Whether standard output is a terminal."""
         return self.console.is_terminal
 
     def document(self, value: Any) -> None:
-        """Print a value as JSON; models are written by their fields."""
+        """Print a value as JSON; models are serialized by their fields."""
         sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=_plain) + "\n")
 
     def note(self, message: str) -> None:
-        """Print a remark to standard error."""
+        """Print a note to standard error."""
         self.errors.print(Text(shown(message)), soft_wrap=not self.errors.is_terminal)
 
     def command(self, line: str) -> None:
-        """Print a command to standard error, to be copied: on one line, with the spaces that are in it."""
+        """Print a command to standard error for copying, on one line with its spaces unchanged."""
         self.errors.print(Text(f"  {shown(line, breaks=True)}"), soft_wrap=True)
 
     def line(self, text: str | Text = "", style: str = "") -> None:
-        """Print a line, folded on a terminal."""
+        """Print a line; it wraps on a terminal."""
         words = text if isinstance(text, Text) else Text(shown(text, breaks=True), style)
         self.console.print(words, soft_wrap=not self.is_terminal)
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[str | Text]]) -> None:
-        """Print rows under titles; text that is too wide folds, nothing is cut off."""
+        """Print rows under titles; wide text wraps, nothing is truncated."""
         wide = any(column.ratio for column in columns)
         table = Table(
             box=box.SIMPLE_HEAD if self.is_terminal else None,
@@ -97,7 +97,7 @@ class Output:
         self._print(table)
 
     def pairs(self, rows: Iterable[tuple[str, Any]]) -> None:
-        """Print names and values, aligned."""
+        """Print aligned names and values."""
         table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
         table.add_column(style="bold" if self.is_terminal else "", no_wrap=True)
         table.add_column(overflow="fold")
@@ -107,7 +107,7 @@ class Output:
 
     @contextmanager
     def progress(self, total: int) -> Generator[Callable[[int], None]]:
-        """Show a bar on a terminal, nothing elsewhere; give what takes how much of the total is done."""
+        """Show a progress bar on a terminal; yield a callback for the completed part of the total."""
         if not self.errors.is_terminal:
             yield lambda _: None
             return
@@ -143,22 +143,22 @@ def _value(value: Any) -> str:
 
 
 def shown(text: str, *, breaks: bool = False) -> str:
-    """Return text fit for a terminal: no control characters; line breaks only where wanted."""
+    """Return text that is safe for a terminal: no control characters, and line breaks only with `breaks`."""
     text = _CONTROL.sub("", text)
     return text if breaks else " ".join(text.split())
 
 
 def cut(text: str, limit: int) -> str:
-    """Return text on one line; what is longer is cut and says so."""
+    """Return text on one line, truncated to `limit` characters with an ellipsis."""
     text = shown(text)
     return text if len(text) <= limit else f"{text[: limit - 1].rstrip()}…"
 
 
 def day(moment: datetime | None) -> str:
-    """Return the day of a time (UTC), or nothing."""
+    """Return the date of a time (UTC), or an empty string for None."""
     return "" if moment is None else f"{moment:%Y-%m-%d}"
 
 
 def count(number: int, one: str, many: str | None = None) -> str:
-    """Return "1 fact", "1,200 facts"."""
+    """Return a number with its noun: "1 fact", "1,200 facts"."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -1,4 +1,4 @@
-"""The commands that read: recall, context, entities, facts, history, diff."""
+"""Commands that read: recall, context, entities, facts, history, diff."""
 
 from __future__ import annotations
 
@@ -41,23 +41,25 @@ def register(app: typer.Typer) -> None:
 
 def recall(
     session: Session,
-    query: Annotated[str, typer.Argument(help="A question in plain words.", show_default=False)],
+    query: Annotated[str, typer.Argument(help="A question.", show_default=False)],
     limit: Annotated[
         int | None,
-        typer.Option("--limit", "-n", min=1, max=100_000, help="Facts at most. [default: setting recall_limit]"),
+        typer.Option(
+            "--limit", "-n", min=1, max=100_000, help="Maximum number of facts. [default: setting recall_limit]"
+        ),
     ] = None,
     edge_type: EdgeTypeOption = None,
     hops: Annotated[
         int | None,
-        typer.Option("--hops", min=1, max=6, help="Steps from what the question names; 2, or 3 when spreading."),
+        typer.Option("--hops", min=1, max=6, help="Maximum distance from the seeds. [default: 2, or 3 for spreading]"),
     ] = None,
     how: StrategyOption = None,
     as_of: AsOfOption = None,
     known: KnownOption = None,
-    sources: Annotated[bool, typer.Option("--sources", help="Quote the episodes that the facts come from.")] = False,
-    trace: Annotated[bool, typer.Option("--trace", help="Keep why; graphmem why tells it.")] = False,
+    sources: Annotated[bool, typer.Option("--sources", help="Quote the source episodes of the facts.")] = False,
+    trace: Annotated[bool, typer.Option("--trace", help="Store a trace, which graphmem why explains.")] = False,
 ) -> None:
-    """Answer a question with facts, best first."""
+    """Return facts that answer a question, best first."""
     kinds, at, chosen = edge_types(edge_type), point_in_time(as_of, known), strategy(how)
     with session.open() as memory:
         found = memory.recall(
@@ -72,21 +74,21 @@ def recall(
             if sources:
                 _print_sources(session, found.facts, quoted)
         if found.trace_id is not None and not session.out.as_json:
-            session.out.note(f"graphmem why {found.trace_id} tells why")
+            session.out.note(f"to explain the result: graphmem why {found.trace_id}")
         if not found.facts:
-            session.nothing(_why_nothing(memory, f"no fact found for {query!r}"))
+            session.nothing(_explain_empty(memory, f"no fact found for {query!r}"))
 
 
 def context(
     session: Session,
-    query: Annotated[str, typer.Argument(help="A question in plain words.", show_default=False)],
+    query: Annotated[str, typer.Argument(help="A question.", show_default=False)],
     budget: Annotated[
-        int | None, typer.Option("--budget", min=1, metavar="TOKENS", help="At most so many tokens.")
+        int | None, typer.Option("--budget", min=1, metavar="TOKENS", help="Maximum number of tokens.")
     ] = None,
     as_of: AsOfOption = None,
     known: KnownOption = None,
 ) -> None:
-    """Print facts for a question as a block for a prompt."""
+    """Print facts about a question as a context block for a prompt."""
     at = point_in_time(as_of, known)
     with session.open() as memory:
         block = memory.context(query, budget_tokens=budget, as_of=at)
@@ -95,12 +97,12 @@ def context(
         elif block:
             session.out.line(block)
         if not block:
-            session.nothing(_why_nothing(memory, f"no fact found for {query!r} that fits"))
+            session.nothing(_explain_empty(memory, f"no fact found for {query!r} within the budget"))
 
 
 def entities(
     session: Session,
-    query: Annotated[str | None, typer.Argument(help="Names or words; all entities without.")] = None,
+    query: Annotated[str | None, typer.Argument(help="Names or words. [default: all entities]")] = None,
     limit: LimitOption = 50,
     type_: Annotated[
         str | None, typer.Option("--type", metavar="TYPE", help="Only this type: person, organization, …")
@@ -108,7 +110,7 @@ def entities(
     as_of: AsOfOption = None,
     known: KnownOption = None,
 ) -> None:
-    """List who and what is known, what is spoken of most first."""
+    """List entities, most mentioned first."""
     from graphmem.adapters.cli.output import Column, day
 
     at = point_in_time(as_of, known)
@@ -128,10 +130,10 @@ def entities(
             ]
             session.out.table([*columns, *([Column("summary", 4)] if described else [])], rows)
             if len(found) == limit:
-                session.out.note(f"the first {limit}; --limit shows more")
+                session.out.note(f"showing the first {limit}; --limit shows more")
         if not found:
             what = "no entity found" if query is None else f"no entity found for {query!r}"
-            session.nothing(_why_nothing(memory, what))
+            session.nothing(_explain_empty(memory, what))
 
 
 def facts(
@@ -141,7 +143,7 @@ def facts(
     as_of: AsOfOption = None,
     known: KnownOption = None,
 ) -> None:
-    """List what is true of an entity."""
+    """List the valid facts of an entity."""
     at = point_in_time(as_of, known)
     with session.open() as memory:
         _show_versions(session, memory, name, memory.facts(name, limit=limit, as_of=at), limit)
@@ -171,12 +173,12 @@ def diff(
     end: Annotated[str, typer.Argument(metavar="TO", help="A later date.", show_default=False)],
     limit: LimitOption = 1000,
 ) -> None:
-    """Tell what changed between two dates."""
+    """List the changes between two dates."""
     from graphmem.adapters.cli.output import count
 
     since, until = moment("FROM", start), moment("TO", end)
     if until < since:
-        raise typer.BadParameter(f"TO: {end} lies before {start}")
+        raise typer.BadParameter(f"TO: {end} is before {start}")
     with session.open() as memory:
         found = memory.diff(since, until, limit=limit)
         if session.out.as_json:
@@ -186,9 +188,9 @@ def diff(
                 session.out.line(f"{title}: {count(len(group), 'fact')}", "bold")
                 _print_versions(session, group)
         if found.truncated:
-            session.out.note(f"a list was cut at {limit}; --limit shows more")
+            session.out.note(f"a list was truncated to {limit}; --limit shows more")
         if not (found.began or found.ended or found.learned):
-            session.nothing(_why_nothing(memory, f"nothing happened between {start} and {end}"))
+            session.nothing(_explain_empty(memory, f"nothing changed between {start} and {end}"))
 
 
 def _show_versions(
@@ -199,16 +201,20 @@ def _show_versions(
     elif found:
         _print_versions(session, found, learned=learned)
         if len(found) == limit:
-            session.out.note(f"the first {limit}; --limit shows more")
+            session.out.note(f"showing the first {limit}; --limit shows more")
     if not found:
         from graphmem.text.normalize import canonical
 
-        near = [entity.name for entity in memory.entities(name, limit=5)]
-        known = any(canonical(entity) == canonical(name) for entity in near)
+        similar = [entity.name for entity in memory.entities(name, limit=5)]
+        known = any(canonical(entity) == canonical(name) for entity in similar)
         hint = (
-            " that fits; it is known by other facts" if known else f"; names like it: {', '.join(near)}" if near else ""
+            " that matches; it has other facts"
+            if known
+            else f"; similar names: {', '.join(similar)}"
+            if similar
+            else ""
         )
-        session.nothing(_why_nothing(memory, f"nothing found about {name!r}{hint}"))
+        session.nothing(_explain_empty(memory, f"nothing found about {name!r}{hint}"))
 
 
 def _print_recalled(session: Session, found: Sequence[Fact]) -> None:
@@ -252,12 +258,12 @@ def _print_sources(session: Session, found: Sequence[Fact], quoted: dict[str, Ep
             numbers.setdefault(episode_id, []).append(str(number))
     known = ((", ".join(of), quoted[episode_id]) for episode_id, of in numbers.items() if episode_id in quoted)
     if not session.out.is_terminal:
-        session.out.line()  # a table on a terminal ends with one
+        session.out.line()  # on a terminal, a table ends with an empty line
     session.out.pairs((of, quote(episode)) for of, episode in known)
 
 
 def quote(episode: Episode) -> str:
-    """Return who said what when, on one line; long text is cut and says so."""
+    """Return speaker, date and text of an episode on one line; long text is truncated."""
     from graphmem.adapters.cli.output import cut, shown
 
     text = cut(episode.text, _QUOTED)
@@ -265,7 +271,7 @@ def quote(episode: Episode) -> str:
     return f"{who}, {episode.occurred_at:%Y-%m-%d}: “{text}”"
 
 
-def _why_nothing(memory: GraphMemory, message: str) -> str:
+def _explain_empty(memory: GraphMemory, message: str) -> str:
     counts: Any = memory.stats()
     if counts.edges or counts.entities:
         return message

@@ -1,4 +1,4 @@
-"""The commands search, reindex, eval and why: episodes for a question, and why they were found."""
+"""Commands of search: search, reindex, eval and why."""
 
 from __future__ import annotations
 
@@ -41,20 +41,22 @@ def register(app: typer.Typer) -> None:
 
 def search(
     session: Session,
-    query: Annotated[str, typer.Argument(help="A question in plain words.", show_default=False)],
+    query: Annotated[str, typer.Argument(help="A question.", show_default=False)],
     k: Annotated[
         int | None,
-        typer.Option("--k", "-k", min=1, max=100_000, help="Episodes at most. [default: setting search_limit]"),
+        typer.Option(
+            "--k", "-k", min=1, max=100_000, help="Maximum number of episodes. [default: setting search_limit]"
+        ),
     ] = None,
     as_of: AsOfOption = None,
     known: KnownOption = None,
-    why: Annotated[bool, typer.Option("--why", help="Tell what each score is made of.")] = False,
-    graph: Annotated[bool, typer.Option("--graph/--no-graph", help="Whether names lead further.")] = True,
+    why: Annotated[bool, typer.Option("--why", help="Show the reasons of each score.")] = False,
+    graph: Annotated[bool, typer.Option("--graph/--no-graph", help="Whether to expand results in the graph.")] = True,
     how: StrategyOption = None,
     diversity: Annotated[
-        float, typer.Option("--diversity", help="From 0 to below 1: how much episodes unlike the others gain.")
+        float, typer.Option("--diversity", help="Weight of diversity in the ranking, from 0 to below 1.")
     ] = 0.0,
-    trace: Annotated[bool, typer.Option("--trace", help="Keep why it was found; graphmem why tells it.")] = False,
+    trace: Annotated[bool, typer.Option("--trace", help="Store a trace, which graphmem why explains.")] = False,
 ) -> None:
     """Find the episodes that answer a question, best first."""
     from graphmem.search.results import ExpansionConfig
@@ -62,7 +64,7 @@ def search(
     at = point_in_time(as_of, known)
     chosen = strategy(how) or "ppr"
     if chosen == "auto":
-        raise typer.BadParameter("--strategy: 'auto' is for recall; search takes ppr, bfs, spreading or astar")
+        raise typer.BadParameter("--strategy: 'auto' is for recall; search accepts ppr, bfs, spreading or astar")
     expansion = ExpansionConfig(enabled=graph, strategy=chosen)
     with session.open() as memory:
         found = memory.search(query, k=k, as_of=at, expansion=expansion, diversity=diversity, trace=trace)
@@ -71,9 +73,9 @@ def search(
         elif len(found):
             _print_found(session, found, why=why)
         for reason in found.degraded if not session.out.as_json else ():
-            session.out.note(f"not all of it was used: {reason}")
+            session.out.note(f"degraded search: {reason}")
         if found.trace_id is not None and not session.out.as_json:
-            session.out.note(f"graphmem why {found.trace_id} tells why")
+            session.out.note(f"to explain the result: graphmem why {found.trace_id}")
         if not len(found):
             empty = "" if memory.stats().episodes else f": the scope {str(memory.scope)!r} has none"
             session.nothing(f"no episode found for {query!r}{empty}")
@@ -83,14 +85,15 @@ def reindex(
     session: Session,
     yes: YesOption = False,
 ) -> None:
-    """Build the index that search uses anew, for another embedding model for instance."""
+    """Rebuild the search index, for example after a change of the embedding model."""
     with session.open() as memory:
         counts = memory.stats()
         rows = counts.episodes + counts.active_edges
         model = session.settings.embeddings
-        ask(f"Read {rows:,} episodes and facts of the scope {str(memory.scope)!r} anew, embeddings {model!r}?", yes=yes)
-        with session.out.progress(rows) as tell:
-            done = memory.reindex(on_progress=tell)
+        scope = str(memory.scope)
+        ask(f"Index {rows:,} episodes and facts of the scope {scope!r} again with embeddings {model!r}?", yes=yes)
+        with session.out.progress(rows) as on_progress:
+            done = memory.reindex(on_progress=on_progress)
         if session.out.as_json:
             session.out.document({"scope": str(memory.scope), "indexed": done})
         else:
@@ -122,29 +125,29 @@ def _print_found(session: Session, found: SearchResults, *, why: bool) -> None:
     session.out.table(columns, rows)
 
 
-_TOLD = 5  # unknown ids that are printed; --json has up to 100
+_PRINTED_IDS = 5  # unknown ids that are printed; --json has up to 100
 _NAMES = {"full": "search", "no_graph": "without the graph", "rrf": "RRF of both", "dense": "vectors", "bm25": "BM25"}
 
 
 def evaluate(
     session: Session,
     questions: Annotated[
-        str, typer.Argument(metavar="QUESTIONS.jsonl", help="Questions with their answers; - is standard input.")
+        str, typer.Argument(metavar="QUESTIONS.jsonl", help="Questions with expected episodes; - is standard input.")
     ],
     k: Annotated[
         list[int] | None, typer.Option("--k", "-k", min=1, max=1000, help="Recall at k; may be given several times.")
     ] = None,
 ) -> None:
-    """Tell how well search answers questions whose answers are known.
+    """Evaluate search on questions with known answers.
 
-    A line is an object with question, external_ids (the ids of the episodes that answer it) and perhaps category and
-    scope. Beside search stand plain BM25, vectors, their fusion, and search without the graph.
+    Each line is an object with question, external_ids (ids of the episodes that answer it) and optionally category and
+    scope. The baselines are BM25, vectors, their fusion, and search without the graph.
     """
     from graphmem.search.evaluation import KS
 
     asked = list(_read(questions))
-    with session.open() as memory, session.out.progress(len(asked)) as tell:
-        found = memory.evaluate(asked, ks=sorted(set(k)) if k else KS, on_progress=lambda done, _: tell(done))
+    with session.open() as memory, session.out.progress(len(asked)) as on_progress:
+        found = memory.evaluate(asked, ks=sorted(set(k)) if k else KS, on_progress=lambda done, _: on_progress(done))
     if session.out.as_json:
         session.out.document(found)
         return
@@ -152,7 +155,7 @@ def evaluate(
 
 
 def _read(name: str) -> Iterator[Question]:
-    """Yield the questions of a file; a line that can't be read is an error that tells its number."""
+    """Yield the questions of a file; raise InvalidInput with the line number for an invalid line."""
     from graphmem.errors import InvalidInput
     from graphmem.search.evaluation import Question
 
@@ -178,46 +181,44 @@ def _print_evaluation(session: Session, found: Evaluation) -> None:
         [Column("method"), *figures],
         [[_NAMES[method], *(f"{x:.3f}" for x in _means(scores))] for method, scores in found.methods.items()],
     )
-    session.out.line("what search gains over it [95 % confidence interval]", "bold")
+    session.out.line("gain of search over each method [95 % confidence interval]", "bold")
     session.out.table(
         [Column("method"), *figures],
-        [[_NAMES[method], *_gained(scores)] for method, scores in found.gains.items()],
+        [[_NAMES[method], *_gains(scores)] for method, scores in found.gains.items()],
     )
     if full.by_category:
-        session.out.line("search by category, and what the graph gains", "bold")
+        session.out.line("search by category, and gain of the graph", "bold")
         graph = found.gains["no_graph"].by_category
         rows: list[list[str]] = []
         for category, scores in full.by_category.items():
             rows.append([category, str(scores.questions), *(f"{x:.3f}" for x in _means(scores))])
-            rows.append(["", "", *_gained(graph[category])])
+            rows.append(["", "", *_gains(graph[category])])
         session.out.table([Column("category"), Column("questions", align="right"), *figures], rows)
     times = found.query_ms
     session.out.line(f"{count(full.questions, 'question')}; p50 {times['p50']:.1f} ms, p95 {times['p95']:.1f} ms")
     if found.unknown:
-        named = ", ".join(found.unknown[:_TOLD])
-        session.out.note(
-            f"no episode has these ids, and they don't count: {named}{' …' * (len(found.unknown) > _TOLD)}"
-        )
+        ids = ", ".join(found.unknown[:_PRINTED_IDS]) + " …" * (len(found.unknown) > _PRINTED_IDS)
+        session.out.note(f"no episode has these ids, which were ignored: {ids}")
     if found.left_out:
-        session.out.note(f"{count(found.left_out, 'question')} without an answer in the memory left out")
+        session.out.note(f"skipped {count(found.left_out, 'question')} without an answer in the memory")
     for reason in found.degraded:
-        session.out.note(f"not all of it was used: {reason}")
+        session.out.note(f"degraded search: {reason}")
 
 
 def _means(scores: Scores) -> list[float]:
     return [*(at.mean for at in scores.recall.values()), scores.mrr.mean]
 
 
-def _gained(scores: Scores) -> list[str]:
+def _gains(scores: Scores) -> list[str]:
     return [f"{at.mean:+.3f} [{at.low:+.3f}, {at.high:+.3f}]" for at in (*scores.recall.values(), scores.mrr)]
 
 
 def why(
     session: Session,
-    trace: Annotated[str | None, typer.Argument(help="Id that recall --trace told; the newest without.")] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Facts that are shown, at most.")] = 20,
+    trace: Annotated[str | None, typer.Argument(help="Id printed by recall --trace. [default: the newest]")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of facts.")] = 20,
 ) -> None:
-    """Tell why a traced recall returned what it did."""
+    """Explain the result of a traced recall."""
     from graphmem.errors import NotFound
 
     with session.open() as memory:
@@ -227,7 +228,7 @@ def why(
             session.nothing(str(error))
             return
         if not found:
-            session.nothing("no recall was traced in this scope; graphmem recall QUESTION --trace keeps one")
+            session.nothing("no recall was traced in this scope; graphmem recall QUESTION --trace stores a trace")
         elif session.out.as_json:
             session.out.document(found[0])
         else:
@@ -238,10 +239,10 @@ def _print_trace(session: Session, trace: Trace, limit: int) -> None:
     from graphmem.adapters.cli.output import Column, count
 
     seeds = ", ".join(f"{seed.name} ({seed.score:.2f})" for seed in trace.seeds)
-    told = [("question", trace.query), ("asked", f"{trace.asked_at:%Y-%m-%d %H:%M:%S} UTC")]
+    properties = [("question", trace.query), ("asked", f"{trace.asked_at:%Y-%m-%d %H:%M:%S} UTC")]
     if trace.as_of is not None:
-        told.append(("as of", f"{trace.as_of.valid:%Y-%m-%d}, known by {trace.as_of.known:%Y-%m-%d}"))
-    session.out.pairs([*told, ("strategy", trace.strategy), ("seeds", seeds or None)])
+        properties.append(("as of", f"{trace.as_of.valid:%Y-%m-%d}, known by {trace.as_of.known:%Y-%m-%d}"))
+    session.out.pairs([*properties, ("strategy", trace.strategy), ("seeds", seeds or None)])
     columns = [
         Column("#", align="right"),
         Column("fact", 4),

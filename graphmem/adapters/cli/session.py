@@ -1,4 +1,4 @@
-"""What commands share: their options, the memory they open, and how they fail."""
+"""Shared parts of all commands: options, the session that opens the memory, and error handling."""
 
 from __future__ import annotations
 
@@ -30,43 +30,43 @@ if TYPE_CHECKING:
 AsOfOption = Annotated[
     str | None,
     typer.Option(
-        "--as-of", metavar="DATE", help="What was true then: 2026, 2026-01, 2026-01-31 (its start, UTC) or ISO 8601."
+        "--as-of",
+        metavar="DATE",
+        help="Time of validity: 2026, 2026-01, 2026-01-31 (its start, UTC) or ISO 8601.",
     ),
 ]
-KnownOption = Annotated[
-    str | None, typer.Option("--known", metavar="DATE", help="What graphmem had been told by then.")
-]
-LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="At most so many.")]
+KnownOption = Annotated[str | None, typer.Option("--known", metavar="DATE", help="Only data recorded by this time.")]
+LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="Maximum number of results.")]
 EdgeTypeOption = Annotated[
     list[str] | None,
     typer.Option("--edge-type", metavar="TYPE", help="Only facts of this type; may be given several times."),
 ]
 
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only tell what would be done.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace a file that graphmem did not write.")]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask for confirmation.")]
 
 StrategyOption = Annotated[
     str | None,
-    typer.Option("--strategy", metavar="NAME", help="How the graph is walked: bfs, spreading, ppr, astar or auto."),
+    typer.Option("--strategy", metavar="NAME", help="Graph traversal: bfs, spreading, ppr, astar or auto."),
 ]
 
 
 def ask(question: str, *, yes: bool) -> None:
-    """Ask before something is done that many rows hang on; where nobody answers, --yes is needed."""
+    """Ask for confirmation before a change of many rows; without a terminal or input, --yes is required."""
     if yes:
         return
     if sys.stdin.isatty():
         typer.confirm(question, abort=True, err=True)
     elif not (answer := sys.stdin.readline()):
-        typer.echo(f"graphmem: {question} Nobody can be asked here: pass --yes", err=True)
+        typer.echo(f"graphmem: {question} No terminal to confirm this: pass --yes", err=True)
         raise typer.Exit(1)
     elif answer.strip().lower() not in ("y", "yes"):
         raise typer.Abort
 
 
 def moment(option: str, text: str) -> datetime:
-    """Read a DATE: a year, a month, a day (the start of it, UTC), or a time with its offset."""
+    """Parse a DATE: a year, month or day (its start, UTC), or a time with an offset."""
     from graphmem.errors import InvalidInput
     from graphmem.ingest.records import read_time
 
@@ -79,7 +79,7 @@ def moment(option: str, text: str) -> datetime:
 
 
 def point_in_time(as_of: str | None, known: str | None) -> AsOf | None:
-    """Return what --as-of and --known say, or None where neither was given."""
+    """Return the point in time of --as-of and --known, or None if neither was given."""
     from graphmem.models import AsOf
 
     if as_of is None and known is None:
@@ -88,7 +88,7 @@ def point_in_time(as_of: str | None, known: str | None) -> AsOf | None:
 
 
 def edge_types(names: list[str] | None) -> tuple[EdgeType, ...]:
-    """Return the edge types of these names; a wrong one is an error of the command line."""
+    """Return the edge types of these names; raise BadParameter for an unknown one."""
     from graphmem.models import EdgeType
 
     known = {kind.value: kind for kind in EdgeType}
@@ -98,7 +98,7 @@ def edge_types(names: list[str] | None) -> tuple[EdgeType, ...]:
 
 
 def strategy(name: str | None) -> StrategyChoice | None:
-    """Return the strategy of this name; a wrong one is an error of the command line."""
+    """Return the strategy of this name; raise BadParameter for an unknown one."""
     from graphmem.results import StrategyChoice
 
     known: dict[str, StrategyChoice] = {choice: choice for choice in get_args(StrategyChoice)}
@@ -112,7 +112,7 @@ FAILED, USAGE, UNAVAILABLE, NOTHING_FOUND, SOME_REFUSED, INTERRUPTED = 1, 2, 3, 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """The options that stand before or behind the command; None where one was not given."""
+    """Options accepted before or after the command; None for an option that was not given."""
 
     store: str | None = None
     scope: str | None = None
@@ -121,7 +121,7 @@ class Shared:
     debug: bool = False
 
     def over(self, outer: Shared) -> Shared:
-        """Return these, and where one was not given, that of `outer`."""
+        """Return these options, with missing ones taken from `outer`."""
         pairs = ((f.name, getattr(self, f.name), getattr(outer, f.name)) for f in fields(Shared))
         return Shared(**{name: outside if mine in (None, False) else mine for name, mine, outside in pairs})
 
@@ -136,28 +136,28 @@ def shared_options(
     ] = None,
     scope: Annotated[
         str | None,
-        typer.Option(metavar="DOMAIN[/PROJECT]", help="Whose data. [default: default]"),
+        typer.Option(metavar="DOMAIN[/PROJECT]", help="The scope. [default: default]"),
     ] = None,
     config: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Settings. [default: graphmem.toml if there]"),
+        typer.Option(metavar="FILE", help="Settings file. [default: graphmem.toml if it exists]"),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
 ) -> Shared:
-    """Collect the shared options; its signature is that of every command."""
+    """Return the shared options. Every command has the parameters of this function."""
     return Shared(store, scope, config, json, debug)
 
 
 class Session:
-    """One run of a command: its settings, its memory and where its output goes."""
+    """One run of a command: its settings, memory and output."""
 
     def __init__(self, shared: Shared) -> None:
         self.shared = shared
 
     @cached_property
     def settings(self) -> Settings:
-        """The settings, with the options of the command line over them."""
+        """The settings, overridden by the command line options."""
         from graphmem.settings import Settings
 
         given = {"store": self.shared.store, "scope": self.shared.scope}
@@ -165,14 +165,14 @@ class Session:
 
     @cached_property
     def scope(self) -> Scope:
-        """Whose data the command is about."""
+        """The scope of the command."""
         from graphmem.models import Scope
 
         return Scope.from_text(self.settings.scope)
 
     @cached_property
     def out(self) -> Output:
-        """Where results go."""
+        """The output of the command."""
         from graphmem.adapters.cli.output import Output
 
         return Output(as_json=self.shared.json)
@@ -183,9 +183,10 @@ class Session:
         Parameters
         ----------
         extractor
-            The word for one; None means that of the settings. Reading needs none, and none loads fast.
+            Specification of an extractor; None means that of the settings. The default "none" loads fast and is enough
+            for reading.
         make
-            Whether a store that isn't there is made.
+            Whether to create a store that doesn't exist.
 
         Raises
         ------
@@ -197,12 +198,12 @@ class Session:
 
         url = self.settings.store
         if not make and (path := _file_of(url)) and not Path(path).exists():
-            hint = "graphmem ingest makes one, graphmem demo shows one, --store URL names another"
+            hint = "create one with graphmem ingest, try graphmem demo, or name another with --store URL"
             raise BackendUnavailable(f"there is no store at {path}: {hint}")
         return GraphMemory.open(url, scope=self.scope, settings=self.settings, extractor=extractor, background=False)
 
     def command_line(self, *arguments: str) -> str:
-        """Return a command with the store, scope and settings that were given to this one; a password is masked."""
+        """Return a command with the store, scope and settings options of this one; passwords are masked."""
         from graphmem.registry import masked
 
         store = self.shared.store and masked(self.shared.store)
@@ -211,7 +212,7 @@ class Session:
         return shlex.join(["graphmem", *arguments, *options])
 
     def nothing(self, message: str) -> None:
-        """End the command: what was asked for isn't there."""
+        """Print a message and exit with the code for nothing found."""
         self.out.note(message)
         raise typer.Exit(NOTHING_FOUND)
 
@@ -229,16 +230,16 @@ def command(
     Parameters
     ----------
     app
-        Where to.
+        Program to register it in.
     name
-        Of the command; the function's own where None.
+        Name of the command; None uses that of the function.
     **settings
         Passed to ``app.command``.
 
     Returns
     -------
     Callable
-        A decorator for functions that take a `Session` first.
+        A decorator for functions whose first parameter is a `Session`.
     """
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
@@ -255,11 +256,11 @@ def command(
 
         parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (context, *own, *shared)]
         run.__name__, run.__doc__ = function.__name__, function.__doc__
-        # typer reads what to parse from these two
+        # typer reads the parameters from these two attributes
         run.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
         run.__annotations__ = {p.name: p.annotation for p in parameters}
         first = (function.__doc__ or "").partition("\n\n")[0]
-        app.command(name, short_help=" ".join(first.split()), **settings)(run)  # click would cut what it finds itself
+        app.command(name, short_help=" ".join(first.split()), **settings)(run)  # click would truncate the docstring
         return function
 
     return register
@@ -267,7 +268,7 @@ def command(
 
 @contextmanager
 def failures_told(*, debug: bool) -> Generator[None]:
-    """Turn warnings and what goes wrong on purpose into one line each on standard error, and into an exit code."""
+    """Print warnings and expected errors as one line each on standard error, and exit with the code of the error."""
     from graphmem.errors import GraphMemError
 
     try:
@@ -276,7 +277,7 @@ def failures_told(*, debug: bool) -> Generator[None]:
             yield
         sys.stdout.flush()
     except BrokenPipeError:
-        # the reader of our output has seen enough; Python would complain again when it exits
+        # the reader closed the pipe; without the redirect, Python would report it again at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(0) from None
     except KeyboardInterrupt:

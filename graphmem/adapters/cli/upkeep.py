@@ -1,4 +1,4 @@
-"""The commands that keep a memory in order: forget, clear, evict, decay, backfill, merge, export, import."""
+"""Commands of upkeep: forget, clear, evict, decay, backfill, dead-letters, merge, unmerge, merges, export, import."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from graphmem.upkeep.forget import Forgotten
 
 
-_TOLD = (
+_COUNTS = (
     "episodes",
     "entities",
     "facts",
@@ -57,21 +57,21 @@ def forget(
     name: Annotated[str | None, typer.Argument(help="An entity, by name or id.")] = None,
     episode: Annotated[str | None, typer.Option(metavar="ID", help="An episode, by id or external id.")] = None,
     conversation: Annotated[
-        str | None, typer.Option("--session", metavar="ID", help="A session, with all of its episodes.")
+        str | None, typer.Option("--session", metavar="ID", help="A session with all its episodes.")
     ] = None,
     speaker: Annotated[str | None, typer.Option(metavar="NAME", help="All turns of a speaker.")] = None,
     with_episodes: Annotated[
         bool,
-        typer.Option("--with-episodes", help="With an entity, the episodes that it said or that name it, too."),
+        typer.Option("--with-episodes", help="For an entity: also the episodes that it said or that name it."),
     ] = False,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> None:
-    """Erase an entity, an episode, a session or what somebody said, with all that was made of it."""
+    """Erase an entity, an episode, a session or the turns of a speaker, with all data derived from it."""
     kinds = (("entity", name), ("episode", episode), ("session", conversation), ("speaker", speaker))
     named = [f"{kind} {what!r}" for kind, what in kinds if what is not None]
     if len(named) != 1:
-        raise typer.BadParameter("name one thing: an entity, or --episode ID, or --session ID, or --speaker NAME")
+        raise typer.BadParameter("name exactly one of: an entity, --episode ID, --session ID, --speaker NAME")
     with session.open() as memory:
         all_of = " and the episodes that it said or that name it" if with_episodes else ""
         if not dry_run:
@@ -80,13 +80,13 @@ def forget(
             name, episode=episode, session=conversation, speaker=speaker, with_episodes=with_episodes, dry_run=dry_run
         )
         if done.still_mentioned_in and name is not None and not session.out.as_json:
-            session.out.note("episodes go on mentioning it; to erase them, too:")
+            session.out.note("some episodes still mention it; to erase them as well:")
             session.out.command(session.command_line("forget", name, "--with-episodes"))
-        _tell(session, done)
+        _print_forgotten(session, done)
 
 
 def clear(session: Session, yes: YesOption = False) -> None:
-    """Erase everything in the scope; other scopes of the store stay."""
+    """Erase all data of the scope; other scopes of the store are kept."""
     with session.open() as memory:
         counts = memory.stats()
         ask(
@@ -94,20 +94,20 @@ def clear(session: Session, yes: YesOption = False) -> None:
             f"{counts.edges:,} facts? It can't be undone.",
             yes=yes,
         )
-        _tell(session, memory.clear())
+        _print_forgotten(session, memory.clear())
 
 
 def evict(session: Session, dry_run: DryRunOption = False, yes: YesOption = False) -> None:
-    """Delete what is long over and hide what is long unseen, by the settings: nothing, unless they say so."""
+    """Delete old superseded facts and archive idle entities as configured; by default, nothing is evicted."""
     days, cap = session.settings.expired_edge_retention_days, session.settings.max_entities
     with session.open() as memory:
         if days is None and not cap:
             session.out.note(
-                "by the settings nothing goes: set expired_edge_retention_days (such as 90) to have superseded facts "
-                "deleted after that time, or max_entities to have entities hidden"
+                "the settings evict nothing: set expired_edge_retention_days (for example 90) to delete superseded "
+                "facts after that time, or max_entities to archive entities beyond that number"
             )
         elif not dry_run:
-            what = "Hide entities" if days is None else f"Delete facts that have been superseded for {days:g} days"
+            what = "Archive entities" if days is None else f"Delete facts superseded more than {days:g} days ago"
             ask(f"{what} in scope {memory.scope}? It can't be undone.", yes=yes)
         done = memory.evict(dry_run=dry_run)
         if session.out.as_json:
@@ -126,47 +126,45 @@ def evict(session: Session, dry_run: DryRunOption = False, yes: YesOption = Fals
 
 
 def decay(session: Session) -> None:
-    """Let the retrieval counts of facts fade up to now, by the settings."""
+    """Apply the decay of retrieval counts up to now, as configured."""
     from graphmem.adapters.cli.output import count
 
     with session.open() as memory:
-        looked_at = memory.decay()
+        processed = memory.decay()
         if session.out.as_json:
-            session.out.document({"scope": str(memory.scope), "facts": looked_at})
+            session.out.document({"scope": str(memory.scope), "facts": processed})
             return
-        session.out.line(f"{count(looked_at, 'fact')} with a retrieval count")
+        session.out.line(f"{count(processed, 'fact')} with a retrieval count")
 
 
 def backfill(
     session: Session,
-    limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="Episodes at most. [default: all]")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="Maximum episodes. [default: all]")] = None,
     extractor: Annotated[
         str | None,
         typer.Option(
             metavar="NAME", help="spacy, recorded:FILE or llm:PROVIDER:MODEL. [default: that of the settings]"
         ),
     ] = None,
-    failed: Annotated[bool, typer.Option("--failed", help="Try episodes that are out of tries, too.")] = False,
+    failed: Annotated[bool, typer.Option("--failed", help="Also retry failed episodes.")] = False,
     again: Annotated[
-        bool, typer.Option("--again", help="Extract everything again, and replace what the episodes said.")
+        bool, typer.Option("--again", help="Extract all episodes again and replace their facts and mentions.")
     ] = False,
     yes: YesOption = False,
 ) -> None:
-    """Extract what is stored but waiting."""
+    """Extract the episodes that are waiting."""
     with session.open(extractor=extractor) as memory:
         counts = memory.stats()
         if again:
-            what = (
-                f"Extract all {counts.episodes:,} episodes of scope {memory.scope} again, and replace what they said?"
-            )
+            what = f"Extract all {counts.episodes:,} episodes of scope {memory.scope} again and replace their results?"
             ask(what, yes=yes)
         waiting = counts.pending_episodes + counts.failed_episodes * failed if not again else counts.episodes
-        with session.out.progress(min(waiting, limit or waiting)) as tell:
+        with session.out.progress(min(waiting, limit or waiting)) as update:
             report = memory.backfill(
                 limit,
                 failed=failed,
                 again=again,
-                on_progress=lambda progress: tell(progress.extracted + progress.failed),
+                on_progress=lambda progress: update(progress.extracted + progress.failed),
             )
         left = memory.stats()
         if session.out.as_json:
@@ -191,15 +189,15 @@ def backfill(
     if left.queue.state != "running":
         session.out.note(f"extraction is {left.queue}")
     if waiting and not report.extracted:
-        session.out.note("nothing was extracted; graphmem doctor and graphmem stats tell why")
+        session.out.note("nothing was extracted; for the reason, see graphmem doctor and graphmem stats")
         raise typer.Exit(FAILED)
 
 
 def dead_letters(
     session: Session,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Episodes at most.")] = 50,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of episodes.")] = 50,
 ) -> None:
-    """List the episodes that are out of tries, with their errors."""
+    """List the failed episodes, which have no retries left, with their errors."""
     from graphmem.adapters.cli.output import Column
 
     with session.open() as memory:
@@ -208,22 +206,22 @@ def dead_letters(
             session.out.document(found)
             return
         if not found:
-            session.nothing(f"no episode of scope {memory.scope} is out of tries")
-        columns = [Column("episode"), Column("tries"), Column("last"), Column("error", ratio=1)]
+            session.nothing(f"no failed episodes in scope {memory.scope}")
+        columns = [Column("episode"), Column("attempts"), Column("last"), Column("error", ratio=1)]
         rows = [
             (f.episode_id, str(f.attempts), f"{f.failed_at:%Y-%m-%d %H:%M}" if f.failed_at else "", f.error)
             for f in found
         ]
         session.out.table(columns, rows)
-    session.out.note("to try them again:")
+    session.out.note("to retry them:")
     session.out.command(session.command_line("backfill", "--failed"))
 
 
-def _tell(session: Session, done: Forgotten) -> None:
+def _print_forgotten(session: Session, done: Forgotten) -> None:
     if session.out.as_json:
         session.out.document(done)
     else:
-        counts = [(name.replace("_", " "), getattr(done, name)) for name in _TOLD]
+        counts = [(name.replace("_", " "), getattr(done, name)) for name in _COUNTS]
         session.out.pairs([pair for pair in counts if pair[1]] or [("erased", 0)])
         for kind, texts in done.examples.items() if done.dry_run else ():
             session.out.line(f"{kind.replace('_', ' ')}, such as:")
@@ -239,11 +237,11 @@ def _tell(session: Session, done: Forgotten) -> None:
 
 def merge(
     session: Session,
-    names: Annotated[list[str], typer.Argument(help="The entities that go, by name or id.")],
-    into: Annotated[str, typer.Option("--into", metavar="NAME", help="The entity that stays, by name or id.")],
+    names: Annotated[list[str], typer.Argument(help="The entities to merge, by name or id.")],
+    into: Annotated[str, typer.Option("--into", metavar="NAME", help="The entity to keep, by name or id.")],
     yes: YesOption = False,
 ) -> None:
-    """Take entities for one: facts, names and mentions move to the one that stays."""
+    """Merge entities into one, moving their facts, names and mentions."""
     with session.open() as memory:
         ask(f"Merge {', '.join(map(repr, names))} into {into!r} in scope {memory.scope}?", yes=yes)
         made = memory.merge(names, into=into)
@@ -251,15 +249,15 @@ def merge(
             session.out.document([_shown(one) for one in made])
             return
         for one in made:
-            session.out.line(f"{_told(one)}; to undo it: graphmem unmerge {one.id}")
+            session.out.line(f"{_summary(one)}; to undo it: graphmem unmerge {one.id}")
 
 
 def unmerge(
     session: Session,
-    merge: Annotated[str, typer.Argument(help="Id of the merge, as graphmem merges tells it.")],
+    merge: Annotated[str, typer.Argument(help="Id of the merge, listed by graphmem merges.")],
     yes: YesOption = False,
 ) -> None:
-    """Undo a merge; what came in since stays with the entity that it was said of."""
+    """Undo a merge; later data stays with the entity that it was stated about."""
     from graphmem.adapters.cli.output import count
 
     with session.open() as memory:
@@ -270,7 +268,7 @@ def unmerge(
             session.out.document({**_shown(done.merge), **counts})
             return
         session.out.line(
-            f"{done.entity.name} is an entity of its own again, beside {done.merge.kept.name}: "
+            f"{done.entity.name} is separate from {done.merge.kept.name} again: "
             f"{count(done.facts, 'fact')}, {count(done.mentions, 'mention')}"
         )
 
@@ -278,10 +276,10 @@ def unmerge(
 def merges(
     session: Session,
     name: Annotated[str | None, typer.Argument(help="Only merges into or of this entity.")] = None,
-    undone: Annotated[bool, typer.Option("--undone", help="Those that were undone, too.")] = False,
+    undone: Annotated[bool, typer.Option("--undone", help="Include undone merges.")] = False,
     limit: LimitOption = 20,
 ) -> None:
-    """List which entities and names were taken for one, newest first, and why."""
+    """List the merges of entities and names with their reasons, newest first."""
     from graphmem.adapters.cli.output import Column
 
     with session.open() as memory:
@@ -315,11 +313,11 @@ def merges(
         session.out.table(columns, rows)
 
 
-def _told(merge: Merge) -> str:
+def _summary(merge: Merge) -> str:
     from graphmem.adapters.cli.output import count
 
     facts = count(len(merge.edges) + len(merge.folded), "fact")
-    return f"{merge.merged.name} went into {merge.kept.name} with {facts} and {count(len(merge.mentions), 'mention')}"
+    return f"merged {merge.merged.name} into {merge.kept.name} with {facts} and {count(len(merge.mentions), 'mention')}"
 
 
 def _shown(merge: Merge) -> dict[str, object]:
@@ -345,21 +343,21 @@ _STANDARD = "-"
 
 def export(
     session: Session,
-    file: Annotated[str, typer.Argument(help="Where to; - is standard output.")] = _STANDARD,
-    vectors: Annotated[bool, typer.Option("--vectors/--no-vectors", help="Whether the index is written, too.")] = True,
+    file: Annotated[str, typer.Argument(help="Output file; - is standard output.")] = _STANDARD,
+    vectors: Annotated[bool, typer.Option("--vectors/--no-vectors", help="Whether to export the index.")] = True,
     force: ForceOption = False,
 ) -> None:
-    """Write everything in the scope as lines of JSON, for another store or for safe keeping."""
+    """Export the scope as JSON lines, for another store or as a backup."""
     from graphmem.adapters.cli.output import count
 
     to_standard = file == _STANDARD
     if to_standard and session.out.as_json:
-        raise typer.BadParameter("--json: standard output has the exported rows; name a FILE")
+        raise typer.BadParameter("--json: standard output is used for the exported rows; name a FILE")
     with session.open() as memory:
         counts = memory.stats()
-        with session.out.progress(counts.entities + counts.aliases + counts.edges + counts.mentions) as tell:
+        with session.out.progress(counts.entities + counts.aliases + counts.edges + counts.mentions) as update:
             target = cast("IO[bytes]", sys.stdout.buffer) if to_standard else file
-            done = memory.export(target, vectors=vectors, force=force, on_rows=tell)
+            done = memory.export(target, vectors=vectors, force=force, on_rows=update)
         if session.out.as_json:
             session.out.document(done)
             return
@@ -370,13 +368,13 @@ def import_(
     session: Session,
     file: Annotated[str, typer.Argument(help="An exported memory; - is standard input.", show_default=False)],
     vectors: Annotated[
-        bool, typer.Option("--vectors/--no-vectors", help="Whether the index in the file is taken in, too.")
+        bool, typer.Option("--vectors/--no-vectors", help="Whether to import the index in the file.")
     ] = True,
     cut_off: Annotated[
-        bool, typer.Option("--cut-off", help="Take in what there is of a file that is cut off or spoilt.")
+        bool, typer.Option("--cut-off", help="Import the existing lines of a file that is cut off or damaged.")
     ] = False,
 ) -> None:
-    """Take in an exported memory: into the scope that it is of, or into the one that --scope names."""
+    """Import an exported memory into its own scope, or into the one of --scope."""
     from graphmem.adapters.cli.output import count
     from graphmem.upkeep.export import read_header
 
@@ -385,18 +383,18 @@ def import_(
         with session.open(make=True) as opened:
             renamed = session.shared.scope is not None
             memory = opened if renamed else opened.in_scope(header.scope)
-            with session.out.progress(0) as tell:
-                done = memory.import_(source, rename=renamed, vectors=vectors, cut_off=cut_off, on_rows=tell)
+            with session.out.progress(0) as update:
+                done = memory.import_(source, rename=renamed, vectors=vectors, cut_off=cut_off, on_rows=update)
             if session.out.as_json:
                 session.out.document(done)
                 return
-            cut = "" if done.complete else "; not all that the file had is there"
+            cut = "" if done.complete else "; the file was incomplete"
             session.out.line(f"imported {count(done.rows, 'row')} into scope {done.scope}{cut}")
 
 
 @contextmanager
 def _source(file: str) -> Generator[str | IO[bytes]]:
-    """Give a file, or what comes by standard input as one: it is read twice, to be checked first."""
+    """Yield the file, or a temporary copy of standard input, because the import reads it twice."""
     if file != _STANDARD:
         yield file
         return

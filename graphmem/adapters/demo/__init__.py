@@ -1,1 +1,1 @@
-"""The demonstration: a conversation written for it, and the tour through what graphmem makes of it."""
+"""Demo: a sample conversation and a tour of what graphmem extracts from it."""

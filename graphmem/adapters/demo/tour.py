@@ -1,4 +1,4 @@
-"""The tour of `graphmem demo`: a conversation goes in; questions, a history, an earlier moment, a prompt block."""
+"""Tour of `graphmem demo`: ingestion of a conversation, questions, a history, an earlier time, a context block."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ KEPT_FILE = "graphmem-demo.db"
 
 _WIDTH = 80
 _FACTS_ASKED = 3
-_FACTS_SHOWN = 2  # the third too, where it is the one that answers
+_FACTS_SHOWN = 2  # also the third, if it is the first that answers
 _QUOTED = 140
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, how somebody who read the conversation would answer, and a word of that answer."""
+    """A question, the expected answer of a reader of the conversation, and a word of that answer."""
 
     text: str
     answer: str
@@ -54,45 +54,45 @@ HISTORY_OF, HISTORY_RELATION = "Mara", "works_at"
 
 
 def run_demo(out: Output, *, store: str | None, keep: bool, settings: Settings) -> None:
-    """Take in the conversation and show what came of it.
+    """Ingest the sample conversation and print the results.
 
     Parameters
     ----------
     out
-        Where to print.
+        Output to print to.
     store
-        URL of the store to use; None makes one, which is removed at the end.
+        URL of the store to use; None creates one that is removed at the end.
     keep
-        Make it in the working directory and leave it there.
+        Create the store in the working directory and keep it.
     settings
-        Those in force; but the extractor is spaCy and no LLM is asked, whatever they say.
+        The settings; the extractor is always spaCy, and no LLM is called.
 
     Raises
     ------
     MissingExtra
         If spaCy isn't installed.
     """
-    with _place(store, keep=keep) as url:
+    with _store_url(store, keep=keep) as url:
         local = settings.model_copy(update={"extractor": "spacy", "llm": None, "contradiction_check": False})
         memory = GraphMemory.open(url, scope=SCOPE, settings=local, background=False)
         with memory:
-            tour = _Tour(out, memory, keeper=_keeper(url))
-            tour.take_in()
+            tour = _Tour(out, memory, location=_location(url))
+            tour.ingest()
             tour.ask(QUESTIONS)
             tour.show_history()
             tour.ask_earlier(EARLIER)
             tour.show_context()
             explorer = memory.explorer
-        lasts = keep or (store is not None and not store.startswith("memory:"))
-        tour.say_what_next(url if lasts else None, explorer.name if explorer is not None else None)
+        is_kept = keep or (store is not None and not store.startswith("memory:"))
+        tour.show_next_steps(url if is_kept else None, explorer.name if explorer is not None else None)
 
 
-def _keeper(url: str) -> str:
+def _location(url: str) -> str:
     return "one SQLite file" if url.startswith("sqlite:") else masked(url)
 
 
 @contextmanager
-def _place(store: str | None, *, keep: bool) -> Generator[str]:
+def _store_url(store: str | None, *, keep: bool) -> Generator[str]:
     if store is not None:
         yield store
     elif keep:
@@ -104,25 +104,25 @@ def _place(store: str | None, *, keep: bool) -> Generator[str]:
 
 @contextmanager
 def conversation() -> Generator[Iterator[Turn]]:
-    """Yield the turns of the conversation that comes with graphmem."""
+    """Yield the turns of the sample conversation."""
 
     def broken(problem: object) -> None:
-        raise AssertionError(f"the demo's conversation: {problem}")
+        raise AssertionError(f"sample conversation: {problem}")
 
     with as_file(files("graphmem.adapters.demo").joinpath("conversation.jsonl")) as path, open_source(path) as source:
         yield (item for item in read_items(source, broken) if isinstance(item, Turn))
 
 
 class _Tour:
-    """The steps of the demo, printed as they are done."""
+    """Steps of the demo, each with its output."""
 
-    def __init__(self, out: Output, memory: GraphMemory, *, keeper: str) -> None:
-        self._keeper = keeper
+    def __init__(self, out: Output, memory: GraphMemory, *, location: str) -> None:
+        self._location = location
         self._out = out
         self._memory = memory
         self._width = min(_WIDTH, out.console.width)
 
-    def take_in(self) -> None:
+    def ingest(self) -> None:
         with conversation() as turns:
             said = list(turns)
         days = [turn.occurred_at for turn in said if turn.occurred_at is not None]
@@ -131,9 +131,9 @@ class _Tour:
         self._say(
             f"{', '.join(people[:-1])} and {people[-1]} chat: {len(said)} messages in {sessions} sessions, from "
             f"{min(days):%B %Y} to {max(days):%B %Y}. Jobs, homes, tools and plans change. No language model, "
-            f"no key: a local parser reads the messages, {self._keeper} keeps what they say."
+            f"no API key: a local parser extracts the facts, {self._location} stores them."
         )
-        self._title("1  The conversation goes in")
+        self._title("1  Ingesting the conversation")
         begun = time.perf_counter()
         with self._out.errors.status("loading the parser") as status:
 
@@ -148,7 +148,7 @@ class _Tour:
             rate = report.extracted / report.seconds if report.seconds else 0.0
             self._say(f"{count(report.extracted, 'message')} in {report.seconds:.1f} s ({rate:.0f} a second)")
         else:
-            self._say("This store has had the conversation before: nothing was taken in twice.")
+            self._say("This store already has the conversation; nothing was stored twice.")
         kinds = sorted(found.entities_by_type.items(), key=lambda item: -item[1])[:4]
         self._say(
             f"{count(found.entities, 'entity', 'entities')} ({', '.join(f'{n} {kind}' for kind, n in kinds)}, …), "
@@ -156,14 +156,14 @@ class _Tour:
         )
 
     def ask(self, questions: Sequence[Question]) -> None:
-        self._title("2  Questions, the facts found, and the words they come from")
+        self._title("2  Questions, the facts found, and their sources")
         right = 0
         for question in questions:
             right += self._ask(question)
             self._out.line()
         self._say(
-            f"{right} of {len(questions)} found. What is missing was said in a way that the local parser doesn't "
-            "understand. An LLM can read instead: graphmem ingest --extractor llm:PROVIDER:MODEL."
+            f"{right} of {len(questions)} found. The local parser doesn't understand the sentences with the missing "
+            "answers. To extract with an LLM instead: graphmem ingest --extractor llm:PROVIDER:MODEL."
             if right < len(questions)
             else f"All {right} found."
         )
@@ -172,7 +172,7 @@ class _Tour:
         self._title(f"3  How one fact changed: where {HISTORY_OF} works")
         versions = self._memory.history(HISTORY_OF, HISTORY_RELATION)
         if not versions:
-            self._say(f"Nothing was understood about where {HISTORY_OF} works.")
+            self._say(f"No facts were extracted about where {HISTORY_OF} works.")
             return
         for fact in reversed(versions):
             until = f"until {day(fact.valid_to)}" if fact.valid_to else "until now"
@@ -180,7 +180,7 @@ class _Tour:
             for episode in self._memory.episodes(fact.episode_ids[:1]):
                 self._quote(episode, "    ")
         self._out.line()
-        self._say("Nothing is overwritten: a version that ended keeps its dates and its source.")
+        self._say("Nothing is overwritten: an ended version keeps its dates and its source.")
 
     def ask_earlier(self, question: Question) -> None:
         self._title(f"4  The same question, as of {question.as_of}")
@@ -188,13 +188,13 @@ class _Tour:
 
     def show_context(self) -> None:
         query = "What should I know before I write to Tom?"
-        self._title("5  A block for the next prompt")
+        self._title("5  A context block for the next prompt")
         self._say(f"context({query!r}, budget_tokens=150)", style="dim")
         block = self._memory.context(query, budget_tokens=150)
         for line in block.splitlines() or ["(empty)"]:
             self._say(line, hanging="  ")
 
-    def say_what_next(self, kept: str | None, explorer: str | None) -> None:
+    def show_next_steps(self, kept: str | None, explorer: str | None) -> None:
         self._title("Your own data")
         self._code(
             "graphmem ingest chat.jsonl notes/    # turns, triples, text, Markdown",
@@ -202,7 +202,7 @@ class _Tour:
             "graphmem history Maya",
         )
         self._out.line()
-        self._say("The same three in Python:")
+        self._say("The same in Python:")
         self._code(
             "from graphmem import GraphMemory",
             'with GraphMemory.open("sqlite:///graphmem.db") as memory:',
@@ -212,10 +212,10 @@ class _Tour:
         )
         if kept is not None:
             self._out.line()
-            self._say("This store is kept. Look around in it, for example:")
+            self._say("This store is kept. To explore it, for example:")
             self._code(f"graphmem facts Mara --store {masked(kept)} --scope {SCOPE}")
             if explorer is not None:
-                self._say(f"And see it drawn in {explorer}, with saved queries and colors to import:")
+                self._say(f"To view the graph in {explorer}, with saved queries and colors to import:")
                 self._code(f"graphmem browser --out browser --store {masked(kept)} --scope {SCOPE}")
 
     def _ask(self, question: Question) -> bool:
@@ -223,7 +223,7 @@ class _Tour:
         fits = [question.word in f"{fact.fact} {fact.source} {fact.target}".lower() for fact in found]
         self._say(question.text, style="bold")
         mark = ("   found    ", "green") if any(fits) else ("   missing  ", "red")
-        self._out.line(Text.assemble(mark, (f"a reader would say: {question.answer}", "dim")))
+        self._out.line(Text.assemble(mark, (f"expected: {question.answer}", "dim")))
         enough = _FACTS_ASKED if any(fits) and not any(fits[:_FACTS_SHOWN]) else _FACTS_SHOWN
         quoted: set[str] = set()
         for number, fact in enumerate(found[:enough], 1):

@@ -74,4 +74,4 @@ def test_a_store_without_such_a_program_says_so(tmp_path: Path, capsys: pytest.C
     code = run("browser", "--store", url)
 
     assert code == 4
-    assert "no program to look at its graph" in capsys.readouterr().err
+    assert "no web interface that shows its graph" in capsys.readouterr().err

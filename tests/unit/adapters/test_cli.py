@@ -426,7 +426,7 @@ def test_a_store_without_scopes_has_nothing_to_list(shell: Shell) -> None:
     shell.run("ingest", "facts.csv", "--extractor", "none")
     shell.run("clear", "--yes")
     ran = shell.run("scopes")
-    assert (ran.code, ran.err) == (4, "the store holds nothing\n")
+    assert (ran.code, ran.err) == (4, "the store is empty\n")
 
 
 def test_an_archive_is_read_like_its_folder(shell: Shell) -> None:
