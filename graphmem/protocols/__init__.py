@@ -1,19 +1,19 @@
-"""What graphmem needs of its parts: stores and extractors. Implement these, no base class is shared.
+"""Protocols of the pluggable parts: stores, extractors and vector indexes. Implementations need no base class.
 
-A store implements `GraphBackend`, the union of the roles below, and proves itself with
-`graphmem.testing.GraphBackendTests`. Members marked ``@abstractmethod`` are required; the others are
-derived from them once, here. Rules that hold for all of them:
+A store implements `GraphBackend`, the union of the roles below, and is tested with
+`graphmem.testing.GraphBackendTests`. Members marked ``@abstractmethod`` are required; the others have
+default implementations based on them. Common rules:
 
 - **Scope**: every row has one and a read sees only the scopes it names. An id of another scope is
   treated as absent.
-- **Bulk**: writes take many rows; all of them are stored or none.
-- **Time**: reads take `as_of`; `graphmem.models.is_visible` is the definition of what they see.
-- **Order**: pages are in ascending order of id, which is the order of creation, and go on behind
+- **Bulk**: writes take many rows and are atomic.
+- **Time**: reads take `as_of`; `graphmem.models.is_visible` defines which rows they see.
+- **Order**: pages are in ascending order of id, which is the order of creation, and start after
   the id given as `after`.
 - **Threads**: any method may be called from any thread at any time.
-- **Errors**: a store that is away, damaged or full raises a `BackendUnavailable`; a unique key that is
-  taken raises `Conflict`; values were validated by the models before.
-- **Empty**: in a query None doesn't restrict; an empty tuple allows nothing, so nothing is found.
+- **Errors**: a store that is unreachable, damaged or full raises a `BackendUnavailable`; a duplicate
+  unique key raises `Conflict`; values have been validated by the models.
+- **Empty**: in a query None doesn't restrict; an empty tuple matches nothing.
 """
 
 from graphmem.protocols.backend import (

@@ -1,4 +1,4 @@
-"""A whole store: the roles together, writing, transactions, and what follows from the primitives."""
+"""The protocol of a complete store: all roles, writes, transactions, and methods derived from the primitives."""
 
 from __future__ import annotations
 
@@ -50,89 +50,90 @@ from graphmem.protocols.vectors import VectorIndex
 from graphmem.text.words import unaccented
 
 MAX_WORD = 64
-"""Characters of a word that count: some engines cut longer ones in pieces."""
+"""Significant characters of a word; some engines split longer words."""
 
 _WORD = re.compile(r"[^\W_]+")
 
 
 def split_words(text: str) -> list[str]:
-    """Return the lower-case words of letters and digits, without diacritics, in order."""
+    """Return the words of letters and digits in order, in lower case and without diacritics."""
     plain = text if text.isascii() else unaccented(text)
     return [word[:MAX_WORD] for word in _WORD.findall(plain.lower())]
 
 
 def question_words(words: Iterable[str]) -> list[str]:
-    """Return the words that are asked for, each once."""
+    """Return the distinct normalized words of a query, in order."""
     return list(dict.fromkeys(token for word in words for token in split_words(word)))
 
 
 class Explorer(Protocol):
-    """A program, not part of graphmem, in which people look at the graph of a store."""
+    """An external program for viewing the graph of a store."""
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """What people call it."""
+        """The display name."""
         ...
 
     @property
     @abstractmethod
     def url(self) -> str:
-        """Where it is opened on this store, without a password."""
+        """The URL that opens it on this store, without a password."""
         ...
 
     @property
     @abstractmethod
     def hints(self) -> tuple[str, ...]:
-        """What to know for opening it, a sentence each."""
+        """Instructions for opening it, one sentence each."""
         ...
 
     @property
     @abstractmethod
     def import_hints(self) -> tuple[str, ...]:
-        """How it imports the files, a sentence each."""
+        """Instructions for importing the files, one sentence each."""
         ...
 
     @abstractmethod
     def files(self, scope: Scope) -> Mapping[str, bytes]:
-        """Return relative path → content of what it can import: queries about a scope, colors and captions."""
+        """Return the files to import, by relative path: saved queries for a scope, colors and captions."""
         ...
 
 
 class CommunityDetector(Protocol):
-    """Finds communities: in this process (`graphmem.communities`), or inside of a store.
+    """Community detection, in this process (`graphmem.communities`) or inside a store.
 
-    The graph is undirected. Its nodes are the entities that are not archived and have an active edge to another such
-    one. An edge weighs its confidence, at least `MIN_EDGE_WEIGHT`; those between the same two entities add up. Neither
-    retrievals nor the type of an edge count: reading a memory doesn't change its communities, and anybody can project
-    the same graph.
+    The graph is undirected. Its nodes are the unarchived entities that have an active edge to another unarchived
+    entity. The weight of an edge is its confidence, at least `MIN_EDGE_WEIGHT`; weights of parallel edges are added.
+    Retrieval counts and edge types are ignored, so reads don't change the communities and every implementation
+    projects the same graph.
     """
 
     @abstractmethod
     def detect(
         self, scope: Scope, algorithm: CommunityAlgorithm = "label_propagation", seed: Mapping[str, str] | None = None
     ) -> Partition:
-        """Return the communities of a scope; the same ones for the same input.
+        """Return the communities of a scope; deterministic for the same input.
 
         Parameters
         ----------
         scope
-            Whose graph.
+            The scope of the graph.
         algorithm
-            ``label_propagation``: at most 50 rounds in which each node takes the label that weighs most among its
-            neighbors, of several the smallest; the partition has one level. ``leiden``: by modularity, with levels.
+            ``label_propagation``: at most 50 rounds in which each node takes the label with the highest weight among
+            its neighbors, the smallest label on ties; the partition has one level. ``leiden``: modularity
+            optimization, with several levels.
         seed
-            Entity id → key of the community that it is in at present: the search begins with that. Entities without
-            a key begin alone; those that aren't in the graph any more don't matter.
+            Initial partition: entity id → key of its current community. Entities without a key start alone; entities
+            outside of the graph are ignored.
 
         Raises
         ------
         InvalidInput
-            If there is no such algorithm.
+            If the algorithm is unknown.
         MissingExtra
             If the algorithm needs a package that isn't installed.
         GraphTooLarge
-            If the store lacks the memory for it; this process may find them then.
+            If the store lacks the memory; detection in this process may still succeed.
         BackendUnavailable
             If the store can't be read.
         """
@@ -143,53 +144,53 @@ T = TypeVar("T")
 
 
 class Maintenance(Protocol):
-    """Writing, transactions and counts."""
+    """Writes, transactions and row counts."""
 
     @abstractmethod
     def write(self, scope: Scope, changes: Changes) -> None:
-        """Apply `changes` in the order that its docstring gives; all or nothing.
+        """Apply `changes` atomically, in the order given in the docstring of `Changes`.
 
         Raises
         ------
         Conflict
-            If an entity's (canonical name, type) or an active edge's key is held by a row with another id,
-            or a row's id is taken in another scope.
+            If an entity's (canonical name, type) or an active edge's key belongs to a row with another id,
+            or a row's id exists in another scope.
         InvalidInput
-            If a row names an entity, edge, episode or community that isn't in the scope (`superseded_by` is not
-            looked up), carries another scope, or closes an edge before it began.
+            If a row references an entity, edge, episode or community that isn't in the scope (`superseded_by` is not
+            checked), has another scope, or ends an edge before its start.
         """
         ...
 
     @abstractmethod
     def atomic(self, work: Callable[[], T]) -> T:
-        """Run `work` in one write transaction and return what it returns.
+        """Run `work` in one write transaction and return its result.
 
-        Reads and writes that this thread makes on the backend inside belong to the transaction and see
-        it; an exception undoes it. No other writer, of this process or another, comes between what
-        `work` reads and what it writes: a store that can't wait for that runs `work` again when another
-        came first, so `work` must have no effects elsewhere. Nested calls join the outer one; one that raises
-        undoes what it did itself, and the outer one goes on if it catches that.
+        Reads and writes of this thread on the backend are part of the transaction; an exception rolls it
+        back. The transaction is serializable: no other writer, of this process or another, commits between
+        the reads and the writes of `work`. A store with optimistic concurrency runs `work` again after a
+        conflict, so `work` must have no other side effects. Nested calls join the outer transaction; a nested
+        call that raises rolls back its own changes, and the outer call continues if it catches the exception.
         """
         ...
 
     @abstractmethod
     def scopes(self) -> list[Scope]:
-        """Return the scopes that hold anything, ordered by key."""
+        """Return the scopes that have any rows, ordered by key."""
         ...
 
     @abstractmethod
     def stats(self, scope: Scope) -> StoreStats:
-        """Count what a scope holds."""
+        """Count the rows of a scope."""
         ...
 
     @abstractmethod
     def diagnose(self) -> list[tuple[str, bool, str]]:
-        """Return (what, whether it is well, detail) for `graphmem doctor`: place, version, integrity; no secrets."""
+        """Return (check, passed, detail) for `graphmem doctor`: location, version, integrity; never secrets."""
         ...
 
     @abstractmethod
     def close(self) -> None:
-        """Release files and connections; a second call does nothing."""
+        """Release files and connections; further calls have no effect."""
         ...
 
 
@@ -207,30 +208,30 @@ class GraphBackend(
     Maintenance,
     Protocol,
 ):
-    """A store for memories: everything above, and what follows from it."""
+    """A store for memories: all roles, and methods derived from them."""
 
     @property
     def community_detector(self) -> CommunityDetector | None:
-        """What finds communities inside of the store, or None: then `graphmem.communities` finds them in this process.
+        """The community detector inside the store; None runs `graphmem.communities` in this process.
 
-        Ask for it when it is needed: what a store can do depends on what is installed there.
+        Don't cache the value: it depends on what is installed in the store.
         """
         return None
 
     @property
     def explorer(self) -> Explorer | None:
-        """A program in which people look at the graph, or None where the store comes with none."""
+        """The program for viewing the graph, or None if the store has none."""
         return None
 
     @property
     def vector_index(self) -> VectorIndex | None:
-        """The store's own engine for vectors, or None where it has none; it follows the store as any other does."""
+        """The store's own vector index, or None if it has none; it is synchronized like an external one."""
         return None
 
     def snapshot(self, work: Callable[[GraphBackend], T]) -> T:
-        """Run `work` with a backend from which it reads one state of the store, and return what it returns.
+        """Run `work` with a backend that reads a consistent snapshot of the store, and return its result.
 
-        A store that has nothing better does it in a transaction, for which writers wait, and may run `work` again.
+        The default runs a write transaction, which blocks writers and may run `work` again.
         """
         return self.atomic(lambda: work(self))
 
@@ -239,7 +240,7 @@ class GraphBackend(
         return {e.id: e for e in self.find_entities(scopes, EntityQuery(ids=tuple(ids)), limit=max(1, len(ids)))}
 
     def get_edges(self, scopes: Sequence[Scope], ids: Sequence[str]) -> dict[str, Edge]:
-        """Return the edges with these ids by id, in whatever version; absent ones are left out."""
+        """Return the edges with these ids by id, in any version; absent ones are left out."""
         query = EdgeQuery(ids=tuple(ids), versions="all")
         return {e.id: e for e in self.find_edges(scopes, query, limit=max(1, len(ids)))}
 
@@ -252,9 +253,9 @@ class GraphBackend(
         return _each(pages(lambda after: self.find_edges(scopes, query, after=after, limit=chunk)))
 
     def find_active_facts(self, scope: Scope, *, after: str = "", limit: int = 1000) -> list[ActiveFact]:
-        """Return a page of the active facts between entities that aren't archived, in ascending order of id.
+        """Return a page of the active facts between unarchived entities, in ascending order of id.
 
-        A store may read no more than that of its rows: whoever looks for communities asks for all of a scope.
+        Stores may override it to read only these columns, since community detection reads all facts of a scope.
         """
         found: list[ActiveFact] = []
         query = EdgeQuery(versions="active")
@@ -309,7 +310,7 @@ class GraphBackend(
         return _each(pages(lambda after: self.find_merges(scopes, query, after=after, limit=chunk)))
 
     def index_status(self, looks: Sequence[IndexCursor]) -> list[IndexStatus]:
-        """Tell how the index of each scope stands: what a search asks first. A store may do it in one round trip."""
+        """Return the index status of each scope. Called at the start of every search; stores may use one round trip."""
         return [
             IndexStatus(
                 state=self.index_state(look.scope),
@@ -330,17 +331,17 @@ class GraphBackend(
             after = page[-1].position
 
     def find_job_state(self, scope: Scope, job: str) -> JobState:
-        """Return how far a job of upkeep has come in a scope; a mark that says nothing where there is none."""
+        """Return the state of a maintenance job in a scope; an empty `JobState` if there is none."""
         return next((mark for mark in self.find_job_states(scope) if mark.job == job), JobState(job))
 
     def erasure_token(self, scope: Scope) -> str:
-        """Return what is another one whenever something of a scope was forgotten: what was read before may quote it."""
+        """Return a token that changes on every erasure in the scope. Data read under an older token may quote it."""
         return self.find_job_state(scope, FORGETTING).cursor
 
     def write_unless_erased(self, scope: Scope, changes: Changes, *, since: str) -> bool:
-        """Apply changes that were made of rows read before, if nothing was forgotten `since` (`erasure_token`) then.
+        """Apply changes derived from earlier reads unless the scope was erased from since (`erasure_token` differs).
 
-        Returns whether they were applied; raises what `write` does.
+        Return whether they were applied. Raises the errors of `write`.
         """
 
         def work() -> bool:
@@ -366,7 +367,7 @@ def pages(read: Callable[[str], list[R]]) -> Iterator[list[R]]:
     Parameters
     ----------
     read
-        Returns the page behind an id; "" is before the first.
+        Returns the page after an id; "" is before the first.
     """
     after = ""
     while page := read(after):

@@ -1,4 +1,4 @@
-"""What reading texts needs: extractors, what they say of an episode, and redaction."""
+"""Protocols of extractors and redactors, and the types of extraction requests and results."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from graphmem.models import Episode
 
 
 class Redactor(Protocol):
-    """Takes personal data out of facts and summaries, or with the setting ``redact="all"`` out of every text."""
+    """Removal of personal data from facts and summaries, or from all texts with the setting ``redact="all"``."""
 
     @abstractmethod
     def redact(self, text: str, names: Collection[str]) -> str:
-        """Return the text without personal data; the canonical `names` it is about are exempt."""
+        """Return the text without personal data; `names`, the canonical names of its entities, are exempt."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractedEntity:
-    """An entity as an extractor named it: raw words, not yet cleaned or resolved.
+    """An entity as an extractor returned it: raw text, not yet cleaned or resolved.
 
-    `guessed` True says that its type is a guess: whatever is known by that name goes before it, and the first who
-    states a type of that entity gives it.
+    `guessed` True marks the type as a guess: an existing entity of that name takes precedence, and the first stated
+    type of the entity replaces it.
     """
 
     name: str
@@ -37,11 +37,11 @@ class ExtractedEntity:
 
 @dataclass(frozen=True, slots=True)
 class ExtractedEdge:
-    """A fact as an extractor stated it; its ends are names.
+    """A fact as an extractor returned it; its ends are names.
 
-    `ended` True says that the fact stopped being true, at `valid_to` or else when the episode occurred.
-    `edge_type` None means unstated. An end that isn't among the entities is one of `source_type` / `target_type`.
-    `hearsay` True says that somebody else said or believes it: it ends no known fact of higher confidence.
+    `ended` True means that the fact stopped being true, at `valid_to` or by default when the episode occurred.
+    `edge_type` None means unstated. `source_type` and `target_type` are the types of ends that aren't among the
+    entities. `hearsay` True marks a claim attributed to somebody else; it never ends a fact of higher confidence.
     """
 
     source: str
@@ -60,9 +60,9 @@ class ExtractedEdge:
 
 @dataclass(frozen=True, slots=True)
 class ExtractedEnding:
-    """What stopped being true without being named: "I was laid off" ends the `works_at` of the source, whatever it is.
+    """The end of a fact with an unnamed target: "I was laid off" ends the current `works_at` of the source.
 
-    Only for relations with one value; at `valid_to`, or else when the episode occurred.
+    Only for single-valued relations; the end is `valid_to`, or by default the time of the episode.
     """
 
     source: str
@@ -73,9 +73,9 @@ class ExtractedEnding:
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What one episode says. `dropped` counts what was cut by grounding or limits, by reason.
+    """Result of extracting one episode. `dropped` counts items rejected by grounding or limits, by reason.
 
-    `endings` come before `edges`: "I lost my job and joined Acme" doesn't end the new job.
+    `endings` apply before `edges`: "I lost my job and joined Acme" doesn't end the new job.
     """
 
     entities: tuple[ExtractedEntity, ...] = ()
@@ -86,9 +86,9 @@ class Extraction:
 
 @dataclass(frozen=True, slots=True)
 class ExtractionRequest:
-    """An episode to read, with the turns of its session before it, oldest first.
+    """An episode to extract from, with the preceding turns of its session, oldest first.
 
-    `addressee` is the other speaker of the session where there is exactly one.
+    `addressee` is the other speaker of the session if there is exactly one.
     """
 
     episode: Episode
@@ -97,37 +97,37 @@ class ExtractionRequest:
 
 
 class Extractor(Protocol):
-    """Turns episodes into entities and facts.
+    """Extraction of entities and facts from episodes.
 
-    One that also has a property `concurrency` (int) above 1 is called from that many threads at once, each time with
-    one episode. `ExtractorUnavailable` and `ExtractorMisconfigured`, returned or raised, tell that the cause isn't in
-    the episode.
+    An extractor with an optional property `concurrency` (int) above 1 is called from that many threads concurrently,
+    with one episode per call. `ExtractorUnavailable` and `ExtractorMisconfigured`, returned or raised, mean that the
+    episode isn't the cause.
     """
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """What stats and `doctor` call it."""
+        """The name shown by stats and `doctor`."""
         ...
 
     @property
     @abstractmethod
     def batch_size(self) -> int:
-        """How many episodes it likes to get at once."""
+        """The preferred number of episodes per call."""
         ...
 
     @abstractmethod
     def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
-        """Read episodes; never raises for one of them.
+        """Extract entities and facts; errors of single episodes are returned, not raised.
 
         Returns
         -------
         list
-            In the order of the requests: an `Extraction`, or the error that kept it from being made.
+            An `Extraction` or an error for each request, in order.
         """
         ...
 
 
 def concurrency_of(extractor: Extractor) -> int:
-    """Return how many calls at once an extractor takes: 1 where it doesn't say."""
+    """Return the number of concurrent calls that an extractor accepts; 1 by default."""
     return int(getattr(extractor, "concurrency", 1))

@@ -1,4 +1,4 @@
-"""The roles of a store: each is one part of the contract of `GraphBackend`."""
+"""Protocols of a store's roles, the parts of `GraphBackend`."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from graphmem.models import (
 
 
 class EntityStore(Protocol):
-    """Entities and the names they go by."""
+    """Entities and their aliases."""
 
     @abstractmethod
     def resolve_names(self, scope: Scope, names: Sequence[str]) -> list[tuple[str, Entity]]:
-        """Return (name, entity) for each entity, archived ones too, of which a normalized name is an alias.
+        """Return (name, entity) for each entity, including archived ones, that has a normalized name as an alias.
 
-        A name may stand for several entities, of different types. Names without one are left out. The
-        canonical name of an entity is always one of its aliases: whoever writes an entity writes that alias.
+        A name may match several entities of different types. Names without a match are left out. The
+        canonical name of an entity is always one of its aliases: writing an entity requires writing that alias.
         """
         ...
 
@@ -65,26 +65,26 @@ class EntityStore(Protocol):
     def search_entities(
         self, scopes: Sequence[Scope], *, words: Sequence[str], phrases: Sequence[str], limit: int
     ) -> list[EntityHit]:
-        """Find entities for a question: by alias and by full text.
+        """Find entities for a question by alias and by full text.
 
         Parameters
         ----------
         scopes
-            Where to look.
+            Scopes to search.
         words
             Lower-case words of letters and digits; an entity matches if a word of its name or summary
             begins with one of them.
         phrases
             Normalized names; an entity matches if one of them is an alias of it.
         limit
-            At most so many by alias (longest first, then by id) and as many by words (the best by the
-            store's own text score: bm25 with the name weighted 10 times the summary; which ones of equal
-            score is open).
+            Maximum number of matches by alias (longest first, then by id), and separately by words (the best
+            by the store's text score: BM25 with the name weighted 10 times the summary; ties are broken
+            arbitrarily).
 
         Returns
         -------
         list of EntityHit
-            Each entity once, in no particular order. Archived ones are found by alias alone: a question names them.
+            Each entity once, in no particular order. Archived entities match by alias only.
         """
         ...
 
@@ -112,24 +112,24 @@ class EdgeStore(Protocol):
     def record_retrievals(self, scopes: Sequence[Scope], edge_ids: Sequence[str], at: datetime) -> None:
         """Count one retrieval of each edge and one access of each of its ends, atomically.
 
-        Sets `last_retrieved_at` to `at`. Ids that are absent are ignored; an id given twice counts once; an entity
-        at the end of two of the edges counts two accesses.
+        Set `last_retrieved_at` to `at`. Absent ids are ignored; duplicate ids count once; an entity at the end of two
+        of the edges counts two accesses.
         """
         ...
 
 
 class EpisodeStore(Protocol):
-    """Episodes, their mentions, and the queue that they are."""
+    """Episodes, their mentions, and the ingestion queue."""
 
     @abstractmethod
     def add_episodes(self, scope: Scope, episodes: Sequence[Episode]) -> list[tuple[str, bool]]:
-        """Store episodes durably: on return they survive a crash.
+        """Store episodes durably: after the return they survive a crash.
 
         Returns
         -------
         list of (id, created)
-            In the order given. An `external_id` that the scope holds already (or that stands twice in
-            the call) stores nothing and gives the id of the first one and False.
+            In the order given. For an `external_id` that exists in the scope (or repeats within the call)
+            nothing is stored, and the id of the first episode and False are returned.
         """
         ...
 
@@ -153,22 +153,22 @@ class EpisodeStore(Protocol):
     def claim_episodes(
         self, owner: str, *, now: datetime, until: datetime, limit: int, scopes: Sequence[Scope] | None = None
     ) -> list[Episode]:
-        """Take pending episodes whose `retry_at` has come and that nobody holds, oldest id first.
+        """Claim unclaimed pending episodes with an elapsed `retry_at`, oldest id first.
 
-        They are held for `owner` until `until`, or until an `ProcessingResult` is written. Two callers never hold the
-        same episode. `scopes` None means the queue of the whole store: the only read that isn't bound to a scope,
-        for the worker that serves them all; each episode carries its own.
+        The claim of `owner` lasts until `until`, or until a `ProcessingResult` is written. An episode never has two
+        claims. `scopes` None means the queue of the whole store, for a worker that serves all scopes; it is the only
+        read that isn't limited to given scopes.
         """
         ...
 
     @abstractmethod
     def claim_owners(self) -> list[str]:
-        """Return the owners that hold episodes now."""
+        """Return the owners that currently have claims."""
         ...
 
     @abstractmethod
     def release_claims(self, owners: Sequence[str]) -> int:
-        """Give back what these owners hold; return how many episodes that were."""
+        """Release the claims of these owners; return the number of released episodes."""
         ...
 
     @abstractmethod
@@ -185,7 +185,7 @@ class EpisodeStore(Protocol):
 
 
 class CommunityStore(Protocol):
-    """Communities and their members, in all their states."""
+    """Communities and memberships, including ended ones."""
 
     @abstractmethod
     def find_communities(
@@ -200,13 +200,13 @@ class CommunityStore(Protocol):
     ) -> list[Membership]:
         """Return a page of the memberships that match, in ascending order of `Membership.key`.
 
-        `after` is the last row of the page before.
+        `after` is the last row of the previous page.
         """
         ...
 
 
 class RecallStore(Protocol):
-    """What recalls left to be asked about later."""
+    """Recall traces."""
 
     @abstractmethod
     def find_recalls(
@@ -226,7 +226,7 @@ class RecallStore(Protocol):
 
 
 class Traversal(Protocol):
-    """The one way to walk the graph."""
+    """Graph traversal."""
 
     @abstractmethod
     def expand(
@@ -239,13 +239,13 @@ class Traversal(Protocol):
         as_of: AsOf | None = None,
         limits: ExpandLimits | None = None,
     ) -> Subgraph:
-        """Collect the neighborhood of the seeds, edges taken both ways, in at most ``hops + 1`` round trips.
+        """Return the neighborhood of the seeds, ignoring edge direction, in at most ``hops + 1`` round trips.
 
-        Hop h reads the edges of its frontier (the nodes at depth h - 1; the seeds first), of each node the
-        ``limits.per_node(len(frontier))`` best visible ones by confidence descending, then id. A node that was
-        not seen before is reached with the best confidence of the edges read in that hop; of the
-        new ones the ``limits.max_frontier`` best by that confidence, then id, get depth h and are the next frontier;
-        the others and the edges to them are left out. Archived entities are seeds, but are not entered from others.
+        Hop h reads the edges of its frontier (the nodes at depth h - 1, initially the seeds): for each node the
+        ``limits.per_node(len(frontier))`` best visible ones by confidence descending, then id. The confidence of a new
+        node is the highest of the edges that reach it in that hop; the ``limits.max_frontier`` best new nodes by
+        confidence, then id, get depth h and form the next frontier. Other new nodes and their edges are left out.
+        Archived entities may be seeds but are never reached from other nodes.
 
         Parameters
         ----------
@@ -254,28 +254,28 @@ class Traversal(Protocol):
         seed_ids
             Entity ids; absent ones are left out. They have depth 0.
         hops
-            Rounds, at least 0 (just the seeds).
+            Number of hops, at least 0 (only the seeds).
         edge_types
-            Types to follow; none means all.
+            Types to follow; empty means all.
         as_of
-            The moment that is seen.
+            Time of the read.
         limits
-            Bounds of the work.
+            Limits of the expansion.
 
         Returns
         -------
         Subgraph
-            The nodes, and of the edges that were read those of which both ends are among the nodes, each once.
+            The nodes, and each edge read that connects two of them, once.
         """
         ...
 
 
 class IndexStore(Protocol):
-    """Vectors and names of episodes, facts and entities, in the store itself: they can't drift from the rows.
+    """Vectors and names of episodes, facts and entities, stored with the rows in the same transactions.
 
-    Entries are written as `Changes.index`: inserted, or replaced by (kind, key). The first complete one sets the model
-    of the scope; one of another model is refused then (`InvalidInput`), as is one of a row that isn't in the scope. An
-    entry stays as it is while its row changes, and goes with it.
+    Entries are written as `Changes.index`: inserted, or replaced by (kind, key). The first complete entry sets the
+    model of the scope; entries of another model, or of a row that isn't in the scope, then raise `InvalidInput`. An
+    update of the row leaves its entry unchanged; removal of the row removes it.
     """
 
     @abstractmethod
@@ -287,10 +287,10 @@ class IndexStore(Protocol):
     def read_index(
         self, scope: Scope, *, kind: IndexKind | None = None, after: int = 0, limit: int = 1000
     ) -> list[IndexEntry]:
-        """Return a page of entries of one kind, or of all, in ascending order of position, behind the position `after`.
+        """Return a page of entries of one kind, or of all, with positions above `after`, ordered by position.
 
-        What is written later has a higher position, and no entry becomes visible below one that was visible before:
-        whoever has read to a position only asks for what is behind it.
+        Later writes have higher positions, and no entry becomes visible below a visible one, so readers may resume
+        from the last position read.
         """
         ...
 
@@ -301,20 +301,20 @@ class IndexStore(Protocol):
 
     @abstractmethod
     def find_unindexed(self, scope: Scope, kind: IndexKind, *, after: str = "", limit: int = 1000) -> list[str]:
-        """Return ids of episodes, facts or entities behind `after` that have no complete entry, in ascending order.
+        """Return ids of episodes, facts or entities after `after` that have no complete entry, in ascending order.
 
-        Of facts those that are active, of entities those that are not archived; names are never missing.
+        Only active facts and unarchived entities count; for names the result is empty.
         """
         ...
 
     @abstractmethod
     def reset_index(self, scope: Scope) -> int:
-        """Remove all entries of a scope and its model, raise its generation; return how many entries that were."""
+        """Remove all entries of a scope and its model, and increase its generation; return the number of entries."""
         ...
 
 
 class MergeStore(Protocol):
-    """What was taken for one entity, and how to undo it."""
+    """The merge ledger: entity merges with the data to undo them."""
 
     @abstractmethod
     def find_merges(
@@ -334,83 +334,83 @@ class MergeStore(Protocol):
 
 
 class UpkeepStore(Protocol):
-    """Marks of upkeep, what it looks for, and complete removal.
+    """Job states, queries of the maintenance jobs, and complete removal.
 
-    A mark is written as `Changes.marks`: inserted, or replaced by job.
+    A job state is written as `Changes.marks`: inserted, or replaced by job.
     """
 
     @abstractmethod
     def find_job_states(self, scope: Scope) -> list[JobState]:
-        """Return the marks of a scope, ordered by job."""
+        """Return the job states of a scope, ordered by job."""
         ...
 
     @abstractmethod
     def decay_retrievals(
         self, scope: Scope, *, rate: float, idle_since: datetime, since: datetime | None, now: datetime, after: str = ""
     ) -> tuple[int, str]:
-        """Lower the retrieval counts of a page of facts, in ascending order of id behind `after`, all versions.
+        """Decay the retrieval counts of a page of facts in all versions, in ascending order of id.
 
-        `graphmem.models.decayed` says to what.
+        `graphmem.models.decayed` defines the new counts.
 
         Parameters
         ----------
         scope
-            Whose facts.
+            The scope of the facts.
         rate
-            λ, for one day.
+            λ, per day.
         idle_since
-            What was retrieved later keeps its count.
+            Facts retrieved later keep their count.
         since, now
-            When counts were lowered last (None: never), and up to when they are now.
+            Time of the last decay (None: never), and of this one.
         after
-            The cursor that the page before gave.
+            The cursor returned with the previous page; "" for the first.
 
         Returns
         -------
         (int, str)
-            How many facts with a count above 0 the page had, and the cursor for the next page; "" after the last.
+            Number of facts with a count above 0 in the page, and the cursor of the next page; "" after the last.
         """
         ...
 
     @abstractmethod
     def find_idle(self, scope: Scope, *, before: datetime, now: datetime, limit: int = 1000) -> list[str]:
-        """Return ids of entities last seen and recorded at `before` or earlier that no visible fact is about, by id.
+        """Return ids of entities without a visible fact that were last seen and recorded at `before` or earlier, by id.
 
-        Visible is what a read without `as_of` sees at `now` (`graphmem.models.is_visible`). Archived entities are left
-        out.
+        Visibility is that of a read without `as_of` at `now` (`graphmem.models.is_visible`). Archived entities are
+        left out.
         """
         ...
 
     @abstractmethod
     def find_least_connected(self, scope: Scope, *, limit: int = 1000) -> list[str]:
-        """Return ids of entities in the order of active facts, `last_seen_at` and id: what a cap archives first.
+        """Return ids of entities ordered by number of active facts, `last_seen_at` and id, for archiving above a cap.
 
-        Archived ones are left out.
+        Archived entities are left out.
         """
         ...
 
     @abstractmethod
     def clear(self, scope: Scope) -> None:
-        """Remove everything of a scope, marks and index included.
+        """Remove all rows of a scope, including job states and index.
 
-        A store that can't do it in one transaction takes several: facts and what hangs on entities go before
-        entities, so that what is left is right at any time, and run again it goes on. `IndexState.generation` never
-        takes a value for the scope that it had before.
+        A store may use several transactions: rows that reference entities are removed before the entities, so that
+        the remaining rows are consistent at any time, and a repeated call continues. `IndexState.generation` never
+        repeats an earlier value of the scope.
         """
         ...
 
     @abstractmethod
     def scrub(self) -> bool:
-        """Overwrite what removed rows left behind in files, free pages and logs that this store keeps.
+        """Overwrite the remains of removed rows in the files, free pages and logs of the store.
 
         Returns
         -------
         bool
-            False if others use the store so that it can't be done now; run it again later.
+            False if other users of the store prevent it; call again later.
         """
         ...
 
     @abstractmethod
     def find_edges_of_episodes(self, scope: Scope, episode_ids: Sequence[str]) -> list[str]:
-        """Return ids of the facts, in all versions, that one of these episodes stated, in ascending order."""
+        """Return ids of the facts, in all versions, that any of these episodes stated, in ascending order."""
         ...

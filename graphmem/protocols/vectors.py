@@ -1,4 +1,4 @@
-"""An index of vectors outside of a store's rows: what it must do, whatever serves it."""
+"""Protocol of a vector index outside the store's rows."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ VectorRows = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class VectorHit:
-    """A key that was found.
+    """A search result.
 
     Attributes
     ----------
     scope, key
-        What was found, and where.
+        Scope and key of the match.
     score
-        Cosine of the question with the nearest of the key's vectors, in [−1, 1].
+        Cosine of the query vector with the nearest of the key's vectors, in [−1, 1].
     """
 
     scope: Scope
@@ -35,16 +35,16 @@ class VectorHit:
 
 @dataclass(frozen=True, slots=True)
 class VectorState:
-    """Up to where an index has taken a scope's entries in from the store.
+    """Synchronization state of a scope: how far the index has applied the store's entries.
 
     Attributes
     ----------
     model, generation
         `IndexState` of the store at that time.
     position
-        Of the last entry.
+        Position of the last applied entry.
     last, last_position
-        Key and position of the last entry but names: they tell whether this is the store that the index followed.
+        Key and position of the last applied entry other than a name; they detect that the store was replaced.
     """
 
     model: str
@@ -55,18 +55,19 @@ class VectorState:
 
 
 class VectorIndex(Protocol):
-    """Nearest keys by cosine, within scopes; keeps nothing that the store couldn't give it again.
+    """Nearest neighbor search by cosine within scopes; all data can be rebuilt from the store.
 
-    `graphmem.vectors.VectorFollower` brings the entries of a store here. Vectors are finite and not zero; they need no
-    unit length. The scope is a filter inside of the engine, so a search gives the true nearest of the scopes that it
-    names (recall ≥ 0.99), whatever other scopes hold. Any method may be called from any thread.
+    `graphmem.index.follower.VectorFollower` copies the entries of a store into the index. Vectors are finite and
+    nonzero, not necessarily of unit length. The engine filters by scope during the search, so the result is the
+    nearest keys of the given scopes (recall ≥ 0.99) regardless of other scopes. Any method may be called from any
+    thread.
 
     Every method raises `IndexUnavailable` if the engine can't be reached, opened or written.
     """
 
     @abstractmethod
     def upsert(self, scope: Scope, kind: IndexKind, items: Sequence[tuple[str, VectorRows]]) -> None:
-        """Store the vectors of keys in place of what these keys had; a key without vectors is deleted.
+        """Replace the vectors of keys; a key without vectors is deleted.
 
         Raises
         ------
@@ -77,25 +78,25 @@ class VectorIndex(Protocol):
 
     @abstractmethod
     def delete(self, scope: Scope, kind: IndexKind, keys: Sequence[str]) -> None:
-        """Remove keys; absent ones don't matter."""
+        """Remove keys; absent ones are ignored."""
         ...
 
     @abstractmethod
     def search(
         self, scopes: Sequence[Scope], kind: IndexKind, vector: NDArray[np.float32], *, limit: int
     ) -> list[VectorHit]:
-        """Return the nearest keys of these scopes, best first, of equal ones the smaller key; each key once.
+        """Return the nearest keys of these scopes, best first and by key on ties; each key once.
 
         Parameters
         ----------
         scopes
-            Where to look; none finds nothing.
+            Scopes to search; none returns an empty list.
         kind
-            Of what.
+            Kind of entries.
         vector
-            Shape (dimension,).
+            Query vector, shape (dimension,).
         limit
-            Keys at most.
+            Maximum number of keys.
 
         Raises
         ------
@@ -106,35 +107,35 @@ class VectorIndex(Protocol):
 
     @abstractmethod
     def count(self, scope: Scope, kind: IndexKind) -> int:
-        """Return how many vectors a scope has."""
+        """Return the number of vectors of a scope."""
         ...
 
     @abstractmethod
     def state(self, scope: Scope) -> VectorState | None:
-        """Return what `set_state` recorded last, None for a scope that holds nothing."""
+        """Return the last state recorded by `set_state`, or None for an empty scope."""
         ...
 
     @abstractmethod
     def set_state(self, scope: Scope, state: VectorState) -> None:
-        """Record how far a scope was taken in, after what was upserted before is as durable as this."""
+        """Record the synchronization state of a scope; earlier upserts become durable no later than the state."""
         ...
 
     @abstractmethod
     def clear(self, scope: Scope) -> None:
-        """Remove the state of a scope and then its vectors: what a crash leaves in between has no state."""
+        """Remove the state of a scope, then its vectors, so that a crash leaves no state with partial vectors."""
         ...
 
     @abstractmethod
     def reset(self) -> None:
-        """Remove everything, of all scopes, with the dimension that it was built with."""
+        """Remove all vectors and states of all scopes, and the dimension of the index."""
         ...
 
     @abstractmethod
     def diagnose(self) -> list[tuple[str, bool, str]]:
-        """Return (what, whether it is well, detail) for `graphmem doctor`; raises nothing and shows no secrets."""
+        """Return (check, passed, detail) for `graphmem doctor`; never raises and shows no secrets."""
         ...
 
     @abstractmethod
     def close(self) -> None:
-        """Release files and connections; a second call does nothing."""
+        """Release files and connections; further calls have no effect."""
         ...

@@ -1,1 +1,1 @@
-"""Answers for prompts and, later, search over episodes."""
+"""Episode search and context rendering for prompts."""

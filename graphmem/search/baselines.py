@@ -1,7 +1,7 @@
-"""What recall is compared with: plain BM25, the cosine of the question with an episode's vector, and their RRF.
+"""Baseline rankings: plain BM25, cosine of the question and the episode vector, and their reciprocal rank fusion.
 
-They rank the same episodes by the same terms and vectors as the pipeline does, without windows, dates, priors, names
-and late interaction. Pure functions over a `Corpus`.
+They rank the same episodes by the same terms and vectors as the pipeline, without windows, dates, priors, names and
+late interaction. Pure functions over a `Corpus`.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ Ints = NDArray[np.int64]
 
 
 def baseline(corpus: Corpus, by: Baseline, question: str, vector: NDArray[np.float32] | None, limit: int) -> list[int]:
-    """Return positions of episodes, best first; those that a list knows nothing of are left out.
+    """Return positions of episodes, best first; episodes without a match are left out.
 
     Parameters
     ----------
     corpus
         n episodes.
     by
-        Which one.
+        The baseline.
     question
-        As it was asked.
+        Text of the question.
     vector
-        Of the question, unit length, shape (dimension,); None where there is no model: then there is no dense list.
+        Unit vector of the question, shape (dimension,); None without a model: the dense ranking is then empty.
     limit
-        Positions at most.
+        Maximum number of positions.
     """
     if by == "bm25":
         return _by_words(corpus, question, limit).tolist()
@@ -52,7 +52,7 @@ def baseline(corpus: Corpus, by: Baseline, question: str, vector: NDArray[np.flo
 
 
 def fused(rankings: Sequence[Sequence[int]]) -> list[int]:
-    """Return the reciprocal rank fusion of rankings; equal sums in the order of their positions."""
+    """Return the reciprocal rank fusion of rankings; ties are ordered by position."""
     sums: dict[int, float] = {}
     for ranking in rankings:
         for rank, position in enumerate(ranking, 1):

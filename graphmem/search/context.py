@@ -1,4 +1,4 @@
-"""Renders facts and episodes for a prompt within a token budget (spec: GraphRAGService, context). Pure."""
+"""Rendering of communities, facts and episodes for prompts within a token budget (spec: GraphRAGService, context)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ COMMUNITIES_HEADER = "## Communities"
 HEADER = "## Known facts"
 EPISODES_HEADER = "## Episodes"
 
-_QUOTED = 1000  # characters of an episode
-_GLIMPSE = 200  # characters of a summary where there are too many communities
+_QUOTED = 1000  # maximum characters of an episode
+_GLIMPSE = 200  # maximum characters of a summary if not all communities fit in full
 _BREAKING = re.compile(r"[<>]|\s+")
 _GROUNDS = frozenset({"lexical", "fact", "graph"})
 
@@ -24,7 +24,7 @@ CountTokens = Callable[[str], int]
 
 
 def estimate_tokens(text: str) -> int:
-    """Return about how many tokens a text has: a quarter of its UTF-8 bytes, and no fewer than its words."""
+    """Return an estimate of the number of tokens: a quarter of the UTF-8 bytes, at least the number of words."""
     return max(-(-len(text.encode()) // 4), len(text.split()))
 
 
@@ -36,21 +36,23 @@ def render_context(
     episodes: Iterable[Episode] = (),
     communities: Iterable[FoundCommunity] = (),
 ) -> str:
-    """Return blocks of communities, facts and episodes, one a line, as many as fit; empty where none does.
+    """Return blocks of communities, facts and episodes, one item per line, as many as fit; "" if none fits.
 
-    Communities stand first and may fill half of the budget, or all of it where there is nothing else. Of what they
-    leave facts may fill half; episodes have the rest, and what they leave is for facts again.
+    Communities come first and may use half of the budget, or all of it if there is nothing else. Facts may use half
+    of the remainder, episodes the rest, and facts then any budget that the episodes leave.
 
     Parameters
     ----------
     facts, episodes, communities
         Best first.
     budget_tokens
-        All have at most so many tokens together.
+        Maximum number of tokens in total.
     count_tokens
-        How the reader's model counts; the default estimates.
+        Token counter of the prompt's model; the default estimates.
     """
-    stated = list(dict.fromkeys(render_fact(fact) for fact in facts))  # one clause may state several facts
+    stated = list(
+        dict.fromkeys(render_fact(fact) for fact in facts)
+    )  # a clause that states several facts is rendered once
     quotes = list(dict.fromkeys(render_episode(episode) for episode in episodes))
     overview = _overview(list(communities), _half(budget_tokens, stated or quotes), count_tokens)
     if overview:
@@ -60,12 +62,12 @@ def render_context(
     between = count_tokens("\n\n") if quotes else 0
     quoted = _fit(EPISODES_HEADER, quotes, budget_tokens - between - _cost(some, count_tokens), count_tokens)
     left = budget_tokens - between - _cost(quoted, count_tokens)
-    told = _fit(HEADER, stated, left if quoted else budget_tokens, count_tokens)
-    return "\n\n".join("\n".join(block) for block in (overview, told, quoted) if block)
+    fact_block = _fit(HEADER, stated, left if quoted else budget_tokens, count_tokens)
+    return "\n\n".join("\n".join(block) for block in (overview, fact_block, quoted) if block)
 
 
 def _overview(communities: Sequence[FoundCommunity], budget: int, count_tokens: CountTokens) -> list[str]:
-    """Return the block of communities, with the beginnings of their summaries where not all of them fit as they are."""
+    """Return the block of communities, with truncated summaries if not all of them fit in full."""
     whole = _fit(COMMUNITIES_HEADER, [render_community(c) for c in communities], budget, count_tokens)
     if len(whole) > len(communities):
         return whole
@@ -77,7 +79,7 @@ def _half(budget: int, others: Sequence[str]) -> int:
 
 
 def _fit(header: str, lines: Sequence[str], budget: int, count_tokens: CountTokens) -> list[str]:
-    """Return the header and the first lines that fit under it; nothing where none does."""
+    """Return the header and the first lines that fit below it; empty if none fits."""
     block, used = [header], count_tokens(header)
     for line in lines:
         used += count_tokens("\n" + line)
@@ -92,7 +94,7 @@ def _cost(block: Sequence[str], count_tokens: CountTokens) -> int:
 
 
 def render_community(community: FoundCommunity, most: int | None = None) -> str:
-    """Return a community as one line: its name, how many are in it, and its summary, or so many characters of that."""
+    """Return a community as one line: name, number of members, and summary of at most `most` characters."""
     summary = _tamed(community.summary)
     if most is not None and len(summary) > most:
         summary = f"{summary[: most - 1].rsplit(' ', 1)[0]}…"
@@ -100,7 +102,7 @@ def render_community(community: FoundCommunity, most: int | None = None) -> str:
 
 
 def render_fact(fact: Fact) -> str:
-    """Return a fact as one line: its sentence, when it held, how sure it is; text in it can't break out."""
+    """Return a fact as one line: sentence, validity and confidence; newlines, "<" and ">" in it are removed."""
     when = f"since {fact.valid_from:%Y-%m}"
     if fact.valid_to is not None:
         when = f"{fact.valid_from:%Y-%m} to {fact.valid_to:%Y-%m}"
@@ -108,7 +110,7 @@ def render_fact(fact: Fact) -> str:
 
 
 def render_episode(episode: Episode) -> str:
-    """Return an episode as one line: when, who, and what was said; a long text is cut and says so."""
+    """Return an episode as one line: date, author and text; a long text is truncated and ends with "…"."""
     text = _tamed(episode.text)
     if len(text) > _QUOTED:
         text = f"{text[: _QUOTED - 1].rsplit(' ', 1)[0]}…"
@@ -117,11 +119,10 @@ def render_episode(episode: Episode) -> str:
 
 
 def worth_quoting(found: Sequence[Found], *, flagged: bool = False) -> list[Episode]:
-    """Return the episodes of a search that a prompt can use.
+    """Return the episodes of a search that are useful in a prompt.
 
-    None where not one of them shares a word, a fact or a name with the question: some vector is always the nearest.
-    Ready-made triples are no quotes: their facts say the same. Nor is, unless `flagged`, what looks like a prompt
-    injection.
+    Return none if no result shares a word, a fact or a name with the question, since a nearest vector always exists.
+    Triples are left out because their facts say the same, as are suspected prompt injections unless `flagged`.
     """
     grounded = any(reason.channel in _GROUNDS and reason.score > 0 for one in found for reason in one.reasons)
     episodes = [one.episode for one in found if one.episode.source != "triple"] if grounded else []

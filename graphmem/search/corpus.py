@@ -1,4 +1,4 @@
-"""What recall knows of the episodes of one or several scopes, in memory: the arrays that a question is scored on."""
+"""The in-memory corpus of the episodes of one or more scopes: the arrays that questions are scored on."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from graphmem.text.names import bare_title, plain
 from graphmem.text.words import terms
 
 NOVELTY = 0.4
-"""Share of a fact's terms that an episode must not have itself, for the fact to be more words for it."""
+"""Minimum share of a fact's terms missing in an episode's text for the fact to be indexed with the episode."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """An episode as recall sees it.
+    """An episode with its index data.
 
     Attributes
     ----------
     episode
         The row.
     session
-        What tells its session from those of all scopes; None if it has none.
+        Key of the session, unique across scopes; None without a session.
     date
-        Day, month and year of its session as words; "" without a session.
+        Day, month and year of the episode as words; "" without a session.
     names
-        What was found in the text.
+        Names found in the text.
     pieces
-        All pieces of the text.
+        All pieces (tokens) of the text.
     """
 
     episode: Episode
@@ -49,13 +49,13 @@ class Unit:
 
 
 UnitVectors = tuple[NDArray[np.float32], NDArray[np.int8]]
-"""Unit vectors of the whole, then of the sentences, (1 + s, dimension), empty where the model failed; and the stored
-vectors of the pieces with content, (p, 128)."""
+"""Unit vectors of the episode, then of its sentences, (1 + s, dimension), empty if the model failed; and the stored
+vectors of the content pieces, (p, 128)."""
 
 
 @dataclass(frozen=True, slots=True)
 class FactUnit:
-    """A fact as recall sees it: more words for the episodes that state it.
+    """A fact with its index data; it extends the episodes that state it.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class FactUnit:
     vectors
         Unit vector of the sentence, shape (1, dimension); empty without a model.
     compact
-        The stored vectors of its pieces, shape (p, 128).
+        Stored vectors of its content pieces, shape (p, 128).
     """
 
     id: str
@@ -75,14 +75,14 @@ class FactUnit:
 
 
 class Corpus:
-    """n episodes by position, in the order in which they were added; grows, never shrinks.
+    """Append-only collection of n episodes by position, in insertion order.
 
     Parameters
     ----------
     dimension
-        Numbers of a vector, 0 without a model.
+        Dimension of the vectors, 0 without a model.
     sentences
-        Whether the vectors of sentences are kept here; else an index outside has them.
+        Whether to keep the vectors of sentences; False if an external index has them.
     """
 
     def __init__(self, dimension: int, *, sentences: bool = True) -> None:
@@ -101,14 +101,14 @@ class Corpus:
         self.session_of: GrowingArray[np.int64] = GrowingArray(np.int64)
         self.asks: GrowingArray[np.float32] = GrowingArray(np.float32)
         self.times: GrowingArray[np.float64] = GrowingArray(np.float64, 2)
-        """When each occurred and when it was recorded, in seconds since 1970."""
+        """Times of occurrence and recording of each episode, in seconds since 1970."""
         self.months: GrowingArray[np.int64] = GrowingArray(np.int64)
-        """Months of each one's date, as `graphmem.search.question.months` gives them."""
+        """Months of each episode's date, as a bit mask of `graphmem.search.question.months`."""
         self.fact_ids: list[str] = []
         self._fact_vectors: GrowingArray[np.float32] = GrowingArray(np.float32, dimension)
         self._stated_by: GrowingArray[np.int64] = GrowingArray(np.int64)
         self._facts: set[str] = set()
-        self._early: dict[str, list[FactUnit]] = {}
+        self._pending_facts: dict[str, list[FactUnit]] = {}
         self._texts: list[str] = []
         self._sentence_begin: GrowingArray[np.int64] = GrowingArray(np.int64)
         self._session_number: dict[Hashable, int] = {}
@@ -121,15 +121,15 @@ class Corpus:
 
     @property
     def has_vectors(self) -> bool:
-        """Whether there is a model at all."""
+        """Whether the corpus has vectors, that is, a model."""
         return self.dimension > 0
 
     def learn(self, name_vectors: Mapping[str, NDArray[np.float16]]) -> None:
-        """Take in the vectors of names, before the episodes that have them."""
+        """Add the vectors of names; call before adding the episodes that contain them."""
         self._name_vectors.update(name_vectors)
 
     def extend(self, units: Sequence[Unit], vectors: Iterable[UnitVectors]) -> None:
-        """Add episodes, in the order of their ids, none of them known; and their vectors, which are read once."""
+        """Add new episodes in ascending order of id, with their vectors; `vectors` is iterated once."""
         first = len(self)
         self.sessions.extend([(unit.episode.id, unit.session) for unit in units])
         self.position.update((unit.episode.id, position) for position, unit in enumerate(units, first))
@@ -144,11 +144,11 @@ class Corpus:
             self._add_vectors(units, vectors)
         self._add_names(units)
         for unit in units:
-            for fact in self._early.pop(unit.episode.id, ()):
+            for fact in self._pending_facts.pop(unit.episode.id, ()):
                 self._state(self.position[unit.episode.id], fact)
 
     def extend_facts(self, facts: Sequence[FactUnit]) -> None:
-        """Add facts; one that is known stays as it is. Episodes that come later have them when they come."""
+        """Add facts; known ones are unchanged. Facts of unknown episodes are applied when the episode is added."""
         for fact in facts:
             if fact.id in self._facts:
                 continue
@@ -156,14 +156,14 @@ class Corpus:
             for episode_id in fact.episode_ids:
                 position = self.position.get(episode_id)
                 if position is None:
-                    self._early.setdefault(episode_id, []).append(fact)
+                    self._pending_facts.setdefault(episode_id, []).append(fact)
                 else:
                     self._state(position, fact)
 
     def _state(self, position: int, fact: FactUnit) -> None:
-        """Give an episode the words of a fact, unless it has most of them: what restates it blurs its own vectors."""
+        """Add the terms and vectors of a fact to an episode, unless its text already has most of the terms."""
         stated = terms(fact.text)
-        if not adds_words(stated, partial(self.lexicon.has, position)):  # an index of an earlier version has them all
+        if not adds_words(stated, partial(self.lexicon.has, position)):  # indexes of earlier versions include all facts
             return
         self.lexicon.state(position, stated)
         if self.has_vectors and len(fact.vectors):
@@ -204,7 +204,7 @@ class Corpus:
             self.pieces.add(unit.pieces, pieces)
 
     def _add_names(self, units: Sequence[Unit]) -> None:
-        """Names that were read, titles, titles of others in the text; a speaker is no name in a conversation."""
+        """Add extracted names, titles, and titles of other episodes in the text; in sessions, speakers are excluded."""
         first = len(self) - len(units)
         spoken = {plain(speaker) for speaker in self.speakers}
         titles = [bare_title(unit.episode.title or "") for unit in units]
@@ -227,7 +227,7 @@ class Corpus:
         self.names.learn(missing, np.array(vectors) if self.has_vectors and missing else None)
 
     def _find_title(self, title: str, until: int) -> None:
-        """Attach a new title to the earlier episodes that have it in their text."""
+        """Attach a new title to the earlier episodes that contain it in their text."""
         parts = set(terms(title))
         for position in self.lexicon.with_all(parts, until) if parts else []:
             if title in self._titles.find(self._texts[position]):
@@ -236,14 +236,14 @@ class Corpus:
     def best_sentence(self, question: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return for each episode the cosine of its best sentence with a question, shape (n,).
 
-        Where sentences are not kept, the whole episode stands for them.
+        If sentences are not kept, return the cosine of the whole episode.
         """
         if not self._keeps_sentences:
             return self.episode_vectors.rows @ question
         return np.maximum.reduceat(self.sentences.rows @ question, self._sentence_begin.rows)
 
     def best_fact(self, question: NDArray[np.float32]) -> tuple[NDArray[np.float32], dict[int, str]]:
-        """Return what each episode's best fact scores for a question, -1 for none, shape (n,); and which one it is."""
+        """Return the score of each episode's best fact for a question, shape (n,), -1 for none; and the fact ids."""
         scores = np.full(len(self), -1, np.float32)
         best: dict[int, str] = {}
         cosines = STATED * (self._fact_vectors.rows @ question)
@@ -259,10 +259,10 @@ class Corpus:
 
 
 def adds_words(stated: Sequence[str], has: Callable[[str], bool]) -> bool:
-    """Return whether an episode has so few of a fact's terms itself that the fact is more words for it."""
+    """Return whether at least `NOVELTY` of a fact's terms are missing in an episode's text."""
     return sum(not has(term) for term in stated) >= NOVELTY * len(stated)
 
 
 def spoken(episode: Episode) -> str:
-    """Return the words of an episode, with who says them or what they are about in front."""
+    """Return the text of an episode prefixed with its speaker or title."""
     return f"{episode.speaker or episode.title or ''}: {episode.text}"

@@ -1,4 +1,4 @@
-"""What questions and entities mean, from the index of the store: the vectors that recall uses."""
+"""Embeddings of questions and entities for recall, from the index of the store."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ Vectors = NDArray[np.float32]
 
 
 class StoredMeaning(EntityEmbeddings):
-    """Vectors of entities as ingestion has made them ("name: summary"), beside those that a model gives questions.
+    """Stored entity vectors ("name: summary", computed at ingestion), and question vectors by the model.
 
     Parameters
     ----------
     backend
         The store.
     embedder
-        The model; in scopes that were indexed with another one nothing has a vector.
+        The model; scopes that were indexed with another model have no vectors.
     similar
-        Has the vectors of all entities, for what is nearest, and makes those that are missing.
+        Holds all entity vectors for nearest neighbor search, and computes missing ones.
     wait
-        Seconds that a question may spend on that.
+        Seconds that a question may spend on computing missing vectors.
     """
 
     def __init__(self, backend: GraphBackend, embedder: Embedder, similar: SimilarEntities, wait: float) -> None:
@@ -43,7 +43,7 @@ class StoredMeaning(EntityEmbeddings):
         return self._embedder.vector(query)
 
     def of_entities(self, scopes: Sequence[Scope], entity_ids: Sequence[str]) -> Vectors:
-        """Return the vectors of n entities, shape (n, d); a row of 0 where there is none."""
+        """Return the vectors of n entities, shape (n, d); a zero row for an entity without one."""
         dimension = self._embedder.dimension
         found = np.zeros((len(entity_ids), dimension), np.float32)
         rows = {entity_id: row for row, entity_id in enumerate(entity_ids)}
@@ -62,7 +62,7 @@ class StoredMeaning(EntityEmbeddings):
         return [(entity_id, cosine) for cosine, entity_id in best]
 
     def _fitting(self, scopes: Sequence[Scope]) -> list[tuple[Scope, int]]:
-        """Return the scopes whose index was built with this model, and its generation: two can't be compared."""
+        """Return the scopes that were indexed with this model, and their index generations."""
         for scope in scopes:
             self._similar.index_waiting(scope, self._wait)
         states = [(scope, self._backend.index_state(scope)) for scope in scopes]

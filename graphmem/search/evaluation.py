@@ -1,4 +1,4 @@
-"""How well a memory answers questions whose answers are known, beside plain rankings of the same episodes."""
+"""Evaluation of a memory on questions with known answers, compared with baseline rankings of the same episodes."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from graphmem.search.service import GraphRAGService
 Floats = NDArray[np.float64]
 
 _ROUNDS = 2000
-_AT_ONCE = 1_000_000  # numbers of a block of resamples
+_BLOCK = 1_000_000  # values per block of resamples
 _SEED = 0
 _SHARE = 0.95
 
 
 def recall_at(ranking: Sequence[str], answers: Collection[str], k: int) -> float:
-    """Return the share of the answers, one at least, that are among the first k of a ranking."""
+    """Return the share of the answers that are among the first k of a ranking; `answers` must not be empty."""
     return len(set(answers).intersection(ranking[:k])) / len(set(answers))
 
 
 def reciprocal_rank(ranking: Sequence[str], answers: Collection[str]) -> float:
-    """Return 1 / the rank of the first answer, 0 if there is none; its mean over questions is the MRR."""
+    """Return 1 / the rank of the first answer, or 0 if there is none; the mean over questions is the MRR."""
     ranks = (rank for rank, found in enumerate(ranking, 1) if found in answers)
     return 1 / next(ranks, float("inf"))
 
@@ -39,15 +39,15 @@ def reciprocal_rank(ranking: Sequence[str], answers: Collection[str]) -> float:
 def interval(values: Floats, rounds: int = _ROUNDS) -> tuple[Floats, Floats]:
     """Return the 95 % confidence interval of column means, by the percentile bootstrap over rows (Efron 1979).
 
-    The resamples are the same ones for the same number of rows: a repeated run tells the same.
+    The resamples depend only on the number of rows, so the result is reproducible.
 
     Parameters
     ----------
     values
-        A row for each question, shape (n, m), n at least 1. For a difference of two methods: the differences question
-        by question, which makes the comparison a paired one.
+        One row per question, shape (n, m), n at least 1. For a paired comparison of two methods: the differences per
+        question.
     rounds
-        Resamples.
+        Number of resamples.
 
     Returns
     -------
@@ -56,7 +56,7 @@ def interval(values: Floats, rounds: int = _ROUNDS) -> tuple[Floats, Floats]:
     """
     n = len(values)
     random = np.random.default_rng(_SEED)
-    block = max(1, _AT_ONCE // n)
+    block = max(1, _BLOCK // n)
     means: list[Floats] = []
     for start in range(0, rounds, block):
         size = min(block, rounds - start)
@@ -71,23 +71,23 @@ Method = Literal["full", "no_graph", Baseline]
 
 KS = (1, 5, 10, 20)
 _PAGE = 1000
-_UNKNOWN_TOLD = 100
+_MAX_UNKNOWN = 100
 _WARM_UP = "Who was there, and when?"
 
 
 class Question(Model):
-    """A question with what answers it.
+    """A question with its known answers.
 
     Parameters
     ----------
     question
-        In plain words.
+        Text of the question.
     external_ids
         The `external_id` of each episode that answers it.
     category
-        Figures are told by category, too.
+        Optional category; scores are also reported per category.
     scope
-        Where to ask, ``domain`` or ``domain/project``; defaults to the memory's own.
+        Scope to search, ``domain`` or ``domain/project``; defaults to the scope of the memory.
     """
 
     question: Text = Field(min_length=1)
@@ -97,12 +97,12 @@ class Question(Model):
 
     @classmethod
     def of(cls, value: QuestionLike) -> Question:
-        """Read a question from itself or from a mapping of its fields; one id, and a number as a category, will do.
+        """Return a question from a `Question` or a mapping of its fields; accepts a single id and an int category.
 
         Raises
         ------
         InvalidInput
-            If a field is missing, doesn't fit, or isn't known.
+            If a field is missing, invalid or unknown.
         """
         if isinstance(value, Question):
             return value
@@ -128,16 +128,16 @@ class Estimate(Model):
 
 
 class Scores(Model):
-    """What a method reaches on some questions, or by how much it is better than another.
+    """Scores of a method on a set of questions, or the gain of one method over another.
 
     Attributes
     ----------
     questions
-        How many.
+        Number of questions.
     recall
         k → recall@k: the share of a question's answers that are among the first k.
     mrr
-        Mean of 1 / the rank of the first answer, 0 where it isn't among the last k of `recall`.
+        Mean of 1 / the rank of the first answer, 0 if it isn't within the largest k of `recall`.
     """
 
     questions: int
@@ -146,29 +146,28 @@ class Scores(Model):
 
 
 class Scored(Scores):
-    """The same, and by category."""
+    """Scores overall and by category."""
 
     by_category: dict[str, Scores]
 
 
 class Evaluation(Model):
-    """What a memory reaches on a set of questions.
+    """Evaluation of a memory on a set of questions.
 
     Attributes
     ----------
     methods
-        Method → its figures; without an embedding model there is no ``dense`` and no ``rrf``.
+        Method → its scores; ``dense`` and ``rrf`` are omitted without an embedding model.
     gains
-        Method → by how much ``full`` is better than it, question by question; an interval above 0 is a gain that
-        isn't chance.
+        Method → gain of ``full`` over it, paired by question; an interval above 0 is significant.
     query_ms
-        Milliseconds that a search takes, its question's embedding included: ``p50`` and ``p95``.
+        Milliseconds per search, including the embedding of the question: ``p50`` and ``p95``.
     unknown
-        Ids that no episode has, the first 100 of them; they don't count.
+        External ids without an episode, at most the first 100; they are ignored.
     left_out
-        Questions of which no answer is in the memory.
+        Number of questions without an answer in the memory.
     degraded
-        What was away while it was asked, in words.
+        Messages about unavailable components during the evaluation.
     """
 
     methods: dict[Method, Scored]
@@ -187,29 +186,29 @@ def evaluate(
     ks: Sequence[int] = KS,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
-    """Ask all questions by each method, and compare what comes with what should.
+    """Run each method on all questions and score the rankings against the known answers.
 
-    What waits to be indexed is indexed first.
+    Unindexed rows are indexed first.
 
     Parameters
     ----------
     backend, service
-        The store, and the search over it.
+        The store, and the search service over it.
     scope
-        Where questions are asked that name no scope.
+        Default scope of questions without one.
     questions
-        One or more.
+        One or more questions.
     ks
         The k of recall@k, ascending.
     on_progress
-        Called with the questions asked so far, and all.
+        Called with the number of questions done and the total.
 
     Raises
     ------
     InvalidInput
-        If a question doesn't fit, none has an answer in the memory, or `ks` isn't ascending.
+        If a question is invalid, no question has an answer in the memory, or `ks` isn't ascending.
     EmbeddingFailed
-        If the model fails: the comparison would be none.
+        If the model fails, since the methods could not be compared.
     """
     if not ks or ks[0] < 1 or list(ks) != sorted(set(ks)):
         raise InvalidInput(f"ks {tuple(ks)}: expected numbers above 0 in ascending order")
@@ -234,7 +233,7 @@ def _scope_of(question: Question, default: Scope) -> Scope:
 def _answers(
     backend: GraphBackend, default: Scope, questions: Sequence[Question]
 ) -> tuple[list[frozenset[str]], list[str]]:
-    """Return the ids of the episodes that answer each question, and the external ids that no episode has."""
+    """Return the ids of the episodes that answer each question, and the external ids without an episode."""
     wanted: dict[Scope, dict[str, None]] = {}
     for question in questions:
         wanted.setdefault(_scope_of(question, default), {}).update(dict.fromkeys(question.external_ids))
@@ -255,7 +254,7 @@ def _answers(
 
 
 class _Run:
-    """Asks questions and keeps, for each method, a row of figures a question: recall at each k, reciprocal rank."""
+    """Runner of the questions that collects one row of scores per method and question: recall@k, reciprocal rank."""
 
     def __init__(self, service: GraphRAGService, ks: Sequence[int]) -> None:
         self._service = service
@@ -280,7 +279,7 @@ class _Run:
         self._categories.append(question.category)
 
     def _make_ready(self, scope: Scope) -> None:
-        """Index what waits and load it and the model, so that no question pays for that."""
+        """Index unindexed rows and warm up the caches and the model, to exclude this from the query times."""
         while not self._service.index.index_waiting(scope):
             pass
         self._service.search([scope], _WARM_UP, SearchOptions(k=1))
@@ -309,7 +308,7 @@ class _Run:
             methods=methods,
             gains=gains,
             query_ms={"p50": round(float(p50), 2), "p95": round(float(p95), 2)},
-            unknown=tuple(unknown[:_UNKNOWN_TOLD]),
+            unknown=tuple(unknown[:_MAX_UNKNOWN]),
             left_out=asked - len(self.milliseconds),
             degraded=tuple(self._degraded),
         )

@@ -1,6 +1,7 @@
-"""The graph channel: a walk from what a question names, or a strategy of recall (docs/concepts/search.md).
+"""The graph channel: graph walks from the names in a question (docs/concepts/search.md).
 
-Personalised PageRank, the default, is in `graphmem.search.graph_channel`: it knows the text scores, too.
+The default is a personalized PageRank that also restarts at episodes with a high text score; the other walks are
+strategies of recall.
 """
 
 from __future__ import annotations
@@ -29,29 +30,29 @@ Ints = NDArray[np.int64]
 
 DAMPING, ROUNDS = 0.7, 4
 SHARPNESS = 8
-"""Exponent of the text score in the restart: only the best episodes pull."""
+"""Exponent of the text score in the restart distribution; concentrates it on the best episodes."""
 
 SEED_SHARE = 0.5
-"""Share of the restart that the names of the question have; the text has the rest."""
+"""Share of the restart distribution for the names in the question; the rest is for the text score."""
 
 BRIDGE_FROM = 5
-"""Episodes that the bridge starts from."""
+"""Number of episodes that the bridge starts from."""
 
 NAME_PULL = 0.5
-"""Weight of the vector of a name against that of what is left of the question."""
+"""Weight of a name's vector relative to that of the uncovered part of the question."""
 
 _WORD = re.compile(r"[^\W_]+")
 
 
 def normalized(values: NDArray[np.floating]) -> Floats:
-    """Return values brought to [0, 1]; a constant becomes 0: a channel without ground is silent."""
+    """Return values scaled to [0, 1]; a constant array becomes 0, so an uninformative channel has no effect."""
     values = np.asarray(values, dtype=np.float64)
     low, high = (values.min(), values.max()) if len(values) else (0.0, 0.0)
     return (values - low) / (high - low) if high > low else np.zeros(len(values))
 
 
 def best_first(scores: NDArray[np.floating], limit: int) -> Ints:
-    """Return the positions of the best scores, the best first and of equal ones the first; at most `limit`."""
+    """Return the positions of the `limit` best scores, best first and in order of position on ties."""
     some = np.arange(len(scores))
     if limit < len(scores):
         some = np.flatnonzero(scores >= np.partition(scores, -limit)[-limit])
@@ -59,19 +60,19 @@ def best_first(scores: NDArray[np.floating], limit: int) -> Ints:
 
 
 def walk(text: Floats, seeds: Sequence[int], names: Names, candidates: Ints) -> Floats:
-    """Return a personalised PageRank over the candidates and their names, normalized; shape (c,).
+    """Return a personalized PageRank over the candidates and their names, normalized; shape (c,).
 
-    The walker goes from names to episodes, from episodes to names, and from names to names alike; it starts anew at
-    the seeds, each divided by how many episodes have it, and at the episodes with the best text score.
+    Edges connect names with their episodes and with synonyms. The walk restarts at the seeds, each weighted by
+    1 / its number of episodes, and at the episodes with the best text score.
 
     Parameters
     ----------
     text
         Score of each candidate, shape (c,).
     seeds
-        Numbers of the names that the question names; at least one.
+        Numbers of the names in the question; at least one.
     names
-        The graph.
+        The name graph.
     candidates
         Positions of the episodes, shape (c,).
     """
@@ -95,7 +96,7 @@ def walk(text: Floats, seeds: Sequence[int], names: Names, candidates: Ints) -> 
 
 
 def _pairs(nodes: Ints, names: Names) -> tuple[Ints, Ints, Floats]:
-    """Return the places of names alike among the nodes, ascending numbers, each pair both ways, with their cosines."""
+    """Return the pairs of synonyms among the nodes (ascending name numbers) in both directions, with their cosines."""
     a, wanted, cosines = names.alike.among(nodes)
     b = np.minimum(np.searchsorted(nodes, wanted), len(nodes) - 1)
     inside = nodes[b] == wanted
@@ -113,7 +114,7 @@ def _restart(text: Floats, seeds: Sequence[int], names: Names, nodes: Ints) -> F
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """How the bridge came to an episode: from which one, over which name."""
+    """A bridge to an episode: the episode of origin and the connecting name."""
 
     origin: int
     name: int
@@ -128,52 +129,52 @@ def bridge(
     episode_vectors: Vectors,
     has_term: Callable[[int, str], bool],
 ) -> tuple[Floats, dict[int, Crossing]]:
-    """Return what the names of the best episodes lead to, matched with what those leave open of the question.
+    """Score the episodes that share a name with the best episodes against the uncovered part of the question.
 
     Parameters
     ----------
     question, tokens
-        As the model read it, and its pieces and their vectors.
+        The question as encoded by the model, with its tokens and their vectors.
     ranked
         Score of the walk, shape (n,).
     named
-        Names in the question: those are no news.
+        Names in the question; they are not followed.
     names, episode_vectors
-        The graph, and the vectors of the n episodes.
+        The name graph, and the vectors of the n episodes.
     has_term
-        Tells whether the episode at a position has a term.
+        Returns whether the episode at a position has a term.
 
     Returns
     -------
     scores, bridge_hops
-        Shape (n,), and for each episode reached the best way there.
+        Shape (n,), and the best bridge to each episode reached.
     """
     words = [(found.start(), found.end(), terms(found[0])) for found in _WORD.finditer(question)]
     best = np.zeros(len(ranked))
-    ways: dict[int, Crossing] = {}
+    crossings: dict[int, Crossing] = {}
     top = best_first(ranked, BRIDGE_FROM)
     for origin in top[ranked[top] > 0].tolist():
-        open_words = [
-            (begin, end) for begin, end, said in words if said and not all(has_term(origin, term) for term in said)
+        uncovered = [
+            (begin, end) for begin, end, found in words if found and not all(has_term(origin, term) for term in found)
         ]
-        rest = _left_over(tokens, open_words)
+        rest = _direction(tokens, uncovered)
         for number in names.of_episode(origin):
             if names.texts[number] in named:
                 continue
-            positions, weights = _led_to(number, names)
+            positions, weights = _episodes_of(number, names)
             vector = names.vector(number)
-            aim = unit(rest + NAME_PULL * vector) if vector is not None else rest
-            scores = ranked[origin] * weights * np.maximum(0, episode_vectors[positions] @ aim)
+            target = unit(rest + NAME_PULL * vector) if vector is not None else rest
+            scores = ranked[origin] * weights * np.maximum(0, episode_vectors[positions] @ target)
             better = scores > best[positions]
             for position, score in zip(positions[better].tolist(), scores[better].tolist(), strict=True):
                 if position != origin and score > best[position]:
                     best[position] = score
-                    ways[position] = Crossing(origin, number)
-    return best, ways
+                    crossings[position] = Crossing(origin, number)
+    return best, crossings
 
 
-def _led_to(number: int, names: Names) -> tuple[Ints, Floats]:
-    """Return the episodes that a name leads to with their weights: those that have it, and those it is the title of."""
+def _episodes_of(number: int, names: Names) -> tuple[Ints, Floats]:
+    """Return the episodes that have a name or a synonym, and those titled by it, with their weights."""
     reach = names.reach(number)
     titled = names.titled.get(names.texts[number], [])
     positions = np.array([*reach, *titled], dtype=np.int64)
@@ -181,8 +182,8 @@ def _led_to(number: int, names: Names) -> tuple[Ints, Floats]:
     return positions, np.concatenate([weights, np.full(len(titled), max(1, len(titled)) ** -0.5)])
 
 
-def _left_over(tokens: TokenVectors, words: Sequence[tuple[int, int]]) -> Vectors:
-    """Return the direction of the pieces inside of some words, given by their characters; of all if there is none."""
+def _direction(tokens: TokenVectors, words: Sequence[tuple[int, int]]) -> Vectors:
+    """Return the unit vector of the tokens within words, given as character ranges; the pooled vector if none is."""
     left = [
         i for i, (begin, end) in enumerate(tokens.offsets.tolist()) if any(b <= begin and end <= e for b, e in words)
     ]
@@ -201,24 +202,24 @@ def stepwise(
     question: NDArray[np.float32] | None,
     limits: SpreadingOptions,
 ) -> Floats:
-    """Return what bfs, spreading or astar give each of c candidates, normalized; shape (c,).
+    """Return the score of each of c candidates by bfs, spreading or astar, normalized; shape (c,).
 
-    An episode has the score of the best edge that leads to it; a seed counts the less, the more episodes have it.
+    The score of an episode is that of its best edge; the score of a seed is inverse to its number of episodes.
 
     Parameters
     ----------
     expansion
-        Strategy and steps.
+        Strategy and number of hops.
     seeds
-        Numbers of the names that the question names; at least one.
+        Numbers of the names in the question; at least one.
     names
-        The graph.
+        The name graph.
     candidates
         Positions of the episodes, ascending, shape (c,).
     question
-        Its vector, by which astar prefers names; None where there is no model.
+        Vector of the question, used by astar; None without a model.
     limits
-        Of spreading.
+        Limits of spreading activation.
     """
     near = _Neighborhood.of(seeds, names, frozenset(candidates.tolist()), expansion.hops)
     graph = near.subgraph(names)
@@ -234,7 +235,7 @@ def stepwise(
         case "astar":
             found = strategies.walk_cheapest_paths(graph, scores, _cosines(near.nodes, names, question))
         case "ppr":
-            raise AssertionError("graphmem.search.graph_channel has it")
+            raise AssertionError("ppr is handled by walk()")
     total = np.where(found.near >= 0, np.prod(list(found.parts.values()), axis=0), 0.0)
     best = np.zeros(len(near.nodes))
     np.maximum.at(best, graph.source, total)
@@ -245,7 +246,7 @@ def stepwise(
 
 @dataclass(slots=True)
 class _Neighborhood:
-    """What a few steps from the seeds reach: nodes by depth, and the edges between them with their weights."""
+    """The neighborhood of the seeds: nodes with their depths, and weighted edges between them."""
 
     nodes: list[Node] = field(default_factory=list[Node])
     place: dict[Node, int] = field(default_factory=dict[Node, int])

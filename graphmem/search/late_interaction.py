@@ -1,9 +1,9 @@
-"""Late interaction: a question is compared with an episode piece by piece (docs/concepts/search.md).
+"""Late interaction: token-level comparison of a question with episodes (docs/concepts/search.md).
 
-Every content piece of a text (a WordPiece token that is no stop word and no punctuation) has a vector of its own,
+Every content piece of a text (a WordPiece token other than stop words and punctuation) has a vector of its own,
 projected to 128 dimensions by a fixed random orthonormal matrix and stored as int8: about 2 KB an episode. The score is
-the mean, weighted by how rare the pieces of the question are, of the best match that each of them finds in the
-episode or, at a discount, in a neighbor in the same session.
+the mean over the pieces of the question, weighted by rarity, of the best match of each piece in the episode or, at a
+discount, in a neighbor in the same session.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from graphmem.search.lexical import Sessions
 Floats = NDArray[np.float32]
 
 DISCOUNT = {-2: 0.7, -1: 0.85, 1: 0.75, 2: 0.6}
-"""What the best match in a neighbor at this distance counts."""
+"""Factor of the best match in a neighbor at this distance."""
 
-_PART = 1024  # vectors that are multiplied at once: they stay in the cache
+_PART = 1024  # vectors per matrix product, sized to fit the CPU cache
 
 STATED = 0.8
-"""What a match in a fact that an episode states counts, beside one in its own words."""
+"""Factor of a match in a fact that an episode states, relative to a match in its own text."""
 
 
 class Pieces:
-    """The pieces of n episodes by position, and how many episodes have each piece.
+    """The pieces (tokens) of n episodes by position, and the document frequency of each piece.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Pieces:
         self._stated_by: GrowingArray[np.int64] = GrowingArray(np.int64)
 
     def add(self, pieces: frozenset[str], vectors: NDArray[np.int8]) -> None:
-        """Add an episode: all its pieces, and the stored vectors of those with content, shape (m, 128)."""
+        """Add an episode: all its pieces, and the stored vectors of its content pieces, shape (m, 128)."""
         for piece in pieces:
             self._frequency[piece] = self._frequency.get(piece, 0) + 1
         self._begin.extend(np.array([len(self._rows)]))
@@ -66,7 +66,7 @@ class Pieces:
         Parameters
         ----------
         pieces, vectors
-            Of the question: p texts, and their vectors (p, dimension).
+            Pieces of the question: p strings, and their vectors (p, dimension).
         candidates
             Positions (c,), ascending.
         """
@@ -86,7 +86,7 @@ class Pieces:
         Returns
         -------
         matches, place
-            Shape (p, needed + 1), and the column of each position; the last one is that of episodes without pieces.
+            Shape (p, needed + 1), and the column of each position; the last column is for episodes without pieces.
         """
         around = [candidates, *(self._sessions.at(distance)[candidates] for distance in DISCOUNT)]
         needed = np.unique(np.concatenate(around))
@@ -113,7 +113,7 @@ class Pieces:
 
 
 def _cosines(stored: NDArray[np.int8], rows: NDArray[np.integer], question: Floats) -> Floats:
-    """Return the cosine of some stored vectors with those of a question, shape (rows, p); a part at a time."""
+    """Return the cosines of stored vectors with those of a question, shape (rows, p), computed in blocks."""
     factors = np.ascontiguousarray(question.T) / 127
     found = np.empty((len(rows), len(question)), dtype=np.float32)
     part = np.empty((min(_PART, len(rows)), stored.shape[1]), dtype=np.float32)

@@ -1,8 +1,8 @@
-"""Lexical search: BM25 over windowed term counts, and the neighbors of an episode (docs/concepts/search.md).
+"""Lexical search: BM25 over windowed term counts, and session neighbors of episodes (docs/concepts/search.md).
 
-A term of a neighboring turn counts for an episode too, by `WINDOW`: what a turn is about is often said in the one
-before, above all where that one asks. Terms of the date count once and have no window. The window is taken when a
-question is asked, on the postings of its terms only, so adding an episode costs no more than its own terms.
+Terms of neighboring turns also count for an episode, weighted by `WINDOW`, because the subject of a turn is often
+stated in the turn before, especially if that is a question. Terms of the date have no window. The window is applied
+at query time to the postings of the query terms, so adding an episode costs only its own terms.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 from graphmem.index.arrays import GrowingArray
 
 REACH = (-2, -1, 1, 2)
-"""Distances at which a neighbor counts."""
+"""Distances of the neighbors in the window."""
 
 _FAR = max(REACH)
 
 
 class Sessions:
-    """Who stands next to whom, for n episodes by position; order within a session is the order of their ids."""
+    """Session neighbors of n episodes by position; within a session episodes are ordered by id."""
 
     def __init__(self) -> None:
         self._members: dict[Hashable, list[tuple[str, int]]] = {}
@@ -35,7 +35,7 @@ class Sessions:
         return len(self._at[1])
 
     def extend(self, episodes: Sequence[tuple[str, Hashable | None]]) -> None:
-        """Add episodes, each with its id and its session (None: it stands alone)."""
+        """Add episodes, each with its id and its session (None: no neighbors)."""
         first = len(self)
         for column in self._at.values():
             column.extend(np.full(len(episodes), -1))
@@ -45,7 +45,7 @@ class Sessions:
                 continue
             members = self._members.setdefault(session, [])
             touched.setdefault(session, max(0, len(members) - _FAR))
-            if members and members[-1][0] > episode_id:  # it came late: another process made it earlier
+            if members and members[-1][0] > episode_id:  # late arrival: created earlier by another process
                 touched[session] = 0
             members.append((episode_id, position))
         for session, begin in touched.items():
@@ -67,19 +67,19 @@ class Sessions:
 Floats = NDArray[np.float32]
 
 WINDOW = {-2: 0.4, -1: 0.7, 1: 0.5, 2: 0.3}
-"""Weight of the terms of a neighbor at this distance in the same session; an episode's own count 1."""
+"""Weight of the terms of a neighbor at this distance in the same session; an episode's own terms have weight 1."""
 
 ANSWERED = 1.0
-"""Weight of the terms of the turn before where it asks: an answer leaves out what the question said."""
+"""Weight of the terms of the previous turn if it is a question: an answer omits what the question stated."""
 
 STATED = 0.5
-"""What a term of a fact that an episode states counts for it, beside those of its own words."""
+"""Weight of the terms of a fact that an episode states, relative to the terms of its text."""
 
 K1, B = 1.2, 0.75
 
 
 class _Postings:
-    """Episodes that have a term, with how often."""
+    """Postings of a term: positions of episodes, and counts."""
 
     __slots__ = ("counts", "positions")
 
@@ -88,21 +88,21 @@ class _Postings:
         self.counts = array("f")
 
     def where(self) -> NDArray[np.int64]:
-        """Return the positions; the array must be gone before the next posting."""
+        """Return a view of the positions; it must be released before the next posting is added."""
         return np.frombuffer(self.positions, dtype=np.int64)
 
     def often(self) -> Floats:
-        """Return the counts; the array must be gone before the next posting."""
+        """Return a view of the counts; it must be released before the next posting is added."""
         return np.frombuffer(self.counts, dtype=np.float32)
 
 
 class Lexicon:
-    """Terms of n episodes by position.
+    """Inverted index of the terms of n episodes by position.
 
     Parameters
     ----------
     sessions
-        Their neighbors; holds the same n episodes when a score is asked for.
+        Session neighbors of the same n episodes, complete before `scores` is called.
     """
 
     def __init__(self, sessions: Sessions) -> None:
@@ -129,13 +129,13 @@ class Lexicon:
         self._saturation = None
 
     def state(self, position: int, terms: Sequence[str]) -> None:
-        """Add the terms of a fact that an episode states; each counts `STATED`."""
+        """Add the terms of a fact that an episode states, each with weight `STATED`."""
         _post(self._stated, position, terms, STATED)
         self._stated_lengths.rows[position] += STATED * len(terms)
         self._saturation = None
 
     def has(self, position: int, term: str) -> bool:
-        """Return whether an episode itself has a term."""
+        """Return whether the text of an episode has a term."""
         postings = self._spoken.get(term)
         if postings is None:
             return False
@@ -143,7 +143,7 @@ class Lexicon:
         return found < len(postings.positions) and postings.positions[found] == position
 
     def with_all(self, terms: Iterable[str], until: int) -> list[int]:
-        """Return the episodes before a position that have each of some terms themselves."""
+        """Return the episodes before position `until` whose own text has all of the terms."""
         found: NDArray[np.int64] | None = None
         for term in terms:
             postings = self._spoken.get(term)
@@ -154,11 +154,11 @@ class Lexicon:
         return [] if found is None else found[found < until].tolist()
 
     def scores(self, terms: Iterable[str]) -> Floats:
-        """Return BM25 of each episode for the distinct terms of a question, shape (n,)."""
+        """Return the BM25 score of each episode for the distinct terms of a question, shape (n,)."""
         return _bm25((self._windowed(term, len(self._lengths)) for term in dict.fromkeys(terms)), self._length_term())
 
     def plain_scores(self, terms: Iterable[str]) -> Floats:
-        """Return BM25 of the texts alone, no windows, facts and dates, shape (n,): what `scores` is compared with."""
+        """Return the BM25 scores of the texts alone, without windows, facts and dates, shape (n,), as a baseline."""
         counts = (self._own(term, len(self._lengths)) for term in dict.fromkeys(terms))
         return _bm25(counts, _length_term(self._lengths.rows))
 
@@ -186,18 +186,18 @@ class Lexicon:
         positions, own = postings.where(), postings.often()
         np.add.at(counts, positions, own)
         for distance in WINDOW:
-            gains = self._sessions.at(-distance)[positions]  # those that have this one at the distance
+            gains = self._sessions.at(-distance)[positions]  # episodes with this one as their neighbor at the distance
             inside = gains >= 0
             np.add.at(counts, gains[inside], self._weights(distance, positions[inside]) * own[inside])
 
     def _weights(self, distance: int, neighbors: NDArray[np.int64]) -> Floats:
-        """Return what the terms of neighbors at a distance count for those next to them."""
+        """Return the weights of the terms of neighbors at a distance."""
         weight = WINDOW[distance]
         answered = ANSWERED if distance == -1 else weight
         return np.where(self._asks.rows[neighbors], answered, weight).astype(np.float32)
 
     def _length_term(self) -> Floats:
-        """Return ``k1 × (1 − b + b × length / mean length)`` of each episode, lengths windowed like the counts."""
+        """Return ``k1 × (1 − b + b × length / mean length)`` of each episode, with lengths windowed like the counts."""
         if self._saturation is None:
             own = self._lengths.rows + self._stated_lengths.rows
             lengths = own + self._date_lengths.rows
@@ -209,7 +209,7 @@ class Lexicon:
 
 
 def _bm25(counts_of_terms: Iterable[Floats | None], length_term: Floats) -> Floats:
-    """Add up the terms of a question: counts of each, shape (n,), None for one that no episode has."""
+    """Return the sum of BM25 over terms, given the counts of each, shape (n,), or None for a term without postings."""
     n = len(length_term)
     total = np.zeros(n, dtype=np.float32)
     for counts in counts_of_terms:

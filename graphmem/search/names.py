@@ -1,7 +1,7 @@
-"""Names of episodes, which of them are synonyms, and which a question names (docs/concepts/search.md).
+"""Index of the names in episodes, their synonyms, and the lookup of names in questions (docs/concepts/search.md).
 
-This is a mention index of its own, wider than the entities of the graph: what spaCy takes for a name, noun chunks,
-titles, and titles found in other texts.
+The index is separate from the entities of the graph and broader: named entities and noun chunks by spaCy, titles, and
+titles found in other texts.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from graphmem.text.words import STOP_WORDS
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 
-_RECENT = 1000  # pairs that are kept one by one, or a quarter of all; then the arrays are made anew
+_RECENT = 1000  # pairs buffered in dicts, or a quarter of all if more, before the arrays are rebuilt
 
 
 class SynonymGraph:
-    """Pairs of names by number, each with the cosine of its two; pairs are added, never taken away."""
+    """Append-only graph of synonyms: pairs of name numbers with their cosine."""
 
     def __init__(self) -> None:
         self._begin: Ints = np.zeros(1, np.int64)
-        """Where the row of each number begins, and the end of the last; numbers behind it have none."""
+        """Row offsets by number, and the end of the last row; higher numbers have no row."""
         self._other: NDArray[np.int32] = np.zeros(0, np.int32)
         self._cosine: Floats = np.zeros(0, np.float32)
         self._recent: defaultdict[int, dict[int, float]] = defaultdict(dict)
         self._waiting = 0
 
     def join(self, low: Ints, high: Ints, cosine: Floats) -> None:
-        """Add pairs that aren't there yet, each once, shape (p,)."""
+        """Add new, distinct pairs, given as arrays of shape (p,)."""
         self._waiting += len(low)
-        if self._waiting > max(_RECENT, len(self._other) // 8):  # each pair stands in two rows
+        if self._waiting > max(_RECENT, len(self._other) // 8):  # each pair is stored in two rows
             self._rebuild(low, high, cosine)
             return
         for a, b, weight in zip(low.tolist(), high.tolist(), cosine.tolist(), strict=True):
             self._recent[a][b] = self._recent[b][a] = weight
 
     def of(self, number: int) -> dict[int, float]:
-        """Return the names alike one, with the cosine."""
+        """Return the synonyms of a name with their cosines."""
         found: dict[int, float] = {}
         if number < len(self._begin) - 1:
             row = slice(int(self._begin[number]), int(self._begin[number + 1]))
@@ -54,7 +54,7 @@ class SynonymGraph:
         return {**found, **self._recent[number]} if number in self._recent else found
 
     def among(self, numbers: Ints) -> tuple[Ints, Ints, Floats]:
-        """Return the pairs of some names: the place in `numbers` of one, the number of the other, their cosine."""
+        """Return the pairs of the names in `numbers`: index into `numbers`, number of the synonym, and cosine."""
         rows = np.flatnonzero(numbers < len(self._begin) - 1)
         there = numbers[rows]
         entry = entries(self._begin, there)
@@ -82,13 +82,13 @@ class SynonymGraph:
 
 
 SAME = 0.8
-"""Cosine from which two names are taken for one."""
+"""Minimum cosine of synonyms."""
 
 LONGEST = 6
-"""Words of a name that is looked for in a text."""
+"""Maximum number of words of a name to find in a text."""
 
-_STEM = 5  # letters by which words are taken for one, when names are looked for that may be alike
-_COMPARED = 2000  # names that share a word, and as many before them: a word of more tells little
+_STEM = 5  # prefix length by which words count as shared when candidate synonyms are collected
+_COMPARED = 2000  # block size of names that share a word; each block is compared with itself and the one before
 
 _COMMON = frozenset(
     "the a an in it he she they this that is was are were who what when where which how why year years one two first "
@@ -98,12 +98,12 @@ _WORD_INSIDE = re.compile(r"(?<=[a-z,;] )[^\W\d_]\w*")
 
 
 def is_telling(name: str) -> bool:
-    """Return whether a name is worth looking for in a text."""
+    """Return whether a name is specific enough to search texts for."""
     return len(name) > 2 and name not in _COMMON
 
 
 def names_in(text: str, *known: Container[str]) -> list[str]:
-    """Return the names in a text that any of `known` holds: the longest first from the left, no overlaps, each once."""
+    """Return the names in a text that any of `known` contains: leftmost longest matches, no overlaps, each once."""
     words, found, begin = plain(text).split(), dict[str, None](), 0
     while begin < len(words):
         for length in range(min(LONGEST, len(words) - begin), 0, -1):
@@ -118,16 +118,16 @@ def names_in(text: str, *known: Container[str]) -> list[str]:
 
 
 class Titles:
-    """Many names that are looked for in every text: as `names_in`, but only where one begins with two words of it."""
+    """Index of names for matching in texts: like `names_in`, but indexed by the first two words of a name."""
 
     def __init__(self) -> None:
         self._all: set[str] = set()
         self._begins: set[str] = set()
         self._lengths: dict[str, list[int]] = {}
-        """The first two words of names → how many words those have, the most first."""
+        """The first two words of names → the word counts of these names, descending."""
 
     def add(self, titles: Iterable[str]) -> list[str]:
-        """Add those that are worth looking for; return the new ones, each once."""
+        """Add the sufficiently specific titles (`is_telling`); return the new ones, each once."""
         fresh = [title for title in dict.fromkeys(titles) if is_telling(title) and title not in self._all]
         self._all.update(fresh)
         for words in map(str.split, fresh):
@@ -139,7 +139,7 @@ class Titles:
         return fresh
 
     def find(self, text: str) -> list[str]:
-        """Return those in a text: the longest first from the left, no overlaps, each once."""
+        """Return the titles in a text: leftmost longest matches, no overlaps, each once."""
         words, found, begin = plain(text).split(), dict[str, None](), 0
         while begin < len(words):
             title = self._longest_at(words, begin) if words[begin] in self._begins else None
@@ -157,18 +157,18 @@ class Titles:
 
 
 class Names:
-    """The names of n episodes by position, which of them are alike, and how this memory writes words."""
+    """The names of n episodes by position, their synonyms, and capitalization statistics of words."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.known: dict[str, int] = {}
-        """Telling names, to be looked for in questions → their numbers."""
+        """Specific names (`is_telling`), for lookup in questions → their numbers."""
         self.titled: defaultdict[str, list[int]] = defaultdict(list)
-        """Name → episodes of which it is the title."""
+        """Name → episodes titled by it."""
         self._number: dict[str, int] = {}
         self._vectors: GrowingArray[np.float16] | None = None
         self.alike = SynonymGraph()
-        """Which names are taken for the same."""
+        """The synonym graph of the names."""
         self._degree: GrowingArray[np.float64] = GrowingArray(np.float64)
         self._by_word: defaultdict[str, list[int]] = defaultdict(list)
         self._episodes: list[list[int]] = []
@@ -180,11 +180,11 @@ class Names:
         return len(self.texts)
 
     def missing(self, names: Iterable[str]) -> list[str]:
-        """Return the names that aren't known yet, each once."""
+        """Return the unknown ones of these names, each once."""
         return [name for name in dict.fromkeys(names) if name not in self._number]
 
     def learn(self, names: Sequence[str], vectors: NDArray[np.float16] | None) -> None:
-        """Add names that are missing, with their vectors (unit length) where there is a model; finds those alike."""
+        """Add unknown names with their unit vectors (None without a model), and link synonyms."""
         first = len(self.texts)
         for number, name in enumerate(names, first):
             self._number[name] = number
@@ -200,7 +200,7 @@ class Names:
             self._compare(first)
 
     def _compare(self, first: int) -> None:
-        """Compare names from a number on with those that share a word: names of cosine 0.8 nearly always do."""
+        """Compare new names with those that share a word; nearly all pairs with a cosine of 0.8 do."""
         assert self._vectors is not None
         fresh: defaultdict[str, list[int]] = defaultdict(list)
         for number in range(first, len(self.texts)):
@@ -218,7 +218,7 @@ class Names:
                 some = np.array(known[start : start + _COMPARED])
                 others = np.array(known[max(0, start - _COMPARED) : start + _COMPARED])
                 if len(others) == 1:
-                    continue  # most words are of one name
+                    continue  # most words occur in one name only
                 cosines = rows[some].astype(np.float32) @ rows[others].astype(np.float32).T
                 i, j = np.nonzero(cosines >= SAME)
                 pairs.append(np.stack([some[i], others[j]]))
@@ -228,7 +228,7 @@ class Names:
             self._join(ones, others, np.concatenate(weights))
 
     def _join(self, ones: Ints, others: Ints, cosines: Floats) -> None:
-        """Note pairs of names alike, one of each new; a pair may be given several times, and a name with itself."""
+        """Add pairs of synonyms with at least one new name; duplicates and pairs of a name with itself are dropped."""
         low, high = np.minimum(ones, others), np.maximum(ones, others)
         _, first = np.unique(low * len(self.texts) + high, return_index=True)
         first = first[low[first] != high[first]]
@@ -238,7 +238,7 @@ class Names:
         self.alike.join(low, high, cosines)
 
     def extend(self, episodes: Sequence[tuple[Sequence[str], str, str]]) -> None:
-        """Add episodes: the names in them (known by now), the title as a name ("" for none), and the text."""
+        """Add episodes: the names in them (already learned), the title as a name ("" for none), and the text."""
         for names, title, _ in episodes:
             position = len(self._names)
             self._names.append([])
@@ -251,7 +251,7 @@ class Names:
             (self._upper if word[0].isupper() else self._lower)[word.lower()] += count
 
     def attach(self, position: int, name: str) -> None:
-        """Note that an episode has a name."""
+        """Add a name to an episode."""
         number = self._number[name]
         if number not in self._names[position]:
             self._names[position].append(number)
@@ -259,7 +259,7 @@ class Names:
             self._degree.rows[number] += 1
 
     def is_proper(self, word: str) -> bool:
-        """Return whether this memory mostly writes a word with a capital, inside of sentences."""
+        """Return whether the episodes mostly capitalize a word within sentences."""
         return self._upper[word] > self._lower[word]
 
     def of_episode(self, position: int) -> list[int]:
@@ -271,15 +271,15 @@ class Names:
         return self._episodes[number]
 
     def vector(self, number: int) -> Floats | None:
-        """Return the vector of a name; None where there is no model."""
+        """Return the vector of a name, or None without a model."""
         return None if self._vectors is None else self._vectors.rows[number].astype(np.float32)
 
     def degrees(self, numbers: Ints) -> NDArray[np.float64]:
-        """Return the sums of the weights of names' edges, to episodes and to names alike."""
+        """Return the weighted degrees of names: the sums of their edges to episodes and synonyms."""
         return self._degree.rows[numbers]
 
     def reach(self, number: int) -> dict[int, float]:
-        """Return the episodes that have a name or one alike → weight, at most 1."""
+        """Return the episodes that have a name or a synonym of it → weight, at most 1."""
         reached = dict.fromkeys(self._episodes[number], 1.0)
         for other, cosine in self.alike.of(number).items():
             for position in self._episodes[other]:
@@ -287,6 +287,6 @@ class Names:
         return reached
 
     def rarity(self, reached: int) -> float:
-        """Return how rare a name is that reaches so many episodes, in (0, 1]: ``log(1 + n / reached) / log(1 + n)``."""
+        """Return the rarity of a name that reaches `reached` of n episodes: ``log(1 + n / reached) / log(1 + n)``."""
         n = len(self._names)
         return math.log(1 + n / max(1, reached)) / math.log(1 + n)

@@ -1,4 +1,4 @@
-"""The one pipeline of episode search: channels, priors, graph, fusion (docs/concepts/search.md)."""
+"""The ranking pipeline of episode search: channels, priors, graph, fusion (docs/concepts/search.md)."""
 
 from __future__ import annotations
 
@@ -30,31 +30,31 @@ WEIGHTS = {
     "session": 0.25,
     "month": 0.25,
 }
-"""Weights of the channels of the text score, each normalized over the memory."""
+"""Weights of the channels of the text score, each normalized over all episodes."""
 
 KEPT = 0.1
-"""Share of the text score that is left where the question hangs on a rare name."""
+"""Share of the text score that remains at the maximum graph weight, for a question with a rare name."""
 
 CANDIDATES = 1000
-"""Episodes on which the costly steps work."""
+"""Number of episodes scored by the expensive steps."""
 
 
 @dataclass(slots=True)
 class Ranking:
-    """Scores of n episodes, and what they are made of.
+    """Scores of n episodes, and their components.
 
     Attributes
     ----------
     total
         Shape (n,).
     channels
-        Channel → its part of `total`, shape (n,); they add up to it.
+        Channel → its part of `total`, shape (n,); the parts add up to it.
     bridge_hops
-        Episode → how the bridge came to it.
+        Episode → the bridge that reached it.
     seeds
-        Names that the walk began at.
+        Names that the walk started from.
     facts
-        Episode → its fact that fits the question best.
+        Episode → its best fact for the question.
     """
 
     total: Floats
@@ -80,25 +80,26 @@ def rank(
     corpus
         n episodes.
     asked
-        The question, read against it.
+        The question, parsed with the corpus.
     tokens
-        The question in the first person by the model, without pieces where that gives none; None where there is none.
+        Token vectors of the question in the first person, without pieces if the model has no token vectors; None
+        without a model.
     options
-        How the graph takes part, and how the channels are made one.
+        Graph expansion and fusion.
     limits
-        Of spreading, for that strategy.
+        Limits of spreading activation, for that strategy.
     sentence
-        Cosine of each episode's best sentence with the question, shape (n,), where an index outside has them.
+        Cosine of each episode's best sentence with the question, shape (n,), from an external index; None computes it.
     """
     parts, candidates, facts = _text_parts(corpus, asked, tokens, sentence)
     text = np.sum(list(parts.values()), axis=0)
     ranking = Ranking(text, parts, facts=facts)
     seeds = tuple(corpus.names.known[name] for name in asked.seeds)
     if options.expansion.enabled and seeds:
-        gate = _gate(corpus, asked, seeds)
-        if gate > 0:
+        graph_share = _graph_share(corpus, asked, seeds)
+        if graph_share > 0:
             walked = _walked(ranking.total, corpus, tokens, seeds, candidates, options.expansion, limits)
-            _blend(ranking, corpus, asked, tokens, seeds, walked, gate, options.graph_weight)
+            _blend(ranking, corpus, asked, tokens, seeds, walked, graph_share, options.graph_weight)
     if options.fusion == "rrf":
         ranking.channels = reciprocal_ranks(ranking.channels)
         ranking.total = np.sum(list(ranking.channels.values()), axis=0)
@@ -129,7 +130,7 @@ def _text_parts(
     weights = _weights(tokens)
     parts = {channel: weights[channel] * normalized(values) for channel, values in raw.items()}
     if n and raw["lexical"].min() > 0 and not parts["lexical"].any():
-        parts["lexical"] = np.full(n, weights["lexical"])  # all share the words alike: that is ground, too
+        parts["lexical"] = np.full(n, weights["lexical"])  # all episodes match equally well, which is evidence too
     candidates = _best(np.sum(list(parts.values()), axis=0), CANDIDATES)
     if tokens is not None and len(tokens.pieces):
         late = np.zeros(n)
@@ -141,14 +142,14 @@ def _text_parts(
 
 
 def _shared(part: Floats, best: NDArray[np.floating], own: NDArray[np.floating]) -> tuple[Floats, Floats]:
-    """Divide a normalized channel into what an episode's own sentences give, and what its facts add."""
+    """Split a normalized channel into the parts of an episode's own sentences and of its facts."""
     span = float(best.max() - best.min())
     added = np.asarray(best - own, dtype=np.float64) * (float(part.max()) / span if span > 0 else 0.0)
     return part - added, added
 
 
 def _weights(tokens: TokenVectors | None) -> dict[str, float]:
-    """Return the weights of the channels; words take over from vectors that there are none of."""
+    """Return the weights of the channels; the lexical channel takes over the weights of missing vectors."""
     missing = ["late", "sentence"] if tokens is None else [] if len(tokens.pieces) else ["late"]
     return {**WEIGHTS, "lexical": WEIGHTS["lexical"] + sum(WEIGHTS[channel] for channel in missing)}
 
@@ -160,8 +161,8 @@ def _best(scores: Floats, limit: int) -> Ints:
     return np.sort(np.argpartition(-scores, limit)[:limit])
 
 
-def _gate(corpus: Corpus, asked: ParsedQuestion, seeds: Sequence[int]) -> float:
-    """Return how much a question hangs on a rare name, in [0, 1]; not at all if it is about people who talk."""
+def _graph_share(corpus: Corpus, asked: ParsedQuestion, seeds: Sequence[int]) -> float:
+    """Return the graph weight γ in [0, 1]: the rarity of the rarest seed, or 0 if the question names a speaker."""
     names = corpus.names
     return 0.0 if asked.speakers else max(names.rarity(len(names.reach(seed))) for seed in seeds)
 
@@ -175,7 +176,7 @@ def _walked(
     expansion: ExpansionConfig,
     limits: SpreadingOptions,
 ) -> Floats:
-    """Return what the graph gives each episode by the chosen strategy, in [0, 1], shape (n,)."""
+    """Return the graph score of each episode by the chosen strategy, in [0, 1], shape (n,)."""
     found = np.zeros(len(corpus))
     if expansion.strategy == "ppr":
         found[candidates] = walk(text[candidates], seeds, corpus.names, candidates)
@@ -192,15 +193,15 @@ def _blend(
     tokens: TokenVectors | None,
     seeds: tuple[int, ...],
     walked: Floats,
-    gate: float,
+    graph_share: float,
     weight: float,
 ) -> None:
-    """Bring the graph in: ``(1 − .9 γ) × text + γ × weight × (walk + bridge)``."""
+    """Blend the graph score into the ranking: ``(1 − .9 γ) × text + γ × weight × (walk + bridge)``."""
     text = ranking.total
-    kept = normalized(text) * (1 - (1 - KEPT) * gate)
+    kept = normalized(text) * (1 - (1 - KEPT) * graph_share)
     share = np.divide(kept, text, out=np.zeros(len(corpus)), where=np.abs(text) > 1e-12)
     ranking.channels = {channel: part * share for channel, part in ranking.channels.items()}
-    ranking.channels["graph"] = gate * weight * walked
+    ranking.channels["graph"] = graph_share * weight * walked
     ranking.total = kept + ranking.channels["graph"]
     ranking.seeds = seeds
     if tokens is not None and len(tokens.pieces):
@@ -213,5 +214,5 @@ def _blend(
             corpus.episode_vectors.rows,
             corpus.lexicon.has,
         )
-        ranking.channels["bridge"] = gate * weight * crossed
+        ranking.channels["bridge"] = graph_share * weight * crossed
         ranking.total = ranking.total + ranking.channels["bridge"]

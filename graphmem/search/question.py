@@ -1,4 +1,4 @@
-"""What a question names: speakers, names, months (docs/concepts/search.md). Pure functions."""
+"""Parsing of questions: speakers, names and months (docs/concepts/search.md). Pure functions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from graphmem.search.names import Names, names_in
 from graphmem.text.names import plain
 
-_NICKNAME = 3  # letters that stand for a speaker: "Mel"
+_NICKNAME = 3  # length of a name prefix that matches a speaker: "Mel"
 _MONTHS = tuple("january february march april may june july august september october november december".split())
 _MAY = re.compile(r"\b(?:in|on|of|during|by|until|since|\d)\s+May\b|\bMay,?\s+\d")
 _WORD = re.compile(r"[^\W_]+")
@@ -17,20 +17,20 @@ _WORD = re.compile(r"[^\W_]+")
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuestion:
-    """A question, read against a memory.
+    """A question parsed with the speakers and names of a memory.
 
     Attributes
     ----------
     text
-        As it was asked.
+        The original text.
     first_person
-        With the speakers it names as "I": people speak of themselves in the first person.
+        The text with the named speakers replaced by "I", as speakers refer to themselves.
     speakers
-        Numbers of the speakers it names.
+        Numbers of the speakers in the question.
     names
-        Names of the memory in it.
+        Names of the memory in the question.
     seeds
-        Those of them that are written as proper names.
+        The names written as proper names.
     """
 
     text: str
@@ -41,7 +41,7 @@ class ParsedQuestion:
 
 
 def parse_question(text: str, speakers: Sequence[str], names: Names) -> ParsedQuestion:
-    """Read a question against the speakers and the names of a memory."""
+    """Parse a question with the speakers and names of a memory."""
     asked = tuple(k for k, speaker in enumerate(speakers) if _is_asked(speaker, text))
     who = [speakers[k] for k in asked]
     found, seeds = _named(text, who, names)
@@ -49,13 +49,13 @@ def parse_question(text: str, speakers: Sequence[str], names: Names) -> ParsedQu
 
 
 def months(text: str) -> int:
-    """Return the months that a text names, a bit for each from January on; "may" only where it stands like a month."""
+    """Return a bit mask of the months in a text, bit 0 for January; "may" counts only in a date-like context."""
     words = {word.lower() for word in _WORD.findall(text)}
     return sum(1 << i for i, m in enumerate(_MONTHS) if m in words and (m != "may" or _MAY.search(text)))
 
 
 def _is_asked(speaker: str, text: str) -> bool:
-    """Return whether a question names a speaker, alone and not inside of a longer capitalized name ("John Adams")."""
+    """Return whether a question names a speaker, but not as part of a longer capitalized name ("John Adams")."""
     nickname = speaker[:_NICKNAME]
     return _stands_alone(speaker, text, re.IGNORECASE) or (
         len(speaker) > _NICKNAME + 1 and _stands_alone(nickname, text, 0)
@@ -70,7 +70,7 @@ def _stands_alone(form: str, text: str, flags: int) -> bool:
 
 
 def first_person(text: str, who: Sequence[str]) -> str:
-    """Return a text with the names of speakers as "I": people speak of themselves in the first person."""
+    """Return a text with the names of speakers replaced by "I" and "my", as speakers refer to themselves."""
     for speaker in who:
         form = re.escape(speaker)
         text = re.sub(rf"\b{form}['’]s\b", "my", text, flags=re.IGNORECASE)
@@ -79,11 +79,11 @@ def first_person(text: str, who: Sequence[str]) -> str:
 
 
 def _named(text: str, who: Sequence[str], names: Names) -> tuple[list[str], list[str]]:
-    """Return the names in a question, and those with a capital: as the memory writes them if it has none at all."""
+    """Return the names in a question, and the proper ones: by capitals, or by usage if it is all lower case."""
     spoken = {plain(speaker) for speaker in who}
     found = [name for name in names_in(text, names.known, spoken) if name not in spoken]
     lower = text.lower() == text
-    body = text[1:]  # the first letter of a question says nothing
+    body = text[1:]  # the first letter of a question is always capitalized
 
     def is_capital(word: str) -> bool:
         if lower:

@@ -1,4 +1,4 @@
-"""What may be done with a ranking: another fusion, variety, and a cross-encoder that reads the best once more."""
+"""Post-processing of rankings: reciprocal rank fusion, diversification, and cross-encoder reranking."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ RRF_K = 60
 """Constant of reciprocal rank fusion (Cormack, Clarke and Büttcher 2009)."""
 
 READ = 50
-"""Episodes that a cross-encoder reads; those behind stay behind."""
+"""Number of top episodes that the cross-encoder reranks; the others keep their order after them."""
 
 READER_WEIGHT = 2.0
-"""Weight of a cross-encoder against all that ranked those episodes before."""
+"""Weight of the cross-encoder relative to the score range of the reranked episodes."""
 
-_VARIED = 5  # times as many episodes as are asked for are compared with each other
+_POOL_FACTOR = 5  # size of the diversification pool as a multiple of k
 
 
 @runtime_checkable
 class CrossEncoder(Protocol):
-    """Scores pairs of a question and a text, as LangChain's `BaseCrossEncoder` does."""
+    """A scorer of pairs of a question and a text, compatible with LangChain's `BaseCrossEncoder`."""
 
     def score(self, text_pairs: list[tuple[str, str]]) -> Sequence[float]:
-        """Return how well each text answers its question: the higher the better, on any scale."""
+        """Return the relevance of each text to its question: higher is better, on any scale."""
         ...
 
 
 class Reranker:
-    """Reads the best episodes with a cross-encoder, within a time limit.
+    """Reranker of the top episodes by a cross-encoder with a timeout.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class Reranker:
         Raises
         ------
         EmbeddingFailed
-            If the model raises, takes too long, or gives something else than a finite number for each text.
+            If the model raises, times out, or doesn't return one finite number per text.
         """
         pairs = [(question, text) for text in texts]
         [outcome] = self._calls.run([lambda: self._model.score(pairs)])
@@ -70,9 +70,9 @@ class Reranker:
 
 
 def reciprocal_ranks(channels: dict[str, Floats]) -> dict[str, Floats]:
-    """Return ``1 / (60 + rank)`` of each episode in each channel, shape (n,); 0 where a channel says nothing of it.
+    """Return ``1 / (60 + rank)`` of each episode in each channel, shape (n,); 0 for episodes without evidence.
 
-    Episodes of one score share the best of their ranks; the lowest score of a channel is what it says of nothing.
+    Episodes with equal scores share their best rank; the lowest score of a channel counts as no evidence.
     """
     return {name: _reciprocal_rank(scores) for name, scores in channels.items()}
 
@@ -90,17 +90,17 @@ def varied(order: Sequence[int], scores: Floats, vectors: NDArray[np.float32], d
     Parameters
     ----------
     order
-        Positions, the best first.
+        Positions, best first.
     scores
         Shape (n,).
     vectors
-        Unit vectors, shape (n, d); without any, the order stays.
+        Unit vectors, shape (n, d); with d = 0 the order is unchanged.
     diversity
-        ``1 - λ`` in ``λ × score - (1 - λ) × highest cosine with one chosen before``.
+        ``1 - λ`` in ``λ × score - (1 - λ) × highest cosine with a selected episode``.
     k
-        How many.
+        Number of episodes to return.
     """
-    pool = list(order[: _VARIED * k])
+    pool = list(order[: _POOL_FACTOR * k])
     if not diversity or not vectors.shape[1] or len(pool) < 2:
         return list(order[:k])
     relevance = normalized(scores[pool])

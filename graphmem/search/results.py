@@ -1,4 +1,4 @@
-"""What a search takes beside the question, and what it returns."""
+"""Options and results of a search."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ Channel = Literal["lexical", "semantic", "fact", "graph", "prior", "rerank"]
 
 
 class Reason(Model):
-    """A part of a result's score; the parts add up to it.
+    """A component of a result's score; the components add up to the score.
 
     Attributes
     ----------
     channel
         lexical: words. semantic: vectors. fact: facts that the episode states. graph: names that lead to it. prior:
-        who spoke, when, and whether it is a statement. rerank: a cross-encoder that read it with the question.
+        speaker, date, and whether it is a statement. rerank: the cross-encoder.
     score
-        Its share of the score.
+        The component of the score.
     detail
-        Which one of the channel: "sentence", "late interaction", "speaker", …
+        Source within the channel: "best sentence", "late interaction", "speaker", …
     fact_id
         The best fact, for channel fact.
     entity, path, hops
-        For channel graph: the name it hangs on, the way there from a name of the question, and how many names lie
-        between: 0 for a name of the question itself.
+        For channel graph: the name that leads to the episode, the path to it from a name in the question, and its
+        distance: 0 for a name in the question or a synonym.
     """
 
     channel: Channel
@@ -46,7 +46,7 @@ class Reason(Model):
 
 
 class Found(Model):
-    """An episode that a search found, with the reasons why."""
+    """An episode found by a search, with the reasons for its score."""
 
     episode: Episode
     score: float
@@ -54,16 +54,16 @@ class Found(Model):
 
 
 class SearchResults(Model, Sequence[Found]):
-    """Episodes for a question, best first: a sequence of what was `found`.
+    """Episodes for a question, best first: a sequence over `found`.
 
     Attributes
     ----------
     degraded
-        What was away or not ready, in words; empty when nothing was.
+        Messages about components that were unavailable or not ready; empty if none were.
     seeds
-        Names of the question that the graph was walked from.
+        Names in the question that the graph walk started from.
     trace_id
-        By which `why` tells of a traced search.
+        Id of the trace for `why`, if the search was traced.
     """
 
     query: str
@@ -91,20 +91,20 @@ Fusion = Literal["weighted", "rrf"]
 
 
 class ExpansionConfig(Model):
-    """How the graph takes part in a search.
+    """Configuration of the graph channel.
 
     Attributes
     ----------
     enabled
-        Whether names lead further at all.
+        Whether the graph channel is used.
     strategy
-        How it is walked: ppr (a walk that restarts at the question's names and at the best episodes), bfs, spreading
-        or astar.
+        Strategy of the walk: ppr (personalized PageRank that restarts at the names in the question and at the best
+        episodes), bfs, spreading or astar.
     hops
-        Steps from the names of the question, for the strategies other than ppr: a step leads from a name to an
-        episode, back, or to a name alike.
+        Maximum distance from the names in the question, for the strategies other than ppr: a hop leads from a name to
+        an episode, back, or to a synonym.
     boost
-        Whether the graph's share of the scores is multiplied by the setting `expansion_boost`.
+        Whether the graph's part of the score is multiplied by the setting `expansion_boost`.
     """
 
     enabled: bool = True
@@ -114,26 +114,26 @@ class ExpansionConfig(Model):
 
 
 class SearchOptions(Model):
-    """How a search is made.
+    """Options of a search.
 
     Attributes
     ----------
     k
-        Episodes at most.
+        Maximum number of episodes.
     considered
-        Episodes in all, where a trace also wants those next to the k, by score alone.
+        Total number of episodes for a trace: the k results, then the next best by score.
     as_of
         Only episodes that had occurred and were recorded by then.
     expansion
-        How the graph takes part.
+        Configuration of the graph channel.
     expansion_boost
-        What the graph's share is multiplied by where `expansion` asks for it.
+        Factor of the graph's part of the score if `expansion.boost` is True.
     fusion
-        How the channels are made one: weighted sum of normalized scores, or reciprocal ranks (k = 60).
+        Fusion of the channels: weighted sum of normalized scores, or reciprocal ranks (k = 60).
     diversity
-        0 ranks by score alone; towards 1, episodes unlike those before them come first (MMR, λ = 1 - diversity).
+        0 ranks by score alone; higher values prefer episodes unlike those ranked before (MMR, λ = 1 - diversity).
     wait
-        Seconds that a search may spend on reading what was stored but not indexed yet.
+        Seconds that a search may spend on indexing rows that were stored but not indexed yet.
     """
 
     k: Annotated[int, Field(ge=0)] = 10
@@ -147,5 +147,5 @@ class SearchOptions(Model):
 
     @property
     def graph_weight(self) -> float:
-        """What the graph's share of the scores is multiplied by."""
+        """The factor of the graph's part of the score."""
         return self.expansion_boost if self.expansion.boost else 1.0

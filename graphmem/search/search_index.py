@@ -1,4 +1,4 @@
-"""Keeps the index of a store up to date, and its copy in memory: what waits is read, what was read is scored on."""
+"""Maintenance of a store's index, and its in-memory snapshots for scoring."""
 
 from __future__ import annotations
 
@@ -22,27 +22,28 @@ from graphmem.text.words import terms
 _PAGE = 1000
 _BATCH = 64
 _KINDS: tuple[IndexKind, ...] = ("episode", "fact")  # in this order
-_STILL_COMING = 600.0  # seconds in which a row with an earlier id may be committed by somebody else
-_COMING = 60.0  # seconds in which nearly all are
-_FAR = 30.0  # seconds between looks as far back as any may come
-_LAST = "~"  # behind every id
+_MAX_LATENESS = 600.0  # seconds after which no process commits a row with an earlier id
+_USUAL_LATENESS = 60.0  # seconds within which nearly all rows are committed
+_FULL_SCAN_INTERVAL = 30.0  # seconds between scans over the maximum lateness
+_LAST = "~"  # sorts after every id
+_KEPT = 8  # sets of scopes with snapshots in memory
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """When nothing waited at a look, and at one as far back as anything may come; seconds since 1970."""
+    """Times of the last scan and the last full scan that found no unindexed rows; seconds since 1970."""
 
     last: float
     far: float
 
     def is_old(self, now: float) -> bool:
-        """Return whether it is time to look so far back again."""
-        return now - self.far >= _FAR
+        """Return whether a scan over the maximum lateness is due."""
+        return now - self.far >= _FULL_SCAN_INTERVAL
 
 
 @dataclass(slots=True)
 class Snapshot:
-    """What a question is scored on, and how far it was read."""
+    """An in-memory corpus with the index states and positions up to which it was read."""
 
     corpus: Corpus
     states: dict[Scope, IndexState]
@@ -51,16 +52,16 @@ class Snapshot:
 
 
 class SearchIndex:
-    """The index of one store.
+    """The search index of one store.
 
     Parameters
     ----------
     backend
-        The store, which holds the index.
+        The store, which contains the index.
     reader
-        Makes its entries.
+        Encoder of the index entries.
     vectors
-        An index outside of the store, which then has the vectors of sentences in place of the copy.
+        An external index that holds the vectors of sentences instead of the snapshot.
     """
 
     def __init__(self, backend: GraphBackend, reader: EpisodeEncoder, vectors: VectorIndex | None = None) -> None:
@@ -69,7 +70,7 @@ class SearchIndex:
         self._reader = reader
         self._copies: Copies[tuple[Scope, ...], Snapshot] = Copies()
         self._indexed: dict[tuple[Scope, IndexKind], _Seen] = {}
-        self._looked_at = 0.0  # by the clock of this machine, when it was looked for rows that wait
+        self._looked_at = 0.0  # wall clock time of the last scan for unindexed rows
         self._generations: dict[Scope, int] = {}
         self._lock = threading.Lock()
         self._indexing = threading.Lock()
@@ -77,21 +78,21 @@ class SearchIndex:
     # Writing ----------------------------------------------------------------------------------------
 
     def index_waiting(self, scope: Scope, *, seconds: float | None = None, limit: int | None = None) -> bool:
-        """Read what waits in a scope: episodes first, then facts; return whether nothing waits any more.
+        """Index the unindexed rows of a scope, episodes before facts; return whether none are left.
 
         Parameters
         ----------
         scope
-            Whose.
+            Scope to index.
         seconds, limit
-            After so much time, or so many rows, the rest is left for the next call.
+            Maximum time and number of rows; the rest is left for the next call.
 
         Raises
         ------
         EmbeddingFailed
-            If the model fails; episodes can be found by their words nevertheless.
+            If the model fails; episodes are then indexed by their words only.
         IndexUnavailable
-            If the vector index outside of the store can't be reached; the store's own index is up to date.
+            If the external vector index can't be reached; the store's own index is up to date.
         """
         self._require_model(scope)
         deadline = None if seconds is None else time.monotonic() + seconds
@@ -106,7 +107,7 @@ class SearchIndex:
         return self.follower.sync(scope, seconds=None if deadline is None else max(0.0, deadline - time.monotonic()))
 
     def stale_scopes(self, scopes: Sequence[Scope]) -> list[Scope]:
-        """Return the scopes for which `index_waiting` has something to do or to look at; in one round trip."""
+        """Return the scopes that need `index_waiting`; one round trip. With an external index, return all."""
         if self.follower is not None:
             return list(scopes)
         now = self._now()
@@ -125,18 +126,18 @@ class SearchIndex:
         return found
 
     def _cursor(self, scope: Scope, kind: IndexKind, now: float) -> str:
-        """Return the id behind which rows may wait; what comes late is looked for only now and then."""
+        """Return the id after which rows may be unindexed; very late rows are covered only at intervals."""
         if (seen := self._indexed.get((scope, kind))) is None:
             return ""
-        return _id_of(seen.far - _STILL_COMING if seen.is_old(now) else seen.last - _COMING)
+        return _id_of(seen.far - _MAX_LATENESS if seen.is_old(now) else seen.last - _USUAL_LATENESS)
 
     def _settle(self, scope: Scope, kind: IndexKind, now: float) -> None:
-        """Note that nothing waited behind the cursor of this time."""
+        """Record a scan that found no unindexed rows after the cursor."""
         seen = self._indexed.get((scope, kind))
         self._indexed[scope, kind] = _Seen(now, now if seen is None or seen.is_old(now) else seen.far)
 
     def _now(self) -> float:
-        """Return the time; where the clock was set back, new rows may have ids below those that were indexed."""
+        """Return the time. Reset all cursors if the clock went back, since new ids may be below indexed ones."""
         now = time.time()
         if now < self._looked_at:
             self._indexed.clear()
@@ -144,22 +145,22 @@ class SearchIndex:
         return now
 
     def _index_batch(self, scope: Scope, kind: IndexKind, limit: int) -> int:
-        """Index some of what waits; return how many rows that were."""
+        """Index a batch of unindexed rows; return their number."""
         if not self._waiting(scope, kind, 1):
             return 0
-        with self._indexing:  # one batch at a time, looked up anew: two threads would read the same one
+        with self._indexing:  # query again under the lock, so that two threads don't index the same batch
             waiting = self._waiting(scope, kind, limit)
             if waiting:
                 self._index(scope, kind, waiting)
         return len(waiting)
 
     def _require_model(self, scope: Scope) -> None:
-        """Refuse vectors of another model; an index without vectors is built anew when a model comes."""
+        """Raise `IndexMismatch` for an index of another model; reset an index that was built without a model."""
         state = self._backend.index_state(scope)
         built = state.model
         if self._generations.get(scope) != state.generation:
             self._generations[scope] = state.generation
-            self.reset_cursor(scope)  # entries were removed: rows that had some may have none
+            self.reset_cursor(scope)  # entries were removed, so indexed rows may be unindexed again
         if built is None or built == self._reader.model:
             return
         if built == "":
@@ -167,11 +168,11 @@ class SearchIndex:
         elif self._reader.model:
             raise IndexMismatch(
                 f"scope {scope}: its index was built with the embedding model {built!r}, not with "
-                f"{self._reader.model!r}; configure that one, or build the index anew: graphmem reindex"
+                f"{self._reader.model!r}; configure that model, or rebuild the index: graphmem reindex"
             )
 
     def _waiting(self, scope: Scope, kind: IndexKind, limit: int) -> list[str]:
-        """Return what waits, among the rows that aren't known to be indexed."""
+        """Return the ids of unindexed rows after the cursor."""
         now = self._now()
         waiting = self._backend.find_unindexed(scope, kind, after=self._cursor(scope, kind, now), limit=limit)
         if not waiting:
@@ -183,7 +184,7 @@ class SearchIndex:
             if kind == "episode":
                 since = self._backend.erasure_token(scope)
                 self._write_words_only(scope, self._with_earlier(scope, ids), since)
-            raise EmbeddingFailed(f"scope {scope}: its index has vectors of {built!r}; now no model is configured")
+            raise EmbeddingFailed(f"scope {scope}: its index has vectors of {built!r}, but no model is configured")
         since = self._backend.erasure_token(scope)
         if kind == "fact":
             self._write(scope, self._reader.facts(self._stated(scope, ids)), since)
@@ -200,7 +201,7 @@ class SearchIndex:
         self._write(scope, entries, since)
 
     def _write(self, scope: Scope, entries: Sequence[IndexEntry], since: str) -> None:
-        """Write entries, unless what they were made of may be gone: then it waits, and is read anew."""
+        """Write entries unless an erasure intervened; the rows then stay unindexed and are read again."""
         try:
             self._backend.write_unless_erased(scope, Changes(index=tuple(entries)), since=since)
         except InvalidInput:
@@ -213,7 +214,7 @@ class SearchIndex:
         return len(there) == len(episodes) + len(facts)
 
     def _stated(self, scope: Scope, ids: Sequence[str]) -> list[StatedFact]:
-        """Return facts as their episodes state them, with those to which they add words."""
+        """Return facts in the first person of their speaker, with the episodes that they add terms to."""
         edges = self._backend.get_edges([scope], ids)
         named = dict.fromkeys(i for edge in edges.values() for i in edge.episode_ids)
         episodes = {
@@ -224,11 +225,11 @@ class SearchIndex:
         own = {i: frozenset(terms(spoken(episode))) for i, episode in episodes.items()}
         facts: list[StatedFact] = []
         for edge in edges.values():
-            told = [i for i in edge.episode_ids if i in episodes]
-            text = first_person(edge.fact, [who for i in told[:1] if (who := episodes[i].speaker)])
+            sources = [i for i in edge.episode_ids if i in episodes]
+            text = first_person(edge.fact, [who for i in sources[:1] if (who := episodes[i].speaker)])
             stated = terms(text)
-            gaining = tuple(i for i in told if adds_words(stated, own[i].__contains__))
-            facts.append(StatedFact(edge.id, text, gaining))
+            extended = tuple(i for i in sources if adds_words(stated, own[i].__contains__))
+            facts.append(StatedFact(edge.id, text, extended))
         return facts
 
     def _write_words_only(self, scope: Scope, episodes: Sequence[tuple[Episode, Episode | None]], since: str) -> None:
@@ -238,7 +239,7 @@ class SearchIndex:
         self._write(scope, [replace(entry, complete=False) for entry in entries], since)
 
     def _with_earlier(self, scope: Scope, ids: Sequence[str]) -> list[tuple[Episode, Episode | None]]:
-        """Return episodes, each with the one before it in its session."""
+        """Return episodes, each with the previous one of its session."""
         found = self._backend.get_episodes([scope], ids)
         episodes = [found[i] for i in sorted(found)]
         last: dict[str, Episode] = {}
@@ -256,16 +257,16 @@ class SearchIndex:
         return next(iter(self._backend.find_episodes([scope], query, limit=1, newest_first=True)), None)
 
     def reset_cursor(self, scope: Scope) -> None:
-        """Look through all rows of a scope for some that wait: there may be new ones with ids of long ago."""
+        """Reset the cursors of a scope, so that rows with old ids are checked again."""
         for kind in _KINDS:
             self._indexed.pop((scope, kind), None)
 
     # Reading ----------------------------------------------------------------------------------------
 
     def rebuild(self, scope: Scope, on_progress: Callable[[int], None] | None = None) -> int:
-        """Build the index of a scope anew; `on_progress` gets the rows indexed so far, which are returned in the end.
+        """Rebuild the index of a scope; return the number of indexed rows, also reported to `on_progress`.
 
-        Killed in the middle, it goes on where it was with the next `index_waiting`: the old index is gone at once.
+        The old index is removed first. An interrupted rebuild continues with the next `index_waiting`.
         """
         self._backend.reset_index(scope)
         if self.follower is not None:
@@ -282,19 +283,19 @@ class SearchIndex:
         return done
 
     def forget(self, scope: Scope, keys: Sequence[tuple[IndexKind, str]] | None) -> None:
-        """Drop what memory and the index outside of the store hold of rows that are gone.
+        """Drop the data of removed rows from memory and from the external index.
 
         Parameters
         ----------
         scope
-            Whose rows.
+            Scope of the rows.
         keys
-            What they were; None means all of the scope.
+            Kinds and keys of the rows; None means all rows of the scope.
 
         Raises
         ------
         IndexUnavailable
-            If the index outside of the store can't be reached; it is emptied when it is brought up to date next.
+            If the external index can't be reached; the next synchronization refills the scope.
         """
         with self._lock:
             self._copies.drop(lambda scopes: scope in scopes)
@@ -304,7 +305,7 @@ class SearchIndex:
 
     @contextmanager
     def copy(self, scopes: Sequence[Scope]) -> Generator[Snapshot]:
-        """Give the copy of some scopes, as new as the store, to one thread at a time."""
+        """Yield an up-to-date snapshot of the scopes, exclusively to one thread at a time."""
         key = tuple(scopes)
         with self._lock:
             copy = self._copies.put(key, self._copies.get(key) or self._empty(key))
@@ -317,7 +318,7 @@ class SearchIndex:
         return Snapshot(corpus, {}, {}, threading.RLock())
 
     def _dimension(self, scopes: Sequence[Scope]) -> int:
-        """Return that of the model; while it can't be asked, that of vectors it has made, or 0 where there are none."""
+        """Return the dimension of the model, or of its stored vectors if the model fails; 0 without either."""
         try:
             return self._reader.dimension
         except EmbeddingFailed:
@@ -327,8 +328,8 @@ class SearchIndex:
     def _refresh(self, copy: Snapshot, scopes: Sequence[Scope]) -> None:
         looks = [IndexCursor(scope, _LAST, _LAST, copy.positions.get(scope, 0)) for scope in scopes]
         news = dict(zip(scopes, self._backend.index_status(looks), strict=True))
-        states = {scope: told.state for scope, told in news.items()}
-        fresh = self._news(copy, [scope for scope, told in news.items() if told.entries])
+        states = {scope: status.state for scope, status in news.items()}
+        fresh = self._news(copy, [scope for scope, status in news.items() if status.entries])
         removed = any(copy.states.get(scope, state).generation != state.generation for scope, state in states.items())
         removed |= not copy.corpus.has_vectors and bool(self._reader.model) and self._dimension(scopes) > 0
         if removed or any(key in copy.corpus.position for key in fresh["episode"]):
@@ -336,10 +337,10 @@ class SearchIndex:
             copy.corpus, copy.positions = emptied.corpus, {}
             fresh = self._news(copy, scopes)
         copy.states = states
-        self._take_in(copy, scopes, fresh)
+        self._apply(copy, scopes, fresh)
 
     def _news(self, copy: Snapshot, scopes: Sequence[Scope]) -> dict[IndexKind, dict[str, IndexEntry]]:
-        """Read the entries that the copy lacks, by kind and key."""
+        """Read the entries that the snapshot lacks, by kind and key."""
         found: dict[IndexKind, dict[str, IndexEntry]] = {"episode": {}, "fact": {}, "name": {}, "entity": {}}
         for scope in scopes:
             copy.positions.setdefault(scope, 0)
@@ -349,8 +350,8 @@ class SearchIndex:
                     found[entry.kind][entry.key] = entry
         return found
 
-    def _take_in(self, copy: Snapshot, scopes: Sequence[Scope], fresh: dict[IndexKind, dict[str, IndexEntry]]) -> None:
-        """Add entries to the copy; each is let go once it is there, since all of them are as large as the copy."""
+    def _apply(self, copy: Snapshot, scopes: Sequence[Scope], fresh: dict[IndexKind, dict[str, IndexEntry]]) -> None:
+        """Add entries to the snapshot, releasing each: together they are as large as the snapshot."""
         dimension, entries = copy.corpus.dimension, fresh["episode"]
         if dimension:
             copy.corpus.learn({key: halves(entry) for key, entry in fresh.pop("name").items()})
@@ -366,7 +367,7 @@ class SearchIndex:
 
 
 def _id_of(moment: float) -> str:
-    """Return what ids made at a time begin with: they are UUIDs of version 7."""
+    """Return the prefix of UUIDv7 ids created at a time."""
     milliseconds = f"{int(moment * 1000):012x}"
     return f"{milliseconds[:8]}-{milliseconds[8:]}"
 

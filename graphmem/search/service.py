@@ -1,4 +1,4 @@
-"""`GraphRAGService`: the episodes that answer a question, each with its reasons (spec: GraphRAGService)."""
+"""`GraphRAGService`: episode search with the reasons for each result (spec: GraphRAGService)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from graphmem.text.normalize import canonical
 from graphmem.text.words import MAX_QUERY
 
 CONSIDERED = 100
-"""Episodes of a trace: those returned, then those next to them."""
+"""Episodes of a trace: the returned ones, then the next best."""
 
 STRATEGY = "search"
 
@@ -34,9 +34,9 @@ STRATEGY = "search"
 def search_trace(
     backend: GraphBackend, scope: Scope, results: SearchResults, k: int, asked_at: datetime
 ) -> RecallTrace:
-    """Return the trace of a search of which the first k episodes are returned; one round trip for its seeds.
+    """Return the trace of a search that returned the first k results; one round trip to resolve its seeds.
 
-    The seeds are those names of the question that are entities; an episode's channel is the one that gives it most.
+    The seeds are the names in the question that are entities; an episode's channel is the one with the highest score.
     """
     names = dict.fromkeys(canonical(seed) for seed in results.seeds)
     entities = dict.fromkeys(e.id for _, e in backend.resolve_names(scope, list(names))) if names else {}
@@ -75,26 +75,26 @@ _CHANNELS: dict[str, tuple[Channel, str]] = {
     "rerank": ("rerank", "cross-encoder"),
 }
 _NEGLIGIBLE = 1e-9
-_ORDERED = 250  # positions that are looked at, at least
+_MIN_ORDERED = 250  # minimum number of ranked positions
 
 
 class GraphRAGService:
-    """Searches the episodes of a store.
+    """Search over the episodes of a store.
 
     Parameters
     ----------
     backend
         The store.
     reader
-        Reads episodes and questions.
+        Encoder of episodes and questions.
     spreading
         Limits of spreading activation, for searches that expand by it.
     vectors
-        An index outside of the store for the vectors of sentences; None keeps them in memory.
+        An external index for the vectors of sentences; None keeps them in memory.
     reranker
-        Reads the best episodes of each search once more; None: nobody does.
+        Optional cross-encoder that reranks the top episodes; None disables reranking.
     redact
-        Redacts a question before anything else reads it.
+        Redacts a question before it is processed.
     """
 
     def __init__(
@@ -120,11 +120,11 @@ class GraphRAGService:
         Parameters
         ----------
         scopes
-            Where to look.
+            Scopes to search.
         query
-            A question in plain words; at most 512 characters are read.
+            The question; only the first 512 characters are used.
         options
-            How.
+            Options of the search.
 
         Raises
         ------
@@ -142,7 +142,7 @@ class GraphRAGService:
             ranking = rank(copy.corpus, asked, tokens, options, self._spreading, sentence=sentence)
             order = _in_order(ranking.total, copy, options)
             if self._reranker is not None:
-                order = self._read_again(scopes, query, order, ranking, copy, degraded)
+                order = self._reranked(scopes, query, order, ranking, copy, degraded)
             top = varied(order, ranking.total, copy.corpus.episode_vectors.rows, options.diversity, options.k)
             top = list(dict.fromkeys([*top, *order]))[: max(len(top), options.considered)]
             reasons = {i: _reasons(i, ranking, copy) for i in top}
@@ -158,7 +158,7 @@ class GraphRAGService:
         return self._reader.embedder is not None
 
     def baseline(self, scopes: Sequence[Scope], query: str, by: Baseline, limit: int) -> list[str]:
-        """Return the ids of episodes by a plain ranking over the same index: what `search` is compared with.
+        """Return the ids of episodes ranked by a baseline over the same index, for comparison with `search`.
 
         Raises
         ------
@@ -175,15 +175,15 @@ class GraphRAGService:
         for scope in self.index.stale_scopes(scopes):
             try:
                 if not self.index.index_waiting(scope, seconds=seconds):
-                    degraded.append(f"scope {scope}: not everything is indexed yet")
+                    degraded.append(f"scope {scope}: not all rows are indexed yet")
             except EmbeddingFailed as error:
                 degraded.append(f"no vectors of new episodes: {error}")
             except IndexUnavailable as error:
                 degraded.append(f"the vector index can't be brought up to date: {error}")
             except StoreReadOnly:
-                degraded.append("what isn't indexed can't be found: the store is read-only")
+                degraded.append("rows that aren't indexed can't be found: the store is read-only")
             except StoreFull as error:
-                degraded.append(f"what isn't indexed can't be found: {error}")
+                degraded.append(f"rows that aren't indexed can't be found: {error}")
         return degraded
 
     def _tokens(self, question: str, degraded: list[str]) -> TokenVectors | None:
@@ -195,12 +195,12 @@ class GraphRAGService:
                 return read[0]
             whole = embedder.vector(question)
         except EmbeddingFailed as error:
-            degraded.append(f"by words and graph only: {error}")
+            degraded.append(f"searched by words and graph only: {error}")
             return None
         none = np.empty((0, len(whole)), np.float32)
         return TokenVectors((), none, np.empty((0, 2), np.int64), whole)
 
-    def _read_again(
+    def _reranked(
         self,
         scopes: Sequence[Scope],
         question: str,
@@ -209,7 +209,7 @@ class GraphRAGService:
         copy: Snapshot,
         degraded: list[str],
     ) -> list[int]:
-        """Return the order by what a cross-encoder adds to the scores of the best."""
+        """Return the order after adding the cross-encoder's scores to those of the top episodes."""
         assert self._reranker is not None
         best, ids = order[:READ], copy.corpus.ids
         episodes = self._backend.get_episodes(scopes, [ids[i] for i in best])
@@ -217,7 +217,7 @@ class GraphRAGService:
         try:
             scores = self._reranker.scores(question, [episodes[ids[i]].text for i in best])
         except EmbeddingFailed as error:
-            degraded.append(f"not read by the {error}")
+            degraded.append(f"not reranked by the {error}")
             return order
         added = np.zeros(len(ranking.total))
         added[best] = READER_WEIGHT * np.ptp(ranking.total[best]) * scores
@@ -228,16 +228,16 @@ class GraphRAGService:
     def _sentences(
         self, scopes: Sequence[Scope], copy: Snapshot, question: NDArray[np.float32], degraded: list[str]
     ) -> NDArray[np.float32] | None:
-        """Return the cosine of each episode's best sentence by the index outside of the store; None leaves it to ours.
+        """Return the cosine of each episode's best sentence from the external index; None leaves it to the corpus.
 
-        The index gives as many episodes as the costly steps work on; the others count as the last of those.
+        The index returns `CANDIDATES` episodes; the others get the score of the last of them.
         """
         if self.index.follower is None:
             return None
         try:
             hits = self.index.follower.index.search(scopes, "episode", question, limit=CANDIDATES)
         except IndexUnavailable as error:
-            degraded.append(f"no vectors of sentences, only of whole episodes: {error}")
+            degraded.append(f"compared with whole episodes, vectors of sentences are unavailable: {error}")
             return None
         rest = hits[-1].score if len(hits) == CANDIDATES else 0.0
         scores = np.full(len(copy.corpus), rest, np.float32)
@@ -248,11 +248,11 @@ class GraphRAGService:
 
 
 def _in_order(total: Floats, copy: Snapshot, options: SearchOptions) -> list[int]:
-    """Return the positions of the episodes that were there at the moment asked about, the best first."""
+    """Return the positions of the episodes that are visible at `as_of`, best first."""
     if options.as_of is not None:
         moment = np.array([options.as_of.valid.timestamp(), options.as_of.known.timestamp()])
         total = np.where((copy.corpus.times.rows <= moment).all(axis=1), total, -np.inf)
-    order = best_first(total, max(_ORDERED, 5 * options.k))
+    order = best_first(total, max(_MIN_ORDERED, 5 * options.k))
     return order[np.isfinite(total[order])].tolist()
 
 
@@ -278,7 +278,7 @@ def _reasons(i: int, ranking: Ranking, copy: Snapshot) -> tuple[Reason, ...]:
 
 
 def _walked(i: int, ranking: Ranking, copy: Snapshot) -> dict[str, Any]:
-    """Return the name of the question that an episode has, or one alike."""
+    """Return the entity, path and hops from a name of the question, or a synonym of one, to an episode."""
     names = copy.corpus.names
     of_episode = names.of_episode(i)
     for seed in ranking.seeds:
