@@ -1,1 +1,1 @@
-"""The index of a store: vectors and words of episodes, facts and entities, and what keeps copies of it up to date."""
+"""The index of a store: vectors and words of episodes, facts and entities, and synchronization of its copies."""

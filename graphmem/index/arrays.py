@@ -1,4 +1,4 @@
-"""Arrays that grow: rows are added at the end, in amortised constant time a row."""
+"""Growable arrays that append rows in amortized constant time."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class GrowingArray(Generic[S]):
     Parameters
     ----------
     dtype
-        Of the elements.
+        Type of the elements.
     width
-        Length of a row; None makes a flat array.
+        Length of a row; None for a one-dimensional array.
     """
 
     def __init__(self, dtype: DTypeLike, width: int | None = None) -> None:
@@ -32,7 +32,7 @@ class GrowingArray(Generic[S]):
 
     @property
     def rows(self) -> NDArray[S]:
-        """What was added, in order: a view that is valid until the next `extend`."""
+        """A view of the rows in order; valid until the next `extend`."""
         return self._rows[: self._size]
 
     def extend(self, rows: NDArray[Any]) -> None:
@@ -48,7 +48,7 @@ class GrowingArray(Generic[S]):
 
 
 def entries(begin: Ints, nodes: Ints) -> Ints:
-    """Return where the rows of some nodes stand in the arrays of a graph, one row after the other."""
+    """Return the concatenated positions of the nodes' rows in the arrays of a CSR graph."""
     first, length = begin[nodes], begin[nodes + 1] - begin[nodes]
     offset = np.cumsum(length) - length
     return np.arange(int(length.sum()), dtype=np.int64) + np.repeat(first - offset, length)

@@ -1,4 +1,4 @@
-"""Vectors and details of index entries, as a store keeps them and as arrays."""
+"""Encoding and decoding of the vectors and details of index entries."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ Floats = NDArray[np.float32]
 Vectors = Floats
 
 DIMENSIONS = 128
-"""Numbers of a stored vector of a token."""
+"""Dimension of a stored token vector."""
 
 
 def is_content(piece: str) -> bool:
-    """Return whether a piece carries meaning."""
+    """Return whether a piece is a content token: no stop word and no punctuation."""
     return piece not in STOP_WORDS and (piece.startswith("##") or piece[0].isalnum())
 
 
 def unit(vectors: NDArray[np.floating]) -> Floats:
-    """Return vectors of length 1 along the last axis; zeros stay zeros."""
+    """Return vectors normalized to length 1 along the last axis; zero vectors stay zero."""
     return (vectors / (np.linalg.norm(vectors, axis=-1, keepdims=True) + 1e-9)).astype(np.float32, copy=False)
 
 
 @lru_cache(maxsize=4)
 def _projection(dimension: int) -> Floats:
-    """Return the matrix (dimension, 128); the same on every machine: stored pieces depend on it."""
+    """Return the projection matrix (dimension, 128), deterministic because stored pieces depend on it."""
     noise = np.random.default_rng(0).standard_normal((dimension, dimension))
     orthonormal, triangle = np.linalg.qr(noise)
-    matrix = np.zeros((dimension, DIMENSIONS), np.float32)  # zeros fill up what a smaller model lacks
+    matrix = np.zeros((dimension, DIMENSIONS), np.float32)  # zero columns if the dimension is below 128
     matrix[:, :dimension] = (orthonormal * np.sign(np.diag(triangle)))[:, :DIMENSIONS]
     return matrix
 
@@ -44,17 +44,17 @@ def projected(vectors: Floats) -> Floats:
 
 
 def compact(vectors: Floats) -> NDArray[np.int8]:
-    """Return vectors (m, dimension) as they are stored: (m, 128), 127 for 1."""
+    """Return vectors (m, dimension) in storage form: projected to (m, 128), scaled by 127 and rounded to int8."""
     return np.round(projected(vectors) * 127).astype(np.int8)
 
 
 def detail_of(entry: IndexEntry) -> dict[str, list[str]]:
-    """Return the lists that an entry's detail holds."""
+    """Return the decoded detail of an entry."""
     return json.loads(entry.detail) if entry.detail else {}
 
 
 def packed(vectors: Vectors) -> bytes:
-    """Return vectors, shape (v, dimension), as an entry has them."""
+    """Return vectors, shape (v, dimension), as little-endian float16 bytes."""
     return vectors.astype("<f2").tobytes()
 
 
@@ -65,15 +65,15 @@ def unpacked(entry: IndexEntry, dimension: int) -> Vectors:
 
 
 def halves(entry: IndexEntry) -> NDArray[np.float16]:
-    """Return the vector of an entry that has one, (dimension,), as it is stored."""
+    """Return the stored float16 vector of an entry with a single vector, shape (dimension,)."""
     return np.frombuffer(entry.vectors, dtype="<f2")
 
 
 def dimension_of(entry: IndexEntry) -> int:
-    """Return how many numbers a vector of an entry has, if it has exactly one: else 0."""
+    """Return the dimension of an entry's vector, or 0 for episodes, which may have several."""
     return 0 if entry.kind == "episode" else len(entry.vectors) // 2
 
 
 def unpacked_pieces(entry: IndexEntry) -> NDArray[np.int8]:
-    """Return the pieces of an entry, shape (p, 128)."""
+    """Return the piece vectors of an entry, shape (p, 128)."""
     return np.frombuffer(entry.pieces, dtype=np.int8).reshape(-1, DIMENSIONS)

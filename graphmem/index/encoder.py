@@ -1,4 +1,4 @@
-"""Reads rows for recall, once each: what comes of it is kept in the store beside the row (docs/concepts/search.md)."""
+"""Encoding of rows as index entries, which are stored with the rows (docs/concepts/search.md)."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from graphmem.text.names import bare_title
 
 Vectors = NDArray[np.float32]
 
-_BEFORE_WORDS = 40  # of the turn before: what a pronoun refers to stands at its end
-_PASS_WORDS = 150  # a model that reads 256 pieces reads so many words
+_BEFORE_WORDS = 40  # last words of the previous turn, as context for pronouns
+_PASS_WORDS = 150  # words that fit a model with a limit of 256 pieces
 _MOST_PIECES = 1024
 _SAID = PlainPhrases()
 
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """An episode's text as the model reads it.
+    """The model input of an episode.
 
-    `own` is title and text, `before` what stands in front of it; `sentences` are places in `own`.
+    `own` is the title and the text, `before` the preceding context; `sentences` are ranges in `own`.
     """
 
     before: str
@@ -35,7 +35,7 @@ class _Text:
     sentences: tuple[tuple[int, int], ...]
 
     def passes(self) -> list[tuple[int, int]]:
-        """Return where `own` is cut for the model: at sentences, so that each part fits into one pass."""
+        """Return the ranges of `own` for the model, split at sentences so that each fits into one pass."""
         if len(self.own.split()) <= _PASS_WORDS:
             return [(0, len(self.own))]
         cuts, words = [0], 0
@@ -50,16 +50,16 @@ class _Text:
 
 @dataclass(frozen=True, slots=True)
 class StatedFact:
-    """A fact as recall reads it.
+    """A fact as input of the encoder.
 
     Attributes
     ----------
     id
-        Of the edge.
+        Id of the edge.
     text
-        Its sentence, with the speaker of the episode as "I".
+        The sentence of the fact, with the speaker of the episode as "I".
     episode_ids
-        Episodes that gain words by it; those that say it themselves, or are nothing but triples, don't.
+        Episodes that the fact adds terms to; excludes triples and episodes that contain most of the terms.
     """
 
     id: str
@@ -68,14 +68,14 @@ class StatedFact:
 
 
 class EpisodeEncoder:
-    """Makes the index entries of episodes, facts and names.
+    """Encoder of episodes, facts and names as index entries.
 
     Parameters
     ----------
     embedder
-        The embedding model; None leaves the words alone.
+        The embedding model; None indexes words only.
     phrases
-        Finds names and sentences of what is written; capitals and full stops do for what is said.
+        Finder of names and sentences in documents; conversation turns use `PlainPhrases`.
     """
 
     def __init__(self, embedder: Embedder | None, phrases: PhraseFinder) -> None:
@@ -89,16 +89,16 @@ class EpisodeEncoder:
 
     @property
     def dimension(self) -> int:
-        """Numbers of a vector, 0 without a model."""
+        """Dimension of the vectors, 0 without a model."""
         return 0 if self.embedder is None else self.embedder.dimension
 
     def forget(self) -> None:
-        """Drop the vectors of texts that were read lately."""
+        """Drop the cached vectors of recent texts."""
         if self.embedder is not None:
             self.embedder.forget()
 
     def episodes(self, episodes: Sequence[tuple[Episode, Episode | None]]) -> list[IndexEntry]:
-        """Read episodes, each with the one before it in its session.
+        """Return the entries of episodes, each given with the previous one of its session.
 
         Raises
         ------
@@ -120,7 +120,7 @@ class EpisodeEncoder:
         return entries
 
     def words_only(self, episodes: Sequence[tuple[Episode, Episode | None]]) -> list[IndexEntry]:
-        """Read episodes without the model."""
+        """Return the entries of episodes without vectors."""
         return EpisodeEncoder(None, self._phrases).episodes(episodes)
 
     def names_of(self, entries: Iterable[IndexEntry]) -> list[str]:
@@ -128,25 +128,26 @@ class EpisodeEncoder:
         return list(dict.fromkeys(name for entry in entries for name in detail_of(entry).get("names", ())))
 
     def names(self, names: Sequence[str]) -> list[IndexEntry]:
-        """Make the entries of names; none without a model."""
+        """Return the entries of names; empty without a model."""
         if self.embedder is None or not names:
             return []
         vectors = self.embedder.vectors(names)
         return [_entry("name", name, self.model, vectors[i : i + 1]) for i, name in enumerate(names)]
 
     def facts(self, facts: Sequence[StatedFact]) -> list[IndexEntry]:
-        """Make the entries of facts: what a fact says is read like a turn of the one who stated it.
+        """Return the entries of facts, encoded like a turn of their speaker.
 
         Raises
         ------
         EmbeddingFailed
             If the model fails.
         """
-        told = [fact for fact in facts if fact.episode_ids]
-        tokens = self.embedder.token_vectors([fact.text for fact in told]) if self.embedder is not None else None
-        vectors = self.embedder.vectors([fact.text for fact in told]) if self.embedder is not None and told else None
+        stated = [fact for fact in facts if fact.episode_ids]
+        texts = [fact.text for fact in stated]
+        tokens = self.embedder.token_vectors(texts) if self.embedder is not None else None
+        vectors = self.embedder.vectors(texts) if self.embedder is not None and stated else None
         entries = [_entry("fact", fact.id, self.model, None) for fact in facts if not fact.episode_ids]
-        for i, fact in enumerate(told):
+        for i, fact in enumerate(stated):
             detail = {"text": [fact.text], "episodes": list(fact.episode_ids)}
             vector = None if vectors is None else vectors[i : i + 1]
             pieces = None if tokens is None else _content(tokens[i])
@@ -154,13 +155,13 @@ class EpisodeEncoder:
         return entries
 
     def _found(self, episodes: Sequence[Episode]) -> list[Phrases]:
-        """Return names and sentences; what somebody says is not worth a parse (docs/development/benchmarks.md)."""
+        """Return names and sentences; conversation turns are not parsed by spaCy (docs/development/benchmarks.md)."""
         said = iter(_SAID.find([episode.text for episode in episodes if _is_said(episode)]))
         written = iter(self._phrases.find([episode.text for episode in episodes if not _is_said(episode)]))
         return [next(said if _is_said(episode) else written) for episode in episodes]
 
     def _tokens(self, texts: Sequence[_Text]) -> list[TokenVectors] | None:
-        """Return the pieces of each text with offsets into `own`; None where the model gives no token vectors."""
+        """Return the pieces of each text with offsets into `own`; None if the model returns no token vectors."""
         if self.embedder is None:
             return None
         passes = [text.passes() for text in texts]
@@ -182,7 +183,7 @@ class EpisodeEncoder:
 
 
 def _is_said(episode: Episode) -> bool:
-    """Return whether an episode is somebody's turn, which has a speaker or a role."""
+    """Return whether an episode is a conversation turn: a message with a speaker or a role."""
     return episode.source == "message" and bool(episode.speaker or episode.role)
 
 
@@ -197,7 +198,7 @@ def _text(episode: Episode, earlier: Episode | None, phrases: Phrases) -> _Text:
 
 
 def _shifted(tokens: TokenVectors, begin: int, before: int) -> TokenVectors:
-    """Leave out what is before the own text, and count from the begin of all of it."""
+    """Return the tokens of the own text of a pass, with offsets into the full text."""
     own = (tokens.offsets[:, 0] >= before) & (tokens.offsets[:, 1] > tokens.offsets[:, 0])
     kept = np.flatnonzero(own)
     pieces = tuple(tokens.pieces[i] for i in kept.tolist())
@@ -216,7 +217,7 @@ def _joined(parts: Sequence[TokenVectors]) -> TokenVectors:
 
 
 def _with_tokens(model: str, key: str, names: list[str], text: _Text, tokens: TokenVectors) -> IndexEntry:
-    """Make the entry of an episode; the whole and its sentences are means of their pieces: no more passes."""
+    """Return the entry of an episode; its vector and those of its sentences are means of their piece vectors."""
     if not tokens.pieces:
         vectors = tokens.pooled[None]
         return _entry("episode", key, model, vectors, detail={"names": names})
@@ -230,7 +231,7 @@ def _with_tokens(model: str, key: str, names: list[str], text: _Text, tokens: To
 
 
 def _content(tokens: TokenVectors) -> NDArray[np.int8]:
-    """Return the stored vectors of the pieces that carry meaning; of the first one where none does."""
+    """Return the stored vectors of the content pieces, or of the first piece if none is one."""
     rows = [i for i, piece in enumerate(tokens.pieces) if is_content(piece)][:_MOST_PIECES] or [0]
     return compact(tokens.vectors[rows[: len(tokens.pieces)]])
 

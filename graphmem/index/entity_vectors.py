@@ -1,4 +1,4 @@
-"""Vectors of the entities of a scope, in memory: the nearest of a type, exactly."""
+"""In-memory vectors of the entities of a scope, with exact nearest neighbor search by type."""
 
 from __future__ import annotations
 
@@ -20,23 +20,24 @@ from graphmem.text.name_rules import obstacle, spellings
 Vectors = NDArray[np.float32]
 
 _PAGE = 2000
-_ROWS, _QUESTIONS = 8192, 256  # of one product: 8 MB of scores
+_ROWS, _QUESTIONS = 8192, 256  # block size of one product: 8 MB of scores
+_KEPT = 8  # scopes whose vectors stay in memory
 NEAREST = 5
 
 
 def entity_entry(entity_id: str, entity_type: str, model: str, vector: Vectors) -> IndexEntry:
-    """Return what the index keeps of an entity: one vector, and the type by which it is compared."""
+    """Return the index entry of an entity: one vector, and the type within which it is compared."""
     return replace(waiting_entry(entity_id, entity_type), model=model, vectors=packed(vector), complete=True)
 
 
 def waiting_entry(entity_id: str, entity_type: str) -> IndexEntry:
-    """Return what the index keeps of an entity of which the vector is made later."""
+    """Return the incomplete index entry of an entity whose vector is computed later."""
     return IndexEntry(kind="entity", key=entity_id, detail=json.dumps({"type": entity_type}), complete=False)
 
 
 @dataclass(slots=True)
 class _OfType:
-    """The vectors of one type, a row each; a row that was written anew or is gone has no key."""
+    """The vectors of one type, one row each; replaced and removed rows have an empty key."""
 
     keys: list[str]
     rows: GrowingArray[np.float16]
@@ -55,10 +56,10 @@ class _Copy:
         default_factory=dict[tuple[str, str], "list[tuple[str, str]]"]
     )
 
-    def take_in(self, entries: Iterable[IndexEntry]) -> None:
+    def apply(self, entries: Iterable[IndexEntry]) -> None:
         for entry in entries:
             if entry.position <= self.position:
-                continue  # another thread was here first
+                continue  # already done by another thread
             self.position = entry.position
             if entry.key not in self.seen:
                 self.seen.add(entry.key)
@@ -76,7 +77,7 @@ class _Copy:
     def learn_names(self, ids: Sequence[str], entities: Mapping[str, Entity]) -> None:
         for entity_id in ids:
             if entity_id not in self.unnamed:
-                continue  # another thread was here first
+                continue  # already done by another thread
             del self.unnamed[entity_id]
             if (entity := entities.get(entity_id)) is not None:
                 for key in spellings(entity.name, entity.entity_type):
@@ -84,9 +85,10 @@ class _Copy:
 
 
 class EntityVectors:
-    """The vectors of entities, read from the store's index as they come.
+    """Cache of entity vectors, updated incrementally from the store's index.
 
-    A row takes 2 bytes a number: 100,000 entities of 384 numbers 77 MB. Those of the scopes used last stay in memory.
+    A row takes 2 bytes per dimension: 77 MB for 100,000 entities of dimension 384. The most recently used scopes are
+    kept in memory.
 
     Parameters
     ----------
@@ -107,13 +109,13 @@ class EntityVectors:
         Parameters
         ----------
         scope
-            Whose entities.
+            Scope of the entities.
         questions
-            Vectors of the model that the scope's index was built with.
+            Types and unit vectors by the model that the scope's index was built with.
         at_least
-            The least cosine.
+            Minimum cosine.
         limit
-            Entities at most for each.
+            Maximum number of entities for each.
         """
         if not questions:
             return []
@@ -138,11 +140,11 @@ class EntityVectors:
     def spelled_alike(
         self, scope: Scope, names: Iterable[tuple[str, str]], dimension: int
     ) -> tuple[set[tuple[str, str]], list[str]]:
-        """Look for known entities that vectors alone may take names for: those of the same words.
+        """Find known entities with a similar spelling and no obstacle to a match by vectors.
 
         Returns
         -------
-        The (name, type) of those for which there are some, and the ids of these entities that have no vector yet.
+        The (name, type) pairs with such entities, and the ids of these entities that have no vector yet.
         """
         copy = self._fresh(scope, dimension, self._backend.index_state(scope).generation)
         with self._lock:
@@ -167,7 +169,7 @@ class EntityVectors:
     ) -> list[tuple[float, str]]:
         """Return the nearest entities of any type, as (cosine, id), best first; see `nearest`.
 
-        `generation` is that of the scope's index at present.
+        `generation` is the current generation of the scope's index.
         """
         copy = self._fresh(scope, len(question), generation)
         with self._lock:
@@ -177,8 +179,8 @@ class EntityVectors:
 
     @property
     def scopes(self) -> list[Scope]:
-        """Scopes of which vectors are in memory."""
-        return self._copies.held()
+        """Scopes with vectors in memory."""
+        return list(self._copies)
 
     def drop_copies(self, scope: Scope) -> None:
         """Drop the vectors of a scope."""
@@ -186,9 +188,9 @@ class EntityVectors:
             self._copies.drop(lambda kept: kept == scope)
 
     def _fresh(self, scope: Scope, dimension: int, generation: int) -> _Copy:
-        """Return the copy of a scope, as new as the store.
+        """Return the up-to-date copy of a scope.
 
-        The store is read without the lock held: a thread in a transaction waits for nobody here.
+        The store is read without holding the lock, so that a thread in a transaction never waits here.
         """
         with self._lock:
             copy = self._copies.get(scope)
@@ -198,7 +200,9 @@ class EntityVectors:
             after = copy.position
         for page in pages_after(self._backend, scope, after, kind="entity", rows=_PAGE):
             with self._lock:
-                copy.take_in(page)
+                copy.apply(page)
+            if len(page) < _PAGE:
+                break
         return copy
 
 

@@ -1,4 +1,4 @@
-"""Keeps an index up with the store: the store is the truth, and the index can always be filled from it again."""
+"""Synchronization of a vector index with the store, which can always rebuild it."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from graphmem.protocols.vectors import VectorIndex, VectorRows, VectorState
 _log = logging.getLogger(__name__)
 
 FOLLOWED: tuple[IndexKind, ...] = ("episode", "entity")
-"""Kinds that are brought to an index; facts and names are few beside them and stay with the rest of recall."""
+"""Kinds that are copied to the index; facts and names are few and are searched in memory."""
 
-_WITH_IDS: tuple[IndexKind, ...] = ("episode", "fact", "entity")  # their keys are of one store only
+_WITH_IDS: tuple[IndexKind, ...] = ("episode", "fact", "entity")  # kinds with globally unique keys
 _PAGE = 1000
 
 
 class VectorFollower:
-    """Brings the entries of a store to an index.
+    """Copies the index entries of a store to a vector index.
 
-    The index records for each scope the model, the generation and the position up to which it has what the store has.
-    `sync` takes in what is behind that, so a process that dies between a commit of the store and one of the index
-    leaves nothing but a distance, which the next `sync` makes up for. Where model or generation have changed, or the
-    state is of another store, the scope is emptied and filled anew.
+    The index records for each scope the model, the generation and the position of the last entry applied. `sync`
+    applies later entries, so a crash between the commits of the store and the index only leaves a lag that the next
+    `sync` resolves. If the model or the generation has changed, or the state belongs to another store, the scope is
+    cleared and refilled.
 
     Parameters
     ----------
     backend
         The store.
     index
-        Follows it.
+        The vector index to update.
     dimension
-        Returns how many numbers a vector of the store has.
+        Returns the dimension of the store's vectors.
     """
 
     def __init__(self, backend: GraphBackend, index: VectorIndex, dimension: Callable[[], int]) -> None:
@@ -54,16 +54,16 @@ class VectorFollower:
     def sync(
         self, scope: Scope, *, seconds: float | None = None, on_progress: Callable[[int], None] | None = None
     ) -> bool:
-        """Take in what the index lacks of a scope; return whether it has everything now.
+        """Apply the entries of a scope that the index lacks; return whether it is up to date.
 
         Parameters
         ----------
         scope
-            Whose entries.
+            Scope of the entries.
         seconds
-            After so much time the rest is left for the next call.
+            Time limit; the rest is left for the next call.
         on_progress
-            Called with how many entries were read so far.
+            Called with the number of entries read so far.
 
         Raises
         ------
@@ -80,7 +80,7 @@ class VectorFollower:
                 page = self._backend.read_index(scope, after=state.position, limit=_PAGE)
                 if not page:
                     break
-                self._take_in(scope, page)
+                self._apply(scope, page)
                 state = self._advance(scope, state, page)
                 done += len(page)
                 if on_progress is not None:
@@ -90,10 +90,10 @@ class VectorFollower:
             return True
 
     def restart(self, scope: Scope) -> None:
-        """Empty a scope in the index, for it to be filled anew.
+        """Clear a scope in the index, to be refilled by `sync`.
 
-        An index of another dimension is emptied as a whole: what other scopes have there can't be compared with a
-        question of this model any more.
+        An index of another dimension is reset for all scopes, since its vectors can't be compared with the current
+        model's.
         """
         with self._locks[scope]:
             self._known.pop(scope, None)
@@ -102,16 +102,16 @@ class VectorFollower:
                 for kind in FOLLOWED:
                     self.index.search([scope], kind, np.ones(self._dimension(), np.float32), limit=1)
             except IndexMismatch as error:
-                _log.warning("the vector index is emptied for the new embedding model: %s", error)
+                _log.warning("the vector index is reset for the new embedding model: %s", error)
                 self.index.reset()
 
     def forget(self, scope: Scope, keys: Sequence[tuple[IndexKind, str]] | None) -> None:
-        """Delete keys from the index at once, or with None a whole scope; `sync` would only do so when it comes.
+        """Delete keys, or with None a whole scope, from the index immediately instead of at the next `sync`.
 
         Raises
         ------
         IndexUnavailable
-            If the index can't be reached; the next `sync` that can reach it fills the scope anew.
+            If the index can't be reached; the next successful `sync` refills the scope.
         """
         with self._locks[scope]:
             if keys is None:
@@ -123,7 +123,7 @@ class VectorFollower:
                     self.index.delete(scope, kind, gone)
 
     def _begin(self, scope: Scope) -> VectorState | None:
-        """Return where to go on; None where the store has no vectors."""
+        """Return the state to continue from, or None if the store has no vectors."""
         built = self._backend.index_state(scope)
         state = self.index.state(scope)
         if state is not None:
@@ -132,10 +132,10 @@ class VectorFollower:
                 self._known[scope] = state
                 return state
             if fits:
-                _log.warning("scope %s: the vector index followed another store; it is filled anew", scope)
+                _log.warning("scope %s: the vector index was built from another store; it is refilled", scope)
         self._known.pop(scope, None)
         if state is not None or built.model:
-            self.index.clear(scope)  # also without a state: what a crash left in the middle of another clear
+            self.index.clear(scope)  # also without a state: a crash may have interrupted an earlier clear
         if not built.model:
             return None
         state = VectorState(built.model, built.generation, 0)
@@ -143,13 +143,13 @@ class VectorFollower:
         return state
 
     def _is_ours(self, scope: Scope, state: VectorState) -> bool:
-        """Return whether the store has the entry that was taken in last; a store put back to a copy hasn't."""
+        """Return whether the store has the last applied entry; a store restored from an older copy may not."""
         if not state.last:
             return True
         found = [entry for kind in _WITH_IDS for entry in self._backend.find_index(scope, kind, [state.last])]
         return any(entry.position >= state.last_position for entry in found)
 
-    def _take_in(self, scope: Scope, page: Sequence[IndexEntry]) -> None:
+    def _apply(self, scope: Scope, page: Sequence[IndexEntry]) -> None:
         dimension = self._dimension()
         for kind in FOLLOWED:
             items = [(entry.key, searched(entry, dimension)) for entry in page if entry.kind == kind]
@@ -157,7 +157,7 @@ class VectorFollower:
                 self.index.upsert(scope, kind, items)
 
     def _advance(self, scope: Scope, before: VectorState, page: Sequence[IndexEntry]) -> VectorState:
-        """Record how far it is now; where another process moved the state meanwhile, from the lower of both on."""
+        """Record the new state; if another process changed it meanwhile, continue from the lower position."""
         after = replace(before, position=page[-1].position)
         if last := next((entry for entry in reversed(page) if entry.kind in _WITH_IDS), None):
             after = replace(after, last=last.key, last_position=last.position)
@@ -170,9 +170,9 @@ class VectorFollower:
 
 
 def searched(entry: IndexEntry, dimension: int) -> VectorRows:
-    """Return the vectors of an entry that a question is compared with, shape (v, dimension).
+    """Return the vectors of an entry that are searched, shape (v, dimension).
 
-    Of an episode these are its sentences: the whole, which comes first, only where it has no others.
+    For an episode these are its sentences, or its own vector if there are none.
     """
     vectors = unpacked(entry, dimension)
     if entry.kind == "episode" and len(vectors) > 1:

@@ -1,4 +1,4 @@
-"""Names and sentences of a text, for recall: by spaCy where it is installed, else by capitals and full stops."""
+"""Extraction of names and sentences for the index, by spaCy if installed, otherwise by capitals and punctuation."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ _CAPITALS = re.compile(
 
 
 def own_words(text: str) -> str:
-    """Return how a turn is said, without the caption of what it shares."""
+    """Return the text of a turn without the caption of a shared photo."""
     return text.split(" [shares photo")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Phrases:
-    """What stands in a text: its names in the form they are compared in, and where its sentences are."""
+    """The phrases of a text: its normalized names, and the ranges of its sentences."""
 
     names: tuple[str, ...]
     sentences: tuple[tuple[int, int], ...]
 
 
 class PhraseFinder(Protocol):
-    """Finds names and sentences."""
+    """A finder of names and sentences."""
 
     def find(self, texts: Sequence[str]) -> list[Phrases]:
-        """Return those of each text."""
+        """Return names and sentences of each text."""
         ...
 
 
 class PlainPhrases:
-    """Runs of capitalized words, and what ends with a full stop."""
+    """Finder by regular expressions: runs of capitalized words, and sentences by punctuation."""
 
     def find(self, texts: Sequence[str]) -> list[Phrases]:
         """Return names and sentences of each text."""
@@ -60,7 +60,7 @@ class PlainPhrases:
 
 
 class SpacyPhrases:
-    """Named entities but numbers, noun chunks without stop words, sentences by the parser."""
+    """Finder by spaCy: named entities except numbers, noun chunks without stop words, and parsed sentences."""
 
     def find(self, texts: Sequence[str]) -> list[Phrases]:
         """Return names and sentences of each text."""
@@ -73,7 +73,7 @@ class SpacyPhrases:
 
 
 def phrase_finder() -> PhraseFinder:
-    """Return the best one that is installed."""
+    """Return the best installed phrase finder."""
     return SpacyPhrases() if spacy_available() else PlainPhrases()
 
 
@@ -85,7 +85,7 @@ def _of_doc(doc: Doc) -> Phrases:
 
 
 def _joined(parts: Sequence[Phrases], texts: Sequence[str]) -> Phrases:
-    """Return what stands in the pieces of a text as that of the whole."""
+    """Return the phrases of a text from those of its pieces."""
     if len(parts) == 1:
         return parts[0]
     begins = accumulate((len(text) for text in texts), initial=0)

@@ -1,1 +1,1 @@
-"""Answering from memory: seeds, traversal and scoring; pure functions over a `Subgraph`."""
+"""Fact recall: seeds, traversal, strategies, scoring and traces."""

@@ -1,4 +1,4 @@
-"""Vectors that a recall may use: of the question and of entities; without them, and when they fail, it goes on."""
+"""Optional vectors of questions and entities for recall; on failure recall continues without them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from graphmem.recall.scoring import Floats
 _log = logging.getLogger(__name__)
 
 LEAST_COSINE = 0.35
-"""Below it, an entity has nothing to do with a question."""
+"""Minimum cosine of an entity that is considered related to a question."""
 
 _EMBEDDING_TIME = 10.0  # seconds
 
@@ -25,14 +25,14 @@ Vectors = NDArray[np.floating]
 
 
 class EntityEmbeddings(Protocol):
-    """Where a recall gets vectors from."""
+    """Source of vectors for recall."""
 
     def of_query(self, query: str) -> Vectors:
         """Return the vector of a question, shape (d,)."""
         ...
 
     def of_entities(self, scopes: Sequence[Scope], entity_ids: Sequence[str]) -> Vectors:
-        """Return the vectors of n entities, shape (n, d); a row of 0 where there is none."""
+        """Return the vectors of n entities, shape (n, d); a zero row for an entity without one."""
         ...
 
     def nearest(self, scopes: Sequence[Scope], question: Vectors, limit: int) -> Sequence[tuple[str, float]]:
@@ -43,12 +43,12 @@ class EntityEmbeddings(Protocol):
 def entity_vectors(
     meaning: EntityEmbeddings | None, scopes: Sequence[Scope], entity_ids: Sequence[str]
 ) -> Floats | None:
-    """Return unit vectors of n entities, shape (n, d), all 0 where there is none; None where there are none at all."""
+    """Return unit vectors of n entities, shape (n, d), zero rows for those without; None without vectors or on failure."""
     if meaning is None:
         return None
     try:
         return _unit(meaning.of_entities(scopes, entity_ids), rows=len(entity_ids))
-    except Exception as error:  # noqa: BLE001 - whatever a model or an index raises, the recall goes on without
+    except Exception as error:  # noqa: BLE001 - a model or an index may raise anything; recall continues without
         _log.debug("no vectors of entities: %s: %s", type(error).__name__, error)
         return None
 
@@ -61,19 +61,19 @@ def query_cosines(
     *,
     time_limit: float = _EMBEDDING_TIME,
 ) -> Floats | None:
-    """Return the cosine of a question and each of n entities, shape (n,); None where they can't be had in time.
+    """Return the cosine of a question and each of n entities, shape (n,); None on failure or timeout.
 
-    The question is embedded once. An entity without a vector has NaN.
+    The question is embedded once. The value of an entity without a vector is NaN.
 
     Parameters
     ----------
     time_limit
-        Seconds that embedding the question may take; a call that takes longer is left behind on its thread.
+        Seconds that embedding the question may take; a slower call is abandoned on its thread.
     """
     if meaning is None or (vectors := entity_vectors(meaning, scopes, entity_ids)) is None:
         return None
     try:
-        [question] = _unit(np.atleast_2d(_asked(meaning, query, time_limit)), rows=1)
+        [question] = _unit(np.atleast_2d(_query_vector(meaning, query, time_limit)), rows=1)
         return np.where(np.any(vectors != 0.0, axis=1), vectors @ question, math.nan)
     except Exception as error:  # noqa: BLE001 - as above
         _log.debug("no vector of the question: %s: %s", type(error).__name__, error)
@@ -83,17 +83,17 @@ def query_cosines(
 def nearest_entities(
     meaning: EntityEmbeddings, scopes: Sequence[Scope], query: str, limit: int, *, time_limit: float = _EMBEDDING_TIME
 ) -> list[tuple[str, float]]:
-    """Return (entity id, cosine) of the entities whose meaning is near to a question's; none where that fails."""
+    """Return (entity id, cosine) of the entities with the most similar vectors to a question; empty on failure."""
     try:
-        found = meaning.nearest(scopes, _asked(meaning, query, time_limit), limit)
+        found = meaning.nearest(scopes, _query_vector(meaning, query, time_limit), limit)
         return [(entity_id, cosine) for entity_id, cosine in found if cosine >= LEAST_COSINE]
     except Exception as error:  # noqa: BLE001 - as above
-        _log.debug("no entities by meaning: %s: %s", type(error).__name__, error)
+        _log.debug("no entities by vectors: %s: %s", type(error).__name__, error)
         return []
 
 
-def _asked(meaning: EntityEmbeddings, query: str, time_limit: float) -> Vectors:
-    """Return the vector of a question; a model that takes too long is left behind on its thread."""
+def _query_vector(meaning: EntityEmbeddings, query: str, time_limit: float) -> Vectors:
+    """Return the vector of a question; raise `TimeoutError` after `time_limit`, abandoning the call on its thread."""
     answer: list[Vectors] = []
     failure: list[Exception] = []
 

@@ -1,4 +1,4 @@
-"""How facts changed: all versions of one, and what happened between two times (spec: time); how many there are."""
+"""History of facts: versions, differences between two times, and counts per entity (spec: time)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from graphmem.protocols import GraphBackend
 from graphmem.recall.recall import to_facts
 from graphmem.results import Diff, EntityCounts, Fact
 
-_COUNTED_AT_ONCE = 500
-_MOST_MENTIONS = 1_000_000  # of so many entities
+_COUNTED_AT_ONCE = 500  # entities per batch
+_MOST_MENTIONS = 1_000_000  # maximum mentions of a batch
 
 
 def history(
@@ -27,8 +27,8 @@ def history(
 ) -> tuple[Fact, ...]:
     """Return the versions of an entity's facts, newest first.
 
-    With `as_of`, as it was written down by `known`, and only what had begun by `valid`: what was learned
-    later isn't told.
+    With `as_of`, return the versions recorded by `known` that had started by `valid`, without ends that were
+    recorded later.
     """
     query = EdgeQuery(
         source_ids=tuple(source_ids),
@@ -46,16 +46,16 @@ def history(
 
 
 def as_known(edge: Edge, known: datetime) -> Edge:
-    """Return a version as it stood at a transaction time: an end that was learned later is not there yet."""
+    """Return a version as it was at a transaction time, without an end that was recorded later."""
     if edge.expired_at is None or edge.expired_at <= known:
         return edge
     return edge.changed(valid_to=None, expired_at=None, superseded_by=None)
 
 
 def diff(backend: GraphBackend, scopes: Sequence[Scope], start: datetime, end: datetime, *, limit: int) -> Diff:
-    """Return what became true, what ended and what was learned after `start` and until `end`.
+    """Return the facts that began, ended or were recorded in ``(start, end]``.
 
-    Retracted facts (never true) neither began nor ended.
+    Retracted facts (never true) are listed neither as begun nor as ended.
     """
 
     def within(axis: TimeAxis) -> list[Edge]:
@@ -79,15 +79,15 @@ def diff(backend: GraphBackend, scopes: Sequence[Scope], start: datetime, end: d
 def count_entities(
     backend: GraphBackend, scopes: Sequence[Scope], entities: Sequence[Entity], as_of: AsOf | None
 ) -> list[EntityCounts]:
-    """Return entities with the numbers of their mentions, and of the facts that are seen at a moment."""
+    """Return entities with the numbers of their mentions and of their visible facts at a time."""
     facts: Counter[str] = Counter()
     mentions: Counter[str] = Counter()
     ids = [entity.id for entity in entities]
     for start in range(0, len(ids), _COUNTED_AT_ONCE):
         some = ids[start : start + _COUNTED_AT_ONCE]
-        told = set(some)
+        batch = set(some)
         for edge in backend.all_edges(scopes, EdgeQuery(touching=tuple(some), as_of=as_of)):
-            facts.update({edge.source_id, edge.target_id} & told)
+            facts.update({edge.source_id, edge.target_id} & batch)
         for mention in backend.find_mentions(scopes, entity_ids=some, limit=_MOST_MENTIONS):
             mentions[mention.entity_id] += as_of is None or mention.seen_at <= as_of.valid
     return [EntityCounts(entity=e, mentions=mentions[e.id], facts=facts[e.id]) for e in entities]

@@ -1,4 +1,4 @@
-"""How a recall is made: what callers ask for, over what the settings say."""
+"""Options of a recall, from the caller's arguments and the settings."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class SpreadingOptions(Model):
 
     @classmethod
     def of(cls, settings: Settings, max_hops: int | None = None) -> Self:
-        """Return the limits that the settings say; `max_hops` goes before theirs.
+        """Return the limits from the settings; `max_hops` overrides theirs.
 
         Raises
         ------
         InvalidInput
-            If `max_hops` doesn't fit.
+            If `max_hops` is out of range.
         """
         return cls(
             decay_lambda=settings.spreading_decay_lambda,
@@ -53,7 +53,7 @@ class SpreadingOptions(Model):
 
 
 class RecallOptions(Model):
-    """How a recall is made; see `graphmem.settings.Settings` for meanings and defaults."""
+    """Options of a recall; see `graphmem.settings.Settings` for meanings and defaults."""
 
     limit: Annotated[int, Field(ge=1, le=10_000)]
     strategy: StrategyChoice
@@ -81,12 +81,12 @@ class RecallOptions(Model):
         edge_types: tuple[EdgeType, ...] = (),
         as_of: AsOf | None = None,
     ) -> Self:
-        """Return the options that a caller states, completed by the settings; None means unstated.
+        """Return the options from the arguments; None takes the value of the settings.
 
         Raises
         ------
         InvalidInput
-            If a value doesn't fit.
+            If a value is invalid.
         """
         chosen = settings.recall_strategy if strategy is None else strategy
         spreads = chosen in ("spreading", "auto")
@@ -107,5 +107,5 @@ class RecallOptions(Model):
         )
 
     def hops(self, strategy: Strategy) -> int:
-        """Return how far a strategy goes from the seeds."""
+        """Return the maximum distance of a strategy from the seeds."""
         return self.spreading.max_hops if strategy == "spreading" else self.max_hops

@@ -1,7 +1,7 @@
-"""Personalised PageRank: facts around what a random walk from the seeds visits most. Pure.
+"""Personalized PageRank: facts of the entities that a random walk from the seeds visits most. Pure.
 
-The walk goes over entities, along their facts and between names for the same, and over the episodes that mention
-them, so that entities gain that are spoken of together, also where no fact says how they are related.
+The walk follows facts, near-synonyms, and mentions between entities and episodes, so that entities mentioned together
+gain rank even if no fact relates them.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from graphmem.recall import scoring
 from graphmem.recall.scoring import Floats, Walk, effective_confidence
 
 SYNONYM_COSINE = 0.8
-"""Cosine from which two entities count as names for nearly the same."""
+"""Minimum cosine of near-synonymous entities."""
 
 SIMILAR_TO = "similar_to"
-"""Relation of the edges that note linking writes; their confidence is the cosine (A-MEM)."""
+"""Relation of the edges written by note linking; their confidence is the cosine (A-MEM)."""
 
 
 def personalized_pagerank(
@@ -32,35 +32,35 @@ def personalized_pagerank(
     damping: float = 0.7,
     rounds: int = 10,
 ) -> Floats:
-    """Return how often a walk that now and then restarts is at each of n nodes.
+    """Return the stationary probability of each of n nodes in a random walk with restarts.
 
     Power iteration of ``p = damping × (P p + p(dangling) × r) + (1 − damping) × r``, where the columns of P are the
     weights out of a node divided by their sum, and r is the restart divided by its sum (Page et al. 1999;
-    Haveliwala 2002). Nodes that nothing leads out of restart.
+    Haveliwala 2002). The walk restarts at nodes without outgoing edges.
 
     Parameters
     ----------
     sources, targets
-        int arrays (m,): the walk goes from a source to its target; an undirected edge is given both ways.
-        Several edges between the same nodes add up.
+        int arrays (m,): directed edges from source to target; pass an undirected edge in both directions.
+        Weights of parallel edges are added.
     weights
-        float array (m,): not negative.
+        float array (m,), nonnegative.
     restart
-        float array (n,): where the walk begins; not negative.
+        float array (n,), nonnegative: the restart distribution before normalization.
     damping
-        Share of steps that go on, in [0, 1).
+        Probability of following an edge instead of restarting, in [0, 1).
     rounds
-        Steps.
+        Number of iterations.
 
     Returns
     -------
     numpy.ndarray
-        float array (n,) with the sum 1; all 0 where there is no restart.
+        float array (n,) with sum 1; all 0 if `restart` is all 0.
 
     Raises
     ------
     InvalidInput
-        If a value or a shape doesn't fit.
+        If a value or a shape is invalid.
     """
     start = np.asarray(restart, dtype=np.float64)
     out, into = np.asarray(sources, dtype=np.int64), np.asarray(targets, dtype=np.int64)
@@ -105,7 +105,7 @@ def walk(
 ) -> Walk:
     """Score each fact by its nearest seed and the rank of its ends: ``seed score × 1 / (1 + hop) × √(rank / highest)``.
 
-    The rank alone, without the distance, puts what is spoken of often before the answer that stands beside the seed.
+    Rank alone, without the distance, would place frequently mentioned entities before the answer next to the seed.
 
     Parameters
     ----------
@@ -114,9 +114,9 @@ def walk(
     seed_scores
         float array (n,): score of each seed, 0 elsewhere.
     mentions
-        (entity id, episode id) pairs; those of entities outside of the graph are left out.
+        (entity id, episode id) pairs; entities outside of the graph are ignored.
     vectors
-        float array (n, d): unit vectors of the entities, all 0 where there is none; None: no near-synonyms.
+        float array (n, d): unit vectors of the entities, zero rows for those without; None disables near-synonyms.
     """
     rank = entity_ranks(graph, seed_scores, mentions, vectors)
     nearest = scoring.walk_breadth_first(graph, seed_scores)
@@ -147,7 +147,7 @@ def entity_ranks(
 
 
 def _fact_weights(graph: Subgraph) -> Floats:
-    """Return the effective confidence of each fact, shape (m,); of `similar_to` the cosine, 0 below the threshold."""
+    """Return the effective confidence of each fact, shape (m,); for `similar_to` the cosine, 0 below the threshold."""
     weight = effective_confidence(graph.confidence, graph.retrieval_count)
     similar = np.array([relation == SIMILAR_TO for relation in graph.relations], dtype=bool)
     cosine = np.where(graph.confidence >= SYNONYM_COSINE, graph.confidence, 0.0)

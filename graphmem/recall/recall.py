@@ -1,4 +1,4 @@
-"""Facts for a question: seeds, expansion, strategy, score (spec: recall)."""
+"""Fact recall for a question: seeds, expansion, strategy, scoring (spec: recall)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from graphmem.recall.seeds import find_seeds
 from graphmem.results import Fact, RecallResult, ScoreParts, Seed, Strategy
 from graphmem.text.words import query_words
 
-_MENTIONS = 10_000  # of the entities of a subgraph that a walk goes over, the oldest episodes first
+_MENTIONS = 10_000  # maximum mentions of a subgraph's entities in a walk, oldest episodes first
 
 
 def recall(
@@ -45,21 +45,22 @@ def recall(
     meaning: EntityEmbeddings | None = None,
     observer: Callable[[Subgraph, Walk, Floats], None] | None = None,
 ) -> RecallResult:
-    """Return the facts around what a question names, best first; at most ``hops + 6`` round trips.
+    """Return the facts around the entities named in a question, best first; at most ``hops + 6`` round trips.
 
-    Each fact scores ``seed × proximity × reach × effective confidence × edge type weight × recency × relevance``, the
-    first three as its strategy has it; of facts with the same (source, relation, target, edge type) the best stays.
+    The score of a fact is ``seed × proximity × reach × effective confidence × edge type weight × recency × relevance``;
+    the strategy defines the first three. Facts with the same (source, relation, target, edge type) are deduplicated to
+    the best one.
 
     Parameters
     ----------
     backend, scopes, query, options, ontology
-        What is asked, and where.
+        The store, the scopes to search, the question, and the options and ontology to apply.
     now
-        The moment from which ages and relative dates are counted.
+        Reference time of ages and relative dates.
     meaning
-        Vectors: for seeds that no word finds, and for the strategies that use them (astar, ppr); all do without, too.
+        Optional vectors, for seeds without a word match and for the strategies that use them (astar, ppr).
     observer
-        Called with the subgraph, the walk over it and the score of each of its edges, if there are seeds.
+        Called with the subgraph, the walk and the scores of the edges, if there are seeds.
     """
     seeds = find_seeds(
         backend,
@@ -78,7 +79,9 @@ def recall(
     deadline = time.monotonic() + options.spreading.time_limit
     graph = _expand(backend, scopes, seeds, options, strategy, edge_types)
     if not graph.edge_ids and edge_types != options.edge_types:
-        graph = _expand(backend, scopes, seeds, options, strategy, ())  # the router's guess of the types was wrong
+        graph = _expand(
+            backend, scopes, seeds, options, strategy, ()
+        )  # no edges of the routed types: expand over all types
     by_id = {seed.entity_id: seed.score for seed in seeds}
     seed_scores = np.array([by_id.get(i, 0.0) for i in graph.node_ids])
     match strategy:
@@ -136,7 +139,7 @@ def _expand(
 def _planned(
     query: str, seeds: Sequence[Seed], options: RecallOptions, now: datetime
 ) -> tuple[Strategy, tuple[EdgeType, ...]]:
-    """Return the strategy and the edge types that are asked for, or, with "auto", those that fit the question."""
+    """Return the strategy and the edge types of the options; with "auto", those that the router chooses."""
     if options.strategy != "auto":
         return options.strategy, options.edge_types
     strategy, edge_types = plan(query, HeuristicRouter().route(query, [seed.name for seed in seeds], now=now))
@@ -146,7 +149,7 @@ def _planned(
 def _mentions(
     backend: GraphBackend, scopes: Sequence[Scope], entity_ids: Sequence[str], as_of: AsOf | None
 ) -> list[tuple[str, str]]:
-    """Return (entity id, episode id) for each mention, of the episodes that are seen; one or two round trips."""
+    """Return (entity id, episode id) of each mention in a visible episode; one or two round trips."""
     mentions = backend.find_mentions(scopes, entity_ids=entity_ids, limit=_MENTIONS)
     if as_of is None:
         return [(m.entity_id, m.episode_id) for m in mentions]
@@ -202,12 +205,12 @@ def _score(
 
 
 def _best(graph: Subgraph, scored: _Scored, limit: int) -> list[int]:
-    """Return the positions of the best facts, the latest valid_from first among equals, each key once."""
+    """Return the positions of the best facts, each edge key once; ties are ordered by latest valid_from."""
     found = np.flatnonzero(scored.walk.near >= 0)
     ids = np.array(graph.edge_ids)[found]
     order: Positions = found[
         np.lexsort((ids, -graph.valid_from[found], -scored.total[found]))
-    ]  # the last key counts most
+    ]  # the last key is the primary one
     best: dict[EdgeKey, int] = {}
     for position in order:
         i = int(position)
@@ -219,7 +222,7 @@ def _best(graph: Subgraph, scored: _Scored, limit: int) -> list[int]:
 
 
 def to_fact(edge: Edge, source: str, target: str, **found: Any) -> Fact:
-    """Return an edge as callers see it, with the names of its ends and how it was found."""
+    """Return an edge as a `Fact` with the names of its ends; `found` holds scores and path."""
     return Fact(
         id=edge.id,
         source=source,
@@ -243,7 +246,7 @@ def to_fact(edge: Edge, source: str, target: str, **found: Any) -> Fact:
 
 
 def to_facts(backend: GraphBackend, scopes: Sequence[Scope], edges: Sequence[Edge]) -> tuple[Fact, ...]:
-    """Return edges with the names of their ends; one round trip."""
+    """Return edges as facts with the names of their ends; one round trip."""
     ids = dict.fromkeys(i for e in edges for i in (e.source_id, e.target_id))
     names: dict[str, Entity] = backend.get_entities(scopes, list(ids)) if ids else {}
     return tuple(to_fact(e, names[e.source_id].name, names[e.target_id].name) for e in edges)

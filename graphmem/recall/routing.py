@@ -1,6 +1,6 @@
-"""Which kind of question it is, and which part of the graph answers it (spec: routing). Pure functions over words.
+"""Classification of questions and choice of strategy and edge types (spec: routing). Pure functions over words.
 
-The markers of a kind stand here and nowhere else. All of them are matched as whole words, in any letter case.
+This module defines all markers. They are matched as whole words, case-insensitively.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SUBGRAPH_MARKERS: dict[EdgeType, tuple[str, ...]] = {
         *("instance", "same as", "alias", "belongs to"),
     ),
 }
-"""Words that tell which typed subgraph a question is about (MAGMA, arXiv 2601.03236)."""
+"""Markers of the typed subgraph that a question is about (MAGMA, arXiv 2601.03236)."""
 
 PAST_MARKERS = (
     *("when did", "when was", "when were", "when has", "when had", "how long ago", "how long has"),
@@ -60,7 +60,7 @@ GLOBAL_MARKERS = (
     ),
     *("an overview", "overview of", "the big picture", "as a whole", "summarize everything", "summarize everything"),
 )
-"""Words of a question about everything, to which no entity is the answer but what belongs together."""
+"""Markers of a question about the whole memory, which communities answer rather than entities."""
 
 QUESTION_WORDS = (
     *("what", "who", "whom", "whose", "which", "where", "when", "why", "how"),
@@ -78,8 +78,8 @@ _OPINION = re.compile(
     r"(?<!\w)what\s++(?:does|do|did)\s++.{1,80}?\s++(?:think|feel|say|believe)\s+(?:about|of)(?!\w)", re.I | re.S
 )
 _PATH = re.compile(
-    r"(?:^|\s)(?:(?:~|\.{1,2})?/[\w.-]+"  # from a root
-    r"|(?!\d)[\w.-]+/(?:[\w.-]+/|[\w-]+\.\w)[\w./-]*"  # "and/or" is none
+    r"(?:^|\s)(?:(?:~|\.{1,2})?/[\w.-]+"  # absolute or relative path
+    r"|(?!\d)[\w.-]+/(?:[\w.-]+/|[\w-]+\.\w)[\w./-]*"  # but not "and/or"
     r"|[A-Za-z]:\\\S+"
     r"|[\w-]+\.(?:py|md|toml|json|ya?ml|rs|go|ts|js|txt|csv|sql)\b)"
 )
@@ -89,7 +89,7 @@ _SINCE, _UNTIL = re.compile(r"\b(?:since|after|from)\s+$", re.I), re.compile(r"\
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """The time a question is about, ``[begin, until)``; None is open."""
+    """The time range of a question, ``[begin, until)``; None means unbounded."""
 
     begin: datetime | None
     until: datetime | None
@@ -97,19 +97,19 @@ class TimeRange:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """What kind of question it is.
+    """Classification of a question.
 
     Attributes
     ----------
     kind
-        episodic (about a time), global (about everything: communities answer it), graph (about how things are
-        related), keyword (a name or a piece of code), semantic (a question in words), hybrid (none of these for sure).
+        episodic (about a time), global (about the whole memory, answered by communities), graph (about relationships),
+        keyword (a name or code), semantic (a question in natural language), hybrid (unclear).
     confidence
-        How sure that is, in [0, 1].
+        Confidence of the classification, in [0, 1].
     reasons
-        The markers that were found.
+        The markers found.
     time_range
-        The time that an episodic question is about.
+        The time range of an episodic question.
     """
 
     kind: Kind
@@ -119,7 +119,7 @@ class Route:
 
 
 def classify_subgraph(query: str) -> frozenset[EdgeType]:
-    """Return the edge types that a question is about, `semantic` among them; empty, which is all, without a marker."""
+    """Return the edge types that a question is about, including `semantic`; empty (all types) without a marker."""
     read = query[:MAX_QUERY]
     found = {kind for kind, pattern in _SUBGRAPH.items() if pattern.search(read)}
     return frozenset(found | {EdgeType.SEMANTIC}) if found else frozenset()
@@ -133,42 +133,42 @@ PLANS: dict[Kind, Strategy] = {
     "semantic": "ppr",
     "hybrid": "ppr",
 }
-"""The strategy that serves each kind of question.
+"""The strategy for each kind of question.
 
-A part of a name or a piece of code wants what stands right beside it: nearest first. The others want what their
-names have to do with each other: the walk over facts and episodes, which found more of the evidence on conversations
-and on multi-hop questions (docs/concepts/recall.md).
+Keyword questions need the nearest facts, so they use breadth-first search. The others need the connections between
+their names: ppr, which walks over facts and episodes, found more of the evidence on conversations and on multi-hop
+questions (docs/concepts/recall.md).
 """
 
 
 def plan(query: str, route: Route) -> tuple[Strategy, tuple[EdgeType, ...]]:
-    """Return the strategy and the edge types (none: all) by which recall answers a question of a kind."""
+    """Return the strategy and the edge types (empty: all) for a question."""
     return PLANS[route.kind], tuple(sorted(classify_subgraph(query)))
 
 
 @dataclass(frozen=True, slots=True)
 class HeuristicRouter:
-    """Tells kinds of questions apart by their words.
+    """Classifier of questions by their words.
 
     Attributes
     ----------
     graph
-        Whether there is a graph to ask; without one such questions are hybrid.
+        Whether a graph is available; without one, graph and global questions are classified as hybrid.
     """
 
     graph: bool = True
 
     def route(self, query: str, known_entities: Iterable[str] = (), *, now: datetime) -> Route:
-        """Return the kind of a question: the first that fits of episodic, global, graph, keyword, semantic, hybrid.
+        """Return the first matching kind of a question: episodic, global, graph, keyword, semantic, hybrid.
 
         Parameters
         ----------
         query
-            The question; at most 512 characters of it are read.
+            The question; only the first 512 characters are used.
         known_entities
-            Names that the memory knows.
+            Names of known entities.
         now
-            The moment that "yesterday" is counted from; aware.
+            Reference time of relative dates such as "yesterday"; timezone-aware.
         """
         read = query[:MAX_QUERY].strip()
         words = read.split()
@@ -192,7 +192,7 @@ class HeuristicRouter:
 
 
 def narrowed(query: str) -> str | None:
-    """Return what a question about everything asks about in particular ("main topics of cooking"); None for nothing."""
+    """Return the specific subject of a global question ("main topics of cooking"), or None if it has none."""
     rest = _GLOBAL.sub(" ", query[:MAX_QUERY])
     words = [word for word in split_words(rest) if word not in STOP_WORDS and word not in _ABOUT_ITSELF]
     return " ".join(words) or None
@@ -210,7 +210,7 @@ def _episodic(query: str, now: datetime) -> Route | None:
 
 
 def _covered(query: str, dates: list[DateSpan], now: datetime) -> TimeRange:
-    """Return the time from the first date to the last; "since May" goes on until now, "before May" is open."""
+    """Return the range from the first date to the last; "since May" ends now, "before May" has no begin."""
     begin, until = min(date.begin for date in dates), max(date.until for date in dates)
     if len(dates) > 1:
         return TimeRange(begin, until)
@@ -237,7 +237,7 @@ def _code(query: str) -> tuple[str, ...]:
 
 
 def _whole(markers: Iterable[str]) -> re.Pattern[str]:
-    """Return what finds one of the markers as whole words."""
+    """Return a pattern that matches any of the markers as whole words."""
     phrases = (r"\s+".join(map(re.escape, marker.split())) for marker in markers)
     return re.compile(rf"(?<!\w)(?:{'|'.join(phrases)})(?!\w)", re.IGNORECASE)
 

@@ -1,4 +1,4 @@
-"""How each fact of a subgraph was reached, and what it scores; the breadth-first strategy (spec: scoring a fact)."""
+"""Walks over a subgraph, factors of a fact's score, and the breadth-first strategy (spec: scoring a fact)."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Positions = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """How each node of a subgraph of n nodes was reached.
+    """Paths from the seeds to the nodes of a subgraph of n nodes.
 
     Attributes
     ----------
     seed
-        int array (n,): position of the seed that it was reached from, -1 for none.
+        int array (n,): position of the seed that the node was reached from, -1 if unreached.
     parent
-        int array (n,): position of the node before it on the way from that seed, -1 for seeds.
+        int array (n,): position of the previous node on the path from that seed, -1 for seeds.
     """
 
     seed: Positions
@@ -34,26 +34,26 @@ class Reached:
 
     def path(self, node: int) -> list[int]:
         """Return the positions from the seed to a node, both included."""
-        way = [node]
-        while self.parent[way[-1]] >= 0:
-            way.append(int(self.parent[way[-1]]))
-        return way[::-1]
+        nodes = [node]
+        while self.parent[nodes[-1]] >= 0:
+            nodes.append(int(self.parent[nodes[-1]]))
+        return nodes[::-1]
 
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """What a strategy found in a subgraph of m edges.
+    """Result of a strategy on a subgraph of m edges.
 
     Attributes
     ----------
     reached
-        The ways to the nodes.
+        The paths to the nodes.
     near
-        int array (m,): the end by which each fact was reached, -1 where it was not.
+        int array (m,): the end by which each fact was reached, -1 if unreached.
     parts
-        Factors of the score that the strategy gives, by name of `ScoreParts`; float arrays (m,).
+        Factors of the score that the strategy defines, by field of `ScoreParts`; float arrays (m,).
     timed_out
-        Whether the time was up before it was done.
+        Whether the strategy stopped at its time limit.
     """
 
     reached: Reached
@@ -81,12 +81,12 @@ def flow_weight(edge_types: Sequence[EdgeType]) -> Floats:
 
 
 def recency(valid_from: Floats, now: float, rate: float) -> Floats:
-    """Return ``min(1 + 1 / (1 + age_days × rate), 2)``, or 1 where the rate is 0.
+    """Return ``min(1 + 1 / (1 + age_days × rate), 2)``, or 1 if the rate is 0.
 
     Parameters
     ----------
     valid_from, now
-        Seconds since 1970; a fact of the future has age 0.
+        Seconds since 1970; a fact in the future has age 0.
     rate
         Per day, in [0, 10].
     """
@@ -97,10 +97,10 @@ def recency(valid_from: Floats, now: float, rate: float) -> Floats:
 
 
 def shared_words(words: Sequence[str], texts: Sequence[str]) -> Floats:
-    """Return the weighted share of a question's words that each text has, shape (m,), in [0, 1].
+    """Return the weighted share of a question's words that each text contains, shape (m,), in [0, 1].
 
-    A word counts ``ln(1 + m / df)`` of the texts it is in; one that is in none counts nothing. Words are
-    compared by their stems, as beginnings of words.
+    The weight of a word is ``ln(1 + m / df)``, or 0 if no text contains it. Words are compared by their
+    stems, as prefixes of words.
     """
     beginnings = list(dict.fromkeys(_beginning(word) for word in words))
     if not beginnings or not texts:
@@ -116,7 +116,7 @@ def shared_words(words: Sequence[str], texts: Sequence[str]) -> Floats:
 
 
 def _beginning(word: str) -> str:
-    """Return what the forms of a word begin with: "lives", "living" and "live" share "liv"."""
+    """Return the common prefix of the forms of a word: "liv" for "lives", "living" and "live"."""
     root = stem(word)
     return root[:-1] if len(root) > 3 and root[-1] in "eiy" else root
 
@@ -145,7 +145,7 @@ def walk_breadth_first(graph: Subgraph, seed_scores: Floats) -> Walk:
 
 
 def reach(graph: Subgraph, seed_scores: Floats) -> Reached:
-    """Walk from the seeds, level by level; among equally near seeds the best-scored one counts.
+    """Return the breadth-first paths from the seeds; ties between equally near seeds go to the best score.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def reach(graph: Subgraph, seed_scores: Floats) -> Reached:
 
 
 def nearer_end(graph: Subgraph, reached: Reached, seed_scores: Floats) -> Positions:
-    """Return for each edge the end that is nearer to a seed, shape (m,); among equals that of the better seed."""
+    """Return for each edge the end that is nearer to a seed, shape (m,); ties go to the end of the better seed."""
     a, b = graph.source, graph.target
     closer = graph.depth[a] - graph.depth[b]
     better = seed_scores[reached.seed[b]] > seed_scores[reached.seed[a]]

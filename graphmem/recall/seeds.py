@@ -1,6 +1,6 @@
-"""Where a recall starts: entities that the question names by words, aliases or meaning, scored (spec: seeds).
+"""Seeds of a recall: entities that match the question by words, aliases or vectors, scored (spec: seeds).
 
-The stores only find candidates; they are scored here, so that every store ranks them alike.
+Stores only return candidates; scoring them here gives the same ranking for every store.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from graphmem.results import Seed
 from graphmem.text.words import query_phrases, query_words, split_words
 
 NAME_WEIGHT = 10.0
-"""Weight of a match in the name against one in the summary."""
+"""Weight of a match in the name relative to one in the summary."""
 
 _DEGREE_SHARE, _TYPES_SHARE, _ALL_TYPES = 0.6, 0.4, 4
 
@@ -31,7 +31,7 @@ def score_seeds(
     structural_weight: float,
     limit: int,
 ) -> list[Seed]:
-    """Score candidates by text and by how connected they are.
+    """Score candidates by text match and connectivity.
 
     Parameters
     ----------
@@ -40,17 +40,17 @@ def score_seeds(
     words
         Words of the question.
     cosines
-        Entity id → how near its meaning is to the question's; counts where it is higher than the score by text.
+        Entity id → cosine of its vector and the question's; used if higher than the text score.
     structural_weight
         w in ``score = text × (1 − w) + structural × w``, with ``structural = 0.6 × degree / highest degree +
         0.4 × min(distinct edge types / 4, 1)``.
     limit
-        At most so many.
+        Maximum number of seeds.
 
     Returns
     -------
     list of Seed
-        Best first; by id among equals.
+        Best first; ties are ordered by id.
     """
     near = cosines or {}
     text = [max(t, near.get(hit.entity.id, 0.0)) for hit, t in zip(hits, _text_scores(hits, words), strict=True)]
@@ -74,18 +74,18 @@ def score_seeds(
 
 
 def capped(seeds: Sequence[Seed], community_of: Mapping[str, str], *, cap: int, limit: int) -> list[Seed]:
-    """Return the first `limit` seeds of which at most `cap` are in one community; those in none aren't counted.
+    """Return the first `limit` seeds with at most `cap` per community; seeds without a community are not capped.
 
     Parameters
     ----------
     seeds
         Best first.
     community_of
-        Entity id → id of its community; entities without one are left out.
+        Entity id → id of its community; entities without one are absent.
     cap
         At least 1, so that a community always keeps its best seed.
     limit
-        At most so many.
+        Maximum number of seeds.
     """
     taken: Counter[str] = Counter()
     kept: list[Seed] = []
@@ -100,7 +100,7 @@ def capped(seeds: Sequence[Seed], community_of: Mapping[str, str], *, cap: int, 
 
 
 def _text_scores(hits: Sequence[EntityHit], words: Sequence[str]) -> list[float]:
-    """Full text and aliases, each divided by its best, merged by the higher of the two."""
+    """Return the higher of the full-text and the alias score, each divided by its maximum."""
     full_text = _full_text_scores(hits, words)
     aliases = [float(len(hit.alias.split())) if hit.alias is not None else 0.0 for hit in hits]
     best_text, best_alias = max(full_text, default=0.0) or 1.0, max(aliases, default=0.0) or 1.0
@@ -108,7 +108,7 @@ def _text_scores(hits: Sequence[EntityHit], words: Sequence[str]) -> list[float]
 
 
 def _full_text_scores(hits: Sequence[EntityHit], words: Sequence[str]) -> list[float]:
-    """How well words match names and summaries, rare words counting more; a prefix counts by its share."""
+    """Return the IDF-weighted matches of words in names and summaries; a prefix counts by its share of the word."""
     names = [split_words(hit.entity.name) for hit in hits]
     summaries = [split_words(hit.entity.summary) for hit in hits]
     matches = [
@@ -142,26 +142,26 @@ def find_seeds(
     mode: SeedMode = "text",
     candidates: int = _CANDIDATES,
 ) -> list[Seed]:
-    """Find the entities that a question is about, best first; one round trip, or two.
+    """Find the entities that a question is about, best first, in a few round trips.
 
     Parameters
     ----------
     backend, scopes, query
-        What is asked, and where.
+        The store, the scopes to search, and the question.
     structural_weight
         As for `score_seeds`.
     limit
-        At most so many.
+        Maximum number of seeds.
     community_cap
-        At most so many of one community of level 0; 0 is no limit.
+        Maximum number of seeds per community of level 0; 0 means no limit.
     as_of
-        The moment of which the communities are taken.
+        Time of the community memberships.
     meaning
-        Vectors, by which entities are found, too: with "text" only where words find nothing, with "hybrid" always.
+        Optional vectors to find entities by: with mode "text" only if words find nothing, with "hybrid" always.
     mode
         See `meaning`.
     candidates
-        How many are found by words, as many by alias and as many by meaning, and scored.
+        Maximum number of candidates by words, by aliases and by vectors, each.
     """
     words, phrases = query_words(query), query_phrases(query)
     hits: list[EntityHit] = []
@@ -183,7 +183,7 @@ def find_seeds(
 
 
 def _hits_of(backend: GraphBackend, scopes: Sequence[Scope], entity_ids: set[str]) -> list[EntityHit]:
-    """Return entities with how connected they are, as the search by their own names tells."""
+    """Return entities as hits with their connectivity, searched by their own canonical names."""
     if not entity_ids:
         return []
     names = {e.canonical_name for e in backend.get_entities(scopes, list(entity_ids)).values()}

@@ -1,9 +1,9 @@
-"""Cheapest paths (A*, PRISM) and spreading activation (SYNAPSE, arXiv 2601.02744): two strategies of recall. Pure.
+"""Recall strategies: cheapest paths (A*, PRISM) and spreading activation (SYNAPSE, arXiv 2601.02744). Pure.
 
 A step to an entity costs ``(1 − effective confidence) × max(1 − cos(question, entity), 0.01)``. All entities are
-goals, so there is no estimate of what is left to steer by: the search is A* with the estimate 0.
+goals, so the search is A* with a heuristic of 0.
 
-Unlike breadth-first search, a node that several ways lead to gains over one at the end of a single way.
+Unlike in breadth-first search, a node reached by several paths has an advantage over one at the end of a single path.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from graphmem.recall.scoring import (
 )
 
 LEAST_DISTANCE = 0.01
-"""Distance of an entity that means exactly what the question means."""
+"""Minimum distance of an entity, for a cosine near 1."""
 
 
 def walk_cheapest_paths(graph: Subgraph, seed_scores: Floats, cosines: Floats | None = None) -> Walk:
@@ -42,8 +42,8 @@ def walk_cheapest_paths(graph: Subgraph, seed_scores: Floats, cosines: Floats | 
     seed_scores
         float array (n,): score of each seed, 0 elsewhere.
     cosines
-        float array (n,): of the question and each entity; NaN where an entity has none. None, and NaN: a step
-        costs ``1 − effective confidence``.
+        float array (n,): cosine of the question and each entity; NaN for an entity without a vector. With None or NaN
+        a step costs ``1 − effective confidence``.
     """
     doubt = 1.0 - effective_confidence(graph.confidence, graph.retrieval_count)
     distance = np.ones(len(graph.node_ids))
@@ -66,9 +66,9 @@ def walk_cheapest_paths(graph: Subgraph, seed_scores: Floats, cosines: Floats | 
 
 
 def _cheapest(graph: Subgraph, seed_scores: Floats, forth: Floats, back: Floats) -> tuple[Reached, Floats, Positions]:
-    """Return the cheapest ways to all nodes, what they cost and their steps, shapes (n,).
+    """Return the cheapest paths to all nodes, their costs and numbers of steps, shapes (n,).
 
-    Among ways of one cost that of fewer steps counts, then that of the better seed, then of the smaller position.
+    Ties in cost are broken by fewer steps, then by the better seed, then by the smaller position.
     """
     n = len(graph.node_ids)
     neighbors: list[list[tuple[int, float]]] = [[] for _ in range(n)]
@@ -101,7 +101,7 @@ def spread_activation(
     deadline: float = math.inf,
     clock: Callable[[], float] = time.monotonic,
 ) -> Walk:
-    """Score each fact by the more activated of its ends; facts of which neither end is activated are not reached.
+    """Score each fact by the more activated of its ends; facts without an activated end are not reached.
 
     Parameters
     ----------
@@ -110,16 +110,16 @@ def spread_activation(
     seed_scores
         float array (n,): score of each seed, 0 elsewhere.
     options
-        Limits of the spreading; `time_limit` is the caller's to turn into `deadline`.
+        Limits of the spreading; the caller converts `time_limit` to `deadline`.
     now
-        Seconds since 1970, from which the age of facts is counted.
+        Reference time of the age of facts, in seconds since 1970.
     decay_rate
-        Per day: how much less is sent along older facts.
+        Decay per day of the activation sent along older facts.
     deadline
-        Reading of `clock` after which no further hop is made. The first hop always is: it takes no time
-        to speak of, so that a slow store still gives the facts that are nearest.
+        Value of `clock` after which no further hop is made. The first hop is always made, so that a slow store
+        still returns the nearest facts.
     clock
-        Seconds.
+        Monotonic clock in seconds.
     """
     seeds = np.flatnonzero(graph.depth == 0)
     n = len(graph.node_ids)
@@ -142,19 +142,19 @@ def spread_activation(
 
 
 def _conductance(graph: Subgraph, now: float, decay_rate: float) -> Floats:
-    """Return the share of a node's score that each edge passes on, before λ, shape (m,)."""
+    """Return the share of a node's activation that each edge passes on, without λ, shape (m,)."""
     age = np.maximum(0.0, now - graph.valid_from) / SECONDS_A_DAY
     recency = np.reciprocal(1.0 + age * decay_rate)
     return effective_confidence(graph.confidence, graph.retrieval_count) * recency * flow_weight(graph.edge_types)
 
 
 def _hop(graph: Subgraph, active: Floats, weight: Floats, options: SpreadingOptions, reached: Reached) -> Floats:
-    """Return the next activation map, shape (n,); notes in `reached` from where new nodes were reached.
+    """Return the next activation map, shape (n,); update `reached` with the parents and seeds of new nodes.
 
-    What a node receives is added strongest first, until it is at the inhibition threshold: so the result doesn't
-    depend on the order of the edges.
+    Incoming activation is added strongest first, up to the inhibition threshold, so the result doesn't depend on the
+    order of the edges.
     """
-    sender = np.concatenate((graph.source, graph.target))  # edges carry both ways
+    sender = np.concatenate((graph.source, graph.target))  # activation spreads in both directions
     receiver = np.concatenate((graph.target, graph.source))
     sent = active[sender] * np.concatenate((weight, weight))
     inhibited = active[receiver] >= options.inhibition_threshold
@@ -172,7 +172,7 @@ def _hop(graph: Subgraph, active: Floats, weight: Floats, options: SpreadingOpti
 
 
 def _pruned(active: Floats, seeds: Positions, keep: int) -> Floats:
-    """Return the map with the `keep` strongest nodes, the seeds among them in any case."""
+    """Return the activation map reduced to the `keep` strongest nodes, always including the seeds."""
     rank = -active
     rank[seeds] = -np.inf
     dropped = np.argsort(rank, kind="stable")[max(keep, len(seeds)) :]

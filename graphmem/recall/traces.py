@@ -27,30 +27,32 @@ from graphmem.recall.recall import to_facts
 from graphmem.recall.scoring import Floats, Positions, Walk
 from graphmem.results import RecallResult, Trace, TraceEpisode, TraceFact, TraceSeed
 
-_CONSIDERED = 1000  # facts of a trace: those that scored best; a hub has many that nobody will ask about
+_CONSIDERED = 1000  # maximum facts of a trace, best first; a hub may have many more
 _CHANNEL = "graph"
 
 
 class Observer:
-    """Watches a recall; call `trace` when it is done."""
+    """Observer that collects the facts of a recall for its trace."""
 
     def __init__(self) -> None:
         self._facts: list[TracedFact] = []
 
     def __call__(self, graph: Subgraph, walk: Walk, total: Floats) -> None:
-        """Note the facts that were scored, the best first.
+        """Collect the scored facts, best first.
 
         Parameters
         ----------
         graph
             m edges.
         walk
-            How they were reached.
+            The walk that reached them.
         total
             float array (m,): their scores.
         """
         found = np.flatnonzero(walk.near >= 0)
-        order: Positions = np.lexsort((np.array(graph.edge_ids)[found], -total[found]))  # the last key counts most
+        order: Positions = np.lexsort(
+            (np.array(graph.edge_ids)[found], -total[found])
+        )  # the last key is the primary one
         far = np.where(walk.near == graph.source, graph.target, graph.source)
         self._facts = [
             TracedFact(
@@ -64,7 +66,7 @@ class Observer:
         ]
 
     def trace(self, scope: Scope, result: RecallResult, asked_at: datetime) -> RecallTrace:
-        """Return the trace of a recall: its seeds, the facts that it returned, then those that it only considered."""
+        """Return the trace of a recall: its seeds, the returned facts, then the facts only considered."""
         ranks = {fact.id: rank for rank, fact in enumerate(result.facts, 1)}
         facts = [fact.changed(rank=ranks.get(fact.edge_id)) for fact in self._facts]
         return RecallTrace(
@@ -79,7 +81,7 @@ class Observer:
 
 
 def explain(backend: GraphBackend, scopes: Sequence[Scope], traces: Sequence[RecallTrace]) -> list[Trace]:
-    """Return traces with names and sentences, as they are in the store now; three round trips."""
+    """Return traces with the current names and facts of the store; three round trips."""
     edge_ids = list(dict.fromkeys(fact.edge_id for trace in traces for fact in trace.facts))
     named = dict.fromkeys(seed.entity_id for trace in traces for seed in trace.seeds)
     named.update(dict.fromkeys(fact.entity_id for trace in traces for fact in trace.facts))
@@ -121,46 +123,46 @@ def explain(backend: GraphBackend, scopes: Sequence[Scope], traces: Sequence[Rec
 
 _log = logging.getLogger(__name__)
 
-_WAITING = 10_000  # recalls of which counts or traces may wait to be written
-_TOGETHER = 0.2  # seconds that a recall waits for others, so that they share a transaction
+_MAX_PENDING = 10_000  # maximum pending counts, and traces
+_BATCH_DELAY = 0.2  # seconds that writes are delayed to batch them in one transaction
 
 
 class RecallRecorder:
-    """Writes what recalls leave, those of a moment together; what couldn't be written is tried again.
+    """Background writer of retrieval counts and traces, in batches and with retries.
 
     Parameters
     ----------
     backend
-        Where it is written.
+        The store to write to.
     """
 
     def __init__(self, backend: GraphBackend) -> None:
         self._backend = backend
-        self._counts: deque[tuple[tuple[Scope, ...], list[str]]] = deque(maxlen=_WAITING)
-        self._traces: deque[RecallTrace] = deque(maxlen=_WAITING)
+        self._counts: deque[tuple[tuple[Scope, ...], list[str]]] = deque(maxlen=_MAX_PENDING)
+        self._traces: deque[RecallTrace] = deque(maxlen=_MAX_PENDING)
         self._job = BackgroundJob("graphmem-recalls", self._work)
         self._due = 0.0
         self._writing = Lock()
 
     @property
     def error(self) -> Exception | None:
-        """Why the last try to write failed; None if it didn't."""
+        """The error of the last write, or None if it succeeded."""
         return self._job.error
 
     def count(self, scopes: tuple[Scope, ...], edge_ids: list[str]) -> None:
-        """Count one retrieval of each returned fact."""
+        """Queue a count of one retrieval for each returned fact."""
         if edge_ids:
             self._counts.append((scopes, edge_ids))
             self._wake()
 
     def keep(self, trace: RecallTrace) -> None:
-        """Store a trace."""
+        """Queue a trace for writing."""
         self._traces.append(trace)
         self._wake()
 
     def _wake(self) -> None:
         if len(self._counts) + len(self._traces) == 1:
-            self._due = time.monotonic() + _TOGETHER
+            self._due = time.monotonic() + _BATCH_DELAY
         self._job.wake()
 
     def _work(self) -> float | None:
@@ -170,7 +172,7 @@ class RecallRecorder:
         return None
 
     def write(self) -> None:
-        """Write what waits; on return it is in the store."""
+        """Write all pending counts and traces; they are stored on return."""
         with self._writing:
             try:
                 self._write_counts()
@@ -179,11 +181,11 @@ class RecallRecorder:
                 _log.debug("retrievals and traces are not kept: the store is read-only")
 
     def write_if_room(self) -> None:
-        """Write what waits, for a caller that only reads: where the store is full, it goes on waiting."""
+        """Write pending data on behalf of a reader; if the store is full, log a warning and keep it pending."""
         try:
             self.write()
         except StoreFull as error:
-            _log.warning("retrievals and traces are written later: %s", error)
+            _log.warning("retrievals and traces are still pending: %s", error)
 
     def _write_counts(self) -> None:
         batch = [self._counts.popleft() for _ in range(len(self._counts))]
@@ -208,7 +210,7 @@ class RecallRecorder:
             try:
                 self._backend.write(trace.scope, Changes(recalls=(trace,)))
             except (InvalidInput, Conflict) as error:
-                _log.warning("the trace of a recall is not kept, what it names is gone: %s", error)
+                _log.warning("the trace of a recall is dropped, rows that it names were removed: %s", error)
             except StoreReadOnly:
                 self._traces.clear()
                 raise
@@ -217,5 +219,5 @@ class RecallRecorder:
                 raise
 
     def stop(self) -> None:
-        """Let the thread end; what waits stays until `write`."""
+        """Stop the thread; pending data stays queued until `write`."""
         self._job.stop()
