@@ -1,4 +1,4 @@
-"""New entities join communities between two refreshes (spec: communities, incremental)."""
+"""Incremental assignment of new entities to communities between refreshes (spec: communities, incremental)."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ from graphmem.models import (
 from graphmem.protocols import GraphBackend
 
 JOB = "community-assignment"
-"""Name of the mark: its cursor is the id of the last fact that was looked at."""
+"""Name of the job state; its cursor is the id of the last processed fact."""
 
-_FACTS = 500  # new facts in one step
-_NEIGHBORS = 1_000  # rows of a page
-_FURTHER = 500  # neighbors without a community of those who join, in one step
+_FACTS = 500  # new facts per step
+_NEIGHBORS = 1_000  # rows per page
+_FURTHER = 500  # neighbors of joining entities that are added to a step
 
 Joined = dict[str, list[str]]
-"""Entity id → ids of the communities that it joins, from level 0 on, each a part of the one before."""
+"""Entity id → ids of the communities that it joins, from level 0, each nested in the previous one."""
 
 
 class Assignment:
-    """Puts the ends of new facts that are in no community into the one that most of their neighbors are in.
+    """Assigns the ends of new facts without a community to the community of most of their neighbors.
 
-    Of equal ones into that with the smallest id; an entity without such a neighbor waits for one, or for the next
-    refresh. How far it has come is a mark in the store.
+    Ties go to the smallest community id. An entity without an assigned neighbor stays unassigned until it gets one or
+    until the next refresh. The progress is a job state in the store.
 
     Parameters
     ----------
     backend
-        Where the graph is.
+        The store of the graph.
     """
 
     def __init__(self, backend: GraphBackend) -> None:
         self._backend = backend
 
     def step(self, scope: Scope) -> bool:
-        """Look at the next facts of a scope; return whether those were the last."""
+        """Process the next facts of a scope; return whether none are left."""
         backend = self._backend
         if not backend.find_communities([scope], CommunityQuery(level=0), limit=1):
-            return True  # the first refresh makes them
+            return True  # the first refresh creates communities
         mark = backend.find_job_state(scope, JOB)
         page = backend.find_edges([scope], EdgeQuery(versions="active"), after=mark.cursor, limit=_FACTS)
         if not page:
@@ -63,14 +63,14 @@ class Assignment:
         return len(page) < _FACTS
 
     def _waiting(self, scope: Scope, entity_ids: Sequence[str]) -> list[str]:
-        """Return which entities are in no community and not archived."""
+        """Return the unarchived entities without a community."""
         query = MembershipQuery(entity_ids=tuple(entity_ids), level=0)
         placed = {m.entity_id for m in self._backend.all_memberships([scope], query)}
         found = self._backend.get_entities([scope], [i for i in entity_ids if i not in placed])
         return [i for i in entity_ids if i in found and found[i].archived_at is None]
 
     def _write(self, scope: Scope, joined: Joined, seen: JobState) -> None:
-        """Write who joins what, unless that has changed since: what isn't written waits for the next refresh."""
+        """Write the memberships that are still valid; the other entities wait for the next refresh."""
         ids = tuple(dict.fromkeys(i for communities in joined.values() for i in communities))
         query = CommunityQuery(ids=ids)
         present = {c.id: c for c in self._backend.all_communities([scope], query)} if ids else {}
@@ -90,16 +90,16 @@ class Assignment:
 
 @dataclass(slots=True)
 class _Neighborhood:
-    """What is around entities that look for a community; read once each."""
+    """Cached neighborhood of entities without a community."""
 
     backend: GraphBackend
     scope: Scope
     communities: dict[str, Community] = field(default_factory=dict[str, Community])
 
     def join(self, waiting: Iterable[str]) -> Joined:
-        """Return who joins what; one that has joined counts for its neighbors, too.
+        """Return the communities that each entity joins; a joined entity counts for its neighbors too.
 
-        Of a long chain of those only a part joins: the rest waits for the next refresh.
+        Of a long chain of unassigned entities only a part joins; the rest waits for the next refresh.
         """
         joined: Joined = {}
         queue = deque(waiting)
@@ -123,7 +123,7 @@ class _Neighborhood:
         return sorted({e.target_id if e.source_id == entity_id else e.source_id for e in edges})
 
     def _homes(self, entity_ids: Sequence[str], joined: Joined) -> dict[str, list[str]]:
-        """Return the communities of those that have one."""
+        """Return the communities of the entities that have any."""
         homes = {i: list(joined[i]) for i in entity_ids if i in joined}
         for start in range(0, len(entity_ids), _NEIGHBORS):
             query = MembershipQuery(entity_ids=tuple(entity_ids[start : start + _NEIGHBORS]))
@@ -132,7 +132,7 @@ class _Neighborhood:
         return homes
 
     def _chosen(self, homes: Mapping[str, Sequence[str]]) -> list[str]:
-        """Return the community that most are in, then of its parts the one that most of them are in, and so on."""
+        """Return the community with the most votes on each level, each nested in the previous one."""
         votes = Counter(i for communities in homes.values() for i in communities)
         unknown = tuple(i for i in votes if i not in self.communities)
         if unknown:
@@ -142,10 +142,10 @@ class _Neighborhood:
         parent: str | None = None
         while True:
             level = len(chosen)
-            open_ones = [
+            candidates = [
                 i for i in votes if (c := self.communities.get(i)) and c.level == level and c.parent_id == parent
             ]
-            if not open_ones:
+            if not candidates:
                 return chosen
-            parent = min(open_ones, key=lambda i: (-votes[i], i))
+            parent = min(candidates, key=lambda i: (-votes[i], i))
             chosen.append(parent)

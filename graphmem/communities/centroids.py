@@ -1,4 +1,4 @@
-"""What the members of communities mean together: the mean of their vectors, from the index of the store."""
+"""Centroids of communities: means of the members' vectors, from the index of the store."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _Key = tuple[tuple[Scope, ...], str, tuple[int, ...], int]
 
 
 class Centroids:
-    """Unit vectors of communities, computed when they are asked for, and kept until a community changes.
+    """Cache of unit vectors of communities, computed on demand and invalidated by changes of the communities.
 
-    The vectors of the members pass by a page at a time; one vector for each community stays in memory.
+    Member vectors are read in pages; one vector per community is kept in memory.
 
     Parameters
     ----------
@@ -44,18 +44,18 @@ class Centroids:
         communities: Sequence[Community],
         members: Mapping[str, Sequence[str]],
     ) -> Vectors | None:
-        """Return the centroids, float32 (k, d), rows of 0 where no member has a vector; None where none has.
+        """Return the centroids, float32 (k, d), zero rows for communities without vectors; None if none has any.
 
         Parameters
         ----------
         scopes
-            Of the communities.
+            Scopes of the communities.
         embedder
-            The embedding model; a scope of which the index has vectors of another gives none.
+            The embedding model; scopes indexed with another model are skipped.
         communities
-            k of them.
+            k communities.
         members
-            Id of a community → ids of its members.
+            Community id → ids of its members.
         """
         model = embedder.model_name
         states = [self._backend.index_state(scope) for scope in scopes]
@@ -76,11 +76,11 @@ class Centroids:
 
     @property
     def scopes(self) -> list[Scope]:
-        """Scopes of which vectors are in memory."""
-        return list(dict.fromkeys(scope for key in self._kept.held() for scope in key[0]))
+        """Scopes with vectors in memory."""
+        return list(dict.fromkeys(scope for key in self._kept for scope in key[0]))
 
     def drop_copies(self, scope: Scope) -> None:
-        """Drop the vectors of communities of a scope."""
+        """Drop the cached centroids of a scope."""
         with self._lock:
             self._kept.drop(lambda key: scope in key[0])
 

@@ -1,4 +1,4 @@
-"""Detecting communities: in the store where it can, else in this process."""
+"""Community detection, in the store if supported, otherwise in this process."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ DEFAULT_CHUNK = 10_000
 
 
 class InProcessDetector(CommunityDetector):
-    """Finds communities in this process: reads the graph of a scope into arrays and works on those.
+    """Detector in this process, on arrays of the graph of a scope.
 
     Parameters
     ----------
     backend
-        Where the graph is.
+        The store of the graph.
     chunk
-        Rows that are read at once.
+        Rows per read.
     """
 
     def __init__(self, backend: GraphBackend, chunk: int = DEFAULT_CHUNK) -> None:
@@ -44,7 +44,7 @@ class InProcessDetector(CommunityDetector):
 
 
 def partition_of(facts: Facts, algorithm: CommunityAlgorithm, before: Before) -> Partition:
-    """Return the communities in the graph that some facts make, from where its nodes were; see `CommunityDetector`."""
+    """Return the communities in the graph of facts, starting from the partition `before`; see `CommunityDetector`."""
     if algorithm not in ("label_propagation", "leiden"):
         raise InvalidInput(f"algorithm {algorithm!r}: expected label_propagation or leiden")
     pairs = pairs_of(facts)
@@ -57,12 +57,12 @@ def _by_leiden(pairs: Pairs, start: Ints | None) -> list[Ints]:
     try:
         return leiden(EntityGraph.of(pairs), start)
     except LeidenFailed as error:
-        _log.warning("leiden failed, communities are found by label propagation this time: %s", error)
+        _log.warning("leiden failed, falling back to label propagation: %s", error)
         return [_propagated(pairs, start)]
 
 
 def _propagated(pairs: Pairs, start: Ints | None) -> Ints:
-    """Return the best labels of several tries; where there is something to begin with, there is one."""
+    """Return the labels of a run from `start`, or the best of several runs without one."""
     if start is not None:
         return propagate_from(start, pairs)
     graph = EntityGraph.of(pairs)
@@ -73,18 +73,18 @@ def _propagated(pairs: Pairs, start: Ints | None) -> Ints:
 def detected_by_store(
     backend: GraphBackend, scope: Scope, algorithm: CommunityAlgorithm, seed: Mapping[str, str] | None
 ) -> Partition | None:
-    """Return the communities that the store finds; None where it has nothing for that, or no memory for the graph."""
+    """Return the communities detected by the store; None if it has no detector or not enough memory."""
     if (detector := backend.community_detector) is None:
         return None
     try:
         return detector.detect(scope, algorithm, seed)
     except GraphTooLarge as error:
-        _log.warning("scope %s: communities are found in this process: %s", scope, error)
+        _log.warning("scope %s: communities are detected in this process: %s", scope, error)
         return None
 
 
 def chunk_of(settings: Settings) -> int:
-    """Return how many rows are read at once."""
+    """Return the number of rows per read."""
     if not settings.lpa_edge_chunk_size:
-        _log.warning("setting lpa_edge_chunk_size: 0 rows can't be read at once; %d are", DEFAULT_CHUNK)
+        _log.warning("setting lpa_edge_chunk_size: 0 is invalid; using %d", DEFAULT_CHUNK)
     return settings.lpa_edge_chunk_size or DEFAULT_CHUNK

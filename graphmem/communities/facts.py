@@ -1,4 +1,4 @@
-"""The active facts of a scope as arrays: what the graph is made of and communities are described by, read once."""
+"""Array form of the active facts of a scope, for community detection and descriptions."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """m active facts between n entities, in ascending order of id; they take about 70 bytes each.
+    """m active facts between n entities, in ascending order of id; about 70 bytes per fact.
 
     Attributes
     ----------
     node_ids
-        n entity ids, each of one end or more; ascending as they are read.
+        n entity ids, ascending after `read_facts`.
     ids
         Byte strings (m,).
     source, target
@@ -46,7 +46,7 @@ class Facts:
     begin: Floats
 
     def between(self, node_ids: list[str]) -> Facts:
-        """Return the facts between some entities, with their places in `node_ids`; all of them if those are all."""
+        """Return the facts between the given entities, with positions in the new `node_ids`."""
         if node_ids == self.node_ids:
             return self
         position = {node_id: n for n, node_id in enumerate(node_ids)}
@@ -56,7 +56,7 @@ class Facts:
         return moved if kept.all() else moved.chosen(kept)
 
     def chosen(self, rows: NDArray[np.bool_]) -> Facts:
-        """Return some of the facts."""
+        """Return the facts selected by a mask."""
         return Facts(
             self.node_ids,
             self.ids[rows],
@@ -69,11 +69,11 @@ class Facts:
 
 
 def read_facts(backend: GraphBackend, scope: Scope, chunk: int) -> Facts:
-    """Read the active facts between entities that aren't archived, `chunk` rows at a time.
+    """Read the active facts between unarchived entities, `chunk` rows at a time.
 
-    What is written meanwhile may be seen or not.
+    Concurrent writes may or may not be included.
     """
-    number: dict[str, int] = {}  # of each entity, as they come
+    number: dict[str, int] = {}  # entity id → number in order of first occurrence
     pages = [_columns([], number)]
     after: str | None = ""
     while after is not None:
@@ -86,7 +86,7 @@ def read_facts(backend: GraphBackend, scope: Scope, chunk: int) -> Facts:
 
 
 def _columns(facts: Sequence[ActiveFact], number: dict[str, int]) -> tuple[NDArray[np.generic], ...]:
-    """Return the columns of `Facts` for a page; who comes for the first time gets the next number."""
+    """Return the columns of `Facts` for a page; new entities are added to `number`."""
     ids, source, target, kinds, confidences, counts, begin = zip(*facts, strict=True) if facts else ((),) * 7
     for node_id in (*source, *target):
         number.setdefault(node_id, len(number))

@@ -1,4 +1,4 @@
-"""The graph in which communities are looked for, as arrays; n is the number of nodes, m of pairs with edges."""
+"""Array form of the graph for community detection; n is the number of nodes, m of distinct edges."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from graphmem.models import MIN_EDGE_WEIGHT
 Number = TypeVar("Number", bound=np.generic)
 
 UNIT = 1_000_000
-"""Weights are whole numbers of millionths: their sums are exact, so that a tie is one in whatever order they add up."""
+"""Weights are integers in millionths, so that sums are exact and ties don't depend on the order of addition."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """The weighted edges of an undirected graph, as they come: the same two nodes may be there several times.
+    """The weighted edge list of an undirected graph, with possible parallel edges.
 
     Attributes
     ----------
     node_ids
         n entity ids, ascending; each has an edge.
     source, target
-        int arrays of the same length: positions in `node_ids`; the direction doesn't count.
+        int arrays of the same length: positions in `node_ids`; the direction is ignored.
     weight
         int64 array, in millionths, all positive.
     """
@@ -38,7 +38,7 @@ class Pairs:
 
     @classmethod
     def of(cls, node_ids: list[str], source: NDArray[np.integer], target: NDArray[np.integer], weight: Ints) -> Pairs:
-        """Make them of edges between some of these nodes; those without an edge are left out."""
+        """Build the edge list; nodes without an edge are dropped."""
         has_edge = np.zeros(len(node_ids), dtype=bool)
         has_edge[source] = has_edge[target] = True
         if has_edge.all():
@@ -49,7 +49,7 @@ class Pairs:
         return cls([node_ids[i] for i in kept.tolist()], position[source], position[target], weight)
 
     def sums(self, values: Ints) -> Floats:
-        """Return the sum over the edges of each node, array (m,) to (n,); exact below 2⁵³."""
+        """Return the sum of values over the edges of each node, shape (n,); exact below 2⁵³."""
         count = len(self.node_ids)
         ends = (np.bincount(end, values, count) for end in (self.source, self.target))
         return np.add(*ends, dtype=np.float64)
@@ -57,18 +57,18 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True)
 class EntityGraph:
-    """An undirected weighted graph in compressed sparse rows, each edge in the rows of both of its ends.
+    """An undirected weighted graph in compressed sparse row format, with each edge in the rows of both ends.
 
     Attributes
     ----------
     node_ids
         n entity ids, ascending.
     begin
-        int64 array (n + 1,): where the row of each node begins, and the end of the last.
+        int64 array (n + 1,): row offsets, and the end of the last row.
     neighbor
-        int32 array (2 m,): the nodes at the other ends, each once in a row, ascending.
+        int32 array (2 m,): positions of the neighbors, distinct and ascending within a row.
     weight
-        int64 array (2 m,): of those edges, in millionths.
+        int64 array (2 m,): weights of these edges, in millionths.
     """
 
     node_ids: list[str]
@@ -78,14 +78,14 @@ class EntityGraph:
 
     @classmethod
     def of(cls, pairs: Pairs, rows: NDArray[np.bool_] | None = None) -> EntityGraph:
-        """Build a graph from its edges; those between the same two nodes add up.
+        """Build a graph from an edge list; weights of parallel edges are added.
 
         Parameters
         ----------
         pairs
-            The edges.
+            The edge list.
         rows
-            bool array (n,): the nodes whose rows are built, those of the others are empty; all if None.
+            bool array (n,): the nodes to build rows for; other rows are empty. None means all.
         """
         every = slice(None)
         out = every if rows is None else np.flatnonzero(rows[pairs.source])
@@ -106,24 +106,24 @@ class EntityGraph:
         return cls(pairs.node_ids, begin, neighbor, total)
 
     def by_row(self, values: NDArray[Number]) -> NDArray[Number]:
-        """Return for each entry of `neighbor` the value of the node in whose row it is: array (n,) to array (2 m,)."""
+        """Return the value of the row's node for each entry of `neighbor`: array (n,) to array (2 m,)."""
         return np.repeat(values, np.diff(self.begin))
 
 
 def pairs_of(facts: Facts) -> Pairs:
-    """Return the graph that facts make, each weighing its confidence."""
+    """Return the edge list of facts, weighted by confidence."""
     return Pairs(facts.node_ids, facts.source, facts.target, in_units(facts.confidence))
 
 
 def in_units(confidence: NDArray[np.float64]) -> Ints:
-    """Return what edges of these confidences weigh, in millionths."""
+    """Return the weights of edges with these confidences, in millionths."""
     return np.rint(np.maximum(confidence, MIN_EDGE_WEIGHT) * UNIT).astype(np.int64)
 
 
 def ordered(values: NDArray[np.integer], end: int) -> Ints:
-    """Return what brings integers from 0 to below `end` into ascending order, of equal ones the first first.
+    """Return the stable sort order of integers in [0, end).
 
-    By 16 bits at a time, for which numpy has a radix sort: a third of what its sort of wider integers takes.
+    Sorts by 16 bits at a time, for which numpy has a radix sort: three times as fast as its sort of wider integers.
     """
     order = np.argsort((values & 0xFFFF).astype(np.uint16), kind="stable")
     for shift in range(16, max(0, end - 1).bit_length(), 16):
@@ -133,14 +133,14 @@ def ordered(values: NDArray[np.integer], end: int) -> Ints:
 
 
 def runs(values: Ints) -> Ints:
-    """Return where each run of equal values begins."""
+    """Return the start of each run of equal values."""
     changes = np.ones(len(values), dtype=bool)
     np.not_equal(values[1:], values[:-1], out=changes[1:])
     return np.flatnonzero(changes)
 
 
 def modularity(pairs: Pairs, labels: Ints) -> float:
-    """Return the modularity of a partition: Σ (inside / w - (degree / 2w)²) over the groups; 0 of an empty graph.
+    """Return the modularity of a partition: Σ (inside / w - (degree / 2w)²) over the groups; 0 for an empty graph.
 
     Newman, Phys. Rev. E 70, 056131 (2004): weighted and undirected; w is the sum of all weights.
     """
@@ -149,5 +149,5 @@ def modularity(pairs: Pairs, labels: Ints) -> float:
         return 0.0
     inside = int(pairs.weight @ (labels[pairs.source] == labels[pairs.target]))
     degree = np.bincount(labels, weights=pairs.sums(pairs.weight)) / (2 * total)
-    # not `degree @ degree`: BLAS wakes threads for it, which then spin beside all that follows
+    # not `degree @ degree`: BLAS would start threads that keep spinning afterwards
     return inside / total - float(np.square(degree).sum())

@@ -1,4 +1,4 @@
-"""The facts inside of communities, by community: what fingerprints and descriptions are made from."""
+"""Facts within communities, the input of fingerprints and descriptions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class CommunityFacts:
     Parameters
     ----------
     facts
-        Those between the nodes of the partition; what isn't inside of a group is left out.
+        Facts between the nodes of the partition; facts between different groups are ignored.
     labels
         int array (n,): the group of each node, numbered from 0 without gaps.
     """
@@ -30,7 +30,7 @@ class CommunityFacts:
         groups = int(labels.max(initial=-1)) + 1
         self._members = ordered(labels, groups)
         self._member_ends = np.cumsum(np.bincount(labels, minlength=groups))
-        narrow = labels.astype(np.int32)  # half the memory to go through
+        narrow = labels.astype(np.int32)  # halves the memory traffic
         of_source = narrow[facts.source]
         same = np.flatnonzero(of_source == narrow[facts.target])
         self._rows = same[ordered(of_source[same], groups)]
@@ -45,14 +45,14 @@ class CommunityFacts:
         return self._members[begin : self._member_ends[group]]
 
     def central(self, group: int, count: int) -> list[int]:
-        """Return the positions of the members with the most facts inside, by weight; of equal ones the first."""
+        """Return the positions of the members with the highest weight of facts in the group; ties by position."""
         members = self.members(group)
         return members[np.argsort(-self._degree[members], kind="stable")[:count]].tolist()
 
     def top(self, group: int, count: int) -> list[tuple[str, Ends]]:
-        """Return the best facts of a group: by score, then between its central members, then the newest, then by id."""
+        """Return the best facts of a group, ordered by score, centrality of the ends, latest begin, and id."""
         rows, facts = self._of(group), self._facts
-        if len(rows) > count:  # the others can't be among the best: sorting costs most here
+        if len(rows) > count:  # preselect by score, because sorting is the most expensive step
             score = facts.score[rows]
             rows = rows[score >= np.partition(score, -count)[-count]]
         central = self._degree[facts.source[rows]] + self._degree[facts.target[rows]]
@@ -62,12 +62,12 @@ class CommunityFacts:
         return list(zip(map(bytes.decode, facts.ids[best].tolist()), ends, strict=True))
 
     def period(self, group: int) -> tuple[float, float] | None:
-        """Return from when to when the facts of a group began to hold, in seconds since 1970."""
+        """Return the first and the last start of a group's facts, in seconds since 1970."""
         begin = self._facts.begin[self._of(group)]
         return (float(begin.min()), float(begin.max())) if len(begin) else None
 
     def count(self, group: int) -> int:
-        """Return how many facts a group has."""
+        """Return the number of facts of a group."""
         return len(self._of(group))
 
     def fingerprint(self, group: int, node_ids: Sequence[str]) -> str:

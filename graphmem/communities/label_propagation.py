@@ -1,14 +1,14 @@
-"""Label propagation over arrays: the result of visiting node after node, without visiting them one by one.
+"""Vectorized label propagation with the result of sequential node visits.
 
-A round visits the nodes in an order that is fixed, and each takes the label that weighs most among its neighbors, of
-several the smallest. So every change raises the weight of the edges within groups, or keeps it and lowers a label:
-it ends, also where nodes that all change at the same time would swap labels for ever (two nodes; a star; a ring).
+A round visits the nodes in a fixed order, and each node takes the label with the highest weight among its neighbors,
+the smallest label on ties. Every change increases the weight of the edges within groups, or keeps it and lowers a
+label. So the algorithm terminates, even where synchronous updates would swap labels forever (two nodes; a star; a
+ring).
 
-Nodes that don't touch can be visited at the same time. A node's *turn* is the length of the longest path that leads
-to it along edges from earlier to later nodes: those of one turn don't touch, and when their turn comes all their
-earlier neighbors have been visited (semi-synchronous label propagation: Cordasco and Gargano, arXiv 1103.4550;
-turns in place of colors). In an order without regard to the graph there are few turns, some 60 for 100,000 nodes with
-20 neighbors each.
+Nodes that aren't adjacent can be visited at the same time. A node's *turn* is the length of the longest path to it
+along edges from earlier to later nodes: nodes of one turn aren't adjacent, and all their earlier neighbors have been
+visited before (semi-synchronous label propagation: Cordasco and Gargano, arXiv 1103.4550; turns instead of colors).
+In an order independent of the graph there are few turns, about 60 for 100,000 nodes with 20 neighbors each.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from graphmem.communities.graph import EntityGraph, Pairs, runs
 from graphmem.index.arrays import entries
 
 ROUNDS = 50
-_ENTRIES = 1 << 18  # of the arrays that are worked on at once: row and entry fit into a sorting key beside the label
+_ENTRIES = 1 << 18  # maximum entries per block, so that row, label and entry fit into one sort key
 
 
 def propagate(graph: EntityGraph, *, order: int = 0, rounds: int = ROUNDS) -> Ints:
-    """Return a label for each node, int64 array (n,); nodes with the same one are a group.
+    """Return a label for each node, int64 array (n,); nodes with equal labels form a group.
 
     Parameters
     ----------
     graph
-        With n nodes.
+        Graph of n nodes.
     order
-        Number of the order in which the nodes are visited; any one is as good as another.
+        Number of the visiting order; each is an arbitrary permutation.
     rounds
-        At most so many; fewer when a round changes nothing.
+        Maximum number of rounds; stops earlier when nothing changes.
     """
     count = len(graph.node_ids)
     label = np.arange(count, dtype=np.int64)
-    waits = np.ones(count, dtype=bool)  # a neighbor has changed since the node's last visit
+    waits = np.ones(count, dtype=bool)  # whether a neighbor changed since the node's last visit
     turns = _turns(graph, _ranks(count, order), np.arange(count))
     for _ in range(rounds):
         if not waits.any():
@@ -50,10 +50,10 @@ def propagate(graph: EntityGraph, *, order: int = 0, rounds: int = ROUNDS) -> In
 
 
 def propagate_from(start: Ints, pairs: Pairs, *, rounds: int = ROUNDS) -> Ints:
-    """Return a label for each node as `propagate` does, beginning with some labels, int array (n,) in [0, n).
+    """Return a label for each node like `propagate`, starting from the labels `start`, int array (n,) in [0, n).
 
-    Few nodes have a reason to change then: only their rows of the graph are built, and their turns are found in no
-    time. Whom they make wait is visited in the next round.
+    Only the few nodes that may change are visited: their rows of the graph are built for each round, and neighbors of
+    changed nodes are visited in the next round.
     """
     label = start.copy()
     waits = ~_settled(pairs, label)
@@ -67,7 +67,7 @@ def propagate_from(start: Ints, pairs: Pairs, *, rounds: int = ROUNDS) -> Ints:
 
 
 def _visit(graph: EntityGraph, turns: Sequence[Ints], label: Ints, waits: NDArray[np.bool_]) -> None:
-    """Give the nodes that wait the labels that weigh most, turn by turn; the neighbors of those that change wait."""
+    """Update the pending nodes to their heaviest labels, turn by turn, and mark the neighbors of changed nodes."""
     for turn in turns:
         nodes = turn[waits[turn]]
         if not len(nodes):
@@ -80,18 +80,18 @@ def _visit(graph: EntityGraph, turns: Sequence[Ints], label: Ints, waits: NDArra
 
 
 def _settled(pairs: Pairs, label: Ints) -> NDArray[np.bool_]:
-    """Tell of each node whether its label has more than half of its weight, so that no other can have as much."""
+    """Return for each node whether its label has more than half of its edge weight, so that no other label can win."""
     inside = label[pairs.source] == label[pairs.target]
     return pairs.sums(np.where(inside, pairs.weight, -pairs.weight)) > 0
 
 
 def _heaviest(graph: EntityGraph, nodes: Ints, label: Ints) -> Ints:
-    """Return the label that weighs most among the neighbors of each node, of several the smallest."""
+    """Return the label with the highest weight among the neighbors of each node, the smallest on ties."""
     places = entries(graph.begin, nodes)
     length = graph.begin[nodes + 1] - graph.begin[nodes]
     entry_bits, label_bits = len(places).bit_length(), len(label).bit_length()
     row = np.repeat(np.arange(len(nodes), dtype=np.int64), length)
-    # one number holds row, label and entry, so that one plain sort brings together what is to be added up
+    # row, label and entry are packed into one integer, so that a plain sort groups the weights to add
     key = ((row << label_bits) | label[graph.neighbor[places]]) << entry_bits
     key |= np.arange(len(places), dtype=np.int64)
     key.sort()
@@ -107,7 +107,7 @@ def _heaviest(graph: EntityGraph, nodes: Ints, label: Ints) -> Ints:
 
 
 def _turns(graph: EntityGraph, rank: NDArray[np.uint64], nodes: Ints) -> list[Ints]:
-    """Return the nodes of each turn, ascending, when only these are visited; large turns in several parts."""
+    """Return the nodes of each turn, ascending, if only `nodes` are visited; large turns are split into parts."""
     length = np.diff(graph.begin)
     visited = np.zeros(len(rank), dtype=bool)
     visited[nodes] = True
@@ -127,15 +127,15 @@ def _turns(graph: EntityGraph, rank: NDArray[np.uint64], nodes: Ints) -> list[In
 
 
 def _parts(nodes: Ints, length: Ints) -> list[Ints]:
-    """Cut a turn where the rows of its nodes would be too long together; one row is never cut."""
+    """Split a turn so that the rows of each part have about `_ENTRIES` entries; a row is never split."""
     part = np.cumsum(length) // _ENTRIES
     return np.split(nodes, np.flatnonzero(np.diff(part)) + 1)
 
 
 def _ranks(count: int, order: int) -> NDArray[np.uint64]:
-    """Return what brings the nodes into an order that has nothing to do with the graph (SplitMix64 of the positions).
+    """Return sort keys for an order independent of the graph (SplitMix64 of the positions).
 
-    The order of the ids would do for the result, but a chain of facts has as many turns then as it has nodes.
+    The order of ids would be correct too, but a chain of facts would then have as many turns as nodes.
     """
     mixed = np.arange(order * count + 1, (order + 1) * count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):

@@ -1,4 +1,4 @@
-"""Leiden with levels, by graspologic-native (Traag, Waltman and van Eck, Scientific Reports 9, 5233, 2019)."""
+"""Multi-level Leiden by graspologic-native (Traag, Waltman and van Eck, Scientific Reports 9, 5233, 2019)."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from graphmem.errors import MissingExtra
 from graphmem.index.arrays import entries
 
 SPLIT_ABOVE = 100
-"""A group of more entities than this is split once more on the level below."""
+"""Groups with more entities than this are split again on the next level."""
 
-_OPTIONS = {"seed": 1, "randomness": 1e-6}  # hardly any: a search that begins with a good partition stays near it
+_OPTIONS = {"seed": 1, "randomness": 1e-6}  # low randomness keeps a search near its initial partition
 _ITERATIONS = 10
-"""Until nothing gets better any more: what is at rest hardly moves when it is the seed of the next search, which makes
-one iteration. With two here, 7 % of the members changed their communities after 1 % of new edges; with ten, 1 %."""
+"""Enough to converge: a converged partition hardly changes as the seed of the next search, which makes one iteration.
+With two iterations, 7 % of the members changed their communities after 1 % of new edges; with ten, 1 %."""
 
 
 class LeidenFailed(Exception):
-    """graspologic-native ended in a panic: there are no communities."""
+    """A panic of graspologic-native; no communities are available."""
 
 
 def leiden(graph: EntityGraph, start: Ints | None = None) -> list[Ints]:
     """Return labels for each level, int64 arrays (n,), the coarsest first.
 
-    The first level is the best partition of the whole graph; on each further one every group of more than
-    `SPLIT_ABOVE` nodes is partitioned as a graph of its own, until nothing can be split any more.
+    The first level is the best partition of the whole graph; on each further level every group of more than
+    `SPLIT_ABOVE` nodes is partitioned as a separate graph, until no group can be split.
 
     Parameters
     ----------
     graph
-        With n nodes.
+        Graph of n nodes.
     start
-        Labels to begin the first level with, in [0, n).
+        Initial labels of the first level, in [0, n).
 
     Raises
     ------
@@ -71,12 +71,12 @@ def _best(native: Any, graph: EntityGraph) -> Ints:
 
 
 def _best_from(native: Any, graph: EntityGraph, start: Ints) -> Ints:
-    # the call that takes arrays can't be given a beginning, this one takes names in place of numbers
+    # leiden_csr accepts no initial partition; leiden does, but takes node names instead of numbers
     names = [str(n) for n in range(len(graph.node_ids))]
     rows = graph.by_row(np.arange(len(graph.node_ids)))
     once = np.flatnonzero(rows < graph.neighbor)
     if not len(once):
-        return np.arange(len(names))  # loops alone: the library refuses a graph without edges
+        return np.arange(len(names))  # only self-loops: the library rejects a graph without edges
     ends = zip(rows[once].tolist(), graph.neighbor[once].tolist(), (graph.weight[once] / UNIT).tolist(), strict=True)
     edges: list[tuple[str, str, float]] = [(names[a], names[b], weight) for a, b, weight in ends]
     parts = _connected(start.tolist(), rows[once].tolist(), graph.neighbor[once].tolist())
@@ -84,14 +84,14 @@ def _best_from(native: Any, graph: EntityGraph, start: Ints) -> Ints:
     numbers = {part: number for number, part in enumerate(dict.fromkeys(parts[node] for node in linked))}
     start_at = {names[node]: numbers[parts[node]] for node in linked}
     found = _found(native.leiden, edges, starting_communities=start_at, iterations=1, **_OPTIONS)
-    alone = len(names)  # labels behind all others, for nodes without an edge
+    alone = len(names)  # first unused label, for nodes without an edge
     return np.array([found.get(name, alone + n) for n, name in enumerate(names)], dtype=np.int64)
 
 
 def _connected(labels: Sequence[int], ends: Sequence[int], others: Sequence[int]) -> list[int]:
-    """Return for each node the first one of its group that it is connected with inside of the group.
+    """Return for each node the first node of its connected component within its group.
 
-    graspologic-native panics at a group in several parts.
+    graspologic-native panics on disconnected groups.
     """
     first = list(range(len(labels)))
 
@@ -108,7 +108,7 @@ def _connected(labels: Sequence[int], ends: Sequence[int], others: Sequence[int]
 
 
 def _found(search: Callable[..., tuple[float, dict[Any, int]]], *graph: Any, **options: Any) -> dict[Any, int]:
-    """Return node → community; a panic is a BaseException, which would pass every `except Exception`."""
+    """Return node → community; raise `LeidenFailed` on a panic, which is no subclass of `Exception`."""
     try:
         return search(*graph, **options)[1]
     except BaseException as error:
@@ -133,7 +133,7 @@ def _split(native: Any, graph: EntityGraph, labels: Ints) -> Ints | None:
 
 
 def _induced(graph: EntityGraph, members: Ints) -> EntityGraph:
-    """Return the graph of some nodes, ascending, and of the edges among them."""
+    """Return the subgraph induced by nodes, given in ascending order."""
     position = np.full(len(graph.node_ids), -1, dtype=np.int32)
     position[members] = np.arange(len(members))
     places = entries(graph.begin, members)

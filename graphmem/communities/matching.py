@@ -1,4 +1,4 @@
-"""Which communities a partition goes on with, and what that changes. Pure."""
+"""Matching of a new partition with the previous communities, and the resulting moves. Pure."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from graphmem.models import Partition, new_id
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group of a level that is a community.
+    """A group of a level that forms a community.
 
     Attributes
     ----------
     number
-        Of the group on its level.
+        Number of the group on its level.
     id, parent_id
-        Of the community, and of the one on the level before that it is part of.
+        Id of the community, and of its parent on the previous level.
     """
 
     number: int
@@ -31,16 +31,16 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """Which communities of a level the nodes of a partition were in; made by `of`.
+    """The previous communities of a partition's nodes on one level; built by `of`.
 
     Attributes
     ----------
     keys
-        Of the communities, ascending.
+        Keys of the communities, ascending.
     places
-        int64 array (n,): the position in `keys` of that of each node, -1 of one that was in none.
+        int64 array (n,): position in `keys` of each node's community, -1 for a node without one.
     gone
-        Ids of entities that were in one and aren't among the nodes.
+        Ids of entities with a community that aren't among the nodes.
     """
 
     keys: list[str]
@@ -49,7 +49,7 @@ class Before:
 
     @classmethod
     def of(cls, node_ids: Sequence[str], seed: Mapping[str, str]) -> Before:
-        """Look up some nodes in `seed`: entity id → key of its community."""
+        """Build the value for nodes from `seed`: entity id → key of its community."""
         keys = sorted(set(seed.values()))
         number: dict[str | None, int] = {key: n for n, key in enumerate(keys)}
         number[None] = -1
@@ -59,25 +59,25 @@ class Before:
         return cls(keys, places, frozenset() if is_whole else frozenset(seed.keys() - set(node_ids)))
 
     def labels(self) -> Ints:
-        """Return a label for each node: the position of the first one of the same community, of one in none its own."""
+        """Return a label per node: the first position of its community, or its own position without a community."""
         own = np.arange(len(self.places), dtype=np.int64)
         first = np.zeros(len(self.keys) + 1, dtype=np.int64)
-        first[self.places[::-1]] = own[::-1]  # of several the last one stays; those in none share the last place
+        first[self.places[::-1]] = own[::-1]  # the last assignment wins; nodes without a community share the last slot
         return np.where(self.places < 0, own, first[self.places])
 
     def kept_by(self, labels: Ints, groups: NDArray[np.bool_] | None = None) -> dict[int, str]:
-        """Return group → key of the community that it goes on with.
+        """Return group → key of the community that it continues.
 
-        The group and the community that share the most members belong together, then the next ones; of equal shares
-        the smaller group number, then the smaller key, comes first. Each group gets at most one key and each key one
-        group: what is left of a community that was split, and what merged into another, go without.
+        Groups and communities are matched greedily by the number of shared members, descending; ties go to the
+        smaller group number, then the smaller key. The matching is one-to-one, so the remainder of a split community
+        and a community merged into another stay unmatched.
 
         Parameters
         ----------
         labels
             int array (n,): the group of each node.
         groups
-            bool array: the groups that may have a key; all if None.
+            bool array: the groups that may be matched; None means all.
         """
         known = self.places >= 0 if groups is None else (self.places >= 0) & groups[labels]
         width = max(1, len(self.keys))
@@ -93,34 +93,33 @@ class Before:
 
 
 def kept_keys(partition: Partition, seed: Mapping[str, str]) -> dict[int, str]:
-    """Return group of the first level → key of the community of `seed`, entity id → key, that it goes on with."""
+    """Return group of the first level → key of the community that it continues, given `seed`: entity id → key."""
     return Before.of(partition.node_ids, seed).kept_by(partition.levels[0])
 
 
 def match_levels(partition: Partition, before: Mapping[int, Before]) -> list[list[Group]]:
-    """Return the groups of each level that are communities, with the ids that they go on with, or new ones.
+    """Return the groups of each level that form communities, with the ids that they continue or new ones.
 
     Parameters
     ----------
     partition
-        What was found. Groups of one are left out, and so are those that are the whole of a group of the level
-        before: a level holds what was split.
+        The detected partition. Groups of one node, and groups identical to their parent group, form no community.
     before
-        Of each level: where its nodes are at present.
+        Level → previous communities of the nodes.
     """
     levels: list[list[Group]] = []
-    owner: list[str] = []  # of each group of the level before: the community that its nodes are in
+    owner: list[str] = []  # community of each group of the previous level
     for level, labels in enumerate(partition.levels):
-        episode_vectors = partition.levels[level - 1] if level else None
-        parent = _parents(labels, episode_vectors)
-        real = _communities(labels, episode_vectors)
+        coarser = partition.levels[level - 1] if level else None
+        parent = _parents(labels, coarser)
+        real = _communities(labels, coarser)
         kept = before[level].kept_by(labels, real) if level in before else {}
         groups = [
             Group(n, kept.get(n) or new_id(), None if parent is None else owner[int(parent[n])])
             for n in np.flatnonzero(real).tolist()
         ]
         ids = {group.number: group.id for group in groups}
-        # nodes of a group that is no community stay with the one of the level before
+        # nodes of a group without a community stay with that of the previous level
         owner = [ids.get(n) or ("" if parent is None else owner[int(parent[n])]) for n in range(len(real))]
         levels.append(groups)
     return levels
@@ -129,7 +128,7 @@ def match_levels(partition: Partition, before: Mapping[int, Before]) -> list[lis
 def moves(
     partition: Partition, groups: Sequence[Group], level: int, before: Before
 ) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return who leaves a community of a level, and in ascending order who comes to which."""
+    """Return the entities that leave a community of a level, and (entity, community) of those that join, ascending."""
     keys = list(dict.fromkeys([*before.keys, *(group.id for group in groups)]))
     now = np.full(len(partition.node_ids), -1, dtype=np.int64)
     if groups:
@@ -150,18 +149,18 @@ def moves(
     return left, came
 
 
-def _parents(labels: Ints, episode_vectors: Ints | None) -> Ints | None:
-    """Return the group of the level before that each group lies in."""
-    if episode_vectors is None:
+def _parents(labels: Ints, coarser: Ints | None) -> Ints | None:
+    """Return the group of the previous level that contains each group."""
+    if coarser is None:
         return None
     first = np.unique(labels, return_index=True)[1]
-    return episode_vectors[first]
+    return coarser[first]
 
 
-def _communities(labels: Ints, episode_vectors: Ints | None) -> NDArray[np.bool_]:
-    """Tell for each group whether it has two nodes or more and is a part of a group of the level before."""
+def _communities(labels: Ints, coarser: Ints | None) -> NDArray[np.bool_]:
+    """Return for each group whether it has at least two nodes and is smaller than its parent group."""
     sizes = np.bincount(labels)
     real = sizes >= 2
-    if episode_vectors is not None and len(sizes):
-        real &= sizes < np.bincount(episode_vectors)[_parents(labels, episode_vectors)]
+    if coarser is not None and len(sizes):
+        real &= sizes < np.bincount(coarser)[_parents(labels, coarser)]
     return real

@@ -1,4 +1,4 @@
-"""What a refresh changes: worked out before anything is written (spec: communities)."""
+"""Planning of a refresh: the changes to write, computed before any write (spec: communities)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from graphmem.models import Community, Edge, Membership, Partition, Scope, utc_n
 from graphmem.protocols import GraphBackend
 
 EXTRACTIVE = ":extractive"
-"""Stands behind the fingerprint of a summary that no language model wrote."""
+"""Suffix of the fingerprint of a summary that was not written by a language model."""
 
 _SAME = 0.8
-"""A community of which so large a share of all members, old and new, is in both keeps its name."""
+"""Minimum Jaccard similarity of old and new members for a community to keep its name."""
 
-_READ = 256  # communities of which names and facts are read at once
+_READ = 256  # communities per read of names and facts
 TICK = timedelta(microseconds=1)
 
 Redact = Callable[[str, Sequence[str]], str]
@@ -36,13 +36,13 @@ class Row:
     Attributes
     ----------
     community
-        As it will be.
+        The new row.
     group
-        The group that it is.
+        The group that forms the community.
     digest
-        Fingerprint of that.
+        Fingerprint of the group.
     renamed
-        Whether too many members changed for it to keep a name that a language model gave it.
+        Whether too many members changed to keep a name by a language model.
     """
 
     community: Community
@@ -52,18 +52,18 @@ class Row:
 
     @property
     def level(self) -> int:
-        """Its level."""
+        """The level of the community."""
         return self.community.level
 
     @property
     def wants_summary(self) -> bool:
-        """Whether a language model has something to write."""
+        """Whether the community needs a new summary by a language model."""
         return self.community.fingerprint != self.digest
 
 
 @dataclass(slots=True)
 class Plan:
-    """What a refresh found in the graph as it was since `begun`, and what of it isn't in the store, as of `moment`."""
+    """The partition detected by a refresh that started at `begun`, and the changes to write with time `moment`."""
 
     partition: Partition
     grouped: list[CommunityFacts]
@@ -82,25 +82,25 @@ class Plan:
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether the store is as it should be."""
+        """Whether the plan has no changes to write."""
         return not (self.communities or self.memberships)
 
 
 class Planner:
-    """Works out what has to be written.
+    """Planner of the changes of a refresh.
 
     Parameters
     ----------
     backend, scope
-        Whose communities.
+        The store and the scope.
     present
-        As they are.
+        The current communities.
     begun
-        When reading the graph began.
+        Time at which reading the graph began.
     models_write
-        Whether a language model writes summaries: then those that one wrote stay until it has written better ones.
+        Whether a language model writes summaries; its earlier summaries are then kept until it replaces them.
     redact
-        Takes personal data out of summaries.
+        Removes personal data from summaries.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class Planner:
         self._models_write = models_write
         self._redact = redact
         self._begun = begun
-        # a clock that was set back must not end a membership before it began
+        # a clock that went back must not end a membership before its start
         self.moment = max(utc_now(), present.latest + TICK)
 
     def plan(
@@ -129,7 +129,7 @@ class Planner:
         grouped: list[CommunityFacts],
         before: Mapping[int, Before],
     ) -> Plan:
-        """Return the plan for groups that have their ids, of nodes of which is known where they were `before`."""
+        """Return the plan for the matched groups of each level, given the previous communities `before`."""
         plan = Plan(partition, grouped, self._begun, self.moment)
         shared, touched = self._members(plan, levels, before)
         wanted: list[tuple[Group, Community | None, str]] = []
@@ -152,7 +152,7 @@ class Planner:
     def _members(
         self, plan: Plan, levels: Sequence[Sequence[Group]], before: Mapping[int, Before]
     ) -> tuple[Counter[str], Counter[str]]:
-        """Plan who leaves and who comes; return by community how many stay, and how many left or came."""
+        """Plan the membership changes; return the numbers of members kept and changed by community."""
         shared, touched = Counter[str](), Counter[str]()
         for level, were in before.items():
             groups = levels[level] if level < len(levels) else ()
@@ -179,7 +179,7 @@ class Planner:
         level_of: Mapping[str, int],
         shared: Mapping[str, int],
     ) -> None:
-        """Plan the rows of communities that are new or have changed."""
+        """Plan the rows of new and changed communities."""
         sizes = Counter[str]()
         for of_level in self._present.keys.values():
             sizes.update(of_level.values())
@@ -218,14 +218,14 @@ class Planner:
         return old.changed(parent_id=group.parent_id, updated_at=self.moment, **text)
 
     def _end_others(self, plan: Plan) -> None:
-        going_on = {row.community.id for row in plan.rows}
-        ended = [c for c in self._present.communities.values() if c.id not in going_on]
+        continued = {row.community.id for row in plan.rows}
+        ended = [c for c in self._present.communities.values() if c.id not in continued]
         plan.ended = len(ended)
         plan.communities += [c.changed(ended_at=self.moment, updated_at=self.moment) for c in ended]
 
 
 def is_of(community: Community, digest: str) -> bool:
-    """Return whether the text of a community was made from what has this fingerprint."""
+    """Return whether the texts of a community were made from data with this fingerprint."""
     return community.fingerprint.removesuffix(EXTRACTIVE) == digest
 
 
@@ -235,7 +235,7 @@ def is_by_model(community: Community) -> bool:
 
 
 def described_by(row: Row, found: Description, material: Material, redact: Redact) -> Community:
-    """Return a community with what a model says of it; a name that the model gave stays while most members do."""
+    """Return a community with a model's description; an earlier name by the model is kept while most members stay."""
     community = row.community
     keeps_name = is_by_model(community) and community.name and not row.renamed
     name = community.name if keeps_name else redact(found.name, material.names) or name_of(material)
@@ -249,13 +249,13 @@ def materials(
     grouped: Sequence[CommunityFacts],
     groups: Sequence[tuple[int, int]],
 ) -> list[Material]:
-    """Read what communities are described by, given as (level, number of the group); two or three round trips."""
+    """Read the description data of groups, given as (level, number); two round trips."""
     ids = partition.node_ids
     central = [[ids[n] for n in grouped[level].central(number, CENTRAL)] for level, number in groups]
     best = [grouped[level].top(number, TOP_FACTS) for level, number in groups]
     edges = backend.get_edges([scope], list(dict.fromkeys(i for top in best for i, _ in top)))
-    unsaid = [end for edge in edges.values() if not edge.fact for end in (edge.source_id, edge.target_id)]
-    wanted = dict.fromkeys([*(i for some in central for i in some), *unsaid])
+    unnamed = [end for edge in edges.values() if not edge.fact for end in (edge.source_id, edge.target_id)]
+    wanted = dict.fromkeys([*(i for some in central for i in some), *unnamed])
     names = {i: entity.name for i, entity in backend.get_entities([scope], list(wanted)).items()}
 
     def in_words(edge: Edge) -> str:

@@ -1,4 +1,4 @@
-"""Finding the communities of a scope anew: what goes on keeps its id and its name, what is no more ends, dated."""
+"""Refresh of a scope's communities: matched communities keep id and name, the others are created or ended."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ from graphmem.text.normalize import canonical
 
 _log = logging.getLogger(__name__)
 
-_TRIES = 3  # in each of which somebody else changed the communities first
-_IN_FLIGHT = timedelta(minutes=5)  # a fact gets its id before its transaction ends
-_ROWS = 5_000  # of a batch
-_ASKED = 2 * AT_ONCE  # communities of which the model's answers are written together
+_TRIES = 3  # optimistic attempts before a refresh blocks other writers
+_IN_FLIGHT = timedelta(minutes=5)  # maximum time between the creation of a fact's id and its commit
+_ROWS = 5_000  # rows per batch
+_ASKED = 2 * AT_ONCE  # communities per batch of model summaries
 
 
 class CommunityRefresh:
-    """Finds communities, and writes what has changed.
+    """Detection of communities and writing of the changes.
 
     Parameters
     ----------
     backend
-        Where the graph is.
+        The store of the graph.
     settings
-        `lpa_edge_chunk_size`, and the algorithm by default.
+        `lpa_edge_chunk_size`, and the default algorithm.
     redactor
-        Takes personal data out of summaries; None leaves them as they are.
+        Removes personal data from summaries; None disables redaction.
     summaries
-        Asks a language model for summaries; None leaves those that are put together from facts.
+        Summaries by a language model; None uses summaries composed from facts.
     turn
-        Held from reading to writing, for what else changes communities in this process to wait.
+        Lock held from reading to writing, shared with other writers of communities in this process.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class CommunityRefresh:
         self._redactor = redactor
         self._summaries = summaries
         self._turn = turn or nullcontext()
-        self._failed: set[str] = set()  # ids of communities that the model couldn't describe when asked last
+        self._failed: set[str] = set()  # ids of communities that the model failed to describe last
 
     def refresh(
         self,
@@ -69,24 +69,25 @@ class CommunityRefresh:
         algorithm: CommunityAlgorithm | None = None,
         stopping: Callable[[], bool] = lambda: False,
     ) -> Refreshed:
-        """Find the communities of a scope anew, and write what has changed: all of it, or nothing.
+        """Detect the communities of a scope, and write the changes in one transaction.
 
-        Then a language model, if there is one, is asked about those that are not as it has described them; each batch
-        of its answers is written by itself, what it fails at is left to the next refresh, and so is what is left when
-        `stopping` says that there is no more time.
+        A language model, if configured, then describes communities that changed since its last description. Each batch
+        of descriptions is written separately; failures, and the rest once `stopping` returns True, are left for the
+        next refresh.
 
-        Where others change the communities each time before this can be written, they are kept waiting in the end.
+        If concurrent writers change the communities during several attempts, the last attempt runs in a transaction
+        that blocks them.
         """
         begun = time.perf_counter()
         algorithm = algorithm or self._settings.community_algorithm
         with self._turn:
             plan = self._settled(scope, algorithm)
         summarized, failed = self._summarized(scope, plan, stopping)
-        told = _told(plan, algorithm, time.perf_counter() - begun)
-        return told.changed(summarized=summarized, failed=failed)
+        result = _result(plan, algorithm, time.perf_counter() - begun)
+        return result.changed(summarized=summarized, failed=failed)
 
     def _settled(self, scope: Scope, algorithm: CommunityAlgorithm) -> Plan:
-        """Return a plan that is written."""
+        """Plan and write the changes, retrying on concurrent changes; return the written plan."""
         for _ in range(_TRIES):
             plan, state = self._plan(scope, algorithm)
             if plan.changes_nothing or self._written(scope, plan, state):
@@ -117,7 +118,7 @@ class CommunityRefresh:
         return planner.plan(partition, levels, grouped, before), present.state
 
     def _written(self, scope: Scope, plan: Plan, state: State) -> bool:
-        """Write in one transaction, unless somebody else changed the communities since they were read."""
+        """Write the plan in one transaction unless the communities changed since they were read; return whether."""
 
         def work() -> bool:
             if read_state(self._backend, scope) != state:
@@ -127,12 +128,12 @@ class CommunityRefresh:
 
         try:
             return self._backend.atomic(work)
-        except InvalidInput as error:  # an entity that the plan names is gone
-            _log.info("scope %s: communities are looked for again: %s", scope, error)
+        except InvalidInput as error:  # an entity of the plan was removed
+            _log.info("scope %s: community detection is repeated: %s", scope, error)
             return False
 
     def _write(self, scope: Scope, plan: Plan) -> None:
-        # what was stored before this was in the graph: new entities are looked for behind it
+        # facts before this cursor were part of the graph; assignment continues after it
         seen = JobState(ASSIGNMENT, plan.moment, cursor=id_at(plan.begun - _IN_FLIGHT))
         self._backend.write(scope, Changes(marks=(seen,)))
         for start in range(0, len(plan.communities), _ROWS):
@@ -143,9 +144,9 @@ class CommunityRefresh:
             self._backend.write(scope, Changes(memberships=some_members))
 
     def _summarized(self, scope: Scope, plan: Plan, stopping: Callable[[], bool]) -> tuple[int, int]:
-        """Ask the model about communities; return how many it described, and how many it didn't.
+        """Summarize communities by the model; return the numbers of successes and failures.
 
-        Those at which it failed before come last, the largest first otherwise.
+        The largest communities come first, those that failed before last.
         """
         if self._summaries is None:
             return 0, 0
@@ -162,7 +163,7 @@ class CommunityRefresh:
             replies = self._summaries.describe(texts)
             done += self._write_texts(scope, self._described(some, texts, replies), since)
             if all(isinstance(reply, NoReply) for reply in replies):
-                break  # the model is away: asking about the others would cost a timeout each
+                break  # the model is unreachable: each further request would time out
         return done, len(wanted) - done
 
     def _described(
@@ -179,7 +180,7 @@ class CommunityRefresh:
         return described
 
     def _write_texts(self, scope: Scope, described: Sequence[Community], since: str) -> int:
-        """Write texts of communities that nobody has changed since they were read; return how many those were."""
+        """Write the texts of communities unchanged since they were read; return their number."""
         expected = {community.id: community for community in described}
 
         def work() -> int:
@@ -205,12 +206,12 @@ class CommunityRefresh:
 
 
 def id_at(moment: datetime) -> str:
-    """Return what no id that was made at this moment or later lies below (RFC 9562, UUIDv7)."""
+    """Return a lower bound of the UUIDv7 ids created at or after a time (RFC 9562)."""
     stamp = f"{max(0, int(moment.timestamp() * 1000)):012x}"
     return f"{stamp[:8]}-{stamp[8:]}"
 
 
-def _told(plan: Plan, algorithm: CommunityAlgorithm, seconds: float) -> Refreshed:
+def _result(plan: Plan, algorithm: CommunityAlgorithm, seconds: float) -> Refreshed:
     return Refreshed(
         algorithm=algorithm,
         communities=len(plan.rows),

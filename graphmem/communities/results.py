@@ -1,4 +1,4 @@
-"""The communities that a scope has now with their members, and what callers get of them."""
+"""Current communities of a scope, and result types of community search and refresh."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from graphmem.protocols import GraphBackend
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 State = tuple[str, Mapping[str, datetime]]
-"""The last erasure (`GraphBackend.erasure_token`), and id of a community → when anything of it changed last."""
+"""The erasure token (`GraphBackend.erasure_token`), and community id → `updated_at`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +31,15 @@ class Present:
     Attributes
     ----------
     communities
-        By id.
+        Communities by id.
     keys, since
-        Of each level: entity id → id of its community, and since when it is in it.
+        By level: entity id → id of its community, and start of the membership.
     extra
-        Memberships of entities that are in another community of that level, too, or in one that has ended.
+        Surplus memberships: of entities with another community on that level, or in an ended community.
     latest
-        When any of it changed last; the smallest time if there is nothing.
+        Time of the latest change; the minimum datetime without communities.
     erasure
-        What had been forgotten before any of it was read.
+        The erasure token before reading.
     """
 
     communities: dict[str, Community] = field(default_factory=dict[str, Community])
@@ -56,7 +56,7 @@ class Present:
 
     @property
     def state(self) -> State:
-        """What tells whether somebody changed them since, or forgot something that they may quote."""
+        """The state to compare for detecting concurrent changes and erasures."""
         return self.erasure, {community.id: community.updated_at for community in self.communities.values()}
 
 
@@ -78,7 +78,7 @@ def read_present(backend: GraphBackend, scope: Scope, chunk: int) -> Present:
 
 
 def read_state(backend: GraphBackend, scope: Scope) -> State:
-    """Read what tells whether the communities have changed since they were read, or something was forgotten."""
+    """Read the current `State`, for detecting concurrent changes and erasures."""
     communities = {c.id: c.updated_at for c in backend.all_communities([scope], CommunityQuery())}
     return backend.erasure_token(scope), communities
 
@@ -92,20 +92,20 @@ class Member(Model):
 
 
 class FoundCommunity(Model):
-    """A community with its members, as it is or was at the moment that was asked for.
+    """A community with its members at the requested time.
 
     Attributes
     ----------
     id
-        Stays the same from one refresh to the next, as long as the community goes on.
+        Stable across refreshes as long as the community continues.
     level
-        0 is the partition of the scope; the communities of a further level are parts of those of the one before.
+        0 is the partition of the scope; communities of each further level are parts of those of the previous level.
     name, summary, fingerprint
-        As they were made last; the summary of a community that has ended is its last one.
+        The latest values, also for an ended community.
     members
-        In the order of their ids.
+        Members in the order of their ids.
     score
-        How well it fits the question, in [0, 1]; None without one.
+        Relevance to the question, in [0, 1]; None without a question.
     """
 
     id: str
@@ -122,7 +122,7 @@ class FoundCommunity(Model):
 
     @property
     def entity_ids(self) -> tuple[str, ...]:
-        """Ids of the members."""
+        """The ids of the members."""
         return tuple(member.id for member in self.members)
 
     def __len__(self) -> int:
@@ -130,24 +130,24 @@ class FoundCommunity(Model):
 
 
 class Refreshed(Model):
-    """What a refresh of communities did.
+    """Result of a refresh of communities.
 
     Attributes
     ----------
     algorithm
-        How they were found.
+        Algorithm of the detection.
     communities, levels
-        How many there are, on all levels; how many levels.
+        Number of communities on all levels, and number of levels.
     members
-        Entities that are in one.
+        Number of entities in a community.
     created, updated, ended
-        Communities that are new, that changed in members, facts or text, and that are no more.
+        Numbers of communities that are new, that changed in members, facts or text, and that ended.
     moved
-        Members that left a community which goes on, or came into one that was there before.
+        Number of members that left a continuing community or joined an existing one.
     summarized, failed
-        Summaries that the language model wrote; that it could not write: they are tried again by the next refresh.
+        Numbers of summaries by the language model that succeeded and failed; failures are retried by the next refresh.
     modularity
-        Of the first level, in [-0.5, 1].
+        Modularity of the first level, in [-0.5, 1].
     seconds
         Wall time.
     """

@@ -1,4 +1,4 @@
-"""Finding communities for a question: by the words of their names and summaries, and by what their members mean."""
+"""Community search by the words of names and summaries, and by the centroids of member vectors."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from graphmem.models import AsOf, Community, CommunityQuery, MembershipQuery, Sc
 from graphmem.protocols import GraphBackend
 from graphmem.text.words import query_phrases, query_words, stem, terms
 
-_NAME = 3.0  # how much more a word counts in a name than in a summary
-_CANDIDATES = 50  # entities that a question names
-_MEANING = 0.5  # share of the centroids in the score, where there are vectors
-_LEAST = 0.2  # cosine below which a centroid says nothing: two texts about nothing in common have up to that
+_NAME = 3.0  # weight of a word in a name relative to a summary
+_CANDIDATES = 50  # maximum entities matched by a question
+_MEANING = 0.5  # weight of the centroids in the score, if there are vectors
+_LEAST = 0.2  # minimum cosine with a centroid; unrelated texts reach about this value
 _PAGE = 10_000
 
 Floats = NDArray[np.float64]
 
 
 class CommunitySearch:
-    """Finds communities.
+    """Search over communities.
 
     Parameters
     ----------
     backend
-        Where they are.
+        The store.
     embedder
-        The embedding model; without one only words count.
+        The embedding model; None searches by words only.
     centroids
-        What communities mean.
+        Mean vectors of communities.
     """
 
     def __init__(self, backend: GraphBackend, embedder: Embedder | None, centroids: Centroids) -> None:
@@ -54,22 +54,22 @@ class CommunitySearch:
         ended: bool,
         limit: int,
     ) -> list[FoundCommunity]:
-        """Return communities with their members: those that fit a question, best first; without one, the largest.
+        """Return communities with their members that match a question, best first; without a question, the largest.
 
         Parameters
         ----------
         scopes
-            Where to look.
+            Scopes to search.
         query
-            A question in plain words.
+            Optional question.
         level
-            Only this one; all if None.
+            The level to search; None means all.
         as_of
-            The moment that is seen; what was no community yet, or no more, is left out.
+            Time of the read; communities that did not exist then are left out.
         ended
-            Whether what is over at that moment is seen, too, with the members that it had in the end.
+            Whether to include communities that had ended by then, with their last members.
         limit
-            Communities at most.
+            Maximum number of communities.
         """
         wanted = CommunityQuery(level=level, as_of=as_of, ended=ended)
         communities = {c.id: c for c in self._backend.all_communities(scopes, wanted)}
@@ -90,7 +90,7 @@ class CommunitySearch:
         *,
         ended: bool,
     ) -> dict[str, list[str]]:
-        """Return the members of each community; of one that is over those that were in it when it ended."""
+        """Return the members of each community; for an ended community those at its end."""
         found: dict[str, list[str]] = {}
         query = MembershipQuery(level=level, as_of=as_of, ended=ended)
         for membership in self._backend.all_memberships(scopes, query, chunk=_PAGE):
@@ -114,7 +114,7 @@ class CommunitySearch:
     def _named(
         self, scopes: Sequence[Scope], query: str, communities: Sequence[Community], members: Mapping[str, list[str]]
     ) -> Floats:
-        """Return how many of the entities that a question names each community has, the rarer a name the more."""
+        """Return the weighted number of entities in the question per community; fewer matched entities weigh more."""
         words, phrases = query_words(query), query_phrases(query)
         if not words and not phrases:
             return np.zeros(len(communities))
@@ -133,7 +133,7 @@ class CommunitySearch:
             centroids = self._centroids.of(scopes, self._embedder, communities, members)
             return None if centroids is None else (centroids @ self._embedder.vector(query)).astype(np.float64)
         except EmbeddingFailed:
-            return None  # by words, then
+            return None  # fall back to words
 
     def _shown(
         self,
@@ -158,12 +158,12 @@ class CommunitySearch:
 
 
 def _at_the_end(until: datetime, community: Community, as_of: AsOf | None) -> bool:
-    """Return whether a membership that is over lasted until the community was over, or was on at the moment seen."""
+    """Return whether an ended membership lasted until the end of the community, or was active at `as_of`."""
     return until == community.ended_at or (as_of is not None and until > min(as_of.valid, as_of.known))
 
 
 def _word_scores(query: str, communities: Sequence[Community]) -> Floats:
-    """Return how well the words of a question fit names and summaries; words that few of them have count more."""
+    """Return the IDF-weighted matches of a question's words in names and summaries, shape (k,)."""
     asked = list(dict.fromkeys(stem(word) for word in query_words(query)))
     has = np.zeros((len(communities), len(asked)))
     for row, community in zip(has, communities, strict=True):

@@ -1,4 +1,4 @@
-"""The communities of a store: refreshed, kept up in the background, and asked for."""
+"""The community service of a store: refresh, background jobs and search."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 
 
 class Communities:
-    """What works on communities, made once for a store.
+    """The components for communities of one store.
 
     Parameters
     ----------
     backend
-        Where they are.
+        The store.
     settings
-        How they are found.
+        Settings of detection and background jobs.
     embedder
-        The embedding model, for questions; None leaves them to words.
+        The embedding model for questions; None searches by words only.
     redactor
-        Takes personal data out of summaries.
+        Removes personal data from summaries.
     llm
         A LangChain chat model, or ``provider:model``, that writes summaries.
     """
@@ -63,13 +63,13 @@ class Communities:
 _log = logging.getLogger(__name__)
 
 JOB = "communities"
-"""Name of the job that refreshes."""
+"""Name of the refresh job."""
 
-_SHARE = 10  # a refresh that takes a second comes at most every ten
+_SHARE = 10  # minimum interval between refreshes, as a multiple of their duration
 
 
 def assignment_job(backend: GraphBackend, turn: AbstractContextManager[object]) -> ScopedJob:
-    """Return the job that lets new entities join communities, on a thread of its own, when it is its turn."""
+    """Return the job that assigns new entities to communities on its own thread, holding the lock `turn`."""
     assignment = Assignment(backend)
 
     def step(scope: Scope) -> bool:
@@ -80,9 +80,9 @@ def assignment_job(backend: GraphBackend, turn: AbstractContextManager[object]) 
 
 
 def refresh_job(refresh: CommunityRefresh) -> UpkeepJob:
-    """Return the job of upkeep that refreshes communities.
+    """Return the maintenance job that refreshes communities.
 
-    In a large memory it waits between rounds, so that it takes a tenth of the time at most.
+    It pauses between runs so that it runs at most a tenth of the time.
     """
     next_at: dict[Scope, float] = {}
 

@@ -20,33 +20,33 @@ if TYPE_CHECKING:
 
 
 NAMED = 3
-"""Members that give a community its name."""
+"""Number of members in a community's name."""
 
 CENTRAL = 8
-"""Members that a summary names, the most connected first; a name stays as long as those in it are among them."""
+"""Number of members listed in a summary, most connected first; a name is kept while its members are among them."""
 
 TOP_FACTS = 20
-"""Facts that a summary may be made from."""
+"""Maximum number of facts that a summary is made from."""
 
-_TOLD = 5
+_MAX_FACTS = 5
 _BETWEEN = " · "
 _LISTED_NAME_BYTES = 60
 
 
 @dataclass(frozen=True)
 class Material:
-    """What a community is described by.
+    """Data for the description of a community.
 
     Attributes
     ----------
     names
-        Its central members, the most connected first.
+        Central members, most connected first.
     size, facts
-        Members; facts among them.
+        Number of members, and of facts among them.
     top
-        The best facts as (what tells its two ends from those of others, sentence), best first.
+        The best facts as (key of the pair of ends, sentence), best first.
     period
-        From when to when facts began to hold, in seconds since 1970.
+        First and last start of a fact, in seconds since 1970.
     """
 
     names: tuple[str, ...]
@@ -57,19 +57,19 @@ class Material:
 
     @cached_property
     def shown(self) -> tuple[str, ...]:
-        """The names, cut where they are long."""
+        """The names, long ones truncated."""
         return tuple(_short(name) for name in self.names)
 
 
 def name_of(material: Material, before: str = "") -> str:
-    """Return a name of central members; the one that it had `before`, if all in that are central still."""
+    """Return a name composed of central members; the name `before` if all members in it are still central."""
     if before and set(before.split(_BETWEEN)) <= set(material.shown):
         return before
     return _BETWEEN.join(dict.fromkeys(material.shown[:NAMED]))
 
 
 def summary_of(material: Material) -> str:
-    """Return who and what it is about, when, and the best facts, one of each two entities as far as there are such."""
+    """Return a summary: members, number of facts, period, and the best facts, preferring distinct pairs of entities."""
     more = material.size - len(material.shown)
     listed = ", ".join(material.shown) + (f" and {more:,} more" if more > 0 else "")
     facts = f"{material.facts:,} {'fact' if material.facts == 1 else 'facts'}"
@@ -78,7 +78,7 @@ def summary_of(material: Material) -> str:
 
 
 def _various(top: Sequence[tuple[Hashable, str]]) -> list[str]:
-    """Return the best facts: first one of each two entities and of each sentence quoted, then the others."""
+    """Return the best facts: first one per pair of entities and per quoted sentence, then the others."""
     first: dict[Hashable, str] = {}
     others: list[str] = []
     quoted: set[str] = set()
@@ -89,7 +89,7 @@ def _various(top: Sequence[tuple[Hashable, str]]) -> list[str]:
         else:
             first[ends] = text
             quoted |= {quote} - {""}
-    return list(dict.fromkeys([*first.values(), *others]))[:_TOLD]
+    return list(dict.fromkeys([*first.values(), *others]))[:_MAX_FACTS]
 
 
 def _span(begin: float, end: float) -> str:
@@ -108,14 +108,14 @@ def _short(name: str) -> str:
 
 
 AT_ONCE = 4
-"""Questions to the model at once."""
+"""Concurrent requests to the model."""
 
 MAX_PROMPT_BYTES = 8192
 
 _FACT_BYTES = 320
 _NAME_BYTES = 80
-_MOST = 2000  # characters of a summary; what is longer is no summary
-_FEWEST = 5  # words
+_MOST = 2000  # maximum characters of a valid summary
+_FEWEST = 5  # minimum words of a valid summary
 
 _PROMPT = """\
 Below are facts of one group of people and things in a memory, the most important first. Write what the group is \
@@ -137,21 +137,21 @@ _ID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", re.IGNORECA
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What a model made of a community; the name is "" where it gave none that can be used."""
+    """Description of a community by a model; the name is "" if the reply has no usable one."""
 
     name: str
     summary: str
 
 
 class Summaries:
-    """Asks a chat model about communities.
+    """Client that describes communities by a chat model.
 
     Parameters
     ----------
     model
         A LangChain chat model, or ``provider:model``.
     timeout
-        Seconds that one answer may take.
+        Seconds allowed for one reply.
 
     Raises
     ------
@@ -163,7 +163,7 @@ class Summaries:
         self._chat = Chat(model, "summaries of communities", timeout=timeout, concurrency=AT_ONCE)
 
     def describe(self, materials: Sequence[Material]) -> list[Description | ExtractionFailed]:
-        """Return what the model says of each community, or why it can't be used."""
+        """Return the model's description of each community, or the error that prevented it."""
         replies = self._chat.ask([prompt_for(material) for material in materials])
         return [
             reply if isinstance(reply, ExtractionFailed) else _read(reply, material)
@@ -172,7 +172,7 @@ class Summaries:
 
 
 def prompt_for(material: Material) -> str:
-    """Return the question about a community: at most 8,192 bytes, its facts in blocks that they can't close."""
+    """Return the prompt for a community: at most 8,192 bytes, with names and facts escaped within their blocks."""
     members = as_data(", ".join(material.names)) + (" and others" if material.size > len(material.names) else "")
     left = MAX_PROMPT_BYTES - len(_PROMPT.format(members=clean(members, _MOST), facts="").encode())
     lines: list[str] = []
@@ -189,7 +189,7 @@ def _read(reply: str, material: Material) -> Description | ExtractionFailed:
     reply = _THINKING.sub("", reply).strip()
     found = _fields(reply)
     if found is None and "{" in reply:
-        return ExtractionFailed(f"no JSON that can be read in the model's reply ({len(reply)} characters)")
+        return ExtractionFailed(f"no valid JSON in the model's reply ({len(reply)} characters)")
     name, summary = ("", reply) if found is None else (found.get("name"), found.get("summary"))
     if not isinstance(summary, str) or len(summary.split()) < _FEWEST or len(summary) > _MOST:
         return ExtractionFailed(f"no summary of a few sentences in the model's reply ({len(reply)} characters)")
@@ -217,5 +217,5 @@ def _is_about(summary: str, material: Material) -> bool:
 
 
 def _tamed(text: str, max_bytes: int) -> str:
-    """Return text without ids and mark-up: what a model writes is text and names nothing."""
+    """Return text without ids and markup, as model output is untrusted."""
     return clean(_ID.sub("", as_data(text)), max_bytes)
