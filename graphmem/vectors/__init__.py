@@ -1,4 +1,4 @@
-"""Indexes of vectors outside of the store, and what keeps them up with it (docs/how-to/vector-indexes.md)."""
+"""External vector indexes and their synchronization with the store (docs/how-to/vector-indexes.md)."""
 
 from graphmem.index.follower import VectorFollower
 from graphmem.vectors.exact import ExactVectorIndex

@@ -1,4 +1,4 @@
-"""Vectors in a folder of this machine, by Qdrant Edge: the engine of Qdrant inside of this process."""
+"""Vector index in a local folder by Qdrant Edge, the embedded engine of Qdrant."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from qdrant_edge import EdgeShard
 
 _LOCKED = "WouldBlock"
-_OPTIMIZED_AFTER = 50_000  # vectors written since the segments were put in order last
+_OPTIMIZED_AFTER = 50_000  # vectors written since the last optimization of the segments
 
 _STATES = """
 CREATE TABLE IF NOT EXISTS state (
@@ -40,22 +40,22 @@ _DELETE_SHARDS = "DELETE FROM shard"
 
 
 class QdrantEdgeVectorIndex(PointIndex):
-    """Shards ``graphmem_episodes``, ``graphmem_entities`` … and the states of scopes in a folder.
+    """Index in a folder, with shards ``graphmem_episodes``, ``graphmem_entities`` … and the states of scopes.
 
-    The folder belongs to one process at a time, from the first use until `close`. A scope of up to `exact_below`
-    vectors is searched exactly; graphs of neighbors are made, by the process that writes, for larger ones only.
+    The folder is locked by one process, from the first use until `close`. Scopes of up to `exact_below` vectors are
+    searched exactly; the writing process builds HNSW graphs for larger ones only.
 
     Parameters
     ----------
     folder
-        Made if it isn't there.
+        Path of the folder; created if missing.
     exact_below
-        Vectors of a scope up to which it is searched exactly.
+        Maximum number of vectors in a scope for exact search.
 
     Raises
     ------
     IndexUnavailable
-        If another process has the folder, or it can't be read or written.
+        If another process has locked the folder, or it can't be read or written.
     MissingExtra
         If qdrant-edge-py isn't installed.
     """
@@ -77,7 +77,7 @@ class QdrantEdgeVectorIndex(PointIndex):
 
     @contextmanager
     def _working(self) -> Generator[None]:
-        """Open the folder at first, and raise what goes wrong in the engine as `IndexUnavailable`."""
+        """Open the folder on first use, and convert errors of the engine to `IndexUnavailable`."""
         try:
             with self._lock:
                 if self._closed:
@@ -87,14 +87,14 @@ class QdrantEdgeVectorIndex(PointIndex):
             yield
         except GraphMemError:
             raise
-        except Exception as error:  # the engine has one class for all of its errors: Exception
+        except Exception as error:  # the engine raises plain Exception for all errors
             if _LOCKED in str(error):
                 raise IndexUnavailable(
-                    f"{self._place}: another process has this folder open, and it serves one at a time; end that one, "
-                    "name another folder, or use a Qdrant server"
+                    f"{self._place}: another process has this folder open, and only one can use it; stop that process, "
+                    "use another folder, or use a Qdrant server"
                 ) from error
             raise IndexUnavailable(
-                f"{self._place}: {error}; if it is damaged, delete the folder: it is filled from the store again"
+                f"{self._place}: {error}; if it is damaged, delete the folder: it is rebuilt from the store"
             ) from error
 
     def _open(self) -> None:
@@ -105,7 +105,7 @@ class QdrantEdgeVectorIndex(PointIndex):
         dimensions: dict[IndexKind, int] = dict(states.execute("SELECT kind, dimension FROM shard"))
         there: list[IndexKind] = [kind for kind in dimensions if (self._path(kind) / "edge_config.json").is_file()]
         if len(there) < len(dimensions):
-            states.execute(_DELETE_STATES)  # a shard was deleted: the scopes are filled anew
+            states.execute(_DELETE_STATES)  # a shard was deleted: all scopes are refilled
         self._shards = {kind: self._edge.EdgeShard.load(str(self._path(kind))) for kind in there}
         self._dimensions = {kind: dimensions[kind] for kind in there}
         self._states, self._opened = states, True
@@ -124,7 +124,7 @@ class QdrantEdgeVectorIndex(PointIndex):
         with self._working(), self._lock:
             if kind in self._shards:
                 return
-            # m=0 makes no graph over all scopes, payload_m one within each; kilobytes from which one is worth it
+            # m=0: no global HNSW graph; payload_m: one per scope, above full_scan_threshold kilobytes
             config = edge.EdgeConfig(
                 vectors=edge.EdgeVectorParams(size=dimension, distance=edge.Distance.Cosine),
                 hnsw_config=edge.HnswIndexConfig(
@@ -134,7 +134,7 @@ class QdrantEdgeVectorIndex(PointIndex):
                     full_scan_threshold=max(10, self._exact_below * dimension // 256),
                 ),
             )
-            shutil.rmtree(self._path(kind), ignore_errors=True)  # what a crash left before it was recorded
+            shutil.rmtree(self._path(kind), ignore_errors=True)  # remains of a crash before the shard was recorded
             shard = edge.EdgeShard.create(str(self._path(kind)), config)
             for field, is_tenant in (("scope", True), ("key", False)):
                 schema = edge.KeywordIndexParams(is_tenant=is_tenant)
@@ -188,14 +188,14 @@ class QdrantEdgeVectorIndex(PointIndex):
     # State ------------------------------------------------------------------------------------------
 
     def state(self, scope: Scope) -> VectorState | None:
-        """Return how far a scope was taken in."""
+        """Return the synchronization state of a scope, or None."""
         with self._working(), self._lock:
             assert self._states is not None
             row = self._states.execute(_STATE, (scope.key,)).fetchone()
             return None if row is None else VectorState(*row)
 
     def set_state(self, scope: Scope, state: VectorState) -> None:
-        """Record how far a scope was taken in, once the vectors are on disk; put segments in order after many."""
+        """Flush the vectors to disk, then record the state of a scope; optimize the segments after many writes."""
         with self._working():
             many = self._written > _OPTIMIZED_AFTER
             for shard in list(self._shards.values()):
@@ -210,7 +210,7 @@ class QdrantEdgeVectorIndex(PointIndex):
                 self._states.execute(_SET_STATE, (scope.key, *values))
 
     def clear(self, scope: Scope) -> None:
-        """Remove the state of a scope, and then its vectors."""
+        """Remove the state of a scope, then its vectors."""
         with self._working(), self._lock:
             assert self._states is not None
             self._states.execute(_DELETE_STATE, (scope.key,))
@@ -218,7 +218,7 @@ class QdrantEdgeVectorIndex(PointIndex):
                 self._remove(kind, scope, None)
 
     def reset(self) -> None:
-        """Remove all shards, the states first: no state is left without its vectors."""
+        """Remove all states, then all shards, so that no state remains without its vectors."""
         with self._working(), self._lock:
             assert self._states is not None
             self._states.execute(_DELETE_STATES)
@@ -229,16 +229,18 @@ class QdrantEdgeVectorIndex(PointIndex):
             self._shards, self._dimensions = {}, {}
 
     def diagnose(self) -> list[tuple[str, bool, str]]:
-        """Return whether the folder can be used, and how many vectors it has."""
+        """Return whether the folder is usable, and the number of vectors per shard."""
         try:
             with self._working(), self._lock:
-                told = [f"{self._path(kind).name} {shard.info().points_count}" for kind, shard in self._shards.items()]
+                counts = [
+                    f"{self._path(kind).name} {shard.info().points_count}" for kind, shard in self._shards.items()
+                ]
         except GraphMemError as error:
-            return [("vector index", False, f"{error}; recall goes on by words, late interaction, facts and graph")]
-        return [("vector index", True, f"{self._place}: {', '.join(told) or 'nothing yet'}")]
+            return [("vector index", False, f"{error}; search continues by words, late interaction, facts and graph")]
+        return [("vector index", True, f"{self._place}: {', '.join(counts) or 'empty'}")]
 
     def close(self) -> None:
-        """Write what is pending and give the folder free; a second call does nothing."""
+        """Flush pending writes and release the folder; further calls have no effect."""
         with self._lock:
             if self._closed:
                 return

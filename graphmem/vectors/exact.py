@@ -1,4 +1,4 @@
-"""Exact search in memory: one matrix for each scope, one product and a partition a question."""
+"""Exact in-memory search: one matrix per scope and kind, and one matrix product per query."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from graphmem.models import IndexKind, Scope
 from graphmem.protocols.vectors import VectorHit, VectorIndex, VectorRows, VectorState
 from graphmem.vectors.points import best_hits, last_of_each, require_dimension
 
-_MOST_DEAD = 0.5  # share of rows of deleted keys from which a matrix is packed
+_MOST_DEAD = 0.5  # maximum share of deleted rows before a matrix is compacted
 
 
 class _Matrix:
-    """The vectors of one scope and kind: rows of a key stand together, those of a deleted one stay until packed."""
+    """The vectors of one scope and kind; rows of a key are adjacent, deleted rows stay until compaction."""
 
     def __init__(self, dimension: int) -> None:
         self.rows: GrowingArray[np.float32] = GrowingArray(np.float32, dimension)
@@ -56,7 +56,7 @@ class _Matrix:
         self.__dict__.update(packed.__dict__)
 
     def nearest(self, vector: NDArray[np.float32], limit: int) -> list[tuple[str, float]]:
-        """Return the nearest keys, unordered, and those that are as near as the last."""
+        """Return the nearest keys, unordered, including ties with the last."""
         if not self._at:
             return []
         best = np.maximum.reduceat(self.rows.rows @ vector, self._begins.rows)
@@ -70,10 +70,10 @@ class _Matrix:
 
 
 class ExactVectorIndex(VectorIndex):
-    """All vectors in the memory of this process, searched one by one: nothing is missed.
+    """Exact vector index in the memory of this process.
 
-    It begins empty in each process, and `VectorFollower` fills it. A scope's vectors are there once, whichever
-    scopes a question names together.
+    It starts empty in each process and is filled by `VectorFollower`. The vectors of a scope are stored once, for any
+    combination of scopes in a query.
     """
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class ExactVectorIndex(VectorIndex):
         self._lock = threading.RLock()
 
     def upsert(self, scope: Scope, kind: IndexKind, items: Sequence[tuple[str, VectorRows]]) -> None:
-        """Store the vectors of keys; see `VectorIndex`."""
+        """Replace the vectors of keys; see `VectorIndex`."""
         with self._lock:
             wanted = {key: vectors for key, vectors in last_of_each(items).items() if len(vectors)}
             for vectors in wanted.values():
@@ -118,18 +118,18 @@ class ExactVectorIndex(VectorIndex):
         return best_hits(found, limit)
 
     def count(self, scope: Scope, kind: IndexKind) -> int:
-        """Return how many vectors a scope has."""
+        """Return the number of vectors of a scope."""
         with self._lock:
             matrix = self._matrices.get((scope, kind))
             return 0 if matrix is None else matrix.live
 
     def state(self, scope: Scope) -> VectorState | None:
-        """Return how far a scope was taken in."""
+        """Return the synchronization state of a scope, or None."""
         with self._lock:
             return self._states.get(scope)
 
     def set_state(self, scope: Scope, state: VectorState) -> None:
-        """Record how far a scope was taken in."""
+        """Record the synchronization state of a scope."""
         with self._lock:
             self._states[scope] = state
 
@@ -141,18 +141,18 @@ class ExactVectorIndex(VectorIndex):
             self._states.pop(scope, None)
 
     def reset(self) -> None:
-        """Remove everything."""
+        """Remove all vectors, dimensions and states."""
         with self._lock:
             self._matrices.clear()
             self._dimensions.clear()
             self._states.clear()
 
     def diagnose(self) -> list[tuple[str, bool, str]]:
-        """Return how much memory it takes."""
+        """Return the number of vectors and the memory they use."""
         with self._lock:
             sizes = [matrix.rows.rows.nbytes for matrix in self._matrices.values()]
             vectors = sum(matrix.live for matrix in self._matrices.values())
         return [("vector index", True, f"in memory: {vectors} vectors, {sum(sizes) / 1e6:.0f} MB")]
 
     def close(self) -> None:
-        """Do nothing: it goes with the process."""
+        """Do nothing; the memory is released with the object."""

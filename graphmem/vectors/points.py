@@ -1,4 +1,4 @@
-"""What indexes of points have in common: one point for each vector, and from points to keys."""
+"""Shared base of point indexes: one point per vector, and aggregation of points by key."""
 
 from __future__ import annotations
 
@@ -17,55 +17,55 @@ from graphmem.protocols.vectors import VectorHit, VectorIndex, VectorRows
 
 
 def best_hits(hits: Iterable[VectorHit], limit: int) -> list[VectorHit]:
-    """Return the best of the hits of several scopes, in the order that a search gives them."""
+    """Return the best hits of several scopes, ordered by descending score, key and scope."""
     return sorted(hits, key=lambda hit: (-hit.score, hit.key, hit.scope.key))[:limit]
 
 
 def last_of_each(items: Sequence[tuple[str, VectorRows]]) -> dict[str, VectorRows]:
-    """Return the vectors of each key; of a key that comes twice the later ones."""
+    """Return the vectors of each key; the last item of a duplicate key wins."""
     return dict(items)
 
 
 def require_dimension(place: str, kind: IndexKind, built: int, given: int) -> None:
-    """Refuse vectors of another dimension.
+    """Check the dimension of vectors.
 
     Raises
     ------
     IndexMismatch
-        With what to do.
+        If the dimensions differ.
     """
     if built != given:
         raise IndexMismatch(
-            f"{place}: its vectors of kind {kind} have {built} numbers, these have {given}; configure the embedding "
-            "model that it was built with, or build the index anew: graphmem reindex"
+            f"{place}: its vectors of kind {kind} have dimension {built}, these have {given}; configure the embedding "
+            "model that it was built with, or rebuild the index: graphmem reindex"
         )
 
 
 EXACT_BELOW = 100_000
-"""Vectors of a scope up to which it is searched one by one: what takes milliseconds needs no approximation."""
+"""Maximum number of vectors in a scope for exact search, which then takes milliseconds."""
 
 BEAM = 512
-"""Candidates that a walk through the graph of neighbors (HNSW) keeps at least, in scopes beyond that."""
+"""Minimum `ef` of HNSW searches in larger scopes."""
 
 COLLECTIONS: Mapping[IndexKind, str] = {"episode": "episodes", "entity": "entities", "fact": "facts", "name": "names"}
 
 _NAMESPACE = UUID("6f1d7c1e-6a0b-5b43-9f0c-2f6f3f0f7a51")
-_BATCH = 1000  # vectors in a request
-_COUNTED_FOR = 60.0  # seconds that a count serves to tell whether a scope is small
+_BATCH = 1000  # vectors per request
+_COUNTED_FOR = 60.0  # seconds that a cached count of a scope's vectors is valid
 
 Row = tuple[str, dict[str, object], list[float]]
 """Id, payload and vector of a point."""
 
 
 class PointIndex(VectorIndex, ABC):
-    """An index in which each vector is a point with scope and key as its payload.
+    """Base class of indexes that store each vector as a point with scope and key as payload.
 
     Parameters
     ----------
     place
-        What messages call it.
+        Name of the index in messages.
     exact_below
-        Vectors of a scope up to which it is searched exactly.
+        Maximum number of vectors in a scope for exact search.
     """
 
     def __init__(self, place: str, exact_below: int) -> None:
@@ -74,38 +74,38 @@ class PointIndex(VectorIndex, ABC):
         self._counted: dict[tuple[Scope, IndexKind], tuple[float, int]] = {}
         self._counting = threading.Lock()
 
-    # What an engine has to do -----------------------------------------------------------------------
+    # Engine primitives ------------------------------------------------------------------------------
 
     @abstractmethod
     def _dimension(self, kind: IndexKind) -> int | None:
-        """Return the dimension of a collection, None where there is none."""
+        """Return the dimension of a collection, or None if it doesn't exist."""
 
     @abstractmethod
     def _create(self, kind: IndexKind, dimension: int) -> None:
-        """Make a collection; nothing happens where another process was first."""
+        """Create a collection; does nothing if another process has created it."""
 
     @abstractmethod
     def _remove(self, kind: IndexKind, scope: Scope, keys: Sequence[str] | None) -> None:
-        """Delete the points of these keys, None: of the whole scope."""
+        """Delete the points of these keys, or with None of the whole scope."""
 
     @abstractmethod
     def _put(self, kind: IndexKind, rows: Sequence[Row]) -> None:
-        """Write points, of which none is there."""
+        """Write new points."""
 
     @abstractmethod
     def _nearest(
         self, kind: IndexKind, asked: Sequence[tuple[Scope, int, bool]], vector: NDArray[np.float32]
     ) -> list[list[tuple[str, float]]]:
-        """Return for each (scope, limit, whether exactly) key and cosine of its nearest points, best first."""
+        """Return (key, cosine) of the nearest points for each (scope, limit, exact), best first."""
 
     @abstractmethod
     def _count(self, kind: IndexKind, scope: Scope) -> int:
         """Count the points of a scope."""
 
-    # What follows from it ---------------------------------------------------------------------------
+    # Derived operations -----------------------------------------------------------------------------
 
     def upsert(self, scope: Scope, kind: IndexKind, items: Sequence[tuple[str, VectorRows]]) -> None:
-        """Store the vectors of keys; see `VectorIndex`."""
+        """Replace the vectors of keys; see `VectorIndex`."""
         latest = last_of_each(items)
         dimensions = {vectors.shape[1] for vectors in latest.values() if len(vectors)}
         built = self._dimension(kind)
@@ -131,8 +131,8 @@ class PointIndex(VectorIndex, ABC):
     ) -> list[VectorHit]:
         """Return the nearest keys of these scopes; see `VectorIndex`.
 
-        Each scope is asked for by itself, all in one request: the nearest points of one scope stand in the order of
-        their keys' scores, and more of them are asked for until they have enough keys.
+        Each scope has its own query, batched in one request. The limit of points is increased until they cover enough
+        keys.
         """
         built = self._dimension(kind)
         if built is None:
@@ -155,11 +155,11 @@ class PointIndex(VectorIndex, ABC):
         return best_hits(found, limit)
 
     def count(self, scope: Scope, kind: IndexKind) -> int:
-        """Return how many vectors a scope has."""
+        """Return the number of vectors of a scope."""
         return 0 if self._dimension(kind) is None else self._count(kind, scope)
 
     def _is_small(self, kind: IndexKind, scope: Scope) -> bool:
-        """Return whether a scope is searched exactly, by a count that may be a minute old."""
+        """Return whether a scope is searched exactly, by a count that is at most `_COUNTED_FOR` seconds old."""
         now = time.monotonic()
         with self._counting:
             at, count = self._counted.get((scope, kind), (-np.inf, 0))
@@ -171,7 +171,7 @@ class PointIndex(VectorIndex, ABC):
 
 
 def _batches(scope: Scope, items: Mapping[str, VectorRows]) -> Iterator[tuple[list[str], list[Row]]]:
-    """Yield keys with their points, so many that a request stays small; a key is never split."""
+    """Yield keys with their points in batches of about `_BATCH` vectors; a key is never split."""
     keys: list[str] = []
     rows: list[Row] = []
     for key, vectors in items.items():

@@ -1,4 +1,4 @@
-"""Vectors on a Qdrant server or cluster, by qdrant-client."""
+"""Vector index on a Qdrant server or cluster, by qdrant-client."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from qdrant_client import QdrantClient
 
 _STATES = UUID("0b5c1d0a-22c5-5a52-8f0d-5e0c6f4a6d11")
-_TIMEOUT = 10  # seconds for a request
-_PAUSE = 5.0  # seconds after a failure in which the server isn't asked: each question would wait for it
+_TIMEOUT = 10  # seconds per request
+_PAUSE = 5.0  # seconds without requests after a failure, so that not every search waits for a timeout
 
 
 def connect(url: str, api_key: str | None = None) -> QdrantClient:
-    """Return a client for ``http://HOST:PORT``; nothing is sent yet.
+    """Return a client for ``http://HOST:PORT``, without connecting.
 
     Raises
     ------
     InvalidInput
-        If it is no such URL.
+        If `url` isn't an HTTP or HTTPS URL with a host.
     MissingExtra
         If qdrant-client isn't installed.
     """
@@ -46,21 +46,21 @@ def connect(url: str, api_key: str | None = None) -> QdrantClient:
 
 
 class QdrantVectorIndex(PointIndex):
-    """Collections ``PREFIX_episodes``, ``PREFIX_entities`` … and ``PREFIX_state`` on a Qdrant server.
+    """Index in the collections ``PREFIX_episodes``, ``PREFIX_entities`` … and ``PREFIX_state`` on a Qdrant server.
 
-    Scopes are tenants: the engine keeps a graph of neighbors for each large one and none over all of them, so that
-    no scope's neighbors are another's. A scope of up to `exact_below` vectors is searched exactly.
+    Scopes are tenants: the engine builds an HNSW graph for each large scope and no global one, so that graphs never
+    cross scopes. Scopes of up to `exact_below` vectors are searched exactly.
 
     Parameters
     ----------
     client
-        Connected to the server; closed with this.
+        Client of the server; closed by `close`.
     prefix
-        Of the collections: one store has one prefix.
+        Prefix of the collections; each store needs its own.
     exact_below
-        Vectors of a scope up to which it is searched exactly.
+        Maximum number of vectors in a scope for exact search.
     pause
-        Seconds after a failure in which the server isn't asked again.
+        Seconds after a failure during which no requests are sent.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class QdrantVectorIndex(PointIndex):
 
     @contextmanager
     def _asking(self) -> Generator[None]:
-        """Raise what goes wrong at the server as `IndexUnavailable`, and leave it alone for a while."""
+        """Convert errors of the client to `IndexUnavailable`, and pause requests after a failure."""
         if self._closed:
             raise IndexUnavailable(f"{self._place}: this index was closed")
         if self._failed is not None and time.monotonic() < self._failed[0]:
@@ -93,9 +93,9 @@ class QdrantVectorIndex(PointIndex):
         except GraphMemError:
             raise
         except Exception as error:
-            # the client raises errors of its own, of httpx and of pydantic, and plain ValueErrors
+            # the client raises its own errors, those of httpx and pydantic, and plain ValueErrors
             with self._lock:
-                self._dimensions.clear()  # whoever comes back may have lost its collections
+                self._dimensions.clear()  # a restarted server may have lost its collections
                 self._names.clear()
             message = f"{self._place}: {_reason(error)}"
             self._failed = time.monotonic() + self._pause, message
@@ -125,7 +125,7 @@ class QdrantVectorIndex(PointIndex):
         from qdrant_client import models
 
         with self._asking():
-            # m=0 makes no graph over all scopes, payload_m one within each; kilobytes from which one is worth it
+            # m=0: no global HNSW graph; payload_m: one per scope, above full_scan_threshold kilobytes
             self._make(
                 self._name(kind),
                 vectors_config=models.VectorParams(size=dimension, distance=models.Distance.COSINE),
@@ -144,11 +144,11 @@ class QdrantVectorIndex(PointIndex):
         try:
             self._client.create_collection(name, **config)
         except Exception:
-            if not self._client.collection_exists(name):  # else another process was first
+            if not self._client.collection_exists(name):  # otherwise another process created it
                 raise
 
     def _has(self, name: str) -> bool:
-        """Return whether a collection is there; one that isn't is looked for again each time."""
+        """Return whether a collection exists; only positive results are cached."""
         if name not in self._names:
             self._names = {collection.name for collection in self._client.get_collections().collections}
         return name in self._names
@@ -196,7 +196,7 @@ class QdrantVectorIndex(PointIndex):
     # State ------------------------------------------------------------------------------------------
 
     def state(self, scope: Scope) -> VectorState | None:
-        """Return how far a scope was taken in; nothing, where a collection that it had vectors in was deleted."""
+        """Return the synchronization state of a scope; None if any of its collections was deleted."""
         with self._asking():
             if not self._has(self._state_name):
                 return None
@@ -207,7 +207,7 @@ class QdrantVectorIndex(PointIndex):
             return VectorState(**{name: payload[name] for name in VectorState.__slots__})
 
     def set_state(self, scope: Scope, state: VectorState) -> None:
-        """Record how far a scope was taken in."""
+        """Record the synchronization state of a scope."""
         from qdrant_client import models
 
         with self._asking():
@@ -220,7 +220,7 @@ class QdrantVectorIndex(PointIndex):
             self._client.upsert(self._state_name, [point], wait=True)
 
     def clear(self, scope: Scope) -> None:
-        """Remove the state of a scope, and then its vectors."""
+        """Remove the state of a scope, then its vectors."""
         with self._asking():
             if self._has(self._state_name):
                 self._client.delete(self._state_name, [_state_id(scope)], wait=True)
@@ -229,7 +229,7 @@ class QdrantVectorIndex(PointIndex):
                 self._remove(kind, scope, None)
 
     def reset(self) -> None:
-        """Remove all collections of this prefix: the states first, so that no state is left without its vectors."""
+        """Remove all collections of this prefix, the states first, so that no state remains without its vectors."""
         with self._asking():
             for name in (self._state_name, *(self._name(kind) for kind in COLLECTIONS)):
                 if self._has(name):
@@ -238,20 +238,20 @@ class QdrantVectorIndex(PointIndex):
             self._names.clear()
 
     def diagnose(self) -> list[tuple[str, bool, str]]:
-        """Return whether the server answers, and how many vectors it has."""
+        """Return whether the server responds, and the number of vectors per collection."""
         try:
             with self._asking():
-                told: list[str] = []
+                counts: list[str] = []
                 for kind in COLLECTIONS:
                     if self._has(self._name(kind)):
-                        there = self._client.get_collection(self._name(kind))
-                        told.append(f"{self._name(kind)} {there.points_count} ({there.status})")
+                        found = self._client.get_collection(self._name(kind))
+                        counts.append(f"{self._name(kind)} {found.points_count} ({found.status})")
         except GraphMemError as error:
-            return [("vector index", False, f"{error}; recall goes on by words, late interaction, facts and graph")]
-        return [("vector index", True, f"Qdrant: {', '.join(told) or 'nothing yet'}")]
+            return [("vector index", False, f"{error}; search continues by words, late interaction, facts and graph")]
+        return [("vector index", True, f"Qdrant: {', '.join(counts) or 'empty'}")]
 
     def close(self) -> None:
-        """Close the client; a second call does nothing."""
+        """Close the client; further calls have no effect."""
         if not self._closed:
             self._closed = True
             self._client.close()
@@ -271,5 +271,5 @@ def _state_id(scope: Scope) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """Return the first line of an error: the client's go on with the whole answer."""
+    """Return the first line of an error; the client appends the whole response to its messages."""
     return next(iter(str(error).splitlines()), "") or type(error).__name__

@@ -1,4 +1,4 @@
-"""Pictures of a part of a memory: one intermediate form, read from the store, and a renderer for each format."""
+"""Visualization of a part of a memory: an intermediate form read from the store, and a renderer per format."""
 
 from graphmem.visualize.page import FORMATS, PictureFormat, render
 from graphmem.visualize.picture import Group, Link, Node, Picture, Source

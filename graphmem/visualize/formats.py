@@ -1,4 +1,4 @@
-"""A picture as text: Graphviz, Mermaid, and lines of a tree."""
+"""Text renderers of a picture: Graphviz, Mermaid, and an ASCII tree."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from graphmem.visualize.picture import Kind, Link, Picture, caption, kinds, line
 
 
 def render_dot(picture: Picture) -> str:
-    """Return the text of a digraph, one cluster for each community."""
+    """Return a Graphviz digraph with one cluster per community."""
     lines = [
         "digraph graphmem {",
         f"  label={_quoted(caption(picture))}; labelloc=t; fontname=Helvetica;",
@@ -43,13 +43,13 @@ def _node(picture: Picture, place: int, color: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return a quoted string; Graphviz reads escapes and HTML's character references in it."""
+    """Return a quoted string with Graphviz escapes and HTML character references."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;")
     return f'"{escaped}"'
 
 
 def render_mermaid(picture: Picture) -> str:
-    """Return the text of a flow chart, one subgraph for each community."""
+    """Return a Mermaid flow chart with one subgraph per community."""
     found = kinds(picture)
     lines = [f"%% {_comment(caption(picture))}", "%% drawn by graphmem", "flowchart LR"]
     for number, kind in enumerate(found):
@@ -72,7 +72,7 @@ def _mermaid_kind(picture: Picture, number: int, kind: Kind) -> list[str]:
 
 
 def _label(text: str) -> str:
-    """Return a quoted label in which everything but letters, digits and blanks is written by its number."""
+    """Return a quoted label with all characters except letters, digits and spaces as numeric entities."""
     return '"' + "".join(c if c.isalnum() or c == " " else f"#{ord(c)};" for c in text) + '"'
 
 
@@ -81,7 +81,7 @@ def _comment(text: str) -> str:
 
 
 def render_tree(picture: Picture) -> str:
-    """Return lines that a terminal of any kind can show; letters in brackets stand for communities."""
+    """Return a tree in ASCII lines; letters in brackets denote communities."""
     lines = [caption(picture), "", *(_Forest(picture).lines() if picture.nodes else ["(nothing)"])]
     if picture.groups:
         lines += ["", *(f"[{_letters(n)}] {line(group.name)}" for n, group in enumerate(picture.groups))]
@@ -89,7 +89,7 @@ def render_tree(picture: Picture) -> str:
 
 
 class _Forest:
-    """Trees through the graph, breadth first: from the seeds, then from the busiest entities not reached before."""
+    """Breadth-first trees of the graph, from the seeds, then from the unreached entities with the most facts."""
 
     def __init__(self, picture: Picture) -> None:
         self._nodes = picture.nodes
@@ -114,10 +114,10 @@ class _Forest:
                     waiting += self._children(end, inner)
 
     def _grow(self) -> list[int]:
-        """Decide under which entity each fact stands, and return the roots."""
+        """Assign each fact to an entity of a tree, and return the roots."""
         roots: list[int] = []
         reached: set[int] = set()
-        told: set[str] = set()
+        seen: set[str] = set()
         for root in sorted(
             range(len(self._nodes)), key=lambda i: (not self._nodes[i].is_seed, -len(self._facts[i]), i)
         ):
@@ -128,8 +128,8 @@ class _Forest:
             queue = deque([root])
             while queue:
                 here = queue.popleft()
-                for link in (f for f in self._facts[here] if f.id not in told):
-                    told.add(link.id)
+                for link in (f for f in self._facts[here] if f.id not in seen):
+                    seen.add(link.id)
                     end = link.target if link.source == here else link.source
                     self._branches[here].append((link, end, end not in reached))
                     if end not in reached:
@@ -138,7 +138,7 @@ class _Forest:
         return roots
 
     def _children(self, node: int, indent: str) -> list[tuple[str, str, tuple[Link, int, bool]]]:
-        """Return (beginning of its line, indent of what is below, branch) of each branch, the last one first."""
+        """Return (line prefix, indent of children, branch) of each branch, in reverse order."""
         branches = self._branches[node]
         ends = [("`-- ", "    ") if i == len(branches) - 1 else ("|-- ", "|   ") for i in range(len(branches))]
         return [(indent + head, indent + inner, b) for (head, inner), b in zip(ends, branches, strict=True)][::-1]

@@ -1,4 +1,4 @@
-"""A picture in one of the formats; as an interactive page: one HTML file that needs no other."""
+"""Rendering of a picture in one of the formats, and the renderer of the self-contained interactive HTML page."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _SCRIPTS = (
     "d3-force.min.js",
     "page.js",
 )
-_QUOTED = 400  # characters of an episode
+_QUOTED = 400  # maximum characters of an episode
 
 
 def render_page(picture: Picture) -> str:
-    """Return the page. What it shows lies in it as JSON, which only its own scripts read; no others can run in it."""
+    """Return the HTML page with the data embedded as JSON; a content security policy allows only its own scripts."""
     scripts = [_asset(name) for name in _SCRIPTS]
     return Template(_asset("page.html")).substitute(
         title=_escaped_text(caption(picture)),
@@ -53,7 +53,7 @@ def _escaped_text(text: str) -> str:
 
 
 def _escaped_json(value: Any) -> str:
-    """Return JSON that can't end the element in which it stands."""
+    """Return JSON escaped for embedding in an HTML script element."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -108,7 +108,7 @@ def _cut(text: str) -> str:
 
 
 def _time(moment: datetime) -> float:
-    """Return milliseconds since 1970, as JavaScript counts."""
+    """Return milliseconds since 1970, the unit of JavaScript dates."""
     return moment.timestamp() * 1000
 
 
@@ -122,7 +122,7 @@ def render(picture: Picture, form: PictureFormat) -> str:
     Parameters
     ----------
     picture
-        What to draw; for ``html`` read `with_past`.
+        The picture to render; for ``html`` read it `with_past`.
     form
         ``html``: an interactive page in one file; ``mermaid``: a flow chart for Markdown; ``dot``: a digraph for
         Graphviz; ``ascii``: a tree of lines.
@@ -130,7 +130,7 @@ def render(picture: Picture, form: PictureFormat) -> str:
     Raises
     ------
     InvalidInput
-        If there is no such format.
+        If the format is unknown.
     """
     match form:
         case "html":
@@ -142,4 +142,4 @@ def render(picture: Picture, form: PictureFormat) -> str:
         case "ascii":
             return formats.render_tree(picture)
         case _:  # pyright: ignore[reportUnnecessaryComparison]
-            raise InvalidInput(f"format: {form!r} is none of {', '.join(FORMATS)}")
+            raise InvalidInput(f"format {form!r}: expected one of {', '.join(FORMATS)}")

@@ -1,4 +1,4 @@
-"""What is drawn, whatever the format: entities, facts, communities, episodes, colors and words."""
+"""The format-independent picture: entities, facts, communities, episodes, colors and captions."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from datetime import datetime
 
 from graphmem.models import AsOf, EdgeType
 
-# Tol's "bright" and "muted" schemes (https://sronpersonalpages.nl/~pault/), ordered so that neighbors differ most and
-# readable with dark text; for people who see colors differently, too.
+# Tol's "bright" and "muted" schemes (https://sronpersonalpages.nl/~pault/), safe for color blindness and readable with
+# dark text, ordered so that consecutive colors differ most.
 PALETTE = (
     "#66CCEE",
     "#EE8866",
@@ -33,7 +33,7 @@ _INVISIBLE = {"Cc", "Cf", "Cs"}  # control, format (bidirectional controls, zero
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A group of nodes of one color.
+    """A group of nodes with the same color.
 
     Attributes
     ----------
@@ -48,9 +48,9 @@ class Kind:
 
 
 def kinds(picture: Picture) -> list[Kind]:
-    """Return the nodes of a picture by community, the largest first, at the end those in none.
+    """Return the nodes of a picture grouped by community, largest first, then those without a community.
 
-    Where no node is in a community, they stand by entity type.
+    If no node has a community, group by entity type.
     """
     if not picture.groups:
         sizes = Counter(node.entity_type for node in picture.nodes)
@@ -83,18 +83,18 @@ def colors(picture: Picture) -> Sequence[str]:
 
 
 def line(text: str) -> str:
-    """Return a text on one line, without control, bidirectional and other invisible characters."""
+    """Return a text as one line, without control, bidirectional and other invisible characters."""
     kept = (" " if c.isspace() else c for c in text if c.isspace() or unicodedata.category(c) not in _INVISIBLE)
     return " ".join("".join(kept).split())
 
 
 def words(relation: str) -> str:
-    """Return a relation as people read it."""
+    """Return a relation in readable form."""
     return line(relation.replace("_", " "))
 
 
 def caption(picture: Picture) -> str:
-    """Return what a picture is of, and what isn't in it, on one line."""
+    """Return a one-line caption: title, time, and number of omitted entities."""
     parts = [line(picture.title)]
     if picture.as_of is not None:
         parts.append(f"as of {picture.as_of.valid:%Y-%m-%d}, known by {picture.as_of.known:%Y-%m-%d}")
@@ -110,9 +110,9 @@ class Node:
     Attributes
     ----------
     group
-        Position of its community in `Picture.groups`, None where it is in none.
+        Position of its community in `Picture.groups`, or None without one.
     is_seed
-        Whether the picture was asked for by its name.
+        Whether the entity is a seed of the picture.
     """
 
     id: str
@@ -141,7 +141,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A community that a node of the picture is in."""
+    """A community of at least one node of the picture."""
 
     id: str
     name: str
@@ -150,7 +150,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An episode that a fact comes from; without a text it brought ready-made facts."""
+    """A source episode of a fact; the text is "" for an episode of triples."""
 
     id: str
     text: str
@@ -166,19 +166,19 @@ class Picture:
     Attributes
     ----------
     title
-        What it is of.
+        Title of the picture.
     drawn_at
-        When it was read.
+        Time at which it was read.
     as_of
-        The moment that is seen; None where that is the present.
+        Time of the read; None means the present.
     nodes
-        Ordered by id, which is the order in which they were made.
+        Ordered by id, the order of creation.
     links
         Ordered by `valid_from`, then id.
     groups
-        Those with the most nodes first.
+        Ordered by number of nodes, descending.
     left_out
-        Entities that belong to it but are beyond the limit.
+        Number of matching entities beyond the limit.
     """
 
     title: str

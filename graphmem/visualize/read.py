@@ -1,4 +1,4 @@
-"""Which part of a memory is drawn, read through the primitives that every store has."""
+"""Reading of the part of a memory to draw, through the primitives of every store."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from graphmem.protocols import GraphBackend
 from graphmem.recall.history import as_known
 from graphmem.visualize.picture import Group, Link, Node, Picture, Source
 
-_LINKS_PER_NODE = 10  # more would be a black spot
-_RANKED_FACTS = 20_000  # of a scope that is too large, those by which its busiest entities are found
+_LINKS_PER_NODE = 10  # limit of links per node, for readability
+_RANKED_FACTS = 20_000  # newest facts that rank the entities of a scope above the limit
 _SOURCES_PER_LINK = 5
 
 
@@ -39,32 +39,32 @@ def read_picture(
     limit: int = 200,
     with_past: bool = False,
 ) -> Picture:
-    """Read a part of a memory: around entities, a community, or without either the whole scope.
+    """Read a part of a memory: the neighborhood of entities, a community, or by default the whole scope.
 
     Parameters
     ----------
     backend, scope
-        Where to read.
+        The store and the scope.
     seeds
-        Ids of the entities around which to look.
+        Ids of the entities at the center.
     hops
-        How far from them.
+        Maximum distance from the seeds.
     community
         Id or name of a community.
     as_of
-        The moment that is seen.
+        Time of the read.
     limit
-        Entities at most. Near ones are kept before far ones, then those with more facts.
+        Maximum number of entities; nearer ones are preferred, then those with more facts.
     with_past
-        Read what the interactive page shows beside: facts that ended, as far as they were known at ``as_of.known``,
-        the entities to which only such facts lead, and the episodes that facts come from.
+        Whether to read additional data for the interactive page: ended facts known at ``as_of.known``, the entities
+        connected only by such facts, and the source episodes of facts.
 
     Raises
     ------
     NotFound
-        If there is no such community.
+        If the community doesn't exist.
     InvalidInput
-        If the name is that of several communities, or both seeds and a community are given.
+        If the name matches several communities, or both seeds and a community are given.
     """
     reader = _Reader(backend, scope, as_of, limit, with_past=with_past)
     if seeds and community is not None:
@@ -82,7 +82,7 @@ def read_picture(
 
 
 class _Reader:
-    """One picture's reads; lists of ids are in the order in which they are kept."""
+    """Reader of one picture; lists of ids are ordered by priority."""
 
     def __init__(self, backend: GraphBackend, scope: Scope, as_of: AsOf | None, limit: int, *, with_past: bool) -> None:
         self._backend, self._scopes, self._scope = backend, [scope], scope
@@ -99,19 +99,21 @@ class _Reader:
         return list(dict.fromkeys([*ids, *self._once_around(inner)]))
 
     def _once_around(self, ids: Sequence[str]) -> list[str]:
-        """Return the ends of facts of these entities, past ones too, the newest first."""
+        """Return the ends of current and past facts of these entities, newest first."""
         query = EdgeQuery(touching=tuple(ids), versions="all")
         edges = self._backend.find_edges(self._scopes, query, limit=self._most_links, newest_first=True)
-        return [end for edge in self._told(edges) for end in (edge.source_id, edge.target_id)]
+        return [end for edge in self._known(edges) for end in (edge.source_id, edge.target_id)]
 
     def community(self, id_or_name: str) -> Community:
         everyone = self._backend.all_communities(self._scopes, CommunityQuery(as_of=self._as_of))
         wanted = id_or_name.casefold()
         found = [c for c in everyone if c.id == id_or_name or c.name.casefold() == wanted]
         if not found:
-            raise NotFound(f"community {id_or_name!r}: there is none of that id or name in scope {self._scope}")
+            raise NotFound(f"community {id_or_name!r}: no such id or name in scope {self._scope}")
         if len(found) > 1:
-            raise InvalidInput(f"community {id_or_name!r}: several have that name: {', '.join(c.id for c in found)}")
+            raise InvalidInput(
+                f"community {id_or_name!r}: ambiguous name, use one of the ids {', '.join(c.id for c in found)}"
+            )
         return found[0]
 
     def members(self, community: Community) -> list[str]:
@@ -126,7 +128,7 @@ class _Reader:
         return self._busiest(e.id for e in self._backend.all_entities(self._scopes, EntityQuery(as_of=self._as_of)))
 
     def _busiest(self, ids: Iterable[str]) -> list[str]:
-        """Order ids by how many of the newest facts they take part in."""
+        """Order ids by their number of facts among the newest ones."""
         edges = self._backend.find_edges(
             self._scopes, EdgeQuery(as_of=self._as_of), limit=_RANKED_FACTS, newest_first=True
         )
@@ -134,7 +136,7 @@ class _Reader:
         return sorted(ids, key=lambda i: (-facts[i], i))
 
     def picture(self, title: str, ids: Sequence[str], seeds: Collection[str] = ()) -> Picture:
-        """Read what is drawn of these entities."""
+        """Read the picture of these entities, up to the limit."""
         rows = self._backend.get_entities(self._scopes, ids[: self._limit])
         kept = sorted(e.id for e in rows.values() if e.archived_at is None)
         edges = self._edges(kept)
@@ -162,17 +164,17 @@ class _Reader:
             source_ids=ends, target_ids=ends, versions="all" if self._with_past else "visible", as_of=self._as_of
         )
         edges = self._backend.find_edges(self._scopes, query, limit=self._most_links, newest_first=True)
-        return sorted(self._told(edges) if self._with_past else edges, key=lambda e: (e.valid_from, e.id))
+        return sorted(self._known(edges) if self._with_past else edges, key=lambda e: (e.valid_from, e.id))
 
-    def _told(self, edges: Iterable[Edge]) -> list[Edge]:
-        """Return what was known at the moment that is seen, without what was never true."""
+    def _known(self, edges: Iterable[Edge]) -> list[Edge]:
+        """Return the facts as known at `as_of`, without retracted ones."""
         if self._as_of is not None:
             known = self._as_of.known
             edges = [as_known(e, known) for e in edges if e.recorded_at <= known]
         return [e for e in edges if e.valid_to is None or e.valid_to > e.valid_from]
 
     def _groups(self, ids: Sequence[str]) -> tuple[tuple[Group, ...], dict[str, int]]:
-        """Return the communities of these entities, the largest first, and the place of each entity's."""
+        """Return the communities of these entities, largest first, and entity id → position of its community."""
         query = MembershipQuery(entity_ids=tuple(ids), level=0, as_of=self._as_of)
         community_of = {m.entity_id: m.community_id for m in self._backend.all_memberships(self._scopes, query)}
         sizes = Counter(community_of.values())
@@ -215,5 +217,5 @@ def _node(entity: Entity, group: int | None, *, is_seed: bool) -> Node:
 
 
 def _source(episode: Episode) -> Source:
-    text = "" if episode.source == "triple" else episode.text  # the text of ready-made facts is a list of them all
+    text = "" if episode.source == "triple" else episode.text  # the text of triples only repeats the facts
     return Source(episode.id, text, episode.occurred_at, episode.speaker or episode.role, episode.title)

@@ -11,7 +11,7 @@
   };
   const byId = (id) => document.getElementById(id);
 
-  // Everything that is shown of the data goes through here: as text, never as markup.
+  // Inserts data as text, never as markup.
   function make(tag, properties = {}, ...children) {
     const element = Object.assign(document.createElement(tag), properties);
     element.append(...children);
@@ -21,7 +21,7 @@
   const day = (time) => new Date(time).toISOString().slice(0, 10);
   const count = (number, one, many = one + "s") => `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
 
-  // What is seen
+  // View state
 
   const state = { mode: data.moment === null ? "now" : "day", at: data.moment ?? data.drawnAt, types: new Set(), edgeTypes: new Set(), kind: null, chosen: null };
   const isOver = (link) => link.to !== null && link.to <= data.drawnAt;
@@ -36,7 +36,7 @@
     linksOf[link.target].push(number);
   });
 
-  // Where things are. d3-force uses no chance: the same picture always looks the same.
+  // Layout. d3-force is deterministic: the same picture always looks the same.
 
   function settle(nodes, forces) {
     const simulation = d3.forceSimulation(nodes).stop();
@@ -44,7 +44,7 @@
     simulation.tick(300);
     return nodes;
   }
-  // Communities find their places as circles, drawn together by the facts between them.
+  // Places communities as circles, attracted by the facts between them.
   function centres() {
     const circles = data.kinds.map((kind) => ({ radius: 34 * Math.sqrt(kind.size) + 30 }));
     const between = new Map();
@@ -64,7 +64,7 @@
     const pull = data.byCommunity ? 0.12 : 0.05;
     const inside = (link) => !data.byCommunity || data.nodes[link.source.index].kind === data.nodes[link.target.index].kind;
     const nodes = data.nodes.map((node, number) => {
-      const angle = number * 2.4, radius = 10 * Math.sqrt(number + 1); // a spiral: no two begin at one place
+      const angle = number * 2.4, radius = 10 * Math.sqrt(number + 1); // a spiral, so that start positions are distinct
       return { x: at[node.kind].x + radius * Math.cos(angle), y: at[node.kind].y + radius * Math.sin(angle) };
     });
     const links = data.links.map((link) => ({ source: link.source, target: link.target }));
@@ -132,7 +132,7 @@
 
   function refresh() {
     const shown = data.links.map((link) => holds(link) && state.edgeTypes.has(link.type) && state.types.has(data.nodes[link.source].type) && state.types.has(data.nodes[link.target].type));
-    // An entity of which no fact is seen goes with them; one that has none at all is told by being there.
+    // Hides an entity if all of its facts are hidden; an entity without facts stays visible.
     const visible = data.nodes.map((node, number) => state.types.has(node.type) && (node.seed || linksOf[number].length === 0 || linksOf[number].some((link) => shown[link])));
     graph.batch(() => {
       graph.nodes().forEach((node) => node.toggleClass("hidden", !visible[node.data("number")]));
@@ -170,7 +170,7 @@
     slider.max = Math.ceil(last / DAY);
     byId("first").textContent = day(first);
     byId("last").textContent = day(last);
-    // A day is seen as of its end, so that what began on it is there.
+    // A day means its end, so that facts that began on it are included.
     const choose = (number) => Object.assign(state, { mode: "day", at: (number + 1) * DAY - 1 });
     slider.addEventListener("input", () => { choose(Number(slider.value)); showTime(); });
     byId("date").addEventListener("change", (event) => { if (event.target.value) { choose(Date.parse(event.target.value) / DAY); showTime(); } });
@@ -204,7 +204,7 @@
     });
   }
 
-  // What is told of what was clicked
+  // Details panel
 
   function article(link) {
     const until = link.to === null ? "" : ` until ${day(link.to)}`;
@@ -261,7 +261,7 @@
     if (element) bringIntoView(element.isNode() ? element : element.union(element.connectedNodes()));
     emphasise();
   }
-  // The panel takes room from the graph: what was clicked must not end up behind it.
+  // The panel reduces the graph area: keep the selected element visible.
   function bringIntoView(elements) {
     const box = elements.renderedBoundingBox();
     if (box.x1 >= 0 && box.y1 >= 0 && box.x2 <= graph.width() && box.y2 <= graph.height()) return;
@@ -269,7 +269,7 @@
     else graph.center(elements);
   }
 
-  // Finding
+  // Search
 
   const folded = (text) => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
   function find() {
@@ -284,7 +284,7 @@
       button.addEventListener("click", () => {
         const node = graph.getElementById(`n${number}`);
         if (node.hasClass("hidden") && state.types.has(data.nodes[number].type)) {
-          state.mode = "always"; // it is there, but at another time
+          state.mode = "always"; // the match is visible only at another time
           showTime();
         }
         choose(node);
