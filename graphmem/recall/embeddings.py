@@ -43,7 +43,7 @@ class EntityEmbeddings(Protocol):
 def entity_vectors(
     meaning: EntityEmbeddings | None, scopes: Sequence[Scope], entity_ids: Sequence[str]
 ) -> Floats | None:
-    """Return unit vectors of n entities, shape (n, d), zero rows for missing ones; None without vectors or on failure."""
+    """Return unit vectors of n entities, shape (n, d), zero rows for missing ones; None if unavailable."""
     if meaning is None:
         return None
     try:

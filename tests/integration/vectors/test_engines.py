@@ -158,5 +158,5 @@ def test_a_server_that_is_not_there_is_told_by_doctor() -> None:
     index = QdrantVectorIndex(connect("http://127.0.0.1:9"))
     [(_, well, detail)] = index.diagnose()
     assert not well
-    assert "recall goes on" in detail
+    assert "search continues" in detail
     index.close()

@@ -123,7 +123,7 @@ def test_same_picture_gives_the_same_text(team: Picture, form: Any) -> None:
 
 
 def test_unknown_format_is_named_in_the_error(team: Picture) -> None:
-    with pytest.raises(InvalidInput, match="'svg' is none of html, mermaid, dot, ascii"):
+    with pytest.raises(InvalidInput, match="'svg': expected one of html, mermaid, dot, ascii"):
         render(team, "svg")  # pyright: ignore[reportArgumentType]
 
 
