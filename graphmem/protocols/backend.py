@@ -310,7 +310,10 @@ class GraphBackend(
         return _each(pages(lambda after: self.find_merges(scopes, query, after=after, limit=chunk)))
 
     def index_status(self, looks: Sequence[IndexCursor]) -> list[IndexStatus]:
-        """Return the index status of each scope. Called at the start of every search; stores may use one round trip."""
+        """Return the index status of each scope. Called at the start of every search.
+
+        Stores may override it to use one round trip.
+        """
         return [
             IndexStatus(
                 state=self.index_state(look.scope),
@@ -335,13 +338,16 @@ class GraphBackend(
         return next((mark for mark in self.find_job_states(scope) if mark.job == job), JobState(job))
 
     def erasure_token(self, scope: Scope) -> str:
-        """Return a token that changes on every erasure in the scope. Data read under an older token may quote it."""
+        """Return a token that changes on every erasure in the scope.
+
+        Data read under an older token may quote erased text.
+        """
         return self.find_job_state(scope, FORGETTING).cursor
 
     def write_unless_erased(self, scope: Scope, changes: Changes, *, since: str) -> bool:
-        """Apply changes derived from earlier reads unless the scope was erased from since (`erasure_token` differs).
+        """Apply changes derived from earlier reads unless an erasure followed, that is, `erasure_token` isn't `since`.
 
-        Return whether they were applied. Raises the errors of `write`.
+        Return whether they were applied; raise the errors of `write`.
         """
 
         def work() -> bool:

@@ -79,7 +79,10 @@ def first_person(text: str, who: Sequence[str]) -> str:
 
 
 def _named(text: str, who: Sequence[str], names: Names) -> tuple[list[str], list[str]]:
-    """Return the names in a question, and the proper ones: by capitals, or by usage if it is all lower case."""
+    """Return the names in a question, and those that are proper names.
+
+    Proper names are capitalized; in a question without capitals, the usage of the memory decides.
+    """
     spoken = {plain(speaker) for speaker in who}
     found = [name for name in names_in(text, names.known, spoken) if name not in spoken]
     lower = text.lower() == text
