@@ -46,7 +46,7 @@ Key = tuple[str, str]
 
 @dataclass(slots=True)
 class Prepared:
-    """Vectors and judgements of the new names of a batch, computed before its write."""
+    """Vectors and judgments of the new names of a batch, computed before its write."""
 
     scope: Scope
     model: str

@@ -1,4 +1,4 @@
-"""Cleaning of names, relations and facts (spec: normalisation of names). Pure functions."""
+"""Cleaning of names, relations and facts (spec: normalization of names). Pure functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Extraction without a language model: `SpacyExtractor`, an extractor plugin like those of others."""
+"""Rule-based extraction with spaCy, without a language model: `SpacyExtractor`."""
 
 from graphmem.ingest.extract.spacy.extractor import SpacyExtractor
 from graphmem.ontology import Ontology

@@ -1,4 +1,4 @@
-"""Reads clauses off a dependency parse: who, does what, and whether it is stated as true."""
+"""Clauses of a dependency parse: subjects, verb, and factuality."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ _REAL_MARKS = frozenset("because since as after before when while that for so un
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One verb with its subjects.
+    """Verb with its subjects.
 
     Attributes
     ----------
     verb
-        The verb that says what happens ("adopt" in "wants to adopt").
+        The main verb ("adopt" in "wants to adopt").
     chain
         The verbs from the finite one to `verb`.
     subjects
-        Heads of the subject's noun phrases; empty where the speaker left out "I".
+        Heads of the noun phrases of the subject; empty if "I" is omitted.
     stance
-        "" for what is stated as true, else the front of the relation ("wants_to", "plans_to").
+        "" for a factual clause, else the prefix of the relation ("wants_to", "plans_to").
     ended
-        Whether it is said to be over ("no longer", "used to", "stopped …").
+        Whether it is stated to have ended ("no longer", "used to", "stopped …").
     negated
-        Whether it is denied.
+        Whether it is negated.
     past
-        Whether it is told in the past.
+        Whether it is in a past tense.
     ongoing
-        Whether a past tense reaches the present ("have lived", "have been working").
+        Whether a past tense extends to the present ("have lived", "have been working").
     began
-        Whether its beginning is told ("started working").
+        Whether it states a beginning ("started working").
     certainty
         Upper limit of the confidence of its facts.
     offhand
-        Whether it is a mere "I'll …", of which most are courtesy.
+        Whether it is a bare "I'll …", which is mostly courtesy.
     reports
-        The verbs of saying and believing that it depends on.
+        Governing verbs of saying and believing.
     """
 
     verb: Token
@@ -64,7 +64,7 @@ class Clause:
 
 
 def clauses(sentence: Span) -> Iterator[Clause]:
-    """Yield the clauses of a sentence that state or intend something; questions, orders and "if" give none."""
+    """Yield the clauses of a sentence that state or intend something; questions, commands and conditions have none."""
     if is_question(sentence) or _is_make_believe(sentence):
         return
     for token in sentence:
@@ -76,7 +76,7 @@ def clauses(sentence: Span) -> Iterator[Clause]:
 
 
 def is_question(sentence: Span) -> bool:
-    """Return whether a sentence asks."""
+    """Return whether a sentence is a question."""
     if "?" in sentence.text:
         return True
     for token in sentence:
@@ -89,7 +89,7 @@ def is_question(sentence: Span) -> bool:
 
 
 def _is_make_believe(sentence: Span) -> bool:
-    """Return whether a sentence is of a dream, a story, or what is to be imagined: "say I lived in Rome"."""
+    """Return whether a sentence describes a dream, a story or a hypothesis: "say I lived in Rome"."""
     for token in sentence:
         if token.lower_ in words.IMAGINING and (token.i == sentence.start or token.nbor(-1).lower_ in ("'s", "us")):
             following = token.nbor().lower_ if token.i + 1 < sentence.end else ""
@@ -103,9 +103,9 @@ def _is_make_believe(sentence: Span) -> bool:
 
 
 def subjects_of(verb: Token) -> list[Token]:
-    """Return the heads of the verb's own subject, conjuncts included."""
+    """Return the heads of the verb's own subject, including conjuncts."""
     found: list[Token] = []
-    passive = (h for h in helpers(verb) if h.dep_ == "auxpass")  # on which that of "Ida got engaged" may hang
+    passive = (h for h in helpers(verb) if h.dep_ == "auxpass")  # the subject of "Ida got engaged" may depend on it
     for child in (*verb.children, *(c for h in passive for c in h.children)):
         if child.dep_ in SUBJECTS and child.i < verb.i + 4:
             found += [child, *(c for c in child.conjuncts if c.i > child.i)]
@@ -118,7 +118,7 @@ def helpers(verb: Token) -> list[Token]:
 
 
 def shared_helpers(verb: Token) -> list[Token]:
-    """Return the auxiliaries of a verb, or those that it shares: "I'm packing and leaving", "was built and sold"."""
+    """Return the auxiliaries of a verb, own or shared: "I'm packing and leaving", "was built and sold"."""
     own = helpers(verb)
     if (
         own
@@ -137,7 +137,7 @@ def _is_passive(verb: Token) -> bool:
 
 
 def negation(verb: Token) -> bool:
-    """Return whether a verb is denied, by "not", "never", "hardly" or "no" before its object."""
+    """Return whether a verb is negated by "not", "never", "hardly" or "no" before its object."""
     for child in verb.children:
         if child.dep_ == "neg" and child.i > verb.i and child.nbor(-1).text == ",":
             continue  # "I prefer tea, not coffee"
@@ -151,7 +151,7 @@ def negation(verb: Token) -> bool:
 
 
 def _unreal(verb: Token) -> bool:
-    """Return whether a verb is supposed, possible, or bound to a condition rather than stated."""
+    """Return whether a verb is hypothetical, possible or conditional rather than factual."""
     for child in verb.children:
         if child.dep_ in ("aux", "auxpass") and (
             child.lemma_.lower() in words.UNREAL_MODALS or (child.tag_ == "MD" and child.lower_ in ("'d", "d", "ca"))
@@ -160,18 +160,18 @@ def _unreal(verb: Token) -> bool:
         if child.dep_ == "mark" and child.lower_ in words.UNREAL_MARKS:
             return True
         if child.lower_ == "when" and child.dep_ in ("advmod", "mark") and verb.tag_ in ("VBP", "VBZ"):
-            return True  # "when I need it": whenever that may be
+            return True  # "when I need it": an unspecified time
         if child.dep_ == "advmod" and (child.lower_ in words.UNSURE or child.lower_ in words.UNREAL_MARKS):
             return True
     return False
 
 
 def _inherited(verb: Token) -> tuple[list[Token], float] | None:
-    """Return (subjects, certainty) that a verb without a subject takes from what it hangs on; None if from nothing."""
+    """Return (subjects, certainty) inherited by a verb without a subject from its governor; None without one."""
     if verb.dep_ == "conj" and verb.head.pos_ in ("VERB", "AUX"):
         head = verb.head
         if head.dep_ in ("xcomp", "pcomp", "csubj") or negation(head) or _unreal(head) or verb.tag_ == "VB":
-            return None  # a conjunct of a complement is read with the complement
+            return None  # a conjunct of a complement is handled with the complement
         own = subjects_of(head)
         if own:
             return own, 1.0
@@ -182,7 +182,7 @@ def _inherited(verb: Token) -> tuple[list[Token], float] | None:
             return None
         copula = head.head
         if verb.dep_ == "relcl" and verb.lemma_ == "be" and any(c.lower_ == "which" for c in verb.children):
-            return None  # as often as not of the whole sentence
+            return None  # often refers to the whole sentence
         if head.dep_ == "attr" and copula.lemma_ == "be" and not negation(copula) and not _unreal(copula):
             return subjects_of(copula), 0.9
         return [head], 0.9
@@ -192,13 +192,13 @@ def _inherited(verb: Token) -> tuple[list[Token], float] | None:
 
 
 def _says_i(verb: Token) -> bool:
-    """Return whether a sentence without a subject is one about the speaker: "Lost my job", "Just got a dog"."""
+    """Return whether a sentence without a subject is about the speaker: "Lost my job", "Just got a dog"."""
     before = [t for t in verb.sent if t.i < verb.i and t.pos_ not in ("INTJ", "PUNCT", "ADV", "CCONJ", "AUX")]
     return not before and (verb.tag_ == "VBD" or (verb.tag_ == "VBN" and not any(verb.children)))
 
 
 def _finite(verb: Token) -> Clause | None:
-    """Read the clause of a finite verb, or None if it states nothing."""
+    """Return the clause of a finite verb, or None if it states nothing."""
     if (verb.tag_ in ("VB", "VBG") and not shared_helpers(verb)) or any(a.lower_ == "to" for a in helpers(verb)):
         return None
     found = subjects_of(verb)
@@ -206,14 +206,14 @@ def _finite(verb: Token) -> Clause | None:
     if verb.dep_ == "relcl" and any(t.tag_ in ("WP", "WDT") for t in found):
         found = []
     elif verb.dep_ == "relcl" and found and not _is_spliced(verb, found):
-        return None  # "the book that Anna read": the antecedent is the object, and often a mere filler
+        return None  # "the book that Anna read": the antecedent is the object, often a filler
     if not found:
         taken = _inherited(verb)
         if taken is None:
             return None
         found, certainty = taken
     if any(t.lower_ == "we" and any(c.lower_ == "all" for c in (*t.children, *verb.children)) for t in found):
-        return None  # "we all have our paths" is said of everybody
+        return None  # generic: "we all have our paths"
     if any(t.lower_ in ("there", "it", "this", "that", "what", "which", "who") and t.pos_ != "PROPN" for t in found):
         found = [t for t in found if t.lower_ == "it"]
         if not found:
@@ -235,7 +235,7 @@ def _finite(verb: Token) -> Clause | None:
 
 
 def _is_spliced(verb: Token, found: list[Token]) -> bool:
-    """Return whether a comma alone begins a sentence of its own: "I'm Ida Berg, I live in Oslo"."""
+    """Return whether a clause is joined only by a comma (a comma splice): "I'm Ida Berg, I live in Oslo"."""
     first = verb.left_edge
     return first in found and first.lower_ in ("i", "we") and first.nbor(-1).text == "," and verb.head.dep_ == "attr"
 
@@ -245,7 +245,7 @@ def _conditional(verb: Token) -> bool:
 
 
 def _standing(verb: Token) -> float | None:
-    """Return the limit of certainty that the clauses above leave to a verb; None if they leave nothing."""
+    """Return the upper limit of certainty set by the governing clauses; None if they make the verb non-factual."""
     limit = 1.0
     token = verb
     while token.dep_ != "ROOT":
@@ -257,7 +257,7 @@ def _standing(verb: Token) -> float | None:
         if token.dep_ == "ccomp" and token.i > head.i:
             if any(c.lower_ == "so" for c in head.children):
                 token = head
-                continue  # "so slow that we moved": told as a result
+                continue  # "so slow that we moved": a factual result
             if head.lemma_ == "mean" and head.tag_ == "VBD" and any(t.lower_ == "i" for t in subjects_of(head)):
                 token = head
                 continue  # "sorry, I meant I live in Bern"
@@ -278,7 +278,7 @@ def _standing(verb: Token) -> float | None:
 
 
 def reports(verb: Token) -> Iterator[Token]:
-    """Yield the verbs of saying and believing that a verb depends on: "thinks" of "Tom thinks that I live in Rome"."""
+    """Yield the governing verbs of saying and believing: "thinks" in "Tom thinks that I live in Rome"."""
     token = verb
     while token.dep_ != "ROOT":
         if token.dep_ == "ccomp" and token.head.lemma_ in words.REPORTING:
@@ -287,7 +287,7 @@ def reports(verb: Token) -> Iterator[Token]:
 
 
 def _with_tense(clause: Clause) -> Clause:
-    """Add what the auxiliaries say: tense, negation, passive, "no longer", "going to"."""
+    """Return the clause with the features of the auxiliaries: tense, negation, passive, "no longer", "going to"."""
     verb = clause.verb
     aux = shared_helpers(verb)
     lemmas = {a.lemma_.lower() for a in aux}
@@ -308,7 +308,7 @@ def _with_tense(clause: Clause) -> Clause:
 
 
 def _over(verb: Token) -> bool:
-    """Return whether "no longer" or "not … anymore" stands with the verb."""
+    """Return whether "no longer" or "not … anymore" modifies the verb."""
     adverbs = {c.lower_ for c in verb.children if c.dep_ in ("advmod", "neg", "npadvmod")}
     near = [*verb.children, *(g for c in verb.children if c.dep_ in ("acomp", "attr", "prep") for g in c.children)]
     if any(
@@ -321,7 +321,7 @@ def _over(verb: Token) -> bool:
 
 
 def _descend(clause: Clause) -> Iterator[Clause]:
-    """Follow "started working", "wants to adopt", "used to live" down to the verb that says what happens."""
+    """Yield the clauses of the main verb: "working" of "started working", "adopt" of "wants to adopt"."""
     verb = clause.verb
     lemma = verb.lemma_.lower()
     going = lemma == "go" and verb.tag_ == "VBG" and bool(helpers(verb)) and not _camping(verb)
@@ -349,7 +349,7 @@ def _descend(clause: Clause) -> Iterator[Clause]:
         yield from _conjuncts(clause, complement)
     elif lemma in words.INTENTIONS and infinitive:
         if clause.past and not clause.ongoing and lemma not in ("decide", "promise", "agree", "refuse"):
-            return  # what somebody wanted or tried once is neither a wish now nor done
+            return  # a past wish or attempt is neither current nor done
         stance = clause.stance if clause.stance not in ("", "plans_to") else words.INTENTIONS[lemma]
         yield from _conjuncts(clause, complement, stance=stance)
     elif lemma in ("leave", "quit") and complement.lemma_ == "join" and infinitive:
@@ -368,7 +368,7 @@ def _camping(verb: Token) -> bool:
 
 
 def is_bare(complement: Token) -> bool:
-    """Return whether an infinitive stands alone: in "switched to neovim" it is a name that the tagger doesn't know."""
+    """Return whether an infinitive has no dependents: in "switched to neovim" it is a name unknown to the tagger."""
     return complement.tag_ == "VB" and [c.lower_ for c in complement.children] == ["to"]
 
 
@@ -390,7 +390,7 @@ def _conjuncts(
     past: bool | None = None,
     began: bool | None = None,
 ) -> Iterator[Clause]:
-    """Yield the clauses of a complement and of the verbs joined to it."""
+    """Yield the clauses of a complement and of its conjuncts."""
     for verb in (complement, *(c for c in complement.conjuncts if c.i > complement.i and not subjects_of(c))):
         if verb.pos_ not in ("VERB", "AUX") or _unreal(verb):
             continue

@@ -1,4 +1,4 @@
-"""The extractor that needs no language model: spaCy's recogniser and parser, and rules over the parse."""
+"""Extractor without a language model: spaCy entity recognizer and parser, and rules over the parse."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MAX_CO_OCCURRENCES = 3
 MAX_SENTENCE = 200
 MAX_CHARACTERS = 100_000
 ENOUGH = 4 * MAX_EDGES
-"""Different facts after which no further piece of a long text is read: the best of them are kept."""
+"""Number of distinct facts after which no further piece of a long text is parsed; the best ones are kept."""
 CO_OCCURRENCE = 0.3
 
 
@@ -44,13 +44,13 @@ _Found = tuple[list[ExtractedEdge], list[ExtractedEnding], dict[tuple[str, str],
 
 
 class SpacyExtractor(Extractor):
-    """Extracts entities and facts with spaCy; thread-safe (one message batch at a time goes through the parser).
+    """Extractor of entities and facts with spaCy; thread-safe, as a lock serializes parsing.
 
     Parameters
     ----------
     model
-        An installed package of an English pipeline with a parser and a recogniser. None takes the first
-        one found of `graphmem.text.english.MODELS`. It is loaded at the first extraction.
+        An installed package of an English pipeline with a parser and an entity recognizer. None uses the first
+        installed one of `graphmem.text.english.MODELS`. It is loaded on the first extraction.
     ontology
         Known relations and short names.
     """
@@ -61,21 +61,21 @@ class SpacyExtractor(Extractor):
 
     @property
     def name(self) -> str:
-        """What stats and `doctor` call it."""
+        """Name of the extractor in stats and `doctor`."""
         return "spacy"
 
     @property
     def batch_size(self) -> int:
-        """How many episodes it likes to get at once."""
+        """Preferred number of episodes per call."""
         return 64
 
     def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
-        """Read episodes; the error of one is returned in its place.
+        """Return the extraction of each episode, or its error in place of it.
 
         Raises
         ------
         MissingExtra
-            If spaCy or every known model is absent.
+            If spaCy is not installed, or no model is configured and none is installed.
         InvalidInput
             If the configured model isn't installed.
         """
@@ -90,7 +90,7 @@ class SpacyExtractor(Extractor):
     def _read(self, request: ExtractionRequest, doc: Doc, further: Sequence[str]) -> Extraction | Exception:
         try:
             return self._extraction(request, doc, further)
-        except Exception as error:  # noqa: BLE001 - one odd parse must not cost the batch
+        except Exception as error:  # noqa: BLE001 - one failing parse must not fail the batch
             return error
 
     def _extraction(self, request: ExtractionRequest, doc: Doc, further: Sequence[str]) -> Extraction:
@@ -110,10 +110,10 @@ class SpacyExtractor(Extractor):
 
     def _found(self, request: ExtractionRequest, doc: Doc) -> _Found:
         episode = request.episode
-        told = episode.local_time.replace(tzinfo=UTC)  # days are those of whoever wrote it
-        dates = dates_of(doc, told, message=episode.speaker is not None)  # first: it mends tags
+        local = episode.local_time.replace(tzinfo=UTC)  # days in the time zone of the author
+        dates = dates_of(doc, local, message=episode.speaker is not None)  # first, as it corrects tags
         names = Names(doc, self._ontology, episode.speaker, request.addressee, episode.title)
-        facts = Facts(names, dates, self._ontology, told)
+        facts = Facts(names, dates, self._ontology, local)
         edges: list[ExtractedEdge] = []
         endings: list[ExtractedEnding] = []
         mentioned: dict[tuple[str, str], ExtractedEntity] = {}
@@ -138,14 +138,14 @@ class SpacyExtractor(Extractor):
 def _parses(pipeline: Language, texts: list[str]) -> list[Doc | Exception]:
     try:
         return list(pipeline.pipe(texts, batch_size=batch_size(texts)))
-    except Exception:  # noqa: BLE001 - found out below which text it was
+    except Exception:  # noqa: BLE001 - retried text by text below
         return [_parse(pipeline, text) for text in texts]
 
 
 def _parse(pipeline: Language, text: str) -> Doc | Exception:
     try:
         return pipeline(text)
-    except Exception as error:  # noqa: BLE001 - given back in its place
+    except Exception as error:  # noqa: BLE001 - returned in place of the parse
         return error
 
 
@@ -157,7 +157,7 @@ def _text(request: ExtractionRequest) -> str:
 
 
 def _together(sentence: Span, names: Names, edges: Iterable[ExtractedEdge]) -> Iterator[ExtractedEdge]:
-    """Yield co-occurrence of proper names of a sentence that no verb stands between and no facts of it join."""
+    """Yield co-occurrences of proper names in a sentence without a verb between them or a fact joining them."""
     near: dict[str, set[str]] = {}
     for edge in edges:
         near.setdefault(edge.source, {edge.source}).add(edge.target)
@@ -175,7 +175,7 @@ def _together(sentence: Span, names: Names, edges: Iterable[ExtractedEdge]) -> I
 
 
 def _lies_in(sentence: Span, one: End, other: End, start: int, end: int) -> ExtractedEdge | None:
-    """Return "Austin part_of Texas" of "Austin, Texas"."""
+    """Return "Austin part_of Texas" for "Austin, Texas"."""
     doc = sentence.doc
     between = doc[start:end].text.removeprefix(one.name).strip()
     places = {one.label, other.label} <= {"GPE", "LOC"}
@@ -206,7 +206,7 @@ def _co_occurrence(one: End, other: End, said: str) -> ExtractedEdge:
 
 
 def _distinct(edges: Iterable[ExtractedEdge]) -> list[ExtractedEdge]:
-    """Keep of each fact the most confident form; co-occurrence only where no fact joins the two."""
+    """Return the most confident form of each fact, with co-occurrences only for pairs without another fact."""
     best: dict[tuple[str, str, str, bool], ExtractedEdge] = {}
     for edge in edges:
         key = (edge.source, edge.relation, edge.target, edge.ended)
@@ -228,7 +228,7 @@ def _distinct(edges: Iterable[ExtractedEdge]) -> list[ExtractedEdge]:
 def _limited(
     edges: list[ExtractedEdge], mentioned: Iterable[ExtractedEntity], talking: frozenset[str | None]
 ) -> Extraction:
-    """Keep the most confident facts and names within the limits, and count the rest; who talks is a person."""
+    """Return the most confident facts and names within the limits; count the rest; participants are persons."""
     entities: dict[str, ExtractedEntity] = {}
     kept: list[ExtractedEdge] = []
     for edge in sorted(edges, key=lambda e: -e.confidence):

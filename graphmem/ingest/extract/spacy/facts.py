@@ -1,14 +1,14 @@
-"""Turns clauses into facts.
+"""Conversion of clauses to facts.
 
-Confidence, by what a fact rests on (the lowest that applies):
+Confidence by evidence (the lowest that applies):
 
 =====  ==========================================================================
-0.9    a relation of the ontology or a kinship stated outright, both ends named
+0.9    an explicit relation of the ontology or kinship, both ends named
 0.8    subject, verb, object; both ends named
 0.6    one end is a common noun
-0.5    reported ("I think Ida works at Acme"), or about the one who is spoken to
-0.4    a pronoun was resolved, or the subject was left out
-0.3    named in one sentence, no verb between them
+0.5    reported ("I think Ida works at Acme"), or about the addressee
+0.4    a resolved pronoun, or an omitted subject
+0.3    both named in one sentence, no verb between them
 =====  ==========================================================================
 
 Convention of relations: states in the present ("works_at", "likes"), events in the past ("went_to", "bought").
@@ -41,7 +41,7 @@ EXPLICIT, PLAIN, COMMON, INDIRECT = 0.9, 0.8, 0.6, 0.5
 
 
 def _courtesy(clause: Clause, source: End, target: End, period: Period) -> bool:
-    """Return whether a clause is what people say to be kind: no fact that anybody asks for."""
+    """Return whether a clause is a polite phrase without a useful fact."""
     if source.role and target.role:
         return not (clause.past and clause.verb.lemma_ in ("meet", "visit", "marry", "hire", "teach", "join"))
     if clause.offhand and period.begin is None and not (target.named and not target.role):
@@ -50,14 +50,14 @@ def _courtesy(clause: Clause, source: End, target: End, period: Period) -> bool:
 
 
 def _is_plan(clause: Clause, period: Period) -> bool:
-    """Return whether a present tense means the future: "I'm hosting a show next month", "I'm going to a conference"."""
+    """Return whether a present tense refers to the future: "I'm hosting a show next month"."""
     if period.ahead:
         return True
     return clause.verb.tag_ == "VBG" and (period.running or clause.verb.lemma_ == "go") and len(clause.chain) == 1
 
 
 def _is_hearsay(clause: Clause, source: End, names: Names) -> bool:
-    """Return whether somebody else than whom a clause is about says or believes it; what the speaker says counts."""
+    """Return whether someone other than the speaker or the subject of a clause says or believes it."""
     if any(c.lower_ == "according" for c in clause.chain[0].children):
         return True
     for report in clause.reports:
@@ -65,14 +65,14 @@ def _is_hearsay(clause: Clause, source: End, names: Names) -> bool:
             continue
         reporters = [e for t in subjects_of(report) if t.dep_ == "nsubj" for e in names.ends(t)]
         own = any(e.name == source.name for e in reporters) and report.lemma_ != "hear"
-        told = any(e.role == "speaker" for e in reporters) and report.lemma_ not in words.BELIEVING | {"hear"}
-        if not (own or told):
+        by_speaker = any(e.role == "speaker" for e in reporters) and report.lemma_ not in words.BELIEVING | {"hear"}
+        if not (own or by_speaker):
             return True
     return False
 
 
 def _is_misbelief(clause: Clause, source: End) -> bool:
-    """Return whether a clause is what others believe of the speaker, who would know: "people think I live in Rome"."""
+    """Return whether a clause is a belief of others about the speaker: "people think I live in Rome"."""
     return source.role == "speaker" and any(
         r.lemma_ in words.BELIEVING and not any(t.lower_ in words.FIRST_PERSON for t in subjects_of(r))
         for r in clause.reports
@@ -80,18 +80,18 @@ def _is_misbelief(clause: Clause, source: End) -> bool:
 
 
 class Facts:
-    """Reads facts off the clauses of one episode.
+    """Extractor of the facts in the clauses of one episode.
 
     Parameters
     ----------
     names
         The names of the episode.
     dates
-        Its dates by token.
+        Dates of the episode by token.
     ontology
         Known relations.
     reference
-        When it occurred.
+        Time of the episode.
     """
 
     def __init__(self, names: Names, dates: Dates, ontology: Ontology, reference: datetime) -> None:
@@ -120,7 +120,7 @@ class Facts:
                     yield edge
 
     def endings(self, clause: Clause) -> Iterator[ExtractedEnding]:
-        """Yield what ended without being named."""
+        """Yield the endings that don't name their target."""
         subjects = self._subjects(clause)
         period = Period.of(clause, self._dates, self._reference)
         for subject in {s.name: s for s in subjects}.values():
@@ -129,16 +129,16 @@ class Facts:
                     yield ExtractedEnding(subject.name, relation, period.begin, "person")
 
     def _subjects(self, clause: Clause) -> list[End]:
-        """Return whom a clause is about; where "my friend is Anna" says of nobody who it is, of whose friend she is."""
+        """Return the subjects of a clause; for "my friend is Anna" the owner of the noun if the friend is unknown."""
         if not clause.subjects and self._names.speaker:
             return [self._names.speaker]
-        whose = (self._names.owner(t) for t in clause.subjects if is_named(t))
-        return [e for t in clause.subjects for e in self._names.end(t)] or [e for e in whose if e is not None]
+        owners = (self._names.owner(t) for t in clause.subjects if is_named(t))
+        return [e for t in clause.subjects for e in self._names.end(t)] or [e for e in owners if e is not None]
 
     def _apart(self, clause: Clause, statement: Statement, said: Collection[Statement]) -> frozenset[int]:
-        """Return the prepositions of a clause that tell only its other facts of one value: these end by themselves.
+        """Return the prepositions of a clause that belong only to its other single-valued facts.
 
-        "Sam works at Acme as an engineer" gives "Sam works as an engineer", which is no news of Acme.
+        Those facts end independently: the sentence of works_as in "Sam works at Acme as an engineer" omits Acme.
         """
         single = (s for s in said if self._ontology.is_single_valued(self._ontology.relation(s.relation)))
         others = {s.target.name.casefold() for s in single} - {statement.target.name.casefold()}
@@ -150,7 +150,7 @@ class Facts:
         )
 
     def of_last_days(self, sentence: Span) -> Iterator[ExtractedEdge]:
-        """Yield the jobs that end with a "last day"."""
+        """Yield the endings of jobs stated by a "last day"."""
         for clause, said in last_days(sentence, self._names):
             period = Period.of(clause, self._dates, self._reference)
             edge = self._edge(clause, said.source or said.target, said, period)
@@ -165,15 +165,15 @@ class Facts:
         if source.name.lower() == target.name.lower() or not (source.named or target.named):
             return None
         if not source.named and self._names.speaker is None:
-            return None  # "the single" of a document is any single
+            return None  # "the single" of a document may be any single
         if self._ontology.is_single_valued(relation) and not said.explicit:
-            return None  # a wrong one would end a right one: only the patterns that make sure state these
+            return None  # a wrong fact would end a correct one: left to the strict patterns
         if said.explicit is False and _courtesy(clause, source, target, period):
             return None
         if (clause.negated and not relation.startswith("does_not_")) or _is_misbelief(clause, source):
             return None
         if subject.role == "addressee" and not (said.explicit or (target.named and not target.role)):
-            return None  # "you're doing great": what people say to each other is mostly courtesy
+            return None  # "you're doing great": mostly courtesy
         ceiling = EXPLICIT if said.explicit else PLAIN
         if not (source.named and target.named) and not said.explicit:
             ceiling = COMMON

@@ -1,4 +1,4 @@
-"""Where people live, lived and will live: `lives_in`."""
+"""Rules for `lives_in`: current, former and future homes."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _PLACES = ("GPE", "LOC")
 
 
 def places(noun: Token, names: Names) -> Iterator[End]:
-    """Yield a noun phrase as a place, if the recogniser says that it is one."""
+    """Yield a noun phrase as a place, if the entity recognizer labels it as one."""
     yield from (e for e in names.end(noun) if e.label in _PLACES)
 
 
 def homes(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
-    """Yield "lives in Berlin", "moved from Rome to Berlin" (which ends Rome), "is moving to Berlin in May"."""
+    """Yield facts of "lives in Berlin", "moved from Rome to Berlin" (ends Rome), "is moving to Berlin in May"."""
     verb, lemma = clause.verb, clause.verb.lemma_.lower()
     if lemma == "base" and clause.passive:
         lemma = "live"
@@ -44,7 +44,7 @@ def homes(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
 
 
 def _ways(verb: Token) -> Iterator[tuple[str, Token]]:
-    """Yield the prepositions of a verb, also those of "back to", "over to", "away from"."""
+    """Yield the prepositions of a verb, including those of "back to", "over to", "away from"."""
     yield from prepositions(verb)
     for child in verb.children:
         if child.dep_ in ("advmod", "prt") and child.lower_ in ("back", "over", "down", "up", "out", "away", "here"):
@@ -52,7 +52,7 @@ def _ways(verb: Token) -> Iterator[tuple[str, Token]]:
 
 
 def _towns(noun: Token, names: Names, *, sure: bool) -> Iterator[End]:
-    """Yield a place to live in; a name of any kind where the verb leaves no doubt that it is a place."""
+    """Yield a place to live in; names of any kind if the verb implies a place."""
     for end in names.end(noun):
         if end.role:
             continue
@@ -68,9 +68,9 @@ def _towns(noun: Token, names: Names, *, sure: bool) -> Iterator[End]:
 
 
 def _is_small_name(noun: Token, *, sure: bool) -> bool:
-    """Return whether a word of a message without any capitals can be a town.
+    """Return whether a word of a message without capitals can be a town.
 
-    A thing to live in has an article ("in a flat"), a state of mind none: those are known by name.
+    A dwelling has an article ("in a flat"); states of mind don't and are excluded by a word list.
     """
     tagged = noun.tag_ == "NNP" or (sure and noun.tag_ == "NN" and noun.lower_ not in words.LIVED_IN)
     if not tagged or any(noun.children):

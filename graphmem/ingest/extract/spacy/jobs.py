@@ -1,7 +1,7 @@
-"""Where people work, worked and will work: `works_at`, `works_as`.
+"""Rules for `works_at` and `works_as`: current, former and future jobs.
 
-A wrong `works_at` ends a right one, so the kind of target is checked: the recogniser's organisations, names of
-its that stand after "at" (small models take firms for places and people), and common workplaces ("a hospital").
+A wrong `works_at` ends a correct one, so the type of the target is checked. Accepted are recognized organizations,
+recognized names after "at" (small models label firms as places and people), and common workplaces ("a hospital").
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PAST_JOB = frozenset("old former previous last".split())
 
 
 def jobs(clause: Clause, subject: End, names: Names, period: Period) -> Iterator[Statement]:
-    """Yield where the subject of a clause works, and what of that ended."""
+    """Yield the jobs of the subject of a clause and their endings."""
     yield from _working(clause, names)
     yield from _beginning(clause, subject, names, period)
     yield from _being(clause, names, period)
@@ -34,7 +34,7 @@ def jobs(clause: Clause, subject: End, names: Names, period: Period) -> Iterator
 
 
 def hirings(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
-    """Yield works_at of whom the subject hired or laid off: "Acme hired me"."""
+    """Yield works_at for people that the subject hired or laid off: "Acme hired me"."""
     lemma = clause.verb.lemma_.lower()
     if subject.kind in ("person", "location") or not subject.named or not clause.past or clause.passive:
         return
@@ -46,7 +46,7 @@ def hirings(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
 
 
 def _workplaces(noun: Token, names: Names, after: Literal["at", "for", "join"]) -> Iterator[End]:
-    """Yield a noun phrase as a place of work; after "at" nearly every name is one, after "join" few are."""
+    """Yield a noun phrase as a workplace; nearly all names after "at" are one, few after "join"."""
     capital = noun.pos_ == "PROPN" and noun.text[:1].isupper()
     group = noun.lower_ in words.GROUPS
     for end in names.end(noun):
@@ -70,7 +70,7 @@ def _job_noun(verb: Token) -> Token | None:
 
 
 def _working(clause: Clause, names: Names) -> Iterator[Statement]:
-    """Yield "works at Acme", "used to work for Acme", "was hired by Acme", and as what."""
+    """Yield facts of "works at Acme", "used to work for Acme", "was hired by Acme", with the occupation."""
     verb, lemma = clause.verb, clause.verb.lemma_.lower()
     works = lemma == "work" and (is_state(clause) or clause.began or clause.ended)
     works = works and (not clause.stance or clause.began)
@@ -89,7 +89,7 @@ def _working(clause: Clause, names: Names) -> Iterator[Statement]:
 
 
 def _beginning(clause: Clause, subject: End, names: Names, period: Period) -> Iterator[Statement]:
-    """Yield "got a job at", "accepted an offer from", "joined", "started at": past, under way, or with a date ahead."""
+    """Yield facts of "got a job at", "accepted an offer from", "joined", "started at": past, current or dated."""
     verb, lemma = clause.verb, clause.verb.lemma_.lower()
     if clause.passive or clause.ended or not (clause.past or period.begin or _under_way(clause)):
         return
@@ -131,7 +131,7 @@ def _under_way(clause: Clause) -> bool:
 
 
 def _offer(verb: Token) -> Token | None:
-    """Return the offer that is accepted, also that of "got an offer from Acme and accepted it"."""
+    """Return the accepted offer, including that of "got an offer from Acme and accepted it"."""
     objects = objects_of(verb, "dobj")
     if any(t.lower_ == "it" for t in objects) and verb.dep_ == "conj":
         objects = objects_of(verb.head, "dobj")
@@ -139,7 +139,7 @@ def _offer(verb: Token) -> Token | None:
 
 
 def _being(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
-    """Yield works_at of "is a nurse at Acme", "has been at Acme since 2019", and its end: "my last day at Acme"."""
+    """Yield works_at for "is a nurse at Acme", "has been at Acme since 2019", and its end for "my last day at Acme"."""
     verb = clause.verb
     if verb.lemma_ != "be" or clause.stance:
         return
@@ -168,7 +168,7 @@ def _is_occupation(noun: Token) -> bool:
 
 
 def _ending(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
-    """Yield what ended: "lost my job at", "was laid off from", "resigned from", "left Acme"."""
+    """Yield endings: "lost my job at", "was laid off from", "resigned from", "left Acme"."""
     verb, lemma = clause.verb, clause.verb.lemma_.lower()
     if not (clause.past or period.ahead):
         return
@@ -189,12 +189,14 @@ def _ending(clause: Clause, names: Names, period: Period) -> Iterator[Statement]
                 yield from (Statement("works_as", t, ended=True) for t in names.end(noun))
     if lemma in ("quit", "leave"):
         for token in objects_of(verb, "dobj"):
-            for end in _workplaces(token, names, "at" if lemma == "quit" else "join"):  # nobody quits a person
+            for end in _workplaces(
+                token, names, "at" if lemma == "quit" else "join"
+            ):  # the object of "quit" is never a person
                 yield Statement("works_at", end, ended=True, explicit=True)
 
 
 def jobless(clause: Clause, period: Period) -> bool:
-    """Return whether a clause says that somebody has no work any more, and not where: "was laid off", "quit my job"."""
+    """Return whether a clause states the loss of a job without naming it: "was laid off", "quit my job"."""
     verb, lemma = clause.verb, clause.verb.lemma_.lower()
     if not (clause.past or period.ahead):
         return False
@@ -218,7 +220,7 @@ def _is_date(noun: Token) -> bool:
 
 
 def owned_jobs(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
-    """Yield works_at of "I love my new job at Acme", and its end of "my old job at Acme"."""
+    """Yield works_at for "I love my new job at Acme", and its end for "my old job at Acme"."""
     if clause.negated:
         return
     if clause.stance or clause.ended or period.over or clause.verb.lemma_.lower() in words.JOBLESS_VERBS:
@@ -238,7 +240,7 @@ def owned_jobs(clause: Clause, names: Names, period: Period) -> Iterator[Stateme
 
 
 def last_days(sentence: Span, names: Names) -> Iterator[tuple[Clause, Statement]]:
-    """Yield what ended with "Friday is my last day at Acme", with the clause that tells when."""
+    """Yield endings such as "Friday is my last day at Acme", with the clause that states the time."""
     for day in sentence:
         verb = governor(day)
         if day.lower_ != "day" or verb.lemma_ != "be" or negation(verb) or (owner := names.owner(day)) is None:

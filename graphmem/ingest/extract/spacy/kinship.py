@@ -1,4 +1,4 @@
-"""Facts that noun phrases state by themselves: "my sister Anna", "Acme's CEO Jane", "Jane, the CEO of Acme"."""
+"""Facts in noun phrases: "my sister Anna", "Acme's CEO Jane", "Jane, the CEO of Acme"."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def relatives(sentence: Span, names: Names, dates: Dates) -> Iterator[ExtractedE
         owner = names.owner(token)
         if any(c.lower_ in ("ex", "former", "late", "future", "own") for c in token.children):
             continue
-        whose = owner or _owner_by_verb(token, names)
-        yield from _called(token, whose, names, dates)
-        if token.lemma_.lower() in words.RELATIONAL and whose is not None:
+        possessor = owner or _owner_by_verb(token, names)
+        yield from _called(token, possessor, names, dates)
+        if token.lemma_.lower() in words.RELATIONAL and possessor is not None:
             for one in named or [None]:
-                yield from _relative(token, whose, one, names)
+                yield from _relative(token, possessor, one, names)
         elif owner is not None and (thing := _apposed(token, names)) is not None and token.lower_ not in words.VAGUE:
             yield _edge(
                 owner,
@@ -46,7 +46,7 @@ def relatives(sentence: Span, names: Names, dates: Dates) -> Iterator[ExtractedE
 
 
 def _called(token: Token, owner: End | None, names: Names, dates: Dates) -> Iterator[ExtractedEdge]:
-    """Yield "Max is_a dog" of "a dog named Max", and whose it is where the clause says so."""
+    """Yield "Max is_a dog" for "a dog named Max", and its owner if the clause names one."""
     noun = token.lemma_.lower()
     calls = [c for c in token.children if c.dep_ == "acl" and c.lower_ in ("named", "called")]
     called = [t for c in calls for t in c.children if t.dep_ in ("oprd", "dobj", "attr") and t.pos_ == "PROPN"]
@@ -62,7 +62,7 @@ def _called(token: Token, owner: End | None, names: Names, dates: Dates) -> Iter
 
 
 def _since(token: Token, dates: Dates) -> datetime | None:
-    """Return when somebody got what is the object of a verb in the past: "adopted a cat on 3 January"."""
+    """Return the time at which the object of a past verb was acquired: "adopted a cat on 3 January"."""
     verb = token.head
     if token.dep_ != "dobj" or verb.lemma_ not in ("get", "adopt") or verb.tag_ != "VBD":
         return None
@@ -70,7 +70,7 @@ def _since(token: Token, dates: Dates) -> datetime | None:
 
 
 def _owner_by_verb(token: Token, names: Names) -> End | None:
-    """Return who has it: "I" of "I have a sister"."""
+    """Return the owner by the verb: "I" in "I have a sister"."""
     verb = token.head
     if token.dep_ != "dobj" or verb.lemma_ not in ("have", "get", "adopt") or negation(verb):
         return None
@@ -78,7 +78,7 @@ def _owner_by_verb(token: Token, names: Names) -> End | None:
 
 
 def _named_by(token: Token, names: Names) -> list[End]:
-    """Return the proper names that a noun stands with: "my sister Anna", "the nurse Ida", "two cats, Tom and Kit"."""
+    """Return the proper names attached to a noun: "my sister Anna", "the nurse Ida", "two cats, Tom and Kit"."""
     near = [c for c in token.children if c.dep_ in ("appos", "compound") and c.ent_type_ == "PERSON"]
     if token.dep_ in ("appos", "compound", "nmod") and token.head.ent_type_ == "PERSON":
         near.append(token.head)
@@ -115,7 +115,7 @@ def _relative(token: Token, owner: End, named: End | None, names: Names) -> Iter
 
 
 def _office(token: Token, owner: End | None, named: End, names: Names) -> Iterator[ExtractedEdge]:
-    """Yield "Jane is_ceo_of Acme" of "Acme's CEO Jane" and "Jane, the CEO of Acme"."""
+    """Yield "Jane is_ceo_of Acme" for "Acme's CEO Jane" and "Jane, the CEO of Acme"."""
     for child in token.children:
         if child.dep_ == "prep" and child.lower_ in ("of", "at"):
             for noun in child.children:

@@ -1,4 +1,4 @@
-"""What clauses state in the well-known relations: people, budgets, deployments, choices; jobs and homes elsewhere."""
+"""Rules for well-known relations except jobs and homes: people, budgets, deployments, choices."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _GUESSED_TOOL = 0.6
 
 
 def well_known(clause: Clause, subject: End, names: Names, period: Period) -> Iterator[Statement]:
-    """Yield what a clause states in the relations that the ontology knows; of plans only those with a date."""
+    """Yield the facts of a clause in relations of the ontology; plans only with a date."""
     if clause.stance and not _settled(clause, period):
         return
     whom = None if subject.kind == "person" else replace(subject, kind="person", named=True)
@@ -50,7 +50,7 @@ def well_known(clause: Clause, subject: End, names: Names, period: Period) -> It
 
 
 def over(clause: Clause, subject: End, period: Period) -> Iterator[str]:
-    """Yield the relations of one value that ended, whatever it was: works_at of "I was laid off"."""
+    """Yield the single-valued relations that ended without naming the target: works_at for "I was laid off"."""
     if clause.negated or (clause.stance and not _settled(clause, period)):
         return
     if subject.kind != "person" and not _acts_as_person(clause, subject):
@@ -66,7 +66,7 @@ def over(clause: Clause, subject: End, period: Period) -> Iterator[str]:
 
 
 def _acts_as_person(clause: Clause, subject: End) -> bool:
-    """Return whether a name that the recogniser doesn't know is a person's by what is said: "Anna quit her job"."""
+    """Return whether the clause implies that an unrecognized name is a person: "Anna quit her job"."""
     head = clause.subjects[0] if clause.subjects else None
     if head is None or head.pos_ != "PROPN" or subject.label or any(head.children):
         return False
@@ -80,12 +80,12 @@ def _leads_people(clause: Clause) -> bool:
 
 
 def _settled(clause: Clause, period: Period) -> bool:
-    """Return whether a plan is as good as done: "I'm moving", "I'll move", with a date; not "I plan to move"."""
+    """Return whether a plan is definite: "I'm moving", "I'll move", with a date; not "I plan to move"."""
     return clause.stance == "plans_to" and period.ahead and not any(t.lemma_ in words.INTENTIONS for t in clause.chain)
 
 
 def _partner(clause: Clause, subject: End, names: Names, period: Period) -> Iterator[Statement]:
-    """Yield married_to, is_engaged_to, has_partner and their ends, and has_status where nobody is named."""
+    """Yield married_to, is_engaged_to, has_partner and their endings, and has_status if no partner is named."""
     verb, lemma = clause.verb, clause.verb.lemma_.lower()
     happens = clause.past or period.ahead
     people = [e for t in objects_of(verb, "dobj") for e in _people(t, names)]
@@ -106,7 +106,7 @@ def _partner(clause: Clause, subject: End, names: Names, period: Period) -> Iter
 
 
 def _parted(clause: Clause) -> bool:
-    """Return whether a clause says "broke up" or "split up"."""
+    """Return whether a clause states "broke up" or "split up"."""
     verb = clause.verb
     return verb.lemma_.lower() in ("break", "split") and clause.past and any(c.lower_ == "up" for c in verb.children)
 
@@ -121,7 +121,7 @@ def _whom(token: Token, names: Names) -> list[End]:
 
 
 def _people(token: Token, names: Names) -> Iterator[End]:
-    """Yield whom a noun phrase names, where only a person can stand: an unknown name is one."""
+    """Yield the persons in a noun phrase whose position requires a person; unknown names count as persons."""
     for end in names.end(token):
         if end.kind == "person":
             yield end
@@ -130,18 +130,20 @@ def _people(token: Token, names: Names) -> Iterator[End]:
 
 
 def _other_half(clause: Clause, subject: End, names: Names) -> list[End]:
-    """Return the other one of "Anna and I broke up"."""
-    before = (t.nbor(-2) for t in clause.subjects if t.i > 1 and t.nbor(-1).lower_ == "and")  # parsed as no subject
+    """Return the other partner in "Anna and I broke up"."""
+    before = (
+        t.nbor(-2) for t in clause.subjects if t.i > 1 and t.nbor(-1).lower_ == "and"
+    )  # the parser misses this subject
     both = {e.name: e for t in (*clause.subjects, *before) for e in _people(t, names)}
     return [e for e in both.values() if e.name != subject.name] if len(both) == 2 and subject.name in both else []
 
 
 def _status(clause: Clause, subject: End, names: Names, *, happens: bool) -> Iterator[Statement]:
-    """Yield what "got married", "is engaged to Daniel", "have been married since 2019" say."""
+    """Yield facts of "got married", "is engaged to Daniel", "have been married since 2019"."""
     verb, lemma = clause.verb, clause.verb.lemma_.lower()
     getting = (lemma == "get" and happens) or any(h.lower_ in words.GETS for h in helpers(verb))
     if not (happens if getting else (not clause.past or clause.ongoing)):
-        return  # "was married" is over, "is getting married" may be years off
+        return  # "was married" has ended, "is getting married" may be years away
     said = [t for t in objects_of(verb, "acomp", "oprd", "xcomp") if lemma in ("be", "get")]
     for word in [*said, *([verb] if clause.passive else [])]:
         status = word.lower_
@@ -192,7 +194,7 @@ def _tools(ends: list[End]) -> list[End]:
 
 
 def _choice(clause: Clause, names: Names) -> Iterator[Statement]:
-    """Yield what is used or preferred: "switched from vim to neovim", "dropped A for B", "prefers A to B"."""
+    """Yield uses and preferences: "switched from vim to neovim", "dropped A for B", "prefers A to B"."""
     verb, lemma = clause.verb, clause.verb.lemma_.lower()
     objects = [e for t in objects_of(verb, "dobj") for e in names.ends(t)]
     after = [(w, e) for head in (verb, *objects_of(verb, "dobj")) for w, n in prepositions(head) for e in names.end(n)]
@@ -203,7 +205,7 @@ def _choice(clause: Clause, names: Names) -> Iterator[Statement]:
                 tool = End(end.name, "technology", named=True, certainty=min(end.certainty, _GUESSED_TOOL))
                 yield Statement(
                     "uses", tool, ended=word == "from", explicit=True
-                )  # an unknown name: nobody switches to Ida
+                )  # an unknown name, as a person can't be switched to
             elif word in ("from", "to") and end.kind not in ("person", "location"):
                 yield Statement("uses", end, ended=word == "from", explicit=True)
     if lemma == "replace" and clause.past and not clause.passive and any(w in ("with", "by") for w, _ in after):
@@ -220,7 +222,7 @@ def _choice(clause: Clause, names: Names) -> Iterator[Statement]:
 
 
 def _dropped(clause: Clause, objects: list[End], after: list[tuple[str, End]]) -> Iterator[Statement]:
-    """Yield "dropped A for B", "gave up on A"."""
+    """Yield facts of "dropped A for B", "gave up on A"."""
     lemma = clause.verb.lemma_.lower()
     if not clause.past or clause.passive:
         return
@@ -232,7 +234,7 @@ def _dropped(clause: Clause, objects: list[End], after: list[tuple[str, End]]) -
 
 
 def given_up(clause: Clause, names: Names) -> Iterator[Statement]:
-    """Yield what ended with "gave up tennis", "sold the Tesla", "left the chess club"."""
+    """Yield endings such as "gave up tennis", "sold the Tesla", "left the chess club"."""
     if not clause.past or clause.passive or clause.stance or clause.negated:
         return
     lemma = clause.verb.lemma_.lower()
@@ -246,7 +248,7 @@ def given_up(clause: Clause, names: Names) -> Iterator[Statement]:
 
 
 def _moved(clause: Clause, names: Names, after: list[tuple[str, End]]) -> Iterator[Statement]:
-    """Yield what "moved Apollo from MySQL to Postgres" and "deployed Apollo on AWS" say of the thing or its owner."""
+    """Yield facts about the object or its owner: "moved Apollo from MySQL to Postgres", "deployed Apollo on AWS"."""
     lemma = clause.verb.lemma_.lower()
     things = objects_of(clause.verb, "dobj")
     if not things or clause.passive:
@@ -263,7 +265,7 @@ def _moved(clause: Clause, names: Names, after: list[tuple[str, End]]) -> Iterat
 
 
 def _budget(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
-    """Yield "Apollo's budget is $5,000", "Apollo has a budget of …", "we raised the budget to …"."""
+    """Yield facts of "Apollo's budget is $5,000", "Apollo has a budget of …", "we raised the budget to …"."""
     verb, lemma = clause.verb, clause.verb.lemma_.lower()
     if clause.passive or (lemma == "be" and clause.past):
         return
@@ -284,7 +286,7 @@ def _budget(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
 
 
 def _budget_owner(noun: Token, names: Names) -> End | None:
-    """Return whose budget it is; of a mere "the budget" it is, as a guess, the speaker's."""
+    """Return the owner of a budget; for a bare "the budget" this is a guess, the speaker."""
     if (owner := names.owner(noun)) is not None:
         return owner
     inside = [n for w, n in prepositions(noun) if w in ("of", "for") and n.ent_type_ not in words.QUANTITIES]

@@ -1,4 +1,4 @@
-"""Turns noun phrases of a parse into names of entities."""
+"""Names of entities for the noun phrases of a parse."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LETTERS = re.compile(r"[^\W\d_]")
 
 
 GUESSED_PERSON = 0.7
-"""Certainty of a person whom only what is said tells from a place or a firm."""
+"""Certainty of a person distinguished from a place or a firm only by context."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,9 @@ class End:
     name, kind
         The entity's name and type.
     named
-        Whether it is a proper name, a participant or a relative of one; else it is a common noun.
+        Whether it is a proper name, a participant or a relative of one, rather than a common noun.
     certainty
-        Upper limit of the confidence of facts with it: pronouns are guesses.
+        Upper limit of the confidence of its facts; resolved pronouns are guesses.
     label
         spaCy's label of the name, or "".
     role
@@ -54,7 +54,7 @@ class End:
 
 
 def as_relative(noun: Token, end: End) -> End:
-    """Return who is a relative or pet as such, whom the recogniser may take for a place: "my cat is called Austin"."""
+    """Return an end retyped as a relative or pet, as in "my cat is called Austin", which is recognized as a place."""
     if end.label == "PERSON" or end.role:
         return end
     certainty = min(end.certainty, GUESSED_PERSON) if end.label else end.certainty
@@ -62,18 +62,18 @@ def as_relative(noun: Token, end: End) -> End:
 
 
 def _kind_of_relative(noun: Token) -> str:
-    """Return the type of whom a relational noun names: a pet is no person."""
+    """Return the entity type for a relational noun; pets aren't persons."""
     return "person" if noun.lemma_.lower() in words.KIN else "concept"
 
 
 def _joined(tokens: list[Token]) -> str:
-    """Return tokens as text, "peer-reviewed" in one word."""
+    """Return tokens as text, with "peer-reviewed" as one word."""
     pieces = [t.text + (" " if t.whitespace_ or after.i > t.i + 1 else "") for t, after in pairwise(tokens)]
     return "".join(pieces) + tokens[-1].text
 
 
 def _names_in(span: Span) -> Iterator[Span]:
-    """Yield a name; of what the recogniser took for one in "switched from Trello to Linear", both."""
+    """Yield the names in a span; two if the recognizer merged them, as in "switched from Trello to Linear"."""
     cut = next((t for t in span[1:-1] if t.lower_ == "to" and t.dep_ == "prep" and t.head not in span), None)
     if cut is None or not any(c.lower_ == "from" and c.i < cut.i for c in cut.head.children):
         yield span
@@ -83,18 +83,18 @@ def _names_in(span: Span) -> Iterator[Span]:
 
 
 class Names:
-    """The names of one parsed episode.
+    """Names of one parsed episode.
 
     Parameters
     ----------
     doc
         The parse.
     ontology
-        Says which short names are names.
+        Defines the allowed short names.
     speaker, addressee
-        Whom "I" and "you" stand for; None in a document.
+        Referents of "I" and "you"; None in a document.
     title
-        What a document is about.
+        Title of a document, its subject.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class Names:
         self._learn_full_names()
 
     def _learn_full_names(self) -> None:
-        """Let "Rogers" stand for "Carl Rogers" where only one person of that text has the name."""
+        """Map "Rogers" to "Carl Rogers" if only one person in the text has that name."""
         seen: dict[str, set[str]] = {}
         people = [self._of_entity(e) for e in self.doc.ents if e.label_ == "PERSON"]
         people += [self.title] if self.title and self.title.kind == "person" else []
@@ -141,7 +141,7 @@ class Names:
         return self._checked(name, "person" if pronoun in words.THIRD_PERSON else "concept", named=True)
 
     def _find_title(self, title: str) -> None:
-        """Note where the title stands in the text, and which nouns can mean it: "the journal"."""
+        """Record the positions of the title in the text, and the nouns that can refer to it: "the journal"."""
         forms = [title, title.partition(",")[0]] if self.title and self.title.kind == "location" else [title]
         for match in re.finditer("|".join(map(re.escape, forms)), self.doc.text):
             span = self.doc.char_span(match.start(), match.end(), alignment_mode="expand")
@@ -153,7 +153,7 @@ class Names:
     def _checked(self, name: str, kind: str, *, named: bool, label: str = "") -> End | None:
         name = re.sub(r"^(?:the|a|an)\s+(?=\S)", "", name.strip(" \"'.,;:!?()-–—"), flags=re.IGNORECASE)
         if "- " in name or name.count('"') == 1:
-            return None  # the parser cut through something
+            return None  # the span doesn't align with tokens
         try:
             shown, key = require_name(name, self.ontology.short_names)
         except InvalidEntityName:
@@ -164,7 +164,7 @@ class Names:
         return End(shown, kind, named=named, label=label)
 
     def _participant(self, text: str) -> End | None:
-        """Return the speaker or addressee whom a name or a short form of three letters or more means."""
+        """Return the speaker or addressee for a name or a short form of at least three letters."""
         key = canonical(text)
         for end in (self.speaker, self.addressee):
             if end is None:
@@ -177,8 +177,8 @@ class Names:
         return None
 
     def _of_entity(self, span: Span) -> End | None:
-        """Return the end that a name found by the recogniser stands for."""
-        owns = span[-1].tag_ == "POS" and span[-1].head.dep_ == "poss"  # "Luigi's" alone is a name
+        """Return the end for a recognized name."""
+        owns = span[-1].tag_ == "POS" and span[-1].head.dep_ == "poss"  # without an owned noun "Luigi's" is a name
         text = (span[:-1] if owns and len(span) > 1 else span).text.strip()
         if (known := self._participant(text)) is not None:
             return known
@@ -197,12 +197,12 @@ class Names:
         return self._checked(text, words.ENTITY_TYPES[span.label_], named=True, label=span.label_)
 
     def proper(self, token: Token) -> End | None:
-        """Return the proper name that a token is part of."""
+        """Return the proper name that contains a token."""
         span = self._entity_at.get(token.i)
         return self._of_entity(span) if span is not None else None
 
     def word(self, token: Token) -> Iterator[End]:
-        """Yield a word as the name of a thing, whatever the tagger took it for."""
+        """Yield a word as the name of a thing, regardless of its tag."""
         if (end := self.proper(token) or self._checked(token.text, "concept", named=True)) is not None:
             yield end
 
@@ -216,11 +216,11 @@ class Names:
         return found
 
     def ends(self, token: Token) -> Iterator[End]:
-        """Yield what a noun phrase and those joined to it by "and" stand for."""
+        """Yield the ends of a noun phrase and of its conjuncts joined by "and"."""
         yield from self.end(token)
         yield from (e for first in introduced(token) for c in first.conjuncts if c.i > first.i for e in self.end(c))
         if any(c.lower_ in ("or", "nor") and c.dep_ == "cc" for t in (token, *token.conjuncts) for c in t.children):
-            return  # one of the two: nobody knows which
+            return  # "or": ambiguous
         if joins_verb(token):
             return
         for joined in token.conjuncts:
@@ -229,13 +229,13 @@ class Names:
                 yield from self.end(joined)
 
     def end(self, token: Token) -> Iterator[End]:
-        """Yield the one thing that a noun phrase stands for, or nothing."""
+        """Yield the end of a noun phrase, if there is one."""
         found = self.pronoun(token) if token.pos_ == "PRON" or token.lower_ in words.FIRST_PERSON else self._noun(token)
         if found is not None:
             yield found
 
     def pronoun(self, token: Token) -> End | None:
-        """Return whom a pronoun stands for, where that is safe to say."""
+        """Return the referent of a pronoun, if it is unambiguous."""
         word = token.lower_
         if word in words.FIRST_PERSON:
             return self.speaker
@@ -248,7 +248,7 @@ class Names:
         return None
 
     def _antecedent(self, token: Token, gender: str) -> End | None:
-        """Return the only person that "he" or "she" can mean: named before it, in its sentence or the one before."""
+        """Return the only possible referent of "he" or "she": named before it, in the same or the previous sentence."""
         start = token.sent.start
         if self.title and self.title.kind == "person" and self.speaker is None:
             others = {e.name for e in map(self._of_entity, self.doc[start : token.i].ents) if e and e.kind == "person"}
@@ -256,7 +256,7 @@ class Names:
                 return End(self.title.name, "person", named=True, certainty=0.7)
             return None
         if self.speaker is None:
-            return None  # a document names too many to guess
+            return None  # a document names too many persons to guess
         if start > 0:
             start = self.doc[start - 1].sent.start
         found: dict[str, End] = {}
@@ -273,7 +273,7 @@ class Names:
         return next(iter(found.values())) if len(found) == 1 else None
 
     def owner(self, token: Token) -> End | None:
-        """Return whose a noun is: "my", "Anna's"."""
+        """Return the owner of a noun: "my", "Anna's"."""
         for child in token.children:
             if child.dep_ == "poss":
                 return self.pronoun(child) if child.lower_ in words.POSSESSIVES else next(self.end(child), None)
@@ -302,7 +302,7 @@ class Names:
         return self._common(token)
 
     def _relative(self, token: Token) -> End | None:
-        """Return "Anna's sister" for "my sister", and Ida for "my sister Ida"; a sister of nobody is nobody."""
+        """Return "Anna's sister" for "my sister", and Ida for "my sister Ida"; None without an owner."""
         noun = token.lemma_.lower()
         for child in token.children:
             if child.dep_ in ("appos", "compound") and child.pos_ == "PROPN" and (span := self._entity_at.get(child.i)):
@@ -322,7 +322,7 @@ class Names:
         return _joined(self._modified(token)).lower()
 
     def _modified(self, token: Token) -> list[Token]:
-        """Return a noun with the words before it that tell which one it is."""
+        """Return a noun with the preceding words that specify it."""
         kept = [token]
         for child in token.lefts:
             if child.dep_ == "compound" or (child.dep_ == "nmod" and child.pos_ in ("NOUN", "PROPN")):
@@ -331,14 +331,14 @@ class Names:
                     for t in child.subtree
                     if t.pos_ in ("NOUN", "PROPN", "ADJ", "VERB") or "-" in (t.text, self.doc[t.i + 1].text)
                 ]
-                joints = ("of", "the", "and", "for")  # of "The Lord of the Rings trilogy"
+                joints = ("of", "the", "and", "for")  # as in "The Lord of the Rings trilogy"
                 kept += inner + [t for t in child.subtree if t.lower_ in joints and t.i > child.i and inner[-1].i > t.i]
             elif child.dep_ == "amod" and child.lower_ not in words.EVALUATIVE and child.tag_ not in ("JJR", "JJS"):
                 parts = list(child.subtree)  # "peer-reviewed" is three tokens
                 kept += parts if len(parts) < 5 and all(t.text.isalpha() or t.text == "-" for t in parts) else [child]
         kept.sort(key=lambda t: t.i)
         while len(kept) > 1 and (kept[0].text == "-" or len(kept[0]) == 1):
-            kept.pop(0)  # the K of "5K run"
+            kept.pop(0)  # the K in "5K run"
         return kept
 
     def _common(self, token: Token) -> End | None:

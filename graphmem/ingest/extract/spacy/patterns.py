@@ -1,4 +1,4 @@
-"""What each kind of clause states: verbs with objects and prepositions, copulas."""
+"""Statement patterns: verbs with objects and prepositions, copulas."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def statements(clause: Clause, subject: End, names: Names, period: Period) -> Iterator[Statement]:
-    """Yield what a clause states of one of its subjects."""
+    """Yield the statements of a clause about one of its subjects."""
     lemma = clause.verb.lemma_.lower()
     if lemma in words.NEVER_VERBS and not clause.passive:
         return
@@ -39,17 +39,17 @@ def statements(clause: Clause, subject: End, names: Names, period: Period) -> It
         return
     yield from given_up(clause, names)
     yield from (past for s in known if (past := _as_past(clause, s, period)) is not None)
-    # what ended is worth its event too: who never heard of the job learns of it by "lost_job_at"
+    # an ending also yields its event: the job may only be known from "lost_job_at"
     successor = any(not s.ended for s in known)
     done = {s.target.name for s in known if successor or s.relation == verb_form(clause)}
     to = [s for s in _prepositions(clause, names) if s.target.name not in done]
-    told = any(s.relation.count("_") > verb_form(clause).count("_") + 1 for s in to)  # the object is in "took_trip_to"
-    yield from (s for s in _objects(clause, names) if s.target.name not in done and (s.target.named or not told))
+    covered = any(s.relation.count("_") > verb_form(clause).count("_") + 1 for s in to)  # as in "took_trip_to"
+    yield from (s for s in _objects(clause, names) if s.target.name not in done and (s.target.named or not covered))
     yield from to
 
 
 def _as_past(clause: Clause, said: Statement, period: Period) -> Statement | None:
-    """Return "worked_at" of "used to work at": who never heard of the job before learns of it by this."""
+    """Return "worked_at" for "used to work at", as the former fact may not be known from another episode."""
     if not (said.ended or clause.ended) or period.begin is not None or said.source is not None:
         return None
     lemma = clause.verb.lemma_.lower()
@@ -64,7 +64,7 @@ def _objects(clause: Clause, names: Names) -> Iterator[Statement]:
     relation = verb_form(clause)
     for token in objects_of(verb, "dobj", "oprd"):
         if (relation == "has" or _has_got(clause)) and introduced(token):
-            continue  # "two cats, Tom and Kit": has_cat says it
+            continue  # "two cats, Tom and Kit": covered by has_cat
         gerund = token.pos_ == "VERB" and token.tag_ == "VBG"
         for target in _activity(token, names) if gerund else names.ends(token):
             if target.named or _telling(clause, token):
@@ -78,7 +78,7 @@ def _objects(clause: Clause, names: Names) -> Iterator[Statement]:
 
 
 def _telling(clause: Clause, token: Token) -> bool:
-    """Return whether a common noun as the object of this verb is worth a fact."""
+    """Return whether a common noun as the object of this verb yields a fact."""
     lemma = clause.verb.lemma_.lower()
     if lemma in words.EMPTY_VERBS or token.lemma_.lower() in words.SEVERAL:
         return False
@@ -88,7 +88,7 @@ def _telling(clause: Clause, token: Token) -> bool:
         return False  # "we make a great team"
     shown = {c.lower_ for c in token.children if c.dep_ == "det"}
     if (shown & {"this", "that", "these", "those"} and not clause.past) or (lemma in words.LIKING and "the" in shown):
-        return False  # of what was just shown or told
+        return False  # refers to something just shown or mentioned
     return not (lemma == "have" and clause.past and token.lower_ not in words.OCCASIONS)
 
 
@@ -97,7 +97,7 @@ def _has_got(clause: Clause) -> bool:
 
 
 def _activity(token: Token, names: Names) -> Iterator[End]:
-    """Yield what "hiking", "reading books" name."""
+    """Yield the activity named by "hiking" or "reading books"."""
     if (title := names.proper(token)) is not None:
         yield title
         return
@@ -114,7 +114,7 @@ def _activity(token: Token, names: Names) -> Iterator[End]:
 
 
 def _prepositions(clause: Clause, names: Names) -> Iterator[Statement]:
-    """Yield "went_to", "plays_tennis_with", "lost_job_at", and of passives "founded_by"."""
+    """Yield statements such as "went_to", "plays_tennis_with", "lost_job_at", and for passives "founded_by"."""
     verb, lemma = clause.verb, clause.verb.lemma_.lower()
     relation = verb_form(clause)
     objects = objects_of(verb, "dobj")
@@ -161,26 +161,26 @@ def _copula(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
 
 
 def _is_a(clause: Clause, subject: End, token: Token, names: Names) -> Iterator[Statement]:
-    """Yield is_a, kinship ("Ida is my sister"), an office ("the CEO of Acme"), a favourite, a budget."""
+    """Yield is_a, kinship ("Ida is my sister"), an office ("the CEO of Acme"), a favorite, a budget."""
     head = clause.subjects[0] if clause.subjects else None
-    favourite = head is not None and any(c.lower_ in ("favorite", "favourite", "preferred") for c in head.children)
-    if head is not None and (favourite or head.lower_ in ("name", "budget")):
-        yield from _of_whose(head, token, names, favourite=favourite)
+    favorite = head is not None and any(c.lower_ in ("favorite", "favourite", "preferred") for c in head.children)
+    if head is not None and (favorite or head.lower_ in ("name", "budget")):
+        yield from _owner_property(head, token, names, favorite=favorite)
         return
     if head is not None and (is_named(head) or _is_property(head, token)):
         yield from _is_named(head, token, names)
         return
     owner = names.owner(token)
-    favourites = ("favorite", "favourite")
-    if owner is not None and (token.lower_ in favourites or any(c.lower_ in favourites for c in token.children)):
-        noun = "" if token.lower_ in favourites else f" {names.phrase(token)}"
+    favorites = ("favorite", "favourite")
+    if owner is not None and (token.lower_ in favorites or any(c.lower_ in favorites for c in token.children)):
+        noun = "" if token.lower_ in favorites else f" {names.phrase(token)}"
         fact = f"{owner.name}'s favourite{noun} is {subject.name}."
         yield Statement("prefers", subject, explicit=True, source=owner, fact=fact)
         return
     if owner is not None and token.lower_ in words.RELATIONAL:
         if subject.named and subject.label == "PERSON":
             relation = words.relation_to(token.lower_)
-            over = clause.past and not clause.ongoing and bool(owner.role)  # tales are told in the past
+            over = clause.past and not clause.ongoing and bool(owner.role)  # stories use the past tense
             yield Statement(relation, subject, ended=over, explicit=True, source=owner)
             if over:
                 yield Statement(f"had_{token.lower_}", subject, source=owner, timeless=True, former=True)
@@ -217,7 +217,7 @@ def _is_a(clause: Clause, subject: End, token: Token, names: Names) -> Iterator[
 
 
 def _is_named(head: Token, token: Token, names: Names) -> Iterator[Statement]:
-    """Yield has_boss of "my boss is Anna Holm" or "is called", has_database of "Waymark's database is Postgres"."""
+    """Yield has_boss for "my boss is Anna Holm", has_database for "Waymark's database is Postgres"."""
     owner = names.owner(head)
     if owner is None:
         return
@@ -231,7 +231,7 @@ def _is_named(head: Token, token: Token, names: Names) -> Iterator[Statement]:
 
 
 def _is_property(head: Token, token: Token) -> bool:
-    """Return whether a clause is like "Waymark's database is Postgres": what a named thing has, by a name."""
+    """Return whether a clause names a property of a named thing: "Waymark's database is Postgres"."""
     of_name = any(c.dep_ == "poss" and c.pos_ == "PROPN" for c in head.children)
     telling = not any(head.lower_ in some for some in (words.VAGUE, words.EVALUATIVE, words.RELATIONAL))
     plain = head.tag_ == "NN" and telling
@@ -239,21 +239,21 @@ def _is_property(head: Token, token: Token) -> bool:
     return of_name and plain and name and not any(c.dep_ in ("det", "poss") for c in token.children)
 
 
-def _of_whose(head: Token, token: Token, names: Names, *, favourite: bool) -> Iterator[Statement]:
-    """Yield what "my favourite food is …" and "my sister's name is …" say of the owner."""
+def _owner_property(head: Token, token: Token, names: Names, *, favorite: bool) -> Iterator[Statement]:
+    """Yield statements about the owner: "my favorite food is …", "my sister's name is …"."""
     owner = names.owner(head)
-    if favourite and owner is not None:
+    if favorite and owner is not None:
         for target in names.ends(token):
             fact = f"{owner.name}'s favourite {names.phrase(head)} is {target.name}."
             yield Statement("prefers", target, explicit=True, source=owner, fact=fact)
     elif head.lower_ == "name":
         relative = next((c for c in head.children if c.dep_ == "poss" and c.lemma_.lower() in words.RELATIONAL), None)
-        whose = names.owner(relative) if relative is not None else None
-        if relative is not None and whose is not None:
+        possessor = names.owner(relative) if relative is not None else None
+        if relative is not None and possessor is not None:
             for target in names.end(token):
                 noun = relative.lemma_.lower()
-                fact = f"{whose.name}'s {noun} is called {target.name}."
-                yield Statement(f"has_{noun}", target, explicit=True, source=whose, fact=fact)
+                fact = f"{possessor.name}'s {noun} is called {target.name}."
+                yield Statement(f"has_{noun}", target, explicit=True, source=possessor, fact=fact)
 
 
 def _office(token: Token) -> bool:

@@ -1,4 +1,4 @@
-"""Preparing a message for the parser, and mending the tags that small models get wrong."""
+"""Preparation of messages for the parser, and correction of tags that small models get wrong."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ _GREETING = (
     r"sounds (?:great|good)|sweet|amazing|absolutely|definitely|exactly|totally|no worries|no problem|good (?:morning|"
     r"evening|to (?:see|hear from) you)|bye|man|dude|totally agree|i (?:totally |completely )?agree"
 )
-_TAG = re.compile(r",? (?:can|would) you believe (?:it|that|this)\s*\?", re.IGNORECASE)  # asks nothing
+_TAG = re.compile(r",? (?:can|would) you believe (?:it|that|this)\s*\?", re.IGNORECASE)  # rhetorical question
 _DASH = re.compile(r"(?<!\s)\s+[-–—]+\s+|—|(?:(?<!\s)\s+)?\.{3,}\s*|…")
-# "Lost my job": the parser takes these for nouns or orders
+# "Lost my job": the parser tags these as nouns or imperatives
 _NO_SUBJECT = re.compile(
     r"^((?:Just|Finally|Also|Recently|Even)\s+)?((?:[Gg]ot|[Ll]ost|[Qq]uit|[Ll]eft|[Ww]ent|[Bb]ought|[Mm]oved|[Jj]oined|[Bb]een(?=\s+(?:to|\w+ing)\b)))"
     r"\b(?!\s+(?:me|us|you|it)\b)(?=\s+\w)"
@@ -65,7 +65,7 @@ _BETWEEN = re.compile(rf"(?<=[.!?]){_ABBREVIATED}[\"')\]]*\s+|\n+")
 
 
 def vocatives(names: Iterable[str]) -> re.Pattern[str] | None:
-    """Return the pattern of the participants' names and their short forms of three letters or more."""
+    """Return a pattern of the names of the participants and their short forms of at least three letters."""
     forms: set[str] = set()
     for name in names:
         first = name.split()[0] if name.split() else ""
@@ -76,16 +76,16 @@ def vocatives(names: Iterable[str]) -> re.Pattern[str] | None:
 
 
 def prose(text: str, participants: Iterable[str] = (), *, message: bool = True) -> str:
-    """Return the sentences of a text that can state something.
+    """Return the sentences of a text that can state a fact.
 
     Parameters
     ----------
     text
         A message or a document.
     participants
-        Names that are spoken to: "Thanks, Anna!" and "…, Anna." lose them, since the parser takes them for objects.
+        Names to remove where they are addressed ("Thanks, Anna!", "…, Anna."), as the parser tags them as objects.
     message
-        Whether it is informal: slang, greetings and names that are called are taken out.
+        Whether the text is informal: slang, greetings and addressed names are removed.
     """
     text = _NO_PROSE.sub(" ", text).replace("’", "'").replace("‘", "'").replace("“", '"').replace("”", '"')
     text = _SYMBOLS.sub(" ", text)
@@ -103,7 +103,7 @@ def prose(text: str, participants: Iterable[str] = (), *, message: bool = True) 
         body = re.sub(r"\s+", " ", part).strip()
         body = closing.sub("", _without_opening(opening, body))
         if body.endswith("?") and not _NAMED.search(body):
-            continue  # asks, and names nothing: not worth a parse
+            continue  # a question without a name isn't parsed
         body = _NO_SUBJECT.sub(_with_subject, body)
         if re.search(r"\w\s+\S*\w", body):
             kept.append(body if body[-1] in ".!?" else f"{body}.")
@@ -120,23 +120,23 @@ def _begin(match: re.Match[str]) -> str:
 
 
 def _without_opening(opening: re.Pattern[str], sentence: str) -> str:
-    """Cut greetings off a sentence, but no word that belongs to it ("Well done", "Anna and I went")."""
+    """Return a sentence without greetings, keeping words that belong to it ("Well done", "Anna and I went")."""
     match = opening.match(sentence)
     last = max((match[0].rfind(mark) for mark in ",!.;"), default=-1) if match else -1
     return sentence[last + 1 :].lstrip()
 
 
 def mend_tags(doc: Doc, dates: Dates, reference: datetime) -> None:
-    """Retag in place: the past of "I quit in August", the present of "I no longer use".
+    """Correct tags in place: past tense in "I quit in August", present tense in "I no longer use".
 
     Parameters
     ----------
     doc
         The parse.
     dates
-        Its dates by token, each read as the last one of its name.
+        Dates by token, with a bare name resolved to the latest such date.
     reference
-        When it was said.
+        Time of the message.
     """
     for token in doc:
         if _joins_present(token):
@@ -150,14 +150,14 @@ def mend_tags(doc: Doc, dates: Dates, reference: datetime) -> None:
 
 
 def _joins_present(token: Token) -> bool:
-    """Return whether a word that is tagged as a noun is the second verb of "I live in Oslo and work at Acme"."""
+    """Return whether a word tagged as a noun is a coordinated verb: "I live in Oslo and work at Acme"."""
     first = token.head
     bare = token.tag_ == "NN" and not any(c.i < token.i for c in token.children)
     return bare and token.dep_ == "conj" and first.tag_ == "VBP" and any(c.dep_ == "prep" for c in token.children)
 
 
 def _was(verb: Token, dates: Dates, reference: datetime) -> bool:
-    """Return whether "cut" or "quit" is the past: with a date that is over; "quit" unless one is ahead."""
+    """Return whether "cut" or "quit" is in the past: with a past date; "quit" also without a future one."""
     if any(c.lower_ in words.HABITUAL for c in verb.subtree):
         return False
     named = [d for t in verb.sent if (d := dates.at.get(t.i)) is not None and dated(t) == verb]

@@ -1,4 +1,4 @@
-"""How the verb of a clause becomes the name of a relation."""
+"""Relation names derived from the verbs of clauses."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A relation of a clause's subject to something: what `Facts` turns into an edge.
+    """Relation from the subject of a clause to a target, converted to an edge by `Facts`.
 
-    A `former` one is told in the past ("worked_at") of what is over, perhaps with the date of its end.
+    A `former` statement describes an ended fact in the past tense ("worked_at"), with its end date if stated.
     """
 
     relation: str
@@ -32,7 +32,7 @@ class Statement:
 
 
 def verb_form(clause: Clause) -> str:
-    """Return the verb with its particle as the relation says it: "loves", "went", "gave_up", "wants_to_adopt"."""
+    """Return the verb with its particle in the form of a relation: "loves", "went", "gave_up", "wants_to_adopt"."""
     verb = clause.verb
     lemma = verb.lemma_.lower()
     particle = next((f"_{c.lower_}" for c in verb.children if c.dep_ == "prt" and _is_particle(c, verb)), "")
@@ -58,7 +58,7 @@ def _is_particle(token: Token, verb: Token) -> bool:
 
 
 def is_state(clause: Clause) -> bool:
-    """Return whether a clause says what is so, rather than what happened."""
+    """Return whether a clause describes a state rather than an event."""
     lemma = clause.verb.lemma_.lower()
     return (
         not clause.past

@@ -1,4 +1,4 @@
-"""Writes a clause as a sentence that can be read by itself: names for pronouns, dates for "yesterday"."""
+"""Rendering of clauses as self-contained sentences: names for pronouns, dates for "yesterday"."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ _DANGLING = frozenset("for of with in to and or by about at from but as like".sp
 
 @dataclass(frozen=True, slots=True)
 class Dates:
-    """The dates of an episode by the tokens they cover."""
+    """Dates of an episode by the tokens that they cover."""
 
     at: Mapping[int, DateSpan]
 
     def first(self, token: Token) -> bool:
-        """Return whether a token is the first of its date."""
+        """Return whether a token is the first one of its date."""
         return self.at.get(token.i) is not None and self.at.get(token.i - 1) is not self.at[token.i]
 
 
 def sentence(clause: Clause, subject: End, names: Names, dates: Dates, apart: frozenset[int] = frozenset()) -> str:
-    """Return the sentence of a clause, told of one subject, without what hangs on the tokens `apart`."""
+    """Return the sentence of a clause about one subject, without the dependents of the tokens `apart`."""
     tokens = _tokens(clause, apart)
     head = clause.subjects[0] if clause.subjects else None
     inside = {t.i for t in head.subtree} | {t.i for c in head.conjuncts for t in c.subtree} if head else set[int]()
@@ -84,7 +84,7 @@ def sentence(clause: Clause, subject: End, names: Names, dates: Dates, apart: fr
 
 
 def _tokens(clause: Clause, apart: frozenset[int]) -> list[Token]:
-    """Return the tokens of a clause in order, without other clauses."""
+    """Return the tokens of a clause in order, without those of other clauses."""
     chain = {t.i for t in clause.chain}
     tops = (clause.chain[0], clause.verb) if clause.verb not in clause.chain[0].subtree else (clause.chain[0],)
     kept: dict[int, Token] = {}
@@ -133,7 +133,7 @@ def _finite(body: Collection[Token], clause: Clause) -> Token | None:
 
 
 def _piece(token: Token, subject: End, names: Names, dates: Dates, *, finite: bool) -> str | None:
-    """Return what stands for a token; None if nothing does."""
+    """Return the rendered text of a token; None to omit it."""
     span = dates.at.get(token.i)
     if span is not None:
         if not dates.first(token):
@@ -147,12 +147,12 @@ def _piece(token: Token, subject: End, names: Names, dates: Dates, *, finite: bo
         and dates.first(token.nbor())
         and token.lower_ in ("in", "on", "at")
     ):
-        return None  # the date brings its own
+        return None  # the rendered date has its own preposition
     if finite:
         return _agreeing(token, subject)
     word = token.lower_
     if token.i + 1 < len(token.doc) and not token.whitespace_ and token.nbor().text == "-":
-        return token.text  # of "me-time"
+        return token.text  # as in "me-time"
     if word in _FIRST_OR_SECOND or word in words.THIRD_PERSON:
         return _person(token, subject, names)
     if token.text == "'s" and token.dep_ == "case":
@@ -175,7 +175,7 @@ def _person(token: Token, subject: End, names: Names) -> str:
 
 
 def _agreeing(token: Token, subject: End) -> str:
-    """Return a finite verb in the third person singular where it stood with "I" or "you"."""
+    """Return a finite verb in the third person singular if its subject was "I" or "you"."""
     word, lemma = token.lower_, token.lemma_.lower()
     if word == "'s" and token.i + 1 < len(token.doc) and token.nbor().lower_ == "been":
         return "has"

@@ -1,4 +1,4 @@
-"""Small questions to a dependency parse: the objects and prepositions of a verb."""
+"""Helpers for dependency parses: objects and prepositions of verbs, names and governors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def objects_of(verb: Token, *deps: str) -> list[Token]:
 
 
 def prepositions(token: Token) -> Iterator[tuple[str, Token]]:
-    """Yield (preposition, head of its noun phrase) of a verb or noun, also of "out of", "over to"."""
+    """Yield (preposition, head of its noun phrase) of a verb or noun, including "out of", "over to"."""
     for child in token.children:
         if _is_instead(child) or any(c.dep_ == "neg" for c in child.children):
             continue  # "in Bern, not in Berlin", "uses vim instead of nano"
@@ -31,17 +31,17 @@ def prepositions(token: Token) -> Iterator[tuple[str, Token]]:
 
 
 def not_but(verb: Token) -> list[Token]:
-    """Return what a verb had before: "nano" of "uses vim instead of nano"."""
+    """Return the replaced objects of a verb: "nano" in "uses vim instead of nano"."""
     return [noun for c in verb.children if _is_instead(c) for noun in objects_of(c, "pobj")]
 
 
 def _is_instead(token: Token) -> bool:
-    """Return whether a word is the "of" of "instead of"."""
+    """Return whether a word is the "of" in "instead of"."""
     return token.lower_ == "of" and any(c.lower_ == "instead" for c in token.children)
 
 
 def is_named(noun: Token) -> bool:
-    """Return whether a relative is the subject of "my boss is Anna Holm" or "my dog is called Rex"."""
+    """Return whether a relative is given a name: "my boss is Anna Holm", "my dog is called Rex"."""
     if noun.dep_ not in ("nsubj", "nsubjpass") or noun.tag_ != "NN" or noun.lower_ not in words.RELATIONAL:
         return False
     if any(c.dep_ in ("appos", "compound") and c.pos_ == "PROPN" for c in noun.children):
@@ -52,19 +52,19 @@ def is_named(noun: Token) -> bool:
 
 
 def introduced(noun: Token) -> list[Token]:
-    """Return the names that tell who relatives or pets are, of a list the first: Mia of "two kids, Mia and Leo"."""
+    """Return the names of relatives or pets, for a list the first: Mia in "two kids, Mia and Leo"."""
     if noun.lemma_.lower() not in words.RELATIONAL:
         return []
     return [c for c in noun.children if c.dep_ == "appos" and c.pos_ == "PROPN"]
 
 
 def joins_verb(token: Token) -> bool:
-    """Return whether a noun is listed with verbs: "watch movies, hike, and play chess" has one object, no list."""
+    """Return whether a noun is coordinated with verbs: "watch movies, hike, and play chess" has one object."""
     return any(c.pos_ == "VERB" and c.i > token.i for c in token.conjuncts)
 
 
 def dated(token: Token) -> Token:
-    """Return the verb that a date belongs to: not "married" of "got married", nor "called" of "a cat called Vespa"."""
+    """Return the verb of a date: not "married" in "got married", nor "called" in "a cat called Vespa"."""
     verb = governor(token)
     while _is_part(verb):
         verb = governor(verb.head)
@@ -80,7 +80,7 @@ def _is_part(verb: Token) -> bool:
 
 
 def governor(token: Token) -> Token:
-    """Return the verb that a word belongs to."""
+    """Return the verb that governs a word."""
     while token.dep_ != "ROOT" and token.pos_ not in ("VERB", "AUX"):
         token = token.head
     return token

@@ -1,4 +1,4 @@
-"""Which time a clause names, and what that says about its facts."""
+"""Times in clauses, and the validity of their facts."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _DURATION = re.compile(
 
 
 def dates_of(doc: Doc, reference: datetime, *, message: bool) -> Dates:
-    """Return the dates of a parsed text by token; a bare weekday or month after "will" or "going to" lies ahead.
+    """Return the dates of a parsed text by token; a bare weekday or month after "will" or "going to" is in the future.
 
-    A document counts only with those that name a year: nobody knows when it was written.
-    Verbs that a date shows to be in the past are tagged so.
+    In documents only dates with a year are used, since their time of writing is unknown. Verbs with a past date are
+    retagged as past tense.
     """
     at: dict[int, DateSpan] = {}
     past = [d for d in find_dates(doc.text, reference) if message or re.search(r"\d{4}", d.text)]
@@ -40,7 +40,7 @@ def dates_of(doc: Doc, reference: datetime, *, message: bool) -> Dates:
     for span in past:
         tokens = _tokens(doc, span)
         if not tokens or any(t.lower_ in ("every", "each") for t in doc[max(0, tokens.start - 2) : tokens.start]):
-            continue  # "every Sunday", "each second Friday": no day
+            continue  # "every Sunday", "each second Friday": not a single day
         chosen = ahead.get((span.start, span.end), span) if _is_ahead(tokens.root) else span
         at.update({t.i: chosen for t in tokens})
     return Dates(at)
@@ -66,7 +66,7 @@ def _is_ahead(token: Token) -> bool:
 
 
 def _up_to_report(verb: Token) -> Iterator[Token]:
-    """Yield a verb and what it depends on, but no "said": when a thing was told is not when it happens."""
+    """Yield a verb and its governors up to a reporting verb, whose time is not that of the event."""
     yield verb
     while verb.dep_ != "ROOT" and not (verb.dep_ == "ccomp" and verb.head.lemma_ in words.REPORTING):
         verb = verb.head
@@ -75,22 +75,22 @@ def _up_to_report(verb: Token) -> Iterator[Token]:
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """The time that a clause names.
+    """Time stated by a clause.
 
     Attributes
     ----------
     begin
-        From when, or when.
+        Beginning, or the time of an event.
     until
-        Until when.
+        End.
     ahead
         Whether it begins after the message.
     over
         Whether it ended before the message.
     running
-        Whether the message lies in it ("this month").
+        Whether it includes the time of the message ("this month").
     days_so_far
-        How long before the message it began.
+        Days between its beginning and the message.
     """
 
     begin: datetime | None = None
@@ -102,7 +102,7 @@ class Period:
 
     @classmethod
     def of(cls, clause: Clause, dates: Dates, reference: datetime) -> Period:
-        """Read the period of a clause: "since", "until", "from … to", a date, "for three years" up to now."""
+        """Return the period of a clause: "since", "until", "from … to", a date, "for three years" up to now."""
         begin: datetime | None = None
         until: datetime | None = None
         running = False
@@ -126,7 +126,7 @@ class Period:
         return cls(begin, until, ahead=ahead, over=over, running=running, days_so_far=so_far)
 
     def bounds(self, *, ended: bool) -> tuple[datetime | None, datetime | None]:
-        """Return (valid_from, valid_to) of a fact; a date with a fact that ended is when it ended."""
+        """Return (valid_from, valid_to) of a fact; for an ended fact a date is its end."""
         if ended and self.until is None:
             return None, self.begin
         if self.begin and self.until and self.until <= self.begin:
@@ -135,7 +135,7 @@ class Period:
 
 
 def _lead(token: Token) -> tuple[str, bool]:
-    """Return (the preposition before a date, whether its end is meant) of "until the end of 2022"."""
+    """Return (preposition before a date, whether it refers to the end): "until the end of 2022"."""
     before = [t.lower_ for t in token.doc[max(token.sent.start, token.i - 4) : token.i]][::-1]
     if before[:1] == ["of"] and len(before) > 1 and before[1] in ("end", "beginning", "start", "middle"):
         rest = before[2:]
@@ -144,6 +144,6 @@ def _lead(token: Token) -> tuple[str, bool]:
 
 
 def _duration(clause: Clause, reference: datetime) -> datetime | None:
-    """Return when a state began that has lasted "for three years"."""
+    """Return the beginning of a state that has lasted "for three years"."""
     match = _DURATION.search(clause.verb.sent.text.lower())
     return day_ago(match[1], match[2], reference) if match else None

@@ -1,4 +1,4 @@
-"""Word lists of the spaCy extractor: what names nothing, what states nothing, what a verb means."""
+"""Word lists of the spaCy extractor: nouns, fillers, and meanings of verbs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ENTITY_TYPES: Mapping[str, str] = {
     "LAW": "concept",
     "NORP": "concept",
 }
-"""spaCy's label (OntoNotes 5) → our type. Dates, amounts and ordinals aren't entities."""
+"""spaCy label (OntoNotes 5) → entity type. Dates, amounts and ordinals aren't entities."""
 
 AMOUNTS = _words("MONEY QUANTITY PERCENT")
 QUANTITIES = _words("DATE TIME CARDINAL ORDINAL") | AMOUNTS
@@ -58,7 +58,7 @@ KIN: Mapping[str, str] = {
         "",
     ),
 }
-"""Nouns that name a person by a relationship → the gender where the noun tells it."""
+"""Nouns for persons by relationship → their gender, if the noun implies it."""
 
 PETS = _words("dog cat puppy kitten pup pet hamster horse rabbit parrot turtle pony")
 RELATIONAL = frozenset(KIN) | PETS
@@ -71,12 +71,12 @@ PARTNER_OF: Mapping[str, str] = {
 
 
 def relation_to(noun: str) -> str:
-    """Return the relation to whom a noun names: "married_to" of "husband", "has_boss" of "boss"."""
+    """Return the relation for a relational noun: "married_to" for "husband", "has_boss" for "boss"."""
     return PARTNER_OF.get(noun, f"has_{noun.replace(' ', '_')}")
 
 
 SEVERAL = _words("friend kid child baby student teammate colleague coworker cousin neighbor neighbour teacher doctor")
-"""Of these one has several: "my friend" of two messages need not be the same one, "my friends" are."""
+"""Relationships to several persons: "my friend" in two messages may be different ones."""
 
 VAGUE = _words(
     """
@@ -107,7 +107,7 @@ VAGUE = _words(
     trick ability skills skill attitude mindset share
     """
 )
-"""Nouns and fillers that are no entity by themselves; they still are with a noun before them ("dance floor plan")."""
+"""Nouns and fillers that aren't entities unless a noun precedes them ("dance floor plan")."""
 
 NEVER_HEADS = _words("one ones thing things stuff lot lots bit way ways time times day days self someone something")
 MEASURES = _words(
@@ -122,15 +122,15 @@ EVALUATIVE = _words(
     more most other another same different certain various some any all sure first last next main favorite favourite
     recent current entire total bit very really local fresh yummy delicious gorgeous stunning cozy lucky proud""",
 )
-"""Adjectives that say how somebody likes a thing, not which thing it is; left out of names."""
+"""Evaluative and unspecific adjectives, which are removed from names."""
 
 UNTELLING_KIN = _words(
     "friend mom mum mama mother dad daddy father parent grandparent family colleague coworker teacher student boss "
     "neighbour neighbor teammate doctor cousin"
 )
-"""Everybody has them: that somebody does is no news, only which one or what they do."""
+"""Things that everyone has; "has" with one of them isn't a fact."""
 GENERIC = _words("food meal drink snack game photo picture clothes breakfast lunch dinner music water coffee tea")
-"""Things that everybody eats, plays or takes: an event with one tells nothing, a liking does."""
+"""Things that everyone eats, plays or takes; preferences for them are facts, events with them aren't."""
 
 # Verbs --------------------------------------------------------------------------------------------
 
@@ -141,27 +141,27 @@ EMPTY_VERBS = _words(
     turn keep hold put set depend rock blow strike hit catch remember cause let's talk chat speak glad care cherish
     treasure value face handle deal stand capture reflect express embrace support allow enable check""",
 )
-"""Verbs that give a fact only with a named object."""
+"""Verbs that yield a fact only with a named object."""
 
 NEVER_VERBS = _words(
     "seem sound guess bet thank mean wish wonder suppose let imagine wait matter happen agree hope think hear feel "
     "tell ask say remind congratulate"
 )
-"""Verbs that give no fact at all."""
+"""Verbs that never yield a fact."""
 
 STATES = _words(
     """be have own like love adore enjoy hate dislike prefer want need live reside work belong speak know study teach
     use play drink eat collect support run manage lead suffer contain include consist depend rely attend""",
 )
 STRONG_STATES = _words("like love adore enjoy hate dislike prefer own know belong contain include consist")
-"""States that are told in the past of an occasion ("I loved the film") and hold on."""
+"""States that continue although an occasion is described in the past ("I loved the film")."""
 
 NEGATABLE = _words("like love enjoy use eat drink want own speak know prefer have")
-"""Verbs whose negation is worth a fact of its own."""
+"""Verbs whose negation is a fact of its own."""
 
 LIKING = _words("love like enjoy hate prefer adore dislike")
 TRANSPARENT = _words("start begin continue keep get manage resume finish")
-"""Verbs whose complement is what happens: "started working at" works at."""
+"""Verbs whose complement is the main verb: "started working at" means works at."""
 STOPPING = _words("stop quit cease")
 INTENTIONS: Mapping[str, str] = {
     "want": "wants_to",
@@ -183,10 +183,10 @@ REPORTING = _words(
     "think say tell know hear learn realize realise discover mention believe find remember notice announce"
 )
 HEARSAY = _words("think say tell hear mention believe announce")
-"""Verbs of reporting that leave open whether it is so."""
+"""Reporting verbs that leave the truth open."""
 BELIEVING = _words("think believe")
 SAME_PAST = _words("quit put cut set hit let read shut hurt bet cost cast split spread burst upset bid rid shed")
-"""Verbs of which the past is written as the present."""
+"""Verbs with identical past and present forms."""
 HABITUAL = _words("every each usually always often sometimes generally normally mostly typically")
 ENDS: Mapping[str, tuple[str, ...]] = {
     "give_up": ("plays", "does", "uses", "eats", "drinks"),
@@ -198,15 +198,15 @@ ENDS: Mapping[str, tuple[str, ...]] = {
 }
 """Verb with its particle, and "_group" where its object is one → the relations to its object that end with it."""
 ENDING_ANY = _words("give quit")
-"""Of those the verbs after which a bare noun is the whole kind ("tennis"); after others it takes a definite one."""
+"""The verbs of these with which a bare noun means the whole kind ("tennis"); others require a definite noun."""
 DEFINITE = _words("the my our his her their this that")
 IMAGINING = _words("imagine suppose say assume pretend picture")
-"""Orders to take something as given for once."""
+"""Imperatives that introduce a hypothesis."""
 FICTIONS = _words(
     "dream dreams nightmare novel story film movie fiction fantasy daydream fairytale screenplay script simulation "
     "roleplay imagination"
 )
-"""In these nothing is so."""
+"""Contexts in which nothing is factual."""
 UNREAL_MODALS = _words("would could might may should must can shall ought need cannot")
 UNREAL_MARKS = _words("if unless whether lest supposing provided wherever whenever whatever though")
 UNSURE = _words("maybe perhaps probably possibly hopefully supposedly allegedly apparently almost nearly hardly barely")
@@ -229,7 +229,7 @@ CONCEPT_AFTER: Mapping[str, frozenset[str]] = {
     "of": _words("consist dream die"),
     "into": _words("move look get"),
 }
-"""Preposition → verbs after which a common noun is worth naming; after others only a named thing is."""
+"""Preposition → verbs after which a common noun is an entity; after other verbs only names are."""
 PREPOSITIONS = frozenset(CONCEPT_AFTER) | _words(
     "by near against under over across via onto toward towards along around"
 )
@@ -242,10 +242,10 @@ ADJECTIVE_RELATIONS = _words(
     """
 )
 PERSONAL = _words("live reside work quit resign retire marry divorce engage move")
-"""What only people do, more or less."""
+"""Verbs that usually have a person as the subject."""
 JOBS = _words("job position role internship gig post")
 JOBLESS_VERBS = _words("quit leave lose resign want need apply get look hope seek hate_to decline refuse reject")
-"""Verbs that say of "my job" that it isn't, or no longer, held; "get" has a rule of its own."""
+"""Verbs that state that "my job" isn't held, or no longer; "get" has its own rule."""
 GETS = _words("get gets getting got gotten")
 GETTING = _words("get land start take accept find begin")
 HIRING = _words("hire employ recruit")
@@ -254,7 +254,7 @@ LIVED_IN = _words(
     "solitude comfort captivity squalor misery style freedom chaos doubt terror shame school suburbia campus nature "
     "uncertainty danger gratitude housing accommodation bed heaven hell paradise city downtown there here"
 )
-"""Bare nouns that one lives in and that are no towns."""
+"""Bare nouns after "live in" that aren't towns."""
 MOVING = _words("move relocate emigrate immigrate")
 SWITCHING = _words("switch migrate convert")
 DROPPING = _words("drop ditch abandon swap")
@@ -265,7 +265,7 @@ GROUPS = _words(
     university school college academy army navy party chat app discord facebook instagram twitter tiktok linkedin
     reddit slack zoom netflix spotify whatsapp telegram youtube union forum network challenge movement campaign""",
 )
-"""What one joins without working there."""
+"""Things to join that aren't employers."""
 OCCUPATIONS = _words(
     """nurse chef cook lead head intern assistant analyst clerk pilot scientist architect mechanic electrician
     consultant accountant nanny waitress janitor secretary receptionist surgeon vet librarian barista journalist
@@ -309,7 +309,7 @@ CREATED = _words(
 OCCASIONS = _words(
     "baby party surgery accident wedding picnic meeting interview operation concert barbecue bbq birthday dinner lunch"
 )
-"""What one has and it is over."""
+"""Occasions: "had" with one of them describes a past event, not a former state."""
 
 _PAST_FORMS = """
     :be:was become:became begin:began break:broke bring:brought build:built buy:bought catch:caught choose:chose
@@ -327,7 +327,7 @@ IRREGULAR_PAST: Mapping[str, str] = {
 
 
 def third_person(lemma: str) -> str:
-    """Return the third person singular of a verb: "go" gives "goes"."""
+    """Return the third person singular of a verb: "goes" for "go"."""
     if lemma in ("be", "have", "do", "go"):
         return {"be": "is", "have": "has", "do": "does", "go": "goes"}[lemma]
     if lemma.endswith(("s", "x", "z", "ch", "sh", "o")):
