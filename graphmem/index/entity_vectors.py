@@ -21,7 +21,6 @@ Vectors = NDArray[np.float32]
 
 _PAGE = 2000
 _ROWS, _QUESTIONS = 8192, 256  # block size of one product: 8 MB of scores
-_KEPT = 8  # scopes whose vectors stay in memory
 NEAREST = 5
 
 
@@ -180,7 +179,7 @@ class EntityVectors:
     @property
     def scopes(self) -> list[Scope]:
         """Scopes with vectors in memory."""
-        return list(self._copies)
+        return self._copies.held()
 
     def drop_copies(self, scope: Scope) -> None:
         """Drop the vectors of a scope."""

@@ -178,9 +178,9 @@ NO_VECTORS: list[tuple[object, str]] = [
     ([[0.0, 0.0], [1.0, 2.0]], "a vector of zeros"),
     ([[], []], "a vector of zeros"),
     ([], "returned 0 vectors for 2 texts"),
-    ([1.0, 2.0], "something else than a list of vectors"),
-    (None, "something else than a list of vectors|vectors of one length"),
-    (["one", "two"], "something else than vectors"),
+    ([1.0, 2.0], "something other than a list of vectors"),
+    (None, "something other than a list of vectors|vectors of one length"),
+    (["one", "two"], "something other than vectors"),
 ]
 
 

@@ -62,5 +62,5 @@ def test_one_question_has_an_interval() -> None:
 def test_many_questions_are_resampled_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     values = np.random.default_rng(7).random((40, 2))
     whole = interval(values, rounds=100)
-    monkeypatch.setattr("graphmem.search.evaluation._AT_ONCE", 300)
+    monkeypatch.setattr("graphmem.search.evaluation._BLOCK", 300)
     assert [part.tolist() for part in interval(values, rounds=100)] == [part.tolist() for part in whole]

@@ -294,7 +294,7 @@ def test_twenty_merges_are_undone_at_once(store: GraphBackend) -> None:
         (lambda: [entity_id(101)], lambda: "Entity 1", NotFound, lambda: entity_id(101)),
         (lambda: ["Entity 1"], lambda: entity_id(101), NotFound, lambda: entity_id(101)),
         (lambda: ["twins"], lambda: "Entity 1", InvalidInput, lambda: "use the id of one"),
-        (list, lambda: "Entity 1", InvalidInput, lambda: "no entity"),
+        (list, lambda: "Entity 1", InvalidInput, lambda: "at least one entity"),
     ],
 )
 def test_a_merge_that_cannot_be_says_why_and_changes_nothing(
@@ -320,7 +320,7 @@ def test_a_merge_is_undone_once_and_in_its_own_scope(store: GraphBackend) -> Non
         with pytest.raises(NotFound):
             unmerge(store, scope, made.id)
     unmerge(store, home(), made.id)
-    with pytest.raises(InvalidInput, match="was undone"):
+    with pytest.raises(InvalidInput, match="was already undone"):
         unmerge(store, home(), made.id)
 
 
