@@ -410,7 +410,8 @@ class Erasure:
             holder = self._holders.get(merge.merged.id)
             if holder is None or merge.merged.id in self._gone_merged:
                 continue
-            surfaces = found.setdefault(holder, {merge.merged.canonical_name})
+            surfaces = found.setdefault(holder, set())
+            surfaces.add(merge.merged.canonical_name)
             surfaces.update(canonical(m.surface) for m in merge.mentions if m.episode_id not in self._episodes)
         return found
 

@@ -17,6 +17,7 @@ import random
 import re
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -113,6 +114,12 @@ class Life:
         return self._memory._engine.backend  # pyright: ignore[reportPrivateUsage]
 
     def run(self, steps: list[str]) -> None:
+        try:
+            self._run(steps)
+        finally:
+            self._memory.close()
+
+    def _run(self, steps: list[str]) -> None:
         for step in steps:
             what, _, rest = step.partition(" ")
             getattr(self, f"_{what}")(*([step] if what == "add" else rest.split()))
@@ -120,7 +127,6 @@ class Life:
         self._communities()
         self._undo_all()
         self._require_forgotten()
-        self._memory.close()
 
     # Steps ------------------------------------------------------------------------------------------
 
@@ -189,13 +195,12 @@ class Life:
         if self._exported is None:
             return
         lines, told = self._exported
-        try:
+        with suppress(Conflict, InvalidInput):  # other rows are stored under its names; those before them stay
             self._memory.import_(io.StringIO(lines))
-        except (Conflict, InvalidInput):
-            return  # other rows are stored under its names by now
         self._imported = True
-        self._told.update(told)
-        for number in told:
+        there = self._backend.get_episodes([self._memory.scope], [one.id for one in told.values()])
+        self._told.update((number, one) for number, one in told.items() if one.id in there)
+        for number in self._told:
             self._gone.pop(number, None)
 
     def _forget(self, kind: str, what: str) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
-from conftest import OpenMemory
 from lives import Life, random_life
 from test_search import WordVectors
+from toy import ToyExtractor
+
+from graphmem import GraphMemory
 
 FOUND = {
     "an end goes on whose key a forgotten fact holds": (
@@ -138,6 +141,27 @@ FOUND = {
         "unmerge 0",
         "forget entity G",
     ),
+    "an import ends in the middle": (
+        "add 1 s2 07-02: A lives_in H #",
+        "flush",
+        "export",
+        "forget episode 1",
+        "add 2 s2 04-15: A lives_in F #",
+        "flush",
+        "import",
+        "forget episode 2",
+    ),
+    "the second name that an entity took over is said again": (
+        "add 1 s1 11-20: D part_of B; B knows A",
+        "flush",
+        "merge A B",
+        "merge B D",
+        "add 2 - 11-13: C knows B",
+        "flush",
+        "merge A C",
+        "forget session s1",
+        "add 3 - 01-20: C part_of D",
+    ),
     "a merged name is said again": (
         "add 1 - 06-14: A knows B",
         "add 2 s2 11-26: A knows D",
@@ -154,17 +178,21 @@ Live = Callable[[list[str]], None]
 
 
 @pytest.fixture(params=["memory", "sqlite"])
-def live(request: pytest.FixtureRequest, tmp_path: Path, open_memory: OpenMemory) -> Live:
-    """Return what lives steps in a fresh memory."""
+def live(request: pytest.FixtureRequest, tmp_path: Path) -> Live:
+    """Return what lives steps in a fresh memory, of which nothing is kept."""
 
     def run(steps: list[str]) -> None:
-        folder = tmp_path / uuid.uuid4().hex if request.param == "sqlite" else None
-        if folder is not None:
-            folder.mkdir()
-        url = f"memory://{uuid.uuid4().hex}" if folder is None else f"sqlite:///{folder}/memory.db"
-        Life(lambda: open_memory(url, embeddings=WordVectors()), folder).run(steps)
+        if request.param == "memory":
+            Life(partial(opened, "memory://"), None).run(steps)
+            return
+        with TemporaryDirectory(dir=tmp_path) as folder:
+            Life(partial(opened, f"sqlite:///{folder}/memory.db"), Path(folder)).run(steps)
 
     return run
+
+
+def opened(url: str) -> GraphMemory:
+    return GraphMemory.open(url, extractor=ToyExtractor(), embeddings=WordVectors(), background=False)
 
 
 @pytest.mark.parametrize("steps", FOUND.values(), ids=FOUND)
@@ -172,14 +200,21 @@ def test_a_life_that_once_failed_does_not(live: Live, steps: tuple[str, ...]) ->
     live(list(steps))
 
 
+def live_through(live: Live, seeds: Iterable[int]) -> None:
+    for seed in seeds:
+        try:
+            live(random_life(seed))
+        except BaseException as error:
+            error.add_note(f"in the life of seed {seed}")
+            raise
+
+
 def test_a_few_random_lives_leave_nothing_behind(live: Live) -> None:
-    for seed in range(6):
-        live(random_life(seed))
+    live_through(live, range(6))
 
 
 @pytest.mark.soak
 @pytest.mark.full
 @pytest.mark.timeout(7200)
 def test_many_random_lives_leave_nothing_behind(live: Live, rounds: Callable[[int], int]) -> None:
-    for seed in range(1000, 1000 + rounds(5000)):
-        live(random_life(seed))
+    live_through(live, range(1000, 1000 + rounds(5000)))
