@@ -96,7 +96,7 @@ class EmbeddingFailed(GraphMemError):
 
 
 class IndexMismatch(GraphMemError):
-    """The index of a scope was built with another embedding model; `graphmem reindex` builds it anew."""
+    """The index of a scope was built with another embedding model; `graphmem reindex` rebuilds it."""
 
 
 class IndexUnavailable(GraphMemError, ConnectionError):

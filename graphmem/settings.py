@@ -182,7 +182,7 @@ class Settings(BaseSettings):
     link_weight_decay_interval: Annotated[float, Field(ge=0.0, le=1e6, allow_inf_nan=False)] = Field(
         1.0, description="days within which a fact that was retrieved keeps its count"
     )
-    community_refresh: bool = Field(True, description="find communities anew, in the background")
+    community_refresh: bool = Field(True, description="detect communities again in the background")
     community_assignment: bool = Field(
         True, description="let new entities join the communities of their neighbors, in the background"
     )

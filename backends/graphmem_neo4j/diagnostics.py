@@ -106,7 +106,7 @@ def _schema(database: Database) -> Finding:
     newest = max(migrations())
     if number == newest:
         return True, f"number {number}, the newest"
-    return False, f"number {number}, this graphmem knows {newest}: another one changed it meanwhile; open it anew"
+    return False, f"number {number}, this graphmem knows {newest}: another process changed it; open it again"
 
 
 def _indexes(database: Database) -> Finding:

@@ -147,7 +147,7 @@ class Neo4jVectorIndex(VectorIndex):
         if self._index_dimension() != given:
             raise IndexMismatch(
                 f"{self._database.address.name}: its vector index has vectors of {self._index_dimension()} numbers, "
-                f"these have {given}; configure the embedding model that it was built with, or build the index anew: "
+                f"these have {given}; configure the embedding model that it was built with, or rebuild the index: "
                 "graphmem reindex"
             )
 

@@ -1,4 +1,4 @@
-"""The calls for async code, on the threads of the memory."""
+"""Async forms of all methods, which run on threads of the memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from graphmem.memory.keeping import Keeping
 from graphmem.memory.part import Part
 from graphmem.memory.reading import Reading
 from graphmem.memory.recalling import Recalling
-from graphmem.memory.visualising import Visualising
+from graphmem.memory.visualizing import Visualizing
 from graphmem.memory.writing import Writing
 
 P = ParamSpec("P")
@@ -41,7 +41,7 @@ def in_thread(
     return run
 
 
-class Asynchronous(Writing, Recalling, Reading, Exploring, Keeping, Visualising):
+class Asynchronous(Writing, Recalling, Reading, Exploring, Keeping, Visualizing):
     """The same calls with an ``a`` in front.
 
     A task that is cancelled while it waits for one leaves at once; what was begun is finished on its thread.
@@ -81,7 +81,7 @@ class Asynchronous(Writing, Recalling, Reading, Exploring, Keeping, Visualising)
     adoctor = in_thread(Keeping.doctor)
     aevaluate = in_thread(Keeping.evaluate, "jobs")
     areindex = in_thread(Keeping.reindex, "jobs")
-    avisualize = in_thread(Visualising.visualize)
+    avisualize = in_thread(Visualizing.visualize)
 
     async def aflush(self, timeout: float | None = None, *, episode_id: str | None = None) -> int:
         """`flush` for async code.

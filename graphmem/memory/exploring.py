@@ -1,4 +1,4 @@
-"""What a memory is about as a whole: its communities."""
+"""Communities of a memory: detection and search."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Exploring(Part):
     """What shows which groups of entities belong together."""
 
     def refresh_communities(self, algorithm: CommunityAlgorithm | None = None) -> Refreshed:
-        """Find the communities anew, beginning with the present ones: what goes on keeps its id and its name.
+        """Detect communities again, starting from the present ones; those that persist keep their ids and names.
 
         Everything that changed is written in one transaction; an unchanged graph writes nothing. Communities that are
         no more are ended, not removed: `communities` shows them with `as_of`.

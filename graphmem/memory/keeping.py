@@ -1,4 +1,4 @@
-"""The memory is kept in order."""
+"""Administration of a memory: merging, forgetting, eviction, export, import, evaluation, reindexing."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from graphmem.upkeep.unmerge import Unmerged, unmerge
 
 
 class Keeping(Part):
-    """What corrects, examines and rebuilds a memory."""
+    """Methods that correct, examine and rebuild a memory."""
 
     def merge(self, names_or_ids: Iterable[str] | str, *, into: str) -> list[Merge]:
-        """Take entities for one: their facts, names and mentions move, all in one transaction.
+        """Merge entities into one, moving their facts, aliases and mentions in a single transaction.
 
         Parameters
         ----------
@@ -224,7 +224,7 @@ class Keeping(Part):
         rename
             Take in a file of another scope, whose rows become rows of this one.
         vectors
-            Whether the index in the file is taken in, too; else it is made anew.
+            Whether to import the index of the file, too; otherwise it is rebuilt.
         cut_off
             Take in what there is of a file that is cut off, or of which lines are missing; `complete` tells.
         on_rows
@@ -297,7 +297,7 @@ class Keeping(Part):
         return evaluate(self._engine.backend, self._engine.rag, self.scope, questions, ks, on_progress)
 
     def reindex(self, *, on_progress: Callable[[int], None] | None = None) -> int:
-        """Build the index that `search` uses anew: for another embedding model, or where it is damaged.
+        """Rebuild the index that `search` uses, for another embedding model or after damage.
 
         Interrupted, it goes on with the next search; until it is done, `search` finds what is indexed already.
 

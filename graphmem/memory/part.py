@@ -1,4 +1,4 @@
-"""What every part of the memory's face has: the engine and the scope."""
+"""Base class of the mixins of `GraphMemory`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Scopes = Scope | str | Iterable[Scope | str]
 
 
 class Part:
-    """Methods of one kind, on one scope of one store."""
+    """Base class of the mixins of `GraphMemory`: the engine and the scope that their methods work on."""
 
     def __init__(self, engine: Engine, scope: Scope) -> None:
         if engine.redaction is not None:

@@ -1,4 +1,4 @@
-"""What is stored is read, as of any moment."""
+"""Reading what is stored, as of any time."""
 
 from __future__ import annotations
 

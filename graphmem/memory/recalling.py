@@ -1,4 +1,4 @@
-"""Questions are answered: by facts, by episodes, and as text for a prompt."""
+"""Answers to questions: facts, episodes, and text for a prompt."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Recalling(Part):
         strategy
             How the graph is walked: bfs (nearest first), spreading, ppr, astar, or auto: by the kind of question.
         trace
-            Whether to keep a trace of it, which `why` tells later; written behind your back.
+            Whether to store a trace, which `why` explains later; written in the background.
         scopes
             Scopes, or their texts, to read instead of the memory's own. A trace belongs to one scope: with several,
             `trace` is refused.

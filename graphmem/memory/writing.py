@@ -1,4 +1,4 @@
-"""Conversations, documents and ready-made facts go in."""
+"""Storing conversations, documents and ready-made facts."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Writing(Part):
     """What fills a memory."""
 
     def remember(self, turn: ItemLike, **fields: Any) -> Receipt:
-        """Store a turn or document durably and return at once; it is extracted behind your back.
+        """Store a turn or document durably and return immediately; extraction runs in the background.
 
         Parameters
         ----------

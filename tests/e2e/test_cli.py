@@ -90,7 +90,7 @@ def test_nothing_found_is_exit_code_4_and_names_what_is_like_it(filled: Shell) -
     ran = filled.run("facts", "Maya")
 
     assert (ran.code, ran.out) == (4, "")
-    assert ran.err == "nothing found about 'Maya'; names like it: Maya Chen\n"
+    assert ran.err == "nothing found about 'Maya'; similar names: Maya Chen\n"
 
 
 def test_a_store_that_can_t_be_opened_is_exit_code_3_and_one_line(shell: Shell) -> None:

@@ -232,9 +232,9 @@ def test_one_item_where_several_are_expected_is_refused(memory: GraphMemory) -> 
         None,
     ]
     for value in one:
-        with pytest.raises(InvalidInput, match="put one into a list"):
+        with pytest.raises(InvalidInput, match="wrap a single item in a list"):
             memory.ingest(value)
-        with pytest.raises(InvalidInput, match="put one into a list"):
+        with pytest.raises(InvalidInput, match="wrap a single item in a list"):
             memory.add_facts(value)
     assert memory.stats().episodes == 0
 

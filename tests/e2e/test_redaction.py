@@ -213,7 +213,7 @@ def test_rows_with_a_secret_are_not_imported(
     plain = open_memory("memory://", embeddings="none", extractor="none")
     plain.remember(f"Call {S['phone']}")
     plain.export(tmp_path / "plain.jsonl")
-    with pytest.raises(InvalidInput, match=r"line 2: .*\[phone\].*redact='all' stores none"):
+    with pytest.raises(InvalidInput, match=r"line 2: .*\[phone\].*redact='all' doesn't store"):
         redacting.import_(tmp_path / "plain.jsonl")
     (tmp_path / "plain.jsonl").unlink()
     redacting.close()

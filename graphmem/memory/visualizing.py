@@ -1,4 +1,4 @@
-"""A part of the memory is drawn."""
+"""Drawing a part of the memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from graphmem.visualize import PictureFormat, read_picture, render
 _MAX_HOPS = 6
 
 
-class Visualising(Part):
+class Visualizing(Part):
     """What draws the graph."""
 
     def visualize(
