@@ -217,9 +217,9 @@ class Lanes:
             items[:] = [item for item in items if item not in left]
         if (seed := self.config.getoption("shuffle")) is not None:
             items[:] = shuffled(items, seed)
-        # unit tests, while the servers start; then those that have the empty server one at a time: they come to one
-        # process, so that several don't wait for each other
-        items.sort(key=lambda item: 0 if lane_of(item) == NAMES[0] else 1 if EMPTY in servers_of(item) else 2)
+        # Those that have the empty server one at a time come first, to the first process: another one steals tests from
+        # the end of its queue, so that two processes don't wait for each other. Unit tests follow, then the rest.
+        items.sort(key=lambda item: 0 if EMPTY in servers_of(item) else 1 if lane_of(item) == NAMES[0] else 2)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
