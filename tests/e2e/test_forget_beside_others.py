@@ -267,7 +267,8 @@ def test_who_speaks_on_is_forgotten_up_to_then_and_keeps_what_comes_after(
     for _ in range(4):
         speaking.wait_for(30)
         before, done = speaking.acknowledged, memory.forget(**options)
-        after, facts = speaking.acknowledged, facts + done.facts
+        # The turn that is said just now may have been stored, and erased, before the call that stores it returns.
+        after, facts = speaking.acknowledged + 1, facts + done.facts
         assert words_in(everything()) & {word(n) for n in range(before)} == set()
     speaking.wait_for(30)
     speaking.stop()
