@@ -1,7 +1,7 @@
 """Background threads that report their failures, threads for async code, and pauses of the garbage collector.
 
-The collector goes through the young objects each time that so many more were made, and through all objects of the
-process each time that these have grown by a quarter: a quarter of the processor's time of loading triples, for nothing.
+The collector scans the young objects after a fixed number of allocations, and all objects of the process whenever these
+have grown by a quarter. In a load of triples this takes a quarter of the CPU time and frees nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from graphmem.models import Scope
 
 
 class _Pauses:
-    """The pauses of the threads of a process."""
+    """Counter of the threads of a process that pause the garbage collector."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -31,9 +31,10 @@ class _Pauses:
 
     @contextmanager
     def paused(self) -> Generator[None]:
-        """Pause the collector while the block runs; what isn't in a cycle is freed as ever.
+        """Pause the collector while the block runs; objects outside of cycles are still freed by reference counting.
 
-        For batches of a bounded size. Threads may pause it at once: the last to end sets it going, if it was going.
+        Use it for batches of bounded size. Several threads may pause it at the same time: the last one to finish turns
+        it on again, if it was on before.
         """
         with self._lock:
             if self._count == 0:
@@ -55,20 +56,20 @@ gc_paused = _Pauses().paused
 T = TypeVar("T")
 
 Lane = Literal["turns", "reads", "jobs"]
-"""Storing single turns, which is quick; questions; and what takes long: a lane never waits for another."""
+"""Kinds of calls with separate threads: storing single turns, reads, and long jobs. Lanes don't block each other."""
 
 _THREADS: dict[Lane, int] = {"turns": 2, "reads": 4, "jobs": 4}
 
 
 class Workers:
-    """A few threads for each kind of call, started when the first one comes."""
+    """Thread pools for each kind of call, started on first use."""
 
     def __init__(self) -> None:
         self._pools: dict[Lane, ThreadPoolExecutor] = {}
         self._lock = threading.Lock()
 
     async def run(self, lane: Lane, call: Callable[[], T]) -> T:
-        """Make a blocking call on a thread of a lane; if the caller is cancelled before it began, it isn't made."""
+        """Run a blocking call on a thread of a lane; cancelling the caller before it starts prevents the call."""
         context = contextvars.copy_context()
         return await asyncio.get_running_loop().run_in_executor(self._pool(lane), context.run, call)
 
@@ -79,7 +80,7 @@ class Workers:
             return self._pools[lane]
 
     def close(self) -> None:
-        """Let the threads end when they have done what they are doing."""
+        """Shut the pools down without waiting; running calls finish."""
         with self._lock:
             pools, self._pools = list(self._pools.values()), {}
         for pool in pools:
@@ -89,29 +90,29 @@ class Workers:
 _log = logging.getLogger(__name__)
 
 _LONGEST_PAUSE = 60.0
-_QUIET = 0.05  # seconds without a wake: nobody is storing one thing after another
+_QUIET = 0.05  # seconds without a wake after which a series of writes counts as finished
 _SHORTEST_WAIT = 1.0
-_WAIT_FOR_WORK = 5.0  # times as long as the last run took
-_LINGER = 1.0  # seconds after which a thread with nothing to do ends: a process may have a thousand memories open
+_WAIT_FOR_WORK = 5.0  # as a multiple of the duration of the last run
+_LINGER = 1.0  # seconds after which an idle thread ends: a process may have a thousand memories open
 
 
 class BackgroundJob:
-    """Runs a job on a daemon thread when woken, again and again while it has something to do.
+    """A job on a daemon thread that runs when woken, and repeatedly while it has work.
 
-    The thread ends when the job has been asleep for a second, and the next wake starts another one.
+    The thread ends when the job has been idle for a second; the next wake starts a new one.
 
-    It gives way to those who wake it: while wakes follow one another it waits, at most a second or five times as long
-    as its last run took. Threads share an interpreter, and a caller who stores one thing after another would wait for
-    this one at every turn.
+    The job gives way to callers: while wakes follow one another it waits, up to the longer of one second and five times
+    the duration of its last run. Threads share an interpreter, so a caller that stores a series of rows would otherwise
+    wait for this thread at each row.
 
     Parameters
     ----------
     name
         Name of the thread.
     job
-        Does a piece of work; returns the seconds until it wants to run again (0: at once), or None to
-        sleep until it is woken. If it raises, it is run again after a pause that doubles from 0.1 s
-        to 60 s; the error is logged and kept in `error` until a run succeeds.
+        Does a piece of work; returns the seconds until its next run (0: at once), or None to sleep until it is woken.
+        If it raises, it is run again after a pause that doubles from 0.1 s to 60 s; the error is logged and kept in
+        `error` until a run succeeds.
     """
 
     def __init__(self, name: str, job: Callable[[], float | None]) -> None:
@@ -119,7 +120,7 @@ class BackgroundJob:
         self._job = job
         self._wake = threading.Event()
         self._woken_at = 0.0
-        self._took = 0.0
+        self._duration = 0.0
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -127,11 +128,11 @@ class BackgroundJob:
 
     @property
     def stopping(self) -> bool:
-        """Whether `stop` was called: a long job ends early."""
+        """Whether `stop` was called; long jobs check this to end early."""
         return self._stop.is_set()
 
     def wake(self) -> None:
-        """Let the job run soon; a thread starts if there is none."""
+        """Run the job soon, starting a thread if there is none."""
         self._woken_at = time.monotonic()
         self._wake.set()
         with self._lock:
@@ -140,7 +141,7 @@ class BackgroundJob:
                 self._thread.start()
 
     def stop(self, timeout: float | None = None) -> bool:
-        """Let the present run end and stop the thread; return whether it did within `timeout` seconds."""
+        """Stop the thread after the current run; return whether it ended within `timeout` seconds."""
         with self._lock:
             self._stop.set()
             thread = self._thread
@@ -161,7 +162,7 @@ class BackgroundJob:
                         return
             if pause:
                 self._wake.wait(pause)
-            self._give_way(self._took)
+            self._give_way(self._duration)
             self._wake.clear()
             if self._stop.is_set():
                 return
@@ -169,15 +170,15 @@ class BackgroundJob:
             try:
                 pause = self._job()
                 failures, self.error = 0, None
-            except BaseException as error:  # noqa: BLE001 - whatever it is, the thread must live and say so
+            except BaseException as error:  # noqa: BLE001 - the thread has to survive and report any error
                 self.error = error if isinstance(error, Exception) else RuntimeError(repr(error))
                 failures += 1
                 pause = min(0.1 * 2**failures, _LONGEST_PAUSE)
                 _log.warning("%s failed, next try in %.1f s: %s", self._name, pause, error)
-            self._took = time.monotonic() - begun
+            self._duration = time.monotonic() - begun
 
-    def _give_way(self, took: float) -> None:
-        latest = time.monotonic() + max(_SHORTEST_WAIT, _WAIT_FOR_WORK * took)
+    def _give_way(self, duration: float) -> None:
+        latest = time.monotonic() + max(_SHORTEST_WAIT, _WAIT_FOR_WORK * duration)
         while not self._stop.is_set():
             left = min(self._woken_at + _QUIET, latest) - time.monotonic()
             if left <= 0:
@@ -186,15 +187,15 @@ class BackgroundJob:
 
 
 class ScopedJob:
-    """Runs a job in one scope after the other, on a thread of its own.
+    """A background job that processes one scope after the other on its own thread.
 
     Parameters
     ----------
     name
         Name of the thread.
     step
-        Does the next piece of work in a scope; returns whether it was the last. What it raises is dealt with as by
-        `BackgroundJob`, and the scope waits on; in a store that can't be written to it is left to whoever may.
+        Does the next piece of work in a scope; returns whether it was the last. Errors are handled as in
+        `BackgroundJob`, and the scope stays in the queue. In a read-only store, the work is left to other processes.
     """
 
     def __init__(self, name: str, step: Callable[[Scope], bool]) -> None:
@@ -205,17 +206,17 @@ class ScopedJob:
 
     @property
     def error(self) -> Exception | None:
-        """Why the last try failed; None if it didn't."""
+        """Error of the last run; None if it succeeded."""
         return self._job.error
 
     def wake(self, scopes: Iterable[Scope]) -> None:
-        """Have the work in scopes done soon."""
+        """Process these scopes soon."""
         with self._lock:
             self._waiting.update(dict.fromkeys(scopes))
         self._job.wake()
 
     def stop(self, timeout: float | None = None) -> bool:
-        """Let the present step end and stop the thread; return whether it did within `timeout` seconds."""
+        """Stop the thread after the current step; return whether it ended within `timeout` seconds."""
         return self._job.stop(timeout)
 
     def _work(self) -> float | None:
@@ -223,7 +224,7 @@ class ScopedJob:
             scope = next(iter(self._waiting), None)
             if scope is None:
                 return None
-            del self._waiting[scope]  # before the work: what is stored meanwhile wakes it again
+            del self._waiting[scope]  # before the work: rows stored meanwhile add the scope again
         done = False
         try:
             done = self._step(scope)

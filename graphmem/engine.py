@@ -1,4 +1,4 @@
-"""What the memories of one open store share: the store, the extractor, and the work behind them."""
+"""Shared engine of the memories of one open store: store, extractor, search and background work."""
 
 from __future__ import annotations
 
@@ -54,18 +54,18 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _ERRORS_SEARCHED, _ERRORS_SHOWN = 100, 10  # episodes in `stats`
-_INDEXED_AT_ONCE = 64  # rows between two looks at what else is to do
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0  # seconds between looks at an empty queue
+_INDEXED_AT_ONCE = 64  # rows per indexing step
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0  # seconds between two polls of an empty queue
 
 _REDACTION = {
     "off": "off: texts, facts and summaries are stored as they are",
     "facts": "facts: personal data is replaced in facts and summaries; texts are stored as they are",
-    "all": "all: personal data is replaced in all that is stored or sent to a model",
+    "all": "all: personal data is replaced in all data that is stored or sent to a model",
 }
 
 
 class Engine:
-    """An open store with everything that works on it; made by `open`."""
+    """An open store with the services that work on it; created by `open`."""
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class Engine:
         cross_encoder: CrossEncoder | None,
         background: bool,
     ) -> Self:
-        """Open the store and choose the parts; with `background`, go on with what waits in the queue."""
+        """Open the store and create the parts; with `background`, resume extraction, indexing and upkeep."""
         ontology = choose_ontology(settings)
         llm = llm if llm is not None else settings.llm
         chosen = extractor
@@ -190,11 +190,11 @@ class Engine:
         return engine
 
     def redacted(self, text: str) -> str:
-        """Return a question as it may be stored and sent to a model."""
+        """Return a text with personal data replaced, if redaction of all data is on."""
         return text if self.redaction is None else self.redaction.text(text)
 
     def known_name(self, text: str) -> str:
-        """Return the name or id under which something that a caller names is stored."""
+        """Return the stored form of a name or id given by a caller; redaction may have replaced it."""
         return text if self.redaction is None else self.redaction.known_name(text)
 
     @property
@@ -212,23 +212,23 @@ class Engine:
             If there is no extractor.
         """
         if self._queue is None:
-            raise InvalidInput("extractor none: episodes can't be extracted; name one, for example extractor='spacy'")
+            raise InvalidInput("extractor none: episodes can't be extracted; set one, for example extractor='spacy'")
         return self._queue
 
     @property
     def extracts_by_itself(self) -> bool:
-        """Whether what waits is extracted in the background."""
+        """Whether waiting episodes are extracted in the background."""
         return self._extraction is not None
 
     @property
     def is_paused(self) -> bool:
-        """Whether extraction waits for somebody to repair its configuration."""
+        """Whether extraction is paused until its configuration is repaired."""
         pause = None if self._queue is None else self._queue.pause
         return pause is not None and pause.kind == "misconfigured"
 
     @contextmanager
     def watching(self, episode_id: str | None) -> Generator[Future[None]]:
-        """Give a future that is done when this process has settled an episode, or any episode."""
+        """Yield a future that completes when this process has settled the episode, or any episode for None."""
         key, future = episode_id or "", Future[None]()
         with self._watchers_lock:
             self._watchers.setdefault(key, set()).add(future)
@@ -250,7 +250,7 @@ class Engine:
                 future.set_result(None)
 
     def wake(self, *scopes: Scope) -> None:
-        """Let the background work look at the queue, and at what isn't indexed in these scopes."""
+        """Wake the background work: extraction from the queue, and indexing in these scopes."""
         if self._extraction is not None and self._queue is not None:
             self._queue.notify(scopes)
             self._extraction.wake()
@@ -262,12 +262,12 @@ class Engine:
                 job.wake(scopes)
 
     def schedule_upkeep(self, *scopes: Scope) -> None:
-        """Let the upkeep in the background see whether it is due in these scopes."""
+        """Have the background upkeep check whether jobs are due in these scopes."""
         if self._upkeep is not None and self._schedule.look_at(scopes):
             self._upkeep.wake()
 
     def count_processed(self, scope: Scope, episodes: int) -> None:
-        """Tell the upkeep in the background that episodes were processed."""
+        """Report processed episodes to the background upkeep."""
         if self._upkeep is not None and self._schedule.processed(scope, episodes):
             self._upkeep.wake()
 
@@ -277,19 +277,19 @@ class Engine:
         try:
             return self._schedule.run(lambda: job.stopping)
         except StoreReadOnly:
-            return None  # whoever may write to it will do it
+            return None  # left to processes that may write
 
     def _index_some(self, scope: Scope) -> bool:
         done = self.rag.index.index_waiting(scope, limit=_INDEXED_AT_ONCE)
         return done and (self._similar is None or self._similar.index_some(scope, _INDEXED_AT_ONCE))
 
     def index(self, scope: Scope, on_rows: Callable[[int], None]) -> None:
-        """Index all that waits in a scope; a model that fails is logged, and tried again later.
+        """Index all waiting rows of a scope; failures of a model are logged and retried later.
 
         Parameters
         ----------
         scope
-            Whose rows.
+            Scope to index.
         on_rows
             Called after each step with the number of rows done so far.
         """
@@ -299,9 +299,9 @@ class Engine:
                 done += _INDEXED_AT_ONCE
                 on_rows(done)
         except EmbeddingFailed as error:
-            _log.warning("scope %s is found by words only: %s", scope, error)
+            _log.warning("scope %s: only lexical search is available: %s", scope, error)
         except IndexUnavailable as error:
-            _log.warning("scope %s: the vector index is brought up to date later: %s", scope, error)
+            _log.warning("scope %s: the vector index will be updated later: %s", scope, error)
 
     def _extract(self) -> float | None:
         try:
@@ -325,17 +325,17 @@ class Engine:
         for scope in done.scopes:
             self.count_processed(scope, done.claimed)  # of all scopes: the schedule looks before it acts
 
-    def _working(self) -> Sequence[BackgroundJob | ScopedJob | RecallRecorder | None]:
+    def _background_jobs(self) -> Sequence[BackgroundJob | ScopedJob | RecallRecorder | None]:
         return (self._extraction, self._indexing, self._assignment, self._upkeep, self.recorder)
 
     def background_errors(self) -> Sequence[str]:
-        """Return the errors of background work that still goes on failing."""
-        jobs = [job for job in self._working() if job is not None]
+        """Return the current errors of background work whose last run failed."""
+        jobs = [job for job in self._background_jobs() if job is not None]
         return [f"{type(job.error).__name__}: {job.error}" for job in jobs if job.error is not None]
 
     def stats(self, scope: Scope) -> Stats:
-        """Count what a scope holds, and tell what its queue could not extract."""
-        troubled = [
+        """Return the row counts of a scope and the state of its queue, including errors."""
+        with_errors = [
             episode
             for state in ("failed", "pending")
             for episode in self.backend.find_episodes([scope], EpisodeQuery(state=state), limit=_ERRORS_SEARCHED)
@@ -355,21 +355,21 @@ class Engine:
             **asdict(counts),
             waiting_entities=waiting,
             deleted_facts=sum(mark.episodes for mark in marks if mark.job == DELETED),
-            queue=self._queue_state(troubled),
-            errors=tuple(map(queue_error, troubled[:_ERRORS_SHOWN])),
+            queue=self._queue_state(with_errors),
+            errors=tuple(map(queue_error, with_errors[:_ERRORS_SHOWN])),
             upkeep=upkeep,
             background=background,
         )
 
-    def _queue_state(self, troubled: Sequence[Episode]) -> QueueState:
-        """Return whether extraction goes on: as this process knows, else as the errors of waiting episodes tell."""
+    def _queue_state(self, with_errors: Sequence[Episode]) -> QueueState:
+        """Return the state of extraction from this process, or else from the errors of waiting episodes."""
         words: dict[str, Literal["waiting", "paused"]] = {"unavailable": "waiting", "misconfigured": "paused"}
         if self._queue is not None and (pause := self._queue.pause) is not None:
             until = max(pause.until, pause.since)
             return QueueState(state=words[pause.kind], reason=pause.reason, since=pause.since, next_try=until)
         if self._queue is not None and self._queue.has_answered:
             return QueueState()
-        failures = [(f, e.retry_at) for e in troubled if e.retry_at is not None and (f := Failure.read(e.error))]
+        failures = [(f, e.retry_at) for e in with_errors if e.retry_at is not None and (f := Failure.read(e.error))]
         for kind in ("misconfigured", "unavailable"):
             if found := [(f, at) for f, at in failures if f.kind == kind]:
                 first, newest = min(f.since for f, _ in found), max((f for f, _ in found), key=lambda f: f.last)
@@ -378,29 +378,29 @@ class Engine:
         return QueueState()
 
     def drop_copies(self, scope: Scope) -> None:
-        """Drop what this process holds of a scope beside the index of search, which is told what has gone."""
+        """Drop cached vectors of a scope; the search index is updated separately."""
         self.communities.centroids.drop_copies(scope)
         if self._similar is not None:
             self._similar.vectors.drop_copies(scope)
 
     def doctor(self, scope: Scope) -> list[Check]:
-        """Examine the store, the extractor and the queue of a scope."""
+        """Check the store, the extractor and the queue of a scope."""
         checks = [Check(name=name, ok=ok, detail=detail) for name, ok, detail in self.backend.diagnose()]
         if self._extractor is None:
-            hint = "none: episodes wait; pip install 'graphmem[spacy]' or configure an LLM"
+            hint = "none: episodes stay in the queue; pip install 'graphmem[spacy]' or configure an LLM"
             checks.append(Check(name="extractor", ok=False, detail=hint))
         else:
             checks.append(Check(name="extractor", ok=True, detail=self._extractor.name))
         checks.append(Check(name="redaction", ok=True, detail=_REDACTION[self.settings.redact]))
-        detail = "on: what looks like one is stored, not extracted" if self.settings.detect_injection else "off"
+        detail = "on: suspicious texts are stored but not extracted" if self.settings.detect_injection else "off"
         checks.append(Check(name="injection detection", ok=True, detail=detail))
         stats = self.stats(scope)
-        detail = f"{stats.pending_episodes} waiting, {stats.failed_episodes} out of tries"
+        detail = f"{stats.pending_episodes} waiting, {stats.failed_episodes} failed"
         if stats.failed_episodes:
-            detail += ": graphmem dead-letters lists them, graphmem backfill --failed tries them again"
+            detail += ": graphmem dead-letters lists them, graphmem backfill --failed retries them"
         checks.append(Check(name="queue", ok=not stats.failed_episodes, detail=detail))
         if stats.queue.state != "running":
-            detail = f"{stats.queue}; when that is repaired, graphmem backfill tries at once"
+            detail = f"{stats.queue}; after a repair, graphmem backfill retries at once"
             checks.append(Check(name="extraction", ok=False, detail=detail))
         if self._vectors is not None:
             checks += [Check(name=name, ok=ok, detail=detail) for name, ok, detail in self._vectors.diagnose()]
@@ -408,7 +408,7 @@ class Engine:
         return checks
 
     def close(self) -> None:
-        """Let running work end, write what recalls left, give back claims, and release the store."""
+        """Wait for running work, write recorded recalls, release claims, and close the store."""
         with self._close_lock:
             if self._closed:
                 return
@@ -425,7 +425,7 @@ class Engine:
             if self._queue is not None:
                 self._queue.close()
         except StoreReadOnly:
-            pass  # then there is nothing to give back
+            pass  # no claims to release
         except BackendUnavailable as error:
             _log.warning("closing: %s", error)
         finally:
@@ -436,7 +436,7 @@ class Engine:
 
 
 def queue_error(episode: Episode) -> QueueError:
-    """Return why an episode is not extracted."""
+    """Return the extraction error of an episode."""
     failure = Failure.read(episode.error)
     return QueueError(
         episode_id=episode.id,

@@ -1,26 +1,26 @@
-"""Every error that graphmem raises on purpose.
+"""Error classes of graphmem.
 
-The tree (the builtin that each one also is stands in brackets):
+Hierarchy, with the builtin base class in brackets:
 
     GraphMemError
-    ├── InvalidInput (ValueError)            a value that can't be taken: names field, value and limit
-    │   └── InvalidEntityName (ValueError)   a name with too little left after cleaning
+    ├── InvalidInput (ValueError)            an invalid value: names field, value and limit
+    │   └── InvalidEntityName (ValueError)   a name that is too short after cleaning
     ├── NotFound (LookupError)               an entity, edge or episode that isn't in the scope
     ├── Conflict                             another row holds this unique key
     ├── UnknownBackend (LookupError)         no installed backend serves this URL scheme
-    ├── MissingExtra (ImportError)           an optional dependency is absent: names the pip install
-    ├── ExtractionFailed                     an extractor gave nothing usable for one episode
-    │   ├── ExtractorUnavailable             its model is away or overloaded: tried again later, however often
-    │   └── ExtractorMisconfigured           it can't work until somebody repairs it: extraction pauses
-    ├── EmbeddingFailed                      an embedding model gave no usable vectors, or none in time
+    ├── MissingExtra (ImportError)           an optional dependency is missing: names the pip install
+    ├── ExtractionFailed                     an extractor returned no usable result for an episode
+    │   ├── ExtractorUnavailable             its model is unavailable or overloaded: retried without using up attempts
+    │   └── ExtractorMisconfigured           its configuration has to be repaired: extraction pauses
+    ├── EmbeddingFailed                      an embedding model returned no usable vectors, or none in time
     ├── IndexMismatch                        the index was built with another embedding model: names `graphmem reindex`
     ├── IndexUnavailable (ConnectionError)   a vector index outside of the store can't be reached, opened or written
     └── BackendUnavailable (ConnectionError) the store can't be reached, opened or written
-        ├── NotADatabase                     the file is something else, or damaged
+        ├── NotADatabase                     the file is not a graphmem store, or damaged
         ├── StoreReadOnly                    the store can be read but not written
-        ├── StoreFull                        no space is left where the store is
-        ├── GraphTooLarge                    the store lacks the memory to work on the whole graph of a scope
-        └── SchemaTooNew                     written by a newer graphmem; nothing was touched
+        ├── StoreFull                        no space is left on the device of the store
+        ├── GraphTooLarge                    the store lacks memory to process the whole graph of a scope
+        └── SchemaTooNew                     written by a newer graphmem; nothing was changed
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ class GraphMemError(Exception):
 
 
 class InvalidInput(GraphMemError, ValueError):
-    """A value that can't be taken; the message names the field, the value and the limit."""
+    """An invalid value; the message names the field, the value and the limit."""
 
 
 class InvalidEntityName(InvalidInput):
-    """A name of which too little is left after cleaning."""
+    """A name that is too short after cleaning."""
 
 
 class NotFound(GraphMemError, LookupError):
-    """Something that is not in the scope that was asked."""
+    """An item that is not in the requested scope."""
 
 
 class Conflict(GraphMemError):
@@ -73,26 +73,26 @@ class UnknownBackend(GraphMemError, LookupError):
 
 
 class MissingExtra(GraphMemError, ImportError):
-    """An optional dependency is absent; the message names the ``pip install`` that brings it."""
+    """An optional dependency is missing; the message names the ``pip install`` command for it."""
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs an optional dependency: pip install 'graphmem[{extra}]'")
 
 
 class ExtractionFailed(GraphMemError):
-    """An extractor gave nothing usable for an episode; the episode stays queued with this as its error."""
+    """An extractor returned no usable result for an episode; the episode stays queued with this error."""
 
 
 class ExtractorUnavailable(ExtractionFailed):
-    """The model of an extractor is away, overloaded or too slow; says nothing about the episode."""
+    """The model of an extractor is unavailable, overloaded or too slow, independently of the episode."""
 
 
 class ExtractorMisconfigured(ExtractionFailed):
-    """An extractor can't work until somebody repairs it: its key is refused, its model unknown, a package absent."""
+    """The configuration of an extractor has to be repaired: key refused, model unknown or package missing."""
 
 
 class EmbeddingFailed(GraphMemError):
-    """An embedding model gave no usable vectors, or none in time; the message names the model and what happened."""
+    """An embedding model returned no usable vectors, or none in time; the message names the model and the cause."""
 
 
 class IndexMismatch(GraphMemError):
@@ -100,7 +100,7 @@ class IndexMismatch(GraphMemError):
 
 
 class IndexUnavailable(GraphMemError, ConnectionError):
-    """A vector index outside of the store can't be reached, opened or written; the store itself goes on."""
+    """A vector index outside of the store can't be reached, opened or written; the store still works."""
 
 
 class BackendUnavailable(GraphMemError, ConnectionError):
@@ -116,12 +116,12 @@ class StoreReadOnly(BackendUnavailable):
 
 
 class StoreFull(BackendUnavailable):
-    """No space is left where the store is."""
+    """No space is left on the device of the store."""
 
 
 class GraphTooLarge(BackendUnavailable):
-    """The store lacks the memory to work on the whole graph of a scope; nothing was begun."""
+    """The store lacks memory to process the whole graph of a scope; the work was not started."""
 
 
 class SchemaTooNew(BackendUnavailable):
-    """The store was written by a newer graphmem; nothing was touched."""
+    """The store was written by a newer graphmem; nothing was changed."""

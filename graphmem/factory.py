@@ -1,4 +1,4 @@
-"""Chooses the parts of a memory from its settings: store, extractor, ontology, models, vector index, checks."""
+"""Factories of the parts of a memory from its settings: extractor, ontology, models, vector index, checks."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _NO_EXTRACTOR = (
-    "no extractor is installed: text is stored and found by search, but no facts are extracted from it. "
-    "pip install 'graphmem[spacy]', or name an LLM with llm=; extractor=\"none\" is without this warning"
+    "no extractor is installed: text is stored and searchable, but no facts are extracted from it. "
+    "pip install 'graphmem[spacy]', or set an LLM with llm=; extractor=\"none\" suppresses this warning"
 )
 
 
 def store_options(settings: Settings) -> dict[str, object]:
-    """Return what a store is opened with besides its URL, for `open_backend` to offer."""
+    """Return the options for opening a store, in addition to its URL, for `open_backend`."""
     secret = settings.store_password
     return {
         "username": settings.store_username,
@@ -44,14 +44,14 @@ def store_options(settings: Settings) -> dict[str, object]:
 
 
 def choose_ontology(settings: Settings) -> Ontology:
-    """Return the default ontology, with what the settings' file adds."""
+    """Return the default ontology with the additions of the file in the settings."""
     return DEFAULT_ONTOLOGY if settings.ontology is None else Ontology.load(settings.ontology)
 
 
 def choose_extractor(
     choice: str, llm: BaseChatModel | str | None, ontology: Ontology, settings: Settings
 ) -> Extractor | None:
-    """Return the extractor that a setting names; warn where ``auto`` finds none.
+    """Return the extractor that a setting names; warn if ``auto`` finds none.
 
     Parameters
     ----------
@@ -62,14 +62,14 @@ def choose_extractor(
     llm
         A LangChain chat model, or the name of one.
     ontology, settings
-        Passed on.
+        Ontology and settings of the extractor.
 
     Raises
     ------
     InvalidInput
-        If the word is not one of these.
+        If the value is not one of these.
     MissingExtra
-        If what it needs isn't installed.
+        If an optional dependency isn't installed.
     """
     kind, _, rest = choice.partition(":")
     if kind == "auto":
@@ -95,7 +95,7 @@ def choose_extractor(
             ontology=ontology,
         )
     if kind == "llm":
-        raise InvalidInput("extractor 'llm': no model is configured; name one, for example llm:openai:gpt-5-mini")
+        raise InvalidInput("extractor 'llm': no model is configured; set one, for example llm:openai:gpt-5-mini")
     if (plugin := installed_extractors().get(kind)) is None:
         raise InvalidInput(
             f"extractor {choice!r}: expected auto, none, recorded:FILE, llm:PROVIDER:MODEL, or an installed one: "
@@ -110,20 +110,20 @@ def choose_extractor(
 
 
 def choose_embedder(choice: Embeddings | str | None, settings: Settings) -> Embedder | None:
-    """Return the embedding model that an argument or the setting names, made safe to build on; None for none."""
+    """Return the embedding model of the argument or the setting, wrapped in an `Embedder`; None for none."""
     model = choose_embeddings(choice or settings.embeddings, download=settings.embeddings_download)
     return None if model is None else Embedder(model, timeout=settings.embedding_timeout)
 
 
 def choose_vector_index(settings: Settings, backend: GraphBackend) -> VectorIndex | None:
-    """Return the vector index that the setting names, None for the one in the store.
+    """Return the vector index that the setting names; None for the one in the store.
 
     Raises
     ------
     InvalidInput
-        If the word is not one of these, or the store has none of its own.
+        If the value is unknown, or the store has no native index.
     MissingExtra
-        If what it needs isn't installed.
+        If an optional dependency isn't installed.
     """
     kind, _, rest = settings.vector_index.partition(":")
     if settings.vector_index == "store":
@@ -132,7 +132,7 @@ def choose_vector_index(settings: Settings, backend: GraphBackend) -> VectorInde
         return ExactVectorIndex()
     if settings.vector_index == "native":
         if (native := backend.vector_index) is None:
-            raise InvalidInput("vector_index 'native': this store has no vector index of its own; leave it at store")
+            raise InvalidInput("vector_index 'native': this store has no vector index of its own; use 'store'")
         return native
     if kind == "qdrant" and rest:
         from graphmem.vectors.qdrant import QdrantVectorIndex, connect
@@ -149,7 +149,7 @@ def choose_vector_index(settings: Settings, backend: GraphBackend) -> VectorInde
 
 
 def contradiction_check(llm: BaseChatModel | str | None, settings: Settings) -> ContradictionCheck | None:
-    """Return the check if the settings turn it on.
+    """Return the contradiction check if the settings enable it.
 
     Raises
     ------
@@ -170,7 +170,7 @@ def contradiction_check(llm: BaseChatModel | str | None, settings: Settings) -> 
 def similar_entities(
     backend: GraphBackend, embedder: Embedder | None, llm: BaseChatModel | str | None, settings: Settings
 ) -> tuple[SimilarEntities | None, NoteLinks | None]:
-    """Return what compares new entities with known ones, and what links them; None where they are off or can't."""
+    """Return the entity matcher and the note linker; None for each that is disabled or lacks an embedding model."""
     if embedder is None or not (settings.resolve_similar or settings.note_linking):
         return None, None
     from graphmem.ingest.contradictions import llm_same
@@ -183,7 +183,7 @@ def similar_entities(
         return llm_same(llm, timeout=settings.extraction_timeout)
 
     def ask(new: str, known: Sequence[str]) -> Sequence[int]:
-        return judge()(new, known)  # made when it is first asked: most that open a memory only read
+        return judge()(new, known)  # created on first use, because most sessions only read
 
     similar = SimilarEntities(
         backend,

@@ -1,4 +1,4 @@
-"""Files that are written for users (exports, pictures, queries) and never replace what graphmem did not write."""
+"""Output files for users (exports, pictures, queries), which don't replace files that graphmem did not write."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from typing import IO
 from graphmem.errors import GraphMemError, InvalidInput
 
 _DATABASE = b"SQLite format 3\x00"
-_FILES_OF_A_DATABASE = ("-wal", "-shm", "-journal")
+_DATABASE_SUFFIXES = ("-wal", "-shm", "-journal")
 _HEAD = 8192
 _MARKS = (b'<meta name="generator" content="graphmem">', b"\n%% drawn by graphmem\n")
-_BEGINNINGS = (b'{"format":"graphmem-export"', b"digraph graphmem {")
+_PREFIXES = (b'{"format":"graphmem-export"', b"digraph graphmem {")
 _KINDS = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 
 _databases: dict[tuple[int, int], int] = {}
-"""Descriptors of databases that were looked at, by device and inode. They stay open: closing one would drop the locks
-that SQLite holds on that file in this process (sqlite.org/howtocorrupt.html, 2.2)."""
+"""Descriptors of the databases that were inspected, by device and inode. They stay open: closing one would drop the
+locks that SQLite holds on that file in this process (sqlite.org/howtocorrupt.html, 2.2)."""
 
 
 @contextmanager
 def output_file(target: str | os.PathLike[str], *, force: bool = False) -> Generator[IO[bytes]]:
-    """Open a new file that takes the place of `target` when the block ends, and not at all if it raises.
+    """Open a new file that replaces `target` when the block ends; if the block raises, the target stays unchanged.
 
-    It is written under a random name in the folder of the target and can be read by its owner only (mode 0600). A link
-    is followed if it is the target itself; the file that it points to is replaced.
+    The file is written under a random name in the folder of the target and is readable by its owner only (mode 0600).
+    If the target is a symbolic link, the file that it points to is replaced.
 
     Parameters
     ----------
     target
         A path.
     force
-        Whether a file that graphmem did not write may be replaced. A database, its log included, never is.
+        Whether a file that graphmem did not write may be replaced. A database or its log is never replaced.
 
     Raises
     ------
@@ -44,7 +44,7 @@ def output_file(target: str | os.PathLike[str], *, force: bool = False) -> Gener
         If the target may not be replaced, is a folder, FIFO, device or broken link, or cannot be written.
     """
     try:
-        path = _followed(Path(target))
+        path = _resolved(Path(target))
         _require_replaceable(path, force=force)
         descriptor, name = tempfile.mkstemp(prefix=".graphmem-", suffix=".part", dir=path.parent)
         part = Path(name)
@@ -63,9 +63,9 @@ def output_file(target: str | os.PathLike[str], *, force: bool = False) -> Gener
         raise InvalidInput(f"output {target}: cannot be written ({error.strerror or error})") from error
 
 
-def _followed(path: Path) -> Path:
+def _resolved(path: Path) -> Path:
     if "\x00" in str(path):
-        raise InvalidInput(f"output {str(path)!r}: a path has no NUL")
+        raise InvalidInput(f"output {str(path)!r}: a path can't contain a NUL character")
     if not path.is_symlink():
         return path
     try:
@@ -74,23 +74,21 @@ def _followed(path: Path) -> Path:
     except PermissionError:
         raise
     except OSError as error:
-        raise InvalidInput(f"output {path}: is a link that leads to no file; remove it or name another file") from error
+        raise InvalidInput(f"output {path}: is a broken link; remove it or name another file") from error
 
 
 def _require_replaceable(path: Path, *, force: bool) -> None:
     if not path.parent.is_dir():
         raise InvalidInput(f"output {path}: there is no folder {path.parent}; create it first")
-    if _is_of_a_database(path):
-        raise InvalidInput(
-            f"output {path}: is a database or belongs to one, and no output replaces it; name another file"
-        )
+    if _belongs_to_database(path):
+        raise InvalidInput(f"output {path}: is a database or belongs to one, and is never replaced; name another file")
     try:
         _require_file(path, path.lstat().st_mode)
     except FileNotFoundError:
         return
     if not os.access(path, os.W_OK):
-        raise InvalidInput(f"output {path}: may not be written; check its rights or name another file")
-    if not force and not _is_ours(_head(path)):
+        raise InvalidInput(f"output {path}: is not writable; check its permissions or name another file")
+    if not force and not _is_graphmem_output(_head(path)):
         raise InvalidInput(
             f"output {path}: is a file that graphmem did not write; name another one, or replace it with --force "
             "(force=True)"
@@ -105,10 +103,10 @@ def _require_file(path: Path, mode: int) -> None:
         raise InvalidInput(f"output {path}: is {kind}, not a file; name a file, or redirect standard output to it")
 
 
-def _is_of_a_database(path: Path) -> bool:
-    suffix = next((suffix for suffix in _FILES_OF_A_DATABASE if path.name.endswith(suffix)), "")
+def _belongs_to_database(path: Path) -> bool:
+    suffix = next((suffix for suffix in _DATABASE_SUFFIXES if path.name.endswith(suffix)), "")
     if suffix and _is_database(path.with_name(path.name.removesuffix(suffix) or ".")):
-        return True  # its log is not opened: SQLite holds locks on it, too
+        return True  # the log is not opened, because SQLite holds locks on it as well
     return _is_database(path)
 
 
@@ -116,8 +114,8 @@ def _is_database(path: Path) -> bool:
     return path.is_file() and _head(path).startswith(_DATABASE)
 
 
-def _is_ours(head: bytes) -> bool:
-    return not head or head.startswith(_BEGINNINGS) or any(mark in head for mark in _MARKS)
+def _is_graphmem_output(head: bytes) -> bool:
+    return not head or head.startswith(_PREFIXES) or any(mark in head for mark in _MARKS)
 
 
 def _head(path: Path) -> bytes:

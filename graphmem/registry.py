@@ -35,19 +35,18 @@ def open_backend(url: str, *, offered: Mapping[str, object] | None = None, **opt
     ----------
     url
         ``sqlite:///relative.db``, ``sqlite:////absolute.db``, ``memory://``, or the scheme of an
-        installed plugin. What stands before ``+`` or ``:`` in the scheme chooses the backend.
+        installed plugin. The part of the scheme before ``+`` or ``:`` selects the backend.
     offered
-        Options for whichever backend it is: one gets those that its ``open_backend`` has a parameter for, and the
-        others are left out.
+        Options for any backend; those that its ``open_backend`` has no parameter for are ignored.
     **options
-        Passed to the backend's ``open_backend(url, **options)`` whether it knows them or not.
+        Passed to the backend's ``open_backend(url, **options)`` unchecked.
 
     Raises
     ------
     InvalidInput
         If it isn't a URL.
     UnknownBackend
-        If no installed backend serves the scheme; the message names those that are.
+        If no installed backend serves the scheme; the message lists the installed ones.
     BackendUnavailable
         If the store can't be opened.
     """
@@ -65,5 +64,5 @@ def open_backend(url: str, *, offered: Mapping[str, object] | None = None, **opt
 
 
 def masked(url: str) -> str:
-    """Return the URL with its password hidden, fit for messages and logs."""
-    return re.sub(r"(?<=://)([^/@\s:]*):.*@", r"\1:***@", url)  # to the last @: a password may hold any character
+    """Return the URL with its password masked, for messages and logs."""
+    return re.sub(r"(?<=://)([^/@\s:]*):.*@", r"\1:***@", url)  # up to the last @: a password may contain any character

@@ -1,4 +1,4 @@
-"""What reads and loads return to callers."""
+"""Result models of reads, loads and checks."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pydantic import Field
 from graphmem.models import AsOf, EdgeType, Entity, Model, Properties, UTCDateTime
 
 Strategy = Literal["bfs", "spreading", "ppr", "astar"]
-"""How a recall goes from its seeds to facts (spec: strategies)."""
+"""Traversal strategy of a recall from its seeds to facts (spec: strategies)."""
 
 StrategyChoice = Literal[Strategy, "auto"]
-"""A strategy, or "auto": the one that serves the kind of question (graphmem.recall.routing)."""
+"""A strategy, or "auto" to choose one by the kind of question (graphmem.recall.routing)."""
 
 
 class Seed(Model):
-    """An entity from which a recall started, and why.
+    """An entity from which a recall started, with its scores.
 
     `text` and `structural` are in [0, 1]; ``score = text × (1 − w) + structural × w`` (spec: seeds).
     """
@@ -37,12 +37,12 @@ class ScoreParts(Model):
     Attributes
     ----------
     seed
-        Score of the seed, in [0, 1]; 1 where `reach` contains it (spreading).
+        Score of the seed, in [0, 1]; 1 if `reach` contains it (spreading).
     proximity
-        1 / (1 + hop); 1 where `reach` contains it (spreading).
+        1 / (1 + hop); 1 if `reach` contains it (spreading).
     reach
-        How strongly the strategy reached the fact: the activation of its end (spreading), the root of the rank
-        of its ends over the highest (ppr), 1 / (1 + cost of the path) (astar), 1 (bfs).
+        Strength with which the strategy reached the fact: activation of its end (spreading), square root of the rank
+        of its ends relative to the highest (ppr), 1 / (1 + cost of the path) (astar), 1 (bfs).
     confidence
         Effective confidence: ``min(1, confidence × (1 + 0.2 × ln(1 + retrieval_count)))`` (A-MEM).
     edge_type
@@ -50,7 +50,7 @@ class ScoreParts(Model):
     recency
         ``min(1 + 1 / (1 + age_days × rate), 2)``, or 1 when the rate is 0.
     relevance
-        ``1 + weight × share``: share of the question's weighted words that the fact has, in [0, 1].
+        ``1 + weight × share``: share of the question's weighted words that the fact contains, in [0, 1].
     """
 
     seed: float = 1.0
@@ -63,7 +63,7 @@ class ScoreParts(Model):
 
 
 class Fact(Model):
-    """One version of a fact, with the names of its ends; from a recall also with score, path and reason."""
+    """One version of a fact, with the names of its entities; from a recall also with score, path and score parts."""
 
     id: str
     source: str
@@ -95,9 +95,9 @@ class Fact(Model):
 
 
 class RecallResult(Model, Sequence[Fact]):
-    """Facts for a question, best first, with the seeds that led to them: a sequence of its `facts`.
+    """Facts for a question, best first, with the seeds that led to them; a sequence of its `facts`.
 
-    `strategy` is the one that was used; `timed_out` says that its time was up, so that more could have been found.
+    `strategy` is the one that was used; `timed_out` is True if its time limit ended it early.
     """
 
     query: str
@@ -132,20 +132,20 @@ class TraceSeed(Model):
 
 
 class TraceFact(Model):
-    """A fact that a traced recall came upon.
+    """A fact that a traced recall considered.
 
     Attributes
     ----------
     fact
-        As it is in the store now; it may have ended since.
+        The fact as it is in the store now; it may have ended since.
     found_at
-        Name of the end at which it was found: the one farther from the seed.
+        Name of the entity at which it was found: the one farther from the seed.
     score, hop
-        As in the result.
+        Score and hop as in the result.
     channel
         The part of the recall that found it.
     rank
-        Its place in the result, from 1; None where it was considered but not returned.
+        Its position in the result, from 1; None if it was considered but not returned.
     """
 
     fact: Fact
@@ -157,7 +157,7 @@ class TraceFact(Model):
 
 
 class TraceEpisode(Model):
-    """An episode that a traced recall came upon; fields as in `TraceFact`."""
+    """An episode that a traced recall considered; fields as in `TraceFact`."""
 
     episode_id: str
     score: float
@@ -166,7 +166,7 @@ class TraceEpisode(Model):
 
 
 class Trace(Model):
-    """Why a recall returned what it did; returned facts stand first, by rank, then the others, the best first."""
+    """Trace of a recall that explains its result: returned facts by rank, then the other facts, best first."""
 
     id: str
     query: str
@@ -179,7 +179,7 @@ class Trace(Model):
 
 
 class EntityCounts(Model):
-    """An entity, and how often it is spoken of: episodes that mention it, and facts that it takes part in."""
+    """An entity with the number of episodes that mention it and of facts that it is part of."""
 
     entity: Entity
     mentions: int
@@ -187,10 +187,10 @@ class EntityCounts(Model):
 
 
 class Diff(Model):
-    """What happened between two times.
+    """Changes between two times.
 
     `began`: facts that became true; `ended`: facts that stopped being true; `learned`: facts that were recorded.
-    `truncated`: at least one list was cut at the limit.
+    `truncated`: at least one list reached the limit.
     """
 
     began: tuple[Fact, ...]
@@ -200,16 +200,16 @@ class Diff(Model):
 
 
 class QueueError(Model):
-    """Why an episode is not extracted yet.
+    """Extraction error of an episode.
 
     Attributes
     ----------
     attempts
-        Tries that the episode used up; a model that is unavailable or misconfigured uses up none.
+        Number of attempts counted; failures of an unavailable or misconfigured model don't count.
     retry_at
-        When it is tried again; None: not by itself, it is a dead letter.
+        Time of the next attempt; None for a dead letter, which isn't retried automatically.
     failed_at
-        When it failed last.
+        Time of the last failure.
     """
 
     episode_id: str
@@ -220,18 +220,18 @@ class QueueError(Model):
 
 
 class QueueState(Model):
-    """Whether extraction goes on.
+    """State of extraction.
 
     Attributes
     ----------
     state
-        ``running``; ``waiting``: the model is unavailable; ``paused``: somebody has to repair the configuration.
+        ``running``; ``waiting``: the model is unavailable; ``paused``: the configuration has to be repaired.
     reason
         The error.
     since
-        When that began.
+        Start of this state.
     next_try
-        When the next episode is tried; until then none is.
+        Time of the next attempt; no episode is extracted before.
     """
 
     state: Literal["running", "waiting", "paused"] = "running"
@@ -248,16 +248,16 @@ class QueueState(Model):
 
 
 class UpkeepState(Model):
-    """How far a job of upkeep has come in a scope.
+    """State of an upkeep job in a scope.
 
     Attributes
     ----------
     done_at
-        When it last ran to its end, None before that.
+        End of the last complete run; None before the first one.
     episodes
-        How many processed episodes the scope had then.
+        Number of processed episodes of the scope at that time.
     begun_at
-        When a run began that has not ended: it is going on, or was interrupted and goes on when it is due again.
+        Start of an unfinished run: it is still running, or was interrupted and resumes when it is due again.
     """
 
     job: str
@@ -267,24 +267,25 @@ class UpkeepState(Model):
 
 
 class Stats(Model):
-    """How much a scope holds, and how its queue is.
+    """Row counts of a scope and the state of its queue.
 
     Attributes
     ----------
     pending_episodes, failed_episodes
-        Waiting for extraction; out of tries.
+        Episodes waiting for extraction; episodes without attempts left.
     community_members, waiting_entities
-        Entities in a community of level 0; entities that are in none: they know nobody in one, or wait for a refresh.
+        Entities in a community of level 0; entities in none, because no neighbor is in one or a refresh is due.
     deleted_facts
-        Superseded facts that evictions have deleted so far: history that is no longer there.
+        Superseded facts that evictions have deleted so far; this history is lost.
     queue
-        Whether extraction goes on, as far as this process or the errors of the scope tell.
+        State of extraction, as known from this process or from the errors of the scope.
     errors
-        Of episodes that failed or wait for another try, at most 10; `GraphMemory.dead_letters` lists all that failed.
+        Errors of failed episodes and of those waiting for a retry, at most 10; `GraphMemory.dead_letters` returns all
+        failed ones.
     upkeep
-        How far each job of upkeep has come.
+        State of each upkeep job.
     background
-        Errors of background work of this process that still goes on failing.
+        Current errors of background work in this process.
     """
 
     scope: str
@@ -312,7 +313,7 @@ class Stats(Model):
 
 
 class Check(Model):
-    """A finding of `doctor`."""
+    """Result of one check of `doctor`."""
 
     name: str
     ok: bool
@@ -320,41 +321,41 @@ class Check(Model):
 
 
 MAX_REJECTED = 1000
-"""Items that a report lists; it counts all."""
+"""Maximum number of rejected items listed in a report; the count includes all."""
 
 
 class Rejected(Model):
-    """An item that could not be taken, and why."""
+    """A rejected item and the reason."""
 
     item: str
     reason: str
 
 
 class LoadReport(Model):
-    """What a load did.
+    """Result of a load.
 
     Attributes
     ----------
     received
-        Items given.
+        Number of items given.
     stored
-        Episodes that are new.
+        Number of new episodes.
     known
-        Items that were there already, by `external_id`.
+        Number of items already stored, by `external_id`.
     skipped
-        Episodes stored but not extracted, because of the gate.
+        Number of episodes stored but not extracted, because the content filter excluded them.
     extracted
-        Episodes extracted by the end of the load.
+        Number of episodes extracted by the end of the load.
     failed
-        Episodes whose extraction failed for good, or waits for its next try.
+        Number of episodes whose extraction failed finally or waits for a retry.
     entities, edges
-        New rows; `supported`: facts stated again; `ended`: facts closed.
+        Number of new rows; `supported`: facts stated again; `ended`: facts closed.
     rejected
-        Items refused, at most 1,000 of them; `rejected_count` counts all.
+        Rejected items, at most 1,000; `rejected_count` counts all.
     dropped
-        What extractors and limits left out, by reason.
+        Number of results dropped by extractors and limits, by reason.
     seconds
-        Wall time, that of indexing included.
+        Wall time including indexing.
     """
 
     received: int = 0
@@ -374,7 +375,7 @@ class LoadReport(Model):
 
     @classmethod
     def combined(cls, reports: Sequence[LoadReport]) -> LoadReport:
-        """Return the report of several loads, one after the other."""
+        """Return the combined report of several consecutive loads."""
         counts = {
             name: sum(getattr(report, name) for report in reports)
             for name in cls.model_fields

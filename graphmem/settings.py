@@ -1,4 +1,4 @@
-"""Settings: keyword arguments, then ``GRAPHMEM_…`` variables, then ``graphmem.toml``, then these defaults."""
+"""Settings from keyword arguments, ``GRAPHMEM_…`` variables, ``graphmem.toml`` and defaults, in this order."""
 
 from __future__ import annotations
 
@@ -30,27 +30,27 @@ RetentionDays = Annotated[
 _SECRETS = ("store_password", "qdrant_api_key", "redact_key")
 Seconds = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 _PREFIX = "GRAPHMEM_"
-_NO_SETTINGS = frozenset("DATA NEO4J_URL REQUIRE_NEO4J SCREENSHOTS SOAK".split())
-"""Variables that the notebooks and the test suite read, as those that begin with TEST_."""
+_OTHER_VARIABLES = frozenset("DATA NEO4J_URL REQUIRE_NEO4J SCREENSHOTS SOAK".split())
+"""Variables of the notebooks and the test suite, in addition to those that begin with TEST_."""
 
 
 def _redact(value: object) -> object:
-    """Read ``False`` as off; ``True`` is refused, since it doesn't tell whether texts are meant."""
+    """Return "off" for false values; refuse true values, which don't specify whether texts are included."""
     word = str(value).lower()
     if value is True or word in ("true", "1", "yes", "on"):
-        raise ValueError("say what is redacted: 'facts' (facts and summaries; texts are stored as they are) or 'all'")
+        raise ValueError("expected 'facts' (facts and summaries; texts are stored as they are) or 'all'")
     return "off" if word in ("false", "0", "no") else value
 
 
 class Settings(BaseSettings):
-    """Every setting of graphmem with its default; read when a memory is opened, never at import.
+    """All settings of graphmem with their defaults; read when a memory is opened, never at import.
 
-    A variable that begins with ``GRAPHMEM_`` and names no setting is a warning.
+    A variable that begins with ``GRAPHMEM_`` but is no setting causes a warning.
 
     Raises
     ------
     InvalidInput
-        If a value doesn't fit or a name isn't known; the message names both.
+        If a value is invalid or a name is unknown; the message contains both.
     """
 
     model_config = SettingsConfigDict(
@@ -59,178 +59,176 @@ class Settings(BaseSettings):
         frozen=True,
         extra="forbid",
         validate_default=False,
-        hide_input_in_errors=True,  # a traceback shows them, and a value may be a password
+        hide_input_in_errors=True,  # a value in a traceback may be a password
     )
 
     store: str = Field("sqlite:///graphmem.db", description="URL of the store")
-    store_username: str | None = Field(None, description="who logs in to the store, where its URL doesn't say")
-    store_password: SecretStr | None = Field(None, description="the password for that, where the URL doesn't say")
+    store_username: str | None = Field(None, description="user name for the store, if its URL has none")
+    store_password: SecretStr | None = Field(None, description="password for the store, if its URL has none")
     store_timeout: Seconds = Field(120.0, description="seconds after which a server cancels a query or a transaction")
     store_wait: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = Field(
         10.0, description="seconds to wait for a server that doesn't answer when the store is opened"
     )
-    scope: str = Field("default", description="domain, or domain/project, taken as it is")
-    ontology: Path | None = Field(None, description="TOML file that adds to the default ontology")
+    scope: str = Field("default", description="domain or domain/project, used unchanged")
+    ontology: Path | None = Field(None, description="TOML file with additions to the default ontology")
 
     extractor: str = Field("auto", description="auto, spacy, none, recorded:FILE or llm:PROVIDER:MODEL")
     llm: str | None = Field(None, description="LangChain model as provider:model, for extraction and contradictions")
     contradiction_check: bool = Field(False, description="ask the LLM which known facts a new one contradicts")
     resolve_similar: bool = Field(
-        True, description="with an embedding model, take a new name for a known entity where the two mean the same"
+        True, description="with an embedding model, resolve a new name to a known entity of the same meaning"
     )
     resolve_merge_similarity: Similarity = Field(
-        0.85, description="cosine from which they are the same, unless their words speak against it"
+        0.85, description="minimum cosine similarity for a match, unless the words of the names contradict it"
     )
     resolve_ask_similarity: Similarity = Field(
-        0.7, description="cosine from which the LLM, if there is one, is asked whether they are the same"
+        0.7, description="minimum cosine similarity for asking the LLM, if there is one, about a match"
     )
-    resolve_questions: int = Field(20, ge=0, description="questions about names to the LLM for one batch")
-    note_linking: bool = Field(
-        False, description="link each new entity to those that are much like it, by similar_to (A-MEM)"
-    )
+    resolve_questions: int = Field(20, ge=0, description="maximum number of LLM questions about names per batch")
+    note_linking: bool = Field(False, description="link each new entity to similar ones by similar_to (A-MEM)")
     detect_injection: bool = Field(
         False, description="store, but don't extract, text that looks like a prompt injection (docs/how-to/privacy.md)"
     )
     redact: Annotated[Literal["off", "facts", "all"], BeforeValidator(_redact)] = Field(
         "off",
         description="replace personal data and secrets (docs/how-to/privacy.md): off, facts (in facts and summaries, "
-        "not in texts), or all (in all that is stored or sent to a model)",
+        "not in texts), or all (in all data that is stored or sent to a model)",
     )
     redact_key: SecretStr | None = Field(
-        None, description="with redact=all: key of the digests that stand for ids and speakers that are personal"
+        None, description="with redact=all: key of the digests that replace personal ids and speakers"
     )
-    context_turns: int = Field(4, ge=0, description="earlier user turns of the session that an extractor sees")
-    extraction_timeout: Seconds = Field(15.0, description="seconds that an LLM may take for one episode")
-    extraction_concurrency: Count = Field(4, description="LLM calls at once")
-    max_attempts: Count = Field(3, description="tries to extract an episode; a model that is away uses up none")
-    retry_delay: Seconds = Field(5.0, description="seconds before the second try; doubles each time")
+    context_turns: int = Field(4, ge=0, description="earlier user turns of the session passed to the extractor")
+    extraction_timeout: Seconds = Field(15.0, description="time limit of an LLM for one episode, in seconds")
+    extraction_concurrency: Count = Field(4, description="maximum number of concurrent LLM calls")
+    max_attempts: Count = Field(3, description="extraction attempts per episode, except at an unavailable model")
+    retry_delay: Seconds = Field(5.0, description="seconds before the second attempt; doubles each time")
     retry_delay_limit: Seconds = Field(
-        14_400.0, description="seconds that it doubles up to, while the model is unavailable"
+        14_400.0, description="maximum retry delay in seconds while the model is unavailable"
     )
     retry_days: Annotated[float, Field(gt=0.0, le=1e6, allow_inf_nan=False)] = Field(
-        7.0, description="days after which an episode that only met an unavailable model is given up"
+        7.0, description="days after which an episode fails if the model was always unavailable"
     )
     probe_interval: Seconds = Field(
-        900.0, description="seconds between two tries, at most, while all extraction is paused"
+        900.0, description="maximum seconds between two attempts while extraction is paused"
     )
-    claim_seconds: Seconds = Field(120.0, description="how long a worker holds the episodes that it took")
+    claim_seconds: Seconds = Field(120.0, description="seconds that a worker holds claimed episodes")
     batch_size: Count = Field(1000, description="triples or episodes in one transaction of a bulk load")
 
     embeddings: str = Field("auto", description="auto, none, minilm, minilm:FOLDER or PROVIDER:MODEL (LangChain)")
-    embeddings_download: bool = Field(False, description="let the built-in model be fetched from the hub, once")
-    embedding_timeout: Seconds = Field(10.0, description="seconds that the model may take for a batch or a question")
+    embeddings_download: bool = Field(False, description="allow a one-time download of the built-in model from the hub")
+    embedding_timeout: Seconds = Field(10.0, description="time limit of the model in seconds for a batch or question")
     vector_index: str = Field(
         "store",
-        description="where sentences are searched: store, exact, native (the store's own engine), qdrant:URL or "
+        description="index for vector search: store, exact, native (the store's own engine), qdrant:URL or "
         "qdrant-edge:FOLDER",
     )
-    qdrant_api_key: SecretStr | None = Field(None, description="the key for a Qdrant server")
-    qdrant_prefix: str = Field("graphmem", description="of Qdrant's collections; one for each store")
-    search_limit: Count = Field(10, description="episodes that a search returns")
+    qdrant_api_key: SecretStr | None = Field(None, description="API key of a Qdrant server")
+    qdrant_prefix: str = Field("graphmem", description="prefix of the Qdrant collections; use one per store")
+    search_limit: Count = Field(10, description="maximum number of episodes that a search returns")
     expansion_boost: Annotated[float, Field(ge=0.0, le=10.0, allow_inf_nan=False)] = Field(
-        1.2, description="what the graph's share of a search is multiplied by where the caller asks for it"
+        1.2, description="factor of the graph's score in a search that requests the boost"
     )
     index_wait: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = Field(
-        2.0, description="seconds that a search may spend on what was stored but not indexed yet"
+        2.0, description="maximum seconds that a search spends on indexing stored rows first"
     )
 
-    recall_limit: Count = Field(10, description="facts that a recall returns")
+    recall_limit: Count = Field(10, description="maximum number of facts that a recall returns")
     recall_strategy: StrategyChoice = Field(
-        "bfs", description="how a recall walks the graph: bfs, spreading, ppr, astar, or auto by the kind of question"
+        "bfs", description="graph traversal of a recall: bfs, spreading, ppr, astar, or auto (by kind of question)"
     )
-    max_hops: int = Field(2, ge=0, le=6, description="hops from the seeds")
-    max_seeds: Count = Field(10, description="entities that a recall starts from")
-    seed_community_cap: int = Field(
-        3, ge=0, description="of those entities at most so many of one community; 0 is no limit"
-    )
-    max_frontier: Count = Field(300, description="nodes that a hop starts from")
+    max_hops: int = Field(2, ge=0, le=6, description="maximum distance from the seeds in hops")
+    max_seeds: Count = Field(10, description="maximum number of entities that a recall starts from")
+    seed_community_cap: int = Field(3, ge=0, description="maximum number of seeds from one community; 0 is no limit")
+    max_frontier: Count = Field(300, description="maximum number of nodes that a hop starts from")
     seed_mode: Literal["text", "hybrid"] = Field(
-        "text", description="find seeds by meaning only where words find none (text), or always (hybrid)"
+        "text", description="use embeddings for seeds only if words find none (text), or always (hybrid)"
     )
-    seed_structural_weight: Share = Field(0.4, description="weight of connectedness against text in a seed's score")
+    seed_structural_weight: Share = Field(0.4, description="weight of connectivity against text in a seed's score")
     fact_text_weight: Annotated[float, Field(ge=0.0, le=10.0, allow_inf_nan=False)] = Field(
-        1.0, description="how much words that a fact shares with the question raise its score; 0 is off"
+        1.0, description="weight of words shared with the question in a fact's score; 0 is off"
     )
     temporal_decay_rate: Annotated[float, Field(ge=0.0, le=10.0, allow_inf_nan=False)] = Field(
-        0.0, description="how fast older facts lose against newer ones; 0 is off"
+        0.0, description="rate at which the score bonus of recent facts decays with age; 0 is off"
     )
     lpa_edge_chunk_size: int = Field(
-        10_000, ge=0, description="rows read at once when communities are found in this process; 0 is taken as 10,000"
+        10_000, ge=0, description="rows per read when communities are detected in this process; 0 means 10,000"
     )
     community_algorithm: CommunityAlgorithm = Field(
-        "label_propagation", description="how communities are found: label_propagation, or leiden, which gives levels"
+        "label_propagation", description="community detection: label_propagation, or leiden, which finds levels"
     )
     community_refresh_interval: Count = Field(
-        100, description="processed episodes between two rounds of upkeep in the background"
+        100, description="processed episodes between two runs of background upkeep"
     )
-    eviction: bool = Field(True, description="in the background, delete and hide what the following settings name")
+    eviction: bool = Field(True, description="run eviction in the background, as configured by the following settings")
     expired_edge_retention_days: RetentionDays = Field(
         None,
-        description="days after which superseded facts are deleted, and entities without active facts that nobody "
-        "mentions are hidden; none keeps the history for ever",
+        description="days after which superseded facts are deleted, and unmentioned entities without active facts are "
+        "archived; none keeps the history forever",
     )
     min_edge_weight: Share = Field(
         0.0,
-        description="effective confidence below which eviction ends a fact that nobody has stated or asked for in "
-        "expired_edge_retention_days; 0 is off",
+        description="effective confidence below which eviction ends a fact that was neither stated nor retrieved "
+        "within expired_edge_retention_days; 0 is off",
     )
-    max_entities: int = Field(0, ge=0, description="entities beyond so many are hidden by eviction; 0 is no cap")
-    decay: bool = Field(True, description="let retrieval counts fade, in the background")
+    max_entities: int = Field(0, ge=0, description="maximum number of entities; eviction archives more; 0 is no cap")
+    decay: bool = Field(True, description="let retrieval counts decay in the background")
     link_weight_decay_lambda: Annotated[float, Field(ge=0.0, le=100.0, allow_inf_nan=False)] = Field(
-        0.01, description="how fast they fade: count × exp(−λ × days)"
+        0.01, description="decay rate of retrieval counts: count × exp(−λ × days)"
     )
     link_weight_decay_interval: Annotated[float, Field(ge=0.0, le=1e6, allow_inf_nan=False)] = Field(
-        1.0, description="days within which a fact that was retrieved keeps its count"
+        1.0, description="days after a retrieval during which the count doesn't decay"
     )
     community_refresh: bool = Field(True, description="detect communities again in the background")
     community_assignment: bool = Field(
-        True, description="let new entities join the communities of their neighbors, in the background"
+        True, description="assign new entities to the communities of their neighbors in the background"
     )
     spreading_decay_lambda: Annotated[float, Field(gt=0.0, le=1.0, allow_inf_nan=False)] = Field(
-        0.85, description="share of its activation that a node passes on along a sure fact"
+        0.85, description="share of its activation that a node passes on along a fact of confidence 1"
     )
-    spreading_max_hops: int = Field(3, ge=1, le=6, description="rounds of spreading activation")
-    spreading_activation_threshold: Share = Field(0.1, description="activation from which a node passes on")
-    spreading_inhibition_threshold: Share = Field(0.8, description="activation from which a node receives nothing")
-    spreading_max_activated_nodes: Count = Field(50, description="nodes that stay activated after a hop")
-    spreading_time_limit: Seconds = Field(0.5, description="seconds after which spreading stops where it is")
-    context_window: Count = Field(128_000, description="tokens that the model reads at once")
-    context_share: Share = Field(0.04, description="share of the window that context() may fill")
+    spreading_max_hops: int = Field(3, ge=1, le=6, description="number of rounds of spreading activation")
+    spreading_activation_threshold: Share = Field(0.1, description="minimum activation for a node to pass it on")
+    spreading_inhibition_threshold: Share = Field(0.8, description="activation from which a node receives no more")
+    spreading_max_activated_nodes: Count = Field(50, description="maximum number of activated nodes after a hop")
+    spreading_time_limit: Seconds = Field(0.5, description="time limit of spreading in seconds")
+    context_window: Count = Field(128_000, description="context window of the model in tokens")
+    context_share: Share = Field(0.04, description="maximum share of the window that context() fills")
 
     def __init__(self, **values: Any) -> None:
         try:
             super().__init__(**values)
         except ValidationError as error:
-            raise InvalidInput("; ".join(map(_told, error.errors()))) from error
+            raise InvalidInput("; ".join(map(_invalid_message, error.errors()))) from error
         _warn_of_unknown(os.environ)
 
     @model_validator(mode="after")
-    def _weight_has_days(self) -> Self:
+    def _check_weight_requires_retention(self) -> Self:
         if self.min_edge_weight > 0 and self.expired_edge_retention_days is None:
             raise ValueError(
-                f"min_edge_weight {self.min_edge_weight}: set expired_edge_retention_days too, after which it counts, "
-                "such as 90"
+                f"min_edge_weight {self.min_edge_weight}: requires expired_edge_retention_days; set it as well, for "
+                "example to 90"
             )
         return self
 
     @model_validator(mode="after")
-    def _thresholds_in_order(self) -> Self:
+    def _check_threshold_order(self) -> Self:
         if self.resolve_ask_similarity > self.resolve_merge_similarity:
             low, high = self.resolve_ask_similarity, self.resolve_merge_similarity
-            raise ValueError(f"resolve_ask_similarity {low}: at most resolve_merge_similarity {high}")
+            raise ValueError(f"resolve_ask_similarity {low}: must be at most resolve_merge_similarity {high}")
         low, high = self.spreading_activation_threshold, self.spreading_inhibition_threshold
         if low >= high:
-            raise ValueError(f"spreading_activation_threshold {low}: below spreading_inhibition_threshold {high}")
+            raise ValueError(
+                f"spreading_activation_threshold {low}: must be below spreading_inhibition_threshold {high}"
+            )
         return self
 
     @classmethod
     def load(cls, config: str | Path | None = None, **values: Any) -> Settings:
-        """Read the settings, with another TOML file in place of ``graphmem.toml`` if one is given."""
+        """Load the settings, from the given TOML file instead of ``graphmem.toml`` if there is one."""
         if config is None:
             return cls(**values)
         path = Path(config)
         if not path.is_file():
-            raise InvalidInput(f"config file {path}: there is no such file")
+            raise InvalidInput(f"config file {path}: the file doesn't exist")
 
         class FromFile(cls):
             model_config = SettingsConfigDict(toml_file=path)
@@ -246,46 +244,46 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Order the sources; `.env` files and secret files are not read."""
+        """Return the sources in order of precedence; `.env` files and secret files are not read."""
         del dotenv_settings, file_secret_settings
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
 
     def shown(self) -> dict[str, Any]:
-        """Return the settings fit for printing: no password, neither in a URL nor by itself."""
+        """Return the settings for printing, with passwords and URLs masked."""
         values = self.model_dump(mode="json")
         secrets = {name: value and "***" for name, value in values.items() if name in _SECRETS}
         return {**values, "store": masked(self.store), "vector_index": masked(self.vector_index), **secrets}
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
-        """Yield what `repr` shows."""
+        """Yield the masked settings for `repr`."""
         yield from self.shown().items()
 
 
-def _told(error: ErrorDetails) -> str:
-    """Return what is wrong with a setting; a value is shown only where it can't be a password."""
+def _invalid_message(error: ErrorDetails) -> str:
+    """Return the message for an invalid setting; the value is included only if it can't be a password."""
     name = ".".join(map(str, error["loc"]))
     if error["type"] == "extra_forbidden":
-        return _unknown(name)
+        return _unknown_message(name)
     field = Settings.model_fields.get(name)
     shown = field is not None and "Secret" not in str(field.annotation)
     value = f" (got {masked(repr(error['input']))})" if shown else ""
     return f"{f'setting {name}' if name else 'settings'}: {error['msg']}{value}"
 
 
-def _unknown(name: str) -> str:
-    """Return what is wrong with a name that is no setting."""
+def _unknown_message(name: str) -> str:
+    """Return the message for an unknown setting."""
     if name == "graphmem":
-        return "setting graphmem: there is no such setting; in graphmem.toml, settings stand at the top, not in a table"
-    near = get_close_matches(name.lower(), Settings.model_fields, n=1)
-    return f"setting {name}: there is no such setting; {f'did you mean {near[0]}?' if near else 'see graphmem config'}"
+        return "setting graphmem: is unknown; in graphmem.toml, settings belong at the top level, not in a table"
+    similar = get_close_matches(name.lower(), Settings.model_fields, n=1)
+    return f"setting {name}: is unknown; {f'did you mean {similar[0]}?' if similar else 'see graphmem config'}"
 
 
 def _warn_of_unknown(variables: Iterable[str]) -> None:
-    """Warn of variables that look like settings and are none: pydantic reads only those that it knows."""
+    """Warn of unknown variables with the prefix of the settings; pydantic ignores them."""
     for variable in sorted(variables):
         name = variable.upper().removeprefix(_PREFIX)
         is_ours = variable.upper().startswith(_PREFIX) and not name.startswith("TEST_")
-        if is_ours and name not in _NO_SETTINGS and name.lower() not in Settings.model_fields:
-            near = get_close_matches(name.lower(), Settings.model_fields, n=1)
-            hint = f"; did you mean {_PREFIX}{near[0].upper()}?" if near else ""
-            warnings.warn(f"the variable {variable} names no setting, and nothing reads it{hint}", stacklevel=5)
+        if is_ours and name not in _OTHER_VARIABLES and name.lower() not in Settings.model_fields:
+            similar = get_close_matches(name.lower(), Settings.model_fields, n=1)
+            hint = f"; did you mean {_PREFIX}{similar[0].upper()}?" if similar else ""
+            warnings.warn(f"variable {variable}: is not a setting and is ignored{hint}", stacklevel=5)

@@ -155,12 +155,12 @@ def test_entities_are_merged_and_parted_again(shell: Shell) -> None:
     assert facts("Ewa Lind") == before["Ewa Lind"]
     merged = shell.run("merge", "Ewa Lind", "--into", "Maya Chen", "--yes")
     said, _, undo = merged.out.strip().partition("; to undo it: graphmem ")
-    assert (merged.code, said) == (0, "Ewa Lind went into Maya Chen with 2 facts and 1 mention")
+    assert (merged.code, said) == (0, "merged Ewa Lind into Maya Chen with 2 facts and 1 mention")
     assert facts("Maya Chen") == facts("Ewa Lind")
     assert len(facts("Maya Chen")) == 4
     parted = shell.run(*undo.split(), "--yes")
     assert parted.code == 0
-    assert parted.out.split(":")[0] == "Ewa Lind is an entity of its own again, beside Maya Chen"
+    assert parted.out.split(":")[0] == "Ewa Lind is separate from Maya Chen again"
     assert {name: facts(name) for name in before} == before
     assert shell.run("unmerge", "none", "--yes").code == 4
     made = shell.run("merge", "Greta Holm", "Dana Cole", "--into", "Maya Chen", "--yes", "--json").document

@@ -63,20 +63,20 @@ def test_every_setting_says_what_it_is() -> None:
 
 def test_an_unknown_name_in_the_file_is_refused_with_the_one_that_was_meant(tmp_path: Path) -> None:
     (tmp_path / "graphmem.toml").write_text('stroe = "memory://"\n')
-    with pytest.raises(InvalidInput, match=r"^setting stroe: there is no such setting; did you mean store\?$"):
+    with pytest.raises(InvalidInput, match=r"^setting stroe: is unknown; did you mean store\?$"):
         Settings()
 
 
 def test_a_table_of_settings_is_refused_with_where_they_stand(tmp_path: Path) -> None:
     (tmp_path / "graphmem.toml").write_text('[graphmem]\nstore = "memory://"\n')
-    with pytest.raises(InvalidInput, match="settings stand at the top, not in a table"):
+    with pytest.raises(InvalidInput, match="settings belong at the top level, not in a table"):
         Settings()
 
 
 def test_a_variable_that_names_no_setting_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRAPHMEM_RECAL_LIMIT", "3")
     monkeypatch.setenv("GRAPHMEM_UTTERLY_ELSE", "3")
-    with pytest.warns(UserWarning, match="names no setting") as told:
+    with pytest.warns(UserWarning, match="is not a setting") as told:
         Settings()
     assert [str(warning.message).partition("; ")[2] for warning in told] == ["did you mean GRAPHMEM_RECALL_LIMIT?", ""]
 

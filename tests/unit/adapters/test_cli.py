@@ -365,7 +365,7 @@ def test_a_mistyped_variable_is_one_line_that_names_the_setting(filled: Shell) -
 
     assert ran.code == 0
     assert ran.err == (
-        "graphmem: the variable GRAPHMEM_STROE names no setting, and nothing reads it; did you mean GRAPHMEM_STORE?\n"
+        "graphmem: variable GRAPHMEM_STROE: is not a setting and is ignored; did you mean GRAPHMEM_STORE?\n"
     )
 
 
