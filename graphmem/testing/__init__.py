@@ -1,4 +1,4 @@
-"""The conformance kit: subclass `GraphBackendTests` to prove a store.
+"""Conformance kit for stores: subclass `GraphBackendTests` to test a backend.
 
     class TestMyStore(GraphBackendTests):
         def open_store(self, tmp_path):
@@ -21,7 +21,7 @@ try:
 except ImportError as error:
     raise MissingExtra("graphmem.testing", "testing") from error
 
-del _settings  # imported to say what is missing before a module below fails to load
+del _settings  # imported first, to name the missing dependency before a module below fails to load
 
 pytest.register_assert_rewrite(
     *(
@@ -130,4 +130,4 @@ class GraphBackendTests(
     StatefulGroupTests,
     StatefulUpkeepTests,
 ):
-    """Everything that a store has to show; see `StoreTests` for the hooks."""
+    """All conformance tests of a store; see `StoreTests` for the hooks."""

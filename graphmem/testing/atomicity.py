@@ -1,6 +1,6 @@
-"""All or nothing: single writes, transactions, and what others see of them."""
+"""Tests of atomicity: single writes, transactions, and their visibility to other connections."""
 
-# ruff: noqa: D102  the names of the tests say what they show
+# ruff: noqa: D102  the names of the tests describe them
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from graphmem.testing.rows import (
 
 
 def good() -> Changes:
-    """Return a write of every part."""
+    """Return a write with rows in every field of `Changes`."""
     return Changes(
         entities=(entity(3), entity(1, summary="changed")),
         aliases=(Alias(alias="annie", entity_type="person", entity_id=entity_id(1)),),
@@ -82,11 +82,11 @@ BAD: dict[str, Callable[[], Changes]] = {
 
 
 class Oops(Exception):
-    """What the tests throw out of a transaction."""
+    """Exception that the tests raise in a transaction."""
 
 
 class AtomicityTests(StoreTests):
-    """A write or a transaction happens as a whole or leaves no trace."""
+    """A write or a transaction is applied as a whole or not at all."""
 
     @pytest.mark.parametrize("part", BAD)
     def test_a_write_that_fails_in_one_part_leaves_no_trace_of_the_others(self, store: GraphBackend, part: str) -> None:

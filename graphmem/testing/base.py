@@ -1,4 +1,4 @@
-"""The hooks of the conformance kit, and what its tests share."""
+"""Hooks of the conformance kit and helpers shared by its tests."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ PATIENCE = 60.0
 
 
 class StoreTests(ABC):
-    """Hooks that a subclass fills in: how to get a store to test."""
+    """Base class with the hooks that a subclass overrides to provide the store to test."""
 
     shares_store: ClassVar[bool] = False
-    """Whether one store serves all tests of the class, each in scopes of its own, and is opened once.
+    """Whether all tests of the class share one store that is opened once; each test uses scopes of its own.
 
-    For stores that are slow to open, or that others use at the same time. Else each test opens one.
+    Use it for stores that are slow to open or used by others at the same time. If False, each test opens a store.
     """
 
     stateful_settings: ClassVar[settings] = settings(
@@ -60,30 +60,30 @@ class StoreTests(ABC):
 
     @abstractmethod
     def open_store(self, tmp_path: Path) -> GraphBackend:
-        """Return a store: a fresh, empty one, or where `shares_store` is set any in which tests may have scopes.
+        """Return a store: a new, empty one, or with `shares_store` any store in which tests may create scopes.
 
         Parameters
         ----------
         tmp_path
-            An empty directory for its files; another one at each call.
+            An empty directory for its files; a different one for each call.
         """
 
     def open_empty_store(self, tmp_path: Path) -> GraphBackend:
-        """Return a store that holds nothing and that nobody else uses, for the few tests of a whole store."""
+        """Return an empty store that nobody else uses, for tests of the whole store."""
         return self.open_store(tmp_path)
 
     def reopen(self, store: GraphBackend) -> GraphBackend | None:  # noqa: ARG002  for subclasses
-        """Return another connection to the data of `store`, or None if such a store has only one."""
+        """Return another connection to the data of `store`, or None if the store supports only one."""
         return None
 
     def discard(self, store: GraphBackend, scopes: Sequence[Scope]) -> None:
-        """Remove what a test has left in these scopes of a shared store; by default with the store's own `clear`."""
+        """Remove the rows of a test from these scopes of a shared store; the default uses the store's `clear`."""
         for scope in scopes:
             store.clear(scope)
 
     @pytest.fixture(autouse=True)
     def world(self) -> Iterator[World]:
-        """Give the test scopes and row ids of its own."""
+        """Create scopes and row ids for the test."""
         with new_world() as world:
             yield world
 
@@ -97,7 +97,7 @@ class StoreTests(ABC):
 
     @pytest.fixture
     def store(self, request: pytest.FixtureRequest, world: World) -> Iterator[GraphBackend]:
-        """Return the store under test, in which the scopes of the test hold nothing; they are cleared after it."""
+        """Return the store under test with empty scopes for the test; they are cleared after it."""
         if not self.shares_store:
             yield request.getfixturevalue("own_store")
             return
@@ -105,7 +105,7 @@ class StoreTests(ABC):
         yield store
         self.discard(store, world.scopes)
         left = [scope.key for scope in store.scopes() if scope in world.scopes]
-        assert left == [], f"scopes that were cleared are still there: {left}"
+        assert left == [], f"cleared scopes still exist: {left}"
 
     @pytest.fixture
     def own_store(self, request: pytest.FixtureRequest, tmp_path: Path, world: World) -> Iterator[GraphBackend]:
@@ -119,7 +119,7 @@ class StoreTests(ABC):
 
     @pytest.fixture
     def empty_store(self, tmp_path: Path) -> Iterator[GraphBackend]:
-        """Open a store that holds nothing and that nobody else uses, and close it after the test."""
+        """Open an empty store that nobody else uses, and close it after the test."""
         store = self.open_empty_store(tmp_path)
         yield store
         store.close()
@@ -135,14 +135,14 @@ class StoreTests(ABC):
 
 
 def own_scopes(store: GraphBackend) -> list[Scope]:
-    """Return the scopes of the running test that hold something, in the order of the store."""
+    """Return the scopes of the running test that aren't empty, in the order of the store."""
     ours = world().scopes
     return [scope for scope in store.scopes() if scope in ours]
 
 
 @dataclass(frozen=True)
 class Contents:
-    """Everything that a store shows of one scope."""
+    """All rows that a store returns for one scope."""
 
     entities: list[Entity]
     aliases: list[Alias]
@@ -175,12 +175,12 @@ def contents(store: GraphBackend, scope: Scope) -> Contents:
 
 
 def everything(store: GraphBackend, scopes: Sequence[Scope] | None = None) -> dict[str, Contents]:
-    """Read all rows of several scopes, by default of the test's three, by the scopes' keys."""
+    """Read all rows of several scopes, by default the three of the test, by scope key."""
     return {scope.key: contents(store, scope) for scope in scopes or all_scopes()}
 
 
 def in_threads(works: Sequence[Callable[[], T]]) -> list[T]:
-    """Run each piece of work in a thread of its own, all started together, and return their results in order.
+    """Run each function in its own thread, all started together, and return the results in order.
 
     Raises
     ------

@@ -1,6 +1,6 @@
-"""Communities, and who was in them when."""
+"""Tests of communities and of their members over time."""
 
-# ruff: noqa: D102  the names of the tests say what they show
+# ruff: noqa: D102  the names of the tests describe them
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from graphmem.testing.rows import (
 
 
 class CommunityTests(StoreTests):
-    """Communities are stored whole, found by every field of `CommunityQuery`, and end without vanishing."""
+    """Communities are stored completely, found by every field of `CommunityQuery`, and kept when they end."""
 
     def test_every_field_of_a_community_comes_back_as_it_was_written(self, store: GraphBackend) -> None:
         written = community(
@@ -193,7 +193,7 @@ class CommunityTests(StoreTests):
 
 
 class MembershipTests(StoreTests):
-    """Members come and go; each state of a partition can be read again."""
+    """Memberships begin and end; each earlier state of a partition can be read."""
 
     def test_a_membership_is_ended_by_writing_it_again(self, store: GraphBackend) -> None:
         _two_states(store)
@@ -317,7 +317,7 @@ def _named(n: int, name: str) -> Community:
 
 
 def _two_states(store: GraphBackend) -> None:
-    """Three entities in two communities since day 1; entity 2 moves from community 1 to 2 on day 5."""
+    """Write three entities in two communities since day 1; entity 2 moves from community 1 to 2 on day 5."""
     put_entities(store, entity(1), entity(2), entity(3))
     first = [membership(1, 1, 1), membership(2, 1, 1), membership(3, 2, 1)]
     put_communities(store, community(1), community(2), members=first)

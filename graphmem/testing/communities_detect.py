@@ -1,4 +1,4 @@
-"""The contract of a `CommunityDetector`: for stores that have one, and for the one in process.
+"""Tests of the `CommunityDetector` contract, for detectors of stores and for the one in this process.
 
 ::
 
@@ -7,7 +7,7 @@
             return open_backend(f"mystore:///{tmp_path}/store")
 """
 
-# ruff: noqa: D102  the names of the tests say what they show
+# ruff: noqa: D102  the names of the tests describe them
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ KARATE: Pairs = [
 
 
 def clique(*nodes: int) -> Pairs:
-    """Return the pairs of nodes that all know each other."""
+    """Return all pairs of the nodes."""
     return [(a, b) for a in nodes for b in nodes if a < b]
 
 
 def planted(groups: int, size: int, edges: int, inside: float, seed: int = 0) -> Pairs:
-    """Return a graph with known groups: nodes 1 to size × groups, a share of the edges `inside` of the groups."""
+    """Return a graph with known groups: nodes 1 to size × groups, with the share `inside` of edges within groups."""
     chance = np.random.default_rng(seed)
     source = chance.integers(0, groups * size, edges)
     near = source // size * size + chance.integers(0, size, edges)
@@ -70,7 +70,7 @@ def planted(groups: int, size: int, edges: int, inside: float, seed: int = 0) ->
 
 
 def put_pairs(store: GraphBackend, pairs: Pairs, scope: Scope | None = None, first: int = 1, **fields: Any) -> None:
-    """Write entities and, numbered from `first`, an edge for each pair."""
+    """Write entities, and an edge for each pair, numbered from `first`."""
     put_graph(store, *_edges(pairs, scope or home(), first, **fields))
 
 
@@ -83,14 +83,14 @@ def groups_of(partition: Partition, level: int = 0) -> set[frozenset[int]]:
 
 
 def seed_of(partition: Partition) -> dict[str, str]:
-    """Return entity id → key of its community, as the next detection takes it."""
+    """Return entity id → key of its community, as input of the next detection."""
     return {
         node: f"community {group}" for node, group in zip(partition.node_ids, partition.levels[0].tolist(), strict=True)
     }
 
 
 def share_that_stayed(before: Partition, after: Partition) -> float:
-    """Return the share of the members of communities that are in the same one after as before."""
+    """Return the share of community members that stayed in their community."""
     old = seed_of(before)
     keys = kept_keys(after, old)
     new = {node: keys.get(group) for node, group in zip(after.node_ids, after.levels[0].tolist(), strict=True)}
@@ -98,7 +98,7 @@ def share_that_stayed(before: Partition, after: Partition) -> float:
 
 
 class CommunityDetectorTests(StoreTests):
-    """What detection has to show, by either algorithm; override `detector_of` to test another than the store's own."""
+    """Tests of both detection algorithms; override `detector_of` to test another detector than the store's own."""
 
     def detector_of(self, store: GraphBackend) -> CommunityDetector:
         """Return the detector under test."""
@@ -262,7 +262,7 @@ class CommunityDetectorTests(StoreTests):
 
 
 def _edges(pairs: Pairs, scope: Scope, first: int, **fields: Any) -> list[Edge]:
-    # a relation of its own for each: two edges between the same two would be one fact otherwise
+    # a different relation for each: two edges with the same key would be one fact
     return [edge(n, a, b, scope, relation=f"r{n}", **fields) for n, (a, b) in enumerate(pairs, first)]
 
 
@@ -285,7 +285,7 @@ def _assert_same(one: Partition, other: Partition) -> None:
 
 
 def _modularity(found: Partition, pairs: Pairs) -> float:
-    """Return the modularity of a graph with edges of weight 1, written out."""
+    """Return the modularity of a graph with edges of weight 1, computed from the definition."""
     group = {int(n[:8], 16): g for n, g in zip(found.node_ids, found.levels[0].tolist(), strict=True)}
     inside = sum(group[a] == group[b] for a, b in pairs) / len(pairs)
     degrees = np.bincount([group[n] for pair in pairs for n in pair]) / (2 * len(pairs))

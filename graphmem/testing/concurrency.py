@@ -1,6 +1,6 @@
-"""Several threads, several connections: no write is lost, no episode is held twice."""
+"""Tests with several threads and connections: no write is lost, no episode is claimed twice."""
 
-# ruff: noqa: D102  the names of the tests say what they show
+# ruff: noqa: D102  the names of the tests describe them
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class ThreadTests(StoreTests):
         def read(at_once: GraphBackend) -> list[int]:
             first = numbers(at_once)
             begun.set()
-            written.wait(0.5)  # a store may keep the writer waiting
+            written.wait(0.5)  # a store may block the writer
             return [*first, *numbers(at_once)]
 
         assert in_threads([lambda: store.snapshot(read), write]) == [[1, 1], [1, 2]]
@@ -107,7 +107,7 @@ class ThreadTests(StoreTests):
 
 
 class ConnectionTests(StoreTests):
-    """Two connections to one store see each other's writes and keep out of each other's way."""
+    """Two connections to one store see each other's writes and don't interfere."""
 
     def test_what_one_connection_wrote_the_other_reads(self, store: GraphBackend, second: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2))

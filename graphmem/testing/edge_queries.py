@@ -1,6 +1,6 @@
-"""Reading facts: every field of `EdgeQuery`, windows, text, order and pages."""
+"""Tests of reading facts: every field of `EdgeQuery`, windows, text, order and pages."""
 
-# ruff: noqa: D102  the names of the tests say what they show
+# ruff: noqa: D102  the names of the tests describe them
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _GIVEN: list[tuple[tuple[int, int], dict[str, Any]]] = [
 
 
 def people() -> tuple[Edge, ...]:
-    """Return facts between four people, one for each thing that can be asked."""
+    """Return facts between four people, one for each case of a query."""
     return tuple(edge(n, source, target, **given) for n, ((source, target), given) in enumerate(_GIVEN, start=1))
 
 
@@ -74,7 +74,7 @@ _FIELDS = ("ids", "source_ids", "target_ids", "touching", "relations", "edge_typ
 
 
 class EdgeQueryTests(StoreTests):
-    """Every field of `EdgeQuery` restricts, several are ANDed, pages go on where the last ended."""
+    """Every field of `EdgeQuery` restricts the result, several are ANDed, and pages continue after the last row."""
 
     @pytest.mark.parametrize("field", ALONE)
     def test_a_field_alone_restricts(self, store: GraphBackend, field: str) -> None:
@@ -182,8 +182,8 @@ class EdgeQueryTests(StoreTests):
 
     def test_active_facts_are_told_by_what_communities_are_found_by(self, store: GraphBackend) -> None:
         begin = day(-30000) + timedelta(microseconds=3)
-        told = edge(1, 1, 2, edge_type=EdgeType.CAUSAL, confidence=0.1 + 0.2, retrieval_count=2.5, valid_from=begin)
-        put_graph(store, told, edge(2, 2, 3, valid_to=FUTURE), edge(3, 3, 1, valid_from=day(1), valid_to=day(1)))
+        stored = edge(1, 1, 2, edge_type=EdgeType.CAUSAL, confidence=0.1 + 0.2, retrieval_count=2.5, valid_from=begin)
+        put_graph(store, stored, edge(2, 2, 3, valid_to=FUTURE), edge(3, 3, 1, valid_from=day(1), valid_to=day(1)))
         expected = (edge_id(1), entity_id(1), entity_id(2), "causal", 0.1 + 0.2, 2.5, begin.timestamp())
         assert store.find_active_facts(home()) == [expected]
 

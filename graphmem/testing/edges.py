@@ -1,6 +1,6 @@
-"""Facts: stored whole, unique while active, found by every field of `EdgeQuery`, ended once."""
+"""Tests of facts: stored completely, unique while active, found by every field of `EdgeQuery`, ended once."""
 
-# ruff: noqa: D102  the names of the tests say what they show
+# ruff: noqa: D102  the names of the tests describe them
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ EVERY = EdgeQuery(versions="all")
 
 
 class EdgeTests(StoreTests):
-    """Edges are stored whole, replaced by id, and unique by key while they are active."""
+    """Edges are stored completely, replaced by id, and unique by key while they are active."""
 
     def test_every_field_of_an_edge_comes_back_as_it_was_written(self, store: GraphBackend) -> None:
         put_entities(store, entity(1), entity(2))
@@ -130,7 +130,7 @@ class EdgeTests(StoreTests):
 
 
 class ClosingTests(StoreTests):
-    """An edge ends once; a support raises its confidence; neither touches anything else of the row."""
+    """An edge ends once; a support raises its confidence; neither changes another field of the row."""
 
     def test_a_closing_sets_the_end_and_nothing_else(self, store: GraphBackend) -> None:
         put_episodes(store, 1)

@@ -1,6 +1,6 @@
-"""Entities, their aliases, and finding them."""
+"""Tests of entities, their aliases and search."""
 
-# ruff: noqa: D102  the names of the tests say what they show
+# ruff: noqa: D102  the names of the tests describe them
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from graphmem.testing.rows import (
 
 
 class EntityTests(StoreTests):
-    """Entities are stored whole, found by every field of `EntityQuery`, and unique by name and type."""
+    """Entities are stored completely, found by every field of `EntityQuery`, and unique by name and type."""
 
     def test_every_field_of_an_entity_comes_back_as_it_was_written(self, store: GraphBackend) -> None:
         written = entity(
@@ -286,7 +286,7 @@ class AliasTests(StoreTests):
 
 
 class SearchTests(StoreTests):
-    """Entities are found by alias and by the beginnings of words."""
+    """Entities are found by alias and by word prefixes."""
 
     def test_a_word_matches_the_beginning_of_any_word_of_the_name(self, store: GraphBackend) -> None:
         put_entities(store, entity(1, name="New Zürich-Nord"), entity(2, name="Anew"), entity(3, name="york"))

@@ -1,6 +1,6 @@
-"""Episodes, the queue that they are, and mentions."""
+"""Tests of episodes, their queue, and mentions."""
 
-# ruff: noqa: D102  the names of the tests say what they show
+# ruff: noqa: D102  the names of the tests describe them
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LEASE = timedelta(hours=1)
 
 
 class EpisodeTests(StoreTests):
-    """Episodes are stored once, whole, and found by every field of `EpisodeQuery`."""
+    """Episodes are stored once and completely, and found by every field of `EpisodeQuery`."""
 
     def test_every_field_of_an_episode_comes_back_as_it_was_written(self, store: GraphBackend) -> None:
         written = episode(
@@ -156,7 +156,7 @@ class EpisodeTests(StoreTests):
 
 
 class QueueTests(StoreTests):
-    """Pending episodes are held by one owner at a time, and come back when their time has come."""
+    """Pending episodes are claimed by one owner at a time, and return to the queue when the claim or retry expires."""
 
     def test_the_oldest_ids_are_claimed_first(self, empty_store: GraphBackend) -> None:
         empty_store.add_episodes(home(), [episode(n) for n in (4, 2, 3, 1)])

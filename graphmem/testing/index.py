@@ -1,6 +1,6 @@
-"""The index that recall keeps in a store: entries by position, what has none, and the model."""
+"""Tests of the search index in a store: entries by position, rows without entries, and the model."""
 
-# ruff: noqa: D102  the names of the tests say what they show
+# ruff: noqa: D102  the names of the tests describe them
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from graphmem.testing.rows import (
 
 
 def entry(kind: IndexKind, key: str, **fields: object) -> IndexEntry:
-    """Return an index entry by the model "m"."""
+    """Return an index entry of the model "m"."""
     return replace(IndexEntry(kind=kind, key=key, model="m"), **fields)
 
 
@@ -38,12 +38,12 @@ def put_index(store: GraphBackend, *entries: IndexEntry, scope: Scope | None = N
 
 
 def keys(store: GraphBackend, scope: Scope | None = None, after: int = 0) -> list[str]:
-    """Return the keys of all entries of a scope in the order in which they are read."""
+    """Return the keys of all entries of a scope in read order."""
     return [found.key for found in store.read_index(scope or home(), after=after)]
 
 
 class IndexTests(StoreTests):
-    """Index entries come back as they were written, behind any position, and rows without one are found."""
+    """Index entries are read as written, after any position, and rows without one are found."""
 
     def test_every_field_of_an_entry_comes_back_and_its_position_is_the_stores(self, store: GraphBackend) -> None:
         store.add_episodes(home(), [episode(1)])
@@ -114,7 +114,7 @@ class IndexTests(StoreTests):
 
 
 class UnindexedTests(StoreTests):
-    """What has no complete entry is found, in pages."""
+    """Rows without a complete entry are found in pages."""
 
     def test_rows_without_an_entry_are_found_behind_an_id(self, store: GraphBackend) -> None:
         store.add_episodes(home(), [episode(i) for i in range(1, 5)])
@@ -149,7 +149,7 @@ class UnindexedTests(StoreTests):
 
 
 class IndexNewsTests(StoreTests):
-    """How an index stands is told of many scopes at once, as it is by asking for each thing by itself."""
+    """The index status of many scopes in one call equals that of separate calls."""
 
     def test_news_tell_what_lies_behind_each_cursor(self, store: GraphBackend) -> None:
         store.add_episodes(home(), [episode(i) for i in range(1, 4)])
@@ -191,7 +191,7 @@ class IndexNewsTests(StoreTests):
 
 
 class IndexStateTests(StoreTests):
-    """The index of a scope has one model, and tells when entries were removed."""
+    """The index of a scope has one model and a token that changes when entries are removed."""
 
     def test_the_first_complete_entry_sets_the_model(self, store: GraphBackend) -> None:
         assert store.index_state(home()) == IndexState()

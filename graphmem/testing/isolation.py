@@ -1,6 +1,6 @@
-"""Scopes: nothing is read or written across them, whatever ids are given."""
+"""Tests of scope isolation: no call reads or writes across scopes, for any ids."""
 
-# ruff: noqa: D102  the names of the tests say what they show
+# ruff: noqa: D102  the names of the tests describe them
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ LOOKALIKES = (("home", None), ("home", "project"), ("home/project", None), ("hom
 
 
 def lookalikes() -> list[Scope]:
-    """Return scopes whose names are easily taken for each other."""
+    """Return scopes with similar names that are easily confused."""
     return [scope_of(domain, project_id) for domain, project_id in LOOKALIKES]
 
 
@@ -162,18 +162,18 @@ WRITES: dict[str, Callable[[], Changes]] = {
 
 
 class IsolationTests(StoreTests):
-    """A read sees the scopes it names, a write changes the scope it names, nothing else."""
+    """A read sees only the scopes that it names, and a write changes only the scope that it names."""
 
     @pytest.mark.parametrize("read", READS)
     def test_a_read_sees_its_own_scope(self, store: GraphBackend, read: str) -> None:
         _fill(store, home(), 0)
-        assert _holds_something(READS[read](store, [home()]))
+        assert _has_rows(READS[read](store, [home()]))
 
     @pytest.mark.parametrize("read", READS)
     def test_a_read_sees_nothing_of_another_scope(self, store: GraphBackend, read: str) -> None:
         _fill(store, home(), 0)
         for other in (scope_of("other"), *lookalikes()[1:]):
-            assert not _holds_something(READS[read](store, [other])), other
+            assert not _has_rows(READS[read](store, [other])), other
 
     @pytest.mark.parametrize("read", READS)
     def test_a_read_of_no_scope_sees_nothing(self, store: GraphBackend, read: str) -> None:
@@ -181,8 +181,8 @@ class IsolationTests(StoreTests):
         try:
             found = READS[read](store, [])
         except InvalidInput:
-            found = None  # saying that it is an error is as good
-        assert not _holds_something(found)
+            found = None  # raising an error is accepted as well
+        assert not _has_rows(found)
 
     @pytest.mark.parametrize("read", READS)
     def test_a_read_sees_the_same_whatever_other_scopes_hold(self, store: GraphBackend, read: str) -> None:
@@ -296,7 +296,7 @@ class IsolationTests(StoreTests):
 
 
 def _fill(store: GraphBackend, scope: Scope, start: int) -> None:
-    """Give a scope entities start + 1 and start + 2, and one row or two of everything else, by the same names."""
+    """Write entities start + 1 and start + 2 to a scope, and one or two equally named rows of other kinds."""
     names = [{"name": f"Entity {n}"} for n in (1, 2)]
     put_entities(store, *(entity(start + n, scope, **given) for n, given in enumerate(names, start=1)))
     rows = [episode(start + n, scope, session_id="s", external_id=name) for n, name in enumerate(("x", "y"), start=1)]
@@ -309,11 +309,13 @@ def _fill(store: GraphBackend, scope: Scope, start: int) -> None:
     put_merges(store, merge(start + 1, start + 1, start + 2, scope))
     members = [membership(start + 1, start + 1), membership(start + 2, start + 1)]
     put_communities(store, community(start + 1, scope), members=members)
-    told = (traced_episode(start + 1),)
-    put_recalls(store, recall_trace(start + 1, scope, seeds=[start + 1], facts=[(start + 1, start + 2)], episodes=told))
+    found = (traced_episode(start + 1),)
+    put_recalls(
+        store, recall_trace(start + 1, scope, seeds=[start + 1], facts=[(start + 1, start + 2)], episodes=found)
+    )
 
 
-def _holds_something(found: object) -> bool:
-    """Return whether a read found a row; the answer about several scopes is a list of lists."""
+def _has_rows(found: object) -> bool:
+    """Return whether a read found a row; the result for several scopes is a list of lists."""
     rows = cast("list[object] | dict[str, object] | None", found)
     return any(rows) if rows and isinstance(rows, list) and isinstance(rows[0], list) else bool(rows)

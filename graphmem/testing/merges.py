@@ -1,6 +1,6 @@
-"""The merge ledger, and the removal of rows."""
+"""Tests of the merge ledger and of the removal of rows."""
 
-# ruff: noqa: D102  the names of the tests say what they show
+# ruff: noqa: D102  the names of the tests describe them
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def merge_id(n: int) -> str:
 
 
 def merge(n: int, kept: int = 1, merged: int = 2, scope: Scope | None = None, **fields: Any) -> Merge:
-    """Return merge n, by hand on day 0 where `fields` don't say otherwise."""
+    """Return merge n, manual and on day 0 unless `fields` override it."""
     given: dict[str, Any] = {"method": "manual", "at": day(0), **fields}
     scope = scope or home()
     return Merge(
@@ -72,17 +72,17 @@ def put_merges(store: GraphBackend, *merges: Merge) -> None:
 
 
 def merge_numbers(rows: list[Merge]) -> list[int]:
-    """Return n of each merge, in their order."""
+    """Return the number of each merge, in their order."""
     return [int(row.id[:8], 16) for row in rows]
 
 
 def mention(of: int, in_: int) -> Mention:
-    """Return that entity `of` was named in episode `in_`."""
+    """Return a mention of entity `of` in episode `in_`."""
     return Mention(entity_id=entity_id(of), episode_id=episode_id(in_), surface=f"Entity {of}", seen_at=day(0))
 
 
 class MergeLedgerTests(StoreTests):
-    """Merges are stored whole and found by every field of `MergeQuery`."""
+    """Merges are stored completely and found by every field of `MergeQuery`."""
 
     def test_every_field_of_a_merge_comes_back_as_it_was_written(self, store: GraphBackend) -> None:
         written = merge(
@@ -173,7 +173,7 @@ class MergeLedgerTests(StoreTests):
 
 
 class RemovalTests(StoreTests):
-    """What is removed is gone with all that belongs to it, and nothing else is."""
+    """A removal deletes a row with all dependent rows and nothing else."""
 
     def test_an_entity_goes_with_names_facts_mentions_and_memberships(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2), edge(2, 3, 1, valid_to=day(1)), edge(3, 2, 3))

@@ -1,6 +1,6 @@
-"""Odd input: plain text that looks like something else, nothing at all, and a store that is closed."""
+"""Tests of unusual input: text that looks like syntax, empty input, and a closed store."""
 
-# ruff: noqa: D102  the names of the tests say what they show
+# ruff: noqa: D102  the names of the tests describe them
 
 from __future__ import annotations
 
@@ -59,15 +59,15 @@ HOSTILE = [
 
 
 class OddInputTests(StoreTests):
-    """Texts are data, whatever they look like; asking for nothing gives nothing."""
+    """Any text is treated as data; empty requests return empty results."""
 
     @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
     def test_a_text_comes_back_as_it_was_in_every_field(self, store: GraphBackend, text: str) -> None:
         row = entity(1, name=text, canonical_name=text, entity_type=text, summary=text, properties={text: text})
         put_entities(store, row, entity(2))
         fields: dict[str, Any] = dict.fromkeys(("session_id", "role", "speaker", "title", "external_id", "error"), text)
-        told = episode(1, text=text, metadata={text: text}, **fields)
-        store.add_episodes(home(), [told])
+        stored = episode(1, text=text, metadata={text: text}, **fields)
+        store.add_episodes(home(), [stored])
         fact = edge(1, 1, 2, relation=text[:256], fact=text, properties={text: text}, episode_ids=(episode_id(1),))
         put_edges(store, fact)
         mention = Mention(entity_id=entity_id(1), episode_id=episode_id(1), surface=text, seen_at=day(1))
@@ -79,7 +79,7 @@ class OddInputTests(StoreTests):
         assert store.find_aliases([home()], [entity_id(1)]) == [
             Alias(alias=text, entity_type=text, entity_id=entity_id(1))
         ]
-        assert store.find_episodes([home()], EpisodeQuery(session_id=text, external_ids=(text,))) == [told]
+        assert store.find_episodes([home()], EpisodeQuery(session_id=text, external_ids=(text,))) == [stored]
         assert store.find_edges([home()], EdgeQuery(relations=(text[:256],), text=text)) == [fact]
         assert store.find_mentions([home()]) == [mention]
         assert store.find_communities([home()], CommunityQuery()) == [group]

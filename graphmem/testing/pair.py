@@ -1,4 +1,4 @@
-"""What the random operations share: two stores that have to agree."""
+"""Base of the state machines with random operations: two stores whose results have to agree."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from graphmem.testing.rows import day, new_world, world
 
 
 class PairOfStores(RuleBasedStateMachine):
-    """Does the same to the store under test and to a store in memory, and compares what they say.
+    """State machine that applies the same operations to the store under test and a memory store, and compares results.
 
     Parameters
     ----------
     store
-        A store to test, in which the scopes of the running test hold nothing.
+        The store under test; the scopes of the running test are empty.
     is_shared
-        Whether others use it, too: then nothing is done to the store as a whole.
+        Whether others use the store; then there are no operations on the whole store.
     """
 
     def __init__(self, store: GraphBackend, *, is_shared: bool) -> None:
@@ -41,14 +41,14 @@ class PairOfStores(RuleBasedStateMachine):
         self._oracle.close()
 
     def read(self, act: Callable[[GraphBackend], object]) -> None:
-        """Ask both stores and compare what they say."""
+        """Read from both stores and compare the results."""
         expected, found = (outcome(partial(act, store)) for store in (self._oracle, self._store))
         assert found == expected
 
     def write(self, act: Callable[[GraphBackend], object], *, same_error: bool = True) -> None:
-        """Do something to both stores and compare what they return or raise, and then all they hold.
+        """Write to both stores and compare the results or errors, and then all rows.
 
-        With `same_error` False any refusal equals any other: a write that is wrong in two ways may name either.
+        With `same_error` False, all errors are equal: a write that is invalid in two ways may report either.
         """
         expected, found = (outcome(partial(act, store)) for store in (self._oracle, self._store))
         if same_error or "raised" not in (expected[0], found[0]):
@@ -58,7 +58,7 @@ class PairOfStores(RuleBasedStateMachine):
         self.compare()
 
     def compare(self) -> None:
-        """Compare all that the stores hold."""
+        """Compare all rows of the stores."""
         ours, theirs = everything(self._store), everything(self._oracle)
         for scope, expected in theirs.items():
             for part in (field.name for field in fields(Contents)):
@@ -68,7 +68,7 @@ class PairOfStores(RuleBasedStateMachine):
 
 
 def run_machine(machine: type[PairOfStores], tests: StoreTests, store: GraphBackend, tmp_path: Path) -> None:
-    """Run a machine, each scenario on a fresh store, or in fresh scopes of `store` where the tests share one."""
+    """Run a machine, each scenario on a new store, or in new scopes of `store` if the tests share it."""
     numbers = count()
 
     class Machine(machine):
@@ -92,12 +92,12 @@ def run_machine(machine: type[PairOfStores], tests: StoreTests, store: GraphBack
 
 
 def _own_claims(store: GraphBackend) -> list[str]:
-    """Return the owners of the running test that hold episodes."""
+    """Return the owners of the running test that have claimed episodes."""
     return sorted(name for name in store.claim_owners() if name.endswith(world().tag))
 
 
 def outcome(work: Callable[[], object]) -> tuple[str, object]:
-    """Return what some work returned, or which refusal it raised."""
+    """Return the result of a function, or the error that it raised."""
     try:
         return ("returned", work())
     except (Conflict, InvalidInput) as error:
@@ -105,5 +105,5 @@ def outcome(work: Callable[[], object]) -> tuple[str, object]:
 
 
 def moment(days: tuple[int, int] | None) -> AsOf | None:
-    """Return the moment of two days of the tests' calendar."""
+    """Return the point in time at two days of the tests' calendar."""
     return None if days is None else AsOf(day(days[0]), day(days[1]))

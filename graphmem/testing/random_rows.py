@@ -1,4 +1,4 @@
-"""Random rows for the state machine: small domains, so that rows meet, and short reports of what failed."""
+"""Random rows for the state machines, from small domains so that rows collide and failures have short reports."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from graphmem.testing.rows import (
     recall_id,
 )
 
-# Small domains, so that random rows meet. The names have different lengths: which of two equally long
-# phrases is the alias of a hit is open.
+# Small domains, so that random rows collide. The names have different lengths, because the order of aliases of
+# equal length in a hit is unspecified.
 NAMES = ("Anna", "Berta", "Zürich", "Acme Labs")
 PHRASES = ("anna", "berta", "zürich", "bertram", "the firm", "acme labs")
 WORDS = ("an", "berta", "zür", "labs", "violin", "x")
@@ -31,11 +31,11 @@ SUMMARIES = ("", "plays the violin", "Anna's firm in Zürich")
 FACTS = ("", "100% sure", "Anna likes a_b")
 RELATIONS = ("knows", "works_at")
 PER_SCOPE = 6
-EVER = 100_000  # days: a moment in the far future
+EVER = 100_000  # days: far in the future
 
 
 class EdgeSpec(NamedTuple):
-    """A fact in small numbers: entities and edges by number, times in days."""
+    """Specification of a fact: entities and edges by number, times in days."""
 
     n: int
     source: int
@@ -51,7 +51,7 @@ class EdgeSpec(NamedTuple):
 
 
 class EntitySpec(NamedTuple):
-    """An entity in small numbers; its name and type follow from its number."""
+    """Specification of an entity; its name and type follow from its number."""
 
     n: int
     upper: bool
@@ -76,7 +76,7 @@ class EdgeRead(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """What `expand` is asked."""
+    """Arguments of `expand`."""
 
     scopes: list[Scope]
     seeds: list[int]
@@ -86,20 +86,20 @@ class Walk(NamedTuple):
     limits: ExpandLimits | None
 
 
-SCOPES = 3  # how many; which, is known in a test only
+SCOPES = 3  # number of scopes; the scopes exist only in a test
 A_SCOPE = st.integers(0, SCOPES - 1).map(lambda n: all_scopes()[n])
 SOME_SCOPES = st.lists(st.integers(0, SCOPES - 1), min_size=1, max_size=SCOPES, unique=True).map(
     lambda numbers: [all_scopes()[n] for n in numbers]
 )
 NUMBER = st.integers(0, PER_SCOPE - 1)
-ANYBODY = st.integers(0, PER_SCOPE * SCOPES - 1)  # of any scope: ids that are not of the scope asked
+ANYBODY = st.integers(0, PER_SCOPE * SCOPES - 1)  # of any scope, including ids of other scopes
 OWN_OR_STRANGE = st.integers(0, PER_SCOPE + 1)  # see `reach`
 EPISODE = st.integers(1, 2 * SCOPES)
 NUMBERS = st.lists(ANYBODY, min_size=1, max_size=4)
 TIME = st.integers(0, 8)
 BEGIN = TIME | st.just(EVER)
 CONFIDENCE = st.sampled_from((0.25, 0.5, 0.75, 1.0))
-PIECE = st.sampled_from(("%", "_", "ANNA", "works", ""))  # of the text of a fact
+PIECE = st.sampled_from(("%", "_", "ANNA", "works", ""))  # substrings of the text of a fact
 KIND = st.sampled_from((EdgeType.SEMANTIC, EdgeType.CAUSAL))
 KINDS = st.lists(KIND, max_size=2, unique=True)
 LIMIT = st.sampled_from((1, 2, 3, 7, 100))
@@ -142,7 +142,7 @@ EDGE_LIST = st.lists(EDGE_SPEC, min_size=1, max_size=4, unique_by=lambda spec: s
 
 
 def _some_of(values: dict[str, st.SearchStrategy[Any]]) -> st.SearchStrategy[dict[str, Any]]:
-    """Draw at most two fields of a query: of more, nearly nothing would match."""
+    """Draw at most two fields of a query, because more would match almost nothing."""
     pairs = st.one_of([st.tuples(st.just(name), strategy) for name, strategy in values.items()])
     return st.lists(pairs, max_size=2, unique_by=lambda pair: pair[0]).map(dict)
 
@@ -205,7 +205,7 @@ MOSTLY_OWN = st.sampled_from(
     (*range(PER_SCOPE - 1), *range(PER_SCOPE - 1), *range(PER_SCOPE - 1), PER_SCOPE)
 )  # see `reach`
 MEMBER = st.tuples(MOSTLY_OWN, st.sampled_from((0, 0, 1, 1, 2)), st.integers(0, 4), st.none() | st.integers(4, 8))
-"""An entity, a community, and the days of coming and leaving."""
+"""An entity, a community, and the first and last day of the membership."""
 COMMUNITY_FIELDS = _some_of(
     {
         "ids": NUMBERS.map(lambda numbers: tuple(community_id(n) for n in numbers)),
@@ -229,17 +229,17 @@ RECALL_FIELDS = _some_of(
     }
 )
 
-CHAIN = (0, 1, 2, 3, 5)  # entities of five names
+CHAIN = (0, 1, 2, 3, 5)  # entities with five different names
 PLAIN = EntitySpec(0, False, "", 1.0, 0, 0, False, None, None)
 
 
 def reach(scope: Scope, n: int) -> int:
-    """Return the number of a scope's n-th row, or with n beyond them that of a row of another scope."""
+    """Return the number of a scope's n-th row, or of a row of another scope if n exceeds its rows."""
     return local(scope, n) if n < PER_SCOPE else (local(scope, n) + 1) % (PER_SCOPE * SCOPES)
 
 
 def local(scope: Scope, n: int) -> int:
-    """Return the number of a scope's n-th row: the scopes have different ids."""
+    """Return the number of a scope's n-th row; scopes have different ids."""
     return PER_SCOPE * all_scopes().index(scope) + n
 
 

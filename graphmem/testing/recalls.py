@@ -1,6 +1,6 @@
-"""Recall traces: what was asked, and what it came upon."""
+"""Tests of recall traces."""
 
-# ruff: noqa: D102  the names of the tests say what they show
+# ruff: noqa: D102  the names of the tests describe them
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from graphmem.testing.rows import (
 
 
 class RecallTests(StoreTests):
-    """Traces are stored whole and found by every field of `RecallQuery`."""
+    """Traces are stored completely and found by every field of `RecallQuery`."""
 
     def test_every_field_of_a_trace_comes_back_as_it_was_written(self, store: GraphBackend) -> None:
         _fill(store)
@@ -203,7 +203,7 @@ def _fill(store: GraphBackend) -> None:
 
 
 def _four(store: GraphBackend) -> None:
-    """Four traces: a seed; a fact and an episode; two facts; an episode."""
+    """Write four traces: with a seed; a fact and an episode; two facts; an episode."""
     _fill(store)
     put_recalls(
         store,

@@ -1,7 +1,7 @@
-"""Rows for tests: short to write, full of fixed values, in scopes and under ids of the test's own.
+"""Factories of rows for tests, with fixed values, in scopes and with ids that are unique to a test.
 
-A store may serve many tests, also of several processes at once: each test has its `World`, whose scopes and row ids
-nobody else has. What a test sees is the same in every run but for them.
+A store may serve many tests, also of several processes at the same time. Each test has a `World` with unique scopes and
+row ids; everything else is the same in every run.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ def day(n: float) -> datetime:
 
 
 class World:
-    """The scopes and row ids of one test, told from those of others by a random tag.
+    """Scopes and row ids of one test, distinguished from those of others by a random tag.
 
     Attributes
     ----------
     tag
         Twenty hexadecimal digits.
     scopes
-        Every scope that was asked for, in that order: what has to be cleared afterwards.
+        Scopes used so far, in that order; they have to be cleared afterwards.
     """
 
     def __init__(self) -> None:
@@ -53,24 +53,24 @@ class World:
         self.scopes: list[Scope] = []
 
     def scope(self, domain: str, project_id: str | None = None) -> Scope:
-        """Return a scope of this world; scopes of one world sort as their domains do."""
+        """Return a scope of this world; scopes of one world sort like their domains."""
         scope = Scope(f"{self.tag} {domain}", project_id)
         if scope not in self.scopes:
             self.scopes.append(scope)
         return scope
 
     def id(self, n: int, kind: str) -> str:
-        """Return the n-th id of a kind (two hexadecimal digits): a UUIDv7 in form, ordered by n."""
+        """Return the n-th id of a kind (two hexadecimal digits), in the format of a UUIDv7 and ordered by n."""
         tag = self.tag
         return f"{n:08x}-{tag[:4]}-7{tag[4:7]}-8{tag[7:10]}-{tag[10:]}{kind}"
 
 
-_worlds: list[World] = []  # of all threads: a test starts some
+_worlds: list[World] = []  # shared by all threads, because tests start threads
 
 
 @contextmanager
 def new_world() -> Generator[World, None, None]:
-    """Give what runs inside scopes and row ids of its own; worlds nest, the innermost one counts."""
+    """Run a block with new scopes and row ids; worlds nest, and the innermost one is used."""
     own = World()
     _worlds.append(own)
     try:
@@ -82,7 +82,7 @@ def new_world() -> Generator[World, None, None]:
 def world() -> World:
     """Return the world of the running test; raise RuntimeError outside of one."""
     if not _worlds:
-        raise RuntimeError("scopes and row ids are those of a test: make them inside of it, not while it is collected")
+        raise RuntimeError("scopes and row ids belong to a test: create them while it runs, not during collection")
     return _worlds[-1]
 
 
@@ -92,7 +92,7 @@ def scope_of(domain: str, project_id: str | None = None) -> Scope:
 
 
 def home() -> Scope:
-    """Return the scope that most rows are in."""
+    """Return the main scope of the tests."""
     return scope_of("home")
 
 
@@ -112,7 +112,7 @@ def all_scopes() -> tuple[Scope, Scope, Scope]:
 
 
 def claimer(name: str) -> str:
-    """Return who claims episodes: a name of the running test, since claims are of a whole store."""
+    """Return an owner of claims that is unique to the running test, because claims span the whole store."""
     return f"{name} {world().tag}"
 
 
@@ -142,7 +142,7 @@ def recall_id(n: int) -> str:
 
 
 def entity(n: int, scope: Scope | None = None, **fields: Any) -> Entity:
-    """Return entity n, named "Entity n" where `fields` don't say otherwise."""
+    """Return entity n, named "Entity n" unless `fields` override it."""
     name = fields.setdefault("name", f"Entity {n}")
     given: dict[str, Any] = {
         "canonical_name": name.lower(),
@@ -156,25 +156,25 @@ def entity(n: int, scope: Scope | None = None, **fields: Any) -> Entity:
 
 
 def edge(n: int, source: int, target: int, scope: Scope | None = None, **fields: Any) -> Edge:
-    """Return edge n from entity `source` to entity `target`, "knows" since day 0 where `fields` don't say otherwise."""
+    """Return edge n from entity `source` to entity `target`, "knows" since day 0 unless `fields` override it."""
     given: dict[str, Any] = {"relation": "knows", "valid_from": day(0), "recorded_at": day(0), **fields}
     return Edge(id=edge_id(n), scope=scope or home(), source_id=entity_id(source), target_id=entity_id(target), **given)
 
 
 def episode(n: int, scope: Scope | None = None, **fields: Any) -> Episode:
-    """Return episode n, a message of day 0 where `fields` don't say otherwise."""
+    """Return episode n, a message of day 0 unless `fields` override it."""
     given: dict[str, Any] = {"text": f"Text {n}", "occurred_at": day(0), "recorded_at": day(0), **fields}
     return Episode(id=episode_id(n), scope=scope or home(), **given)
 
 
 def community(n: int, scope: Scope | None = None, **fields: Any) -> Community:
-    """Return community n, of level 0 since day 0 where `fields` don't say otherwise."""
+    """Return community n, of level 0 since day 0 unless `fields` override it."""
     given: dict[str, Any] = {"created_at": day(0), "updated_at": day(0), **fields}
     return Community(id=community_id(n), scope=scope or home(), **given)
 
 
 def membership(of: int, in_: int, since: float = 0, until: float | None = None) -> Membership:
-    """Return that entity `of` was in community `in_`, from one day to another."""
+    """Return a membership of entity `of` in community `in_` from one day to another."""
     ends = None if until is None else day(until)
     return Membership(community_id=community_id(in_), entity_id=entity_id(of), since=day(since), until=ends)
 
@@ -202,7 +202,7 @@ def recall_trace(
 
 
 def traced_episode(n: int, **fields: Any) -> TracedEpisode:
-    """Return that a recall found episode n."""
+    """Return the trace entry of episode n."""
     given: dict[str, Any] = {"score": 0.5, "channel": "lexical", **fields}
     return TracedEpisode(episode_id=episode_id(n), **given)
 
@@ -219,7 +219,7 @@ def put_edges(store: GraphBackend, *edges: Edge) -> None:
 
 
 def put_graph(store: GraphBackend, *edges: Edge) -> None:
-    """Write edges of one scope and, plainly, the entities that are their ends."""
+    """Write edges of one scope and plain entities for their ends."""
     scope = edges[0].scope
     numbers = sorted({int(end[:8], 16) for e in edges for end in (e.source_id, e.target_id)})
     put_entities(store, *(entity(n, scope) for n in numbers))
@@ -248,30 +248,30 @@ def ids(rows: Sequence[Entity | Edge | Episode | Community | RecallTrace]) -> li
 
 
 def edge_numbers(rows: Sequence[Edge]) -> list[int]:
-    """Return n of each edge, in their order."""
+    """Return the number of each edge, in their order."""
     return [int(row.id[:8], 16) for row in rows]
 
 
 def entity_numbers(rows: Sequence[Entity]) -> list[int]:
-    """Return n of each entity, in their order."""
+    """Return the number of each entity, in their order."""
     return [int(row.id[:8], 16) for row in rows]
 
 
 def episode_numbers(rows: Sequence[Episode]) -> list[int]:
-    """Return n of each episode, in their order."""
+    """Return the number of each episode, in their order."""
     return [int(row.id[:8], 16) for row in rows]
 
 
 def community_numbers(rows: Sequence[Community]) -> list[int]:
-    """Return n of each community, in their order."""
+    """Return the number of each community, in their order."""
     return [int(row.id[:8], 16) for row in rows]
 
 
 def member_numbers(rows: Sequence[Membership]) -> list[tuple[int, int]]:
-    """Return (entity, community) of each membership, in their order."""
+    """Return the numbers (entity, community) of each membership, in their order."""
     return [(int(row.entity_id[:8], 16), int(row.community_id[:8], 16)) for row in rows]
 
 
 def recall_numbers(rows: Sequence[RecallTrace]) -> list[int]:
-    """Return n of each recall trace, in their order."""
+    """Return the number of each recall trace, in their order."""
     return [int(row.id[:8], 16) for row in rows]

@@ -1,4 +1,4 @@
-"""Random operations on the store under test and on the memory backend: every read has to agree."""
+"""State machine with random operations on the store under test and the memory backend; every read has to agree."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ from graphmem.testing.rows import (
 
 
 class StoreMachine(PairOfStores):
-    """Entities, facts, episodes and the queue."""
+    """State machine for entities, facts, episodes and the queue."""
 
     def __init__(self, store: GraphBackend, *, is_shared: bool) -> None:
         super().__init__(store, is_shared=is_shared)
@@ -83,14 +83,14 @@ class StoreMachine(PairOfStores):
 
     @initialize(filled=st.booleans())
     def fill(self, filled: bool) -> None:
-        """Begin with nothing, or with entities, a chain of facts and two episodes in each scope."""
+        """Start empty, or with entities, a chain of facts and two episodes in each scope."""
         for scope in all_scopes() if filled else ():
             people = [PLAIN._replace(n=n) for n in CHAIN]
             pairs = enumerate(pairwise(local(scope, n) for n in CHAIN))
             chain = tuple(edge(local(scope, n), source, target, scope) for n, (source, target) in pairs)
-            told = [episode(self._episodes + n, scope, session_id="s") for n in (1, 2)]
+            episodes = [episode(self._episodes + n, scope, session_id="s") for n in (1, 2)]
             self._episodes += 2
-            self.write(partial(_fill, scope=scope, people=people, edges=chain, told=told))
+            self.write(partial(_fill, scope=scope, people=people, edges=chain, episodes=episodes))
 
     # Writes ---------------------------------------------------------------------------------------
 
@@ -101,19 +101,19 @@ class StoreMachine(PairOfStores):
 
     @rule(scope=A_SCOPE, alias=st.sampled_from(PHRASES), n=OWN_OR_STRANGE)
     def put_alias(self, scope: Scope, alias: str, n: int) -> None:
-        """Register an alias, or point it elsewhere."""
+        """Register an alias, or assign it to another entity."""
         row = Alias(alias=alias, entity_type="person", entity_id=entity_id(reach(scope, n)))
         self.write(lambda s: s.write(scope, Changes(aliases=(row,))))
 
     @rule(scope=A_SCOPE, specs=EDGE_LIST)
     def put_edges(self, scope: Scope, specs: list[EdgeSpec]) -> None:
-        """Insert edges, or replace them by id, which may point them elsewhere."""
+        """Insert edges, or replace them by id, possibly with other entities."""
         rows = tuple(edge_of(scope, spec) for spec in specs)
         self.write(lambda s: s.write(scope, Changes(edges=rows)), same_error=len(rows) == 1)
 
     @rule(scope=A_SCOPE, n=NUMBER, after=st.integers(0, 4), expired=TIME, successor=st.none() | EDGE_SPEC)
     def close_edge(self, scope: Scope, n: int, after: int, expired: int, successor: EdgeSpec | None) -> None:
-        """End an edge (or retract it: 0 days after its beginning), with or without a successor."""
+        """End an edge (or retract it: 0 days after its start), with or without a successor."""
         number = local(scope, n)
         known = self._oracle.get_edges([scope], [edge_id(number)]).get(edge_id(number))
         begun = day(0) if known is None else known.valid_from
@@ -159,7 +159,7 @@ class StoreMachine(PairOfStores):
 
     @rule(scope=A_SCOPE, n=EPISODE, what=st.sampled_from(("processed", "retry", "failed", "again")))
     def settle(self, scope: Scope, n: int, what: str) -> None:
-        """Write what became of an episode."""
+        """Write the processing result of an episode."""
         outcome = {
             "processed": ProcessingResult(episode_id(n), processed_at=day(8), attempts=1),
             "retry": ProcessingResult(episode_id(n), error="timed out", attempts=1, retry_at=FUTURE),
@@ -170,14 +170,14 @@ class StoreMachine(PairOfStores):
 
     @rule(owner=st.sampled_from("ab"), scopes=st.none() | SOME_SCOPES, now=TIME, lease=st.integers(1, 4), limit=LIMIT)
     def claim(self, owner: str, scopes: list[Scope] | None, now: int, lease: int, limit: int) -> None:
-        """Claim episodes; the leases end in the far future, one after the other."""
+        """Claim episodes; the claims expire in the far future, one after the other."""
         start, end = (FUTURE + (day(n) - day(0)) for n in (now, now + lease))
         some = scopes or (all_scopes() if self._is_shared else None)
         self.write(lambda s: s.claim_episodes(claimer(owner), now=start, until=end, limit=limit, scopes=some))
 
     @rule(owners=st.lists(st.sampled_from("ab"), max_size=2, unique=True))
     def release(self, owners: list[str]) -> None:
-        """Give episodes back."""
+        """Release claimed episodes."""
         self.write(lambda s: s.release_claims([claimer(owner) for owner in owners]))
 
     @rule(scope=A_SCOPE, n=OWN_OR_STRANGE, told_in=EPISODE, surface=st.sampled_from(("Anna", "she")))
@@ -190,7 +190,7 @@ class StoreMachine(PairOfStores):
 
     @rule(scope=A_SCOPE, entities=st.lists(ENTITY_SPEC, min_size=1, max_size=2), edges=EDGE_LIST, undone=st.booleans())
     def transaction(self, scope: Scope, entities: list[EntitySpec], edges: list[EdgeSpec], undone: bool) -> None:
-        """Write twice in a transaction, of which the second may be refused and all may be undone."""
+        """Write twice in a transaction; the second write may fail, and the transaction may be rolled back."""
         rows = tuple(edge_of(scope, spec) for spec in edges)
 
         def run(store: GraphBackend) -> str:
@@ -280,9 +280,9 @@ class StoreMachine(PairOfStores):
         piece=PIECE,
     )
     def search(self, scopes: list[Scope], words: list[str], phrases: list[str], piece: str) -> None:
-        """Search entities, and facts by a piece of their text.
+        """Search entities, and facts by a substring of their text.
 
-        The limit cuts nothing: which of many entities are the best is the store's own affair.
+        The limit is never reached, because the ranking of entities is up to the store.
         """
         self.read(partial(_all_edges, scopes=scopes, query=EdgeQuery(text=piece, versions="all"), chunk=100))
 
@@ -294,7 +294,7 @@ class StoreMachine(PairOfStores):
 
     @rule(walks=st.lists(WALK, min_size=1, max_size=4))
     def expand(self, walks: list[Walk]) -> None:
-        """Walk from some seeds, not more than a hop may start from."""
+        """Expand from some seeds, at most the maximum frontier of a hop."""
         for walk in walks:
             self.read(partial(_walked, walk=walk))
 
@@ -308,11 +308,11 @@ class StatefulTests(StoreTests):
 
 
 def _fill(
-    store: GraphBackend, scope: Scope, people: list[EntitySpec], edges: tuple[Edge, ...], told: list[Episode]
+    store: GraphBackend, scope: Scope, people: list[EntitySpec], edges: tuple[Edge, ...], episodes: list[Episode]
 ) -> None:
     put_entity_specs(store, scope, people)
     store.write(scope, Changes(edges=edges))
-    store.add_episodes(scope, told)
+    store.add_episodes(scope, episodes)
 
 
 def _newest_edges(store: GraphBackend, scopes: list[Scope], query: EdgeQuery, limit: int) -> list[Edge]:
@@ -332,7 +332,7 @@ def _walked(store: GraphBackend, walk: Walk) -> dict[str, Sequence[object]]:
 
 
 def _comparable(graph: Subgraph) -> dict[str, Sequence[object]]:
-    """Return a subgraph as plain lists, its edges by id: their order is open."""
+    """Return a subgraph as plain lists with edges sorted by id, because their order is unspecified."""
     nodes = [*zip(graph.node_ids, graph.names, graph.entity_types, graph.depth.tolist(), strict=True)]
     edges = zip(
         graph.edge_ids,

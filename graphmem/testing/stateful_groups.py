@@ -1,4 +1,4 @@
-"""Random operations on communities and recall traces."""
+"""State machine with random operations on communities and recall traces."""
 
 from __future__ import annotations
 
@@ -56,18 +56,18 @@ from graphmem.testing.rows import (
 
 
 class GroupMachine(PairOfStores):
-    """Communities come, change, end; members come and go; recalls leave traces."""
+    """State machine for communities, memberships and recall traces."""
 
     def compare(self) -> None:
-        """Compare what these operations write; the rest stays as it was filled in."""
+        """Compare the rows that these operations write; other rows don't change."""
         for scope in all_scopes():
             self.read(partial(_groups, scope=scope))
 
     @initialize()
     def fill(self) -> None:
-        """Begin with entities, facts, an episode and communities in each scope."""
+        """Start with entities, facts, an episode and communities in each scope."""
         for number, scope in enumerate(all_scopes(), 1):
-            self.write(partial(_fill, scope=scope, told=number))
+            self.write(partial(_fill, scope=scope, number=number))
 
     @rule(
         scope=A_SCOPE,
@@ -81,7 +81,7 @@ class GroupMachine(PairOfStores):
     def put_community(
         self, scope: Scope, n: int, level: int, name: str, parent: int | None, found: int, ended: int | None
     ) -> None:
-        """Insert or replace a community; the parent may be absent or of another scope."""
+        """Insert or replace a community; the parent may be missing or of another scope."""
         number = local(scope, n)
         above = None if parent is None or reach(scope, parent) == number else community_id(reach(scope, parent))
         row = community(
@@ -98,7 +98,7 @@ class GroupMachine(PairOfStores):
 
     @rule(scope=A_SCOPE, members=st.lists(MEMBER, min_size=1, max_size=4))
     def put_members(self, scope: Scope, members: list[tuple[int, int, int, int | None]]) -> None:
-        """Let entities come and go; some rows name what isn't there."""
+        """Begin and end memberships; some rows reference missing rows."""
         rows = tuple(membership(reach(scope, of), reach(scope, in_), since, until) for of, in_, since, until in members)
         self.write(lambda s: s.write(scope, Changes(memberships=rows)))
 
@@ -107,7 +107,7 @@ class GroupMachine(PairOfStores):
         n=NUMBER,
         seeds=st.lists(MOSTLY_OWN, max_size=2),
         facts=st.lists(st.tuples(MOSTLY_OWN, MOSTLY_OWN), max_size=2),
-        told=st.lists(st.sampled_from((0, 0, 0, 0, 1)), max_size=1),
+        episodes=st.lists(st.sampled_from((0, 0, 0, 0, 1)), max_size=1),
         as_of=AS_OF,
     )
     def put_recall(
@@ -116,16 +116,16 @@ class GroupMachine(PairOfStores):
         n: int,
         seeds: list[int],
         facts: list[tuple[int, int]],
-        told: list[int],
+        episodes: list[int],
         as_of: tuple[int, int] | None,
     ) -> None:
-        """Write a trace, unless it was written; some name what isn't there."""
+        """Write a trace once; some traces reference missing rows."""
         trace = recall_trace(
             local(scope, n),
             scope,
             seeds=[reach(scope, seed) for seed in seeds],
             facts=[(reach(scope, fact), reach(scope, at)) for fact, at in facts],
-            episodes=tuple(traced_episode(1 + (all_scopes().index(scope) + strange) % SCOPES) for strange in told),
+            episodes=tuple(traced_episode(1 + (all_scopes().index(scope) + strange) % SCOPES) for strange in episodes),
             as_of=moment(as_of),
         )
         self.write(lambda s: s.write(scope, Changes(recalls=(trace,))))
@@ -168,10 +168,10 @@ class StatefulGroupTests(StoreTests):
         run_machine(GroupMachine, self, store, tmp_path)
 
 
-def _fill(store: GraphBackend, scope: Scope, told: int) -> None:
+def _fill(store: GraphBackend, scope: Scope, number: int) -> None:
     numbers = [local(scope, n) for n in range(PER_SCOPE)]
     put_graph(store, *(edge(one, one, other, scope) for one, other in pairwise(numbers)))
-    put_episodes(store, told, scope=scope)
+    put_episodes(store, number, scope=scope)
     first, second, third, *_ = numbers
     put_communities(
         store,

@@ -1,4 +1,4 @@
-"""Random operations on merges, the index, marks, and the removal of rows of every kind."""
+"""State machine with random operations on merges, the index, marks, and the removal of rows of every kind."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ _INDEXED: tuple[IndexKind, ...] = get_args(IndexKind)
 
 
 class UpkeepMachine(PairOfStores):
-    """Rows of every kind go, scopes are cleared and filled again, counts fade."""
+    """State machine for removals of every kind, clearing and refilling of scopes, and decay."""
 
     @initialize()
     def fill_all(self) -> None:
-        """Begin with something of every kind in each scope."""
+        """Start with rows of every kind in each scope."""
         for scope in all_scopes():
             self.fill(scope)
 
     @rule(scope=A_SCOPE)
     def fill(self, scope: Scope) -> None:
-        """Fill a scope again, whatever is left of it."""
+        """Fill a scope again, in any state."""
         self.write(partial(_fill, scope=scope))
 
     @rule(scope=A_SCOPE, kind=st.sampled_from(_KINDS), n=MOSTLY_OWN, of=NUMBER, indexed=st.sampled_from(_INDEXED))
@@ -86,46 +86,46 @@ class UpkeepMachine(PairOfStores):
 
     @rule(scope=A_SCOPE, n=MOSTLY_OWN, kind=st.sampled_from(_INDEXED))
     def put_index(self, scope: Scope, n: int, kind: IndexKind) -> None:
-        """Index a row, which may not be there."""
+        """Write the index entry of a row that may be missing."""
         number = reach(scope, n)
         self.write(lambda s: s.write(scope, Changes(index=(index_entry(_key(kind, number), kind),))))
 
     @rule(scope=A_SCOPE, n=MOSTLY_OWN, text=st.sampled_from(("", "less")))
     def redact(self, scope: Scope, n: int, text: str) -> None:
-        """Replace the text of an episode, which may not be there."""
+        """Replace the text of an episode that may be missing."""
         row = Redaction(episode_id(1 + reach(scope, n)), text)
         self.write(lambda s: s.write(scope, Changes(redactions=(row,))))
 
     @rule(scope=A_SCOPE, since=st.none() | TIME, idle=TIME, now=st.integers(9, 12))
     def decay(self, scope: Scope, since: int | None, idle: int, now: int) -> None:
-        """Let counts fade."""
+        """Apply decay to retrieval counts."""
         faded = None if since is None else day(since)
         self.write(lambda s: s.decay_retrievals(scope, rate=0.5, idle_since=day(idle), since=faded, now=day(now)))
 
     @rule(scope=A_SCOPE, job=st.sampled_from("ab"), n=NUMBER)
     def put_mark(self, scope: Scope, job: str, n: int) -> None:
-        """Write how far a job has come."""
+        """Write the state of a job."""
         self.write(lambda s: s.write(scope, Changes(marks=(JobState(job, day(n), n),))))
 
     @rule(scope=A_SCOPE)
     def clear(self, scope: Scope) -> None:
-        """Remove everything of a scope."""
+        """Remove all rows of a scope."""
         self.write(lambda s: s.clear(scope))
 
     @rule(scopes=SOME_SCOPES, kept=NUMBER, undone=st.booleans(), limit=LIMIT, before=TIME)
     def look(self, scopes: list[Scope], kept: int, undone: bool, limit: int, before: int) -> None:
-        """Read merges, the index, marks, and what upkeep looks for."""
+        """Read merges, the index, marks, and the candidates of upkeep."""
         of = MergeQuery(entity_ids=tuple(entity_id(local(scope, kept)) for scope in all_scopes()), undone=undone)
         self.read(lambda s: s.find_merges(scopes, of, limit=limit))
         self.read(lambda s: s.find_merges(scopes, MergeQuery(undone=undone), limit=limit, newest_first=True))
         for scope in scopes:
-            told = [episode_id(1 + local(other, kept)) for other in all_scopes()]
+            episode_ids = [episode_id(1 + local(other, kept)) for other in all_scopes()]
             self.read(partial(_indexed, scope=scope))
             self.read(lambda s, scope=scope: s.find_job_states(scope))
             self.read(lambda s, scope=scope: s.find_idle(scope, before=day(before), now=day(before + 3), limit=limit))
             self.read(lambda s, scope=scope: s.find_least_connected(scope, limit=limit))
             self.read(lambda s, scope=scope: s.find_active_facts(scope, after=edge_id(kept), limit=limit))
-            self.read(lambda s, scope=scope, told=told: s.find_edges_of_episodes(scope, told))
+            self.read(lambda s, scope=scope, ids=episode_ids: s.find_edges_of_episodes(scope, ids))
 
 
 class StatefulUpkeepTests(StoreTests):
@@ -150,9 +150,9 @@ def _indexed(store: GraphBackend, scope: Scope) -> object:
 def _fill(store: GraphBackend, scope: Scope) -> None:
     numbers = [local(scope, n) for n in range(PER_SCOPE)]
     first, second, *_ = numbers
-    told = [n + 1 for n in numbers]
-    there = store.get_episodes([scope], [episode_id(n) for n in told])
-    put_episodes(store, *(n for n in told if episode_id(n) not in there), scope=scope)
+    episodes = [n + 1 for n in numbers]
+    there = store.get_episodes([scope], [episode_id(n) for n in episodes])
+    put_episodes(store, *(n for n in episodes if episode_id(n) not in there), scope=scope)
     edges = (
         edge(
             one,
@@ -172,7 +172,7 @@ def _fill(store: GraphBackend, scope: Scope) -> None:
         community(second, scope, level=1, parent_id=community_id(first)),
         members=[membership(first, first), membership(second, first), membership(first, second)],
     )
-    found = tuple(traced_episode(n) for n in told[:2])
+    found = tuple(traced_episode(n) for n in episodes[:2])
     put_recalls(store, recall_trace(first, scope, seeds=[first], facts=[(first, second)], episodes=found))
     named = tuple(mention(n, n + 1) for n in numbers)
     store.write(scope, Changes(mentions=named, merges=(merge(first, first, second, scope),)))

@@ -1,6 +1,6 @@
-"""Both time axes: what a read sees of a fact, by a table worked out by hand."""
+"""Tests of both time axes: visibility of facts, against a table worked out by hand."""
 
-# ruff: noqa: D102  the names of the tests say what they show
+# ruff: noqa: D102  the names of the tests describe them
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TICK = timedelta(microseconds=1)
 
 @dataclass(frozen=True)
 class Case:
-    """A fact's four times, a moment on both axes (None for the present), and whether the fact is seen."""
+    """The four times of a fact, a point on both axes (None for the present), and whether the fact is visible."""
 
     what: str
     valid_from: datetime
@@ -94,7 +94,7 @@ NOW_CASES = [
 
 
 class TimeTests(StoreTests):
-    """A read sees of each fact what `is_visible` says: the facts of a moment, as they were known at a moment."""
+    """A read returns the facts for which `is_visible` holds: valid at one time, as known at another."""
 
     @pytest.mark.parametrize("case", [*CASES, *NOW_CASES], ids=lambda case: case.what)
     def test_a_fact_is_seen_when_it_held_as_far_as_was_known(self, store: GraphBackend, case: Case) -> None:
@@ -142,15 +142,15 @@ class TimeTests(StoreTests):
         store.write(home(), Changes(closings=(EdgeExpiry(edge_id(1), day(5), day(7), edge_id(2)),), edges=(moved,)))
         slot = ((entity_id(1), "lives_in"),)
 
-        def told(valid: float, known: float) -> list[int]:
+        def visible(valid: float, known: float) -> list[int]:
             query = EdgeQuery(slots=slot, as_of=AsOf(day(valid), day(known)))
             return edge_numbers(store.find_edges([home()], query))
 
         assert {
-            "then, as known then": told(3, 3),
-            "later, as known before the move was told": told(6, 6),
-            "later, as known now": told(6, 8),
-            "then, as known now": told(3, 8),
+            "then, as known then": visible(3, 3),
+            "later, as known before the move was told": visible(6, 6),
+            "later, as known now": visible(6, 8),
+            "then, as known now": visible(3, 8),
         } == {
             "then, as known then": [1],
             "later, as known before the move was told": [1],

@@ -1,6 +1,6 @@
-"""`expand` on graphs small enough to walk by hand."""
+"""Tests of `expand` on graphs small enough to verify by hand."""
 
-# ruff: noqa: D102  the names of the tests say what they show
+# ruff: noqa: D102  the names of the tests describe them
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from graphmem.testing.rows import (
 
 
 def chain() -> list[Edge]:
-    """Return facts that lead from entity 1 to entity 5."""
+    """Return a chain of facts from entity 1 to entity 5."""
     return [edge(n, n, n + 1) for n in range(1, 5)]
 
 
@@ -39,7 +39,7 @@ def shown(graph: Subgraph) -> tuple[dict[int, int], list[int]]:
 
 
 class TraversalTests(StoreTests):
-    """`expand` walks both ways, hop by hop, within its limits, and shows what is visible at a moment."""
+    """`expand` follows edges in both directions, hop by hop, within its limits, at a point in time."""
 
     @pytest.mark.parametrize(
         ("hops", "nodes", "edges"),
@@ -161,7 +161,7 @@ class TraversalTests(StoreTests):
 
 
 class TraversalLimitTests(StoreTests):
-    """What `expand` leaves out when there is too much: always the worst, by confidence and then by id."""
+    """`expand` omits the lowest ranked rows beyond its limits, by confidence and then by id."""
 
     def test_the_frontier_keeps_the_nodes_reached_with_the_best_confidence(self, store: GraphBackend) -> None:
         put_graph(store, *_star([0.1, 0.4, 0.3, 0.2]))

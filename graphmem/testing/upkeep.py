@@ -1,6 +1,6 @@
-"""What a store does for upkeep: marks, fading counts, what is idle, and removal that is complete."""
+"""Tests of upkeep in a store: marks, decay, idle entities, and complete removal."""
 
-# ruff: noqa: D102  the names of the tests say what they show
+# ruff: noqa: D102  the names of the tests describe them
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def index_entry(key: str, kind: str = "episode") -> IndexEntry:
 
 
 class MarkTests(StoreTests):
-    """Marks of upkeep are kept by scope and job."""
+    """Marks of upkeep are stored by scope and job."""
 
     def test_every_field_of_a_mark_comes_back_as_it_was_written(self, store: GraphBackend) -> None:
         marks = (JobState("b", day(1), 7, day(2), "cursor “ü”"), JobState("a"))
@@ -83,7 +83,7 @@ class MarkTests(StoreTests):
 
 
 class DecayTests(StoreTests):
-    """Retrieval counts fade by the days since they were raised or lowered last."""
+    """Retrieval counts decay by the days since their last change."""
 
     def test_a_count_fades_by_the_days_since_its_last_retrieval(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2, retrieval_count=8.0, last_retrieved_at=day(0)), edge(2, 2, 3))
@@ -118,7 +118,7 @@ class DecayTests(StoreTests):
 
 
 class IdleTests(StoreTests):
-    """What eviction looks for."""
+    """Idle and least connected entities are found for eviction."""
 
     def test_an_entity_is_not_idle_while_a_fact_about_it_goes_on(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2, valid_to=day(9)), edge(2, 3, 4, valid_to=day(5), expired_at=day(1)))
@@ -155,12 +155,12 @@ class IdleTests(StoreTests):
 
 
 class ErasureTests(StoreTests):
-    """Rows of every kind can go, and nothing of them stays."""
+    """Rows of every kind can be removed completely."""
 
     def test_an_episode_goes_with_all_that_names_it_and_its_facts_stay(self, store: GraphBackend) -> None:
         put_episodes(store, 1, 2)
-        told = (episode_id(1), episode_id(2))
-        put_graph(store, edge(1, 1, 2, episode_ids=told), edge(2, 2, 1, episode_ids=told[:1]))
+        episode_ids = (episode_id(1), episode_id(2))
+        put_graph(store, edge(1, 1, 2, episode_ids=episode_ids), edge(2, 2, 1, episode_ids=episode_ids[:1]))
         store.write(home(), Changes(mentions=(mention(1, 1), mention(1, 2)), index=(index_entry(episode_id(1)),)))
         put_recalls(store, recall_trace(1, seeds=[1], episodes=(traced_episode(1), traced_episode(2))))
         generation = store.index_state(home()).generation
@@ -240,7 +240,7 @@ class ErasureTests(StoreTests):
 
 
 def _fill(store: GraphBackend, start: int) -> None:
-    """Give the scope something of every kind."""
+    """Write rows of every kind to the scope."""
     put_episodes(store, start + 1)
     put_graph(store, edge(start + 1, start + 1, start + 2, episode_ids=(episode_id(start + 1),)))
     put_communities(store, community(start + 1), members=[membership(start + 1, start + 1)])

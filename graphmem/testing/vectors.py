@@ -1,4 +1,4 @@
-"""The contract of a `VectorIndex`, and of what keeps it up with a store.
+"""Tests of the `VectorIndex` contract and of its synchronization with a store.
 
 ::
 
@@ -10,7 +10,7 @@
             return MyVectorIndex(tmp_path)
 """
 
-# ruff: noqa: D102  the names of the tests say what they show
+# ruff: noqa: D102  the names of the tests describe them
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ Vectors = NDArray[np.float32]
 
 
 def vectors(*rows: Sequence[float]) -> Vectors:
-    """Return rows as the vectors of a key, filled up with zeros to the dimension of the tests."""
+    """Return rows as the vectors of a key, padded with zeros to the dimension of the tests."""
     return np.array([[*row, *[0.0] * (DIMENSION - len(row))] for row in rows], dtype=np.float32)
 
 
@@ -66,26 +66,26 @@ def random_items(count: int, seed: int, each: int = 2) -> list[tuple[str, Vector
 
 
 def nearest(items: Sequence[tuple[str, Vectors]], vector: Vectors, limit: int) -> list[str]:
-    """Return the keys that a search has to find, by computing all cosines."""
+    """Return the keys that a search has to find, computed from all cosines."""
     unit = vector / np.linalg.norm(vector)
     scores = {key: float((rows @ unit / np.linalg.norm(rows, axis=1)).max()) for key, rows in items}
     return sorted(scores, key=lambda key: (-scores[key], key))[:limit]
 
 
 def entry(number: int, *rows: Sequence[float], model: str = "m", complete: bool = True) -> IndexEntry:
-    """Return the index entry of episode `number`: the whole, then its sentences."""
+    """Return the index entry of episode `number`: the vector of the whole text, then those of its sentences."""
     packed = vectors(*rows).astype("<f2").tobytes() if rows else b""
     return IndexEntry(kind="episode", key=episode_id(number), model=model, vectors=packed, complete=complete)
 
 
 class VectorIndexHooks(ABC):
-    """Hooks that a subclass fills in: how to get an index to test."""
+    """Base class with the hooks that a subclass overrides to provide the index to test."""
 
     other_scopes: ClassVar[int] = 1000
-    """How many scopes lie beside one; an engine that is slow and exact may take fewer."""
+    """Number of other scopes in the tests of crowded indexes; a slow and exact engine may use fewer."""
 
     keeps: ClassVar[bool] = True
-    """Whether it is there in another process, or this one after it was closed."""
+    """Whether the index persists after it was closed, also for other processes."""
 
     @abstractmethod
     def open_index(self, tmp_path: Path) -> VectorIndex:
@@ -98,7 +98,7 @@ class VectorIndexHooks(ABC):
         """
 
     def reopen(self, index: VectorIndex, tmp_path: Path) -> VectorIndex:
-        """Close an index and return one on the same data, empty for an index that lives in a process."""
+        """Close an index and return one on the same data; an in-process index is empty."""
         index.close()
         return self.open_index(tmp_path)
 
@@ -107,13 +107,13 @@ class VectorIndexHooks(ABC):
         return open_backend(f"memory://{'.'.join(tmp_path.parts[-3:])}")
 
     def crowd(self, index: VectorIndex, others: Sequence[tuple[Scope, Vectors]]) -> None:
-        """Write a key for each of many scopes; an engine with slow transactions may join them."""
+        """Write a key for each of many scopes; an engine with slow transactions may combine the writes."""
         for scope, rows in others:
             index.upsert(scope, "episode", [(f"of {scope.key}", rows)])
 
     @pytest.fixture(autouse=True)
     def world(self) -> Iterator[World]:
-        """Give the test scopes and row ids of its own."""
+        """Create scopes and row ids for the test."""
         with new_world() as world:
             yield world
 
@@ -177,7 +177,7 @@ class VectorSearchTests(VectorIndexHooks):
 
 
 class VectorWriteTests(VectorIndexHooks):
-    """What is written replaces what was there."""
+    """A write replaces the existing vectors of a key."""
 
     def test_a_key_that_is_written_again_has_its_new_vectors_only(self, index: VectorIndex) -> None:
         index.upsert(home(), "episode", [("a", vectors([1], [0, 1], [0, 0, 1])), ("b", vectors([1]))])
@@ -252,7 +252,7 @@ class VectorWriteTests(VectorIndexHooks):
 
 
 class CrowdedTests(VectorIndexHooks):
-    """A scope's results don't depend on how many others lie beside it, nearer to the question."""
+    """Results of a scope don't depend on the number of other scopes with nearer vectors."""
 
     def test_the_true_nearest_of_a_scope_are_found_among_many_others(self, index: VectorIndex) -> None:
         items = random_items(300, seed=2)
@@ -273,10 +273,10 @@ class CrowdedTests(VectorIndexHooks):
 
 
 class FollowingTests(VectorIndexHooks):
-    """What follows a store has what the store has, whatever happened to either."""
+    """An index that follows a store has the entries of the store after any change to either."""
 
     def follower(self, store: GraphBackend, index: VectorIndex) -> VectorFollower:
-        """Return what brings a store's entries to an index."""
+        """Return a follower that copies the entries of a store to an index."""
         return VectorFollower(store, index, lambda: DIMENSION)
 
     def keys(self, index: VectorIndex, scope: Scope | None = None) -> list[str]:
@@ -334,7 +334,7 @@ class FollowingTests(VectorIndexHooks):
         assert before is not None
         self.put(store, entry(2, [1], [1], [0, 1]))
         self.follower(store, index).sync(home())
-        index.set_state(home(), before)  # as if it had died here
+        index.set_state(home(), before)  # simulates a crash at this point
         self.put(store, entry(2, [0, 0, 1]), entry(3, [1]))
         assert self.follower(store, index).sync(home())
         assert self.keys(index) == [episode_id(number) for number in (1, 2, 3)]
@@ -408,4 +408,4 @@ class FollowingTests(VectorIndexHooks):
 
 
 class VectorIndexTests(VectorSearchTests, VectorWriteTests, CrowdedTests, FollowingTests):
-    """Everything that a vector index has to show; see `VectorIndexHooks`."""
+    """All tests of a vector index; see `VectorIndexHooks` for the hooks."""
