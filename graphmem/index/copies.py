@@ -1,13 +1,10 @@
-"""Copies of parts of the index in memory, and how they follow the store."""
+"""The most recently used copies of parts of the index in memory."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Generic, TypeVar
-
-from graphmem.models import IndexEntry, IndexKind, Scope
-from graphmem.protocols import GraphBackend
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -43,14 +40,3 @@ class Copies(Generic[K, V]):
     def held(self) -> list[K]:
         """Return the keys, the least recently used first."""
         return list(self._kept)
-
-
-def pages_after(
-    backend: GraphBackend, scope: Scope, position: int, *, kind: IndexKind | None = None, rows: int = 1000
-) -> Iterator[list[IndexEntry]]:
-    """Yield the index entries of a scope behind a position, oldest first, in pages of at most `rows` entries."""
-    while page := backend.read_index(scope, kind=kind, after=position, limit=rows):
-        yield list(page)
-        if len(page) < rows:
-            return
-        position = page[-1].position

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from graphmem.index.arrays import GrowingArray
 from graphmem.index.codec import packed, unpacked
-from graphmem.index.copies import Copies, pages_after
+from graphmem.index.copies import Copies
 from graphmem.models import Entity, IndexEntry, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.text.name_rules import obstacle, spellings
@@ -197,11 +197,9 @@ class EntityVectors:
                 copy = _Copy(dimension, generation)
             self._copies.put(scope, copy)
             after = copy.position
-        for page in pages_after(self._backend, scope, after, kind="entity", rows=_PAGE):
+        for page in self._backend.entry_pages(scope, kind="entity", after=after, chunk=_PAGE):
             with self._lock:
                 copy.apply(page)
-            if len(page) < _PAGE:
-                break
         return copy
 
 

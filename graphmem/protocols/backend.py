@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Protocol, TypeVar, runtime_checkable
 
 from graphmem.models import (
@@ -250,7 +251,7 @@ class GraphBackend(
 
     def all_edges(self, scopes: Sequence[Scope], query: EdgeQuery, *, chunk: int = 1000) -> Iterator[Edge]:
         """Yield every edge that matches, read in pages of `chunk` rows."""
-        return _each(pages(lambda after: self.find_edges(scopes, query, after=after, limit=chunk)))
+        return chain.from_iterable(pages(lambda after: self.find_edges(scopes, query, after=after, limit=chunk)))
 
     def find_active_facts(self, scope: Scope, *, after: str = "", limit: int = 1000) -> list[ActiveFact]:
         """Return a page of the active facts between unarchived entities, in ascending order of id.
@@ -280,17 +281,17 @@ class GraphBackend(
 
     def all_entities(self, scopes: Sequence[Scope], query: EntityQuery, *, chunk: int = 1000) -> Iterator[Entity]:
         """Yield every entity that matches, read in pages of `chunk` rows."""
-        return _each(pages(lambda after: self.find_entities(scopes, query, after=after, limit=chunk)))
+        return chain.from_iterable(pages(lambda after: self.find_entities(scopes, query, after=after, limit=chunk)))
 
     def all_episodes(self, scopes: Sequence[Scope], query: EpisodeQuery, *, chunk: int = 1000) -> Iterator[Episode]:
         """Yield every episode that matches, read in pages of `chunk` rows."""
-        return _each(pages(lambda after: self.find_episodes(scopes, query, after=after, limit=chunk)))
+        return chain.from_iterable(pages(lambda after: self.find_episodes(scopes, query, after=after, limit=chunk)))
 
     def all_communities(
         self, scopes: Sequence[Scope], query: CommunityQuery, *, chunk: int = 1000
     ) -> Iterator[Community]:
         """Yield every community that matches, read in pages of `chunk` rows."""
-        return _each(pages(lambda after: self.find_communities(scopes, query, after=after, limit=chunk)))
+        return chain.from_iterable(pages(lambda after: self.find_communities(scopes, query, after=after, limit=chunk)))
 
     def all_memberships(
         self, scopes: Sequence[Scope], query: MembershipQuery, *, chunk: int = 10_000
@@ -303,11 +304,11 @@ class GraphBackend(
 
     def all_recalls(self, scopes: Sequence[Scope], query: RecallQuery, *, chunk: int = 500) -> Iterator[RecallTrace]:
         """Yield every recall trace that matches, read in pages of `chunk` rows."""
-        return _each(pages(lambda after: self.find_recalls(scopes, query, after=after, limit=chunk)))
+        return chain.from_iterable(pages(lambda after: self.find_recalls(scopes, query, after=after, limit=chunk)))
 
     def all_merges(self, scopes: Sequence[Scope], query: MergeQuery, *, chunk: int = 500) -> Iterator[Merge]:
         """Yield every merge that matches, read in pages of `chunk` rows."""
-        return _each(pages(lambda after: self.find_merges(scopes, query, after=after, limit=chunk)))
+        return chain.from_iterable(pages(lambda after: self.find_merges(scopes, query, after=after, limit=chunk)))
 
     def index_status(self, looks: Sequence[IndexCursor]) -> list[IndexStatus]:
         """Return the index status of each scope. Called at the start of every search.
@@ -326,12 +327,19 @@ class GraphBackend(
             for look in looks
         ]
 
+    def entry_pages(
+        self, scope: Scope, *, kind: IndexKind | None = None, after: int = 0, chunk: int = 1000
+    ) -> Iterator[list[IndexEntry]]:
+        """Yield the index entries of one kind, or of all, after a position, in pages of at most `chunk` rows."""
+        while page := self.read_index(scope, kind=kind, after=after, limit=chunk):
+            yield page
+            if len(page) < chunk:
+                return
+            after = page[-1].position
+
     def all_entries(self, scope: Scope, *, kind: IndexKind | None = None, chunk: int = 1000) -> Iterator[IndexEntry]:
         """Yield every index entry of one kind, or of all, read in pages of `chunk` rows."""
-        after = 0
-        while page := self.read_index(scope, kind=kind, after=after, limit=chunk):
-            yield from page
-            after = page[-1].position
+        return chain.from_iterable(self.entry_pages(scope, kind=kind, chunk=chunk))
 
     def find_job_state(self, scope: Scope, job: str) -> JobState:
         """Return the state of a maintenance job in a scope; an empty `JobState` if there is none."""
@@ -379,8 +387,3 @@ def pages(read: Callable[[str], list[R]]) -> Iterator[list[R]]:
     while page := read(after):
         yield page
         after = page[-1].id
-
-
-def _each(found: Iterator[list[R]]) -> Iterator[R]:
-    for page in found:
-        yield from page

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from graphmem.errors import EmbeddingFailed, IndexMismatch, InvalidInput
 from graphmem.index.codec import detail_of, dimension_of, halves, unpacked, unpacked_pieces
-from graphmem.index.copies import Copies, pages_after
+from graphmem.index.copies import Copies
 from graphmem.index.encoder import EpisodeEncoder, StatedFact
 from graphmem.index.follower import VectorFollower
 from graphmem.models import Changes, Episode, EpisodeQuery, IndexCursor, IndexEntry, IndexKind, IndexState, Scope
@@ -343,8 +343,7 @@ class SearchIndex:
         """Read the entries that the snapshot lacks, by kind and key."""
         found: dict[IndexKind, dict[str, IndexEntry]] = {"episode": {}, "fact": {}, "name": {}, "entity": {}}
         for scope in scopes:
-            copy.positions.setdefault(scope, 0)
-            for page in pages_after(self._backend, scope, copy.positions[scope], rows=_PAGE):
+            for page in self._backend.entry_pages(scope, after=copy.positions.get(scope, 0), chunk=_PAGE):
                 copy.positions[scope] = page[-1].position
                 for entry in page:
                     found[entry.kind][entry.key] = entry
