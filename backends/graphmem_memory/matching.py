@@ -22,11 +22,9 @@ from graphmem.models import (
     existed,
     is_visible,
 )
-from graphmem.protocols import split_words
+from graphmem.protocols import NAME_WEIGHT, split_words
 
 _ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
-
-NAME_WEIGHT = 10
 
 
 def entity_matches(entity: Entity, query: EntityQuery) -> bool:

@@ -13,18 +13,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from graphmem.models import Alias, EdgeType, Entity, EntityHit, EntityQuery, Scope, utc_now
-from graphmem.protocols import EntityStore, question_words
+from graphmem.protocols import COLLECTION_SIZE, EntityStore, question_words, word_scores
 from graphmem_neo4j.connection import Neo4jRole
 from graphmem_neo4j.edges import moment_values, type_names
 from graphmem_neo4j.rows import Row, entity_of, ids_of, keys_of, scope_mark
 
 _PER_WORD = 1000
 _SCORED = 200
-_COLLECTION = 1e6
 _COUNTED = 1000
 """Limit of the degree of an entity."""
-_K1, _B = 1.2, 0.75
-_NAME_WEIGHT = 10
 _CLAUSES = 200
 """Terms in one expression; Lucene accepts at most 1,024."""
 
@@ -93,7 +90,7 @@ class Neo4jEntities(Neo4jRole, EntityStore):
             phrases=phrases,
             words=list(_expressions(words, [scope_mark(key) for key in keys])),
             per_word=_PER_WORD,
-            collection=_COLLECTION,
+            collection=COLLECTION_SIZE,
             limit=max(_SCORED, 2 * limit),
         )
 
@@ -116,24 +113,9 @@ def _expressions(words: Sequence[str], marks: Sequence[str]) -> Iterator[dict[st
             yield {"text": word, "expression": f"{names} {summaries}", "begins": [f" {term}" for term in terms]}
 
 
-def _saturated(count: float, length: float) -> float:
-    return count * (_K1 + 1) / (count + _K1 * (1 - _B + _B * length))
-
-
 def _ranked(rows: Sequence[Row]) -> list[str]:
     """Return ids of entities by their exact score, best first, then by id."""
     weights: dict[str, float] = {word: weight for row in rows for word, weight in row[3]}
-    lengths = [name.count(" ") + summary.count(" ") + 2 for _, name, summary, _ in rows]
-    average = sum(lengths) / max(1, len(lengths))
-    scored: list[tuple[float, str]] = []
-    for (entity_id, name, summary, _), length in zip(rows, lengths, strict=True):
-        mark, _, _ = (name or summary).partition("_")
-        name, summary = f" {name}", f" {summary}"
-        score = 0.0
-        for word, weight in weights.items():
-            begin = f" {mark}_{word}"
-            if count := _NAME_WEIGHT * name.count(begin) + summary.count(begin):
-                score += weight * _saturated(count, length / average)
-        if score > 0:
-            scored.append((-score, entity_id))
+    scores = word_scores([(name, summary) for _, name, summary, _ in rows], weights)
+    scored = [(-score, entity_id) for score, (entity_id, _, _, _) in zip(scores, rows, strict=True) if score > 0]
     return [entity_id for _, entity_id in sorted(scored)]

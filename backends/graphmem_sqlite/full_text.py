@@ -23,14 +23,11 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Sequence
 
-from graphmem.protocols import split_words
+from graphmem.protocols import COLLECTION_SIZE, split_words, word_scores
 from graphmem_sqlite.rows import as_json
 
 _ROWS_PER_WORD = 1000
 _SCORED = 200
-_COLLECTION = 1e6
-_K1, _B = 1.2, 0.75
-_NAME_WEIGHT = 10
 _NAMED = 2.0
 """Weight of a match in the name after saturation; a match in the summary weighs 1."""
 
@@ -93,27 +90,12 @@ def _matching(connection: sqlite3.Connection, expression: str, limit: int) -> li
 
 def _weight(rows: int) -> float:
     """Return the inverse document frequency in a collection of fixed size."""
-    return math.log1p((_COLLECTION - rows + 0.5) / (rows + 0.5))
-
-
-def _saturated(count: float, length: float) -> float:
-    return count * (_K1 + 1) / (count + _K1 * (1 - _B + _B * length))
+    return math.log1p((COLLECTION_SIZE - rows + 0.5) / (rows + 0.5))
 
 
 def _ranked(connection: sqlite3.Connection, keys: Sequence[int], weights: dict[str, float]) -> list[int]:
     """Return keys of entities by their exact score, best first, then by id."""
     rows = connection.execute(WORDS_OF, (as_json(keys),)).fetchall()
-    lengths = [name.count(" ") + summary.count(" ") + 2 for _, _, name, summary in rows]
-    average = sum(lengths) / max(1, len(lengths))
-    scored: list[tuple[float, str, int]] = []
-    for (key, entity_id, name, summary), length in zip(rows, lengths, strict=True):
-        scope, _, _ = (name or summary).partition("_")
-        name, summary = f" {name}", f" {summary}"
-        score = 0.0
-        for word, weight in weights.items():
-            begin = f" {scope}_{word}"
-            if count := _NAME_WEIGHT * name.count(begin) + summary.count(begin):
-                score += weight * _saturated(count, length / average)
-        if score > 0:
-            scored.append((-score, entity_id, key))
+    scores = word_scores([(name, summary) for _, _, name, summary in rows], weights)
+    scored = [(-score, entity_id, key) for score, (key, entity_id, _, _) in zip(scores, rows, strict=True) if score > 0]
     return [key for _, _, key in sorted(scored)]

@@ -17,6 +17,8 @@ default implementations based on them. Common rules:
 """
 
 from graphmem.protocols.backend import (
+    COLLECTION_SIZE,
+    NAME_WEIGHT,
     CommunityDetector,
     Explorer,
     GraphBackend,
@@ -24,6 +26,7 @@ from graphmem.protocols.backend import (
     pages,
     question_words,
     split_words,
+    word_scores,
 )
 from graphmem.protocols.extraction import (
     ExtractedEdge,
@@ -49,6 +52,8 @@ from graphmem.protocols.stores import (
 from graphmem.protocols.vectors import VectorHit, VectorIndex, VectorRows, VectorState
 
 __all__ = [
+    "COLLECTION_SIZE",
+    "NAME_WEIGHT",
     "CommunityDetector",
     "CommunityStore",
     "EdgeStore",
@@ -77,4 +82,5 @@ __all__ = [
     "pages",
     "question_words",
     "split_words",
+    "word_scores",
 ]

@@ -11,14 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from graphmem.models import AsOf, EntityHit, MembershipQuery, Scope
-from graphmem.protocols import GraphBackend
+from graphmem.models import AsOf, Entity, EntityHit, EntityQuery, MembershipQuery, Scope
+from graphmem.protocols import NAME_WEIGHT, GraphBackend
 from graphmem.recall.embeddings import EntityEmbeddings, nearest_entities
 from graphmem.results import Seed
 from graphmem.text.words import query_phrases, query_words, split_words
-
-NAME_WEIGHT = 10.0
-"""Weight of a match in the name relative to one in the summary."""
 
 _DEGREE_SHARE, _TYPES_SHARE, _ALL_TYPES = 0.6, 0.4, 4
 
@@ -127,6 +124,7 @@ def _match(word: str, tokens: Sequence[str]) -> float:
 SeedMode = Literal["text", "hybrid"]
 
 _CANDIDATES = 50
+_FILTERED = 1000  # maximum candidates that are filtered by type or time
 
 
 def find_seeds(
@@ -180,6 +178,24 @@ def find_seeds(
     found = backend.find_memberships(scopes, members, limit=10 * candidates)
     community_of = {m.entity_id: m.community_id for m in found}
     return capped(seeds, community_of, cap=community_cap, limit=limit)
+
+
+def find_named(
+    backend: GraphBackend,
+    scopes: Sequence[Scope],
+    text: str,
+    wanted: EntityQuery,
+    *,
+    structural_weight: float,
+    limit: int,
+) -> list[Entity]:
+    """Return the entities that names or words in a text match and that a query selects, best first."""
+    filtered = wanted.entity_types is not None or wanted.as_of is not None
+    most = max(limit, _FILTERED) if filtered else limit
+    seeds = find_seeds(backend, scopes, text, structural_weight=structural_weight, limit=most, candidates=most)
+    query = replace(wanted, ids=tuple(seed.entity_id for seed in seeds))
+    by_id = {entity.id: entity for entity in backend.find_entities(scopes, query, limit=max(1, most))}
+    return [by_id[seed.entity_id] for seed in seeds if seed.entity_id in by_id][:limit]
 
 
 def _hits_of(backend: GraphBackend, scopes: Sequence[Scope], entity_ids: set[str]) -> list[EntityHit]:
