@@ -96,10 +96,11 @@ def choose_extractor(
         )
     if kind == "llm":
         raise InvalidInput("extractor 'llm': no model is configured; set one, for example llm:openai:gpt-5-mini")
-    if (plugin := installed_extractors().get(kind)) is None:
+    plugins = installed_extractors()
+    if (plugin := plugins.get(kind)) is None:
         raise InvalidInput(
             f"extractor {choice!r}: expected auto, none, recorded:FILE, llm:PROVIDER:MODEL, or an installed one: "
-            f"{', '.join(sorted(installed_extractors()))}"
+            f"{', '.join(sorted(plugins))}"
         )
     try:
         open_extractor: Callable[..., Extractor] = plugin.load()

@@ -10,13 +10,10 @@ from inspect import signature
 from graphmem.errors import InvalidInput, UnknownBackend
 from graphmem.protocols import GraphBackend
 
-GROUP = "graphmem.backends"
-EXTRACTORS = "graphmem.extractors"
-
 
 def installed_backends() -> dict[str, EntryPoint]:
     """Return the installed backends by name, without importing any."""
-    return {entry.name: entry for entry in entry_points(group=GROUP)}
+    return _installed("graphmem.backends")
 
 
 def installed_extractors() -> dict[str, EntryPoint]:
@@ -25,7 +22,11 @@ def installed_extractors() -> dict[str, EntryPoint]:
     An entry point names a function ``(argument, *, ontology, settings) -> Extractor``; `argument` is what stands after
     ``NAME:`` in the setting `extractor`, or "".
     """
-    return {entry.name: entry for entry in entry_points(group=EXTRACTORS)}
+    return _installed("graphmem.extractors")
+
+
+def _installed(group: str) -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in entry_points(group=group)}
 
 
 def open_backend(url: str, *, offered: Mapping[str, object] | None = None, **options: object) -> GraphBackend:

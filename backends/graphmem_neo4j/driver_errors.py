@@ -20,8 +20,8 @@ from graphmem.errors import BackendUnavailable, Conflict, GraphMemError, Invalid
 
 _FORBIDDEN = "Neo.ClientError.Security.Forbidden"
 _NO_DATABASE = "Neo.ClientError.Database.DatabaseNotFound"
-_PAST_CLIENT_LIMIT = "Neo.ClientError.Transaction.TransactionTimedOutClientConfiguration"
-_PAST_SERVER_LIMIT = "Neo.ClientError.Transaction.TransactionTimedOut"
+PAST_CLIENT_LIMIT = "Neo.ClientError.Transaction.TransactionTimedOutClientConfiguration"
+PAST_SERVER_LIMIT = "Neo.ClientError.Transaction.TransactionTimedOut"
 _READ_ONLY = (
     "Neo.ClientError.General.WriteOnReadOnlyAccessDatabase",
     "Neo.ClientError.General.ForbiddenOnReadOnlyDatabase",
@@ -81,13 +81,13 @@ def _of_server(error: Neo4jError, place: str, limit: float | None) -> GraphMemEr
         )
     if code == _NO_DATABASE:
         return BackendUnavailable(f"{place}: the server has no such database; check the path of the URL")
-    if code == _PAST_CLIENT_LIMIT:
+    if code == PAST_CLIENT_LIMIT:
         seconds = "" if limit is None else f" of {limit:g} s"
         return BackendUnavailable(
             f"{place}: the server cancelled a query or a transaction at its time limit{seconds}; nothing of it was "
             "written. The setting store_timeout (GRAPHMEM_STORE_TIMEOUT) is that limit"
         )
-    if code == _PAST_SERVER_LIMIT:
+    if code == PAST_SERVER_LIMIT:
         return BackendUnavailable(
             f"{place}: the server cancelled a query or a transaction at its own time limit, db.transaction.timeout; "
             "nothing of it was written"

@@ -10,15 +10,12 @@ from neo4j.exceptions import ClientError
 
 from graphmem.errors import BackendUnavailable, SchemaTooNew
 from graphmem_cypher import migrations, query
+from graphmem_neo4j.driver_errors import PAST_CLIENT_LIMIT, PAST_SERVER_LIMIT
 
 _DONE_BY_ANOTHER = (
     "Neo.ClientError.Schema.EquivalentSchemaRuleAlreadyExists",
     "Neo.ClientError.Schema.IndexAlreadyExists",
     "Neo.ClientError.Schema.ConstraintAlreadyExists",
-)
-_TIMED_OUT = (
-    "Neo.ClientError.Transaction.TransactionTimedOut",
-    "Neo.ClientError.Transaction.TransactionTimedOutClientConfiguration",
 )
 _RECORDED_WITHIN = 5
 _TRIES = 24
@@ -98,7 +95,7 @@ def _record(session: Session, number: int, name: str) -> None:
         try:
             session.execute_write(work)
         except ClientError as error:
-            if error.code not in _TIMED_OUT or not left:
+            if error.code not in (PAST_CLIENT_LIMIT, PAST_SERVER_LIMIT) or not left:
                 raise
         else:
             break

@@ -12,7 +12,6 @@ from graphmem.models import IndexEntry
 from graphmem.text.words import STOP_WORDS
 
 Floats = NDArray[np.float32]
-Vectors = Floats
 
 DIMENSIONS = 128
 """Dimension of a stored token vector."""
@@ -53,15 +52,14 @@ def detail_of(entry: IndexEntry) -> dict[str, list[str]]:
     return json.loads(entry.detail) if entry.detail else {}
 
 
-def packed(vectors: Vectors) -> bytes:
+def packed(vectors: Floats) -> bytes:
     """Return vectors, shape (v, dimension), as little-endian float16 bytes."""
     return vectors.astype("<f2").tobytes()
 
 
-def unpacked(entry: IndexEntry, dimension: int) -> Vectors:
+def unpacked(entry: IndexEntry, dimension: int) -> Floats:
     """Return the vectors of an entry, shape (v, dimension); (0, 0) without a model."""
-    rows = np.frombuffer(entry.vectors, dtype="<f2").astype(np.float32)
-    return rows.reshape(-1, dimension) if dimension else np.empty((0, 0), np.float32)
+    return halves(entry).astype(np.float32).reshape(-1, dimension) if dimension else np.empty((0, 0), np.float32)
 
 
 def halves(entry: IndexEntry) -> NDArray[np.float16]:

@@ -47,7 +47,7 @@ _COUNTED = frozenset(
 )
 _ROMAN = re.compile(r"(?=[ivxlc]{2})(xc|xl|l?x{0,3})(ix|iv|v?i{0,3})")
 _NAMES_OF_ONE = frozenset({"person", "organization", "location"})
-"""Types of which a plural name is another entity."""
+"""Types whose plural names denote a different entity."""
 
 
 def obstacle(first: str, second: str, entity_type: str) -> str | None:

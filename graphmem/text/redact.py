@@ -24,7 +24,7 @@ class _Rule(NamedTuple):
     pattern: re.Pattern[str]
     find: Callable[[re.Match[str]], Span | None]
     needs: tuple[str, ...] = ()
-    """Substrings of which any text with a match contains one; a fast pre-check."""
+    """Substrings; every text with a match contains one of them, which is a fast pre-check."""
 
 
 def _whole(match: re.Match[str]) -> Span:

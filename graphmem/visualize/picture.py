@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -71,15 +70,6 @@ def _in_group(picture: Picture, group: int | None) -> tuple[int, ...]:
 
 def _color(place: int) -> str:
     return PALETTE[place] if place < len(PALETTE) else NO_COLOR
-
-
-def colors(picture: Picture) -> Sequence[str]:
-    """Return the color of each node."""
-    found = [NO_COLOR] * len(picture.nodes)
-    for kind in kinds(picture):
-        for i in kind.nodes:
-            found[i] = kind.color
-    return found
 
 
 def line(text: str) -> str:
