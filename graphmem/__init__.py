@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         UnknownBackend,
     )
     from graphmem.inputs import Document, Triple, Turn
-    from graphmem.memory import GraphMemory, Receipt
+    from graphmem.memory import Administration, GraphMemory, Receipt
     from graphmem.messages import Attachment, MessageLike, ToolCall
     from graphmem.models import AsOf, EdgeType, Entity, Episode, Merge, Scope
     from graphmem.ontology import Ontology
@@ -90,7 +90,7 @@ _HOME = {
         "UnknownBackend",
     ),
     "graphmem.inputs": ("Document", "Triple", "Turn"),
-    "graphmem.memory": ("GraphMemory", "Receipt"),
+    "graphmem.memory": ("Administration", "GraphMemory", "Receipt"),
     "graphmem.messages": ("Attachment", "MessageLike", "ToolCall"),
     "graphmem.models": ("AsOf", "EdgeType", "Entity", "Episode", "Merge", "Scope"),
     "graphmem.ontology": ("Ontology",),
@@ -121,6 +121,7 @@ _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 __version__ = "0.1.0"
 
 __all__ = [
+    "Administration",
     "AsOf",
     "Attachment",
     "BackendUnavailable",

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
-from collections.abc import Callable, Generator, Sequence
+import time
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Literal, Self
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Self
 
 from graphmem.background import BackgroundJob, ScopedJob, Workers
 from graphmem.communities.service import Communities
+from graphmem.diagnostics import Diagnostics
 from graphmem.embed import Embedder, Embeddings
 from graphmem.errors import BackendUnavailable, EmbeddingFailed, IndexUnavailable, InvalidInput, StoreReadOnly
 from graphmem.factory import (
@@ -25,24 +29,25 @@ from graphmem.factory import (
 )
 from graphmem.index.encoder import EpisodeEncoder
 from graphmem.index.phrases import phrase_finder
-from graphmem.ingest.bulk import Loader
+from graphmem.ingest.bulk import Loader, OnProgress
 from graphmem.ingest.content_filter import looks_like_injection
-from graphmem.ingest.failures import Failure
 from graphmem.ingest.queue import ExtractionQueue, Processed
 from graphmem.ingest.redaction import RedactingExtractor, Redaction
-from graphmem.models import Episode, EpisodeQuery, Scope
+from graphmem.inputs import ItemLike, TripleLike
+from graphmem.models import EpisodeQuery, Scope
 from graphmem.ontology import Ontology
 from graphmem.protocols import Extractor, GraphBackend, Redactor, VectorIndex
 from graphmem.recall.options import SpreadingOptions
+from graphmem.recall.service import RecallService
 from graphmem.recall.traces import RecallRecorder
 from graphmem.registry import open_backend
-from graphmem.results import Check, QueueError, QueueState, Stats, UpkeepState
+from graphmem.results import LoadReport
 from graphmem.search.entity_embeddings import StoredMeaning
 from graphmem.search.rerank import CrossEncoder, Reranker
 from graphmem.search.service import GraphRAGService
 from graphmem.settings import Settings
 from graphmem.text.redact import PatternRedactor
-from graphmem.upkeep.eviction import DELETED, upkeep_jobs
+from graphmem.upkeep.eviction import upkeep_jobs
 from graphmem.upkeep.schedule import UpkeepSchedule
 
 if TYPE_CHECKING:
@@ -53,15 +58,10 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_ERRORS_SEARCHED, _ERRORS_SHOWN = 100, 10  # episodes in `stats`
 _INDEXED_AT_ONCE = 64  # rows per indexing step
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0  # seconds between two polls of an empty queue
-
-_REDACTION = {
-    "off": "off: texts, facts and summaries are stored as they are",
-    "facts": "facts: personal data is replaced in facts and summaries; texts are stored as they are",
-    "all": "all: personal data is replaced in all data that is stored or sent to a model",
-}
+_FLUSH_PAUSES = 0.002, 0.25  # seconds, first and longest, between two polls of a flush
+_AFLUSH_PAUSES = 0.25, 5.0  # the same for async code, which is notified of what its own process extracts
 
 
 class Engine:
@@ -91,14 +91,17 @@ class Engine:
         reranker = Reranker(cross_encoder, settings.embedding_timeout) if cross_encoder is not None else None
         reader, spreading = EpisodeEncoder(embedder, phrase_finder()), SpreadingOptions.of(settings)
         self.redaction = redaction
-        self.rag = GraphRAGService(backend, reader, spreading, vectors, reranker, redact=self.redacted)
-        self.meaning = StoredMeaning(backend, embedder, similar, settings.index_wait) if embedder and similar else None
+        self.recorder = RecallRecorder(backend)
+        self.diagnostics = Diagnostics(backend, settings, queue, extractor, vectors, self.background_errors)
+        meaning = StoredMeaning(backend, embedder, similar, settings.index_wait) if embedder and similar else None
+        self.recall = RecallService(backend, ontology, self.recorder, meaning, self.redacted)
+        self.search = GraphRAGService(backend, reader, spreading, vectors, reranker, redact=self.redacted)
         self.communities = Communities(backend, settings, embedder=embedder, redactor=redactor, llm=llm)
         self.settings = settings
         self.ontology = ontology
         self._extractor = extractor
         self._queue = queue
-        self.extract_batch = extractor.batch_size if extractor is not None else 1
+        self._extract_batch = extractor.batch_size if extractor is not None else 1
         self.loader = Loader(
             backend,
             ontology,
@@ -116,7 +119,6 @@ class Engine:
         self._assignment = self.communities.assignment if background else None
         self._schedule = UpkeepSchedule(backend, jobs, settings.community_refresh_interval)
         self._upkeep = BackgroundJob("graphmem-upkeep", self._run_upkeep) if background else None
-        self.recorder = RecallRecorder(backend)
         self.workers = Workers()
         self._pause = _FIRST_PAUSE
         self._resumed = False
@@ -215,19 +217,8 @@ class Engine:
             raise InvalidInput("extractor none: episodes can't be extracted; set one, for example extractor='spacy'")
         return self._queue
 
-    @property
-    def extracts_by_itself(self) -> bool:
-        """Whether waiting episodes are extracted in the background."""
-        return self._extraction is not None
-
-    @property
-    def is_paused(self) -> bool:
-        """Whether extraction is paused until its configuration is repaired."""
-        pause = None if self._queue is None else self._queue.pause
-        return pause is not None and pause.kind == "misconfigured"
-
     @contextmanager
-    def watching(self, episode_id: str | None) -> Generator[Future[None]]:
+    def _watching(self, episode_id: str | None) -> Generator[Future[None]]:
         """Yield a future that completes when this process has settled the episode, or any episode for None."""
         key, future = episode_id or "", Future[None]()
         with self._watchers_lock:
@@ -239,6 +230,89 @@ class Engine:
                 self._watchers.get(key, set()).discard(future)
                 if not self._watchers.get(key):
                     self._watchers.pop(key, None)
+
+    def flush(self, scope: Scope, timeout: float | None, episode_id: str | None) -> int:
+        """Wait until a scope has no waiting episode, or not this one, and help with the extraction.
+
+        Returns
+        -------
+        int
+            Episodes still waiting, after `timeout` seconds or if they can't be extracted; of one or more, 1.
+        """
+        pause, longest = _FLUSH_PAUSES
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while waiting := self._waiting(scope, episode_id):
+            if self._cannot_extract or (deadline is not None and time.monotonic() >= deadline):
+                return waiting
+            if not self.extract_waiting(scope, self._extract_batch).extracted:
+                time.sleep(pause)  # others process them, or they wait for a retry
+                pause = min(pause * 2, longest)
+        return 0
+
+    async def aflush(self, scope: Scope, timeout: float | None, episode_id: str | None) -> int:
+        """`flush` for async code: it holds no thread while it waits.
+
+        Without background extraction, it extracts on a thread of the memory.
+        """
+        pause, longest = _AFLUSH_PAUSES
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            with self._watching(episode_id) as settled:
+                waiting = await self.workers.run("reads", partial(self._waiting, scope, episode_id))
+                left = None if deadline is None else deadline - time.monotonic()
+                if not waiting or self._cannot_extract or (left is not None and left <= 0):
+                    return waiting
+                if self._extraction is None:
+                    extract = partial(self.extract_waiting, scope, self._extract_batch)
+                    if (await self.workers.run("jobs", extract)).extracted:
+                        continue
+                await asyncio.wait([asyncio.wrap_future(settled)], timeout=pause if left is None else min(pause, left))
+                pause = min(pause * 2, longest)
+
+    @property
+    def _cannot_extract(self) -> bool:
+        """Whether there is no extractor, or its configuration must be repaired first."""
+        pause = None if self._queue is None else self._queue.pause
+        return self._queue is None or (pause is not None and pause.kind == "misconfigured")
+
+    def _waiting(self, scope: Scope, episode_id: str | None) -> int:
+        query = EpisodeQuery(ids=None if episode_id is None else (episode_id,), state="pending")
+        return len(self.backend.find_episodes([scope], query, limit=1))
+
+    def ingest(
+        self, scope: Scope, items: Iterable[ItemLike], *, skip_invalid: bool, on_progress: OnProgress | None
+    ) -> LoadReport:
+        """Store, extract and index items."""
+        report = self.loader.ingest(scope, items, skip_invalid=skip_invalid, on_progress=on_progress, index=self.index)
+        return self._processed(scope, report, report.extracted)
+
+    def add_facts(
+        self,
+        scope: Scope,
+        triples: Iterable[TripleLike],
+        occurred_at: datetime | None,
+        *,
+        skip_invalid: bool,
+        on_progress: OnProgress | None,
+    ) -> LoadReport:
+        """Store ready-made facts."""
+        report = self.loader.add_facts(
+            scope, triples, occurred_at=occurred_at, skip_invalid=skip_invalid, on_progress=on_progress
+        )
+        return self._processed(scope, report, report.stored)
+
+    def extract_waiting(
+        self, scope: Scope, limit: int | None = None, on_progress: OnProgress | None = None
+    ) -> LoadReport:
+        """Extract waiting episodes of a scope, at most `limit`."""
+        report = self.loader.extract_waiting(scope, limit, on_progress)
+        return self._processed(scope, report, report.extracted) if report.extracted else report
+
+    def _processed(self, scope: Scope, report: LoadReport, episodes: int) -> LoadReport:
+        """Notify the background work of processed episodes."""
+        self.wake(scope)
+        self._count_processed(scope, episodes)
+        return report
 
     def _settled(self, episode_ids: Sequence[str]) -> None:
         if not self._watchers or not episode_ids:
@@ -266,7 +340,7 @@ class Engine:
         if self._upkeep is not None and self._schedule.look_at(scopes):
             self._upkeep.wake()
 
-    def count_processed(self, scope: Scope, episodes: int) -> None:
+    def _count_processed(self, scope: Scope, episodes: int) -> None:
         """Report processed episodes to the background upkeep."""
         if self._upkeep is not None and self._schedule.processed(scope, episodes):
             self._upkeep.wake()
@@ -280,7 +354,7 @@ class Engine:
             return None  # left to processes that may write
 
     def _index_some(self, scope: Scope) -> bool:
-        done = self.rag.index.index_waiting(scope, limit=_INDEXED_AT_ONCE)
+        done = self.search.index.index_waiting(scope, limit=_INDEXED_AT_ONCE)
         return done and (self._similar is None or self._similar.index_some(scope, _INDEXED_AT_ONCE))
 
     def index(self, scope: Scope, on_rows: Callable[[int], None]) -> None:
@@ -323,7 +397,7 @@ class Engine:
     def _extracted(self, done: Processed) -> None:
         self._wake_followers(*done.scopes)
         for scope in done.scopes:
-            self.count_processed(scope, done.claimed)  # of all scopes: the schedule looks before it acts
+            self._count_processed(scope, done.claimed)  # of all scopes: the schedule looks before it acts
 
     def _background_jobs(self) -> Sequence[BackgroundJob | ScopedJob | RecallRecorder | None]:
         return (self._extraction, self._indexing, self._assignment, self._upkeep, self.recorder)
@@ -333,79 +407,19 @@ class Engine:
         jobs = [job for job in self._background_jobs() if job is not None]
         return [f"{type(job.error).__name__}: {job.error}" for job in jobs if job.error is not None]
 
-    def stats(self, scope: Scope) -> Stats:
-        """Return the row counts of a scope and the state of its queue, including errors."""
-        with_errors = [
-            episode
-            for state in ("failed", "pending")
-            for episode in self.backend.find_episodes([scope], EpisodeQuery(state=state), limit=_ERRORS_SEARCHED)
-            if episode.error is not None
-        ]
-        counts = self.backend.stats(scope)
-        waiting = max(0, counts.entities - counts.archived_entities - counts.community_members)
-        background = tuple(self.background_errors())
-        marks = self.backend.find_job_states(scope)
-        upkeep = tuple(
-            UpkeepState(job=mark.job, done_at=mark.done_at, episodes=mark.episodes, begun_at=mark.begun_at)
-            for mark in marks
-            if mark.job != DELETED
-        )
-        return Stats(
-            scope=str(scope),
-            **asdict(counts),
-            waiting_entities=waiting,
-            deleted_facts=sum(mark.episodes for mark in marks if mark.job == DELETED),
-            queue=self._queue_state(with_errors),
-            errors=tuple(map(queue_error, with_errors[:_ERRORS_SHOWN])),
-            upkeep=upkeep,
-            background=background,
-        )
+    @contextmanager
+    def erasing(self, scope: Scope) -> Generator[None]:
+        """Write pending traces before an erasure, and afterwards drop the data of a scope that this process holds.
 
-    def _queue_state(self, with_errors: Sequence[Episode]) -> QueueState:
-        """Return the state of extraction from this process, or else from the errors of waiting episodes."""
-        words: dict[str, Literal["waiting", "paused"]] = {"unavailable": "waiting", "misconfigured": "paused"}
-        if self._queue is not None and (pause := self._queue.pause) is not None:
-            until = max(pause.until, pause.since)
-            return QueueState(state=words[pause.kind], reason=pause.reason, since=pause.since, next_try=until)
-        if self._queue is not None and self._queue.has_answered:
-            return QueueState()
-        failures = [(f, e.retry_at) for e in with_errors if e.retry_at is not None and (f := Failure.read(e.error))]
-        for kind in ("misconfigured", "unavailable"):
-            if found := [(f, at) for f, at in failures if f.kind == kind]:
-                first, newest = min(f.since for f, _ in found), max((f for f, _ in found), key=lambda f: f.last)
-                then = min(at for _, at in found)
-                return QueueState(state=words[kind], reason=newest.reason, since=first, next_try=then)
-        return QueueState()
-
-    def drop_copies(self, scope: Scope) -> None:
-        """Drop cached vectors of a scope; the search index is updated separately."""
-        self.communities.centroids.drop_copies(scope)
-        if self._similar is not None:
-            self._similar.vectors.drop_copies(scope)
-
-    def doctor(self, scope: Scope) -> list[Check]:
-        """Check the store, the extractor and the queue of a scope."""
-        checks = [Check(name=name, ok=ok, detail=detail) for name, ok, detail in self.backend.diagnose()]
-        if self._extractor is None:
-            hint = "none: episodes stay in the queue; pip install 'graphmem[spacy]' or configure an LLM"
-            checks.append(Check(name="extractor", ok=False, detail=hint))
-        else:
-            checks.append(Check(name="extractor", ok=True, detail=self._extractor.name))
-        checks.append(Check(name="redaction", ok=True, detail=_REDACTION[self.settings.redact]))
-        detail = "on: suspicious texts are stored but not extracted" if self.settings.detect_injection else "off"
-        checks.append(Check(name="injection detection", ok=True, detail=detail))
-        stats = self.stats(scope)
-        detail = f"{stats.pending_episodes} waiting, {stats.failed_episodes} failed"
-        if stats.failed_episodes:
-            detail += ": graphmem dead-letters lists them, graphmem backfill --failed retries them"
-        checks.append(Check(name="queue", ok=not stats.failed_episodes, detail=detail))
-        if stats.queue.state != "running":
-            detail = f"{stats.queue}; after a repair, graphmem backfill retries at once"
-            checks.append(Check(name="extraction", ok=False, detail=detail))
-        if self._vectors is not None:
-            checks += [Check(name=name, ok=ok, detail=detail) for name, ok, detail in self._vectors.diagnose()]
-        checks += [Check(name="background", ok=False, detail=error) for error in self.background_errors()]
-        return checks
+        The search index is told what was erased and drops it itself.
+        """
+        self.recorder.write()
+        try:
+            yield
+        finally:
+            self.communities.centroids.drop_copies(scope)
+            if self._similar is not None:
+                self._similar.vectors.drop_copies(scope)
 
     def close(self) -> None:
         """Wait for running work, write recorded recalls, release claims, and close the store."""
@@ -433,15 +447,3 @@ class Engine:
                 self._vectors.close()
             self.backend.close()
             self.workers.close()
-
-
-def queue_error(episode: Episode) -> QueueError:
-    """Return the extraction error of an episode."""
-    failure = Failure.read(episode.error)
-    return QueueError(
-        episode_id=episode.id,
-        error=(episode.error or "") if failure is None else failure.reason,
-        attempts=episode.attempts,
-        retry_at=episode.retry_at,
-        failed_at=None if failure is None else failure.last,
-    )

@@ -280,8 +280,8 @@ class Stats(Model):
     queue
         State of extraction, as known from this process or from the errors of the scope.
     errors
-        Errors of failed episodes and of those waiting for a retry, at most 10; `GraphMemory.dead_letters` returns all
-        failed ones.
+        Errors of failed episodes and of those waiting for a retry, at most 10; `GraphMemory.admin.dead_letters` returns
+        all failed ones.
     upkeep
         State of each upkeep job.
     background

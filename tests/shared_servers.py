@@ -86,8 +86,8 @@ def leftovers(folder: Path) -> list[str]:
     if "bystander" not in state or not _answers(state["url"]):
         return []
     with _bystander(state["url"]) as memory:
-        left = [scope.key for scope in memory.scopes() if scope != BYSTANDER]
-        changed = memory.checksum() != state["bystander"]
+        left = [scope.key for scope in memory.admin.scopes() if scope != BYSTANDER]
+        changed = memory.admin.checksum() != state["bystander"]
     problems = [f"tests left scopes behind on the shared Neo4j server: {', '.join(left)}"] if left else []
     if changed:
         problems.append(f"a test changed or extracted the scope {BYSTANDER.key!r}, which isn't its own")
@@ -227,7 +227,7 @@ def _start(role: str) -> dict[str, Any]:
         with _bystander(server.url) as memory:
             memory.add_facts([("Maya", "works at", "Initech"), ("Entity 1", "knows", "Entity 2")])
             memory.remember("Anna lives in Porto.", speaker="Maya", external_id="1")  # nobody may extract it
-            state["bystander"] = memory.checksum()
+            state["bystander"] = memory.admin.checksum()
     return state
 
 

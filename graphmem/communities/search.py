@@ -13,14 +13,16 @@ from graphmem.communities.centroids import Centroids
 from graphmem.communities.results import FoundCommunity, Member
 from graphmem.embed import Embedder
 from graphmem.errors import EmbeddingFailed
-from graphmem.models import AsOf, Community, CommunityQuery, MembershipQuery, Scope
+from graphmem.models import AsOf, Community, CommunityQuery, MembershipQuery, Scope, utc_now
 from graphmem.protocols import GraphBackend
+from graphmem.recall.routing import HeuristicRouter, narrowed
 from graphmem.text.words import query_phrases, query_words, stem, terms
 
 _NAME = 3.0  # weight of a word in a name relative to a summary
 _CANDIDATES = 50  # maximum entities matched by a question
 _MEANING = 0.5  # weight of the centroids in the score, if there are vectors
 _LEAST = 0.2  # minimum cosine with a centroid; unrelated texts reach about this value
+_OVERVIEW = 20  # maximum communities in the answer to a question about everything
 _PAGE = 10_000
 
 Floats = NDArray[np.float64]
@@ -80,6 +82,15 @@ class CommunitySearch:
         else:
             scored = [*self._scored(scopes, query, list(communities.values()), members)[:limit]]
         return self._shown(scopes, scored, members)
+
+    def overview(self, scopes: Sequence[Scope], question: str, as_of: AsOf | None) -> list[FoundCommunity]:
+        """Return the communities that answer a question about everything; none for another question."""
+        if HeuristicRouter().route(question, now=utc_now()).kind != "global":
+            return []
+        topic, found = narrowed(question), list[FoundCommunity]()
+        if topic:
+            found = self.find(scopes, topic, level=0, as_of=as_of, ended=False, limit=_OVERVIEW)
+        return found or self.find(scopes, None, level=0, as_of=as_of, ended=False, limit=_OVERVIEW)
 
     def _member_ids(
         self,

@@ -57,7 +57,8 @@ class Communities:
         self.jobs = [refresh_job(refresh)] if settings.community_refresh else []
         self.assignment = assignment_job(backend, turn) if settings.community_assignment else None
         self.centroids = Centroids(backend)
-        self.find = CommunitySearch(backend, embedder, self.centroids).find
+        search = CommunitySearch(backend, embedder, self.centroids)
+        self.find, self.overview = search.find, search.overview
 
 
 _log = logging.getLogger(__name__)

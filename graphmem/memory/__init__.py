@@ -1,6 +1,7 @@
-"""The face of graphmem: `GraphMemory`."""
+"""`GraphMemory` and its administration."""
 
+from graphmem.memory.admin import Administration
+from graphmem.memory.base import Receipt
 from graphmem.memory.memory import GraphMemory
-from graphmem.memory.writing import Receipt
 
-__all__ = ["GraphMemory", "Receipt"]
+__all__ = ["Administration", "GraphMemory", "Receipt"]

@@ -1,27 +1,61 @@
-"""`GraphMemory`: what most users need of graphmem, in one object."""
+"""`GraphMemory`: the everyday methods of a memory."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import tzinfo
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from graphmem.communities.results import FoundCommunity
 from graphmem.embed import Embeddings
 from graphmem.engine import Engine
-from graphmem.inputs import to_scope
-from graphmem.memory.asynchronous import Asynchronous
-from graphmem.models import Scope
-from graphmem.protocols import Explorer, Extractor, Redactor
+from graphmem.errors import InvalidInput, NotFound
+from graphmem.ingest.bulk import OnProgress
+from graphmem.inputs import ItemLike, TripleLike, to_as_of, to_item, to_limit, to_scope, to_time
+from graphmem.memory.admin import Administration
+from graphmem.memory.base import Receipt, ScopedMemory, Scopes, Time, in_thread
+from graphmem.models import AsOf, EdgeQuery, EdgeType, Entity, EntityQuery, Episode, EpisodeQuery, RecallQuery, Scope
+from graphmem.protocols import Extractor, Redactor
+from graphmem.recall.history import diff, history
+from graphmem.recall.options import RecallOptions
+from graphmem.recall.recall import to_facts
+from graphmem.recall.seeds import find_named
+from graphmem.results import Diff, Fact, LoadReport, RecallResult, Stats, StrategyChoice, Trace
+from graphmem.search.context import estimate_tokens, render_context, worth_quoting
 from graphmem.search.rerank import CrossEncoder
+from graphmem.search.results import ExpansionConfig, Fusion, SearchOptions, SearchResults
 from graphmem.settings import Settings
+from graphmem.upkeep.forget import Forgotten, forget
+from graphmem.visualize import PictureFormat, read_picture, render
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
+    from graphmem.ingest.formats.source import DateOrder, Format
 
-class GraphMemory(Asynchronous):
-    """A memory: one scope of one store, with the work that goes on behind it.
+_MOST_QUOTES = 25  # episodes in a context
 
-    Open it with `open`. Every method is safe from any thread; those that begin with ``a`` are for async code
-    and run the method of that name on a thread of the memory. Times are aware datetimes or ISO 8601 texts.
+
+class GraphMemory(ScopedMemory):
+    """A memory: one scope of one store, and the background work on it.
+
+    Open it with `open`. Methods are safe to call from any thread. Each has an async form with the prefix ``a``
+    (`aremember`), which runs on a thread of the memory; a task that is cancelled while it waits leaves at once, and
+    the call is completed. Times are aware datetimes or ISO 8601 texts. `admin` has the methods that correct, move
+    and maintain a memory.
+
+    These parameters mean the same in every method:
+
+    query
+        A question in plain words; at most 512 characters of it are read.
+    as_of
+        An `AsOf`, or the time at which something held. By default the present.
+    limit
+        Maximum number of results.
+    scopes
+        Scopes, or their texts, to read instead of the memory's own.
     """
 
     @classmethod
@@ -39,41 +73,35 @@ class GraphMemory(Asynchronous):
         background: bool = True,
         **overrides: Any,
     ) -> Self:
-        """Open a memory, and go on with what an earlier process left in its queue.
+        """Open a memory, and continue with what an earlier process left in its queue.
 
         Parameters
         ----------
         url
-            Store: ``sqlite:///memory.db`` (made if it isn't there), ``memory://``, or a plugin's. Defaults
-            to the setting `store`.
+            Store: ``sqlite:///memory.db`` (created if missing), ``memory://``, or a plugin's; else the setting `store`.
         scope
-            Whose memory; a text is ``domain`` or ``domain/project``, separated at the first "/" and taken as it is.
-            Defaults to the setting `scope`.
+            Scope of the memory, as in `in_scope`; else the setting `scope`.
         extractor
-            An `Extractor`, or the word for one (see the setting `extractor`).
+            An `Extractor`, or the name of one (setting `extractor`).
         llm
             A LangChain chat model, or ``provider:model``, for extraction and the contradiction check.
         redactor
-            Takes personal data out of facts and summaries, or with the setting ``redact="all"`` out of all that is
-            stored. By default `PatternRedactor`, if that setting is on.
+            Removes personal data (setting `redact`); by default a `PatternRedactor` if that setting is on.
         embeddings
-            A LangChain `Embeddings`, or the word for one (see the setting `embeddings`).
+            A LangChain `Embeddings`, or the name of a model (setting `embeddings`).
         cross_encoder
-            Reads the best episodes of each search with the question: a LangChain `BaseCrossEncoder`, or anything with
-            its `score`. None leaves the order as it is.
-        settings
-            Ready-made settings; otherwise they are read from ``GRAPHMEM_…`` variables and ``graphmem.toml``.
+            Reranks the best episodes of each search: a LangChain `BaseCrossEncoder`, or an object with its `score`.
         background
-            Extract on a thread as episodes arrive. If False, only `flush`, `ingest` and `backfill` extract.
-        **overrides
-            Single settings by name.
+            Extract on a thread as episodes arrive. If False, only `flush`, `ingest` and `admin.backfill` extract.
+        settings, **overrides
+            All settings, or single ones by name; else from ``GRAPHMEM_…`` variables and ``graphmem.toml``.
 
         Raises
         ------
         BackendUnavailable
             If the store can't be opened; the message names it and what to check.
         InvalidInput
-            If a setting doesn't fit.
+            If a setting is invalid.
         """
         settings = settings or Settings.load(**overrides)
         engine = Engine.open(
@@ -91,8 +119,8 @@ class GraphMemory(Asynchronous):
     def in_scope(self, scope: Scope | str) -> Self:
         """Return the memory of another scope in the same store; closing either closes both.
 
-        A text is read as ``domain`` or ``domain/project``, separated at the first "/", and nothing in it is decoded:
-        ``f"users/{user_id}"`` is another scope for every `user_id`, whatever its characters.
+        A text is ``domain`` or ``domain/project``, split at the first "/" and not decoded: ``f"users/{user_id}"`` is a
+        different scope for every `user_id`, whatever its characters.
 
         Raises
         ------
@@ -101,9 +129,18 @@ class GraphMemory(Asynchronous):
         """
         return type(self)(self._engine, to_scope(scope))
 
+    @property
+    def admin(self) -> Administration:
+        """Methods that correct, move and maintain this memory."""
+        return Administration(self._engine, self.scope)
+
     def close(self) -> None:
         """Let running work end and release the store; what waits in the queue stays there for the next start."""
         self._engine.close()
+
+    async def aclose(self) -> None:
+        """`close` for async code."""
+        await self._engine.workers.run("jobs", self._engine.close)
 
     def __enter__(self) -> Self:
         return self
@@ -117,7 +154,447 @@ class GraphMemory(Asynchronous):
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    @property
-    def explorer(self) -> Explorer | None:
-        """A program in which people look at the graph of the store, or None where the store comes with none."""
-        return self._engine.backend.explorer
+    def remember(self, turn: ItemLike, **fields: Any) -> Receipt:
+        """Store a turn or document durably and return immediately; extraction runs in the background.
+
+        The receipt says that the episode is on disk; ``await`` it, or call `flush`, to have its facts as well.
+
+        Parameters
+        ----------
+        turn
+            A `Turn`, a `Document`, a mapping of their fields, a message of a chat framework, or just the text.
+        **fields
+            Fields of a `Turn` (with `title`: of a `Document`), if `turn` is a text or mapping.
+
+        Raises
+        ------
+        InvalidInput
+            If a field is invalid, or a time has no zone.
+        """
+        episode = self._engine.loader.to_episode(self.scope, to_item(turn, **fields))
+        [(episode_id, created)] = self._engine.backend.add_episodes(self.scope, [episode])
+        self._engine.wake(self.scope)
+        return Receipt(episode_id, created, self._engine, self.scope)
+
+    def ingest(
+        self,
+        items: Iterable[ItemLike] | Path,
+        *,
+        file_format: Format | None = None,
+        timezone: tzinfo | str | None = None,
+        date_order: DateOrder | None = None,
+        columns: Mapping[str, str] | None = None,
+        skip_invalid: bool = False,
+        on_progress: OnProgress | None = None,
+    ) -> LoadReport:
+        """Store and extract many turns or documents; after an interruption it can be repeated.
+
+        Items with a known `external_id` are not stored again; what was stored but not extracted is extracted now.
+
+        Parameters
+        ----------
+        items
+            As in `remember`; read lazily. Or the `pathlib.Path` of a file, a folder or a zip archive, read as by
+            `graphmem ingest`.
+        file_format, timezone, date_order, columns
+            For files: the format, if it can't be detected; the zone of times without one (``"Europe/Berlin"``); the
+            order of day, month and year in ambiguous dates of WhatsApp; field of a turn → column of a CSV file.
+        skip_invalid
+            Skip and report invalid items and lines instead of raising an error.
+        on_progress
+            Called with a `Progress` after each batch that was extracted or indexed.
+
+        Raises
+        ------
+        InvalidInput
+            If an item is invalid, a path leads to nothing readable, or a parameter for files is given without a path.
+        """
+        if isinstance(items, Path):
+            from graphmem.ingest.files import FileLoad, FileOptions, find_files
+
+            options = FileOptions(file_format, timezone, date_order, columns or {})
+            load = FileLoad(find_files([items]), options, self._engine.ontology.short_names, skip_invalid=skip_invalid)
+            return load.run(self, on_progress)
+        if any(option is not None for option in (file_format, timezone, date_order, columns)):
+            raise InvalidInput(
+                "ingest: file_format, timezone, date_order and columns are for files; give the pathlib.Path of one"
+            )
+        return self._engine.ingest(self.scope, items, skip_invalid=skip_invalid, on_progress=on_progress)
+
+    def add_facts(
+        self,
+        triples: Iterable[TripleLike],
+        *,
+        occurred_at: Time | None = None,
+        skip_invalid: bool = False,
+        on_progress: OnProgress | None = None,
+    ) -> LoadReport:
+        """Store ready-made facts, without a language model.
+
+        Parameters
+        ----------
+        triples
+            `Triple` objects, mappings of their fields, or (subject, relation, object); read lazily.
+        occurred_at
+            When they were stated: `valid_from` of those that name none. Defaults to now.
+        skip_invalid, on_progress
+            As in `ingest`. A batch (setting `batch_size`) is one transaction.
+        """
+        moment = None if occurred_at is None else to_time(occurred_at)
+        return self._engine.add_facts(self.scope, triples, moment, skip_invalid=skip_invalid, on_progress=on_progress)
+
+    def flush(self, timeout: float | None = None, *, episode_id: str | None = None) -> int:
+        """Wait until no episode of this scope, or not this one, waits for extraction, and help with the extraction.
+
+        Returns
+        -------
+        int
+            0, or 1 if episodes still wait: after `timeout` seconds (None: no limit), without an extractor, or if
+            extraction is paused until its configuration is repaired.
+        """
+        return self._engine.flush(self.scope, timeout, episode_id)
+
+    async def aflush(self, timeout: float | None = None, *, episode_id: str | None = None) -> int:
+        """`flush` for async code."""
+        return await self._engine.aflush(self.scope, timeout, episode_id)
+
+    def recall(
+        self,
+        query: str,
+        *,
+        limit: int | None = None,
+        edge_types: Iterable[EdgeType | str] = (),
+        as_of: AsOf | Time | None = None,
+        max_hops: int | None = None,
+        temporal_decay_rate: float | None = None,
+        strategy: StrategyChoice | None = None,
+        trace: bool = False,
+        scopes: Scopes | None = None,
+    ) -> RecallResult:
+        """Return facts for a question, best first, each with its seed, path, hop and the parts of its score.
+
+        Parameters
+        ----------
+        edge_types, max_hops
+            Types to follow, none means all; and hops from the entities that the question names.
+        temporal_decay_rate
+            In [0, 10]; above 0, newer facts gain.
+        strategy
+            How the graph is walked: bfs (nearest first), spreading, ppr, astar, or auto: by the kind of question.
+        trace
+            Whether to store a trace, in the background, which `why` explains later. A trace belongs to one scope:
+            with several, `trace` is refused.
+        """
+        options = RecallOptions.of(
+            self._engine.settings,
+            limit=limit,
+            strategy=strategy,
+            max_hops=max_hops,
+            temporal_decay_rate=temporal_decay_rate,
+            edge_types=tuple(self._engine.ontology.require_edge_type(kind) for kind in edge_types),
+            as_of=to_as_of(as_of),
+        )
+        return self._engine.recall.recall(self._scopes(scopes), query, options, trace=trace)
+
+    def search(
+        self,
+        query: str,
+        *,
+        k: int | None = None,
+        as_of: AsOf | Time | None = None,
+        expansion: ExpansionConfig | None = None,
+        fusion: Fusion = "weighted",
+        diversity: float = 0.0,
+        trace: bool = False,
+        scopes: Scopes | None = None,
+    ) -> SearchResults:
+        """Return the episodes that answer a question, best first, each with the reasons for its rank.
+
+        Parameters
+        ----------
+        k, as_of
+            Maximum number of episodes, and when they had to have occurred and been recorded.
+        expansion
+            Whether and how names lead to further episodes; by default by personalized PageRank.
+        fusion
+            How the channels are combined: "weighted" (the measured default), or "rrf" (reciprocal ranks).
+        diversity
+            In [0, 1): above 0, episodes unlike those before them gain (MMR).
+        trace
+            As in `recall`.
+
+        Raises
+        ------
+        IndexMismatch
+            If the memory was indexed with another embedding model.
+        """
+        settings, service = self._engine.settings, self._engine.search
+        options = SearchOptions(
+            k=to_limit(settings.search_limit if k is None else k),
+            as_of=to_as_of(as_of),
+            expansion=expansion or ExpansionConfig(),
+            expansion_boost=settings.expansion_boost,
+            fusion=fusion,
+            diversity=diversity,
+            wait=settings.index_wait,
+        )
+        if trace:
+            return service.traced(self._scopes(scopes), query, options, self._engine.recorder)
+        return service.search(self._scopes(scopes), query, options)
+
+    def context(
+        self,
+        query: str,
+        *,
+        budget_tokens: int | None = None,
+        count_tokens: Callable[[str], int] = estimate_tokens,
+        as_of: AsOf | Time | None = None,
+        flagged: bool = False,
+        scopes: Scopes | None = None,
+    ) -> str:
+        """Return facts and dated quotes for a question, for a prompt; empty if there is nothing, or nothing fits.
+
+        A question about everything ("What are the main topics?") is answered by communities, which come first.
+
+        Parameters
+        ----------
+        budget_tokens
+            Maximum number of tokens; defaults to 4 % of the context window (settings `context_share`,
+            `context_window`).
+        count_tokens
+            Function that counts tokens as the model does; the default estimates them.
+        flagged
+            Whether to quote texts that are flagged as prompt injections.
+        """
+        settings, moment = self._engine.settings, to_as_of(as_of)
+        budget = int(settings.context_window * settings.context_share) if budget_tokens is None else budget_tokens
+        limit = max(settings.recall_limit, min(200, budget // 12))
+        known = self.recall(query, limit=limit, as_of=moment, scopes=scopes)
+        k = max(settings.search_limit, min(_MOST_QUOTES, budget // 40))
+        said = worth_quoting(self.search(query, k=k, as_of=moment, scopes=scopes).found, flagged=flagged)
+        about = self._engine.communities.overview(self._scopes(scopes), query, moment)
+        return render_context(known.facts, budget, count_tokens, episodes=said, communities=about)
+
+    def why(self, trace_id: str, *, scopes: Scopes | None = None) -> Trace:
+        """Return the trace of a recall or search with ``trace=True``: its seeds, and what it reached, with scores.
+
+        Raises
+        ------
+        NotFound
+            If there is no trace of this id (`RecallResult.trace_id`) in the scopes.
+        """
+        found = self._engine.recall.traces(self._scopes(scopes), RecallQuery(ids=(trace_id,)), 1)
+        if not found:
+            raise NotFound(f"recall trace {trace_id} is not in scope {self.scope}")
+        return found[0]
+
+    def entities(
+        self,
+        query: str | None = None,
+        *,
+        entity_type: str | None = None,
+        as_of: AsOf | Time | None = None,
+        limit: int = 100,
+        scopes: Scopes | None = None,
+    ) -> list[Entity]:
+        """Return the entities that names or words in a text match, best first; without one, all, oldest first.
+
+        With `as_of`, return only entities that were recorded by `known` and had been seen by `valid`.
+        """
+        where, limit = self._scopes(scopes), to_limit(limit)
+        wanted = EntityQuery(entity_types=None if entity_type is None else (entity_type,), as_of=to_as_of(as_of))
+        backend = self._engine.backend
+        if query is None:
+            return backend.find_entities(where, wanted, limit=limit)
+        weight = self._engine.settings.seed_structural_weight
+        return find_named(backend, where, query, wanted, structural_weight=weight, limit=limit)
+
+    def facts(
+        self, name: str, *, as_of: AsOf | Time | None = None, limit: int = 100, scopes: Scopes | None = None
+    ) -> tuple[Fact, ...]:
+        """Return the facts that an entity takes part in, newest first; `name` is one of its names, or its id."""
+        where, moment, limit = self._scopes(scopes), to_as_of(as_of), to_limit(limit)
+        ids = self._ids(where, name)
+        if not ids:
+            return ()
+        backend, query = self._engine.backend, EdgeQuery(touching=ids, as_of=moment)
+        return to_facts(backend, where, backend.find_edges(where, query, limit=limit, newest_first=True))
+
+    def history(
+        self,
+        source: str,
+        relation: str | None = None,
+        text: str | None = None,
+        *,
+        as_of: AsOf | Time | None = None,
+        limit: int = 100,
+        scopes: Scopes | None = None,
+    ) -> tuple[Fact, ...]:
+        """Return all versions of the facts of an entity, newest first: past, present and retracted.
+
+        Parameters
+        ----------
+        source
+            One of the entity's names, or its id.
+        relation
+            Only this relation, in any wording that maps to it.
+        text
+            Only facts that contain this text.
+        as_of
+            What had begun by `valid`, as it was known at `known`.
+        """
+        where, moment, limit = self._scopes(scopes), to_as_of(as_of), to_limit(limit)
+        ids = self._ids(where, source)
+        if not ids:
+            return ()
+        relation = None if relation is None else self._engine.ontology.relation(relation)
+        backend = self._engine.backend
+        return history(backend, where, ids, relation=relation, text=text, as_of=moment, limit=limit)
+
+    def diff(self, start: Time, end: Time, *, limit: int = 1000, scopes: Scopes | None = None) -> Diff:
+        """Return what became true, what ended and what was learned after `start` and until `end`."""
+        return diff(self._engine.backend, self._scopes(scopes), to_time(start), to_time(end), limit=to_limit(limit))
+
+    def episodes(self, ids: Sequence[str], *, scopes: Scopes | None = None) -> list[Episode]:
+        """Return the episodes with these ids, such as those of a fact, in this order."""
+        found = self._engine.backend.get_episodes(self._scopes(scopes), list(dict.fromkeys(ids)))
+        return [found[i] for i in ids if i in found]
+
+    def session(self, session_id: str, *, limit: int = 100, scopes: Scopes | None = None) -> list[Episode]:
+        """Return the last episodes of a session, in the order in which they were stored."""
+        where, query = self._scopes(scopes), EpisodeQuery(session_id=self._engine.known_name(session_id))
+        return self._engine.backend.find_episodes(where, query, limit=to_limit(limit), newest_first=True)[::-1]
+
+    def communities(
+        self,
+        query: str | None = None,
+        *,
+        level: int | None = 0,
+        as_of: AsOf | Time | None = None,
+        ended: bool = False,
+        limit: int = 100,
+        scopes: Scopes | None = None,
+    ) -> list[FoundCommunity]:
+        """Return communities with their members: those that match a question, best first; without one, the largest.
+
+        Parameters
+        ----------
+        query
+            Compared with names, summaries and members, and, with an embedding model, with the members' mean vector.
+        level
+            0 is the partition; deeper levels exist after ``leiden``; None means all.
+        as_of
+            The communities as they had been detected by then.
+        ended
+            Whether to include ended communities.
+        """
+        if level is not None and level < 0:
+            raise InvalidInput(f"level: expected 0 or more, got {level}")
+        where, moment = self._scopes(scopes), to_as_of(as_of)
+        query = None if query is None else self._engine.redacted(query)
+        service = self._engine.communities
+        return service.find(where, query, level=level, as_of=moment, ended=ended, limit=to_limit(limit))
+
+    def visualize(
+        self,
+        names: str | Iterable[str] | None = None,
+        *,
+        hops: int = 1,
+        community: str | None = None,
+        as_of: AsOf | Time | None = None,
+        limit: int = 200,
+        format: PictureFormat = "html",  # noqa: A002 - the word that users expect
+    ) -> str:
+        """Draw the graph around some entities, of a community, or of the whole scope, colored by community.
+
+        Parameters
+        ----------
+        names, hops
+            Names of entities, and the distance from them, in [0, 6].
+        community
+            Id or name of a community, in place of names.
+        limit
+            Maximum number of entities: near ones before far ones, then those with more facts.
+        format
+            ``html``: an interactive page in one file, with facts of all times and their episodes; ``mermaid``: a flow
+            chart for Markdown; ``dot``: for Graphviz; ``ascii``: a tree of lines.
+
+        Raises
+        ------
+        NotFound
+            If the scope has no such entity or community.
+        InvalidInput
+            If an argument is invalid, or several communities have that name.
+        """
+        ids = self._known_ids([names] if isinstance(names, str) else names or ())
+        moment, limit, past = to_as_of(as_of), to_limit(limit), format == "html"
+        read = partial(read_picture, self._engine.backend, self.scope, ids, hops=hops, community=community)
+        return render(read(as_of=moment, limit=limit, with_past=past), format)
+
+    def forget(
+        self,
+        entity: str | None = None,
+        *,
+        episode: str | None = None,
+        session: str | None = None,
+        speaker: str | None = None,
+        with_episodes: bool = False,
+        dry_run: bool = False,
+    ) -> Forgotten:
+        """Erase a person, thing, text or session: rows, vectors, traces, evidence of merges, caches and files.
+
+        A fact is erased when all episodes that state it are. One that other episodes state as well stays without the
+        erased ones, and without its sentence if that came from there. All of it is one transaction. The result counts
+        what went, and lists what stays (`remaining`) and what could not be erased now (`left`), and why.
+
+        Parameters
+        ----------
+        entity
+            Name or id. Its facts and names are erased, and values that only it had. Episodes that it said, that mention
+            it or that contain one of its names stay and are reported. A name without an entity is searched in texts.
+        episode
+            Id or `external_id`.
+        session, speaker
+            Session or speaker all of whose episodes are erased.
+        with_episodes
+            Erase the reported episodes of an entity, too; of ready-made facts only the lines about it.
+        dry_run
+            Change nothing, and report what would be erased, with examples.
+
+        Raises
+        ------
+        NotFound
+            If there is no such thing in the scope.
+        InvalidInput
+            If not exactly one thing is named, or several entities have the name (then give an id).
+        """
+        given = {"entity": entity, "episode": episode, "session": session, "speaker": speaker}
+        names = {kind: name and self._engine.known_name(name) for kind, name in given.items()}
+        backend, index, ontology = self._engine.backend, self._engine.search.index, self._engine.ontology
+        with self._engine.erasing(self.scope):
+            done = forget(backend, index, self.scope, ontology, **names, with_episodes=with_episodes, dry_run=dry_run)
+        self._engine.wake(self.scope)
+        return done
+
+    def stats(self) -> Stats:
+        """Count what the scope holds, and report what its queue could not extract."""
+        return self._engine.diagnostics.stats(self.scope)
+
+    # Typed async forms.
+    aremember = in_thread(remember, "turns")
+    aingest = in_thread(ingest, "jobs")
+    aadd_facts = in_thread(add_facts, "jobs")
+    arecall = in_thread(recall)
+    asearch = in_thread(search)
+    acontext = in_thread(context)
+    awhy = in_thread(why)
+    aentities = in_thread(entities)
+    afacts = in_thread(facts)
+    ahistory = in_thread(history)
+    adiff = in_thread(diff)
+    aepisodes = in_thread(episodes)
+    asession = in_thread(session)
+    acommunities = in_thread(communities)
+    avisualize = in_thread(visualize)
+    aforget = in_thread(forget, "jobs")
+    astats = in_thread(stats)

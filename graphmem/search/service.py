@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from graphmem.embed import TokenVectors
 from graphmem.errors import EmbeddingFailed, IndexUnavailable, StoreFull, StoreReadOnly
 from graphmem.index.encoder import EpisodeEncoder
-from graphmem.models import RecallTrace, Scope, TracedEpisode, TracedSeed
+from graphmem.models import RecallTrace, Scope, TracedEpisode, TracedSeed, utc_now
 from graphmem.protocols import GraphBackend, VectorIndex
 from graphmem.recall.options import SpreadingOptions
+from graphmem.recall.service import require_one_scope
+from graphmem.recall.traces import RecallRecorder
 from graphmem.search.baselines import Baseline, baseline
 from graphmem.search.graph_channel import best_first
 from graphmem.search.pipeline import CANDIDATES, Ranking, rank
@@ -151,6 +153,16 @@ class GraphRAGService:
         episodes = self._backend.get_episodes(scopes, [episode_id for episode_id, _, _ in chosen])
         found = tuple(Found(episode=episodes[i], score=score, reasons=why) for i, score, why in chosen if i in episodes)
         return SearchResults(query=query, found=found, as_of=options.as_of, degraded=tuple(degraded), seeds=seeds)
+
+    def traced(
+        self, scopes: Sequence[Scope], query: str, options: SearchOptions, recorder: RecallRecorder
+    ) -> SearchResults:
+        """Search one scope, and store a trace of the returned and the next best episodes."""
+        scope, now = require_one_scope(scopes), utc_now()
+        found = self.search(scopes, query, options.changed(considered=CONSIDERED))
+        kept = search_trace(self._backend, scope, found, options.k, now)
+        recorder.keep(kept)
+        return found.changed(found=found.found[: options.k], trace_id=kept.id)
 
     @property
     def has_model(self) -> bool:

@@ -239,7 +239,7 @@ class Exported(Model):
     counts
         Number of rows written by kind.
     checksum
-        `GraphMemory.checksum` of the rows.
+        `GraphMemory.admin.checksum` of the rows.
     """
 
     scope: str

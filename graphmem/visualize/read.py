@@ -26,6 +26,7 @@ from graphmem.visualize.picture import Group, Link, Node, Picture, Source
 _LINKS_PER_NODE = 10  # limit of links per node, for readability
 _RANKED_FACTS = 20_000  # newest facts that rank the entities of a scope above the limit
 _SOURCES_PER_LINK = 5
+_MAX_HOPS = 6
 
 
 def read_picture(
@@ -64,7 +65,7 @@ def read_picture(
     NotFound
         If the community doesn't exist.
     InvalidInput
-        If the name matches several communities, or both seeds and a community are given.
+        If the name matches several communities, both seeds and a community are given, or hops is outside of [0, 6].
     """
     reader = _Reader(backend, scope, as_of, limit, with_past=with_past)
     if seeds and community is not None:
@@ -72,6 +73,8 @@ def read_picture(
     if community is not None:
         found = reader.community(community)
         return reader.picture(found.name or f"Community {found.id}", reader.members(found))
+    if not 0 <= hops <= _MAX_HOPS:
+        raise InvalidInput(f"hops: expected a number in [0, {_MAX_HOPS}], got {hops}")
     if seeds:
         ids = reader.around(seeds, hops)
         names = [e.name for e in backend.get_entities([scope], list(seeds)).values()]

@@ -110,7 +110,7 @@ def main() -> None:
                 clock(lambda memory=memory, noted=noted: memory.add_facts(noted))
                 clock(lambda memory=memory: memory.ingest(()))  # which also indexes the facts
         asked = [question for conversation in conversations for question in questions(conversation)]
-        evaluation = store.evaluate(asked, ks=KS)
+        evaluation = store.admin.evaluate(asked, ks=KS)
     told = {"facts": given.facts, "extractor": given.extractor, "model": not given.no_model}
     took = {"turns": count, "ingest_s": round(clock.seconds, 1)}
     report("locomo", evaluation, {**told, **took}, as_json=given.json)

@@ -72,7 +72,7 @@ def main() -> None:
             # what an LLM wrote isn't always a name: such triples are left out
             clock(lambda: memory.add_facts(triples(passages), skip_invalid=True))
             clock(lambda: memory.ingest(()))  # which also indexes the facts
-        evaluation = memory.evaluate(asked, ks=KS)
+        evaluation = memory.admin.evaluate(asked, ks=KS)
     told = {"triples": given.triples, "extractor": given.extractor, "model": not given.no_model}
     took = {"passages": len(passages), "ingest_s": round(clock.seconds, 1)}
     report("musique", evaluation, {**told, **took}, as_json=given.json)

@@ -141,5 +141,5 @@ def work_queue(pipe: Connection, url: str) -> None:
     with GraphMemory.open(url, extractor=extractor, background=False) as memory:
         extracted = 0
         while memory.stats().pending_episodes:
-            extracted += memory.backfill().extracted
+            extracted += memory.admin.backfill().extracted
     pipe.send((extractor.seen, extracted))

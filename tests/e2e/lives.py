@@ -157,29 +157,29 @@ class Life:
         self._memory.search(f"what of {name(letter)}?", trace=True)
 
     def _communities(self) -> None:
-        self._memory.refresh_communities()
+        self._memory.admin.refresh_communities()
 
     def _merge(self, gone: str, kept: str) -> None:
         found = [self._entities(name(letter)) for letter in (gone, kept)]
         if all(len(ids) == 1 for ids in found) and found[0] != found[1]:
-            self._memory.merge(found[0], into=next(iter(found[1])))
+            self._memory.admin.merge(found[0], into=next(iter(found[1])))
 
     def _entities(self, called: str) -> set[str]:
         return {entity.id for _, entity in self._backend.resolve_names(self._memory.scope, [called.lower()])}
 
     def _unmerge(self, number: str) -> None:
-        merges = self._memory.merges(limit=50)
+        merges = self._memory.admin.merges(limit=50)
         if not merges:
             return
         try:
-            self._memory.unmerge(merges[int(number) % len(merges)].id)
+            self._memory.admin.unmerge(merges[int(number) % len(merges)].id)
         except InvalidInput as error:
             if "undo that one first" not in str(error) and not (self._imported and "another entity" in str(error)):
                 raise
 
     def _evict(self) -> None:
-        self._memory.evict()
-        self._memory.decay()
+        self._memory.admin.evict()
+        self._memory.admin.decay()
 
     def _reopen(self) -> None:
         if self._folder is not None:
@@ -188,7 +188,7 @@ class Life:
 
     def _export(self) -> None:
         lines = io.StringIO()
-        self._memory.export(lines)
+        self._memory.admin.export(lines)
         self._exported = (lines.getvalue(), dict(self._told))
 
     def _import(self) -> None:
@@ -196,7 +196,7 @@ class Life:
             return
         lines, told = self._exported
         with suppress(Conflict, InvalidInput):  # other rows are stored under its names; those before them stay
-            self._memory.import_(io.StringIO(lines))
+            self._memory.admin.import_(io.StringIO(lines))
         self._imported = True
         there = self._backend.get_episodes([self._memory.scope], [one.id for one in told.values()])
         self._told.update((number, one) for number, one in told.items() if one.id in there)
@@ -241,7 +241,7 @@ class Life:
 
     def _all_that_is_stored(self) -> str:
         lines = io.StringIO()
-        self._memory.export(lines)
+        self._memory.admin.export(lines)
         files = [] if self._folder is None else [p for p in self._folder.iterdir() if p.is_file()]
         return lines.getvalue().lower() + "".join(p.read_bytes().decode("latin-1").lower() for p in files)
 
@@ -252,9 +252,9 @@ class Life:
     def _undo_all(self) -> None:
         """Undo the merges, newest first: that never fails, each statement stays with somebody, and one value each."""
         stated = self._stating()
-        while merges := self._memory.merges(limit=1):
+        while merges := self._memory.admin.merges(limit=1):
             try:
-                self._memory.unmerge(merges[0].id)
+                self._memory.admin.unmerge(merges[0].id)
             except InvalidInput:
                 if self._imported:
                     break

@@ -15,14 +15,18 @@ from typing import Any
 import pytest
 from toy import FAILS, ToyExtractor, read
 
-from graphmem import ExtractorMisconfigured, Fact, GraphMemory, LoadReport, Receipt, Scope
+from graphmem import Administration, ExtractorMisconfigured, Fact, GraphMemory, LoadReport, Receipt, Scope
 from graphmem.ingest.queue import ExtractionQueue
 from graphmem.protocols import Extraction, ExtractionRequest
 
 GOOD = "Alice Stone | knows | Bob Miller"
-NOT_ASYNC = {"open", "in_scope", "explorer", "scope"}
-FORMS = {name for name in dir(GraphMemory) if inspect.iscoroutinefunction(getattr(GraphMemory, name))}
-METHODS = sorted(name for name in dir(GraphMemory) if name[0] != "_" and name not in NOT_ASYNC | FORMS)
+NOT_ASYNC = {"open", "in_scope", "admin", "explorer", "scope"}
+METHODS = [
+    (part, name)
+    for part in (GraphMemory, Administration)
+    for name, method in sorted(vars(part).items())
+    if name[0] != "_" and name not in NOT_ASYNC and not inspect.iscoroutinefunction(method)
+]
 
 
 class Gate(ToyExtractor):
@@ -70,9 +74,9 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., GraphMemory]]:
         memory.close()
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_every_public_method_has_an_async_form_with_the_same_parameters(name: str) -> None:
-    method, form = getattr(GraphMemory, name), getattr(GraphMemory, f"a{name}")
+@pytest.mark.parametrize(("part", "name"), METHODS)
+def test_every_public_method_has_an_async_form_with_the_same_parameters(part: type, name: str) -> None:
+    method, form = getattr(part, name), getattr(part, f"a{name}")
     assert inspect.iscoroutinefunction(form)
     assert list(inspect.signature(form).parameters) == list(inspect.signature(method).parameters)
     assert (form.__name__, form.__doc__.partition("\n")[0]) == (f"a{name}", f"`{name}` for async code.")
@@ -91,22 +95,25 @@ CALLS: dict[str, tuple[Any, ...]] = {
     "aepisodes": ([],),
     "asession": ("none",),
 }
-WITHOUT_ARGUMENTS = (
-    "aflush abackfill adead_letters arecalls aentities arefresh_communities acommunities amerges aevict adecay "
-    "achecksum astats ascopes adoctor areindex avisualize aclear"
+WITHOUT_ARGUMENTS = "aflush aentities acommunities astats avisualize".split()
+ADMINISTRATION = (
+    "abackfill adead_letters atraces arefresh_communities amerges aevict adecay achecksum ascopes adoctor areindex "
+    "aentity_counts aclear"
 ).split()
 
 
-@pytest.mark.parametrize("name", [*CALLS, *WITHOUT_ARGUMENTS])
+@pytest.mark.parametrize("name", [*CALLS, *WITHOUT_ARGUMENTS, *ADMINISTRATION])
 def test_an_async_form_returns_what_the_method_returns(opened: Callable[..., GraphMemory], name: str) -> None:
     memory = opened(background=False)
     memory.ingest([GOOD])
     arguments = CALLS.get(name, ())
 
-    async def call() -> Any:
-        return await getattr(memory, name)(*arguments)
+    part = memory.admin if name in ADMINISTRATION else memory
 
-    expected = getattr(memory, name[1:])(*arguments)
+    async def call() -> Any:
+        return await getattr(part, name)(*arguments)
+
+    expected = getattr(part, name[1:])(*arguments)
     assert type(asyncio.run(call())) is type(expected)
 
 
@@ -169,7 +176,7 @@ def test_a_receipt_of_a_paused_queue_does_not_wait_for_ever(opened: Callable[...
     assert asyncio.run(run()) is False
     assert memory.flush() == 1
     assert memory.stats().queue.state == "paused"
-    assert [check.ok for check in memory.doctor() if check.name == "extraction"] == [False]
+    assert [check.ok for check in memory.admin.doctor() if check.name == "extraction"] == [False]
 
 
 def test_another_process_sees_that_extraction_is_paused_and_why(opened: Callable[..., GraphMemory]) -> None:
@@ -186,7 +193,7 @@ def test_a_key_that_becomes_valid_is_found_by_backfill(opened: Callable[..., Gra
     memory.ingest([f"{GOOD} {n}" for n in range(10)])
     gate.error = None
     assert memory.flush() == 1
-    assert memory.backfill().extracted == 10
+    assert memory.admin.backfill().extracted == 10
     assert memory.stats().queue.state == "running"
 
 
@@ -225,7 +232,7 @@ def test_a_thousand_scopes_with_one_turn_each_are_extracted_in_parallel(tmp_path
             assert gate.begun.acquire(timeout=10)
         gate.opened.set()
         done.join()
-        counts = {memory.in_scope(scope).stats().active_edges for scope in memory.scopes()}
+        counts = {memory.in_scope(scope).stats().active_edges for scope in memory.admin.scopes()}
     assert (gate.most, counts) == (16, {1})
 
 
@@ -266,7 +273,7 @@ def test_a_scope_with_much_to_do_does_not_hold_up_the_others(opened: Callable[..
     for n in range(200):
         memory.remember(f"Alice Stone | knows | Person {n:03d}")
     memory.in_scope("small").remember("Carol Jones | knows | Dave Brown")
-    queue_of(memory).notify(memory.scopes())
+    queue_of(memory).notify(memory.admin.scopes())
     queue_of(memory).process()
     assert gate.order.index("Carol Jones | knows | Dave Brown") <= 2 * 2 * gate.concurrency
 
@@ -276,7 +283,7 @@ async def typed(memory: GraphMemory) -> None:
     receipt: Receipt = await memory.aremember("hello", speaker="Maya")
     facts: tuple[Fact, ...] = await memory.afacts("Maya", limit=3)
     text: str = await memory.acontext("Where?", budget_tokens=100)
-    done: LoadReport = await memory.abackfill(5, failed=True)
+    done: LoadReport = await memory.admin.abackfill(5, failed=True)
     await memory.afacts(3)  # pyright: ignore[reportArgumentType]
     await memory.arecall("Where?", nonsense=1)  # pyright: ignore[reportCallIssue]
     del receipt, facts, text, done

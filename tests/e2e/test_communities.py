@@ -76,7 +76,7 @@ def described(prompt: str) -> str:
 @pytest.mark.server
 def test_groups_are_found_and_named_after_their_central_members(memory: GraphMemory) -> None:
     memory.add_facts([*two_groups(), ("Alma", "leads", "Bruno")])
-    done = memory.refresh_communities()
+    done = memory.admin.refresh_communities()
     found = memory.communities()
     assert members_of(found) == {frozenset(BAND), frozenset(CREW)}
     assert (done.communities, done.created, done.members) == (2, 2, 8)
@@ -88,9 +88,9 @@ def test_groups_are_found_and_named_after_their_central_members(memory: GraphMem
 
 def test_an_unchanged_graph_is_not_written_to(memory: GraphMemory, monkeypatch: pytest.MonkeyPatch) -> None:
     memory.add_facts(two_groups())
-    memory.refresh_communities()
+    memory.admin.refresh_communities()
     before, changes = memory.communities(), written(memory, monkeypatch)
-    done = memory.refresh_communities()
+    done = memory.admin.refresh_communities()
     assert changes == []
     assert (done.created, done.updated, done.ended, done.moved) == (0, 0, 0, 0)
     assert memory.communities() == before
@@ -98,18 +98,18 @@ def test_an_unchanged_graph_is_not_written_to(memory: GraphMemory, monkeypatch: 
 
 def test_reading_facts_changes_no_community(memory: GraphMemory, monkeypatch: pytest.MonkeyPatch) -> None:
     memory.add_facts(two_groups())
-    memory.refresh_communities()
+    memory.admin.refresh_communities()
     for name in BAND:
         memory.recall(f"Whom does {name} know?")
     memory._engine.recorder.write()  # pyright: ignore[reportPrivateUsage]
     changes = written(memory, monkeypatch)
-    memory.refresh_communities()
+    memory.admin.refresh_communities()
     assert changes == []
 
 
 def test_the_fingerprint_is_the_hash_of_entities_and_facts(memory: GraphMemory) -> None:
     memory.add_facts(friends(*BAND))
-    memory.refresh_communities()
+    memory.admin.refresh_communities()
     [community] = memory.communities()
     edges = store_of(memory).find_edges([memory.scope], EdgeQuery(versions="active"))
     text = "\n".join(sorted(community.entity_ids)) + "\n\n" + "\n".join(sorted(e.id for e in edges))
@@ -122,10 +122,10 @@ def test_ids_and_names_survive_one_percent_of_new_facts(memory: GraphMemory, alg
         return [(f"Node {a}", "knows", f"Node {b}") for a, b in pairs]
 
     memory.add_facts(named(planted(groups=12, size=25, edges=1800, inside=0.75)))
-    memory.refresh_communities(algorithm)
+    memory.admin.refresh_communities(algorithm)
     before, names = homes(memory), {c.id: c.name for c in memory.communities()}
     memory.add_facts(named(planted(groups=12, size=25, edges=18, inside=0.75, seed=1)))
-    memory.refresh_communities(algorithm)
+    memory.admin.refresh_communities(algorithm)
     after, names_now = homes(memory), {c.id: c.name for c in memory.communities()}
     assert sum(after.get(name) == home for name, home in before.items()) >= 0.95 * len(before)
     kept = names.keys() & names_now.keys()
@@ -135,11 +135,11 @@ def test_ids_and_names_survive_one_percent_of_new_facts(memory: GraphMemory, alg
 @pytest.mark.server
 def test_a_community_that_is_no_more_ends_and_is_read_as_of_before(memory: GraphMemory) -> None:
     memory.add_facts(two_groups())
-    memory.refresh_communities()
+    memory.admin.refresh_communities()
     found = {frozenset(m.name for m in c.members): c for c in memory.communities()}
     then = max(c.updated_at for c in found.values())
     memory.add_facts([(a, "works with", b) for a in BAND for b in CREW for _ in range(2)])
-    memory.refresh_communities()
+    memory.admin.refresh_communities()
     [whole] = memory.communities()
     assert whole.id in {c.id for c in found.values()}
     [ended] = [c for c in memory.communities(ended=True) if c.ended_at is not None]
@@ -154,7 +154,7 @@ def test_leiden_levels_are_kept_with_their_parents(memory: GraphMemory) -> None:
     pairs = planted(groups=4, size=60, edges=4000, inside=0.9)
     inner = planted(groups=12, size=20, edges=6000, inside=0.97, seed=2)
     memory.add_facts((f"Node {a}", "knows", f"Node {b}") for a, b in [*pairs, *inner])
-    memory.refresh_communities("leiden")
+    memory.admin.refresh_communities("leiden")
     parts = memory.communities(level=1, limit=1000)
     episode_vectors = {c.id: set(c.entity_ids) for c in memory.communities(limit=1000)}
     for part in parts:
@@ -178,24 +178,24 @@ def test_leiden_levels_are_kept_with_their_parents(memory: GraphMemory) -> None:
 )
 def test_odd_graphs_come_to_rest(memory: GraphMemory, triples: Triples, expected: set[frozenset[str]]) -> None:
     memory.add_facts(triples)
-    memory.refresh_communities()
-    memory.refresh_communities()
+    memory.admin.refresh_communities()
+    memory.admin.refresh_communities()
     assert members_of(memory.communities()) == expected
 
 
 def test_a_ring_of_two_kinds_comes_to_rest(memory: GraphMemory) -> None:
     memory.add_facts([(f"Node {n}", "knows", f"Node {(n + 1) % 12}") for n in range(12)])
-    first = memory.refresh_communities()
-    assert memory.refresh_communities().moved == 0
+    first = memory.admin.refresh_communities()
+    assert memory.admin.refresh_communities().moved == 0
     assert first.members == 12
 
 
 def test_an_entity_that_knows_nobody_any_more_leaves(memory: GraphMemory) -> None:
     memory.add_facts([*friends(*BAND), {"subject": "Zora", "relation": "works_at", "object": "Alma"}])
-    memory.refresh_communities()
+    memory.admin.refresh_communities()
     assert "Zora" in homes(memory)
     memory.add_facts([("Zora", "works_at", "Initech")])  # ends the other
-    memory.refresh_communities()
+    memory.admin.refresh_communities()
     here = homes(memory)
     assert here["Zora"] == here["Initech"] != here["Alma"]
 
@@ -203,7 +203,7 @@ def test_an_entity_that_knows_nobody_any_more_leaves(memory: GraphMemory) -> Non
 @pytest.mark.server
 def test_scopes_have_communities_of_their_own(memory: GraphMemory) -> None:
     memory.add_facts(friends(*BAND))
-    memory.refresh_communities()
+    memory.admin.refresh_communities()
     other = memory.in_scope(scope_of("elsewhere"))
     assert other.communities() == []
     assert other.communities("Alma") == []
@@ -215,7 +215,7 @@ def test_scopes_have_communities_of_their_own(memory: GraphMemory) -> None:
 
 def test_a_question_finds_communities_by_their_members_and_words(memory: GraphMemory) -> None:
     memory.add_facts([*two_groups(), ("Greta", "paints", "water lilies")])
-    memory.refresh_communities()
+    memory.admin.refresh_communities()
     for question in ("What does Greta do?", "water lilies"):
         best = memory.communities(question)[0]
         assert "Greta" in {m.name for m in best.members}
@@ -229,7 +229,7 @@ def test_recall_starts_from_at_most_so_many_of_one_community(store_url: str, ope
     memory.add_facts([*friends(*crowd), ("Ola Vik", "visited", "Bergen")])
     names = {s.name for s in memory.recall("Where is Ola?").seeds}
     assert names == {*crowd, "Ola Vik"}
-    memory.refresh_communities()
+    memory.admin.refresh_communities()
     seeds = [s.name for s in memory.recall("Where is Ola?").seeds]
     assert len(set(seeds) & set(crowd)) == 3
     assert "Ola Vik" in seeds
@@ -240,7 +240,7 @@ def test_recall_starts_from_at_most_so_many_of_one_community(store_url: str, ope
 def test_a_question_about_everything_is_answered_by_communities(memory: GraphMemory) -> None:
     memory.add_facts(two_groups())
     assert "## Communities" not in memory.context("What are the main topics?")
-    memory.refresh_communities()
+    memory.admin.refresh_communities()
     block = memory.context("What are the main topics?")
     assert block.startswith("## Communities\n- ")
     assert block.count(" members): ") == 2
@@ -248,7 +248,7 @@ def test_a_question_about_everything_is_answered_by_communities(memory: GraphMem
 
 
 async def _asked(memory: GraphMemory) -> list[FoundCommunity]:
-    await memory.arefresh_communities()
+    await memory.admin.arefresh_communities()
     return await memory.acommunities("Alma")
 
 
@@ -267,10 +267,10 @@ def test_a_model_describes_each_community_once(store_url: str, open_memory: Open
     chat = ScriptedChat(answer=described)
     memory = open_memory(store_url, llm=chat, embeddings="none")
     memory.add_facts(two_groups())
-    done = memory.refresh_communities()
+    done = memory.admin.refresh_communities()
     assert (done.summarized, done.failed) == (2, 0)
     assert {c.name.split()[0] for c in memory.communities()} == {"Around"}
-    assert memory.refresh_communities().summarized == 0
+    assert memory.admin.refresh_communities().summarized == 0
     assert len(chat.prompts) == 2
 
 
@@ -284,13 +284,13 @@ def test_what_a_model_fails_at_is_asked_again_next_time(store_url: str, open_mem
 
     memory = open_memory(store_url, llm=ScriptedChat(answer=answer), embeddings="none")
     memory.add_facts([*friends(*BAND), *friends(*CREW)])
-    done = memory.refresh_communities()
+    done = memory.admin.refresh_communities()
     assert (done.summarized, done.failed) == (1, 1)
     summaries = {c.summary for c in memory.communities()}
     assert "" not in summaries
     assert sum("They met." in text for text in summaries) == 1
     broken = False
-    assert memory.refresh_communities().summarized == 1
+    assert memory.admin.refresh_communities().summarized == 1
     assert all("They met." in c.summary for c in memory.communities())
 
 
@@ -303,10 +303,10 @@ def test_a_summary_that_was_written_stays_until_there_is_a_better_one(store_url:
 
     memory = open_memory(store_url, llm=ScriptedChat(answer=answer), embeddings="none")
     memory.add_facts(friends(*BAND))
-    memory.refresh_communities()
+    memory.admin.refresh_communities()
     before = memory.communities()[0]
     memory.add_facts([("Alma", "knows", "Zora")])
-    done = memory.refresh_communities()
+    done = memory.admin.refresh_communities()
     assert done.failed == 1
     [after] = memory.communities()
     assert (after.name, after.summary) == (before.name, before.summary)
@@ -319,7 +319,7 @@ def test_a_summary_that_was_written_stays_until_there_is_a_better_one(store_url:
 def test_nonsense_is_no_summary(store_url: str, open_memory: OpenMemory, reply: str) -> None:
     memory = open_memory(store_url, llm=ScriptedChat(answer=lambda _: reply), embeddings="none")
     memory.add_facts(friends(*BAND))
-    assert memory.refresh_communities().failed == 1
+    assert memory.admin.refresh_communities().failed == 1
     [community] = memory.communities()
     assert "Alma" in community.summary
 
@@ -339,7 +339,7 @@ def test_prompts_are_small_and_few_at_once(open_memory: OpenMemory, tmp_path_fac
             {"subject": a, "relation": "knows", "object": b, "fact": f"{a} knows {b}. {'Ω long ' * 200}"}
             for a, _, b in friends(*names)
         )
-    assert memory.refresh_communities().summarized == 2 * AT_ONCE
+    assert memory.admin.refresh_communities().summarized == 2 * AT_ONCE
     assert chat.most_at_once == AT_ONCE
     assert max(len(prompt.encode()) for prompt in chat.prompts) <= MAX_PROMPT_BYTES
     assert max(prompt.count("\n- ") for prompt in chat.prompts) <= 20
@@ -354,7 +354,7 @@ def test_text_in_facts_that_gives_orders_stays_in_its_block(store_url: str, open
     chat = ScriptedChat(answer=obeying)
     memory = open_memory(store_url, llm=chat, embeddings="none")
     memory.add_facts([*friends(*BAND), {"subject": "Alma", "relation": "said", "object": "Bruno", "fact": attack}])
-    memory.refresh_communities()
+    memory.admin.refresh_communities()
     [prompt] = chat.prompts
     assert prompt.count("</facts>") == prompt.count("<facts>") == 1
     [community] = memory.communities()
@@ -369,7 +369,7 @@ def test_text_in_facts_that_gives_orders_stays_in_its_block(store_url: str, open
 def test_a_new_entity_joins_the_community_of_most_of_its_neighbours(store_url: str, open_memory: OpenMemory) -> None:
     memory = open_memory(store_url, background=True)
     memory.add_facts(two_groups())
-    memory.refresh_communities()
+    memory.admin.refresh_communities()
     before = homes(memory)
     memory.add_facts([("Zora", "knows", "Alma"), ("Zora", "knows", "Bruno"), ("Zora", "knows", "Ewa")])
     memory.add_facts([("Yves", "knows", "Zora")])
@@ -398,7 +398,7 @@ def planted_names(pairs: Sequence[tuple[int, int]]) -> Triples:
 
 def refresh_once(pipe: Connection, url: str) -> None:
     with GraphMemory.open(url, extractor="none", background=False) as memory:
-        done = memory.refresh_communities()
+        done = memory.admin.refresh_communities()
     pipe.send((done.created, done.communities))
 
 
@@ -415,7 +415,7 @@ def refresh_and_die(pipe: Connection, url: str, writes: int) -> None:
             write(scope, changes)
 
         setattr(backend, "write", dying)  # noqa: B010  it is a method
-        memory.refresh_communities()
+        memory.admin.refresh_communities()
     pipe.send("alive")
 
 
@@ -443,15 +443,15 @@ def test_a_refresh_that_is_killed_leaves_nothing_half_done(
         assert process.exitcode == -signal.SIGKILL
     assert memory.communities(ended=True) == []
     assert memory.stats().communities == 0
-    memory.refresh_communities()
+    memory.admin.refresh_communities()
     assert members_of(memory.communities()) == {frozenset(BAND), frozenset(CREW)}
 
 
 def test_who_was_assigned_meanwhile_makes_a_refresh_look_again(memory: GraphMemory) -> None:
     memory.add_facts(two_groups())
-    memory.refresh_communities()
+    memory.admin.refresh_communities()
     memory.add_facts([("Zora", "knows", "Alma")])
-    once: list[Callable[[], object]] = [lambda: memory.in_scope(memory.scope).refresh_communities()]
+    once: list[Callable[[], object]] = [lambda: memory.in_scope(memory.scope).admin.refresh_communities()]
     backend = store_of(memory)
     atomic = backend.atomic
 
@@ -462,7 +462,7 @@ def test_who_was_assigned_meanwhile_makes_a_refresh_look_again(memory: GraphMemo
 
     setattr(backend, "atomic", interrupted)  # noqa: B010  it is a method
     try:
-        done = memory.refresh_communities()
+        done = memory.admin.refresh_communities()
     finally:
         setattr(backend, "atomic", atomic)  # noqa: B010
     assert (done.created, done.updated) == (0, 0)

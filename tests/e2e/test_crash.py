@@ -213,4 +213,4 @@ class Hanging(ToyExtractor):
 def claim_and_wait(pipe: Connection, url: str) -> None:
     """Take the queue and hang."""
     with GraphMemory.open(url, extractor=Hanging(pipe), background=False) as memory:
-        memory.backfill()
+        memory.admin.backfill()

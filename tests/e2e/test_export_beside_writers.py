@@ -36,11 +36,11 @@ class Interrupted(io.BytesIO):
 
 
 def merge(memory: GraphMemory) -> None:
-    memory.merge("Ada L", into="Ada")
+    memory.admin.merge("Ada L", into="Ada")
 
 
 def unmerge(memory: GraphMemory) -> None:
-    memory.unmerge(next(m.id for m in memory.merges() if m.undone_at is None))
+    memory.admin.unmerge(next(m.id for m in memory.admin.merges() if m.undone_at is None))
 
 
 def change_and_change_back(memory: GraphMemory) -> None:
@@ -71,13 +71,13 @@ def test_an_export_is_of_one_moment(store_url: str, open_memory: OpenMemory, wri
             {"text": "Eve | works_at | Initech", "occurred_at": "2020-01-01T00:00:00Z"},
         ]
     )
-    memory.merge("Ada Lovelace", into="Ada")
-    before = memory.checksum()
+    memory.admin.merge("Ada Lovelace", into="Ada")
+    before = memory.admin.checksum()
     file = Interrupted(kind, lambda: WRITERS[writer](memory))
-    written = memory.export(file)
+    written = memory.admin.export(file)
     file.thread.join()
-    assert memory.checksum() != before, "the writer changed nothing"
+    assert memory.admin.checksum() != before, "the writer changed nothing"
     assert written.checksum == before
     there = open_memory("memory://", extractor=ToyExtractor(), embeddings="none")
-    there.import_(io.BytesIO(file.getvalue()))
-    assert there.checksum() == before
+    there.admin.import_(io.BytesIO(file.getvalue()))
+    assert there.admin.checksum() == before

@@ -118,7 +118,7 @@ def test_what_an_unavailable_model_has_delayed_is_extracted_when_the_store_is_re
         assert (told.attempts, told.retry_at is None) == (0, False)
     again = open_memory(store_url)
     assert again.flush(timeout=0.01) == 1
-    assert again.backfill().extracted == 1
+    assert again.admin.backfill().extracted == 1
 
 
 @pytest.mark.whole_store

@@ -49,7 +49,7 @@ def once_after(monkeypatch: pytest.MonkeyPatch, where: type, name: str, act: Cal
 
 def exported(memory: GraphMemory) -> str:
     file = io.StringIO()
-    memory.export(file)
+    memory.admin.export(file)
     return file.getvalue()
 
 
@@ -61,10 +61,10 @@ def test_a_refresh_writes_no_forgotten_sentence_back(
 ) -> None:
     memory.ingest(SAID[:2] if refreshed else SAID)
     if refreshed:
-        memory.refresh_communities()
+        memory.admin.refresh_communities()
         memory.ingest(SAID[2:])
     once_after(monkeypatch, CommunityRefresh, "_plan", lambda: memory.forget(episode="secret"))
-    memory.refresh_communities()
+    memory.admin.refresh_communities()
     assert [len(community) for community in memory.communities()] == [3]
     assert SECRET not in exported(memory)
 
@@ -84,9 +84,9 @@ def test_a_model_that_was_asked_before_writes_no_forgotten_sentence_back(
     memory = open_memory(store_url, llm=ScriptedChat(answer=answer), embeddings="none")
     memory.ingest(SAID)
     forgetting.append(lambda: memory.forget(episode="secret"))
-    assert memory.refresh_communities().failed == 1
+    assert memory.admin.refresh_communities().failed == 1
     assert SECRET not in exported(memory)
-    assert memory.refresh_communities().summarized == 1
+    assert memory.admin.refresh_communities().summarized == 1
 
 
 class Talkative(ToyExtractor):
@@ -111,7 +111,7 @@ def test_extraction_writes_no_forgotten_turn_back(
     store_url: str, open_memory: OpenMemory, how: str, *, fails: bool
 ) -> None:
     opened: list[GraphMemory] = []
-    act = (lambda: opened[0].forget(episode="secret")) if how == "forget" else (lambda: opened[0].clear())
+    act = (lambda: opened[0].forget(episode="secret")) if how == "forget" else (lambda: opened[0].admin.clear())
     first = open_memory(store_url, embeddings="none")
     first.ingest([] if fails else [{**SAID[1], "session_id": "s", "role": "user"}])
     memory = open_memory(store_url, extractor=Talkative(act), embeddings="none")
@@ -120,7 +120,7 @@ def test_extraction_writes_no_forgotten_turn_back(
     failing = {"text": f"{SECRET} | {FAILS}", "external_id": "secret"}
     for turn in [failing, later] if fails else [later]:
         memory.remember(turn)
-    memory.backfill()
+    memory.admin.backfill()
     assert SECRET not in exported(memory)
     assert [f.fact for f in memory.facts("Bruno")] == (["Bruno knows Clara"] if how == "forget" else [])
     stats = memory.stats()
@@ -136,7 +136,7 @@ def test_indexing_writes_nothing_forgotten_back(
     memory.ingest([{**turn, "session_id": "s"} for turn in SAID])
     backend = memory._engine.backend  # pyright: ignore[reportPrivateUsage]
     backend.reset_index(memory.scope)
-    act = (lambda: memory.forget(episode="secret")) if how == "forget" else memory.clear
+    act = (lambda: memory.forget(episode="secret")) if how == "forget" else memory.admin.clear
     once_after(monkeypatch, EpisodeEncoder, step, act)
     memory.search("Who likes Bruno?")
     assert SECRET not in exported(memory)
@@ -150,7 +150,7 @@ def test_indexing_writes_nothing_forgotten_back(
 def test_no_copy_stays_in_memory(store_url: str, open_memory: OpenMemory, how: str) -> None:
     memory = open_memory(store_url, embeddings=WordVectors())
     memory.ingest(SAID)
-    memory.refresh_communities()
+    memory.admin.refresh_communities()
     memory.ingest([{"text": "Almah | knows | Bruno"}])
     memory.communities("Who knows whom?")
     engine = memory._engine  # pyright: ignore[reportPrivateUsage]
@@ -162,7 +162,7 @@ def test_no_copy_stays_in_memory(store_url: str, open_memory: OpenMemory, how: s
     if how == "forget":
         memory.forget(episode="secret")
     else:
-        memory.clear()
+        memory.admin.clear()
     assert similar.vectors.scopes == centroids.scopes == []
 
 
@@ -203,7 +203,9 @@ class Speaking:
         self._changed = threading.Condition()
         self._most = 0  # turns that may be said: the backlog of extraction stays short
         self._stopped = False
-        self._threads = [threading.Thread(target=self._go_on, args=(step,)) for step in (self._say, memory.backfill)]
+        self._threads = [
+            threading.Thread(target=self._go_on, args=(step,)) for step in (self._say, memory.admin.backfill)
+        ]
         for thread in self._threads:
             thread.start()
 
@@ -225,7 +227,7 @@ class Speaking:
             self._changed.notify_all()
 
     def wait_for(self, turns: int) -> None:
-        """Wait until so many more turns were acknowledged."""
+        """Wait until this number of further turns was acknowledged."""
         with self._changed:
             until = self.acknowledged + turns
             self._most = until + 3 * turns

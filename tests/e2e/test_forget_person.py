@@ -26,9 +26,9 @@ def told_of_zebulon(open_memory: OpenMemory, url: str) -> GraphMemory:
     memory = open_memory(url, embeddings=WordVectors())
     memory.ingest(TURNS)
     memory.add_facts([("Zebby", "knows", "Zebulon Quimby")])
-    memory.merge(["Zebby Q", "Zebby"], into="Zebulon Quimby")
+    memory.admin.merge(["Zebby Q", "Zebby"], into="Zebulon Quimby")
     memory.search("what about Zebulon Quimby?", trace=True)
-    memory.recalls()
+    memory.admin.traces()
     return memory
 
 
@@ -73,9 +73,9 @@ def test_a_speaker_is_forgotten_and_who_else_names_them_is_told(store_url: str, 
 
 def test_a_dry_run_tells_what_would_go_and_changes_nothing(store_url: str, open_memory: OpenMemory) -> None:
     memory = told_of_zebulon(open_memory, store_url)
-    before = memory.checksum()
+    before = memory.admin.checksum()
     told = memory.forget("Zebulon Quimby", with_episodes=True, dry_run=True)
-    assert (told.dry_run, memory.checksum()) == (True, before)
+    assert (told.dry_run, memory.admin.checksum()) == (True, before)
     assert "Zebulon Quimby: weather | is | xylophonic" in told.examples["episodes"]
     done = memory.forget("Zebulon Quimby", with_episodes=True)
     assert told.changed(dry_run=False) == done

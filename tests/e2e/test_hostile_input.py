@@ -81,7 +81,7 @@ WITH_A_LIMIT: dict[str, Call] = {
     "history": lambda m, n: m.history("Alice Stone", limit=n),
     "history as of": lambda m, n: m.history("Alice Stone", limit=n, as_of="2099-01-01"),
     "diff": lambda m, n: m.diff("2026-01-01", "2026-02-01", limit=n),
-    "backfill": lambda m, n: m.backfill(n),
+    "backfill": lambda m, n: m.admin.backfill(n),
 }
 
 
@@ -388,4 +388,4 @@ def test_store_is_sound_after_all_of_it(memory: GraphMemory) -> None:
     memory.add_facts(facts, skip_invalid=True)
     for query in QUERIES.values():
         memory.recall(query)
-    assert [check for check in memory.doctor() if not check.ok] == []
+    assert [check for check in memory.admin.doctor() if not check.ok] == []

@@ -114,7 +114,7 @@ def test_what_only_reads_answers_on_a_full_disk(tmp_path: Path, open_memory: Ope
     assert "no space is left" in " ".join(found.degraded)
     assert found.found[0].episode.text.startswith("Ada King")
     assert "Bob Stone" in memory.context("Ada King")
-    memory.export(tmp_path / "all.jsonl")
+    memory.admin.export(tmp_path / "all.jsonl")
 
 
 def test_a_traced_recall_answers_on_a_full_disk_and_its_trace_waits_for_room(
@@ -129,5 +129,5 @@ def test_a_traced_recall_answers_on_a_full_disk_and_its_trace_waits_for_room(
     with monkeypatch.context() as full:
         full.setattr(memory._engine.backend, "write", write)  # pyright: ignore[reportPrivateUsage]
         assert memory.recall("Ada King", trace=True).facts
-        assert memory.recalls() == []
-    assert len(memory.recalls()) == 1
+        assert memory.admin.traces() == []
+    assert len(memory.admin.traces()) == 1

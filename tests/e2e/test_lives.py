@@ -179,7 +179,7 @@ Live = Callable[[list[str]], None]
 
 @pytest.fixture(params=["memory", "sqlite"])
 def live(request: pytest.FixtureRequest, tmp_path: Path) -> Live:
-    """Return what lives steps in a fresh memory, of which nothing is kept."""
+    """Return a function that runs steps in a new memory, which is deleted afterwards."""
 
     def run(steps: list[str]) -> None:
         if request.param == "memory":

@@ -450,4 +450,4 @@ def test_closing_twice_is_no_error(open_memory: Open) -> None:
 def test_doctor_finds_a_sound_memory_sound(open_memory: Open) -> None:
     memory = open_memory()
     memory.add_facts([("Maya", "knows", "Ann")])
-    assert [check for check in memory.doctor() if not check.ok] == []
+    assert [check for check in memory.admin.doctor() if not check.ok] == []

@@ -118,9 +118,9 @@ def fill(memory: GraphMemory) -> None:
     memory.recall(f"Who is {S['mail']} of Maya? {text}", trace=True)
     memory.search(f"What about {S['phone']}? {text}", trace=True)
     memory.context(text)
-    memory.refresh_communities()
+    memory.admin.refresh_communities()
     memory.communities(text)
-    memory.recalls()
+    memory.admin.traces()
 
 
 def forms(secret: str) -> list[bytes]:
@@ -212,9 +212,9 @@ def test_rows_with_a_secret_are_not_imported(
 ) -> None:
     plain = open_memory("memory://", embeddings="none", extractor="none")
     plain.remember(f"Call {S['phone']}")
-    plain.export(tmp_path / "plain.jsonl")
+    plain.admin.export(tmp_path / "plain.jsonl")
     with pytest.raises(InvalidInput, match=r"line 2: .*\[phone\].*redact='all' doesn't store"):
-        redacting.import_(tmp_path / "plain.jsonl")
+        redacting.admin.import_(tmp_path / "plain.jsonl")
     (tmp_path / "plain.jsonl").unlink()
     redacting.close()
     assert told(sqlite_file.read_bytes()) == []
@@ -224,13 +224,13 @@ def test_what_was_redacted_can_be_exported_and_imported(
     open_memory: OpenMemory, redacting: GraphMemory, tmp_path: Path
 ) -> None:
     fill(redacting)
-    redacting.export(tmp_path / "redacted.jsonl")
+    redacting.admin.export(tmp_path / "redacted.jsonl")
     assert told((tmp_path / "redacted.jsonl").read_bytes()) == []
     other = open_memory(
         f"sqlite:///{tmp_path}/other.db", extractor="none", embeddings="none", redact="all", redact_key="key"
     )
-    other.import_(tmp_path / "redacted.jsonl")
-    assert other.checksum() == redacting.checksum()
+    other.admin.import_(tmp_path / "redacted.jsonl")
+    assert other.admin.checksum() == redacting.admin.checksum()
 
 
 def test_a_speaker_is_forgotten_by_the_name_that_is_not_stored(open_memory: OpenMemory) -> None:
@@ -265,7 +265,7 @@ def test_each_choice_redacts_what_it_says(
 def test_doctor_says_whether_redaction_and_injection_detection_are_on(
     open_memory: OpenMemory, settings: dict[str, object], redaction: str, injection: str
 ) -> None:
-    checks = {check.name: check for check in open_memory("memory://", embeddings="none", **settings).doctor()}
+    checks = {check.name: check for check in open_memory("memory://", embeddings="none", **settings).admin.doctor()}
     assert checks["redaction"].detail.partition(":")[0] == redaction
     assert checks["injection detection"].detail.partition(":")[0] == injection
     assert checks["redaction"].ok

@@ -77,11 +77,11 @@ def test_two_hundred_recalls_of_a_memory_that_moved_to_neo4j_are_those_of_the_fi
     there = open_memory(f"sqlite:///{tmp_path}/memory.db", extractor="spacy", **options)
     there.ingest(turns(conversations[0]))
     there.add_facts(observations(conversations[0]))
-    there.refresh_communities()
-    there.export(tmp_path / "memory.jsonl")
+    there.admin.refresh_communities()
+    there.admin.export(tmp_path / "memory.jsonl")
     moved = open_memory(empty_neo4j_url, extractor="none", **options)
-    moved.import_(tmp_path / "memory.jsonl")
-    assert moved.checksum() == there.checksum()
+    moved.admin.import_(tmp_path / "memory.jsonl")
+    assert moved.admin.checksum() == there.admin.checksum()
     asked = [question.question for conversation in conversations for question in questions(conversation)][:QUESTIONS]
     overlaps = [overlap(moved.recall(question).facts, there.recall(question).facts) for question in asked]
     assert len(overlaps) == QUESTIONS

@@ -277,11 +277,11 @@ def test_rows_with_ids_of_long_ago_are_read_too(
         patched.setattr(uuid_utils, "uuid7", lambda: early(timestamp=1_700_000_000, nanos=0))
         source = open_memory("memory://", extractor="none", embeddings="none")
         source.ingest([{"text": "The walrus sings.", "external_id": "w"}])
-        source.export(tmp_path / "old.jsonl", vectors=False)
+        source.admin.export(tmp_path / "old.jsonl", vectors=False)
     memory = open_memory(store_url, extractor="none", embeddings="none")
     memory.ingest(numbered())
     memory.search("chess")
-    memory.import_(tmp_path / "old.jsonl", vectors=False)
+    memory.admin.import_(tmp_path / "old.jsonl", vectors=False)
     assert [one.episode.external_id for one in memory.search("walrus", k=1)] == ["w"]
 
 
@@ -302,7 +302,7 @@ def test_vectors_of_another_model_are_refused_until_they_are_made_anew(
     with pytest.raises(IndexMismatch, match="graphmem reindex"):
         other.search("chess")
     told: list[int] = []
-    assert other.reindex(on_progress=told.append) == 5
+    assert other.admin.reindex(on_progress=told.append) == 5
     assert told[-1] == 5
     assert found(other, "chess", k=1) == ["t4"]
 
@@ -336,13 +336,13 @@ ASKED: list[dict[str, Any]] = [
 
 
 def test_an_evaluation_tells_recall_and_rank(talk: GraphMemory) -> None:
-    full = talk.evaluate(ASKED, ks=(1, 5)).methods["full"]
+    full = talk.admin.evaluate(ASKED, ks=(1, 5)).methods["full"]
     assert (full.recall[1].mean, full.recall[5].mean, full.mrr.mean) == (0.75, 1.0, 1.0)
     assert {name: scores.recall[1].mean for name, scores in full.by_category.items()} == {"1": 1.0, "2": 0.5}
 
 
 def test_an_evaluation_compares_with_plain_rankings(talk: GraphMemory) -> None:
-    told = talk.evaluate(ASKED, ks=(1, 5))
+    told = talk.admin.evaluate(ASKED, ks=(1, 5))
     assert set(told.methods) == {"full", "no_graph", "bm25", "dense", "rrf"}
     for method, gain in told.gains.items():
         difference = told.methods["full"].recall[5].mean - told.methods[method].recall[5].mean
@@ -351,12 +351,12 @@ def test_an_evaluation_compares_with_plain_rankings(talk: GraphMemory) -> None:
 
 
 def test_bm25_finds_only_what_shares_a_word(talk: GraphMemory) -> None:
-    assert talk.evaluate(ASKED, ks=(1, 5)).methods["bm25"].recall[5].mean == 0.75
+    assert talk.admin.evaluate(ASKED, ks=(1, 5)).methods["bm25"].recall[5].mean == 0.75
 
 
 def test_ids_of_no_episode_do_not_count_and_are_told(talk: GraphMemory) -> None:
     asked = [{**ASKED[0], "external_ids": ["t4", "t99"]}, {"question": "Who?", "external_ids": ["t98"]}]
-    told = talk.evaluate(asked, ks=(1,))
+    told = talk.admin.evaluate(asked, ks=(1,))
     assert (told.unknown, told.left_out) == (("t99", "t98"), 1)
     assert told.methods["full"].recall[1].mean == 1.0
 
@@ -367,13 +367,13 @@ def test_a_question_may_name_its_scope(talk: GraphMemory) -> None:
         Question(question="Where is chess played?", external_ids=("t4",), scope=scope)
         for scope in (None, str(scope_of("other")))
     ]
-    assert talk.evaluate(asked, ks=(1,)).methods["full"].questions == 2
+    assert talk.admin.evaluate(asked, ks=(1,)).methods["full"].questions == 2
 
 
 def test_without_a_model_there_is_no_dense_ranking(store_url: str, open_memory: OpenMemory) -> None:
     memory = open_memory(store_url, extractor="none", embeddings="none")
     memory.ingest(numbered())
-    assert set(memory.evaluate(ASKED, ks=(1,)).methods) == {"full", "no_graph", "bm25"}
+    assert set(memory.admin.evaluate(ASKED, ks=(1,)).methods) == {"full", "no_graph", "bm25"}
 
 
 NONSENSE: list[tuple[list[dict[str, Any]], tuple[int, ...], str]] = [
@@ -394,7 +394,7 @@ def test_an_evaluation_of_nonsense_is_refused(
     talk: GraphMemory, questions: list[dict[str, Any]], ks: tuple[int, ...], what: str
 ) -> None:
     with pytest.raises(InvalidInput, match=what):
-        talk.evaluate(questions, ks=ks)
+        talk.admin.evaluate(questions, ks=ks)
 
 
 @pytest.mark.slow
@@ -409,7 +409,7 @@ def test_on_a_real_conversation_search_beats_the_plain_rankings(
     memory.ingest(said)
     known = {turn.external_id for turn in said}
     asked = [question for question in locomo.questions(conversation) if known.issuperset(question.external_ids)]
-    told = memory.evaluate(asked, ks=(5, 10))
+    told = memory.admin.evaluate(asked, ks=(5, 10))
     assert told.methods["full"].questions == len(asked) >= 40
     assert told.methods["full"].recall[10].mean >= 0.9
     assert told.gains["bm25"].recall[5].low > 0

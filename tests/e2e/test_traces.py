@@ -56,7 +56,7 @@ def test_a_fact_is_found_at_the_end_that_is_farther_from_the_seed(filled: GraphM
 
 def test_without_being_asked_for_no_trace_is_kept(filled: GraphMemory) -> None:
     assert filled.recall("Where does Maya work?").trace_id is None
-    assert filled.recalls() == []
+    assert filled.admin.traces() == []
 
 
 def test_a_recall_that_found_nothing_is_traced_too(memory: GraphMemory) -> None:
@@ -68,11 +68,11 @@ def test_a_recall_that_found_nothing_is_traced_too(memory: GraphMemory) -> None:
 def test_recalls_are_listed_newest_first_by_entity_and_by_fact(filled: GraphMemory) -> None:
     questions = ("Where does Maya work?", "Where does Bettina live?", "Whom does Maya know?")
     [first, _, _] = [filled.recall(question, trace=True) for question in questions]
-    assert [trace.query for trace in filled.recalls()] == list(reversed(questions))
-    assert [trace.query for trace in filled.recalls(limit=1)] == [questions[2]]
-    assert [trace.query for trace in filled.recalls("Oslo")] == [questions[1]]
-    assert [trace.query for trace in filled.recalls(fact_id=first.facts[0].id)] == [questions[2], questions[0]]
-    assert filled.recalls("Nobody") == []
+    assert [trace.query for trace in filled.admin.traces()] == list(reversed(questions))
+    assert [trace.query for trace in filled.admin.traces(limit=1)] == [questions[2]]
+    assert [trace.query for trace in filled.admin.traces("Oslo")] == [questions[1]]
+    assert [trace.query for trace in filled.admin.traces(fact_id=first.facts[0].id)] == [questions[2], questions[0]]
+    assert filled.admin.traces("Nobody") == []
     assert filled.stats().recalls == 3
 
 
@@ -82,7 +82,7 @@ def test_a_trace_is_of_one_scope(filled: GraphMemory) -> None:
     other = filled.in_scope(scope_of("other"))
     with pytest.raises(NotFound):
         other.why(found.trace_id or "")
-    assert other.recalls() == []
+    assert other.admin.traces() == []
     with pytest.raises(InvalidInput, match="one scope"):
         filled.recall("Maya", trace=True, scopes=[filled.scope, other.scope])
 
@@ -96,7 +96,7 @@ def test_a_trace_is_of_the_moment_that_was_asked_about(filled: GraphMemory) -> N
 def test_traces_can_be_asked_for_from_async_code(filled: GraphMemory) -> None:
     async def ask() -> tuple[str, int]:
         found = await filled.arecall("Where does Maya work?", trace=True)
-        return (await filled.awhy(found.trace_id or "")).query, len(await filled.arecalls("Maya"))
+        return (await filled.awhy(found.trace_id or "")).query, len(await filled.admin.atraces("Maya"))
 
     assert asyncio.run(ask()) == ("Where does Maya work?", 1)
 
@@ -120,7 +120,7 @@ def test_a_store_that_cannot_be_written_still_recalls(open_memory: OpenMemory, m
         first.recall("Where does Maya work?", trace=True)
         found_now = registry.installed_backends()
         monkeypatch.setattr(registry, "installed_backends", lambda: found_now)
-        traced = len(first.recalls())
+        traced = len(first.admin.traces())
     with sqlite3.connect(folder / "memory.db") as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     (folder / "memory.db").chmod(0o444)
@@ -130,7 +130,7 @@ def test_a_store_that_cannot_be_written_still_recalls(open_memory: OpenMemory, m
             reader = open_memory(url, embeddings="none")
             found = reader.recall("Where does Maya work?", trace=True)
             assert len(found) > 0
-            assert len(reader.recalls()) == traced
+            assert len(reader.admin.traces()) == traced
             reader.close()
     finally:
         folder.chmod(0o755)
@@ -140,11 +140,11 @@ def test_a_store_that_cannot_be_written_still_recalls(open_memory: OpenMemory, m
 def test_a_trace_is_kept_though_its_memory_is_put_in_order_at_once(memory: GraphMemory) -> None:
     memory.ingest([{"text": "Ada | knows | Carol"}, {"text": "Bob | uses | Rust"}, {"text": "Bob | uses | Python"}])
     asked = memory.recall("Bob", trace=True)
-    [made] = memory.merge("Bob", into="Ada")
+    [made] = memory.admin.merge("Bob", into="Ada")
     assert asked.trace_id is not None
     assert {told.fact.id for told in memory.why(asked.trace_id).facts} >= {fact.id for fact in asked.facts}
     asked = memory.recall("Ada", trace=True)
-    memory.unmerge(made.id)
+    memory.admin.unmerge(made.id)
     assert asked.trace_id is not None
     assert memory.why(asked.trace_id).seeds
 
@@ -156,6 +156,6 @@ def test_a_trace_is_kept_though_what_it_found_is_evicted_at_once(store_url: str,
     memory.add_facts([("Ada", "works_at", "Globex")])
     asked = memory.recall("Ada", as_of=then, trace=True)
     assert [fact.target for fact in asked.facts] == ["Initech"]
-    memory.evict()
+    memory.admin.evict()
     assert asked.trace_id is not None
     assert memory.why(asked.trace_id).seeds

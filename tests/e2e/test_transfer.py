@@ -46,16 +46,16 @@ def fill(memory: GraphMemory) -> None:
             {"subject": "Ada L", "relation": "knows", "object": "Person 1"},
         ]
     )
-    memory.merge("Ada L", into="Ada")
-    undone = memory.merge("Person 7", into="Person 8")
-    memory.unmerge(undone[0].id)
-    memory.refresh_communities()
+    memory.admin.merge("Ada L", into="Ada")
+    undone = memory.admin.merge("Person 7", into="Person 8")
+    memory.admin.unmerge(undone[0].id)
+    memory.admin.refresh_communities()
     memory.recall("Who does Person 3 know?", trace=True)
     memory.search("Ada")
     memory.remember("Person 0 | waits | Person 3")
     memory.remember("Person 1 | says | what cannot be read", session_id="s")
-    memory.backfill()
-    memory.decay()
+    memory.admin.backfill()
+    memory.admin.decay()
 
 
 @pytest.fixture
@@ -72,14 +72,14 @@ def test_an_imported_memory_is_the_same_in_another_store(
     told: GraphMemory, tmp_path: Path, open_memory: OpenMemory, other: str
 ) -> None:
     file = tmp_path / "all.jsonl"
-    written = told.export(file)
+    written = told.admin.export(file)
     url = other if other == "memory://" else f"sqlite:///{tmp_path}/other.db"
     there = open_memory(url, embeddings=WordVectors())
-    read = there.import_(file)
+    read = there.admin.import_(file)
     assert (read.counts, read.complete) == (written.counts, True)
-    assert there.checksum() == written.checksum == told.checksum()
+    assert there.admin.checksum() == written.checksum == told.admin.checksum()
     assert there.stats() == told.stats()
-    again = there.export(tmp_path / "again.jsonl")
+    again = there.admin.export(tmp_path / "again.jsonl")
     assert again.counts == written.counts
     assert sorted((tmp_path / "again.jsonl").read_bytes().splitlines()[1:-1]) == sorted(
         file.read_bytes().splitlines()[1:-1]
@@ -93,20 +93,20 @@ def test_an_imported_memory_is_the_same_in_another_store(
 @pytest.mark.parametrize("kinds", [8])
 def test_something_of_every_kind_is_exported(told: GraphMemory, kinds: int) -> None:
     file = io.StringIO()
-    counts = told.export(file).counts
+    counts = told.admin.export(file).counts
     assert len(counts) >= kinds
     assert {"episode", "entity", "alias", "edge", "mention", "merge", "recall", "index", "mark"} <= counts.keys()
     assert len(file.getvalue().splitlines()) >= sum(counts.values()) + 2
 
 
 def test_an_import_is_repeated_without_a_change(told: GraphMemory, tmp_path: Path, open_memory: OpenMemory) -> None:
-    told.export(tmp_path / "all.jsonl")
+    told.admin.export(tmp_path / "all.jsonl")
     there = open_memory("memory://", embeddings=WordVectors())
     for _ in range(2):
-        there.import_(tmp_path / "all.jsonl")
-        assert there.checksum() == told.checksum()
-    told.import_(tmp_path / "all.jsonl")
-    assert there.checksum() == told.checksum()
+        there.admin.import_(tmp_path / "all.jsonl")
+        assert there.admin.checksum() == told.admin.checksum()
+    told.admin.import_(tmp_path / "all.jsonl")
+    assert there.admin.checksum() == told.admin.checksum()
 
 
 def employed(memory: GraphMemory, since: str, where: str) -> None:
@@ -117,7 +117,7 @@ def employed(memory: GraphMemory, since: str, where: str) -> None:
 
 def test_an_export_into_no_folder_is_refused(memory: GraphMemory, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="there is no folder"):
-        memory.export(tmp_path / "absent" / "memory.jsonl")
+        memory.admin.export(tmp_path / "absent" / "memory.jsonl")
     assert not list(tmp_path.glob("absent*"))
 
 
@@ -127,7 +127,7 @@ def test_an_export_never_goes_over_the_store(tmp_path: Path, open_memory: OpenMe
     employed(memory, "2020", "Initech")
     for name in ("memory.db", "memory.db-wal", "memory.db-shm"):
         with pytest.raises(InvalidInput, match="database"):
-            memory.export(tmp_path / name, force=force)
+            memory.admin.export(tmp_path / name, force=force)
 
     employed(memory, "2021", "Globex")
     memory.close()
@@ -140,80 +140,80 @@ def test_an_export_never_goes_over_the_store(tmp_path: Path, open_memory: OpenMe
 def test_an_export_replaces_a_file_of_the_user_by_force_alone(memory: GraphMemory, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("precious")
     with pytest.raises(InvalidInput, match="did not write"):
-        memory.export(tmp_path / "notes.txt")
+        memory.admin.export(tmp_path / "notes.txt")
     assert (tmp_path / "notes.txt").read_text() == "precious"
-    memory.export(tmp_path / "notes.txt", force=True)
+    memory.admin.export(tmp_path / "notes.txt", force=True)
     assert (tmp_path / "notes.txt").read_text().startswith('{"format":"graphmem-export"')
 
 
 def test_an_older_export_rewinds_nothing(memory: GraphMemory, tmp_path: Path) -> None:
     employed(memory, "2020", "Initech")
     memory.ingest([{"text": "Ada | knows | Bob"}, {"text": "Ada L | knows | Bob"}, {"text": "Carol | likes | tea"}])
-    [undone] = memory.merge("Carol", into="Bob")
-    memory.refresh_communities()
+    [undone] = memory.admin.merge("Carol", into="Bob")
+    memory.admin.refresh_communities()
     memory.remember("Carol | visited | Rome")
-    memory.export(tmp_path / "old.jsonl")
-    memory.backfill()
+    memory.admin.export(tmp_path / "old.jsonl")
+    memory.admin.backfill()
     employed(memory, "2022", "Globex")
     memory.ingest([{"text": "Ada | knows | Bob"}])
-    memory.unmerge(undone.id)
-    memory.merge("Ada L", into="Ada")
-    memory.refresh_communities()
-    memory.decay()
-    before = memory.checksum()
-    memory.import_(tmp_path / "old.jsonl")
+    memory.admin.unmerge(undone.id)
+    memory.admin.merge("Ada L", into="Ada")
+    memory.admin.refresh_communities()
+    memory.admin.decay()
+    before = memory.admin.checksum()
+    memory.admin.import_(tmp_path / "old.jsonl")
     assert [fact.target for fact in memory.facts("Eve")] == ["Globex"]
     assert [fact.target for fact in memory.facts("Ada")] == ["Bob"]
-    assert memory.checksum() == before
+    assert memory.admin.checksum() == before
     assert memory.stats().pending_episodes == 0
 
 
 def test_a_newer_export_brings_what_is_new(memory: GraphMemory, tmp_path: Path, open_memory: OpenMemory) -> None:
     employed(memory, "2020", "Initech")
     memory.ingest([{"text": "Ada | knows | Bob"}, {"text": "Carol | likes | tea # who is kind"}])
-    memory.merge("Carol", into="Bob")
+    memory.admin.merge("Carol", into="Bob")
     memory.remember("Dan | visited | Rome")
-    memory.export(tmp_path / "old.jsonl")
+    memory.admin.export(tmp_path / "old.jsonl")
     there = open_memory("memory://")
-    there.import_(tmp_path / "old.jsonl")
-    memory.backfill()
+    there.admin.import_(tmp_path / "old.jsonl")
+    memory.admin.backfill()
     employed(memory, "2022", "Globex")
     memory.ingest([{"text": "ADA | knows | Bob # who is clever"}])
-    memory.unmerge(memory.merges()[0].id)
-    memory.export(tmp_path / "new.jsonl")
-    there.import_(tmp_path / "new.jsonl")
+    memory.admin.unmerge(memory.admin.merges()[0].id)
+    memory.admin.export(tmp_path / "new.jsonl")
+    there.admin.import_(tmp_path / "new.jsonl")
     for name in ("Eve", "Ada", "Bob", "Carol", "Dan"):
         assert there.history(name) == memory.history(name)
-    assert there.merges(undone=True) == memory.merges(undone=True)
+    assert there.admin.merges(undone=True) == memory.admin.merges(undone=True)
     assert {entity.id: entity for entity in there.entities()} == {entity.id: entity for entity in memory.entities()}
 
 
 def test_a_scope_is_renamed_where_it_is_asked_for(told: GraphMemory, tmp_path: Path, open_memory: OpenMemory) -> None:
-    told.export(tmp_path / "all.jsonl", vectors=False)
+    told.admin.export(tmp_path / "all.jsonl", vectors=False)
     there = open_memory("memory://", scope="other/one", embeddings=WordVectors())
     with pytest.raises(InvalidInput, match=f"line 1: the file is of scope {told.scope}"):
-        there.import_(tmp_path / "all.jsonl")
-    there.import_(tmp_path / "all.jsonl", rename=True)
-    assert there.scopes() == [Scope("other", "one")]
-    assert there.checksum() == told.checksum()
+        there.admin.import_(tmp_path / "all.jsonl")
+    there.admin.import_(tmp_path / "all.jsonl", rename=True)
+    assert there.admin.scopes() == [Scope("other", "one")]
+    assert there.admin.checksum() == told.admin.checksum()
     with pytest.raises(Conflict, match=r"line 2: episode: .* in another scope.* import into another store"):
-        there.in_scope("third").import_(tmp_path / "all.jsonl", rename=True)
+        there.in_scope("third").admin.import_(tmp_path / "all.jsonl", rename=True)
 
 
 def test_a_memory_is_not_imported_into_the_store_that_it_came_from(memory: GraphMemory, tmp_path: Path) -> None:
     memory.add_facts([("Ada", "likes", "tea")])
-    memory.export(tmp_path / "all.jsonl")
+    memory.admin.export(tmp_path / "all.jsonl")
     with pytest.raises(Conflict, match="import into another store"):
-        memory.in_scope(scope_of("copy")).import_(tmp_path / "all.jsonl", rename=True)
+        memory.in_scope(scope_of("copy")).admin.import_(tmp_path / "all.jsonl", rename=True)
 
 
 def test_a_name_that_the_scope_has_is_told(memory: GraphMemory, tmp_path: Path, open_memory: OpenMemory) -> None:
     memory.add_facts([("Ada", "likes", "tea")])
-    memory.export(tmp_path / "all.jsonl")
+    memory.admin.export(tmp_path / "all.jsonl")
     other = open_memory("memory://")
     other.add_facts([("Ada", "likes", "coffee")])
     with pytest.raises(Conflict, match="import into a scope of its own"):
-        other.import_(tmp_path / "all.jsonl")
+        other.admin.import_(tmp_path / "all.jsonl")
 
 
 # Files that are refused -----------------------------------------------------------------------------
@@ -223,7 +223,7 @@ def test_a_name_that_the_scope_has_is_told(memory: GraphMemory, tmp_path: Path, 
 def lines(tmp_path: Path, open_memory: OpenMemory) -> list[bytes]:
     memory = open_memory(f"memory://{tmp_path.name}-from")
     memory.ingest([{"text": f"Person {i} | knows | Person {i + 1}"} for i in range(20)])
-    memory.export(tmp_path / "all.jsonl", vectors=False)
+    memory.admin.export(tmp_path / "all.jsonl", vectors=False)
     return (tmp_path / "all.jsonl").read_bytes().splitlines(keepends=True)
 
 
@@ -252,15 +252,15 @@ def test_a_file_that_is_not_right_is_refused_before_anything_is_stored(
     spoil, message = REFUSED[name]
     there = open_memory("memory://")
     with pytest.raises(InvalidInput, match=message):
-        there.import_(io.BytesIO(b"".join(spoil(lines))))
-    assert there.scopes() == []
+        there.admin.import_(io.BytesIO(b"".join(spoil(lines))))
+    assert there.admin.scopes() == []
 
 
 def test_what_there_is_of_a_cut_file_is_taken_where_it_is_asked_for(
     lines: list[bytes], open_memory: OpenMemory
 ) -> None:
     there = open_memory("memory://")
-    done = there.import_(io.BytesIO(b"".join([*lines[:30], lines[30][:20]])), cut_off=True)
+    done = there.admin.import_(io.BytesIO(b"".join([*lines[:30], lines[30][:20]])), cut_off=True)
     assert (done.rows, done.complete) == (29, False)
     assert there.stats().episodes == 20
 
@@ -299,8 +299,8 @@ def test_a_last_line_that_is_none_is_refused_by_its_number(
 ) -> None:
     there = open_memory("memory://")
     with pytest.raises(InvalidInput, match=f"line {len(lines)}: "):
-        there.import_(as_file([*lines[:-1], end]))
-    assert not there.import_(as_file([*lines[:-1], end]), cut_off=True).complete
+        there.admin.import_(as_file([*lines[:-1], end]))
+    assert not there.admin.import_(as_file([*lines[:-1], end]), cut_off=True).complete
 
 
 def test_kinds_of_which_there_is_no_row_may_be_counted(
@@ -308,21 +308,25 @@ def test_kinds_of_which_there_is_no_row_may_be_counted(
 ) -> None:
     last = json.loads(lines[-1])
     last["end"]["counts"]["merge"] = 0
-    assert open_memory("memory://").import_(as_file([*lines[:-1], json.dumps(last).replace(" ", "").encode()])).complete
+    assert (
+        open_memory("memory://")
+        .admin.import_(as_file([*lines[:-1], json.dumps(last).replace(" ", "").encode()]))
+        .complete
+    )
 
 
 def test_rows_behind_the_last_line_are_refused(
     lines: list[bytes], as_file: Callable[[list[bytes]], io.BytesIO], open_memory: OpenMemory
 ) -> None:
     with pytest.raises(InvalidInput, match=f"line {len(lines) + 1}: follows the last line"):
-        open_memory("memory://").import_(as_file([*lines, lines[-2]]))
+        open_memory("memory://").admin.import_(as_file([*lines, lines[-2]]))
 
 
 @pytest.mark.parametrize("cut_off", [False, True])
 def test_a_whole_file_is_complete(
     lines: list[bytes], as_file: Callable[[list[bytes]], io.BytesIO], open_memory: OpenMemory, *, cut_off: bool
 ) -> None:
-    assert open_memory("memory://").import_(as_file(lines), cut_off=cut_off).complete
+    assert open_memory("memory://").admin.import_(as_file(lines), cut_off=cut_off).complete
 
 
 @pytest.mark.parametrize("spoil", ["a line is missing", "a line is changed"])
@@ -334,7 +338,7 @@ def test_what_there_is_of_a_spoilt_file_is_not_called_complete(
         "a line is changed": [lines[0], lines[1].replace(b"Person", b"Reason"), *lines[2:]],
     }[spoil]
     there = open_memory("memory://")
-    done = there.import_(as_file(spoilt), cut_off=True)
+    done = there.admin.import_(as_file(spoilt), cut_off=True)
     assert (done.rows, done.complete) == (len(spoilt) - 2, False)
     assert there.stats().episodes == 20
 
@@ -345,7 +349,7 @@ def test_a_row_that_no_store_takes_is_named_by_its_line(lines: list[bytes], open
     row["row"]["confidence"] = 7
     spoilt = [*lines[:at], json.dumps(row).encode() + b"\n"]
     with pytest.raises(InvalidInput, match=rf"line {at + 1}: .*confidence"):
-        open_memory("memory://").import_(io.BytesIO(b"".join(spoilt)), cut_off=True)
+        open_memory("memory://").admin.import_(io.BytesIO(b"".join(spoilt)), cut_off=True)
 
 
 # Beside a queue that works ------------------------------------------------------------------------------
@@ -359,7 +363,7 @@ def waiting(tmp_path: Path, open_memory: OpenMemory) -> GraphMemory:
     memory = open_memory(f"memory://{tmp_path.name}-waiting", scope=home())
     memory.ingest([{"text": "Ada | knows | Bob"}])
     memory.remember("Ada | likes | tea")
-    memory.export(tmp_path / "all.jsonl")
+    memory.admin.export(tmp_path / "all.jsonl")
     return memory
 
 
@@ -394,11 +398,13 @@ def test_a_worker_takes_no_episode_of_a_file_before_all_of_it_is_stored(
     waiting: GraphMemory, store: GraphBackend, there: GraphMemory, tmp_path: Path
 ) -> None:
     extracted: list[int] = []
-    import_rows(store, home(), tmp_path / "all.jsonl", BETWEEN, lambda _: extracted.append(there.backfill().extracted))
+    import_rows(
+        store, home(), tmp_path / "all.jsonl", BETWEEN, lambda _: extracted.append(there.admin.backfill().extracted)
+    )
     assert len(extracted) > 2
     assert sum(extracted) == 0
-    assert there.checksum() == waiting.checksum()
-    assert there.backfill().extracted == 1
+    assert there.admin.checksum() == waiting.admin.checksum()
+    assert there.admin.backfill().extracted == 1
     assert sorted(fact.target for fact in there.facts("Ada")) == ["Bob", "tea"]
 
 
@@ -407,13 +413,13 @@ def test_a_worker_waits_for_the_import_that_finishes_one_that_was_interrupted(
 ) -> None:
     for _ in range(2):
         import_some(store, tmp_path / "all.jsonl")
-        assert there.backfill().extracted == 0
+        assert there.admin.backfill().extracted == 0
         assert there.stats().pending_episodes == 1
         assert ["held back" in error.error for error in there.stats().errors] == [True]
     for _ in range(2):
-        there.import_(tmp_path / "all.jsonl")
-        assert there.checksum() == waiting.checksum()
-    assert there.backfill().extracted == 1
+        there.admin.import_(tmp_path / "all.jsonl")
+        assert there.admin.checksum() == waiting.admin.checksum()
+    assert there.admin.backfill().extracted == 1
 
 
 def test_the_queue_takes_what_an_import_left_behind_when_a_day_is_over(
@@ -425,20 +431,20 @@ def test_the_queue_takes_what_an_import_left_behind_when_a_day_is_over(
         for now in (utc_now() + timedelta(hours=hours) for hours in (0, 23, 24))
     ]
     assert taken == [0, 0, 1]
-    there.import_(tmp_path / "all.jsonl")
-    assert there.checksum() == waiting.checksum()
+    there.admin.import_(tmp_path / "all.jsonl")
+    assert there.admin.checksum() == waiting.admin.checksum()
 
 
 def test_a_newer_file_finishes_an_interrupted_import(
     waiting: GraphMemory, store: GraphBackend, there: GraphMemory, tmp_path: Path
 ) -> None:
     import_some(store, tmp_path / "all.jsonl")
-    waiting.backfill()
+    waiting.admin.backfill()
     waiting.remember("Bob | likes | rum")
-    waiting.export(tmp_path / "newer.jsonl")
-    there.import_(tmp_path / "newer.jsonl")
-    assert there.checksum() == waiting.checksum()
-    assert there.backfill().extracted == 1
+    waiting.admin.export(tmp_path / "newer.jsonl")
+    there.admin.import_(tmp_path / "newer.jsonl")
+    assert there.admin.checksum() == waiting.admin.checksum()
+    assert there.admin.backfill().extracted == 1
 
 
 @pytest.mark.parametrize("delay", [0.001, 60.0, 3 * 86400.0])
@@ -447,30 +453,30 @@ def test_a_failed_try_and_the_time_of_the_next_stay_with_an_episode(
 ) -> None:
     source = open_memory("memory://", retry_delay=delay)
     source.remember("Ada | says | what cannot be read")
-    source.backfill(1)
-    source.export(tmp_path / "all.jsonl")
+    source.admin.backfill(1)
+    source.admin.export(tmp_path / "all.jsonl")
     import_some(store, tmp_path / "all.jsonl")
-    there.import_(tmp_path / "all.jsonl")
+    there.admin.import_(tmp_path / "all.jsonl")
     assert [error.attempts for error in there.stats().errors] == [1]
     assert there.stats().errors == source.stats().errors
-    assert there.checksum() == source.checksum()
+    assert there.admin.checksum() == source.admin.checksum()
 
 
 def test_an_episode_that_waits_here_is_left_to_the_worker_that_holds_it(
     waiting: GraphMemory, store: GraphBackend, there: GraphMemory, tmp_path: Path
 ) -> None:
-    there.import_(tmp_path / "all.jsonl")
+    there.admin.import_(tmp_path / "all.jsonl")
     store.claim_episodes("a worker", now=utc_now(), until=utc_now() + timedelta(hours=1), limit=1)
-    there.import_(tmp_path / "all.jsonl")
+    there.admin.import_(tmp_path / "all.jsonl")
     assert store.claim_owners() == ["a worker"]
-    assert there.checksum() == waiting.checksum()
+    assert there.admin.checksum() == waiting.admin.checksum()
 
 
 @pytest.mark.usefixtures("waiting")
 def test_episodes_of_a_file_that_is_cut_off_are_extracted(there: GraphMemory, tmp_path: Path) -> None:
     lines = (tmp_path / "all.jsonl").read_bytes().splitlines(keepends=True)
-    assert not there.import_(io.BytesIO(b"".join(lines[:4])), cut_off=True).complete
-    assert there.backfill().extracted == 1
+    assert not there.admin.import_(io.BytesIO(b"".join(lines[:4])), cut_off=True).complete
+    assert there.admin.backfill().extracted == 1
     assert there.stats().pending_episodes == 0
 
 
@@ -499,7 +505,7 @@ def test_an_import_that_is_killed_is_finished_by_the_next(
     source.add_facts((f"Person {i % 400}", "knows", f"Person {(3 * i + 1) % 400}") for i in range(1500))
     for i in range(50):
         source.remember(f"Person {i} | likes | tea")
-    rows = source.export(tmp_path / "all.jsonl").rows
+    rows = source.admin.export(tmp_path / "all.jsonl").rows
     chance = random.Random(5)
     there = open_memory(durable_url, embeddings="none")
     for _ in range(3):
@@ -510,9 +516,9 @@ def test_an_import_that_is_killed_is_finished_by_the_next(
             said = [pipe.recv() for _ in range(chance.randrange(1, rows // 200))]  # of the first half
             process.kill()
         assert said[-1] < rows // 2
-        assert said[-1] <= there.export(io.BytesIO()).rows < rows
-        assert there.checksum() != source.checksum()
-        assert there.backfill().extracted == 0
-    there.import_(tmp_path / "all.jsonl")
-    assert there.checksum() == source.checksum()
-    assert there.backfill().extracted == 50
+        assert said[-1] <= there.admin.export(io.BytesIO()).rows < rows
+        assert there.admin.checksum() != source.admin.checksum()
+        assert there.admin.backfill().extracted == 0
+    there.admin.import_(tmp_path / "all.jsonl")
+    assert there.admin.checksum() == source.admin.checksum()
+    assert there.admin.backfill().extracted == 50

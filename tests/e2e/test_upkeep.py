@@ -63,10 +63,10 @@ def fill(memory: GraphMemory) -> None:
     ]
     memory.ingest(turns)
     memory.search("who visited whom?")
-    memory.refresh_communities()
+    memory.admin.refresh_communities()
     memory.recall(f"what of {first}?", trace=True)
     memory.recall(f"{second}?", trace=True)
-    memory.recalls()
+    memory.admin.traces()
 
 
 def bytes_of(path: Path) -> bytes:
@@ -111,7 +111,7 @@ def forget_entities(memory: GraphMemory) -> None:
 
 
 def forget_all(memory: GraphMemory) -> None:
-    memory.clear()
+    memory.admin.clear()
 
 
 @pytest.mark.parametrize("act", [forget_session, forget_entities, forget_all])
@@ -160,7 +160,7 @@ def filled(store_url: str, open_memory: OpenMemory) -> GraphMemory:
 
 def exported(memory: GraphMemory, tmp_path: Path) -> str:
     """Return everything that a memory holds as text."""
-    memory.export(tmp_path / "all.jsonl")
+    memory.admin.export(tmp_path / "all.jsonl")
     return (tmp_path / "all.jsonl").read_text("utf-8")
 
 
@@ -265,11 +265,11 @@ def test_a_scope_is_cleared_and_its_neighbour_stays(store_url: str, open_memory:
     other = memory.in_scope(scope_of("other"))
     for one in (memory, other):
         fill(one)
-    kept = other.checksum()
-    assert memory.clear().episodes == 10
-    assert [scope for scope in memory.scopes() if scope in (memory.scope, other.scope)] == [other.scope]
-    assert other.checksum() == kept
-    assert memory.clear().episodes == 0
+    kept = other.admin.checksum()
+    assert memory.admin.clear().episodes == 10
+    assert [scope for scope in memory.admin.scopes() if scope in (memory.scope, other.scope)] == [other.scope]
+    assert other.admin.checksum() == kept
+    assert memory.admin.clear().episodes == 0
     fill(memory)
     assert memory.search(SECRET[0]).found
 
@@ -311,17 +311,17 @@ def merged_memory(open_memory: OpenMemory, url: str) -> GraphMemory:
 
 
 def merge_at_once(memory: GraphMemory) -> None:
-    memory.merge([SECRET[0], "Ada L"], into="Ada")
+    memory.admin.merge([SECRET[0], "Ada L"], into="Ada")
 
 
 def merge_in_a_chain(memory: GraphMemory) -> None:
-    memory.merge(SECRET[0], into="Ada L")
-    memory.merge("Ada L", into="Ada")
+    memory.admin.merge(SECRET[0], into="Ada L")
+    memory.admin.merge("Ada L", into="Ada")
 
 
 def merge_undo_and_merge(memory: GraphMemory) -> None:
-    [made] = memory.merge(SECRET[0], into="Bob")
-    memory.unmerge(made.id)
+    [made] = memory.admin.merge(SECRET[0], into="Bob")
+    memory.admin.unmerge(made.id)
     merge_at_once(memory)
 
 
@@ -338,13 +338,13 @@ def test_a_merged_name_goes_with_the_only_episode_that_knew_it(
     text = exported(memory, tmp_path)
     assert [tail for tail in TAILS if tail in text] == []
     assert [entity.name for entity in memory.entities()] == ["Ada", "Bob", "tea"]
-    assert memory.merges()[0].merged.name == "Ada L"
-    memory.unmerge(memory.merges()[0].id)
+    assert memory.admin.merges()[0].merged.name == "Ada L"
+    memory.admin.unmerge(memory.admin.merges()[0].id)
     said = [memory.facts(name)[0].fact for name in ("Ada", "Ada L")]
     assert said == ["Ada knows Bob", "Ada L likes tea"]
-    memory.merge("Ada L", into="Ada")
+    memory.admin.merge("Ada L", into="Ada")
     memory.forget(episode="tea")
-    assert memory.merges() == []
+    assert memory.admin.merges() == []
 
 
 @pytest.mark.parametrize("act", MERGES)
@@ -362,16 +362,16 @@ def test_a_forgotten_name_that_was_merged_leaves_no_byte(
 def test_a_merged_name_that_others_use_stays(store_url: str, open_memory: OpenMemory, more: str) -> None:
     memory = merged_memory(open_memory, store_url)
     memory.ingest([{"text": more}])
-    [made] = memory.merge(SECRET[0], into="Ada")
+    [made] = memory.admin.merge(SECRET[0], into="Ada")
     memory.forget(episode="told")
-    assert [merge.id for merge in memory.merges()] == [made.id]
-    assert memory.unmerge(made.id).entity.name == SECRET[0]
+    assert [merge.id for merge in memory.admin.merges()] == [made.id]
+    assert memory.admin.unmerge(made.id).entity.name == SECRET[0]
 
 
 @pytest.mark.server
 def test_all_that_was_merged_goes_with_an_entity(filled: GraphMemory, tmp_path: Path) -> None:
-    filled.merge(SECRET[0], into="Person 4")
-    filled.merge(["Person 4", SECRET[1]], into="Person 6")
+    filled.admin.merge(SECRET[0], into="Person 4")
+    filled.admin.merge(["Person 4", SECRET[1]], into="Person 6")
     filled.forget("Person 6", with_episodes=True)
     text = exported(filled, tmp_path)
     assert [word for word in (*SECRET, "Person 4", "Person 6") if word in text] == []
@@ -502,10 +502,10 @@ def test_a_hidden_entity_comes_back_when_it_is_mentioned(store_url: str, open_me
     memory = open_memory(store_url, embeddings="none", expired_edge_retention_days=0)
     memory.add_facts([("Ada", "works_at", "Initech")], occurred_at="2020-01-01T00:00:00Z")
     memory.add_facts([("Ada", "works_at", "Globex")], occurred_at="2021-01-01T00:00:00Z")
-    told = memory.evict(dry_run=True)
+    told = memory.admin.evict(dry_run=True)
     assert (told.deleted_facts, told.archived_entities, told.examples) == (1, 1, ("Ada works at Initech",))
     assert (memory.stats().archived_entities, len(memory.history("Ada"))) == (0, 2)
-    done = memory.evict()
+    done = memory.admin.evict()
     assert (done.deleted_facts, done.archived_entities) == (1, 1)
     assert (memory.stats().archived_entities, memory.stats().deleted_facts) == (1, 1)
     memory.ingest([{"text": "Bob | visited | Initech"}])
@@ -527,7 +527,7 @@ def test_history_stays_unless_its_deletion_was_asked_for(store_url: str, open_me
 def test_a_hidden_entity_is_found_by_its_name(store_url: str, open_memory: OpenMemory) -> None:
     memory = open_memory(store_url, embeddings="none", max_entities=1)
     memory.add_facts([("Ada", "knows", "Bob"), ("Ada", "likes", "Tea"), ("Zorbla", "likes", "Ada")])
-    assert memory.evict().archived_entities == 3
+    assert memory.admin.evict().archived_entities == 3
     assert [seed.name for seed in memory.recall("What does Zorbla like?").seeds] == ["Zorbla"]
     assert [fact.target for fact in memory.recall("What does Zorbla like?").facts] == ["Ada"]
 

@@ -115,10 +115,10 @@ def merge_all(pipe: Connection, url: str, pairs: int) -> None:
     """Merge pairs until none is left; say each that is done."""
     with GraphMemory.open(url, extractor=ToyExtractor(), background=False, embeddings="none") as memory:
         pipe.send("ready")
-        merged = {merge.merged.name for merge in memory.merges(limit=pairs)}
+        merged = {merge.merged.name for merge in memory.admin.merges(limit=pairs)}
         for number in range(pairs):
             if f"Copy {number}" not in merged:
-                memory.merge(f"Copy {number}", into=f"Person {number}")
+                memory.admin.merge(f"Copy {number}", into=f"Person {number}")
                 pipe.send(number)
 
 
@@ -126,8 +126,8 @@ def unmerge_all(pipe: Connection, url: str, pairs: int) -> None:
     """Undo merges until none is left; say each that is done."""
     with GraphMemory.open(url, extractor=ToyExtractor(), background=False, embeddings="none") as memory:
         pipe.send("ready")
-        for merge in memory.merges(limit=pairs):
-            memory.unmerge(merge.id)
+        for merge in memory.admin.merges(limit=pairs):
+            memory.admin.unmerge(merge.id)
             pipe.send(merge.id)
 
 
@@ -156,12 +156,12 @@ def test_merges_and_their_undoing_that_are_killed_leave_no_trace(durable_url: st
             threading.Event().wait(chance.random() * 0.1)
             process.kill()
             heard(pipe)
-        open_merges = memory.merges(limit=pairs)
+        open_merges = memory.admin.merges(limit=pairs)
         gone = Counter(merge.merged.id for merge in open_merges)
         there = {entity.id for entity in contents(store, SCOPE).entities}
         assert not gone.keys() & there, "a merge is whole or it isn't"
         assert len(gone) + len(there) == entities
-    for merge in memory.merges(limit=pairs):
-        memory.unmerge(merge.id)
+    for merge in memory.admin.merges(limit=pairs):
+        memory.admin.unmerge(merge.id)
     assert rows(contents(store, SCOPE)) == before
     store.close()

@@ -102,7 +102,7 @@ def test_limit_keeps_near_entities_before_far_ones(told: GraphMemory) -> None:
 
 
 def test_community_is_drawn_by_its_id_and_by_its_name(told: GraphMemory) -> None:
-    told.refresh_communities()
+    told.admin.refresh_communities()
     found = told.communities()[0]
 
     by_id, by_name = (told.visualize(community=word, format="ascii") for word in (found.id, found.name.upper()))
@@ -303,7 +303,7 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("page")
     with GraphMemory.open("memory://", extractor="none", background=False) as memory:
         tell(memory)
-        memory.refresh_communities()
+        memory.admin.refresh_communities()
         (folder / "graph.html").write_text(memory.visualize("Maya Chen", hops=2), "utf-8")
     return folder / "graph.html"
 

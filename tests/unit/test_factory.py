@@ -51,7 +51,7 @@ def test_the_local_extractor_is_a_plugin() -> None:
 def test_a_plugin_extracts_under_its_name() -> None:
     with GraphMemory.open("memory://", extractor="shouting:loud", embeddings="none") as memory:
         assert memory.remember("Hello").wait(10)
-        assert "shouting" in [check.detail for check in memory.doctor() if check.name == "extractor"]
+        assert "shouting" in [check.detail for check in memory.admin.doctor() if check.name == "extractor"]
 
 
 @pytest.mark.usefixtures("plugins")

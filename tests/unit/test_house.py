@@ -39,6 +39,7 @@ _ORDER = (
     ("search",),
     ("visualize",),
     ("factory",),
+    ("diagnostics",),
     ("engine",),
     ("memory",),
     ("",),

@@ -80,20 +80,22 @@ def test_a_time_that_is_none_is_told_with_how_to_write_one(memory: GraphMemory) 
 def test_entities_are_counted_and_the_most_spoken_of_stand_first(memory: GraphMemory) -> None:
     memory.add_facts([("Oslo", "located in", "Norway"), ("Ravi Menon", "lives in", "Oslo")], occurred_at="2030-01-01")
 
-    counted = memory.entity_counts(limit=3)
+    counted = memory.admin.entity_counts(limit=3)
 
     told = [(one.entity.name, one.mentions, one.facts) for one in counted]
     assert told == [("Ravi Menon", 2, 2), ("Maya Chen", 1, 2), ("Oslo", 1, 2)]
-    assert [(one.mentions, one.facts) for one in memory.entity_counts("Ravi Menon", as_of="2029-01-01")] == [(1, 1)]
+    assert [(one.mentions, one.facts) for one in memory.admin.entity_counts("Ravi Menon", as_of="2029-01-01")] == [
+        (1, 1)
+    ]
 
 
 def test_the_repr_of_a_merge_is_short(memory: GraphMemory) -> None:
     memory.add_facts([(f"Person {n} Smith", "works at", "Globex Corp") for n in range(20)])
-    [merge] = memory.merge("Globex Corp", into="Globex")
+    [merge] = memory.admin.merge("Globex Corp", into="Globex")
 
     assert len(repr(merge)) < 300
     assert "merged='Globex Corp', kept='Globex'" in repr(merge)
-    assert len(repr(memory.unmerge(merge.id))) < 400
+    assert len(repr(memory.admin.unmerge(merge.id))) < 400
 
 
 def test_a_load_counts_the_time_of_indexing_and_shows_how_far_it_is(

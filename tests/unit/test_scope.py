@@ -84,4 +84,4 @@ def test_what_was_stored_under_a_decoded_name_is_found_under_that_name(tmp_path:
         memory.remember("I moved to Lisbon.")
         assert memory.in_scope("users/a@b.org").stats().episodes == 1
         assert memory.in_scope("users/a%40b.org").stats().episodes == 0
-        assert [str(scope) for scope in memory.scopes()] == ["users/a@b.org"]
+        assert [str(scope) for scope in memory.admin.scopes()] == ["users/a@b.org"]

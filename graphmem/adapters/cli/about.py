@@ -63,7 +63,7 @@ def scopes(session: Session) -> None:
     from graphmem.adapters.cli.output import Column
 
     with session.open() as memory:
-        counts = [memory.in_scope(scope).stats() for scope in memory.scopes()]
+        counts = [memory.in_scope(scope).stats() for scope in memory.admin.scopes()]
         if session.out.as_json:
             found = [
                 {"scope": c.scope, "episodes": c.episodes, "entities": c.entities, "facts": c.edges} for c in counts
@@ -95,11 +95,11 @@ def _checks(session: Session) -> list[Check]:
 
     try:
         with session.open(extractor=None) as memory:
-            return memory.doctor()
+            return memory.admin.doctor()
     except (InvalidInput, MissingExtra) as error:
         with session.open() as memory:
             broken = Check(name="extractor", ok=False, detail=str(error))
-            return [broken if check.name == "extractor" else check for check in memory.doctor()]
+            return [broken if check.name == "extractor" else check for check in memory.admin.doctor()]
 
 
 def config(session: Session) -> None:
@@ -120,7 +120,7 @@ def browser(
 ) -> None:
     """Print the address of a web interface that shows the graph of the store."""
     with session.open() as memory:
-        explorer = memory.explorer
+        explorer = memory.admin.explorer
         if explorer is None:
             session.nothing("this store has no web interface that shows its graph; Neo4j has one (--store neo4j://…)")
             return

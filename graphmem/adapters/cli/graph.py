@@ -70,7 +70,7 @@ def communities(
 def _refresh(session: Session, memory: GraphMemory, algorithm: CommunityAlgorithm | None) -> None:
     from graphmem.adapters.cli.output import count
 
-    done: Refreshed = memory.refresh_communities(algorithm)
+    done: Refreshed = memory.admin.refresh_communities(algorithm)
     summary = f"{count(done.communities, 'community', 'communities')} of {count(done.members, 'entity', 'entities')}"
     changes = f"{done.created:,} new, {done.updated:,} changed, {done.ended:,} ended"
     session.out.note(f"{summary}: {changes} ({done.seconds:.1f} s)")

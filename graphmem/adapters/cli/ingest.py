@@ -101,7 +101,7 @@ def remember(
     said_at = None if at is None else moment("--at", at)
     with session.open(extractor=extractor, make=True) as memory:
         receipt = memory.remember(text, speaker=speaker, session_id=conversation, occurred_at=said_at)
-        report = memory.backfill()
+        report = memory.admin.backfill()
         if session.out.as_json:
             session.out.document(
                 {"episode_id": receipt.episode_id, "entities": report.entities, "edges": report.edges}

@@ -115,7 +115,7 @@ def entities(
 
     at = point_in_time(as_of, known)
     with session.open() as memory:
-        found = memory.entity_counts(query, entity_type=type_, limit=limit, as_of=at)
+        found = memory.admin.entity_counts(query, entity_type=type_, limit=limit, as_of=at)
         if session.out.as_json:
             numbered = [{**c.entity.model_dump(mode="json"), "mentions": c.mentions, "facts": c.facts} for c in found]
             session.out.document({"query": query, "entities": numbered})
@@ -277,6 +277,6 @@ def _explain_empty(memory: GraphMemory, message: str) -> str:
         return message
     if counts.pending_episodes:
         return f"{message}: {counts.pending_episodes:,} episodes wait for extraction; see graphmem doctor"
-    others = [str(scope) for scope in memory.scopes() if scope != memory.scope]
+    others = [str(scope) for scope in memory.admin.scopes() if scope != memory.scope]
     hint = f"; scopes with data: {', '.join(others[:10])}" if others else ""
     return f"{message}: the scope {str(memory.scope)!r} is empty{hint}"

@@ -93,7 +93,7 @@ def reindex(
         scope = str(memory.scope)
         ask(f"Index {rows:,} episodes and facts of the scope {scope!r} again with embeddings {model!r}?", yes=yes)
         with session.out.progress(rows) as on_progress:
-            done = memory.reindex(on_progress=on_progress)
+            done = memory.admin.reindex(on_progress=on_progress)
         if session.out.as_json:
             session.out.document({"scope": str(memory.scope), "indexed": done})
         else:
@@ -147,7 +147,9 @@ def evaluate(
 
     asked = list(_read(questions))
     with session.open() as memory, session.out.progress(len(asked)) as on_progress:
-        found = memory.evaluate(asked, ks=sorted(set(k)) if k else KS, on_progress=lambda done, _: on_progress(done))
+        found = memory.admin.evaluate(
+            asked, ks=sorted(set(k)) if k else KS, on_progress=lambda done, _: on_progress(done)
+        )
     if session.out.as_json:
         session.out.document(found)
         return
@@ -223,7 +225,7 @@ def why(
 
     with session.open() as memory:
         try:
-            found = memory.recalls(limit=1) if trace is None else [memory.why(trace)]
+            found = memory.admin.traces(limit=1) if trace is None else [memory.why(trace)]
         except NotFound as error:
             session.nothing(str(error))
             return

@@ -94,7 +94,7 @@ def clear(session: Session, yes: YesOption = False) -> None:
             f"{counts.edges:,} facts? It can't be undone.",
             yes=yes,
         )
-        _print_forgotten(session, memory.clear())
+        _print_forgotten(session, memory.admin.clear())
 
 
 def evict(session: Session, dry_run: DryRunOption = False, yes: YesOption = False) -> None:
@@ -109,7 +109,7 @@ def evict(session: Session, dry_run: DryRunOption = False, yes: YesOption = Fals
         elif not dry_run:
             what = "Archive entities" if days is None else f"Delete facts superseded more than {days:g} days ago"
             ask(f"{what} in scope {memory.scope}? It can't be undone.", yes=yes)
-        done = memory.evict(dry_run=dry_run)
+        done = memory.admin.evict(dry_run=dry_run)
         if session.out.as_json:
             session.out.document(done)
             return
@@ -130,7 +130,7 @@ def decay(session: Session) -> None:
     from graphmem.adapters.cli.output import count
 
     with session.open() as memory:
-        processed = memory.decay()
+        processed = memory.admin.decay()
         if session.out.as_json:
             session.out.document({"scope": str(memory.scope), "facts": processed})
             return
@@ -160,7 +160,7 @@ def backfill(
             ask(what, yes=yes)
         waiting = counts.pending_episodes + counts.failed_episodes * failed if not again else counts.episodes
         with session.out.progress(min(waiting, limit or waiting)) as update:
-            report = memory.backfill(
+            report = memory.admin.backfill(
                 limit,
                 failed=failed,
                 again=again,
@@ -201,7 +201,7 @@ def dead_letters(
     from graphmem.adapters.cli.output import Column
 
     with session.open() as memory:
-        found = memory.dead_letters(limit=limit)
+        found = memory.admin.dead_letters(limit=limit)
         if session.out.as_json:
             session.out.document(found)
             return
@@ -244,7 +244,7 @@ def merge(
     """Merge entities into one, moving their facts, names and mentions."""
     with session.open() as memory:
         ask(f"Merge {', '.join(map(repr, names))} into {into!r} in scope {memory.scope}?", yes=yes)
-        made = memory.merge(names, into=into)
+        made = memory.admin.merge(names, into=into)
         if session.out.as_json:
             session.out.document([_shown(one) for one in made])
             return
@@ -262,7 +262,7 @@ def unmerge(
 
     with session.open() as memory:
         ask(f"Undo merge {merge} in scope {memory.scope}?", yes=yes)
-        done = memory.unmerge(merge)
+        done = memory.admin.unmerge(merge)
         if session.out.as_json:
             counts = {"entity_id": done.entity.id, "facts": done.facts, "mentions": done.mentions}
             session.out.document({**_shown(done.merge), **counts})
@@ -283,7 +283,7 @@ def merges(
     from graphmem.adapters.cli.output import Column
 
     with session.open() as memory:
-        found = memory.merges(name, undone=undone, limit=limit)
+        found = memory.admin.merges(name, undone=undone, limit=limit)
         if session.out.as_json:
             session.out.document([_shown(one) for one in found])
             return
@@ -357,7 +357,7 @@ def export(
         counts = memory.stats()
         with session.out.progress(counts.entities + counts.aliases + counts.edges + counts.mentions) as update:
             target = cast("IO[bytes]", sys.stdout.buffer) if to_standard else file
-            done = memory.export(target, vectors=vectors, force=force, on_rows=update)
+            done = memory.admin.export(target, vectors=vectors, force=force, on_rows=update)
         if session.out.as_json:
             session.out.document(done)
             return
@@ -384,7 +384,7 @@ def import_(
             renamed = session.shared.scope is not None
             memory = opened if renamed else opened.in_scope(header.scope)
             with session.out.progress(0) as update:
-                done = memory.import_(source, rename=renamed, vectors=vectors, cut_off=cut_off, on_rows=update)
+                done = memory.admin.import_(source, rename=renamed, vectors=vectors, cut_off=cut_off, on_rows=update)
             if session.out.as_json:
                 session.out.document(done)
                 return

@@ -82,7 +82,7 @@ def run_demo(out: Output, *, store: str | None, keep: bool, settings: Settings) 
             tour.show_history()
             tour.ask_earlier(EARLIER)
             tour.show_context()
-            explorer = memory.explorer
+            explorer = memory.admin.explorer
         is_kept = keep or (store is not None and not store.startswith("memory:"))
         tour.show_next_steps(url if is_kept else None, explorer.name if explorer is not None else None)
 

@@ -141,7 +141,7 @@ def server() -> Generator[tuple[str, Mapping[str, bytes]], None, None]:
     try:
         with open_team(server.url) as memory:
             tell(memory)
-            explorer = memory.explorer
+            explorer = memory.admin.explorer
             assert explorer is not None
             # the container says where the page is inside of it
             yield explorer.url.replace(f":{HTTP}/", f":{server.http_port}/"), explorer.files(TEAM)

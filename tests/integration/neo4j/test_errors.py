@@ -136,7 +136,7 @@ def test_the_password_of_an_open_store_is_in_no_log_line_repr_or_report(
     with caplog.at_level(logging.DEBUG), GraphMemory.open(empty_neo4j_url, extractor="none") as memory:
         memory.add_facts([("Anna", "knows", "Berta")])
         memory.recall("Anna")
-        told = [repr(memory), *map(str, memory.doctor())]
+        told = [repr(memory), *map(str, memory.admin.doctor())]
     store = open_backend(empty_neo4j_url)
     told += [repr(store), repr(store.database), repr(store.database.address), str(store.diagnose())]
     store.close()

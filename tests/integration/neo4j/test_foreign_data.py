@@ -86,7 +86,7 @@ def test_a_memory_in_their_database_gives_the_same_as_in_one_of_its_own(
                 "counts": (stats.entities, stats.edges, stats.active_edges, stats.episodes, stats.mentions),
                 "waiting": (stats.pending_episodes, stats.failed_episodes),
                 "types": (stats.entities_by_type, stats.edges_by_type),
-                "scopes": memory.scopes(),
+                "scopes": memory.admin.scopes(),
                 "diff": [f.fact for f in memory.diff("2026-01-01", "2026-04-01").ended],
             }
 

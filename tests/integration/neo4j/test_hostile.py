@@ -56,7 +56,7 @@ def told(url: str, word: str) -> dict[str, Any]:
             "entities": [(e.name, e.entity_type, e.properties) for e in memory.entities(word)],
             "of type": [e.name for e in memory.entities(entity_type=word)],
             "counts": (stats.scope, stats.entities, stats.edges, stats.episodes, stats.failed_episodes),
-            "scopes": [scope for scope in memory.scopes() if scope != OTHER],
+            "scopes": [scope for scope in memory.admin.scopes() if scope != OTHER],
             "diff": [f.fact for f in memory.diff("2026-01-01", "2026-02-01").began],
         }
 

@@ -25,7 +25,7 @@ def test_without_gds_a_memory_works_and_doctor_says_so(plain_server: Neo4jServer
     with GraphMemory.open(plain_server.url, extractor="none") as memory:
         memory.add_facts([("Anna", "works_at", "Acme"), ("Berta", "knows", "Anna")])
         assert "Acme" in memory.context("Where does Anna work?")
-        checks = {check.name: check for check in memory.doctor()}
+        checks = {check.name: check for check in memory.admin.doctor()}
     assert checks["Graph Data Science"].ok
     assert "not on this server" in checks["Graph Data Science"].detail
 

@@ -25,8 +25,8 @@ def test_emptying_deletes_rows_of_graphmem_and_leaves_the_schema(empty_neo4j_url
         empty(empty_neo4j_url)
 
         assert memory.stats().entities == 0
-        assert memory.scopes() == []
-        assert [check for check in memory.doctor() if "index" in check.name and not check.ok] == []
+        assert memory.admin.scopes() == []
+        assert [check for check in memory.admin.doctor() if "index" in check.name and not check.ok] == []
 
 
 @pytest.mark.full

@@ -66,7 +66,7 @@ def answers(memory: GraphMemory) -> list[list[tuple[str | None, float]]]:
 
 def check_of(memory: GraphMemory) -> Check:
     """Return what doctor tells of the vector index."""
-    [check] = [check for check in memory.doctor() if check.name == "vector index"]
+    [check] = [check for check in memory.admin.doctor() if check.name == "vector index"]
     return check
 
 
@@ -92,7 +92,7 @@ def test_reindex_fills_the_index_outside_anew(tmp_path: Path) -> None:
     with filled(f"qdrant-edge:{tmp_path / 'vectors'}", tmp_path) as memory:
         before = answers(memory)
         told: list[int] = []
-        assert memory.reindex(on_progress=told.append) == len(TURNS)
+        assert memory.admin.reindex(on_progress=told.append) == len(TURNS)
         assert told[-1] == len(TURNS)
         assert answers(memory) == before
 

@@ -61,7 +61,7 @@ def test_a_panic_falls_back_to_label_propagation_and_says_so(
     ) as memory:
         memory.add_facts([("Ada King", "knows", "Bob Stone"), ("Bob Stone", "knows", "Eve Moss")])
         with caplog.at_level(logging.WARNING):
-            assert memory.refresh_communities().members == 3
+            assert memory.admin.refresh_communities().members == 3
     assert "label propagation" in caplog.text
 
 

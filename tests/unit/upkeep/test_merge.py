@@ -124,7 +124,7 @@ def test_a_name_that_was_merged_into_another_type_stays_merged(tmp_path: Path) -
                 {"subject": "Acme Store", "relation": "uses", "object": "Go", "subject_type": "tool"},
             ]
         )
-        memory.merge("Acme Store", into="Acme")
+        memory.admin.merge("Acme Store", into="Acme")
         memory.add_facts([{"subject": "Acme Store", "relation": "uses", "object": "Zig", "subject_type": "tool"}])
         assert {fact.target for fact in memory.facts("Acme")} == {"Rust", "Go", "Zig"}
 
@@ -422,10 +422,10 @@ def employers(memory: GraphMemory, who: str) -> list[tuple[str, int, int | None]
 def test_what_a_fact_of_the_other_ended_goes_on_when_they_are_parted(people: GraphMemory) -> None:
     say(people, "Bobby", "Acme", 2020)
     say(people, "Robert", "Globex", 2022)
-    [made] = people.merge("Robert", into="Bobby")
+    [made] = people.admin.merge("Robert", into="Bobby")
     say(people, "Robert", "Hooli", 2024)
     assert employers(people, "Bobby") == [("Acme", 2020, 2022), ("Globex", 2022, 2024), ("Hooli", 2024, None)]
-    people.unmerge(made.id)
+    people.admin.unmerge(made.id)
     assert employers(people, "Bobby") == [("Acme", 2020, None)]
     assert employers(people, "Robert") == [("Globex", 2022, 2024), ("Hooli", 2024, None)]
 
@@ -433,7 +433,7 @@ def test_what_a_fact_of_the_other_ended_goes_on_when_they_are_parted(people: Gra
 def test_each_side_has_its_own_facts_one_after_the_other(people: GraphMemory) -> None:
     say(people, "Bobby", "Acme", 2019)
     say(people, "Robert", "Acme", 2020)
-    [made] = people.merge("Robert", into="Bobby")
+    [made] = people.admin.merge("Robert", into="Bobby")
     for who, where, year in (
         ("Robert", "Hooli", 2022),
         ("Bobby", "Initech", 2023),
@@ -441,7 +441,7 @@ def test_each_side_has_its_own_facts_one_after_the_other(people: GraphMemory) ->
         ("Bobby", "Umbrella", 2024),  # told late: it ended when the next began
     ):
         say(people, who, where, year)
-    people.unmerge(made.id)
+    people.admin.unmerge(made.id)
     assert employers(people, "Bobby") == [("Acme", 2019, 2023), ("Initech", 2023, 2024), ("Umbrella", 2024, None)]
     assert employers(people, "Robert") == [("Acme", 2020, 2022), ("Hooli", 2022, 2025), ("Globex", 2025, None)]
 

@@ -1,0 +1,133 @@
+"""State of a memory: counts, the queue of extraction, and checks of its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Literal
+
+from graphmem.ingest.failures import Failure
+from graphmem.ingest.queue import ExtractionQueue
+from graphmem.models import Episode, EpisodeQuery, Scope
+from graphmem.protocols import Extractor, GraphBackend, VectorIndex
+from graphmem.results import Check, QueueError, QueueState, Stats, UpkeepState
+from graphmem.settings import Settings
+from graphmem.upkeep.eviction import DELETED
+
+_ERRORS_SEARCHED, _ERRORS_SHOWN = 100, 10  # episodes in `stats`
+
+_REDACTION = {
+    "off": "off: texts, facts and summaries are stored as they are",
+    "facts": "facts: personal data is replaced in facts and summaries; texts are stored as they are",
+    "all": "all: personal data is replaced in all data that is stored or sent to a model",
+}
+
+
+class Diagnostics:
+    """Diagnostics of one open store.
+
+    Parameters
+    ----------
+    backend, settings
+        The store and its settings.
+    queue, extractor, vectors
+        Optional parts to examine.
+    background_errors
+        Function that returns the errors of background work.
+    """
+
+    def __init__(
+        self,
+        backend: GraphBackend,
+        settings: Settings,
+        queue: ExtractionQueue | None,
+        extractor: Extractor | None,
+        vectors: VectorIndex | None,
+        background_errors: Callable[[], Sequence[str]],
+    ) -> None:
+        self._backend = backend
+        self._settings = settings
+        self._queue = queue
+        self._extractor = extractor
+        self._vectors = vectors
+        self._background_errors = background_errors
+
+    def stats(self, scope: Scope) -> Stats:
+        """Return the row counts of a scope and the state of its queue, including errors."""
+        with_errors = [
+            episode
+            for state in ("failed", "pending")
+            for episode in self._backend.find_episodes([scope], EpisodeQuery(state=state), limit=_ERRORS_SEARCHED)
+            if episode.error is not None
+        ]
+        counts = self._backend.stats(scope)
+        waiting = max(0, counts.entities - counts.archived_entities - counts.community_members)
+        background = tuple(self._background_errors())
+        marks = self._backend.find_job_states(scope)
+        upkeep = tuple(
+            UpkeepState(job=mark.job, done_at=mark.done_at, episodes=mark.episodes, begun_at=mark.begun_at)
+            for mark in marks
+            if mark.job != DELETED
+        )
+        return Stats(
+            scope=str(scope),
+            **asdict(counts),
+            waiting_entities=waiting,
+            deleted_facts=sum(mark.episodes for mark in marks if mark.job == DELETED),
+            queue=self._queue_state(with_errors),
+            errors=tuple(map(queue_error, with_errors[:_ERRORS_SHOWN])),
+            upkeep=upkeep,
+            background=background,
+        )
+
+    def _queue_state(self, with_errors: Sequence[Episode]) -> QueueState:
+        """Return the state of extraction from this process, or else from the errors of waiting episodes."""
+        words: dict[str, Literal["waiting", "paused"]] = {"unavailable": "waiting", "misconfigured": "paused"}
+        if self._queue is not None and (pause := self._queue.pause) is not None:
+            until = max(pause.until, pause.since)
+            return QueueState(state=words[pause.kind], reason=pause.reason, since=pause.since, next_try=until)
+        if self._queue is not None and self._queue.has_answered:
+            return QueueState()
+        failures = [(f, e.retry_at) for e in with_errors if e.retry_at is not None and (f := Failure.read(e.error))]
+        for kind in ("misconfigured", "unavailable"):
+            if found := [(f, at) for f, at in failures if f.kind == kind]:
+                first, newest = min(f.since for f, _ in found), max((f for f, _ in found), key=lambda f: f.last)
+                then = min(at for _, at in found)
+                return QueueState(state=words[kind], reason=newest.reason, since=first, next_try=then)
+        return QueueState()
+
+    def doctor(self, scope: Scope) -> list[Check]:
+        """Check the store, the extractor and the queue of a scope."""
+        checks = [Check(name=name, ok=ok, detail=detail) for name, ok, detail in self._backend.diagnose()]
+        if self._extractor is None:
+            hint = "none: episodes stay in the queue; pip install 'graphmem[spacy]' or configure an LLM"
+            checks.append(Check(name="extractor", ok=False, detail=hint))
+        else:
+            checks.append(Check(name="extractor", ok=True, detail=self._extractor.name))
+        checks.append(Check(name="redaction", ok=True, detail=_REDACTION[self._settings.redact]))
+        detail = "on: suspicious texts are stored but not extracted" if self._settings.detect_injection else "off"
+        checks.append(Check(name="injection detection", ok=True, detail=detail))
+        stats = self.stats(scope)
+        detail = f"{stats.pending_episodes} waiting, {stats.failed_episodes} failed"
+        if stats.failed_episodes:
+            detail += ": graphmem dead-letters lists them, graphmem backfill --failed retries them"
+        checks.append(Check(name="queue", ok=not stats.failed_episodes, detail=detail))
+        if stats.queue.state != "running":
+            detail = f"{stats.queue}; after a repair, graphmem backfill retries at once"
+            checks.append(Check(name="extraction", ok=False, detail=detail))
+        if self._vectors is not None:
+            checks += [Check(name=name, ok=ok, detail=detail) for name, ok, detail in self._vectors.diagnose()]
+        checks += [Check(name="background", ok=False, detail=error) for error in self._background_errors()]
+        return checks
+
+
+def queue_error(episode: Episode) -> QueueError:
+    """Return the extraction error of an episode."""
+    failure = Failure.read(episode.error)
+    return QueueError(
+        episode_id=episode.id,
+        error=(episode.error or "") if failure is None else failure.reason,
+        attempts=episode.attempts,
+        retry_at=episode.retry_at,
+        failed_at=None if failure is None else failure.last,
+    )

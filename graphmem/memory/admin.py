@@ -1,0 +1,401 @@
+"""`Administration`: methods that correct, move and maintain a memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from graphmem.communities.results import Refreshed
+from graphmem.diagnostics import queue_error
+from graphmem.ingest.bulk import OnProgress
+from graphmem.inputs import to_as_of, to_limit
+from graphmem.memory.base import ScopedMemory, Scopes, Time, in_thread
+from graphmem.models import AsOf, CommunityAlgorithm, EntityQuery, EpisodeQuery, Merge, MergeQuery, RecallQuery, Scope
+from graphmem.protocols import Explorer
+from graphmem.recall.history import count_entities
+from graphmem.recall.seeds import find_named
+from graphmem.results import Check, EntityCounts, LoadReport, QueueError, Trace
+from graphmem.search.evaluation import KS, Evaluation, QuestionLike, evaluate
+from graphmem.upkeep.eviction import Evicted, decay, decay_rule, evict, eviction_rule, is_interrupted
+from graphmem.upkeep.export import Exported, OnRows, Source, Target, export
+from graphmem.upkeep.forget import Forgotten, clear
+from graphmem.upkeep.importing import Imported, ImportOptions, import_rows
+from graphmem.upkeep.merge import merge_entities
+from graphmem.upkeep.scope_rows import checksum
+from graphmem.upkeep.unmerge import Unmerged, unmerge
+
+
+class Administration(ScopedMemory):
+    """Methods that correct, move and maintain a memory; `GraphMemory.admin` returns them.
+
+    As in `GraphMemory`, each has an async form with the prefix ``a``, and `as_of`, `limit` and `scopes` mean the same.
+    """
+
+    @property
+    def explorer(self) -> Explorer | None:
+        """A program in which people look at the graph of the store, or None where the store comes with none."""
+        return self._engine.backend.explorer
+
+    def merge(self, names_or_ids: Iterable[str] | str, *, into: str) -> list[Merge]:
+        """Merge entities into one, moving their facts, aliases and mentions in a single transaction.
+
+        Parameters
+        ----------
+        names_or_ids
+            Entities to remove, by name or id.
+        into
+            The entity that they become part of, by name or id.
+
+        Returns
+        -------
+        list of Merge
+            One row of the merge ledger for each; `unmerge` takes its id.
+
+        Raises
+        ------
+        NotFound
+            If one of them isn't in the scope.
+        InvalidInput
+            If a name is that of several entities (then give an id), or both are the same entity.
+        """
+        gone = [names_or_ids] if isinstance(names_or_ids, str) else list(names_or_ids)
+        *gone, into = map(self._engine.known_name, (*gone, into))
+        self._engine.recorder.write()  # pending traces name entities that are merged
+        return merge_entities(self._engine.backend, self.scope, gone, into, self._engine.ontology)
+
+    def unmerge(self, merge_id: str) -> Unmerged:
+        """Undo a merge: restore both entities; facts added since stay with the entity that they were stated of.
+
+        Raises
+        ------
+        NotFound
+            If the scope has no such merge.
+        InvalidInput
+            If it was undone before, or a later merge has to be undone first; the message names that one.
+        """
+        self._engine.recorder.write()
+        return unmerge(self._engine.backend, self.scope, merge_id, self._engine.ontology)
+
+    def merges(
+        self, name: str | None = None, *, undone: bool = False, limit: int = 100, scopes: Scopes | None = None
+    ) -> list[Merge]:
+        """Return the merge ledger, newest first: merges by hand, and new names resolved to a known entity.
+
+        Parameters
+        ----------
+        name
+            Only merges into or of this entity; one of its names.
+        undone
+            Whether to include undone merges.
+        """
+        where = self._scopes(scopes)
+        query = MergeQuery(entity_ids=None if name is None else self._ids(where, name), undone=undone)
+        return self._engine.backend.find_merges(where, query, limit=to_limit(limit), newest_first=True)
+
+    def backfill(
+        self,
+        limit: int | None = None,
+        *,
+        failed: bool = False,
+        again: bool = False,
+        on_progress: OnProgress | None = None,
+    ) -> LoadReport:
+        """Extract the waiting episodes of this scope, also if extraction is paused or they wait for a retry.
+
+        Parameters
+        ----------
+        limit
+            Maximum number of episodes; by default all.
+        failed
+            Retry failed episodes (`dead_letters`), too.
+        again
+            Extract all episodes again, for example with a better extractor: facts of an episode that the new extraction
+            doesn't state are retracted, which `history` shows, and facts that they had ended are active again. An
+            episode that fails keeps its old facts. Ready-made facts stay.
+        on_progress
+            As in `GraphMemory.ingest`.
+
+        Raises
+        ------
+        InvalidInput
+            If `failed` or `again` is True and there is no extractor.
+        """
+        limit = None if limit is None else to_limit(limit)
+        if again:
+            self._engine.queue.read_again(self.scope)
+        if failed:
+            self._engine.queue.retry_failed(self.scope)
+        if self._engine.can_extract:
+            self._engine.queue.retry_now([self.scope])
+        return self._engine.extract_waiting(self.scope, limit, on_progress)
+
+    def dead_letters(self, *, limit: int = 100, after: str = "") -> list[QueueError]:
+        """Return the failed episodes with their errors; ``backfill(failed=True)`` retries them.
+
+        Parameters
+        ----------
+        after
+            Id of the last episode of the previous page.
+        """
+        query = EpisodeQuery(state="failed")
+        found = self._engine.backend.find_episodes([self.scope], query, after=after, limit=to_limit(limit))
+        return [queue_error(episode) for episode in found]
+
+    def refresh_communities(self, algorithm: CommunityAlgorithm | None = None) -> Refreshed:
+        """Detect communities again, starting from the current ones; those that persist keep their ids and names.
+
+        All changes are written in one transaction; an unchanged graph writes nothing. Communities that no longer exist
+        are ended, not deleted: `GraphMemory.communities` returns them with `as_of`.
+
+        Parameters
+        ----------
+        algorithm
+            ``label_propagation`` (one level) or ``leiden`` (levels); by default the setting `community_algorithm`.
+
+        Raises
+        ------
+        InvalidInput
+            If the algorithm is unknown.
+        MissingExtra
+            If it needs a package that isn't installed.
+        """
+        return self._engine.communities.refresh(self.scope, algorithm)
+
+    def reindex(self, *, on_progress: Callable[[int], None] | None = None) -> int:
+        """Rebuild the search index, for another embedding model or after damage.
+
+        If interrupted, it is continued by the next search; until it is complete, `search` finds what is indexed.
+
+        Parameters
+        ----------
+        on_progress
+            Called with the number of episodes and facts indexed so far.
+
+        Returns
+        -------
+        int
+            Number of episodes and facts that were indexed.
+
+        Raises
+        ------
+        EmbeddingFailed
+            If the embedding model fails; the rest is indexed later.
+        """
+        return self._engine.search.index.rebuild(self.scope, on_progress)
+
+    def evict(self, *, dry_run: bool = False) -> Evicted:
+        """Delete superseded facts and archive entities that ended or were not seen for long, as the settings say.
+
+        By default nothing is deleted: set `expired_edge_retention_days` or `max_entities`. It then also runs in the
+        background, every `community_refresh_interval` processed episodes. `stats` counts the deleted facts.
+
+        Parameters
+        ----------
+        dry_run
+            Change nothing, and report what would be done.
+        """
+        self._engine.recorder.write()  # pending traces may name facts that are deleted
+        return evict(self._engine.backend, self.scope, eviction_rule(self._engine.settings), _never, dry_run=dry_run)
+
+    def decay(self) -> int:
+        """Apply decay to retrieval counts up to now, as the settings say; return the number of facts that have one.
+
+        It also runs in the background, every `community_refresh_interval` processed episodes.
+        """
+        rule = decay_rule(self._engine.settings)
+        done = 0
+        if is_interrupted(self._engine.backend, self.scope):
+            done = decay(self._engine.backend, self.scope, rule, _never)
+        return max(done, decay(self._engine.backend, self.scope, rule, _never))
+
+    def clear(self) -> Forgotten:
+        """Erase the whole scope; other scopes of the store stay."""
+        with self._engine.erasing(self.scope):
+            return clear(self._engine.backend, self._engine.search.index, self.scope)
+
+    def export(
+        self, target: Target, *, vectors: bool = True, force: bool = False, on_rows: OnRows | None = None
+    ) -> Exported:
+        """Write all rows of the scope as lines of JSON, for another store or as a backup.
+
+        Parameters
+        ----------
+        target
+            A path, or an open file of text or bytes. A file at a path appears only when it is complete, and only its
+            owner can read it. An earlier export is replaced; a database never is.
+        vectors
+            Whether to include the index; otherwise the importing memory builds its own.
+        force
+            Whether a file that graphmem did not write may be replaced.
+        on_rows
+            Called from time to time with the number of rows written so far.
+
+        Raises
+        ------
+        InvalidInput
+            If the file may not be replaced or can't be written; the message says why.
+        """
+        self._engine.recorder.write_if_room()  # pending traces are part of it
+        return export(self._engine.backend, self.scope, target, vectors=vectors, force=force, on_rows=on_rows)
+
+    def import_(
+        self,
+        source: Source,
+        *,
+        rename: bool = False,
+        vectors: bool = True,
+        cut_off: bool = False,
+        on_rows: OnRows | None = None,
+    ) -> Imported:
+        """Store the rows of an exported memory in this scope; interrupted, it can be run again.
+
+        Parameters
+        ----------
+        source
+            A path, or an open file of text or bytes. It is checked first if it can be read twice.
+        rename
+            Accept a file of another scope; its rows become rows of this one.
+        vectors
+            Whether to import the index of the file, too; otherwise it is rebuilt.
+        cut_off
+            Accept a file that is cut off or lacks lines; `Imported.complete` is then False.
+        on_rows
+            Called after each batch with the number of rows stored so far.
+
+        Raises
+        ------
+        InvalidInput
+            If the file is not an export, is of another version or scope, is cut off or modified, or has an invalid row;
+            the message names the line.
+        Conflict
+            If the scope holds other rows under the same names, or the store the same ids in another scope.
+        """
+        self._engine.recorder.write()
+        redaction = self._engine.redaction
+        options = ImportOptions(
+            rename=rename,
+            vectors=vectors and redaction is None,  # vectors may reveal redacted text
+            cut_off=cut_off,
+            require=None if redaction is None else redaction.require_redacted,
+        )
+        done = import_rows(self._engine.backend, self.scope, source, options, on_rows)
+        self._engine.search.index.reset_cursor(self.scope)
+        self._engine.wake(self.scope)
+        self._engine.schedule_upkeep(self.scope)
+        return done
+
+    def checksum(self) -> str:
+        """Return a checksum of the rows without the index, equal for equal rows in any store and scope."""
+        return checksum(self._engine.backend, self.scope)
+
+    def scopes(self) -> list[Scope]:
+        """Return the scopes of the store that have rows."""
+        return self._engine.backend.scopes()
+
+    def doctor(self) -> list[Check]:
+        """Examine the store, the extractor and the queue."""
+        return self._engine.diagnostics.doctor(self.scope)
+
+    def evaluate(
+        self,
+        questions: Iterable[QuestionLike],
+        *,
+        ks: Sequence[int] = KS,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> Evaluation:
+        """Measure how well `search` answers questions with known answers, and compare it with baselines.
+
+        Parameters
+        ----------
+        questions
+            `Question` objects or mappings of their fields: a question, the `external_id` of each episode that answers
+            it, and optionally a category and a scope.
+        ks
+            The k of recall@k, ascending.
+        on_progress
+            Called with the number of questions asked so far, and of all.
+
+        Raises
+        ------
+        InvalidInput
+            If a question is invalid, or none has an answer in the memory.
+        EmbeddingFailed
+            If the embedding model fails.
+        """
+        return evaluate(self._engine.backend, self._engine.search, self.scope, questions, ks, on_progress)
+
+    def entity_counts(
+        self,
+        query: str | None = None,
+        *,
+        entity_type: str | None = None,
+        as_of: AsOf | Time | None = None,
+        limit: int = 100,
+        scopes: Scopes | None = None,
+    ) -> list[EntityCounts]:
+        """Return entities with their numbers of mentions and facts; without a query, those with the most first.
+
+        Parameters
+        ----------
+        query, entity_type, as_of, scopes
+            As in `GraphMemory.entities`; with a query the order is the same, too.
+        limit
+            Maximum number of entities. Without a query, all are counted nevertheless.
+        """
+        where, moment = self._scopes(scopes), to_as_of(as_of)
+        wanted = EntityQuery(entity_types=None if entity_type is None else (entity_type,), as_of=moment)
+        backend = self._engine.backend
+        if query is not None:
+            weight = self._engine.settings.seed_structural_weight
+            named = find_named(backend, where, query, wanted, structural_weight=weight, limit=to_limit(limit))
+            return count_entities(backend, where, named, moment)
+        counted = count_entities(backend, where, list(backend.all_entities(where, wanted)), moment)
+        counted.sort(key=lambda one: (-one.mentions - one.facts, one.entity.name, one.entity.id))
+        return counted[: to_limit(limit)]
+
+    def traces(
+        self,
+        name: str | None = None,
+        *,
+        fact_id: str | None = None,
+        limit: int = 20,
+        scopes: Scopes | None = None,
+    ) -> list[Trace]:
+        """Return traces of recalls and searches, newest first.
+
+        Parameters
+        ----------
+        name
+            Only traces that started at this entity or reached a fact of it; one of its names.
+        fact_id
+            Only traces that reached this fact, returned or not.
+        """
+        where = self._scopes(scopes)
+        query = RecallQuery(
+            entity_ids=None if name is None else self._ids(where, name),
+            edge_ids=None if fact_id is None else (fact_id,),
+        )
+        return self._engine.recall.traces(where, query, to_limit(limit))
+
+    # Typed async forms.
+    amerge = in_thread(merge, "jobs")
+    aunmerge = in_thread(unmerge, "jobs")
+    amerges = in_thread(merges)
+    abackfill = in_thread(backfill, "jobs")
+    adead_letters = in_thread(dead_letters)
+    arefresh_communities = in_thread(refresh_communities, "jobs")
+    areindex = in_thread(reindex, "jobs")
+    aevict = in_thread(evict, "jobs")
+    adecay = in_thread(decay, "jobs")
+    aclear = in_thread(clear, "jobs")
+    aexport = in_thread(export, "jobs")
+    aimport_ = in_thread(import_, "jobs")
+    achecksum = in_thread(checksum, "jobs")
+    ascopes = in_thread(scopes)
+    adoctor = in_thread(doctor)
+    aevaluate = in_thread(evaluate, "jobs")
+    aentity_counts = in_thread(entity_counts)
+    atraces = in_thread(traces)
+
+
+def _never() -> bool:
+    return False
