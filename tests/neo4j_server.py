@@ -110,7 +110,7 @@ def find_image(official: str = OFFICIAL, local: str = "neo4j-local") -> str:
     print(f"{official} can't be pulled here: building {tag}", file=sys.stderr)
     built = subprocess.run(build, stdout=subprocess.PIPE, text=True)
     if built.returncode != 0:
-        raise NoServer(f"{official} can't be pulled here and docker/{local}/build.sh failed: its words are above")
+        raise NoServer(f"{official} can't be pulled here and docker/{local}/build.sh failed: its output is above")
     return built.stdout.strip()
 
 
