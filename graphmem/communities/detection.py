@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from graphmem.communities.facts import Facts, Ints, read_facts
 from graphmem.communities.graph import EntityGraph, Pairs, modularity, pairs_of
@@ -44,21 +45,26 @@ class InProcessDetector(CommunityDetector):
 
 
 def partition_of(facts: Facts, algorithm: CommunityAlgorithm, before: Before) -> Partition:
-    """Return the communities in the graph of facts, starting from the partition `before`; see `CommunityDetector`."""
+    """Return the communities in the graph of facts, starting from the partition `before`; see `CommunityDetector`.
+
+    If Leiden fails, label propagation is used; `Partition.fallback` says so.
+    """
     if algorithm not in ("label_propagation", "leiden"):
         raise InvalidInput(f"algorithm {algorithm!r}: expected label_propagation or leiden")
     pairs = pairs_of(facts)
     start = before.labels() if before.keys else None
-    levels = _by_leiden(pairs, start) if algorithm == "leiden" else [_propagated(pairs, start)]
+    if algorithm == "leiden":
+        try:
+            return _partition(pairs, leiden(EntityGraph.of(pairs), start))
+        except LeidenFailed as error:
+            _log.warning("leiden failed, falling back to label propagation: %s", error)
+            found = _partition(pairs, [_propagated(pairs, start)])
+            return replace(found, algorithm="label_propagation", fallback=f"leiden failed: {error}")
+    return _partition(pairs, [_propagated(pairs, start)])
+
+
+def _partition(pairs: Pairs, levels: Sequence[Ints]) -> Partition:
     return Partition.of(pairs.node_ids, levels, modularity(pairs, levels[0]))
-
-
-def _by_leiden(pairs: Pairs, start: Ints | None) -> list[Ints]:
-    try:
-        return leiden(EntityGraph.of(pairs), start)
-    except LeidenFailed as error:
-        _log.warning("leiden failed, falling back to label propagation: %s", error)
-        return [_propagated(pairs, start)]
 
 
 def _propagated(pairs: Pairs, start: Ints | None) -> Ints:
@@ -72,15 +78,15 @@ def _propagated(pairs: Pairs, start: Ints | None) -> Ints:
 
 def detected_by_store(
     backend: GraphBackend, scope: Scope, algorithm: CommunityAlgorithm, seed: Mapping[str, str] | None
-) -> Partition | None:
-    """Return the communities detected by the store; None if it has no detector or not enough memory."""
+) -> tuple[Partition | None, str]:
+    """Return the communities detected by the store; None and the reason if it has no detector or not enough memory."""
     if (detector := backend.community_detector) is None:
-        return None
+        return None, ""
     try:
-        return detector.detect(scope, algorithm, seed)
+        return detector.detect(scope, algorithm, seed), ""
     except GraphTooLarge as error:
         _log.warning("scope %s: communities are detected in this process: %s", scope, error)
-        return None
+        return None, f"detected in this process: {error}"
 
 
 def chunk_of(settings: Settings) -> int:

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from graphmem.communities.assignment import JOB as ASSIGNMENT
@@ -103,10 +104,12 @@ class CommunityRefresh:
     def _plan(self, scope: Scope, algorithm: CommunityAlgorithm) -> tuple[Plan, State]:
         begun, chunk = utc_now(), chunk_of(self._settings)
         present = read_present(self._backend, scope, chunk)
-        found = detected_by_store(self._backend, scope, algorithm, present.keys.get(0))
+        found, refused = detected_by_store(self._backend, scope, algorithm, present.keys.get(0))
         facts = read_facts(self._backend, scope, chunk)
         first = Before.of(facts.node_ids, present.keys.get(0, {}))
         partition = found or partition_of(facts, algorithm, first)
+        if refused:
+            partition = replace(partition, fallback="; ".join(filter(None, (refused, partition.fallback))))
         known = facts.between(partition.node_ids)
         grouped = [CommunityFacts(known, labels) for labels in partition.levels]
         depth = max(len(partition.levels), 1 + max(present.keys, default=-1))
@@ -213,7 +216,8 @@ def id_at(moment: datetime) -> str:
 
 def _result(plan: Plan, algorithm: CommunityAlgorithm, seconds: float) -> Refreshed:
     return Refreshed(
-        algorithm=algorithm,
+        algorithm=plan.partition.algorithm or algorithm,
+        fallback=plan.partition.fallback,
         communities=len(plan.rows),
         levels=len(plan.partition.levels) if plan.rows else 0,
         members=len(plan.partition.node_ids),

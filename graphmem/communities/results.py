@@ -135,7 +135,9 @@ class Refreshed(Model):
     Attributes
     ----------
     algorithm
-        Algorithm of the detection.
+        Algorithm that was used.
+    fallback
+        Reason why the requested algorithm, or the detector of the store, was not used; empty if they were.
     communities, levels
         Number of communities on all levels, and number of levels.
     members
@@ -153,6 +155,7 @@ class Refreshed(Model):
     """
 
     algorithm: CommunityAlgorithm
+    fallback: str = ""
     communities: int = 0
     levels: int = 0
     members: int = 0

@@ -123,11 +123,17 @@ class Partition:
     modularity
         Modularity of the first level (Newman, Phys. Rev. E 70, 056131, 2004: weighted, undirected), in [-0.5, 1]; 0
         for an empty graph.
+    algorithm
+        Algorithm used in place of the requested one; None if the requested one was used.
+    fallback
+        Reason why the requested algorithm, or the detector of the store, was not used; empty if they were.
     """
 
     node_ids: list[str]
     levels: tuple[NDArray[np.int64], ...]
     modularity: float
+    algorithm: CommunityAlgorithm | None = None
+    fallback: str = ""
 
     @classmethod
     def of(cls, node_ids: Sequence[str], labels: Sequence[NDArray[np.int64]], modularity: float) -> Partition:

@@ -74,6 +74,8 @@ def _refresh(session: Session, memory: GraphMemory, algorithm: CommunityAlgorith
     summary = f"{count(done.communities, 'community', 'communities')} of {count(done.members, 'entity', 'entities')}"
     changes = f"{done.created:,} new, {done.updated:,} changed, {done.ended:,} ended"
     session.out.note(f"{summary}: {changes} ({done.seconds:.1f} s)")
+    if done.fallback:
+        session.out.note(f"detected by {done.algorithm} as a fallback: {done.fallback}")
     if done.failed:
         failed = count(done.failed, "summary", "summaries")
         session.out.note(f"{failed} by the model failed; the next refresh retries them")

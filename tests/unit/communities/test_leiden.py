@@ -61,8 +61,17 @@ def test_a_panic_falls_back_to_label_propagation_and_says_so(
     ) as memory:
         memory.add_facts([("Ada King", "knows", "Bob Stone"), ("Bob Stone", "knows", "Eve Moss")])
         with caplog.at_level(logging.WARNING):
-            assert memory.admin.refresh_communities().members == 3
+            done = memory.admin.refresh_communities()
+    assert (done.members, done.algorithm) == (3, "label_propagation")
+    assert done.fallback == "leiden failed: graspologic-native panicked: index out of bounds"
     assert "label propagation" in caplog.text
+
+
+def test_without_a_panic_the_algorithm_is_leiden() -> None:
+    with GraphMemory.open("memory://", extractor="none", embeddings="none", background=False) as memory:
+        memory.add_facts([("Ada King", "knows", "Bob Stone")])
+        done = memory.admin.refresh_communities("leiden")
+    assert (done.algorithm, done.fallback) == ("leiden", "")
 
 
 def test_what_is_no_panic_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:

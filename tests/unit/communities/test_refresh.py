@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
 import pytest
@@ -10,10 +10,10 @@ import pytest
 from graphmem.communities.assignment import Assignment
 from graphmem.communities.refresh import CommunityRefresh
 from graphmem.communities.summaries import AT_ONCE, Description, Material, Summaries
-from graphmem.errors import ExtractionFailed
+from graphmem.errors import ExtractionFailed, GraphTooLarge
 from graphmem.llm.chat import NoReply
-from graphmem.models import Changes, MembershipQuery, Scope, new_id
-from graphmem.protocols import GraphBackend
+from graphmem.models import Changes, CommunityAlgorithm, MembershipQuery, Partition, Scope, new_id
+from graphmem.protocols import CommunityDetector, GraphBackend
 from graphmem.registry import open_backend
 from graphmem.settings import Settings
 from graphmem.testing.communities_detect import Pairs, clique
@@ -47,6 +47,27 @@ class Scripted(Summaries):
 def groups(store: GraphBackend, count: int, size: int, first: int = 1) -> None:
     for n in range(count):
         connect(store, clique(*range(first + n * size, first + (n + 1) * size)))
+
+
+class TooLarge(CommunityDetector):
+    """A detector of a store that lacks the memory."""
+
+    def detect(
+        self, scope: Scope, algorithm: CommunityAlgorithm = "label_propagation", seed: Mapping[str, str] | None = None
+    ) -> Partition:
+        """Refuse."""
+        raise GraphTooLarge("GDS needs 3 GiB")
+
+
+def test_a_graph_that_the_store_refuses_is_detected_in_process_and_the_result_says_so(
+    store: GraphBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups(store, 2, 3)
+    refresh = CommunityRefresh(store, Settings())
+    monkeypatch.setattr(type(store), "community_detector", TooLarge())
+    done = refresh.refresh(home())
+    assert (done.communities, done.algorithm) == (2, "label_propagation")
+    assert done.fallback == "detected in this process: GDS needs 3 GiB"
 
 
 def test_a_refresh_ends_though_somebody_is_assigned_each_time(
