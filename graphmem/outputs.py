@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 import tempfile
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO
 
@@ -15,6 +16,7 @@ from graphmem.errors import GraphMemError, InvalidInput
 _DATABASE = b"SQLite format 3\x00"
 _DATABASE_SUFFIXES = ("-wal", "-shm", "-journal")
 _HEAD = 8192
+_PART = ".part"
 _MARKS = (b'<meta name="generator" content="graphmem">', b"\n%% drawn by graphmem\n")
 _PREFIXES = (b'{"format":"graphmem-export"', b"digraph graphmem {")
 _KINDS = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
@@ -29,7 +31,8 @@ def output_file(target: str | os.PathLike[str], *, force: bool = False) -> Gener
     """Open a new file that replaces `target` when the block ends; if the block raises, the target stays unchanged.
 
     The file is written under a random name in the folder of the target and is readable by its owner only (mode 0600).
-    If the target is a symbolic link, the file that it points to is replaced.
+    If the target is a symbolic link, the file that it points to is replaced. Files that killed processes left behind
+    when they wrote the same target are removed.
 
     Parameters
     ----------
@@ -46,21 +49,61 @@ def output_file(target: str | os.PathLike[str], *, force: bool = False) -> Gener
     try:
         path = _resolved(Path(target))
         _require_replaceable(path, force=force)
-        descriptor, name = tempfile.mkstemp(prefix=".graphmem-", suffix=".part", dir=path.parent)
-        part = Path(name)
-        try:
+        _remove_left_parts(path)
+        with _new_part(path) as (descriptor, part):
             with os.fdopen(descriptor, "wb") as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
             _require_replaceable(path, force=force)  # the block may have taken long
             part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
     except GraphMemError:
         raise
     except OSError as error:
         raise InvalidInput(f"output {target}: cannot be written ({error.strerror or error})") from error
+
+
+@contextmanager
+def _new_part(path: Path) -> Generator[tuple[int, Path]]:
+    """Create a file to write a target, locked (`_remove_left_parts`) until the block ends; remove what is left then."""
+    while True:
+        descriptor, name = tempfile.mkstemp(prefix=_part_prefix(path), suffix=_PART, dir=path.parent)
+        lock = _lock(descriptor, wait=True)
+        if os.fstat(descriptor).st_nlink:
+            break
+        os.close(descriptor)  # it was removed before it was locked
+        if lock is not None:
+            lock.close()
+    with lock or nullcontext():
+        try:
+            yield descriptor, Path(name)
+        finally:
+            Path(name).unlink(missing_ok=True)
+
+
+def _part_prefix(path: Path) -> str:
+    return f".graphmem-{hashlib.blake2b(os.fsencode(path.name), digest_size=8).hexdigest()}-"
+
+
+def _remove_left_parts(path: Path) -> None:
+    """Remove the files of processes that were killed while they wrote a target; those of living ones are locked."""
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    for part in path.parent.glob(f"{_part_prefix(path)}*{_PART}"):
+        with suppress(OSError), os.fdopen(os.open(part, flags)) as file:
+            if lock := _lock(file.fileno(), wait=False):
+                with lock:
+                    part.unlink()
+
+
+def _lock(descriptor: int, *, wait: bool) -> IO[bytes] | None:
+    """Lock a file and return what unlocks it when it is closed; None if it is locked, or files can't be locked here."""
+    try:
+        import fcntl  # absent on Windows, which removes and renames no open file
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except (ImportError, OSError):
+        return None
+    return os.fdopen(os.dup(descriptor), "rb")
 
 
 def _resolved(path: Path) -> Path:
@@ -80,7 +123,7 @@ def _resolved(path: Path) -> Path:
 def _require_replaceable(path: Path, *, force: bool) -> None:
     if not path.parent.is_dir():
         raise InvalidInput(f"output {path}: there is no folder {path.parent}; create it first")
-    if _belongs_to_database(path):
+    if belongs_to_database(path):
         raise InvalidInput(f"output {path}: is a database or belongs to one, and is never replaced; name another file")
     try:
         _require_file(path, path.lstat().st_mode)
@@ -103,7 +146,8 @@ def _require_file(path: Path, mode: int) -> None:
         raise InvalidInput(f"output {path}: is {kind}, not a file; name a file, or redirect standard output to it")
 
 
-def _belongs_to_database(path: Path) -> bool:
+def belongs_to_database(path: Path) -> bool:
+    """Return whether a file is a database or its log; locks that this process holds on it are kept."""
     suffix = next((suffix for suffix in _DATABASE_SUFFIXES if path.name.endswith(suffix)), "")
     if suffix and _is_database(path.with_name(path.name.removesuffix(suffix) or ".")):
         return True  # the log is not opened, because SQLite holds locks on it as well

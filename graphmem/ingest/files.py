@@ -19,6 +19,7 @@ from graphmem.ingest.formats.source import DATE_ORDERS, FORMATS, DateOrder, Form
 from graphmem.ingest.readers import head_of, open_source, read_items, read_triples
 from graphmem.inputs import ItemLike, TripleLike
 from graphmem.ontology import SHORT_NAMES
+from graphmem.outputs import belongs_to_database
 from graphmem.results import MAX_REJECTED, LoadReport, Rejected
 
 R = TypeVar("R")
@@ -90,6 +91,8 @@ def find_files(paths: Iterable[str | Path]) -> list[File]:
             found += _readable(path, list(_walk(path)), "folder")
         elif str(path) != "-" and not path.exists():
             raise InvalidInput(f"{path}: there is no such file or folder")
+        elif path.is_file() and belongs_to_database(path):
+            raise InvalidInput(f"{path}: is a database; export it with the program that wrote it, and load that file")
         elif is_archive(path):
             contents = members(path)
             require_bearable(path, [member for member in contents if _is_known(member)])

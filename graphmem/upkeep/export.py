@@ -16,7 +16,7 @@ import pydantic_core
 
 from graphmem.errors import BackendUnavailable, Conflict, InvalidInput
 from graphmem.models import Model, Scope, utc_now
-from graphmem.outputs import output_file
+from graphmem.outputs import belongs_to_database, output_file
 from graphmem.protocols import GraphBackend
 from graphmem.upkeep.scope_rows import Checksum, RowKind, all_rows, is_row_kind, to_json
 
@@ -53,6 +53,8 @@ def opened(source: Source) -> AbstractContextManager[IO[str] | IO[bytes]]:
     path = Path(source)
     if not path.is_file():
         raise InvalidInput(f"import: there is no file {path}")
+    if belongs_to_database(path):
+        raise InvalidInput(f"import: {path} is a database, not an exported memory; import a file that `export` wrote")
     return path.open("rb")
 
 

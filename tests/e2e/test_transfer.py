@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import random
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -135,6 +137,25 @@ def test_an_export_never_goes_over_the_store(tmp_path: Path, open_memory: OpenMe
         "Initech",
         "Globex",
     }
+
+
+LOOK = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('SELECT count(*) FROM episodes').fetchone()"
+
+
+@pytest.mark.parametrize("suffix", ["", "-wal"])
+def test_the_open_store_is_neither_imported_nor_ingested_and_keeps_its_locks(
+    tmp_path: Path, open_memory: OpenMemory, suffix: str
+) -> None:
+    store = tmp_path / "memory.db"
+    memory = open_memory(f"sqlite:///{store}")
+    memory.remember("Ada King | knows | Bob Stone")
+    for read in (memory.admin.import_, memory.ingest):
+        with pytest.raises(InvalidInput, match="is a database"):
+            read(Path(f"{store}{suffix}"))
+    # without the lock of this process, another one that looks at the store removes the log when it ends
+    subprocess.run([sys.executable, "-c", LOOK, str(store)], check=True)
+    memory.remember("Bob Stone | knows | Eve Moss")
+    assert memory.stats().episodes == 2
 
 
 def test_an_export_replaces_a_file_of_the_user_by_force_alone(memory: GraphMemory, tmp_path: Path) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import sqlite3
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -216,4 +218,42 @@ def test_a_file_that_came_meanwhile_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="did not write"):
         slowly()
     assert (tmp_path / "all.jsonl").read_text() == "precious"
+    assert names(tmp_path) == ["all.jsonl"]
+
+
+@contextmanager
+def another_writer(path: Path) -> Generator[tuple[int, Callable[[], object]]]:
+    """Start a process that has written half of a file; yield its id, and what lets it write the rest and end."""
+    (begun, begin), (go_on, let) = os.pipe(), os.pipe()
+    pid = os.fork()
+    if not pid:
+        with output_file(path) as file:
+            file.write(OURS)
+            file.flush()
+            os.write(begin, b".")
+            os.read(go_on, 1)
+            file.write(b"by another\n")
+        os._exit(0)
+    os.read(begun, 1)
+    yield pid, lambda: os.write(let, b".")
+    os.waitpid(pid, 0)
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next_that_writes_the_same(tmp_path: Path) -> None:
+    with another_writer(tmp_path / "all.jsonl") as (pid, _):
+        os.kill(pid, signal.SIGKILL)
+    assert len(names(tmp_path)) == 1
+
+    write(tmp_path / "other.jsonl")
+    assert len(names(tmp_path)) == 2
+    write(tmp_path / "all.jsonl")
+    assert names(tmp_path) == ["all.jsonl", "other.jsonl"]
+
+
+def test_what_another_process_is_writing_stays(tmp_path: Path) -> None:
+    with another_writer(tmp_path / "all.jsonl") as (_, finish):
+        write(tmp_path / "all.jsonl")
+        assert (tmp_path / "all.jsonl").read_bytes() == OURS
+        finish()
+    assert (tmp_path / "all.jsonl").read_bytes() == OURS + b"by another\n"
     assert names(tmp_path) == ["all.jsonl"]
