@@ -50,6 +50,14 @@ class Returns(ToyExtractor):
         return [self._result if FAILS in r.episode.text else read(r.episode.text) for r in requests]
 
 
+class Better(ToyExtractor):
+    """Reads the same texts in another way, but for those of one person."""
+
+    def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
+        """Find other relations."""
+        return [read(r.episode.text.replace("Alice Stone | knows", "Alice Stone | employs")) for r in requests]
+
+
 class RaisesOrShort(ToyExtractor):
     """Gives back fewer results than it was asked for."""
 
@@ -105,6 +113,23 @@ def test_background_extraction_tries_again_by_itself(store_url: str, open_memory
     memory = open_memory(store_url, extractor=FailsAtFirst(1), background=True, **FAST)
     memory.remember(GOOD)
     wait_until(lambda: memory.stats().active_edges == 1)
+
+
+def test_backfill_again_replaces_what_a_weaker_extractor_said_and_history_keeps_it(
+    store_url: str, open_memory: OpenMemory
+) -> None:
+    with open_memory(store_url) as memory:
+        memory.ingest([f"Alice Stone | knows | Person {n}" for n in range(30)] + ["Eve Moss | knows | Bob Miller"])
+        memory.add_facts([("Alice Stone", "knows", "Ready Made")])
+    again = open_memory(store_url, extractor=Better(), extraction_concurrency=4)
+    assert again.admin.backfill(again=True).extracted == 31
+    assert {(fact.relation, fact.target) for fact in again.facts("Alice Stone")} == {
+        *(("employs", f"Person {n}") for n in range(30)),
+        ("knows", "Ready Made"),
+    }
+    assert [fact.relation for fact in again.facts("Eve Moss")] == ["knows"]
+    assert len(again.history("Alice Stone", "knows")) == 31
+    assert again.stats().pending_episodes == 0
 
 
 def test_what_an_unavailable_model_has_delayed_is_extracted_when_the_store_is_reopened(
