@@ -13,7 +13,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Literal, TypeVar
 
@@ -58,7 +58,7 @@ T = TypeVar("T")
 Lane = Literal["turns", "reads", "jobs"]
 """Kinds of calls with separate threads: storing single turns, reads, and long jobs. Lanes don't block each other."""
 
-_THREADS: dict[Lane, int] = {"turns": 2, "reads": 4, "jobs": 4}
+_THREADS: dict[Lane, int] = {"turns": 4, "reads": 4, "jobs": 4}
 
 
 class Workers:
@@ -72,6 +72,10 @@ class Workers:
         """Run a blocking call on a thread of a lane; cancelling the caller before it starts prevents the call."""
         context = contextvars.copy_context()
         return await asyncio.get_running_loop().run_in_executor(self._pool(lane), context.run, call)
+
+    def submit(self, lane: Lane, call: Callable[[], T]) -> Future[T]:
+        """Schedule a call on a thread of a lane."""
+        return self._pool(lane).submit(call)
 
     def _pool(self, lane: Lane) -> ThreadPoolExecutor:
         with self._lock:

@@ -33,6 +33,7 @@ from graphmem.ingest.bulk import Loader, OnProgress
 from graphmem.ingest.content_filter import looks_like_injection
 from graphmem.ingest.queue import ExtractionQueue, Processed
 from graphmem.ingest.redaction import RedactingExtractor, Redaction
+from graphmem.ingest.turns import TurnWriter
 from graphmem.inputs import ItemLike, TripleLike
 from graphmem.models import EpisodeQuery, Scope
 from graphmem.ontology import Ontology
@@ -120,6 +121,7 @@ class Engine:
         self._schedule = UpkeepSchedule(backend, jobs, settings.community_refresh_interval)
         self._upkeep = BackgroundJob("graphmem-upkeep", self._run_upkeep) if background else None
         self.workers = Workers()
+        self.turns = TurnWriter(backend, partial(self.workers.submit, "turns"), lambda scopes: self.wake(*scopes))
         self._pause = _FIRST_PAUSE
         self._resumed = False
         self._watchers: dict[str, set[Future[None]]] = {}

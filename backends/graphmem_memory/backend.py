@@ -46,6 +46,11 @@ class MemoryBackend(
         super().__init__(store)
         self._place = place
 
+    @property
+    def has_one_writer(self) -> bool:
+        """True: one lock covers all scopes."""
+        return True
+
     def atomic(self, work: Callable[[], T]) -> T:
         """Run `work` with the store locked; an exception undoes its writes."""
         with self._store.all_or_nothing():

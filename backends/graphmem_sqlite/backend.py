@@ -72,6 +72,11 @@ class SQLiteBackend(
         The open file.
     """
 
+    @property
+    def has_one_writer(self) -> bool:
+        """True: SQLite allows one write transaction per file."""
+        return True
+
     def atomic(self, work: Callable[[], T]) -> T:
         """Run `work` in one write transaction; its lock excludes other threads and processes."""
         with self._database.transaction():

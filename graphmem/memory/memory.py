@@ -176,6 +176,15 @@ class GraphMemory(ScopedMemory):
         self._engine.wake(self.scope)
         return Receipt(episode_id, created, self._engine, self.scope)
 
+    async def aremember(self, turn: ItemLike, **fields: Any) -> Receipt:
+        """`remember` for async code.
+
+        Turns that arrive while others are being stored share the next transaction; each is on disk when it returns.
+        """
+        engine, scope = self._engine, self.scope
+        stored = await engine.turns.store(scope, lambda: engine.loader.to_episode(scope, to_item(turn, **fields)))
+        return Receipt(*stored, engine, scope)
+
     def ingest(
         self,
         items: Iterable[ItemLike] | Path,
@@ -581,7 +590,6 @@ class GraphMemory(ScopedMemory):
         return self._engine.diagnostics.stats(self.scope)
 
     # Typed async forms.
-    aremember = in_thread(remember, "turns")
     aingest = in_thread(ingest, "jobs")
     aadd_facts = in_thread(add_facts, "jobs")
     arecall = in_thread(recall)

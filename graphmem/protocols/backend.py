@@ -264,6 +264,11 @@ class GraphBackend(
         """The store's own vector index, or None if it has none; it is synchronized like an external one."""
         return None
 
+    @property
+    def has_one_writer(self) -> bool:
+        """Whether writers of different scopes wait for each other; their small writes then share a transaction."""
+        return False
+
     def snapshot(self, work: Callable[[GraphBackend], T]) -> T:
         """Run `work` with a backend that reads a consistent snapshot of the store, and return its result.
 

@@ -9,6 +9,7 @@ Runs that are compared alternate, and medians are compared: the machine may be b
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import os
 import platform
@@ -33,8 +34,9 @@ import raw
 import world
 from world import World
 
-from graphmem import GraphMemory
+from graphmem import GraphMemory, Scope
 from graphmem.models import ExpandLimits
+from graphmem.protocols import Extraction, ExtractionRequest
 from graphmem.registry import open_backend
 
 ROOT = Path(__file__).parents[2]
@@ -171,6 +173,46 @@ def _alternated(place: Path, ours: Side, plain: Side) -> tuple[float, float]:
             for left in place.glob("run.db*"):
                 left.unlink()
     return statistics.median(times[0]), statistics.median(times[1])
+
+
+class SlowModel:
+    """Extracts as a language model does: it takes a second, and several calls at once."""
+
+    name = "slow"
+    batch_size = 1
+    concurrency = 4
+
+    def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
+        """Find nothing."""
+        time.sleep(1.0)
+        return [Extraction() for _ in requests]
+
+
+def measure_conversations(figures: Figures, quick: bool) -> None:
+    """Fifty conversations at once, each of which stores one turn after the other, in a scope of its own."""
+    for name, extractor in {"none": "none", "spacy": "spacy", "model of 1 s": SlowModel()}.items():
+        runs = [asyncio.run(_converse(extractor)) for _ in range(RUNS)]
+        cuts = [statistics.quantiles(run, n=20) for run in runs]
+        p50, p95 = (1e3 * statistics.median(cut[at] for cut in cuts) for at in (9, 18))
+        figures.values[f"aremember, extractor {name}"] = {"p50_ms": round(p50, 1), "p95_ms": round(p95, 1)}
+        figures.aim(f"aremember p95 in 50 conversations, extractor {name}, ms", p95, 50)
+
+
+async def _converse(extractor: Any) -> list[float]:
+    """Return the seconds of each turn."""
+    times: list[float] = []
+
+    async def talk(memory: GraphMemory, number: int) -> None:
+        for turn in range(20):
+            begun = time.perf_counter()
+            await memory.aremember(f"I met Ravi Menon in Lisbon on day {turn}.", speaker=f"User {number}")
+            times.append(time.perf_counter() - begun)
+
+    with folder() as place:
+        url = f"sqlite:///{place}/run.db"
+        async with GraphMemory.open(url, extractor=extractor, embeddings="none") as memory:
+            await asyncio.gather(*(talk(memory.in_scope(Scope("users", str(n))), n) for n in range(50)))
+    return times
 
 
 # Reading
@@ -340,6 +382,7 @@ def peak_memory() -> int:
 
 MEASURES = {
     "writes": measure_writes,
+    "conversations": measure_conversations,
     "reads": measure_reads,
     "imports": measure_imports,
     "memory": measure_memory,

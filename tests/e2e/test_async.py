@@ -15,9 +15,21 @@ from typing import Any
 import pytest
 from toy import FAILS, ToyExtractor, read
 
-from graphmem import Administration, ExtractorMisconfigured, Fact, GraphMemory, LoadReport, Receipt, Scope
+from graphmem import (
+    Administration,
+    BackendUnavailable,
+    ExtractorMisconfigured,
+    Fact,
+    GraphMemory,
+    InvalidInput,
+    LoadReport,
+    Receipt,
+    Scope,
+    StoreFull,
+)
 from graphmem.ingest.queue import ExtractionQueue
 from graphmem.protocols import Extraction, ExtractionRequest
+from graphmem_sqlite import SQLiteBackend
 
 GOOD = "Alice Stone | knows | Bob Miller"
 NOT_ASYNC = {"open", "in_scope", "admin", "explorer", "scope"}
@@ -276,6 +288,182 @@ def test_a_scope_with_much_to_do_does_not_hold_up_the_others(opened: Callable[..
     queue_of(memory).notify(memory.admin.scopes())
     queue_of(memory).process()
     assert gate.order.index("Carol Jones | knows | Dave Brown") <= 2 * 2 * gate.concurrency
+
+
+class HeldBack:
+    """A memory to which nothing can be written before it is released, and the transactions that are begun."""
+
+    def __init__(self, memory: GraphMemory, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.memory = memory
+        self.backend = memory._engine.backend  # pyright: ignore[reportPrivateUsage]
+        self.transactions = 0
+        self._begun, self._released = threading.Event(), threading.Event()
+        held = threading.Event()
+
+        def hold() -> None:
+            held.set()
+            self._released.wait(30)
+
+        self._holder = threading.Thread(target=self.backend.atomic, args=(hold,))
+        self._holder.start()
+        assert held.wait(10)
+        atomic = self.backend.atomic
+
+        def counted(work: Callable[[], Any]) -> Any:
+            self.transactions += 1
+            self._begun.set()
+            return atomic(work)
+
+        monkeypatch.setattr(self.backend, "atomic", counted)
+
+    async def first(self) -> asyncio.Task[Receipt]:
+        """Return the task of a turn whose transaction waits for the holder."""
+        task = asyncio.create_task(self.memory.aremember("the first one"))
+        await asyncio.get_running_loop().run_in_executor(None, self._begun.wait, 10)
+        return task
+
+    def release(self) -> None:
+        """Let the holder end."""
+        self._released.set()
+        self._holder.join()
+
+
+@pytest.fixture(params=["sqlite", "memory"])
+def held_back(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HeldBack]:
+    """Return a memory with a store that somebody writes to."""
+    url = f"sqlite:///{tmp_path}/memory.db" if request.param == "sqlite" else f"memory://{tmp_path.name}"
+    with GraphMemory.open(url, extractor="none", embeddings="none", background=False) as memory:
+        held = HeldBack(memory, monkeypatch)
+        yield held
+        held.release()
+
+
+def test_turns_that_wait_share_a_transaction_whatever_their_scopes(held_back: HeldBack) -> None:
+    memories = [held_back.memory.in_scope(Scope("users", str(n))) for n in range(10)]
+
+    async def run() -> list[Receipt]:
+        first = await held_back.first()
+        said = [asyncio.ensure_future(m.aremember(f"turn {n}", external_id=str(n))) for m in memories for n in range(8)]
+        said += [asyncio.ensure_future(m.aremember("again", external_id="0")) for m in memories]
+        await asyncio.sleep(0)
+        held_back.release()
+        await first
+        return await asyncio.gather(*said)
+
+    receipts = asyncio.run(run())
+    assert held_back.transactions == 2
+    assert [receipt.created for receipt in receipts] == [True] * 80 + [False] * 10
+    for n, memory in enumerate(memories):
+        ids = [receipt.episode_id for receipt in receipts[8 * n : 8 * n + 8]]
+        assert [episode.text for episode in memory.episodes(ids)] == [f"turn {n}" for n in range(8)]
+        assert receipts[80 + n].episode_id == ids[0]
+
+
+@pytest.mark.parametrize("held_back", ["sqlite"], indirect=True)
+def test_a_turn_that_cannot_be_stored_fails_alone(held_back: HeldBack) -> None:
+    backend = held_back.backend
+    assert isinstance(backend, SQLiteBackend)
+
+    async def run() -> list[Receipt | BaseException]:
+        first = await held_back.first()
+        texts = ["one", "", "x" * 1_000_000, "two"]
+        said = [asyncio.ensure_future(held_back.memory.aremember(text)) for text in texts]
+        await asyncio.sleep(0)
+        pages = backend.database.writer.execute("PRAGMA page_count").fetchone()[0]
+        backend.database.writer.execute(f"PRAGMA max_page_count = {pages + 50}")
+        held_back.release()
+        await first
+        return await asyncio.gather(*said, return_exceptions=True)
+
+    one, empty, long, two = asyncio.run(run())
+    assert (type(empty), type(long)) == (InvalidInput, StoreFull)
+    assert isinstance(one, Receipt)
+    assert isinstance(two, Receipt)
+    assert len(held_back.memory.episodes([one.episode_id, two.episode_id])) == 2
+
+
+def test_a_turn_whose_task_is_cancelled_before_its_transaction_is_not_stored(held_back: HeldBack) -> None:
+    async def run() -> None:
+        first = await held_back.first()
+        second = asyncio.create_task(held_back.memory.aremember("the second one"))
+        await asyncio.sleep(0)
+        second.cancel()
+        held_back.release()
+        await first
+        await held_back.memory.aremember("the third one")
+
+    asyncio.run(run())
+    assert held_back.memory.stats().episodes == 2
+
+
+def test_a_call_that_is_cancelled_before_it_begins_is_not_made(opened: Callable[..., GraphMemory]) -> None:
+    memory, release = opened(background=False), threading.Event()
+
+    async def run() -> None:
+        busy = [memory._engine.workers.submit("jobs", lambda: release.wait(30)) for _ in range(4)]  # pyright: ignore[reportPrivateUsage]
+        task = asyncio.create_task(memory.aadd_facts([("Ann Lee", "knows", "Bob Miller")]))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        release.set()
+        assert all([await asyncio.wrap_future(call) for call in busy])
+        await memory.aadd_facts([("Eve Moss", "knows", "Bob Miller")])
+
+    asyncio.run(run())
+    assert [entity.name for entity in memory.entities() if entity.name != "Bob Miller"] == ["Eve Moss"]
+
+
+@pytest.mark.parametrize("held_back", ["sqlite"], indirect=True)
+def test_a_call_that_had_begun_is_finished_though_its_task_was_cancelled(held_back: HeldBack) -> None:
+    done = threading.Event()
+
+    async def run() -> None:
+        facts = [("Ann Lee", "knows", "Bob Miller")]
+        task = asyncio.create_task(held_back.memory.aadd_facts(facts, on_progress=lambda _: done.set()))
+        while not held_back.transactions:
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert not done.is_set()
+        held_back.release()
+
+    asyncio.run(run())
+    assert done.wait(10)
+    assert [fact.target for fact in held_back.memory.facts("Ann Lee")] == ["Bob Miller"]
+
+
+def test_turns_of_a_session_keep_the_order_of_their_calls(held_back: HeldBack) -> None:
+    memory, texts = held_back.memory, [f"turn {n}" for n in range(250)]
+
+    async def run() -> None:
+        first = await held_back.first()
+        said = [asyncio.ensure_future(memory.aremember(text, session_id="s")) for text in texts]
+        await asyncio.sleep(0)
+        held_back.release()
+        await asyncio.gather(first, *said)
+
+    asyncio.run(run())
+    assert [episode.text for episode in memory.session("s", limit=1000)] == texts
+    assert held_back.transactions == 1 + 3
+
+
+def test_turns_that_wait_while_the_memory_is_closed_are_stored_or_fail(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/memory.db"
+    memory = GraphMemory.open(url, extractor="none", embeddings="none")
+
+    async def run() -> list[Receipt | BaseException]:
+        said = [asyncio.ensure_future(memory.aremember(f"turn {n}")) for n in range(500)]
+        await said[0]
+        await memory.aclose()
+        return await asyncio.gather(*said, return_exceptions=True)
+
+    ended = asyncio.run(run())
+    stored = [one.episode_id for one in ended if isinstance(one, Receipt)]
+    assert all(isinstance(one, (Receipt, BackendUnavailable)) for one in ended)
+    with GraphMemory.open(url, extractor="none", embeddings="none", background=False) as again:
+        assert again.stats().episodes == len(again.episodes(stored)) == len(stored) > 0
 
 
 async def typed(memory: GraphMemory) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import time
 from collections.abc import Callable, Generator
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 
+from graphmem import GraphMemory
 from graphmem.models import Changes, Edge, EdgeQuery, Entity, EntityQuery, IndexEntry, Removal
 from graphmem.testing.base import in_threads
-from graphmem.testing.rows import home, scope_of
+from graphmem.testing.rows import elsewhere, home, scope_of
 from graphmem_neo4j import Neo4jBackend, open_backend
 from tests.integration.neo4j.support import ask, edge, entity, of
 
@@ -91,6 +93,32 @@ def test_a_writer_that_waits_for_another_is_not_told_of_a_deadlock(
     stores[0].atomic(work)
     waiting.join()
     assert "will be retried" not in caplog.text
+
+
+def test_a_turn_waits_for_the_lock_of_its_own_scope_only(neo4j_url: str) -> None:
+    held, released = Event(), Event()
+    with GraphMemory.open(neo4j_url, scope=home(), extractor="none", embeddings="none", background=False) as memory:
+        backend = memory._engine.backend  # pyright: ignore[reportPrivateUsage]
+
+        def hold() -> None:
+            backend.write(home(), of(entity("Anna", home())))
+            held.set()
+            released.wait(30)
+
+        holder = Thread(target=backend.atomic, args=(hold,))
+        holder.start()
+
+        async def run() -> bool:
+            await asyncio.get_running_loop().run_in_executor(None, held.wait, 30)
+            waiting = asyncio.create_task(memory.aremember("waits"))
+            await asyncio.sleep(0)
+            await memory.in_scope(elsewhere()).aremember("does not wait")
+            waited = not waiting.done()
+            released.set()
+            return waited and (await waiting).created
+
+        assert asyncio.run(run())
+        holder.join()
 
 
 def _wait_until_blocked(store: Neo4jBackend) -> None:
