@@ -15,8 +15,10 @@ import time
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Literal, TypeVar
 
+from graphmem.clock import clock
 from graphmem.errors import StoreReadOnly
 from graphmem.models import Scope
 
@@ -62,29 +64,48 @@ _THREADS: dict[Lane, int] = {"turns": 4, "reads": 4, "jobs": 4}
 
 
 class Workers:
-    """Thread pools for each kind of call, started on first use."""
+    """Thread pools for each kind of call, started on first use and shut down after a minute without calls."""
 
     def __init__(self) -> None:
         self._pools: dict[Lane, ThreadPoolExecutor] = {}
         self._lock = threading.Lock()
+        self._running = 0
+        self._ended_at = 0.0
 
     async def run(self, lane: Lane, call: Callable[[], T]) -> T:
         """Run a blocking call on a thread of a lane; cancelling the caller before it starts prevents the call."""
         context = contextvars.copy_context()
-        return await asyncio.get_running_loop().run_in_executor(self._pool(lane), context.run, call)
+        return await asyncio.wrap_future(self.submit(lane, partial(context.run, call)))
 
     def submit(self, lane: Lane, call: Callable[[], T]) -> Future[T]:
         """Schedule a call on a thread of a lane."""
-        return self._pool(lane).submit(call)
-
-    def _pool(self, lane: Lane) -> ThreadPoolExecutor:
         with self._lock:
+            if not self._pools:
+                clock().wake_after(_KEPT, self)
             if lane not in self._pools:
                 self._pools[lane] = ThreadPoolExecutor(_THREADS[lane], thread_name_prefix=f"graphmem-{lane}")
-            return self._pools[lane]
+            future = self._pools[lane].submit(call)
+            self._running += 1
+        future.add_done_callback(self._ended)
+        return future
+
+    def _ended(self, _: Future[T]) -> None:
+        with self._lock:
+            self._running -= 1
+            self._ended_at = time.monotonic()
+
+    def wake(self) -> None:
+        """Shut the pools down if they are idle for a minute; called by the clock."""
+        with self._lock:
+            left = _KEPT if self._running else self._ended_at + _KEPT - time.monotonic()
+        if left > 0:
+            clock().wake_after(left, self)
+        else:
+            self.close()
 
     def close(self) -> None:
         """Shut the pools down without waiting; running calls finish."""
+        clock().cancel(self)
         with self._lock:
             pools, self._pools = list(self._pools.values()), {}
         for pool in pools:
@@ -94,16 +115,19 @@ class Workers:
 _log = logging.getLogger(__name__)
 
 _LONGEST_PAUSE = 60.0
+_RETRY = 60.0  # seconds until the next try to start a thread
 _QUIET = 0.05  # seconds without a wake after which a series of writes counts as finished
 _SHORTEST_WAIT = 1.0
 _WAIT_FOR_WORK = 5.0  # as a multiple of the duration of the last run
 _LINGER = 1.0  # seconds after which an idle thread ends: a process may have a thousand memories open
+_KEPT = 60.0  # seconds after which the idle threads for async code end
 
 
 class BackgroundJob:
     """A job on a daemon thread that runs when woken, and repeatedly while it has work.
 
-    The thread ends when the job has been idle for a second; the next wake starts a new one.
+    The thread ends when the job has been idle for a second. The next wake starts a new one; so does the `clock`, for a
+    job that asked for another run.
 
     The job gives way to callers: while wakes follow one another it waits, up to the longer of one second and five times
     the duration of its last run. Threads share an interpreter, so a caller that stores a series of rows would otherwise
@@ -125,6 +149,7 @@ class BackgroundJob:
         self._wake = threading.Event()
         self._woken_at = 0.0
         self._duration = 0.0
+        self._failures = 0
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -141,13 +166,20 @@ class BackgroundJob:
         self._wake.set()
         with self._lock:
             if self._thread is None and not self._stop.is_set():
-                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError as error:
+                    _log.warning("%s: no thread can be started, next try in %.0f s: %s", self._name, _RETRY, error)
+                    clock().wake_after(_RETRY, self)
+                else:
+                    self._thread = thread
 
     def stop(self, timeout: float | None = None) -> bool:
         """Stop the thread after the current run; return whether it ended within `timeout` seconds."""
         with self._lock:
             self._stop.set()
+            clock().cancel(self)
             thread = self._thread
         self._wake.set()
         if thread is None or thread is threading.current_thread():
@@ -157,15 +189,9 @@ class BackgroundJob:
 
     def _run(self) -> None:
         pause: float | None = 0.0
-        failures = 0
         while not self._stop.is_set():
-            if pause is None and not self._wake.wait(_LINGER):
-                with self._lock:
-                    if not self._wake.is_set():
-                        self._thread = None
-                        return
-            if pause:
-                self._wake.wait(pause)
+            if self._ends(pause):
+                return
             self._give_way(self._duration)
             self._wake.clear()
             if self._stop.is_set():
@@ -173,13 +199,28 @@ class BackgroundJob:
             begun = time.monotonic()
             try:
                 pause = self._job()
-                failures, self.error = 0, None
+                self._failures, self.error = 0, None
             except BaseException as error:  # noqa: BLE001 - the thread has to survive and report any error
                 self.error = error if isinstance(error, Exception) else RuntimeError(repr(error))
-                failures += 1
-                pause = min(0.1 * 2**failures, _LONGEST_PAUSE)
+                self._failures += 1
+                pause = min(0.1 * 2**self._failures, _LONGEST_PAUSE)
                 _log.warning("%s failed, next try in %.1f s: %s", self._name, pause, error)
             self._duration = time.monotonic() - begun
+
+    def _ends(self, pause: float | None) -> bool:
+        """Wait for a wake, or until a pause is over; return whether the thread ends because that takes longer."""
+        if pause is not None and pause <= _LINGER:
+            self._wake.wait(pause)
+            return False
+        if self._wake.wait(_LINGER):
+            return False
+        with self._lock:
+            if self._wake.is_set() or self._stop.is_set():
+                return False
+            self._thread = None
+            if pause is not None:
+                clock().wake_after(pause - _LINGER, self)
+            return True
 
     def _give_way(self, duration: float) -> None:
         latest = time.monotonic() + max(_SHORTEST_WAIT, _WAIT_FOR_WORK * duration)

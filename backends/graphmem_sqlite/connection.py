@@ -20,7 +20,17 @@ from graphmem.errors import (
     StoreFull,
     StoreReadOnly,
 )
-from graphmem_sqlite.file import FileKey, StoreFile, create_private, file_key, has_log, hold, log_path, release
+from graphmem_sqlite.file import (
+    FileKey,
+    StoreFile,
+    create_private,
+    file_key,
+    has_log,
+    hold,
+    log_path,
+    release,
+    too_many_files,
+)
 from graphmem_sqlite.schema import migrate, require_known_schema, set_application_id
 
 _PRAGMAS = (
@@ -126,12 +136,19 @@ class Database:
             with translated(self.name):
                 self._writer = self._first_connection()
             if self._key is None:
-                self._key, _ = hold(file.path)
+                self._key = self._held()
             if not self._mode.startswith("ro"):
                 self._log_key = file_key(self._log)
         except BaseException:
             if self._key is not None:
                 release(self._key)
+            raise
+
+    def _held(self) -> FileKey:
+        try:
+            return hold(self.file.path)[0]
+        except BaseException:
+            self._writer.close()
             raise
 
     @property
@@ -428,6 +445,8 @@ def translate(error: sqlite3.Error, place: str) -> GraphMemError:
         return StoreFull(f"{place}: no space is left ({error}); nothing was written; free some on that disk")
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return BackendUnavailable(f"{place}: another process held the file for too long ({error}); end it, try again")
+    if name.startswith(("SQLITE_CANTOPEN", "SQLITE_IOERR")) and (reason := too_many_files()):
+        return BackendUnavailable(f"{place}: {reason}")
     if name.startswith("SQLITE_CANTOPEN"):
         return BackendUnavailable(f"{place}: can't be opened ({error}); check that the folder exists and its rights")
     if name.startswith("SQLITE_IOERR"):

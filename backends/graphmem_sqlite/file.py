@@ -71,7 +71,7 @@ def inspect(path: Path) -> StoreFile:
     Raises
     ------
     BackendUnavailable
-        If the path is a folder, its folder doesn't exist, or it may not be read.
+        If the path is a folder, its folder doesn't exist, it may not be read, or too many files are open.
     NotADatabase
         If the file is no SQLite database, a database of another program, or truncated.
     """
@@ -180,11 +180,28 @@ def _require_whole(path: Path, descriptor: int) -> None:
     raise NotADatabase(f"{path}: is cut short ({size} bytes of {expected}); restore the file from a backup")
 
 
+def too_many_files() -> str:
+    """Return an error message if this process can't open another file; otherwise an empty text."""
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError as error:
+        return (
+            f"{error.strerror}: an open store needs about six files; close memories that are not in use, or raise the "
+            "limit of the process (ulimit -n)"
+        )
+    return ""
+
+
 def hold(path: Path) -> tuple[FileKey, int]:
     """Open a file for reading, once per file in this process, and return (key, descriptor).
 
     Closing any descriptor of a file drops all POSIX locks of the process on it, including those of SQLite
     (sqlite.org/howtocorrupt.html, 2.2). The descriptor is therefore closed with the last store on the file.
+
+    Raises
+    ------
+    OSError
+        If the file can't be opened: `BackendUnavailable` if too many files are open.
     """
     with _lock:
         status = path.stat()
@@ -192,9 +209,18 @@ def hold(path: Path) -> tuple[FileKey, int]:
         if key in _held:
             descriptor, users = _held[key]
         else:
-            descriptor, users = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0)), 0
+            descriptor, users = _open(path), 0
         _held[key] = (descriptor, users + 1)
         return key, descriptor
+
+
+def _open(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+    except OSError as error:
+        if reason := too_many_files():
+            raise BackendUnavailable(f"{path}: {reason}") from error
+        raise
 
 
 def release(key: FileKey) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +17,7 @@ import pytest
 from conftest import OpenMemory
 from crashed import wait_until
 from test_search import WordVectors
+from toy import ToyExtractor
 
 import graphmem_sqlite.connection as sqlite
 from graphmem import GraphMemory, StoreFull, background
@@ -82,18 +86,58 @@ def test_many_open_memories_hold_few_files_and_no_threads(
         pytest.skip("the open files of a process are read from /proc")
     monkeypatch.setattr(sqlite, "_ALL_IDLE_READERS", 4)
     monkeypatch.setattr(background, "_LINGER", 0.05)
+    monkeypatch.setattr(background, "_KEPT", 0.05)
+    extractor = ToyExtractor()
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
     with ExitStack() as opened:
         urls = [f"sqlite:///{tmp_path}/{i}.db" for i in range(count)]
-        memories = [opened.enter_context(GraphMemory.open(url, extractor="none", embeddings="none")) for url in urls]
+        memories = [opened.enter_context(GraphMemory.open(url, extractor=extractor, embeddings="none")) for url in urls]
         for i, memory in enumerate(memories):
-            memory.remember(f"Person {i} likes tea.")
+            memory.remember(f"Person {i} | likes | tea")
+            memory.flush()
             memory.recall("tea")
-            memory.search("tea")
-        wait_until(lambda: not threads())
+            asyncio.run(memory.asearch("tea"))
+        wait_until(lambda: len(threads()) < 10, seconds=120)
         files = len(os.listdir("/proc/self/fd")) - before  # noqa: PTH208
         assert files <= 6 * count
         assert memories[0].search("tea").found
+
+
+FILES = """
+import resource, sys
+from graphmem import BackendUnavailable, GraphMemory
+
+def opened(n):
+    return GraphMemory.open(f"sqlite:///{sys.argv[1]}/{n}.db", extractor="none", embeddings="none", background=False)
+
+def use(memory):
+    assert memory.remember("Ada likes tea").created
+    assert memory.search("tea").found
+
+with opened("first") as memory:
+    use(memory)  # imports what it needs
+resource.setrlimit(resource.RLIMIT_NOFILE, (200, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+memories = []
+try:
+    while True:
+        memories.append(opened(len(memories)))
+        use(memories[-1])
+except BackendUnavailable as error:
+    print(len(memories), error)
+memories.pop().close()
+memories.pop().close()
+for memory in memories:
+    use(memory)
+"""
+
+
+def test_more_stores_than_the_process_may_open_files_for_is_an_error_that_says_so(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", FILES, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    count, _, message = done.stdout.partition(" ")
+    assert int(count) > 200 // 8
+    assert "Too many open files" in message
+    assert "ulimit -n" in message
 
 
 def test_what_only_reads_answers_on_a_full_disk(tmp_path: Path, open_memory: OpenMemory) -> None:

@@ -7,7 +7,8 @@ import threading
 import pytest
 
 from graphmem import background
-from graphmem.background import BackgroundJob
+from graphmem.background import BackgroundJob, Workers
+from graphmem.clock import Clock
 
 
 def test_it_runs_when_woken_and_again_while_there_is_work() -> None:
@@ -47,6 +48,81 @@ def test_it_outlives_an_error_and_tells_it_until_a_run_succeeds(kind: type[BaseE
     assert recovered.wait(5)
     assert worker.stop(5)
     assert worker.error is None
+
+
+def named(name: str) -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name.startswith(name)]
+
+
+def own_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Use a clock of the test, whose thread ends with its last request."""
+    mine = Clock("test-clock")
+    monkeypatch.setattr(background, "clock", lambda: mine)
+
+
+def test_jobs_that_run_again_later_have_no_threads_but_one_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    own_clock(monkeypatch)
+    monkeypatch.setattr(background, "_LINGER", 0.01)
+    pauses = [iter([0.1, 0.2, 60.0]) for _ in range(50)]
+    last = threading.Semaphore(0)
+
+    def job(n: int) -> float:
+        pause = next(pauses[n])
+        if pause == 60.0:
+            last.release()
+        return pause
+
+    workers = [BackgroundJob("sleeper", lambda n=n: job(n)) for n in range(50)]
+    for worker in workers:
+        worker.wake()
+    assert all(last.acquire(timeout=20) for _ in workers)
+    for sleeper in named("sleeper"):
+        sleeper.join(10)
+    assert named("sleeper") == []
+    [clock] = named("test-clock")
+    assert all(worker.stop(5) for worker in workers)
+    clock.join(10)
+    assert not clock.is_alive()
+
+
+def test_a_job_for_which_no_thread_can_be_started_runs_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    own_clock(monkeypatch)
+    monkeypatch.setattr(background, "_RETRY", 0.01)
+    ran = threading.Event()
+    worker = BackgroundJob("late", ran.set)
+    start, refused = threading.Thread.start, [True]
+
+    def refuse_once(thread: threading.Thread) -> None:
+        if thread.name == "late" and refused:
+            refused.clear()
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse_once)
+    worker.wake()
+    assert ran.wait(10)
+    assert worker.stop(5)
+
+
+def test_idle_threads_for_async_code_end_and_running_calls_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    own_clock(monkeypatch)
+    monkeypatch.setattr(background, "_KEPT", 0.05)
+    before = named("graphmem-reads")
+    workers = Workers()
+    release = threading.Event()
+    running = workers.submit("reads", lambda: release.wait(30))
+    [clock] = named("test-clock")
+    clock.join(0.3)
+    assert clock.is_alive()
+    [thread] = [one for one in named("graphmem-reads") if one not in before]
+    release.set()
+    assert running.result(10)
+    thread.join(10)
+    clock.join(10)
+    assert not thread.is_alive()
+    assert not clock.is_alive()
+    assert workers.submit("reads", lambda: 7).result(10) == 7
+    workers.close()
 
 
 def test_stopping_one_that_never_ran_is_no_error() -> None:
