@@ -161,10 +161,8 @@ class GraphMemory(ScopedMemory):
 
         Parameters
         ----------
-        turn
-            A `Turn`, a `Document`, a mapping of their fields, a message of a chat framework, or just the text.
-        **fields
-            Fields of a `Turn` (with `title`: of a `Document`), if `turn` is a text or mapping.
+        turn, **fields
+            A `Turn`, a `Document`, a message of a chat framework, a mapping of fields, or just the text with fields.
 
         Raises
         ------
@@ -177,10 +175,7 @@ class GraphMemory(ScopedMemory):
         return Receipt(episode_id, created, self._engine, self.scope)
 
     async def aremember(self, turn: ItemLike, **fields: Any) -> Receipt:
-        """`remember` for async code.
-
-        Turns that arrive while others are being stored share the next transaction; each is on disk when it returns.
-        """
+        """`remember` for async code."""
         engine, scope = self._engine, self.scope
         stored = await engine.turns.store(scope, lambda: engine.loader.to_episode(scope, to_item(turn, **fields)))
         return Receipt(*stored, engine, scope)
@@ -255,11 +250,8 @@ class GraphMemory(ScopedMemory):
     def flush(self, timeout: float | None = None, *, episode_id: str | None = None) -> int:
         """Wait until no episode of this scope, or not this one, waits for extraction, and help with the extraction.
 
-        Returns
-        -------
-        int
-            0, or 1 if episodes still wait: after `timeout` seconds (None: no limit), without an extractor, or if
-            extraction is paused until its configuration is repaired.
+        It returns 0, or 1 if episodes still wait: after `timeout` seconds, without an extractor, or if extraction is
+        paused until its configuration is repaired.
         """
         return self._engine.flush(self.scope, timeout, episode_id)
 
