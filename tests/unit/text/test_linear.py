@@ -6,7 +6,7 @@ import importlib
 import pkgutil
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import cast
 
@@ -28,6 +28,10 @@ from graphmem.text.names import bare_title
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SHORT, ALLOWED = 8_000, 0.1
 """Characters, and seconds of CPU time for them: what is linear takes a few milliseconds, what is quadratic more."""
+LONG, MOMENT = 100_000, 0.1
+"""The same for long texts: twice the 50 ms of a quiet machine, as memory and caches are shared with other processes."""
+HARD = ("'?!\\n'", "'.\\n'", "'Aa. '", "'api-token\\n'", "'Aaa Bbb '", "'a : ' '. ' 'x'")
+"""Names of the texts that take longest."""
 
 _REPEATED = r"""
 a|a |1|.|-|_|A|A.|Aa|Aaa Bbb |Aa. |O'|a's |a-|a@|a.a@|AB12 |AB12ABCD|+1 (|1 () ./-|4111 1111 |1.1.1.|QUJD|deadbeef
@@ -160,12 +164,16 @@ def seconds(work: Callable[[str], object], text: str) -> float:
     return time.thread_time() - begun
 
 
-def slow(work: Callable[[str], object], size: int, allowed: float) -> dict[str, float]:
-    """Return the texts that take too long, with their times; at the second try, too."""
+def slow(
+    work: Callable[[str], object], size: int, allowed: float, chosen: Collection[str] | None = None
+) -> dict[str, float]:
+    """Return the texts that take too long, with their times; at the second and third try, too."""
     return {
         name: round(again, 2)
         for name, text in texts(size)
-        if seconds(work, text) > allowed and (again := seconds(work, text)) > allowed
+        if (chosen is None or name in chosen)
+        and seconds(work, text) > allowed
+        and (again := min(seconds(work, text), seconds(work, text))) > allowed
     }
 
 
@@ -185,11 +193,17 @@ def test_a_function_over_text_is_linear(name: str) -> None:
     assert slow(FUNCTIONS[name], SHORT, 3 * ALLOWED) == {}
 
 
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_reads_a_hard_long_text_in_a_moment(name: str) -> None:
+    assert set(HARD) <= {name for name, _ in texts(LONG)}
+    assert slow(FUNCTIONS[name], LONG, MOMENT, HARD) == {}
+
+
 @pytest.mark.full
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_function_reads_a_long_text(name: str) -> None:
-    assert slow(FUNCTIONS[name], 12 * SHORT, 25 * ALLOWED) == {}
+def test_a_function_reads_a_long_text_in_a_moment(name: str) -> None:
+    assert slow(FUNCTIONS[name], LONG, MOMENT) == {}
 
 
 def test_text_of_users_in_a_pattern_is_found() -> None:

@@ -23,22 +23,21 @@ _NO_PROSE = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _SYMBOLS = re.compile("[\U0001f000-\U0001faff\u2600-\u27bf\ufe0f\u200d*_~|<>{}=\\\\]+|[:;]-?[)(DPp](?!\\w)|(?<!\\w)<3")
-_SPELLED = [
-    (re.compile(rf"(?<![\w'])(?:{slang})(?![\w'])", re.IGNORECASE), plain)
-    for slang, plain in (
-        ("wanna", "want to"),
-        ("gonna", "going to"),
-        ("gotta", "have to"),
-        ("kinda|sorta|like totally|actually|honestly|literally|basically|tbh|btw|lol|haha+|omg", ""),
-        ("'cause|cuz|cos|bc", "because"),
-        ("u", "you"),
-        ("ur", "your"),
-        ("dunno", "don't know"),
-        ("ain't", "isn't"),
-        ("fave", "favorite"),
-        ("fam", "family"),
-    )
-]
+_SPELLED = {
+    "wanna": "want to",
+    "gonna": "going to",
+    "gotta": "have to",
+    "kinda|sorta|like totally|actually|honestly|literally|basically|tbh|btw|lol|haha+|omg": "",
+    "'cause|cuz|cos|bc": "because",
+    "u": "you",
+    "ur": "your",
+    "dunno": "don't know",
+    "ain't": "isn't",
+    "fave": "favorite",
+    "fam": "family",
+}
+_PLAIN = tuple(_SPELLED.values())
+_SLANG = re.compile(rf"(?=['a-z])(?<![\w'])(?:{'|'.join(f'({slang})' for slang in _SPELLED)})(?![\w'])", re.IGNORECASE)
 _GREETING = (
     r"hey|hi|hello|wow|woah|whoa|thanks(?:\s+(?:so much|a lot|a ton|a bunch))?|thank you(?:\s+so much)?|yeah|yep|yes|"
     r"yup|"
@@ -61,7 +60,8 @@ _NAMED = re.compile(
 _ABBREVIATED = "".join(
     rf"(?<!\b{word}\.)" for word in ("Dr", "Mr", "Mrs", "Ms", "St", "Jr", "Prof", "vs", "e\\.g", "[A-Z]")
 )
-_BETWEEN = re.compile(rf"(?<=[.!?]){_ABBREVIATED}[\"')\]]*\s+|\n+")
+_BETWEEN = re.compile(rf"(?=[\s\"')\]])(?:(?:(?<=[!?])|(?<=\.){_ABBREVIATED})[\"')\]]*\s+|\n+)")
+_SEVERAL_WORDS = re.compile(r"\w\s+\S*\w")
 
 
 def vocatives(names: Iterable[str]) -> re.Pattern[str] | None:
@@ -91,8 +91,7 @@ def prose(text: str, participants: Iterable[str] = (), *, message: bool = True) 
     text = _SYMBOLS.sub(" ", text)
     if not message:
         return re.sub(r"\s+", " ", text).strip()
-    for pattern, plain in _SPELLED:
-        text = pattern.sub(plain, text)
+    text = _SLANG.sub(lambda match: _PLAIN[(match.lastindex or 1) - 1], text)
     text = re.sub(r"(?<!\s)\s+&\s+", " and ", text)
     names = vocatives(participants)
     called = f"(?:{names.pattern})" if names else "(?!)"
@@ -100,12 +99,13 @@ def prose(text: str, participants: Iterable[str] = (), *, message: bool = True) 
     closing = re.compile(rf",\s*(?i:{called})(?=\s*[.!?]*$)")
     kept: list[str] = []
     for part in _BETWEEN.split(_JOINED.sub(_begin, _DASH.sub(" - ", _TAG.sub(".", text)))):
-        body = re.sub(r"\s+", " ", part).strip()
-        body = closing.sub("", _without_opening(opening, body))
+        if not _SEVERAL_WORDS.search(part):
+            continue
+        body = closing.sub("", _without_opening(opening, " ".join(part.split())))
         if body.endswith("?") and not _NAMED.search(body):
             continue  # a question without a name isn't parsed
         body = _NO_SUBJECT.sub(_with_subject, body)
-        if re.search(r"\w\s+\S*\w", body):
+        if _SEVERAL_WORDS.search(body):
             kept.append(body if body[-1] in ".!?" else f"{body}.")
     return " ".join(kept)
 
