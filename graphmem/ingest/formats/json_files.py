@@ -73,6 +73,8 @@ def json_values(stream: IO[bytes]) -> Iterator[tuple[int, object]]:
                 continue
             except RecursionError:
                 raise InvalidInput(f"unreadable JSON: record {number + 1} is nested too deeply") from None
+            except ValueError:
+                raise InvalidInput(f"unreadable JSON: a number in record {number + 1} has too many digits") from None
             if end == len(text) and not ended and not isinstance(value, (dict, list, str)):
                 more()  # a number may continue
                 continue

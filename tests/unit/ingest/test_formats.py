@@ -6,7 +6,9 @@ import io
 import json
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -17,7 +19,7 @@ from graphmem.errors import InvalidInput
 from graphmem.ingest.files import find_files
 from graphmem.ingest.formats.json_files import json_values
 from graphmem.ingest.formats.pages import to_lines
-from graphmem.ingest.readers import Format, Refused, guess_format, open_source, read_items, read_triples
+from graphmem.ingest.readers import FORMATS, Format, Refused, guess_format, open_source, read_items, read_triples
 from graphmem.inputs import Document, Turn
 from graphmem.messages import Attachment
 
@@ -504,3 +506,48 @@ def test_a_table_of_something_else_says_what_its_header_has(
     with open_source(path, columns=columns) as source:
         assert list((read_triples if source.holds_triples else read_items)(source, refused.append)) == []
     assert reason in refused[0].reason
+
+
+CRAFTED = (
+    *(
+        "1\n",
+        "(\n",
+        "a : . \n",
+        "a: b\n",
+        "# a\n",
+        "> a\n",
+        '"',
+        "[",
+        '{"a":',
+        '["a"],',
+        "a,",
+        '<a b="',
+        "&#",
+        "=?utf-8?q?",
+    ),
+    *("From x\nA: b\n\n", "12/31/25, 10:00 - A: x\n", "1\n00:00:01,000 --> 00:00:02,000\na\n", "1"),
+)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_crafted_files_of_every_format_hold_nobody_up(tmp_path: Path, form: Format) -> None:
+    held: dict[str, float] = {}
+    for piece in CRAFTED:
+        path = tmp_path / "crafted"
+        path.write_text(piece * (100_000 // len(piece)))
+        held[piece] = min(longest_hold(path, form), longest_hold(path, form))
+    assert {piece: round(took, 2) for piece, took in held.items() if took > 0.1} == {}  # 50 ms of a quiet machine
+
+
+def longest_hold(path: Path, form: Format) -> float:
+    """Read a file; return the longest CPU time between two of its records or refused lines."""
+    ticks = [time.thread_time()]
+
+    def tick(_: object) -> None:
+        ticks.append(time.thread_time())
+
+    with suppress(InvalidInput), open_source(path, form=form) as source:
+        for item in read_items(source, tick):
+            tick(item)
+    tick(None)
+    return max(end - begin for begin, end in pairwise(ticks))
