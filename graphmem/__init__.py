@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     )
     from graphmem.inputs import Document, Triple, Turn
     from graphmem.memory import Administration, GraphMemory, Receipt
-    from graphmem.messages import Attachment, MessageLike, ToolCall
-    from graphmem.models import AsOf, EdgeType, Entity, Episode, Merge, Scope
+    from graphmem.messages import MessageLike, ToolCall
+    from graphmem.models import AsOf, Attachment, EdgeType, Entity, Episode, Merge, Scope
     from graphmem.ontology import Ontology
     from graphmem.results import (
         Check,
@@ -91,8 +91,8 @@ _HOME = {
     ),
     "graphmem.inputs": ("Document", "Triple", "Turn"),
     "graphmem.memory": ("Administration", "GraphMemory", "Receipt"),
-    "graphmem.messages": ("Attachment", "MessageLike", "ToolCall"),
-    "graphmem.models": ("AsOf", "EdgeType", "Entity", "Episode", "Merge", "Scope"),
+    "graphmem.messages": ("MessageLike", "ToolCall"),
+    "graphmem.models": ("AsOf", "Attachment", "EdgeType", "Entity", "Episode", "Merge", "Scope"),
     "graphmem.ontology": ("Ontology",),
     "graphmem.search.evaluation": ("Evaluation", "Question"),
     "graphmem.search.results": ("ExpansionConfig", "SearchResults"),

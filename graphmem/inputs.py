@@ -10,20 +10,20 @@ from pydantic import AfterValidator, Field, model_validator
 
 from graphmem.errors import InvalidInput
 from graphmem.messages import (
-    ATTACHMENTS,
     NO_TEXT,
     TOOL_CALL_ID,
     TOOL_CALLS,
-    Attachment,
     MessageLike,
     ToolCall,
     is_message,
     message_fields,
-    stored_beside,
+    stored_calls,
 )
 from graphmem.models import (
+    ATTACHMENTS,
     UTC_OFFSET,
     AsOf,
+    Attachment,
     Confidence,
     Episode,
     EpisodeSource,
@@ -60,6 +60,7 @@ class _Item(Model):
     occurred_at: UTCDateTime | None = None
     external_id: Text | None = None
     metadata: Properties = {}
+    attachments: tuple[Attachment, ...] = ()
     has_injection_flags: bool = False
 
     @model_validator(mode="before")
@@ -112,7 +113,7 @@ class Turn(_Item):
     occurred_at
         Aware time of the message, to which "yesterday" in the text refers. Defaults to now.
     attachments
-        Images, recordings and files of the message. Their descriptions are stored, their bytes aren't.
+        Images, recordings and files. Search covers their descriptions; their bytes aren't stored.
     tool_calls
         The tool calls of an assistant.
     tool_call_id
@@ -130,7 +131,6 @@ class Turn(_Item):
     speaker: Text | None = None
     role: Text | None = None
     session_id: Text | None = None
-    attachments: tuple[Attachment, ...] = ()
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: Text | None = None
 
@@ -155,7 +155,7 @@ class Turn(_Item):
         return {**given, "text": "\n".join(named), "metadata": metadata}
 
     def _beside(self) -> Mapping[str, Scalar]:
-        return stored_beside(self.attachments, self.tool_calls, self.tool_call_id)
+        return stored_calls(self.tool_calls, self.tool_call_id)
 
 
 class Document(_Item):
@@ -163,7 +163,7 @@ class Document(_Item):
 
     Parameters
     ----------
-    text, occurred_at, external_id, metadata, has_injection_flags
+    text, occurred_at, external_id, metadata, attachments, has_injection_flags
         As in `Turn`.
     title
         Its title, to which "he", "she" or "it" at its beginning may refer.

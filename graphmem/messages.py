@@ -1,7 +1,7 @@
 """Conversion of chat messages of common libraries to turns, with their attachments and tool calls.
 
 Messages are recognized by their attributes and keys; no library is imported. Non-text parts become attachments or tool
-calls, stored as JSON in the metadata of the episode.
+calls; an episode keeps the calls as JSON in its metadata.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, cast
 
 from pydantic import Field
 
 from graphmem.errors import InvalidInput
-from graphmem.models import Model, Text
+from graphmem.models import ATTACHMENTS, Attachment, Model, Text
 
-ATTACHMENTS = "attachments"
 TOOL_CALLS = "tool_calls"
 TOOL_CALL_ID = "tool_call_id"
 TOOL_STATUS = "tool_status"
@@ -43,8 +42,6 @@ _THOUGHTS = ("thinking", "redacted_thinking", "reasoning", "reasoning_content")
 _MAX_SHOWN = 500
 _MAX_DEPTH = 8
 
-M = TypeVar("M", bound=Model)
-
 
 class MessageLike(Protocol):
     """Message of LangChain, OpenAI or Anthropic: an object with `content` and a role or type."""
@@ -53,38 +50,6 @@ class MessageLike(Protocol):
     def content(self) -> Any:
         """Text, or a list of parts."""
         ...
-
-
-class Attachment(Model):
-    """Attachment of a message: an image, a recording or a file. Its bytes aren't stored.
-
-    Parameters
-    ----------
-    kind
-        ``image``, ``audio``, ``video``, ``file``, or the type of any other part.
-    name
-        File name.
-    media_type
-        Media type such as ``image/png``.
-    url
-        Location; data URLs are not stored.
-    description
-        Alternative text or caption.
-    size
-        Size in bytes, if the data was in the message.
-    """
-
-    kind: Text = Field(min_length=1)
-    name: Text | None = None
-    media_type: Text | None = None
-    url: Text | None = None
-    description: Text | None = None
-    size: int | None = None
-
-    def __str__(self) -> str:
-        """Return its representation in a text, such as ``[image: a dog on a beach]``."""
-        shown = self.description or self.name or self.url or self.media_type
-        return f"[{self.kind}: {shown[:_MAX_SHOWN]}]" if shown else f"[{self.kind}]"
 
 
 class ToolCall(Model):
@@ -248,37 +213,27 @@ def message_fields(message: object, added: Mapping[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def stored_beside(attachments: Sequence[Attachment], calls: Sequence[ToolCall], call_id: str | None) -> dict[str, str]:
-    """Return the metadata in which an episode stores attachments and tool calls."""
+def stored_calls(calls: Sequence[ToolCall], call_id: str | None) -> dict[str, str]:
+    """Return the metadata in which an episode stores tool calls."""
     found = {
-        ATTACHMENTS: _json([each.model_dump(exclude_none=True) for each in attachments]) if attachments else None,
         TOOL_CALLS: _json([each.model_dump(exclude_none=True) for each in calls]) if calls else None,
         TOOL_CALL_ID: call_id,
     }
     return {name: value for name, value in found.items() if value}
 
 
-def attachments_of(metadata: Mapping[str, Any]) -> tuple[Attachment, ...]:
-    """Return the attachments stored in the metadata of an episode."""
-    return _read(metadata.get(ATTACHMENTS), Attachment)
-
-
 def tool_calls_of(metadata: Mapping[str, Any]) -> tuple[ToolCall, ...]:
-    """Return the tool calls stored in the metadata of an episode."""
-    return _read(metadata.get(TOOL_CALLS), ToolCall)
+    """Return the tool calls stored in the metadata of an episode; other metadata of that name gives an empty tuple."""
+    stored = metadata.get(TOOL_CALLS)
+    try:
+        return tuple(ToolCall(**each) for each in json.loads(stored)) if isinstance(stored, str) else ()
+    except (ValueError, TypeError, InvalidInput):
+        return ()
 
 
 def digest(*parts: object) -> str:
     """Return a digest of these values, 16 hexadecimal digits."""
     return blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-
-
-def _read(stored: object, model: type[M]) -> tuple[M, ...]:
-    """Return the models written by `stored_beside`; other metadata under the same name gives an empty tuple."""
-    try:
-        return tuple(model(**each) for each in json.loads(stored)) if isinstance(stored, str) else ()
-    except (ValueError, TypeError, InvalidInput):
-        return ()
 
 
 def _pop_list(data: dict[str, Any], name: str) -> list[object]:

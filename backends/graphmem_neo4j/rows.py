@@ -18,7 +18,7 @@ from hashlib import blake2b
 from typing import Any
 
 from graphmem.errors import InvalidInput
-from graphmem.models import Edge, EdgeKey, EdgeType, Entity, Episode, Properties, RowReader, Scope
+from graphmem.models import Edge, EdgeKey, EdgeType, Entity, Episode, Properties, RowReader, Scope, with_attachments
 from graphmem.protocols import split_words
 
 Row = Sequence[Any]
@@ -189,7 +189,7 @@ def episode_row(episode: Episode, times: Times) -> StoredRow:
         episode.role,
         episode.speaker,
         episode.title,
-        properties_json(episode.metadata),
+        properties_json(with_attachments(episode.metadata, episode.attachments)),
         episode.attempts,
         episode.error,
         episode.scope.key if episode.processed_at is None else None,

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from graphmem.errors import Conflict, InvalidInput
-from graphmem.models import Episode, EpisodeQuery, Mention, Scope, utc_now
+from graphmem.models import Episode, EpisodeQuery, Mention, Scope, utc_now, with_attachments
 from graphmem.protocols import EpisodeStore
 from graphmem_sqlite.connection import SQLiteRole
 from graphmem_sqlite.rows import (
@@ -281,7 +281,7 @@ def _episode_row(episode: Episode, scope_key: int) -> tuple[Any, ...]:
         episode.title,
         micros(episode.occurred_at),
         micros(episode.recorded_at),
-        properties_json(episode.metadata),
+        properties_json(with_attachments(episode.metadata, episode.attachments)),
         episode.external_id,
         micros_or_none(episode.processed_at),
         episode.attempts,

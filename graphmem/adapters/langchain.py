@@ -15,16 +15,14 @@ from graphmem.errors import InvalidInput, MissingExtra, NotFound
 from graphmem.inputs import Turn, to_as_of, to_limit, to_scopes
 from graphmem.memory import GraphMemory
 from graphmem.messages import (
-    ATTACHMENTS,
     NO_TEXT,
     TOOL_CALL_ID,
     TOOL_CALLS,
     TOOL_STATUS,
-    attachments_of,
     message_fields,
     tool_calls_of,
 )
-from graphmem.models import AsOf, Episode, Scope
+from graphmem.models import ATTACHMENTS, AsOf, Episode, Scope
 from graphmem.search.results import ExpansionConfig, Found, SearchResults
 
 try:
@@ -125,12 +123,13 @@ def _documents(results: SearchResults) -> list[Document]:
 
 
 def _document(found: Found, degraded: Sequence[str]) -> Document:
-    episode = found.episode
+    episode, attached = found.episode, found.episode.attachments
     return Document(
         id=episode.id,
         page_content=episode.text,
         metadata={
             **{name: value for name, value in episode.metadata.items() if value is not None},
+            **({ATTACHMENTS: [each.model_dump(exclude_none=True) for each in attached]} if attached else {}),
             "score": found.score,
             "reasons": [reason.model_dump(mode="json", exclude_defaults=True) for reason in found.reasons],
             "episode_id": episode.id,
@@ -231,11 +230,10 @@ class GraphMemoryChatMessageHistory(BaseChatMessageHistory):
 def _content(episode: Episode) -> str | list[dict[str, Any]]:
     """Return the text of a message, or a list of parts if it has attachments; those without a URL become text."""
     text = "" if episode.metadata.get(NO_TEXT) else episode.text
-    attached = attachments_of(episode.metadata)
-    if not attached:
+    if not episode.attachments:
         return text
     parts: list[dict[str, Any]] = [{"type": "text", "text": text}] if text else []
-    for each in attached:
+    for each in episode.attachments:
         is_image = each.kind == "image" and (each.url or "").startswith(("http://", "https://"))
         image = {"type": "image_url", "image_url": {"url": each.url}}
         parts.append(image if is_image else {"type": "text", "text": str(each)})

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from graphmem.embed import Embedder, TokenVectors
 from graphmem.index.codec import compact, detail_of, is_content, packed, unit
-from graphmem.index.phrases import PhraseFinder, Phrases, PlainPhrases, own_words
+from graphmem.index.phrases import PhraseFinder, Phrases, PlainPhrases
 from graphmem.models import Episode, IndexEntry, IndexKind
 from graphmem.text.names import bare_title
 
@@ -27,7 +27,7 @@ _SAID = PlainPhrases()
 class _Text:
     """The model input of an episode.
 
-    `own` is the title and the text, `before` the preceding context; `sentences` are ranges in `own`.
+    `own` is the title and the searchable text, `before` the preceding context; `sentences` are ranges in `own`.
     """
 
     before: str
@@ -156,8 +156,8 @@ class EpisodeEncoder:
 
     def _found(self, episodes: Sequence[Episode]) -> list[Phrases]:
         """Return names and sentences; conversation turns are not parsed by spaCy (docs/development/benchmarks.md)."""
-        said = iter(_SAID.find([episode.text for episode in episodes if _is_said(episode)]))
-        written = iter(self._phrases.find([episode.text for episode in episodes if not _is_said(episode)]))
+        said = iter(_SAID.find([episode.searchable_text for episode in episodes if _is_said(episode)]))
+        written = iter(self._phrases.find([episode.searchable_text for episode in episodes if not _is_said(episode)]))
         return [next(said if _is_said(episode) else written) for episode in episodes]
 
     def _tokens(self, texts: Sequence[_Text]) -> list[TokenVectors] | None:
@@ -191,10 +191,10 @@ def _text(episode: Episode, earlier: Episode | None, phrases: Phrases) -> _Text:
     head = f"{episode.title}\n" if episode.title else ""
     before = f"{episode.speaker}: " if episode.speaker else ""
     if earlier is not None:
-        said = " ".join(own_words(earlier.text).split()[-_BEFORE_WORDS:])
+        said = " ".join(earlier.text.split()[-_BEFORE_WORDS:])
         before = f"{earlier.speaker}: {said}\n{before}" if earlier.speaker else f"{said}\n{before}"
     sentences = tuple((begin + len(head), end + len(head)) for begin, end in phrases.sentences)
-    return _Text(before, head + episode.text, sentences)
+    return _Text(before, head + episode.searchable_text, sentences)
 
 
 def _shifted(tokens: TokenVectors, begin: int, before: int) -> TokenVectors:

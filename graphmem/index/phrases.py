@@ -24,11 +24,6 @@ _CAPITALS = re.compile(
 )
 
 
-def own_words(text: str) -> str:
-    """Return the text of a turn without the caption of a shared photo."""
-    return text.split(" [shares photo")[0]
-
-
 @dataclass(frozen=True, slots=True)
 class Phrases:
     """The phrases of a text: its normalized names, and the ranges of its sentences."""

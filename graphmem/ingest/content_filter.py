@@ -34,7 +34,7 @@ def skip_reason(episode: Episode, *, detector: Callable[[str], bool] | None = No
     str or None
         "injection", "tool_output", "no_text" or "code".
     """
-    if episode.metadata.get(INJECTION_FLAG) or (detector is not None and detector(episode.text)):
+    if episode.metadata.get(INJECTION_FLAG) or (detector is not None and detector(episode.searchable_text)):
         return "injection"
     if (episode.role or "").strip().lower() in TOOL_ROLES:
         return "tool_output"

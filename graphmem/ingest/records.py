@@ -10,8 +10,8 @@ from typing import Any, cast
 
 from graphmem.errors import InvalidInput
 from graphmem.inputs import Document, Triple, Turn
-from graphmem.messages import ATTACHMENTS, TOOL_CALL_ID, TOOL_CALLS, TOOL_STATUS, digest, read_content, unfold
-from graphmem.models import EdgeType, Scalar
+from graphmem.messages import TOOL_CALL_ID, TOOL_CALLS, TOOL_STATUS, digest, read_content, unfold
+from graphmem.models import ATTACHMENTS, EdgeType, Scalar
 from graphmem.text.normalize import relation_name, require_name
 
 _TURN_NAMES: Mapping[str, tuple[str, ...]] = {
@@ -131,7 +131,7 @@ def to_turn(value: Mapping[str, Any], zone: tzinfo | None, name: str, place: str
     for key in ("session_id", "speaker", "role"):
         if key in fields:
             fields["metadata"][key] = fields.pop(key)
-    for key in (ATTACHMENTS, TOOL_CALLS, TOOL_CALL_ID):
+    for key in (TOOL_CALLS, TOOL_CALL_ID):
         del fields[key]
     return Document(**fields)
 

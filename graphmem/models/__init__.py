@@ -4,6 +4,7 @@ All models are frozen. Times are timezone-aware UTC; a naive datetime is an erro
 Models validate input at the API boundary; hot read paths use the arrays of `Subgraph`.
 """
 
+from graphmem.models.attachments import ATTACHMENTS, Attachment, with_attachments
 from graphmem.models.base import (
     MAX_FACT_BYTES,
     MAX_NAME_BYTES,
@@ -88,6 +89,7 @@ from graphmem.models.rows import (
 )
 
 __all__ = [
+    "ATTACHMENTS",
     "FORGETTING",
     "MAX_FACT_BYTES",
     "MAX_NAME_BYTES",
@@ -97,6 +99,7 @@ __all__ = [
     "ActiveFact",
     "Alias",
     "AsOf",
+    "Attachment",
     "Changes",
     "Community",
     "CommunityAlgorithm",
@@ -158,4 +161,5 @@ __all__ = [
     "one_or_many",
     "propagation_tries",
     "utc_now",
+    "with_attachments",
 ]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from graphmem.models.attachments import split_attachments
 from graphmem.models.communities import Community
 from graphmem.models.rows import Edge, EdgeType, Entity, Episode, Scope
 
@@ -79,7 +80,8 @@ class RowReader:
         )
 
     def episode(self, row: Row) -> Episode:
-        """Build an episode from a row in the column order below; metadata is JSON or None."""
+        """Build an episode from a row in the column order below; metadata is JSON with the attachments, or None."""
+        metadata, attachments = split_attachments(_properties(row[10]))
         return Episode.trusted(
             id=row[0],
             scope=Scope.from_key(row[1]),
@@ -91,7 +93,8 @@ class RowReader:
             title=row[7],
             occurred_at=self.moment(row[8]),
             recorded_at=self.moment(row[9]),
-            metadata=_properties(row[10]),
+            metadata=metadata,
+            attachments=attachments,
             external_id=row[11],
             processed_at=self.moment_or_none(row[12]),
             attempts=row[13],

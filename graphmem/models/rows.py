@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self, cast
 from urllib.parse import quote, unquote
 
 from pydantic import Field, model_validator
 
 from graphmem.errors import InvalidInput
+from graphmem.models.attachments import ATTACHMENTS, Attachment, split_attachments
 from graphmem.models.base import (
     MAX_FACT_BYTES,
     MAX_RELATION_BYTES,
@@ -243,7 +244,10 @@ UTC_OFFSET = "utc_offset"
 
 
 class Episode(Model):
-    """One ingested item: a message, a document or a set of triples."""
+    """One ingested item: a message, a document or a set of triples.
+
+    Metadata in which a store keeps attachments (`split_attachments`) is split when an episode is built from it.
+    """
 
     id: str = Field(default_factory=new_id)
     scope: Scope
@@ -256,11 +260,37 @@ class Episode(Model):
     occurred_at: UTCDateTime = Field(default_factory=utc_now)
     recorded_at: UTCDateTime = Field(default_factory=utc_now)
     metadata: Properties = {}
+    attachments: tuple[Attachment, ...] = ()
     external_id: Text | None = None
     processed_at: UTCDateTime | None = None
     attempts: int = 0
     error: Text | None = None
     retry_at: UTCDateTime | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _split_metadata(cls, fields: Any) -> Any:
+        if not isinstance(fields, dict):
+            return fields
+        given = cast("dict[str, Any]", fields)
+        metadata: object = given.get("metadata")
+        if not isinstance(metadata, dict) or ATTACHMENTS not in metadata:
+            return given
+        split, found = split_attachments(cast("Properties", metadata))
+        if attachments := given.get(ATTACHMENTS) or found:
+            return {**given, "metadata": {k: v for k, v in split.items() if k != ATTACHMENTS}, ATTACHMENTS: attachments}
+        return given
+
+    @property
+    def searchable_text(self) -> str:
+        """The text, then one line for each attachment that it doesn't quote: the description, else the name."""
+        shown = (each.description or each.name for each in self.attachments)
+        return "\n".join((self.text, *(words for words in shown if words and words not in self.text)))
+
+    @property
+    def attached(self) -> str:
+        """The attachments that the text doesn't quote, such as ``[image: a dog on a beach]``; "" for none."""
+        return " ".join(shown for each in self.attachments if (shown := str(each)) not in self.text)
 
     @property
     def local_time(self) -> datetime:

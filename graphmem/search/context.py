@@ -110,12 +110,15 @@ def render_fact(fact: Fact) -> str:
 
 
 def render_episode(episode: Episode) -> str:
-    """Return an episode as one line: date, author and text; a long text is truncated and ends with "…"."""
-    text = _tamed(episode.text)
-    if len(text) > _QUOTED:
-        text = f"{text[: _QUOTED - 1].rsplit(' ', 1)[0]}…"
+    """Return an episode as one line: date, author, text and attachments; a long text is truncated and ends with "…"."""
+    text, attached = _quoted(episode.text), _quoted(episode.attached)
     who = _tamed(episode.speaker or episode.title or episode.role or episode.source)
-    return f'- {episode.occurred_at:%Y-%m-%d}, {who}: "{text}"'
+    return f'- {episode.occurred_at:%Y-%m-%d}, {who}: "{text}" {attached}'.rstrip()
+
+
+def _quoted(text: str) -> str:
+    text = _tamed(text)
+    return text if len(text) <= _QUOTED else f"{text[: _QUOTED - 1].rsplit(' ', 1)[0]}…"
 
 
 def worth_quoting(found: Sequence[Found], *, flagged: bool = False) -> list[Episode]:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphmem.index.arrays import GrowingArray
-from graphmem.index.phrases import own_words
 from graphmem.models import Episode
 from graphmem.search.late_interaction import STATED, Pieces
 from graphmem.search.lexical import Lexicon, Sessions
@@ -135,7 +134,7 @@ class Corpus:
         self.position.update((unit.episode.id, position) for position, unit in enumerate(units, first))
         self._add_priors(units)
         self.ids += [unit.episode.id for unit in units]
-        self._texts += [unit.episode.text for unit in units]
+        self._texts += [unit.episode.searchable_text for unit in units]
         asks = (self.asks.rows[first:] > 0).tolist()
         self.lexicon.extend(
             [(terms(spoken(unit.episode)), terms(unit.date), ask) for unit, ask in zip(units, asks, strict=True)]
@@ -190,7 +189,7 @@ class Corpus:
         episodes = [unit.episode for unit in units]
         self.speaker_of.extend(np.array(speakers))
         self.session_of.extend(np.array(sessions))
-        self.asks.extend(np.array([own_words(e.text).rstrip().endswith("?") for e in episodes], dtype=np.float32))
+        self.asks.extend(np.array([e.text.rstrip().endswith("?") for e in episodes], dtype=np.float32))
         self.times.extend(np.array([[e.occurred_at.timestamp(), e.recorded_at.timestamp()] for e in episodes]))
         self.months.extend(np.array([months(unit.date) for unit in units]))
 
@@ -210,14 +209,13 @@ class Corpus:
         titles = [bare_title(unit.episode.title or "") for unit in units]
         fresh = self._titles.add(titles)
         of_each: list[list[str]] = []
-        for unit, title in zip(units, titles, strict=True):
-            others = self._titles.find(unit.episode.text)
+        texts = self._texts[first:]
+        for unit, title, text in zip(units, titles, texts, strict=True):
+            others = self._titles.find(text)
             found = [*unit.names, *([title] if title else []), *others]
             of_each.append([n for n in dict.fromkeys(found) if unit.session is None or n not in spoken])
         self._learn_names(self.names.missing(name for found in of_each for name in found))
-        self.names.extend(
-            [(found, title, unit.episode.text) for found, title, unit in zip(of_each, titles, units, strict=True)]
-        )
+        self.names.extend(list(zip(of_each, titles, texts, strict=True)))
         for title in fresh:
             self._find_title(title, first)
 
@@ -264,5 +262,5 @@ def adds_words(stated: Sequence[str], has: Callable[[str], bool]) -> bool:
 
 
 def spoken(episode: Episode) -> str:
-    """Return the text of an episode prefixed with its speaker or title."""
-    return f"{episode.speaker or episode.title or ''}: {episode.text}"
+    """Return the searchable text of an episode prefixed with its speaker or title."""
+    return f"{episode.speaker or episode.title or ''}: {episode.searchable_text}"

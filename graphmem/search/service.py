@@ -227,7 +227,7 @@ class GraphRAGService:
         episodes = self._backend.get_episodes(scopes, [ids[i] for i in best])
         best = [i for i in best if ids[i] in episodes]
         try:
-            scores = self._reranker.scores(question, [episodes[ids[i]].text for i in best])
+            scores = self._reranker.scores(question, [episodes[ids[i]].searchable_text for i in best])
         except EmbeddingFailed as error:
             degraded.append(f"not reranked by the {error}")
             return order

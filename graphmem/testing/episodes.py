@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from graphmem.errors import Conflict, InvalidInput
-from graphmem.models import AsOf, Changes, EpisodeQuery, Mention, ProcessingResult
+from graphmem.models import AsOf, Attachment, Changes, EpisodeQuery, Mention, ProcessingResult
 from graphmem.protocols import GraphBackend
 from graphmem.testing.base import StoreTests, contents
 from graphmem.testing.rows import (
@@ -44,6 +44,10 @@ class EpisodeTests(StoreTests):
             occurred_at=day(1.5),
             recorded_at=day(2.25),
             metadata={"text": "ü", "int": 2**40, "float": 0.1, "true": True, "false": False, "none": None},
+            attachments=(
+                Attachment(kind="image", name="b.png", media_type="image/png", url="https://e.org/b", size=2**40),
+                Attachment(kind="audio", description="“北京 🦊”\n\tsecond line % _ \\ '\""),
+            ),
             external_id="ext:1",
             attempts=2,
             error="timed out",
@@ -53,6 +57,11 @@ class EpisodeTests(StoreTests):
         (read,) = store.find_episodes([home()], EpisodeQuery())
         assert read == written
         assert [type(value) for value in read.metadata.values()] == [str, int, float, bool, bool, type(None)]
+
+    def test_metadata_named_like_attachments_stays_metadata(self, store: GraphBackend) -> None:
+        written = episode(1, metadata={"attachments": "two of them"})
+        store.add_episodes(home(), [written])
+        assert store.find_episodes([home()], EpisodeQuery()) == [written]
 
     def test_fields_of_an_episode_that_were_not_given_come_back_as_defaults(self, store: GraphBackend) -> None:
         store.add_episodes(home(), [episode(1)])

@@ -14,6 +14,7 @@ from hypothesis.stateful import initialize, rule
 from graphmem.errors import InvalidInput
 from graphmem.models import (
     Alias,
+    Attachment,
     Changes,
     Corroboration,
     Edge,
@@ -154,6 +155,7 @@ class StoreMachine(PairOfStores):
             occurred_at=day(occurred),
             recorded_at=day(recorded),
             processed_at=day(8) if processed else None,
+            attachments=[Attachment(kind="image", description="Zürich")] if self._episodes % 2 else (),
         )
         self.write(lambda s: s.add_episodes(scope, [row]))
 

@@ -304,7 +304,8 @@ def _names_of(
 def _is_about(episode: Episode, names: frozenset[str], finder: NameFinder) -> bool:
     if episode.speaker and canonical(episode.speaker) in names:
         return True
-    texts = (episode.text, episode.title, episode.speaker, *map(str, episode.metadata.values()))
+    attached = (text for each in episode.attachments for text in (each.name, each.description, each.url))
+    texts = (episode.text, episode.title, episode.speaker, *map(str, episode.metadata.values()), *attached)
     return any(map(finder.found_in, texts))
 
 

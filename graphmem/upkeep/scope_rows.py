@@ -97,7 +97,8 @@ def to_json(kind: RowKind, row: Row) -> str:
         }
         fields = {"job": row.job, "episodes": row.episodes, "cursor": row.cursor, **times}
         return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
-    return row.model_dump_json(exclude_none=True, exclude=_NO_SCOPE.get(kind))
+    excluded = {"scope", "attachments"} if isinstance(row, Episode) and not row.attachments else _NO_SCOPE.get(kind)
+    return row.model_dump_json(exclude_none=True, exclude=excluded)
 
 
 def from_json(kind: RowKind, fields: Mapping[str, Any], scope: Scope) -> Row:

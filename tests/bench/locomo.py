@@ -1,10 +1,11 @@
 """Recall of the turns that answer questions about long conversations: LoCoMo (Maharana et al., ACL 2024).
 
-    python tests/bench/locomo.py [--data FILE] [--facts] [--no-model] [--store URL] [--json]
+    python tests/bench/locomo.py [--data FILE] [--facts] [--no-captions] [--no-model] [--store URL] [--json]
 
 A conversation is a scope, a turn is a `Turn`. A question's answers are the turns that the file names as its evidence;
 questions without any are left out. Recall@k is the mean over questions of the share of the evidence in the first k.
 `--facts` adds the observations that the file comes with (an LLM wrote them) as facts of the turns that they name.
+`--no-captions` leaves out the captions of photos (a model wrote them).
 The last line is one JSON object. See docs/how-to/evaluate.md.
 """
 
@@ -23,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from quality import Stopwatch, opened, options, report
 
-from graphmem import Question, Triple, Turn
+from graphmem import Attachment, Question, Triple, Turn
 
 ROOT = Path(__file__).parents[2]
 DATA = Path(os.environ.get("GRAPHMEM_DATA", ROOT.parent / "shared" / "data")) / "locomo_dev.json"
@@ -46,19 +47,25 @@ def sessions(conversation: Conversation) -> Iterator[tuple[str, datetime, list[d
         yield str(number), at, talk[f"session_{number}"]
 
 
-def turns(conversation: Conversation) -> list[Turn]:
-    """Return the turns; what a photo shows is told behind the text."""
+def turns(conversation: Conversation, *, captions: bool = True) -> list[Turn]:
+    """Return the turns; the caption of a photo is its attachment's description."""
     return [
         Turn(
-            text=turn["text"] + (f" [shares photo: {turn['blip_caption']}]" if turn.get("blip_caption") else ""),
+            text=turn["text"],
             speaker=turn["speaker"],
             session_id=session,
             occurred_at=at,
             external_id=turn["dia_id"],
+            attachments=_photos(turn) if captions else (),
         )
         for session, at, said in sessions(conversation)
         for turn in said
     ]
+
+
+def _photos(turn: Mapping[str, Any]) -> tuple[Attachment, ...]:
+    caption = turn.get("blip_caption")
+    return (Attachment(kind="image", description=caption),) if caption else ()
 
 
 def questions(conversation: Conversation) -> list[Question]:
@@ -97,12 +104,13 @@ def main() -> None:
     parser = options(__doc__ or "")
     parser.add_argument("--data", metavar="FILE", type=Path, default=DATA)
     parser.add_argument("--facts", action="store_true", help="with the observations as facts")
+    parser.add_argument("--no-captions", action="store_true", help="without the captions of photos")
     given = parser.parse_args()
     conversations: list[Conversation] = json.loads(given.data.read_text("utf-8"))
     clock, count = Stopwatch(), 0
     with opened(given) as store:
         for conversation in conversations:
-            memory, said = store.in_scope(scope_of(conversation)), turns(conversation)
+            memory, said = store.in_scope(scope_of(conversation)), turns(conversation, captions=not given.no_captions)
             clock(lambda memory=memory, said=said: memory.ingest(said))
             count += len(said)
             if given.facts:
@@ -111,7 +119,12 @@ def main() -> None:
                 clock(lambda memory=memory: memory.ingest(()))  # which also indexes the facts
         asked = [question for conversation in conversations for question in questions(conversation)]
         evaluation = store.admin.evaluate(asked, ks=KS)
-    told = {"facts": given.facts, "extractor": given.extractor, "model": not given.no_model}
+    told = {
+        "facts": given.facts,
+        "captions": not given.no_captions,
+        "extractor": given.extractor,
+        "model": not given.no_model,
+    }
     took = {"turns": count, "ingest_s": round(clock.seconds, 1)}
     report("locomo", evaluation, {**told, **took}, as_json=given.json)
 

@@ -245,6 +245,13 @@ class StoresEpisodesAgain(Sound):
         return super().add_episodes(scope, [e.changed(external_id=None) for e in episodes])
 
 
+class LosesAttachments(Sound):
+    """Stores the text of an episode without what is attached to it."""
+
+    def add_episodes(self, scope: Scope, episodes: Sequence[Episode]) -> list[tuple[str, bool]]:
+        return super().add_episodes(scope, [episode.changed(attachments=()) for episode in episodes])
+
+
 class ForgetsFormerMembers(Sound):
     """Answers about a moment with the members of today."""
 

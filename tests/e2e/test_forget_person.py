@@ -17,9 +17,14 @@ TURNS = (
     {"text": "Maya | hates | Mondays # as ZEBULON\u00a0QUIMBY's neighbor", "external_id": "never seen by the parser"},
     {"text": "Maya | likes | Tea # zebby makes it", "external_id": "nickname"},
     {"text": "Zebby Q | owns | a pranceltoy", "external_id": "alias"},
+    {
+        "text": "Maya | saw | Ducks",
+        "external_id": "attached",
+        "attachments": [{"kind": "image", "description": 'the "Zebulon Quimby" pond, a quackofoto'}],
+    },
     {"text": "Maya | knows | Bob", "speaker": "Maya", "external_id": "others"},
 )
-WORDS = ("zebulon", "quimby", "zebby", "wolfsburg", "xylophonic", "pranceltoy")
+WORDS = ("zebulon", "quimby", "zebby", "wolfsburg", "xylophonic", "pranceltoy", "quackofoto")
 
 
 def told_of_zebulon(open_memory: OpenMemory, url: str) -> GraphMemory:
@@ -52,10 +57,10 @@ def test_words_stay_without_with_episodes_and_a_second_call_by_name_takes_them(
 ) -> None:
     memory = told_of_zebulon(open_memory, store_url)
     first = memory.forget("Zebulon Quimby")
-    assert len(first.still_mentioned_in) == 5
+    assert len(first.still_mentioned_in) == 6
     assert {"zebby", "zebby q", "zebulon quimby"} <= set(first.names)
-    assert "5 episodes" in first.remaining[0]
-    assert memory.forget("Zebulon Quimby", with_episodes=True).episodes == 3
+    assert "6 episodes" in first.remaining[0]
+    assert memory.forget("Zebulon Quimby", with_episodes=True).episodes == 4
     assert memory.forget("zebby", with_episodes=True).episodes == 2
     assert external_ids(memory) == {"others"}
     with pytest.raises(NotFound, match="no text contains this name"):
@@ -65,7 +70,7 @@ def test_words_stay_without_with_episodes_and_a_second_call_by_name_takes_them(
 def test_a_speaker_is_forgotten_and_who_else_names_them_is_told(store_url: str, open_memory: OpenMemory) -> None:
     memory = told_of_zebulon(open_memory, store_url)
     done = memory.forget(speaker="zebulon quimby")
-    assert (done.episodes, len(done.still_mentioned_in)) == (1, 3)
+    assert (done.episodes, len(done.still_mentioned_in)) == (1, 4)
     assert "said" not in external_ids(memory)
     with pytest.raises(NotFound, match="no episode has the speaker 'Nobody'"):
         memory.forget(speaker="Nobody")

@@ -10,7 +10,7 @@ from conftest import OpenMemory
 from langchain_core.messages import HumanMessage
 from test_search import WordVectors
 
-from graphmem import Document, Embeddings, GraphMemory, InvalidInput
+from graphmem import Attachment, Document, Embeddings, GraphMemory, InvalidInput
 from graphmem.adapters.langchain import GraphMemoryChatMessageHistory
 from graphmem.models import Properties
 from graphmem.protocols import ExtractedEdge, ExtractedEntity, Extraction, ExtractionRequest
@@ -22,6 +22,7 @@ SECRETS = {
     "mail as an id": "zq4.id@example.com",
     "phone": "+1 415 555 2671",
     "phone in metadata": "+49 30 90182099",
+    "phone in an attachment": "+49 30 90182077",
     "card": "4111 1111 1111 1111",
     "card as a number": "5555555555554444",
     "iban": "DE89 3704 0044 0532 0130 00",
@@ -96,7 +97,11 @@ def fill(memory: GraphMemory) -> None:
         memory.remember(sentence, **told_by, external_id=f"{S['mail as an id']}/{number}")
     text = "\n".join(sentences)
     metadata: Properties = {"call": S["phone in metadata"], "card": int(S["card as a number"])}
-    pages = [Document(text=sentence, title=f"Page of {S['mail']}", metadata=metadata) for sentence in sentences]
+    scan = Attachment(kind="image", name=f"{S['phone in an attachment']}.png", description=f'"{sentences[3]}"')
+    pages = [
+        Document(text=sentence, title=f"Page of {S['mail']}", metadata=metadata, attachments=(scan,))
+        for sentence in sentences
+    ]
     memory.ingest([*pages, "This fails for the time being, said Maya."])
     memory.add_facts(
         [

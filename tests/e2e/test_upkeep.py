@@ -56,6 +56,7 @@ def fill(memory: GraphMemory) -> None:
             "session_id": "secret",
             "external_id": "told",
             "metadata": {"from": f"{second} gazette"},
+            "attachments": [{"kind": "image", "description": f"{first} before {second}"}],
         },
         {"text": f"Person 1 | married_to | {first} # Person 1 is the one whom {first} trusts", "session_id": "secret"},
         {"text": f"{second} | is_near | Person 2", "session_id": "secret"},

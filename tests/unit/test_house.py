@@ -391,3 +391,48 @@ def test_words_that_are_out_stay_out(folder: str) -> None:
 def test_a_word_that_is_out_is_found() -> None:
     assert OUT.search('"""Tell whether it is normalised."""')
     assert not OUT.search('"""Return whether it is normalized; another neighbor."""')
+
+
+# Formats of the data of benchmarks, which the product doesn't know
+
+DATA_SETS = ("locomo", "musique")
+MARK = re.compile(r"(?=.*[A-Za-z]).*[^A-Za-z].*", re.DOTALL)  # a plain word may be the name of any field
+
+
+def marks_in(nodes: list[ast.stmt]) -> set[str]:
+    """Return the literals of some statements, without docstrings, that are longer than three characters and no word."""
+    found = [node for statement in nodes for node in ast.walk(statement)]
+    docs = {id(node.value) for node in found if isinstance(node, ast.Expr)}
+    texts = (n.value for n in found if isinstance(n, ast.Constant) and isinstance(n.value, str) and id(n) not in docs)
+    return {text for text in map(str.strip, texts) if len(text) > 3 and MARK.fullmatch(text)}
+
+
+def marks_of_benchmarks() -> set[str]:
+    """Return the literals by which the readers of the data sets take their files apart."""
+    readers = (ast.parse((ROOT / "tests" / "bench" / f"{name}.py").read_text("utf-8")) for name in DATA_SETS)
+    statements = (node for tree in readers for node in tree.body)
+    return marks_in([n for n in statements if isinstance(n, ast.Assign) or getattr(n, "name", "main") != "main"])
+
+
+def share_a_mark(one: str, other: str) -> bool:
+    """Return whether one literal is the other or a part of it that no letter, digit or underscore continues."""
+    short, long = sorted((one, other), key=len)
+    return short in long and bool(re.search(rf"(?<!\w){re.escape(short)}(?!\w)", long))
+
+
+def test_product_knows_no_format_of_a_benchmark() -> None:
+    marks = marks_of_benchmarks()
+    literals = {text: path for path in SOURCES for text in marks_in(ast.parse(path.read_text("utf-8")).body)}
+    assert [(str(literals[t].relative_to(ROOT)), t) for t in literals for mark in marks if share_a_mark(t, mark)] == []
+
+
+@pytest.mark.parametrize("name", DATA_SETS)
+def test_product_names_no_data_set(name: str) -> None:
+    assert [str(path.relative_to(ROOT)) for path in SOURCES if name in path.read_text("utf-8").lower()] == []
+
+
+def test_a_format_of_a_benchmark_is_found() -> None:
+    assert "blip_caption" in marks_of_benchmarks()
+    assert share_a_mark("[shares photo", "[shares photo:")
+    assert not share_a_mark("session_", "session_id")
+    assert marks_in(ast.parse('"""Doc_string."""\nx = f"{y} [photo: {z}] plain"').body) == {"[photo:", "] plain"}

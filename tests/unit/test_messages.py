@@ -12,7 +12,8 @@ from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMe
 
 from graphmem import Attachment, Episode, GraphMemory, InvalidInput, ToolCall, Turn
 from graphmem.inputs import to_item
-from graphmem.messages import attachments_of, tool_calls_of
+from graphmem.messages import tool_calls_of
+from graphmem.models import Scope
 
 CALL = ToolCall(name="weather", arguments='{"city": "Oslo"}', id="c1")
 DOG = "https://example.org/dog.png"
@@ -158,7 +159,7 @@ def test_a_part_that_is_no_text_becomes_an_attachment(
 ) -> None:
     episode = stored(memory, {"role": "user", "content": [{"type": "text", "text": "Look!"}, part]})
     assert episode.text == "Look!"
-    assert attachments_of(episode.metadata) == (attachment,)
+    assert episode.attachments == (attachment,)
 
 
 def test_a_message_of_an_image_alone_has_its_description_as_text(memory: GraphMemory) -> None:
@@ -171,7 +172,7 @@ def test_what_a_user_adds_to_the_result_of_a_tool_stays_the_text(memory: GraphMe
     result = {"type": "tool_result", "tool_use_id": "c1", "content": "20 degrees"}
     episode = stored(memory, {"role": "user", "content": [result, {"type": "text", "text": "Is that warm?"}]})
     assert (episode.text, episode.role) == ("Is that warm?", "user")
-    assert attachments_of(episode.metadata) == (Attachment(kind="tool_result", name="c1", description="20 degrees"),)
+    assert episode.attachments == (Attachment(kind="tool_result", name="c1", description="20 degrees"),)
 
 
 def test_fields_of_a_turn_may_be_added_to_a_message(memory: GraphMemory) -> None:
@@ -225,8 +226,38 @@ def test_what_has_no_words_or_no_known_shape_is_refused(memory: GraphMemory, val
 
 def test_metadata_of_the_same_names_that_is_none_of_ours_is_left_alone() -> None:
     for mine in ("yes", "[1]", '[{"kind": 1}]', json.dumps({"a": 1}), 7):
-        assert attachments_of({"attachments": mine}) == ()
+        episode = Episode(scope=Scope(), text="Hi", metadata={"attachments": mine})
+        assert (episode.attachments, episode.metadata) == ((), {"attachments": mine})
         assert tool_calls_of({"tool_calls": mine}) == ()
+
+
+def test_attachments_in_the_metadata_of_an_episode_become_its_field() -> None:
+    episode = Episode(scope=Scope(), text="Hi", metadata={"attachments": '[{"kind": "image", "url": "u"}]', "n": 1})
+    assert (episode.attachments, episode.metadata) == ((Attachment(kind="image", url="u"),), {"n": 1})
+
+
+@pytest.mark.parametrize(
+    ("text", "attachment", "searchable", "attached"),
+    [
+        ("Look!", {"description": "Rex, asleep", "name": "1.png"}, "Look!\nRex, asleep", "[image: Rex, asleep]"),
+        ("Look!", {"name": "rex.png", "url": "u"}, "Look!\nrex.png", "[image: rex.png]"),
+        ("Look!", {"url": "u"}, "Look!", "[image: u]"),
+        ("[image: Rex]", {"description": "Rex"}, "[image: Rex]", ""),
+    ],
+)
+def test_what_is_attached_is_searched_by_its_words(
+    text: str, attachment: dict[str, Any], searchable: str, attached: str
+) -> None:
+    episode = Episode(scope=Scope(), text=text, attachments=(Attachment(kind="image", **attachment),))
+    assert (episode.searchable_text, episode.attached) == (searchable, attached)
+
+
+def test_an_episode_is_found_by_what_its_picture_shows(memory: GraphMemory) -> None:
+    picture = Attachment(kind="image", description="a grey dog at the lighthouse")
+    memory.ingest([{"text": "Guess who came along?", "speaker": "Maya", "attachments": [picture]}, "We had tea."])
+    [found] = memory.search("Who was at the lighthouse?", k=1)
+    assert found.episode.attachments == (picture,)
+    assert 'Maya: "Guess who came along?" [image: a grey dog at the lighthouse]' in memory.context("the lighthouse?")
 
 
 def test_a_turn_takes_attachments_by_hand() -> None:

@@ -263,12 +263,13 @@ def _print_sources(session: Session, found: Sequence[Fact], quoted: dict[str, Ep
 
 
 def quote(episode: Episode) -> str:
-    """Return speaker, date and text of an episode on one line; long text is truncated."""
+    """Return speaker, date, text and attachments of an episode on one line; long text is truncated."""
     from graphmem.adapters.cli.output import cut, shown
 
     text = cut(episode.text, _QUOTED)
     who = shown(episode.speaker or episode.role or episode.title or episode.source)
-    return f"{who}, {episode.occurred_at:%Y-%m-%d}: “{text}”"
+    attached = f" {shown(episode.attached)}" if episode.attached else ""
+    return f"{who}, {episode.occurred_at:%Y-%m-%d}: “{text}”{attached}"
 
 
 def _explain_empty(memory: GraphMemory, message: str) -> str:

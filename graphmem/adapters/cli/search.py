@@ -114,7 +114,7 @@ def _print_found(session: Session, found: SearchResults, *, why: bool) -> None:
     rows = [
         [
             str(number),
-            cut(one.episode.text, _SHOWN),
+            cut(f"{one.episode.text} {one.episode.attached}".rstrip(), _SHOWN),
             one.episode.speaker or one.episode.title or one.episode.role or one.episode.source,
             day(one.episode.occurred_at),
             f"{one.score:.2f}",

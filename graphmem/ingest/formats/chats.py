@@ -13,7 +13,8 @@ from graphmem.errors import InvalidInput
 from graphmem.ingest.formats.source import DateOrder, Refused, Report, Source
 from graphmem.ingest.records import reason_of
 from graphmem.inputs import Turn
-from graphmem.messages import Attachment, digest
+from graphmem.messages import digest
+from graphmem.models import Attachment
 
 _SPACE = "[ \u00a0\u202f]"
 WHATSAPP_LINE = re.compile(

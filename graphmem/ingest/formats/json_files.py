@@ -17,7 +17,8 @@ from graphmem.ingest.formats.archive import File, modified_at, open_binary, size
 from graphmem.ingest.formats.source import MAX_RECORD_BYTES, Refused, Report, Source
 from graphmem.ingest.records import reason_of
 from graphmem.inputs import Turn
-from graphmem.messages import Attachment, read_content
+from graphmem.messages import read_content
+from graphmem.models import Attachment
 
 _CHUNK = 1 << 20
 _BETWEEN = re.compile(r"[\s,]*")

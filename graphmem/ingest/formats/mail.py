@@ -16,7 +16,8 @@ from graphmem.ingest.formats.pages import to_lines
 from graphmem.ingest.formats.source import MAX_RECORD_BYTES, Refused, Report, Source
 from graphmem.ingest.records import reason_of
 from graphmem.inputs import Turn
-from graphmem.messages import Attachment, digest
+from graphmem.messages import digest
+from graphmem.models import Attachment
 
 _REPLY = re.compile(r"\s{0,4}(?:re|aw|sv|antw|fwd?|wg)(?:\[\d{1,3}\])?:", re.IGNORECASE)
 _INTRODUCES = re.compile(r"(?:On |Am |Le |El |Il ).{0,200}:\s{0,4}\Z|.{0,200} (?:wrote|schrieb|writes):\s{0,4}\Z")

@@ -35,6 +35,14 @@ def test_the_title_of_a_document_is_redacted() -> None:
     assert PLAIN.episode(document.to_episode(SCOPE)).title == "Mail to [email]"
 
 
+def test_what_is_attached_is_redacted() -> None:
+    pictures = (
+        {"kind": "image", "description": 'A note: "my password is hunter2"', "url": "https://e.org/?u=a@b.org"},
+    )
+    [found] = episode("Look!", attachments=pictures).attachments
+    assert (found.description, found.url) == ('A note: "my password is [password]"', "https://e.org/?[email]")
+
+
 @pytest.mark.parametrize("field", ["speaker", "session_id", "external_id"])
 def test_a_personal_id_is_refused_without_a_key_and_the_message_says_what_to_do(field: str) -> None:
     with pytest.raises(InvalidInput, match=rf"Turn\.{field}: '\[email\]' .* set redact_key") as error:
