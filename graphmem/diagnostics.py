@@ -63,17 +63,17 @@ class Diagnostics:
         counts = self._backend.stats(scope)
         waiting = max(0, counts.entities - counts.archived_entities - counts.community_members)
         background = tuple(self._background_errors())
-        marks = self._backend.find_job_states(scope)
+        states = self._backend.find_job_states(scope)
         upkeep = tuple(
-            UpkeepState(job=mark.job, done_at=mark.done_at, episodes=mark.episodes, begun_at=mark.begun_at)
-            for mark in marks
-            if mark.job != DELETED
+            UpkeepState(job=state.job, done_at=state.done_at, episodes=state.episodes, begun_at=state.begun_at)
+            for state in states
+            if state.job != DELETED
         )
         return Stats(
             scope=str(scope),
             **asdict(counts),
             waiting_entities=waiting,
-            deleted_facts=sum(mark.episodes for mark in marks if mark.job == DELETED),
+            deleted_facts=sum(state.episodes for state in states if state.job == DELETED),
             queue=self._queue_state(with_errors),
             errors=tuple(map(queue_error, with_errors[:_ERRORS_SHOWN])),
             upkeep=upkeep,

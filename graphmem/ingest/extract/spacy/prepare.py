@@ -23,28 +23,11 @@ _NO_PROSE = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _SYMBOLS = re.compile("[\U0001f000-\U0001faff\u2600-\u27bf\ufe0f\u200d*_~|<>{}=\\\\]+|[:;]-?[)(DPp](?!\\w)|(?<!\\w)<3")
-_SPELLED = {
-    "wanna": "want to",
-    "gonna": "going to",
-    "gotta": "have to",
-    "kinda|sorta|like totally|actually|honestly|literally|basically|tbh|btw|lol|haha+|omg": "",
-    "'cause|cuz|cos|bc": "because",
-    "u": "you",
-    "ur": "your",
-    "dunno": "don't know",
-    "ain't": "isn't",
-    "fave": "favorite",
-    "fam": "family",
-}
-_PLAIN = tuple(_SPELLED.values())
-_SLANG = re.compile(rf"(?=['a-z])(?<![\w'])(?:{'|'.join(f'({slang})' for slang in _SPELLED)})(?![\w'])", re.IGNORECASE)
-_GREETING = (
-    r"hey|hi|hello|wow|woah|whoa|thanks(?:\s+(?:so much|a lot|a ton|a bunch))?|thank you(?:\s+so much)?|yeah|yep|yes|"
-    r"yup|"
-    r"oh|ooh|aww*|ah|ok|okay|cool|nice|great|awesome|sure|well|congrats|congratulations|sorry|no|nope|hmm+|hm|gosh|"
-    r"sounds (?:great|good)|sweet|amazing|absolutely|definitely|exactly|totally|no worries|no problem|good (?:morning|"
-    r"evening|to (?:see|hear from) you)|bye|man|dude|totally agree|i (?:totally |completely )?agree"
+_PLAIN = tuple(words.SPELLED.values())
+_SLANG = re.compile(
+    rf"(?=['a-z])(?<![\w'])(?:{'|'.join(f'({slang})' for slang in words.SPELLED)})(?![\w'])", re.IGNORECASE
 )
+_GREETING = "|".join(words.GREETINGS)
 _TAG = re.compile(r",? (?:can|would) you believe (?:it|that|this)\s*\?", re.IGNORECASE)  # rhetorical question
 _DASH = re.compile(r"(?<!\s)\s+[-–—]+\s+|—|(?:(?<!\s)\s+)?\.{3,}\s*|…")
 # "Lost my job": the parser tags these as nouns or imperatives

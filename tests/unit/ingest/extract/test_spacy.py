@@ -452,7 +452,7 @@ def test_the_speaker_among_joined_subjects_is_no_object(say: Say) -> None:
         "I had a great time.",
         "It means a lot to me.",
         "https://example.org/berlin and `I = work(at.Siemens)`",
-        "[shares photo: I work at Siemens]",
+        "[image: I work at Siemens]",
         "🎉🎉🎉",
     ],
 )

@@ -1,0 +1,43 @@
+"""The sentences of docs/reference/local-extractor.md give the facts that the page lists, and no others."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from graphmem.ingest.extract.spacy import SpacyExtractor, spacy_available
+from graphmem.models import Episode, Scope
+from graphmem.protocols import ExtractedEdge, Extraction, ExtractionRequest
+
+pytestmark = pytest.mark.skipif(not spacy_available(), reason="spaCy and an English model are not installed")
+
+PAGE = Path(__file__).parents[4] / "docs" / "reference" / "local-extractor.md"
+ROWS = re.findall(r"^\| (?!sentence)([^|]+) \|(?: ([^|]*))? \|$", PAGE.read_text("utf-8"), re.MULTILINE)
+MONDAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def extractor() -> SpacyExtractor:
+    return SpacyExtractor()
+
+
+def as_listed(edge: ExtractedEdge) -> str:
+    """Return a fact as the page writes it."""
+    begin = f" from {edge.valid_from:%Y-%m-%d}" if edge.valid_from else ""
+    end = f" until {edge.valid_to:%Y-%m-%d}" if edge.valid_to else ""
+    return f"{'ends: ' if edge.ended else ''}{edge.source} · {edge.relation} · {edge.target}{begin}{end}"
+
+
+def test_the_page_has_rows() -> None:
+    assert len(ROWS) > 50
+
+
+@pytest.mark.parametrize(("sentence", "facts"), ROWS)
+def test_a_sentence_gives_the_facts_that_the_page_lists(extractor: SpacyExtractor, sentence: str, facts: str) -> None:
+    episode = Episode(scope=Scope(), text=sentence, speaker="Nora", occurred_at=MONDAY)
+    [found] = extractor.extract([ExtractionRequest(episode, addressee="Walter")])
+    assert isinstance(found, Extraction)
+    assert sorted(map(as_listed, found.edges)) == sorted(filter(None, facts.split("<br>")))
