@@ -89,11 +89,11 @@ class StateRow:
 
 
 @dataclass(frozen=True, slots=True)
-class MarkRow:
-    """A mark of upkeep with its scope."""
+class JobStateRow:
+    """A job state of upkeep with its scope."""
 
     scope: Scope
-    mark: JobState
+    job_state: JobState
 
 
 K = TypeVar("K", str, tuple[str, ...], MembershipKey)
@@ -247,7 +247,7 @@ class Store:
         self.index = Table[tuple[str, ...], IndexRow](
             self._journal, {"key": lambda i: [(i.scope, i.entry.kind, i.entry.key)]}
         )
-        self.marks = Table[tuple[str, ...], MarkRow](self._journal, {})
+        self.job_states = Table[tuple[str, ...], JobStateRow](self._journal, {})
         self.index_states = Table[str, StateRow](self._journal, {})
         self._position = 0
         self.claims = Table[str, ClaimRow](self._journal, {"owner": lambda c: [c.owner]})

@@ -1,4 +1,4 @@
-"""Upkeep: the merge ledger, marks of jobs, decay of retrieval counts, idle entities, and erasure of a scope."""
+"""Upkeep: the merge ledger, states of jobs, decay of retrieval counts, idle entities, and erasure of a scope."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from graphmem.models import Edge, Entity, JobState, Merge, MergeQuery, Scope, de
 from graphmem.protocols import MergeStore, UpkeepStore
 from graphmem_memory.index import state_of
 from graphmem_memory.matching import edge_is_visible
-from graphmem_memory.tables import K, MarkRow, MemoryRole, R, StateRow, Store, Table, require_no_cursor
+from graphmem_memory.tables import JobStateRow, K, MemoryRole, R, StateRow, Store, Table, require_no_cursor
 
 _DECAY_PAGE = 1000
 
@@ -43,12 +43,12 @@ class MemoryMerges(MemoryRole, MergeStore):
 
 
 class MemoryUpkeep(MemoryRole, UpkeepStore):
-    """Marks of jobs, decay, idle entities and erasure."""
+    """States of jobs, decay, idle entities and erasure."""
 
     def find_job_states(self, scope: Scope) -> list[JobState]:
-        """Return the marks of a scope, ordered by job."""
+        """Return the job states of a scope, ordered by job."""
         with self._store.lock:
-            return [row.mark for row in self._store.marks.read([scope])]
+            return [row.job_state for row in self._store.job_states.read([scope])]
 
     def decay_retrievals(
         self, scope: Scope, *, rate: float, idle_since: datetime, since: datetime | None, now: datetime, after: str = ""
@@ -109,9 +109,9 @@ class MemoryUpkeep(MemoryRole, UpkeepStore):
         return True
 
 
-def put_mark(store: Store, scope: Scope, mark: JobState) -> None:
-    """Insert or replace a mark."""
-    store.marks.put((scope.key, mark.job), MarkRow(scope, mark))
+def put_job_state(store: Store, scope: Scope, job_state: JobState) -> None:
+    """Insert or replace a job state."""
+    store.job_states.put((scope.key, job_state.job), JobStateRow(scope, job_state))
 
 
 def _clear(store: Store, scope: Scope) -> None:
@@ -129,7 +129,7 @@ def _clear(store: Store, scope: Scope) -> None:
     _drop(store.entities, scope, (entity.id for entity in store.entities.read([scope])))
     _drop(store.episodes, scope, (episode.id for episode in store.episodes.read([scope])))
     _drop(store.index, scope, ((f"{row.entry.position:020d}",) for row in store.index.read([scope])))
-    _drop(store.marks, scope, ((scope.key, row.mark.job) for row in store.marks.read([scope])))
+    _drop(store.job_states, scope, ((scope.key, row.job_state.job) for row in store.job_states.read([scope])))
     store.index_states.put(
         scope.key, StateRow(scope, replace(state_of(store, scope), model=None, generation=generation + 1))
     )

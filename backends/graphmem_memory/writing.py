@@ -14,19 +14,19 @@ from graphmem.models import (
     EdgeExpiry,
     Entity,
     Episode,
+    EpisodeRedaction,
     IndexKind,
     Membership,
     Mention,
     Merge,
     ProcessingResult,
     RecallTrace,
-    Redaction,
     Removal,
     Scope,
 )
 from graphmem_memory.index import put_entry, unindex
 from graphmem_memory.tables import AliasRow, MembershipRow, MemoryRole, MentionRow, Store, utc
-from graphmem_memory.upkeep import put_mark
+from graphmem_memory.upkeep import put_job_state
 
 
 class MemoryWrites(MemoryRole):
@@ -43,16 +43,16 @@ def _apply(store: Store, scope: Scope, changes: Changes) -> None:
         _put_entity(store, scope, entity)
     for alias in changes.aliases:
         _put_alias(store, scope, alias)
-    for closing in changes.closings:
-        _close(store, scope, closing)
+    for expiry in changes.expiries:
+        _close(store, scope, expiry)
     for edge in changes.edges:
         _put_edge(store, scope, edge)
-    for support in changes.supports:
-        _support(store, scope, support)
+    for corroboration in changes.corroborations:
+        _corroborate(store, scope, corroboration)
     for mention in changes.mentions:
         _put_mention(store, scope, mention)
-    for outcome in changes.outcomes:
-        _set_outcome(store, scope, outcome)
+    for result in changes.results:
+        _set_result(store, scope, result)
     for redaction in changes.redactions:
         _redact(store, scope, redaction)
     for community in changes.communities:
@@ -70,8 +70,8 @@ def _apply(store: Store, scope: Scope, changes: Changes) -> None:
         _same_scope("merge", merge, scope)
         _id_is_free("merge", merge.id, store.merges.get(merge.id), scope)
         store.merges.put(merge.id, merge)
-    for mark in changes.marks:
-        put_mark(store, scope, mark)
+    for job_state in changes.job_states:
+        put_job_state(store, scope, job_state)
     for removal in changes.removals:
         _remove(store, scope, removal)
 
@@ -90,16 +90,16 @@ def _put_alias(store: Store, scope: Scope, alias: Alias) -> None:
     store.aliases.put((scope.key, alias.alias, alias.entity_type), AliasRow(scope, alias))
 
 
-def _close(store: Store, scope: Scope, closing: EdgeExpiry) -> None:
-    edge = _edge(store, scope, closing.edge_id)
-    if utc(closing.valid_to) < edge.valid_from:
+def _close(store: Store, scope: Scope, expiry: EdgeExpiry) -> None:
+    edge = _edge(store, scope, expiry.edge_id)
+    if utc(expiry.valid_to) < edge.valid_from:
         raise InvalidInput(
-            f"edge {edge.id}: valid_to {closing.valid_to.isoformat()} lies before "
+            f"edge {edge.id}: valid_to {expiry.valid_to.isoformat()} lies before "
             f"valid_from {edge.valid_from.isoformat()}"
         )
     if edge.is_active:
         ended = edge.changed(
-            valid_to=utc(closing.valid_to), expired_at=utc(closing.expired_at), superseded_by=closing.superseded_by
+            valid_to=utc(expiry.valid_to), expired_at=utc(expiry.expired_at), superseded_by=expiry.superseded_by
         )
         store.edges.put(edge.id, ended)
 
@@ -118,13 +118,13 @@ def _put_edge(store: Store, scope: Scope, edge: Edge) -> None:
     store.edges.put(edge.id, edge.changed(properties=dict(edge.properties), episode_ids=episode_ids))
 
 
-def _support(store: Store, scope: Scope, support: Corroboration) -> None:
-    edge = _edge(store, scope, support.edge_id)
-    for episode_id in support.episode_ids:
+def _corroborate(store: Store, scope: Scope, corroboration: Corroboration) -> None:
+    edge = _edge(store, scope, corroboration.edge_id)
+    for episode_id in corroboration.episode_ids:
         _episode(store, scope, episode_id)
     supported = edge.changed(
-        confidence=max(edge.confidence, support.confidence),
-        episode_ids=tuple(dict.fromkeys((*edge.episode_ids, *support.episode_ids))),
+        confidence=max(edge.confidence, corroboration.confidence),
+        episode_ids=tuple(dict.fromkeys((*edge.episode_ids, *corroboration.episode_ids))),
     )
     store.edges.put(edge.id, supported)
 
@@ -137,20 +137,20 @@ def _put_mention(store: Store, scope: Scope, mention: Mention) -> None:
         store.mentions.put(key, MentionRow(scope, mention))
 
 
-def _set_outcome(store: Store, scope: Scope, outcome: ProcessingResult) -> None:
-    episode = _episode(store, scope, outcome.episode_id)
+def _set_result(store: Store, scope: Scope, result: ProcessingResult) -> None:
+    episode = _episode(store, scope, result.episode_id)
     changed = episode.changed(
-        processed_at=None if outcome.processed_at is None else utc(outcome.processed_at),
-        error=outcome.error,
-        attempts=outcome.attempts,
-        retry_at=None if outcome.retry_at is None else utc(outcome.retry_at),
+        processed_at=None if result.processed_at is None else utc(result.processed_at),
+        error=result.error,
+        attempts=result.attempts,
+        retry_at=None if result.retry_at is None else utc(result.retry_at),
     )
     store.episodes.put(episode.id, changed)
     if store.claims.get(episode.id) is not None:
         store.claims.put(episode.id, None)
 
 
-def _redact(store: Store, scope: Scope, redaction: Redaction) -> None:
+def _redact(store: Store, scope: Scope, redaction: EpisodeRedaction) -> None:
     episode = _episode(store, scope, redaction.episode_id)
     store.episodes.put(episode.id, episode.changed(text=redaction.text))
     unindex(store, scope, "episode", episode.id)
@@ -231,9 +231,9 @@ def _remove(store: Store, scope: Scope, removal: Removal) -> None:
     elif removal.kind == "edge":
         _remove_edge(store, scope, removal.id)
     elif removal.kind == "alias":
-        store.aliases.put((scope.key, removal.id, removal.of), None)
+        store.aliases.put((scope.key, removal.id, removal.qualifier), None)
     elif removal.kind == "mention":
-        key = (removal.of, removal.id)
+        key = (removal.qualifier, removal.id)
         if (held := store.mentions.get(key)) is not None and held.scope == scope:
             store.mentions.put(key, None)
     elif removal.kind == "episode":
@@ -242,7 +242,7 @@ def _remove(store: Store, scope: Scope, removal: Removal) -> None:
         _remove_community(store, scope, removal.id)
     elif removal.kind == "index":
         for kind in get_args(IndexKind):
-            if kind == removal.of:
+            if kind == removal.qualifier:
                 unindex(store, scope, kind, removal.id)
     elif removal.kind == "recall":
         if (trace := store.recalls.get(removal.id)) is not None and trace.scope == scope:

@@ -52,14 +52,14 @@ def query_existing(transaction: Transaction, scope: Scope, changes: Changes) -> 
     nodes.update(dict.fromkeys(a.entity_id for a in changes.aliases))
     for edge in changes.edges:
         nodes.update({edge.source_id: None, edge.target_id: None, **dict.fromkeys(edge.episode_ids)})
-    nodes.update(dict.fromkeys(i for s in changes.supports for i in s.episode_ids))
+    nodes.update(dict.fromkeys(i for s in changes.corroborations for i in s.episode_ids))
     for mention in changes.mentions:
         nodes.update({mention.entity_id: None, mention.episode_id: None})
-    nodes.update(dict.fromkeys(o.episode_id for o in changes.outcomes))
+    nodes.update(dict.fromkeys(o.episode_id for o in changes.results))
     nodes.update(dict.fromkeys(r.episode_id for r in changes.redactions))
-    edges = dict.fromkeys(c.edge_id for c in changes.closings)
+    edges = dict.fromkeys(c.edge_id for c in changes.expiries)
     edges.update(dict.fromkeys(e.id for e in changes.edges))
-    edges.update(dict.fromkeys(s.edge_id for s in changes.supports))
+    edges.update(dict.fromkeys(s.edge_id for s in changes.corroborations))
     active: dict[str, list[str]] = {name: [] for name in TYPE_NAMES.values()}
     for edge in changes.edges:
         if edge.is_active:

@@ -1,4 +1,4 @@
-"""Upkeep: the merge ledger, marks of jobs, decay of retrieval counts, idle entities, and erasure of a scope."""
+"""Upkeep: the merge ledger, states of jobs, decay of retrieval counts, idle entities, and erasure of a scope."""
 
 from __future__ import annotations
 
@@ -109,15 +109,15 @@ _CLEAR = (
     "clear_edges",
     "clear_entities",
     "clear_episodes",
-    "clear_marks",
+    "clear_job_states",
 )
 
 
 class Neo4jUpkeep(Neo4jRole, UpkeepStore):
-    """Marks of jobs, decay, idle entities and erasure."""
+    """States of jobs, decay, idle entities and erasure."""
 
     def find_job_states(self, scope: Scope) -> list[JobState]:
-        """Return the marks of a scope, ordered by job."""
+        """Return the job states of a scope, ordered by job."""
         return [
             JobState(job, moment_or_none(done), episodes, moment_or_none(begun), cursor)
             for job, done, episodes, begun, cursor in self._database.read("find_job_states", [scope], scope=scope.key)
@@ -176,11 +176,11 @@ class Neo4jUpkeep(Neo4jRole, UpkeepStore):
         return True
 
 
-def put_marks(transaction: Transaction, scope: Scope, marks: Sequence[JobState]) -> None:
-    """Insert marks, or replace them by job, in a locked scope."""
-    rows = [[m.job, _iso(m.done_at), m.episodes, _iso(m.begun_at), m.cursor] for m in marks]
+def put_job_states(transaction: Transaction, scope: Scope, job_states: Sequence[JobState]) -> None:
+    """Insert job states, or replace them by job, in a locked scope."""
+    rows = [[m.job, _iso(m.done_at), m.episodes, _iso(m.begun_at), m.cursor] for m in job_states]
     if rows:
-        transaction.run("put_marks", scope=scope.key, rows=rows)
+        transaction.run("put_job_states", scope=scope.key, rows=rows)
 
 
 def _iso(moment: datetime | None) -> str | None:

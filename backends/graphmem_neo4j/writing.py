@@ -19,9 +19,9 @@ from graphmem.models import (
     EdgeExpiry,
     EdgeKey,
     Entity,
+    EpisodeRedaction,
     Mention,
     ProcessingResult,
-    Redaction,
     Removal,
     Scope,
 )
@@ -41,7 +41,7 @@ from graphmem_neo4j.rows import (
     type_labels,
 )
 from graphmem_neo4j.traces import TracePlan
-from graphmem_neo4j.upkeep import MergePlan, put_marks
+from graphmem_neo4j.upkeep import MergePlan, put_job_states
 
 
 class Neo4jWrites(Neo4jRole):
@@ -70,7 +70,7 @@ def _apply(transaction: Transaction, scope: Scope, changes: Changes) -> None:
     merges.judge(transaction)
     for part in (plan, communities, traces, index, merges):
         part.run(transaction)
-    put_marks(transaction, scope, changes.marks)
+    put_job_states(transaction, scope, changes.job_states)
     _remove(transaction, scope, changes.removals)
 
 
@@ -95,11 +95,11 @@ class GraphPlan:
         self._retyped: list[StoredRow] = []
         self._released: list[Name] = []
         self._aliases: dict[Name, str] = {}
-        self._closings: dict[str, StoredRow] = {}
+        self._expiries: dict[str, StoredRow] = {}
         self._dropped: list[str] = []
         self._supported: dict[str, ExistingFact] = {}
         self._mentions: dict[tuple[str, str], StoredRow] = {}
-        self._outcomes: list[StoredRow] = []
+        self._results: list[StoredRow] = []
         self._redactions: dict[str, str] = {}
 
     def judge(self, existing: ExistingRows) -> None:
@@ -110,16 +110,16 @@ class GraphPlan:
             self._put_entity(entity)
         for alias in changes.aliases:
             self._put_alias(alias)
-        for closing in changes.closings:
-            self._close(closing)
+        for expiry in changes.expiries:
+            self._close(expiry)
         for edge in {e.id: e for e in changes.edges}.values():
             self._put_edge(edge)
-        for support in changes.supports:
-            self._support(support)
+        for corroboration in changes.corroborations:
+            self._corroborate(corroboration)
         for mention in changes.mentions:
             self._mention(mention)
-        for outcome in changes.outcomes:
-            self._set_outcome(outcome)
+        for result in changes.results:
+            self._set_result(result)
         for redaction in changes.redactions:
             self._redact(redaction)
 
@@ -127,8 +127,8 @@ class GraphPlan:
         """Write the rows."""
         times = self._times.texts
         # a key must be free before its next holder is written
-        if self._closings:
-            transaction.run("close_edges", rows=list(self._closings.values()), times=times)
+        if self._expiries:
+            transaction.run("expire_edges", rows=list(self._expiries.values()), times=times)
         if self._dropped:
             transaction.run("delete_replaced_edges", ids=self._dropped)
         rows = self._rows()
@@ -136,8 +136,8 @@ class GraphPlan:
             domain, project = self._scope.domain, self._scope.project_id
             transaction.run("write", scope=self._key, domain=domain, project=project, times=times, **rows)
         if self._supported:
-            supports = [[i, fact.confidence, list(fact.episode_ids)] for i, fact in self._supported.items()]
-            transaction.run("support_edges", rows=supports)
+            corroborations = [[i, fact.confidence, list(fact.episode_ids)] for i, fact in self._supported.items()]
+            transaction.run("corroborate_edges", rows=corroborations)
         if self._redactions:
             transaction.run("redact_episodes", rows=[list(item) for item in self._redactions.items()])
             unindexed = [["episode", episode_id] for episode_id in self._redactions]
@@ -165,7 +165,7 @@ class GraphPlan:
             # a new entity has no mentions yet: no look-up needed
             "first_mentions": [row for row in mentions if row[1] >= len(there)],
             "mentions": [row for row in mentions if row[1] < len(there)],
-            "outcomes": self._outcomes,
+            "results": self._results,
         }
 
     # Entities -------------------------------------------------------------------------------------
@@ -212,21 +212,21 @@ class GraphPlan:
 
     # Edges ----------------------------------------------------------------------------------------
 
-    def _close(self, closing: EdgeExpiry) -> None:
-        fact = self._require_edge(closing.edge_id)
-        if closing.valid_to < fact.valid_from:
+    def _close(self, expiry: EdgeExpiry) -> None:
+        fact = self._require_edge(expiry.edge_id)
+        if expiry.valid_to < fact.valid_from:
             raise InvalidInput(
-                f"edge {closing.edge_id}: valid_to {closing.valid_to.isoformat()} lies before its valid_from"
+                f"edge {expiry.edge_id}: valid_to {expiry.valid_to.isoformat()} lies before its valid_from"
             )
         if fact.active:
-            self._closings[closing.edge_id] = [
-                closing.edge_id,
-                self._times[closing.valid_to],
-                self._times[closing.expired_at],
-                closing.superseded_by,
+            self._expiries[expiry.edge_id] = [
+                expiry.edge_id,
+                self._times[expiry.valid_to],
+                self._times[expiry.expired_at],
+                expiry.superseded_by,
             ]
             fact.active = False
-            self._free(fact.key, closing.edge_id)
+            self._free(fact.key, expiry.edge_id)
 
     def _put_edge(self, edge: Edge) -> None:
         before = self._existing.facts.get(edge.id)
@@ -257,13 +257,13 @@ class GraphPlan:
         if self._existing.active.get(held) == edge_id:
             del self._existing.active[held]
 
-    def _support(self, support: Corroboration) -> None:
-        fact = self._require_edge(support.edge_id)
-        for episode_id in support.episode_ids:
+    def _corroborate(self, corroboration: Corroboration) -> None:
+        fact = self._require_edge(corroboration.edge_id)
+        for episode_id in corroboration.episode_ids:
             self._require_episode(episode_id)
-        fact.confidence = max(fact.confidence, support.confidence)
-        fact.episode_ids = tuple(dict.fromkeys((*fact.episode_ids, *support.episode_ids)))
-        self._supported[support.edge_id] = fact
+        fact.confidence = max(fact.confidence, corroboration.confidence)
+        fact.episode_ids = tuple(dict.fromkeys((*fact.episode_ids, *corroboration.episode_ids)))
+        self._supported[corroboration.edge_id] = fact
 
     # Episodes -------------------------------------------------------------------------------------
 
@@ -274,14 +274,14 @@ class GraphPlan:
         row: StoredRow = [mention.episode_id, mention.entity_id, mention.surface, mention.confidence, seen_at]
         self._mentions.setdefault((mention.entity_id, mention.episode_id), row)
 
-    def _set_outcome(self, outcome: ProcessingResult) -> None:
-        self._require_episode(outcome.episode_id)
-        processed = self._times[outcome.processed_at]
+    def _set_result(self, result: ProcessingResult) -> None:
+        self._require_episode(result.episode_id)
+        processed = self._times[result.processed_at]
         queue = self._key if processed is None else None
-        retry_at = self._times[outcome.retry_at]
-        self._outcomes.append([outcome.episode_id, processed, retry_at, outcome.error, outcome.attempts, queue])
+        retry_at = self._times[result.retry_at]
+        self._results.append([result.episode_id, processed, retry_at, result.error, result.attempts, queue])
 
-    def _redact(self, redaction: Redaction) -> None:
+    def _redact(self, redaction: EpisodeRedaction) -> None:
         self._require_episode(redaction.episode_id)
         self._redactions[redaction.episode_id] = redaction.text
 
@@ -311,7 +311,7 @@ def _remove(transaction: Transaction, scope: Scope, removals: Sequence[Removal])
     edges = ids_of(removal.id for removal in named.get("edge", ()))
     if entities:
         edges += transaction.run("facts_of_entities", scope=scope.key, ids=entities)
-    unindexed: list[list[str]] = [[removal.of, removal.id] for removal in named.get("index", ())]
+    unindexed: list[list[str]] = [[removal.qualifier, removal.id] for removal in named.get("index", ())]
     if edges:
         found = transaction.run("remove_edges", scope=scope.key, ids=list(dict.fromkeys(edges)))
         unindexed += [["fact", edge_id] for edge_id in found]
@@ -327,7 +327,7 @@ def _remove(transaction: Transaction, scope: Scope, removals: Sequence[Removal])
     if unindexed:
         transaction.run("remove_index", scope=scope.key, rows=unindexed)
     for kind, query in (("alias", "remove_aliases"), ("mention", "remove_mentions")):
-        if rows := [[removal.id, removal.of] for removal in named.get(kind, ())]:
+        if rows := [[removal.id, removal.qualifier] for removal in named.get(kind, ())]:
             transaction.run(query, scope=scope.key, rows=rows)
     for kind, query in (("community", "remove_communities"), ("recall", "remove_recalls")):
         if ids := ids_of(removal.id for removal in named.get(kind, ())):

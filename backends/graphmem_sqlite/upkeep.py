@@ -1,4 +1,4 @@
-"""Upkeep: the merge ledger, marks of jobs, decay of retrieval counts, idle entities, and erasure of a scope."""
+"""Upkeep: the merge ledger, states of jobs, decay of retrieval counts, idle entities, and erasure of a scope."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def put_merges(connection: sqlite3.Connection, scope_key: int, merges: Sequence[
 
 _DECAY_PAGE = 1000
 
-MARKS = "SELECT job, done_at, episodes, begun_at, cursor FROM upkeep_marks WHERE scope = ? ORDER BY job"
+JOB_STATES = "SELECT job, done_at, episodes, begun_at, cursor FROM upkeep_marks WHERE scope = ? ORDER BY job"
 PUT_MARK = """
 INSERT INTO upkeep_marks (scope, job, done_at, episodes, begun_at, cursor) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (scope, job) DO UPDATE SET
@@ -162,15 +162,15 @@ OPTIMIZE_FULL_TEXT = "INSERT INTO entity_words (entity_words) VALUES ('optimize'
 
 
 class SQLiteUpkeep(SQLiteRole, UpkeepStore):
-    """Marks of jobs, decay, idle entities and erasure."""
+    """States of jobs, decay, idle entities and erasure."""
 
     def find_job_states(self, scope: Scope) -> list[JobState]:
-        """Return the marks of a scope, ordered by job."""
+        """Return the job states of a scope, ordered by job."""
         with self._database.reading() as connection:
             return [
                 JobState(job, moment_or_none(done), episodes, moment_or_none(begun), cursor)
                 for key in scope_keys(connection, [scope])
-                for job, done, episodes, begun, cursor in connection.execute(MARKS, (key,))
+                for job, done, episodes, begun, cursor in connection.execute(JOB_STATES, (key,))
             ]
 
     def decay_retrievals(
@@ -238,12 +238,12 @@ class SQLiteUpkeep(SQLiteRole, UpkeepStore):
         return self._database.vacuum()
 
 
-def put_marks(connection: sqlite3.Connection, scope_key: int, marks: Sequence[JobState]) -> None:
-    """Insert marks, or replace them by job."""
+def put_job_states(connection: sqlite3.Connection, scope_key: int, job_states: Sequence[JobState]) -> None:
+    """Insert job states, or replace them by job."""
     connection.executemany(
         PUT_MARK,
         [
             (scope_key, m.job, micros_or_none(m.done_at), m.episodes, micros_or_none(m.begun_at), m.cursor)
-            for m in marks
+            for m in job_states
         ],
     )

@@ -26,7 +26,7 @@ from graphmem_sqlite.rows import (
     require_keys,
 )
 from graphmem_sqlite.traces import add_traces
-from graphmem_sqlite.upkeep import put_marks, put_merges
+from graphmem_sqlite.upkeep import put_job_states, put_merges
 
 KNOWN_ENTITIES = """
 SELECT e.id, e.key, e.scope, e.canonical_name, e.entity_type, e.name, e.summary
@@ -58,7 +58,7 @@ INSERT INTO aliases (scope, alias, entity_type, entity) VALUES (?, ?, ?, ?)
 ON CONFLICT (scope, alias, entity_type) DO UPDATE SET entity = excluded.entity WHERE entity <> excluded.entity
 """
 BEGINS = "SELECT e.key, e.valid_from FROM json_each(?) AS wanted CROSS JOIN edges AS e ON e.key = wanted.value"
-CLOSE_EDGE = """
+EXPIRE_EDGE = """
 UPDATE edges SET valid_to = ?, expired_at = ?, superseded_by = ?
 WHERE key = ? AND valid_to IS NULL AND expired_at IS NULL
 """
@@ -88,7 +88,7 @@ ADD_MENTION = """
 INSERT INTO mentions (entity, episode, surface, confidence, seen_at) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (entity, episode) DO NOTHING
 """
-SET_OUTCOME = """
+SET_RESULT = """
 UPDATE episodes SET
     processed_at = ?, error = ?, attempts = ?, retry_at = ?, claimed_by = NULL, claimed_until = NULL
 WHERE key = ?
@@ -97,10 +97,10 @@ REDACT = "UPDATE episodes SET text = ? WHERE key = ?"
 _REMOVE = {
     "entity": "DELETE FROM entities WHERE id = :id AND scope = :scope",
     "edge": "DELETE FROM edges WHERE id = :id AND scope = :scope",
-    "alias": "DELETE FROM aliases WHERE scope = :scope AND alias = :id AND entity_type = :of",
+    "alias": "DELETE FROM aliases WHERE scope = :scope AND alias = :id AND entity_type = :qualifier",
     "mention": """
     DELETE FROM mentions WHERE entity = (SELECT key FROM entities WHERE id = :id AND scope = :scope)
-        AND episode = (SELECT key FROM episodes WHERE id = :of AND scope = :scope)
+        AND episode = (SELECT key FROM episodes WHERE id = :qualifier AND scope = :scope)
     """,
     "episode": "DELETE FROM episodes WHERE id = :id AND scope = :scope",
     "community": "DELETE FROM communities WHERE id = :id AND scope = :scope",
@@ -140,17 +140,17 @@ class _Write:
         self._find_entities()
         self._find_episodes()
         self._put_aliases()
-        self._close_edges()
+        self._expire_edges()
         self._put_edges()
-        self._support_edges()
+        self._corroborate_edges()
         self._add_mentions()
-        self._set_outcomes()
+        self._set_results()
         self._redact_episodes()
         self._put_communities()
         self._add_traces()
         put_entries(self._connection, self._scope, self._scope_key, self._changes.index)
         put_merges(self._connection, self._scope_key, self._changes.merges)
-        put_marks(self._connection, self._scope_key, self._changes.marks)
+        put_job_states(self._connection, self._scope_key, self._changes.job_states)
         _remove(self._connection, self._scope_key, self._changes.removals)
 
     # Entities -------------------------------------------------------------------------------------
@@ -219,9 +219,9 @@ class _Write:
     def _find_episodes(self) -> None:
         changes = self._changes
         named = dict.fromkeys(i for e in changes.edges for i in e.episode_ids)
-        named.update(dict.fromkeys(i for s in changes.supports for i in s.episode_ids))
+        named.update(dict.fromkeys(i for s in changes.corroborations for i in s.episode_ids))
         named.update(dict.fromkeys(m.episode_id for m in changes.mentions))
-        named.update(dict.fromkeys(o.episode_id for o in changes.outcomes))
+        named.update(dict.fromkeys(o.episode_id for o in changes.results))
         named.update(dict.fromkeys(r.episode_id for r in changes.redactions))
         named.update(dict.fromkeys(found.episode_id for trace in changes.recalls for found in trace.episodes))
         self._episodes = require_keys(self._connection, EPISODE_KEYS, self._scope, self._scope_key, list(named))
@@ -236,22 +236,22 @@ class _Write:
     def _edge_keys(self, ids: Iterable[str]) -> dict[str, int]:
         return require_keys(self._connection, EDGE_KEYS, self._scope, self._scope_key, list(dict.fromkeys(ids)))
 
-    def _close_edges(self) -> None:
-        closings = self._changes.closings
-        if not closings:
+    def _expire_edges(self) -> None:
+        expiries = self._changes.expiries
+        if not expiries:
             return
-        keys = self._edge_keys(c.edge_id for c in closings)
+        keys = self._edge_keys(c.edge_id for c in expiries)
         begins = dict(self._connection.execute(BEGINS, (as_json(keys.values()),)))
 
-        def row(closing: EdgeExpiry) -> Row:
-            key, valid_to = keys[closing.edge_id], micros(closing.valid_to)
+        def row(expiry: EdgeExpiry) -> Row:
+            key, valid_to = keys[expiry.edge_id], micros(expiry.valid_to)
             if valid_to < begins[key]:
                 raise InvalidInput(
-                    f"edge {closing.edge_id}: valid_to {closing.valid_to.isoformat()} lies before its valid_from"
+                    f"edge {expiry.edge_id}: valid_to {expiry.valid_to.isoformat()} lies before its valid_from"
                 )
-            return (valid_to, micros(closing.expired_at), closing.superseded_by, key)
+            return (valid_to, micros(expiry.expired_at), expiry.superseded_by, key)
 
-        self._connection.executemany(CLOSE_EDGE, [row(c) for c in closings])
+        self._connection.executemany(EXPIRE_EDGE, [row(c) for c in expiries])
 
     def _put_edges(self) -> None:
         rows = {e.id: e for e in self._changes.edges}
@@ -302,21 +302,21 @@ class _Write:
             properties_json(edge.properties),
         )
 
-    def _support_edges(self) -> None:
-        supports = self._changes.supports
-        if not supports:
+    def _corroborate_edges(self) -> None:
+        corroborations = self._changes.corroborations
+        if not corroborations:
             return
-        keys = self._edge_keys(s.edge_id for s in supports)
-        self._connection.executemany(RAISE_CONFIDENCE, [(s.confidence, keys[s.edge_id]) for s in supports])
+        keys = self._edge_keys(s.edge_id for s in corroborations)
+        self._connection.executemany(RAISE_CONFIDENCE, [(s.confidence, keys[s.edge_id]) for s in corroborations])
         held: dict[int, dict[int, None]] = {key: {} for key in keys.values()}
         free = dict.fromkeys(held, 0)
         for edge, position, episode in self._connection.execute(EDGE_EPISODES, (as_json(held),)):
             held[edge][episode] = None
             free[edge] = max(free[edge], position + 1)
         added: list[Row] = []
-        for support in supports:
-            key = keys[support.edge_id]
-            for episode in (self._episodes[i] for i in support.episode_ids):
+        for corroboration in corroborations:
+            key = keys[corroboration.edge_id]
+            for episode in (self._episodes[i] for i in corroboration.episode_ids):
                 if episode not in held[key]:
                     held[key][episode] = None
                     added.append((key, free[key], episode))
@@ -332,7 +332,7 @@ class _Write:
         ]
         self._connection.executemany(ADD_MENTION, rows)
 
-    def _set_outcomes(self) -> None:
+    def _set_results(self) -> None:
         rows = [
             (
                 micros_or_none(o.processed_at),
@@ -341,9 +341,9 @@ class _Write:
                 micros_or_none(o.retry_at),
                 self._episodes[o.episode_id],
             )
-            for o in self._changes.outcomes
+            for o in self._changes.results
         ]
-        self._connection.executemany(SET_OUTCOME, rows)
+        self._connection.executemany(SET_RESULT, rows)
 
     def _redact_episodes(self) -> None:
         redactions = self._changes.redactions
@@ -397,11 +397,11 @@ def _require_free(kind: str, held: Iterable[tuple[str, int]], scope_key: int) ->
 def _remove(connection: sqlite3.Connection, scope_key: int, removals: Sequence[Removal]) -> None:
     """Delete rows of a scope, ignoring absent ones; the schema deletes dependent rows (ON DELETE CASCADE, triggers)."""
     for kind, statement in _REMOVE.items():
-        rows = [{"id": r.id, "of": r.of, "scope": scope_key} for r in removals if r.kind == kind]
+        rows = [{"id": r.id, "qualifier": r.qualifier, "scope": scope_key} for r in removals if r.kind == kind]
         connection.executemany(statement, rows)
     for removal in removals:
         if removal.kind == "index":
-            _remove_entry(connection, scope_key, removal.of, removal.id)
+            _remove_entry(connection, scope_key, removal.qualifier, removal.id)
 
 
 def _remove_entry(connection: sqlite3.Connection, scope_key: int, kind: str, key: str) -> None:

@@ -51,14 +51,14 @@ class Assignment:
         backend = self._backend
         if not backend.find_communities([scope], CommunityQuery(level=0), limit=1):
             return True  # the first refresh creates communities
-        mark = backend.find_job_state(scope, JOB)
-        page = backend.find_edges([scope], EdgeQuery(versions="active"), after=mark.cursor, limit=_FACTS)
+        state = backend.find_job_state(scope, JOB)
+        page = backend.find_edges([scope], EdgeQuery(versions="active"), after=state.cursor, limit=_FACTS)
         if not page:
             return True
         ends = sorted({end for edge in page for end in (edge.source_id, edge.target_id)})
         waiting = self._waiting(scope, ends)
         joined = _Neighborhood(backend, scope).join(waiting) if waiting else {}
-        seen = JobState(JOB, utc_now(), mark.episodes, cursor=page[-1].id)
+        seen = JobState(JOB, utc_now(), state.episodes, cursor=page[-1].id)
         backend.atomic(lambda: self._write(scope, joined, seen))
         return len(page) < _FACTS
 
@@ -84,7 +84,7 @@ class Assignment:
         ]
         larger = {m.community_id for m in memberships}
         communities = [c.changed(updated_at=moment) for i, c in present.items() if i in larger]
-        changes = Changes(communities=tuple(communities), memberships=tuple(memberships), marks=(seen,))
+        changes = Changes(communities=tuple(communities), memberships=tuple(memberships), job_states=(seen,))
         self._backend.write(scope, changes)
 
 

@@ -138,7 +138,7 @@ class CommunityRefresh:
     def _write(self, scope: Scope, plan: Plan) -> None:
         # facts before this cursor were part of the graph; assignment continues after it
         seen = JobState(ASSIGNMENT, plan.moment, cursor=id_at(plan.begun - _IN_FLIGHT))
-        self._backend.write(scope, Changes(marks=(seen,)))
+        self._backend.write(scope, Changes(job_states=(seen,)))
         for start in range(0, len(plan.communities), _ROWS):
             some = tuple(plan.communities[start : start + _ROWS])
             self._backend.write(scope, Changes(communities=some))

@@ -194,21 +194,21 @@ def to_be_read_again(episode: Episode) -> ProcessingResult | None:
 
 
 def put_back(
-    backend: GraphBackend, scope: Scope, state: EpisodeState, outcome: Callable[[Episode], ProcessingResult | None]
+    backend: GraphBackend, scope: Scope, state: EpisodeState, result: Callable[[Episode], ProcessingResult | None]
 ) -> int:
-    """Write the outcome of each episode in a state, page by page; return the number of episodes written.
+    """Write the result of each episode in a state, page by page; return the number of episodes written.
 
-    Episodes for which `outcome` returns None stay as they are. Pending episodes are read only up to the first page
-    without an outcome: the oldest are attempted first, so delayed ones precede the others.
+    Episodes for which `result` returns None stay as they are. Pending episodes are read only up to the first page
+    without a result: the oldest are attempted first, so delayed ones precede the others.
     """
 
     def page(behind: str) -> tuple[int, str]:
         rows = backend.find_episodes([scope], EpisodeQuery(state=state), after=behind, limit=_PAGE)
-        outcomes = tuple(found for row in rows if (found := outcome(row)) is not None)
-        if outcomes:
-            backend.write(scope, Changes(outcomes=outcomes))
-        more = rows and (outcomes or state != "pending")
-        return len(outcomes), rows[-1].id if more else ""
+        results = tuple(found for row in rows if (found := result(row)) is not None)
+        if results:
+            backend.write(scope, Changes(results=results))
+        more = rows and (results or state != "pending")
+        return len(results), rows[-1].id if more else ""
 
     done, after = backend.atomic(lambda: page(""))
     while after:

@@ -330,10 +330,8 @@ class ExtractionQueue:
         """
         return self._put_back(scope, "processed", to_be_read_again)
 
-    def _put_back(
-        self, scope: Scope, state: EpisodeState, outcome: Callable[[Episode], ProcessingResult | None]
-    ) -> int:
-        if done := put_back(self._backend, scope, state, outcome):
+    def _put_back(self, scope: Scope, state: EpisodeState, result: Callable[[Episode], ProcessingResult | None]) -> int:
+        if done := put_back(self._backend, scope, state, result):
             self.notify([scope])
         return done
 
@@ -361,8 +359,8 @@ class ExtractionQueue:
         failures += self._write(scope, readings, done.written, since)
         if failures:
             done.failed += len(failures)
-            outcomes = self._failed(failures)
-            done.settled += self._backend.atomic(lambda: self._write_failures(scope, outcomes))
+            attempts = self._failed(failures)
+            done.settled += self._backend.atomic(lambda: self._write_failures(scope, attempts))
         failed = {episode.id for episode, _ in failures}
         if readings and self._backend.erasure_token(scope) == since:
             done.settled += [r.episode.id for r in readings if r.episode.id not in failed]
@@ -378,14 +376,14 @@ class ExtractionQueue:
             self.retry_now(delayed)
 
     def _failed(self, failures: Sequence[tuple[Episode, Exception]]) -> list[ProcessingResult]:
-        """Return the outcomes of failed attempts; begin and log a pause where they require one."""
-        now, outcomes = self._clock(), list[ProcessingResult]()
+        """Return the results of failed attempts; begin and log a pause where they require one."""
+        now, results = self._clock(), list[ProcessingResult]()
         for episode, error in failures:
             with self._rule_lock:
                 failure, begins = self._rule.judge(episode, error, kind_of(error), now)
                 retry_at, pause = self._rule.next_try(episode, failure, now), self._rule.pause
             attempts = episode.attempts + (failure.kind == "episode")
-            outcomes.append(ProcessingResult(episode.id, error=str(failure), attempts=attempts, retry_at=retry_at))
+            results.append(ProcessingResult(episode.id, error=str(failure), attempts=attempts, retry_at=retry_at))
             if failure.kind != "episode":
                 self._delayed.add(episode.scope)
                 _log.debug("episode %s not extracted: %s", episode.id, failure)
@@ -394,14 +392,14 @@ class ExtractionQueue:
             if begins and pause is not None:
                 level = logging.ERROR if pause.kind == "misconfigured" else logging.WARNING
                 _log.log(level, "%s", pause_message(pause, self._extractor.name))
-        return outcomes
+        return results
 
-    def _write_failures(self, scope: Scope, outcomes: Sequence[ProcessingResult]) -> list[str]:
+    def _write_failures(self, scope: Scope, results: Sequence[ProcessingResult]) -> list[str]:
         """Write the errors of failed episodes that still exist; return the ids of new dead letters."""
-        stored = self._backend.get_episodes([scope], [outcome.episode_id for outcome in outcomes])
-        remaining = tuple(outcome for outcome in outcomes if outcome.episode_id in stored)
-        self._backend.write(scope, Changes(outcomes=remaining))
-        return [outcome.episode_id for outcome in outcomes if outcome.retry_at is None]
+        stored = self._backend.get_episodes([scope], [result.episode_id for result in results])
+        remaining = tuple(result for result in results if result.episode_id in stored)
+        self._backend.write(scope, Changes(results=remaining))
+        return [result.episode_id for result in results if result.retry_at is None]
 
     def _requests(self, scope: Scope, episodes: Sequence[Episode]) -> list[ExtractionRequest]:
         return build_requests(self._backend, scope, episodes, self._settings.context_turns)

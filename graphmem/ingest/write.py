@@ -332,14 +332,14 @@ class Writer:
             Changes(
                 entities=(*resolver.entities, *earlier.orphans(ledger, {entity for entity, _ in mentions}, now)),
                 aliases=resolver.aliases,
-                closings=ledger.closings,
+                expiries=ledger.closings,
                 edges=(*ledger.edges, *earlier.narrowed(ledger, stated)),
-                supports=ledger.supports,
+                corroborations=ledger.supports,
                 mentions=tuple(mentions.values()),
                 index=resolver.index,
                 merges=resolver.merges,
                 removals=(*resolver.removals, *earlier.removals(mentions)),
-                outcomes=tuple(
+                results=tuple(
                     ProcessingResult(r.episode.id, processed_at=now, attempts=r.episode.attempts + 1)
                     for r in readings
                     if r.settles

@@ -153,7 +153,7 @@ class Corroboration:
 class EdgeExpiry:
     """The end of an edge, set once in the transaction that adds its successor; no other column changes.
 
-    Closing an edge that isn't active has no effect.
+    Expiring an edge that isn't active has no effect.
     """
 
     edge_id: str
@@ -164,7 +164,7 @@ class EdgeExpiry:
 
 @dataclass(frozen=True, slots=True)
 class ProcessingResult:
-    """Outcome of processing a queued episode: processed, or a failed attempt with the time of the next one."""
+    """Result of processing a queued episode: processed, or a failed attempt with the time of the next one."""
 
     episode_id: str
     processed_at: datetime | None = None
@@ -174,7 +174,7 @@ class ProcessingResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Redaction:
+class EpisodeRedaction:
     """Replacement text of an episode, used only by erasure; the index entries of the episode are removed."""
 
     episode_id: str
@@ -199,38 +199,38 @@ class Removal:
         Kind of row to remove.
     id
         The alias itself for an alias, the entity id for a mention, the key for an index entry; otherwise the row's id.
-    of
+    qualifier
         Second part of the key: entity type for an alias, episode id for a mention, kind for an index entry.
     """
 
     kind: RemovalKind
     id: str
-    of: str = ""
+    qualifier: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
     """All changes of one write to a scope, applied atomically.
 
-    Applied in this order: entities (inserted, or replaced by id), aliases (inserted, or repointed), closings, edges
-    (inserted, or replaced by id), supports, mentions (the first of an entity and an episode is kept), outcomes,
+    Applied in this order: entities (inserted, or replaced by id), aliases (inserted, or repointed), expiries, edges
+    (inserted, or replaced by id), corroborations, mentions (the first of an entity and an episode is kept), results,
     redactions, communities (inserted, or replaced by id; a parent may follow its parts), memberships (inserted, or
     replaced by community, entity and `since`), recalls (the first of an id is kept), index (inserted, or replaced by
-    kind and key), merges (inserted, or replaced by id), marks (inserted, or replaced by job), removals.
+    kind and key), merges (inserted, or replaced by id), job states (inserted, or replaced by job), removals.
     """
 
     entities: tuple[Entity, ...] = ()
     aliases: tuple[Alias, ...] = ()
-    closings: tuple[EdgeExpiry, ...] = ()
+    expiries: tuple[EdgeExpiry, ...] = ()
     edges: tuple[Edge, ...] = ()
-    supports: tuple[Corroboration, ...] = ()
+    corroborations: tuple[Corroboration, ...] = ()
     mentions: tuple[Mention, ...] = ()
-    outcomes: tuple[ProcessingResult, ...] = ()
-    redactions: tuple[Redaction, ...] = ()
+    results: tuple[ProcessingResult, ...] = ()
+    redactions: tuple[EpisodeRedaction, ...] = ()
     communities: tuple[Community, ...] = ()
     memberships: tuple[Membership, ...] = ()
     recalls: tuple[RecallTrace, ...] = ()
     index: tuple[IndexEntry, ...] = ()
     merges: tuple[Merge, ...] = ()
-    marks: tuple[JobState, ...] = ()
+    job_states: tuple[JobState, ...] = ()
     removals: tuple[Removal, ...] = ()

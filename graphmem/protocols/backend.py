@@ -383,7 +383,7 @@ class GraphBackend(
 
     def find_job_state(self, scope: Scope, job: str) -> JobState:
         """Return the state of a maintenance job in a scope; an empty `JobState` if there is none."""
-        return next((mark for mark in self.find_job_states(scope) if mark.job == job), JobState(job))
+        return next((state for state in self.find_job_states(scope) if state.job == job), JobState(job))
 
     def erasure_token(self, scope: Scope) -> str:
         """Return a token that changes on every erasure in the scope.

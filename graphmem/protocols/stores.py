@@ -336,7 +336,7 @@ class MergeStore(Protocol):
 class UpkeepStore(Protocol):
     """Job states, queries of the maintenance jobs, and complete removal.
 
-    A job state is written as `Changes.marks`: inserted, or replaced by job.
+    A job state is written as `Changes.job_states`: inserted, or replaced by job.
     """
 
     @abstractmethod

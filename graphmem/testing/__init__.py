@@ -39,7 +39,7 @@ from graphmem.testing.base import StoreTests  # noqa: E402
 from graphmem.testing.communities import CommunityTests, MembershipTests  # noqa: E402
 from graphmem.testing.concurrency import ConnectionTests, ThreadTests  # noqa: E402
 from graphmem.testing.edge_queries import EdgeQueryTests  # noqa: E402
-from graphmem.testing.edges import ClosingTests, EdgeTests, RetrievalTests  # noqa: E402
+from graphmem.testing.edges import EdgeTests, ExpiryTests, RetrievalTests  # noqa: E402
 from graphmem.testing.entities import AliasTests, EntityTests, SearchTests  # noqa: E402
 from graphmem.testing.episodes import EpisodeTests, MentionTests, QueueTests  # noqa: E402
 from graphmem.testing.index import IndexNewsTests, IndexStateTests, IndexTests, UnindexedTests  # noqa: E402
@@ -52,12 +52,11 @@ from graphmem.testing.stateful_groups import StatefulGroupTests  # noqa: E402
 from graphmem.testing.stateful_upkeep import StatefulUpkeepTests  # noqa: E402
 from graphmem.testing.time import TimeTests  # noqa: E402
 from graphmem.testing.traversal import TraversalLimitTests, TraversalTests  # noqa: E402
-from graphmem.testing.upkeep import DecayTests, ErasureTests, IdleTests, MarkTests  # noqa: E402
+from graphmem.testing.upkeep import DecayTests, ErasureTests, IdleTests, JobStateTests  # noqa: E402
 
 __all__ = [
     "AliasTests",
     "AtomicityTests",
-    "ClosingTests",
     "CommunityTests",
     "ConnectionTests",
     "DecayTests",
@@ -66,13 +65,14 @@ __all__ = [
     "EntityTests",
     "EpisodeTests",
     "ErasureTests",
+    "ExpiryTests",
     "GraphBackendTests",
     "IdleTests",
     "IndexNewsTests",
     "IndexStateTests",
     "IndexTests",
     "IsolationTests",
-    "MarkTests",
+    "JobStateTests",
     "MembershipTests",
     "MentionTests",
     "MergeLedgerTests",
@@ -99,7 +99,7 @@ class GraphBackendTests(
     AliasTests,
     SearchTests,
     EdgeTests,
-    ClosingTests,
+    ExpiryTests,
     RetrievalTests,
     EdgeQueryTests,
     TimeTests,
@@ -115,7 +115,7 @@ class GraphBackendTests(
     IndexStateTests,
     MergeLedgerTests,
     RemovalTests,
-    MarkTests,
+    JobStateTests,
     DecayTests,
     IdleTests,
     ErasureTests,

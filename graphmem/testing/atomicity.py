@@ -54,11 +54,11 @@ def good() -> Changes:
     return Changes(
         entities=(entity(3), entity(1, summary="changed")),
         aliases=(Alias(alias="annie", entity_type="person", entity_id=entity_id(1)),),
-        closings=(EdgeExpiry(edge_id(1), day(3), day(4), edge_id(2)),),
+        expiries=(EdgeExpiry(edge_id(1), day(3), day(4), edge_id(2)),),
         edges=(edge(2, 1, 3), edge(3, 3, 1, confidence=0.5)),
-        supports=(Corroboration(edge_id(3), 0.75, (episode_id(1),)),),
+        corroborations=(Corroboration(edge_id(3), 0.75, (episode_id(1),)),),
         mentions=(Mention(entity_id=entity_id(3), episode_id=episode_id(1), surface="x", seen_at=day(1)),),
-        outcomes=(ProcessingResult(episode_id(1), processed_at=day(5), attempts=1),),
+        results=(ProcessingResult(episode_id(1), processed_at=day(5), attempts=1),),
         communities=(community(1), community(2, level=1)),
         memberships=(membership(3, 1), membership(1, 2)),
         recalls=(recall_trace(1, seeds=[3], facts=[(3, 1)]),),
@@ -68,13 +68,13 @@ def good() -> Changes:
 BAD: dict[str, Callable[[], Changes]] = {
     "entities": lambda: Changes(entities=(entity(9, name="Entity 2"),)),
     "aliases": lambda: Changes(aliases=(Alias(alias="ghost", entity_type="person", entity_id=entity_id(99)),)),
-    "closings": lambda: Changes(closings=(EdgeExpiry(edge_id(99), day(3), day(4)),)),
+    "expiries": lambda: Changes(expiries=(EdgeExpiry(edge_id(99), day(3), day(4)),)),
     "edges": lambda: Changes(edges=(edge(9, 2, 1),)),
-    "supports": lambda: Changes(supports=(Corroboration(edge_id(99), 0.5),)),
+    "corroborations": lambda: Changes(corroborations=(Corroboration(edge_id(99), 0.5),)),
     "mentions": lambda: Changes(
         mentions=(Mention(entity_id=entity_id(99), episode_id=episode_id(1), surface="x", seen_at=day(1)),)
     ),
-    "outcomes": lambda: Changes(outcomes=(ProcessingResult(episode_id(99), processed_at=day(5)),)),
+    "results": lambda: Changes(results=(ProcessingResult(episode_id(99), processed_at=day(5)),)),
     "communities": lambda: Changes(communities=(community(9, parent_id=community(99).id),)),
     "memberships": lambda: Changes(memberships=(membership(99, 1),)),
     "recalls": lambda: Changes(recalls=(recall_trace(9, facts=[(99, 1)]),)),

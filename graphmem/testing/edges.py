@@ -129,44 +129,44 @@ class EdgeTests(StoreTests):
         assert store.find_edges([home()], EVERY)[0].properties == {"a": 1}
 
 
-class ClosingTests(StoreTests):
-    """An edge ends once; a support raises its confidence; neither changes another field of the row."""
+class ExpiryTests(StoreTests):
+    """An edge ends once; a corroboration raises its confidence; neither changes another field of the row."""
 
-    def test_a_closing_sets_the_end_and_nothing_else(self, store: GraphBackend) -> None:
+    def test_an_expiry_sets_the_end_and_nothing_else(self, store: GraphBackend) -> None:
         put_episodes(store, 1)
         old = edge(1, 1, 2, fact="f", confidence=0.25, episode_ids=(episode_id(1),), properties={"a": 1})
         put_graph(store, old, edge(2, 2, 3))
-        store.write(home(), Changes(closings=(EdgeExpiry(edge_id(1), day(3), day(4), edge_id(2)),)))
+        store.write(home(), Changes(expiries=(EdgeExpiry(edge_id(1), day(3), day(4), edge_id(2)),)))
         ended = old.changed(valid_to=day(3), expired_at=day(4), superseded_by=edge_id(2))
         assert store.find_edges([home()], EVERY) == [ended, edge(2, 2, 3)]
 
-    def test_a_second_closing_changes_nothing(self, store: GraphBackend) -> None:
+    def test_a_second_expiry_changes_nothing(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2))
-        store.write(home(), Changes(closings=(EdgeExpiry(edge_id(1), day(3), day(4), edge_id(2)),)))
+        store.write(home(), Changes(expiries=(EdgeExpiry(edge_id(1), day(3), day(4), edge_id(2)),)))
         once = contents(store, home())
-        store.write(home(), Changes(closings=(EdgeExpiry(edge_id(1), day(1), day(6), edge_id(3)),)))
+        store.write(home(), Changes(expiries=(EdgeExpiry(edge_id(1), day(1), day(6), edge_id(3)),)))
         assert contents(store, home()) == once
 
     def test_an_edge_with_a_known_end_is_not_closed_again(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2, valid_to=day(9)))
-        store.write(home(), Changes(closings=(EdgeExpiry(edge_id(1), day(3), day(4)),)))
+        store.write(home(), Changes(expiries=(EdgeExpiry(edge_id(1), day(3), day(4)),)))
         assert store.find_edges([home()], EVERY) == [edge(1, 1, 2, valid_to=day(9))]
 
     def test_the_successor_may_take_the_key_in_the_same_write(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2))
         successor = edge(2, 1, 2, valid_from=day(3))
-        store.write(home(), Changes(closings=(EdgeExpiry(edge_id(1), day(3), day(4), edge_id(2)),), edges=(successor,)))
+        store.write(home(), Changes(expiries=(EdgeExpiry(edge_id(1), day(3), day(4), edge_id(2)),), edges=(successor,)))
         assert store.find_edges([home()], EdgeQuery(versions="active")) == [successor]
 
-    def test_a_closing_frees_the_key_for_later_writes(self, store: GraphBackend) -> None:
+    def test_an_expiry_frees_the_key_for_later_writes(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2))
-        store.write(home(), Changes(closings=(EdgeExpiry(edge_id(1), day(3), day(4)),)))
+        store.write(home(), Changes(expiries=(EdgeExpiry(edge_id(1), day(3), day(4)),)))
         put_edges(store, edge(2, 1, 2))
         assert edge_numbers(store.find_edges([home()], EdgeQuery(versions="active"))) == [2]
 
     def test_a_retraction_ends_where_it_began(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2, valid_from=day(2)))
-        store.write(home(), Changes(closings=(EdgeExpiry(edge_id(1), day(2), day(5)),)))
+        store.write(home(), Changes(expiries=(EdgeExpiry(edge_id(1), day(2), day(5)),)))
         assert store.find_edges([home()], EVERY) == [
             edge(1, 1, 2, valid_from=day(2), valid_to=day(2), expired_at=day(5))
         ]
@@ -175,61 +175,61 @@ class ClosingTests(StoreTests):
         put_graph(store, edge(1, 1, 2, valid_from=day(2)))
         before = contents(store, home())
         with pytest.raises(InvalidInput):
-            store.write(home(), Changes(closings=(EdgeExpiry(edge_id(1), day(1), day(5)),)))
+            store.write(home(), Changes(expiries=(EdgeExpiry(edge_id(1), day(1), day(5)),)))
         assert contents(store, home()) == before
 
-    def test_closing_an_absent_edge_is_refused(self, store: GraphBackend) -> None:
+    def test_expiring_an_absent_edge_is_refused(self, store: GraphBackend) -> None:
         with pytest.raises(InvalidInput):
-            store.write(home(), Changes(closings=(EdgeExpiry(edge_id(9), day(1), day(5)),)))
+            store.write(home(), Changes(expiries=(EdgeExpiry(edge_id(9), day(1), day(5)),)))
 
     @pytest.mark.parametrize(("given", "kept"), [(0.75, 0.75), (0.25, 0.5), (0.5, 0.5)])
-    def test_a_support_raises_the_confidence_and_never_lowers_it(
+    def test_a_corroboration_raises_the_confidence_and_never_lowers_it(
         self, store: GraphBackend, given: float, kept: float
     ) -> None:
         put_graph(store, edge(1, 1, 2, confidence=0.5))
-        store.write(home(), Changes(supports=(Corroboration(edge_id(1), given),)))
+        store.write(home(), Changes(corroborations=(Corroboration(edge_id(1), given),)))
         assert store.find_edges([home()], EVERY)[0].confidence == kept
 
-    def test_a_support_adds_each_episode_once_behind_the_others(self, store: GraphBackend) -> None:
+    def test_a_corroboration_adds_each_episode_once_behind_the_others(self, store: GraphBackend) -> None:
         put_episodes(store, 1, 2, 5, 9)
         put_graph(store, edge(1, 1, 2, episode_ids=(episode_id(5), episode_id(2))))
         added = (episode_id(2), episode_id(9), episode_id(1))
-        store.write(home(), Changes(supports=(Corroboration(edge_id(1), 0.0, added),)))
+        store.write(home(), Changes(corroborations=(Corroboration(edge_id(1), 0.0, added),)))
         together = tuple(episode_id(n) for n in (5, 2, 9, 1))
         assert store.find_edges([home()], EVERY)[0].episode_ids == together
 
-    def test_a_support_touches_nothing_else(self, store: GraphBackend) -> None:
+    def test_a_corroboration_touches_nothing_else(self, store: GraphBackend) -> None:
         put_episodes(store, 1)
         row = edge(1, 1, 2, fact="f", confidence=0.5, recorded_at=day(1), retrieval_count=2.0, properties={"a": 1})
         put_graph(store, row)
-        store.write(home(), Changes(supports=(Corroboration(edge_id(1), 0.75, (episode_id(1),)),)))
+        store.write(home(), Changes(corroborations=(Corroboration(edge_id(1), 0.75, (episode_id(1),)),)))
         assert store.find_edges([home()], EVERY) == [row.changed(confidence=0.75, episode_ids=(episode_id(1),))]
 
-    def test_several_supports_of_an_edge_add_up(self, store: GraphBackend) -> None:
+    def test_several_corroborations_of_an_edge_add_up(self, store: GraphBackend) -> None:
         put_episodes(store, 1, 2)
         put_graph(store, edge(1, 1, 2, confidence=0.5))
-        supports = (
+        corroborations = (
             Corroboration(edge_id(1), 0.75, (episode_id(1),)),
             Corroboration(edge_id(1), 0.625, (episode_id(2),)),
         )
-        store.write(home(), Changes(supports=supports))
+        store.write(home(), Changes(corroborations=corroborations))
         (row,) = store.find_edges([home()], EVERY)
         assert (row.confidence, row.episode_ids) == (0.75, (episode_id(1), episode_id(2)))
 
     def test_an_edge_can_be_supported_in_the_write_that_brings_it(self, store: GraphBackend) -> None:
         put_entities(store, entity(1), entity(2))
         row = edge(1, 1, 2, confidence=0.5)
-        store.write(home(), Changes(edges=(row,), supports=(Corroboration(edge_id(1), 0.75),)))
+        store.write(home(), Changes(edges=(row,), corroborations=(Corroboration(edge_id(1), 0.75),)))
         assert store.find_edges([home()], EVERY) == [row.changed(confidence=0.75)]
 
     def test_supporting_an_absent_edge_is_refused(self, store: GraphBackend) -> None:
         with pytest.raises(InvalidInput):
-            store.write(home(), Changes(supports=(Corroboration(edge_id(9), 0.5),)))
+            store.write(home(), Changes(corroborations=(Corroboration(edge_id(9), 0.5),)))
 
-    def test_a_support_by_an_absent_episode_is_refused(self, store: GraphBackend) -> None:
+    def test_a_corroboration_by_an_absent_episode_is_refused(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2))
         with pytest.raises(InvalidInput):
-            store.write(home(), Changes(supports=(Corroboration(edge_id(1), 0.5, (episode_id(9),)),)))
+            store.write(home(), Changes(corroborations=(Corroboration(edge_id(1), 0.5, (episode_id(9),)),)))
 
 
 class RetrievalTests(StoreTests):

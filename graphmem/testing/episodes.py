@@ -217,7 +217,7 @@ class QueueTests(StoreTests):
         _claim(empty_store, "c", limit=1)
         both = sorted(empty_store.claim_owners())
         empty_store.release_claims(["a"])
-        empty_store.write(home(), Changes(outcomes=(ProcessingResult(episode_id(1), processed_at=day(2)),)))
+        empty_store.write(home(), Changes(results=(ProcessingResult(episode_id(1), processed_at=day(2)),)))
         assert (before, both, empty_store.claim_owners()) == ([], ["a", "b"], ["b"])
 
     def test_processed_and_failed_episodes_are_not_claimed(self, empty_store: GraphBackend) -> None:
@@ -237,8 +237,8 @@ class QueueTests(StoreTests):
     def test_a_failed_try_is_stored_and_gives_the_episode_back(self, empty_store: GraphBackend) -> None:
         empty_store.add_episodes(home(), [episode(1)])
         _claim(empty_store, "a")
-        outcome = ProcessingResult(episode_id(1), error="timed out", attempts=1, retry_at=day(2))
-        empty_store.write(home(), Changes(outcomes=(outcome,)))
+        result = ProcessingResult(episode_id(1), error="timed out", attempts=1, retry_at=day(2))
+        empty_store.write(home(), Changes(results=(result,)))
         tried = episode(1, error="timed out", attempts=1, retry_at=day(2))
         assert empty_store.find_episodes([home()], EpisodeQuery(state="pending")) == [tried]
         assert empty_store.claim_episodes("b", now=day(3), until=FUTURE, limit=1) == [tried]
@@ -246,7 +246,7 @@ class QueueTests(StoreTests):
     def test_a_last_failed_try_takes_the_episode_out_of_the_queue(self, empty_store: GraphBackend) -> None:
         empty_store.add_episodes(home(), [episode(1)])
         _claim(empty_store, "a")
-        empty_store.write(home(), Changes(outcomes=(ProcessingResult(episode_id(1), error="timed out", attempts=3),)))
+        empty_store.write(home(), Changes(results=(ProcessingResult(episode_id(1), error="timed out", attempts=3),)))
         assert empty_store.find_episodes([home()], EpisodeQuery(state="failed")) == [
             episode(1, error="timed out", attempts=3)
         ]
@@ -255,18 +255,18 @@ class QueueTests(StoreTests):
     def test_a_processed_episode_leaves_the_queue(self, empty_store: GraphBackend) -> None:
         empty_store.add_episodes(home(), [episode(1, error="e", attempts=1, retry_at=day(1))])
         _claim(empty_store, "a")
-        empty_store.write(home(), Changes(outcomes=(ProcessingResult(episode_id(1), processed_at=day(4), attempts=2),)))
+        empty_store.write(home(), Changes(results=(ProcessingResult(episode_id(1), processed_at=day(4), attempts=2),)))
         assert empty_store.find_episodes([home()], EpisodeQuery()) == [episode(1, processed_at=day(4), attempts=2)]
         assert empty_store.claim_episodes("b", now=FUTURE, until=FUTURE + LEASE, limit=1) == []
 
     def test_a_processed_episode_can_be_queued_again(self, empty_store: GraphBackend) -> None:
         empty_store.add_episodes(home(), [episode(1, processed_at=day(1), attempts=1)])
-        empty_store.write(home(), Changes(outcomes=(ProcessingResult(episode_id(1)),)))
+        empty_store.write(home(), Changes(results=(ProcessingResult(episode_id(1)),)))
         assert _claim(empty_store) == [1]
 
-    def test_an_outcome_of_an_absent_episode_is_refused(self, empty_store: GraphBackend) -> None:
+    def test_a_result_of_an_absent_episode_is_refused(self, empty_store: GraphBackend) -> None:
         with pytest.raises(InvalidInput):
-            empty_store.write(home(), Changes(outcomes=(ProcessingResult(episode_id(9), processed_at=day(1)),)))
+            empty_store.write(home(), Changes(results=(ProcessingResult(episode_id(9), processed_at=day(1)),)))
 
     def test_the_queue_of_some_scopes_or_of_the_whole_store(self, empty_store: GraphBackend) -> None:
         for n, scope in enumerate((home(), project(), elsewhere())):

@@ -134,7 +134,7 @@ class UnindexedTests(StoreTests):
     def test_facts_that_ended_are_not_looked_for(self, store: GraphBackend) -> None:
         put_entities(store, entity(1), entity(2))
         store.write(home(), Changes(edges=(edge(1, 1, 2), edge(2, 1, 2, relation="likes"))))
-        store.write(home(), Changes(closings=(EdgeExpiry(edge_id(1), valid_to=day(1), expired_at=day(1)),)))
+        store.write(home(), Changes(expiries=(EdgeExpiry(edge_id(1), valid_to=day(1), expired_at=day(1)),)))
         assert store.find_unindexed(home(), "fact") == [edge_id(2)]
 
     def test_facts_of_all_types_are_found_in_the_order_of_their_ids(self, store: GraphBackend) -> None:

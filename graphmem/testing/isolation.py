@@ -132,10 +132,10 @@ READS: dict[str, Callable[[GraphBackend, Sequence[Scope]], object]] = {
 
 WRITES: dict[str, Callable[[], Changes]] = {
     "alias": lambda: Changes(aliases=(Alias(alias="other", entity_type="person", entity_id=entity_id(1)),)),
-    "closing": lambda: Changes(closings=(EdgeExpiry(edge_id(1), day(2), day(2)),)),
+    "expiry": lambda: Changes(expiries=(EdgeExpiry(edge_id(1), day(2), day(2)),)),
     "edge from": lambda: Changes(edges=(edge(101, 1, 101, project()),)),
     "edge to": lambda: Changes(edges=(edge(101, 101, 1, project()),)),
-    "support": lambda: Changes(supports=(Corroboration(edge_id(1), 1.0),)),
+    "corroboration": lambda: Changes(corroborations=(Corroboration(edge_id(1), 1.0),)),
     "mention of": lambda: Changes(
         mentions=(Mention(entity_id=entity_id(1), episode_id=episode_id(101), surface="x", seen_at=day(1)),)
     ),
@@ -145,8 +145,8 @@ WRITES: dict[str, Callable[[], Changes]] = {
     "edge told by": lambda: Changes(
         edges=(edge(101, 101, 102, project(), relation="likes", episode_ids=(episode_id(1),)),)
     ),
-    "support by": lambda: Changes(supports=(Corroboration(edge_id(101), 1.0, (episode_id(1),)),)),
-    "outcome": lambda: Changes(outcomes=(ProcessingResult(episode_id(1), processed_at=day(2)),)),
+    "corroboration by": lambda: Changes(corroborations=(Corroboration(edge_id(101), 1.0, (episode_id(1),)),)),
+    "result": lambda: Changes(results=(ProcessingResult(episode_id(1), processed_at=day(2)),)),
     "member": lambda: Changes(memberships=(membership(1, 101),)),
     "member of": lambda: Changes(memberships=(membership(101, 1),)),
     "part of": lambda: Changes(communities=(community(102, project(), parent_id=community_id(1)),)),
@@ -305,7 +305,7 @@ def _fill(store: GraphBackend, scope: Scope, start: int) -> None:
     mention = Mention(
         entity_id=entity_id(start + 1), episode_id=episode_id(start + 1), surface="Entity", seen_at=day(1)
     )
-    store.write(scope, Changes(mentions=(mention,), marks=(JobState("job"),)))
+    store.write(scope, Changes(mentions=(mention,), job_states=(JobState("job"),)))
     put_merges(store, merge(start + 1, start + 1, start + 2, scope))
     members = [membership(start + 1, start + 1), membership(start + 2, start + 1)]
     put_communities(store, community(start + 1, scope), members=members)

@@ -120,14 +120,16 @@ class StoreMachine(PairOfStores):
         begun = day(0) if known is None else known.valid_from
         ends = begun + (day(after) - day(0))
         rows = () if successor is None else (edge_of(scope, successor),)
-        closing = EdgeExpiry(edge_id(number), ends, day(expired), rows[0].id if rows else None)
-        self.write(lambda s: s.write(scope, Changes(closings=(closing,), edges=rows)), same_error=not rows)
+        expiry = EdgeExpiry(edge_id(number), ends, day(expired), rows[0].id if rows else None)
+        self.write(lambda s: s.write(scope, Changes(expiries=(expiry,), edges=rows)), same_error=not rows)
 
     @rule(scope=A_SCOPE, n=OWN_OR_STRANGE, confidence=CONFIDENCE, told_by=st.lists(EPISODE, max_size=3))
-    def support_edge(self, scope: Scope, n: int, confidence: float, told_by: list[int]) -> None:
+    def corroborate_edge(self, scope: Scope, n: int, confidence: float, told_by: list[int]) -> None:
         """State an edge again."""
-        support = Corroboration(edge_id(reach(scope, n)), confidence, tuple(episode_id(number) for number in told_by))
-        self.write(lambda s: s.write(scope, Changes(supports=(support,))))
+        corroboration = Corroboration(
+            edge_id(reach(scope, n)), confidence, tuple(episode_id(number) for number in told_by)
+        )
+        self.write(lambda s: s.write(scope, Changes(corroborations=(corroboration,))))
 
     @rule(scopes=SOME_SCOPES, numbers=NUMBERS, at=TIME)
     def record_retrievals(self, scopes: list[Scope], numbers: list[int], at: int) -> None:
@@ -162,13 +164,13 @@ class StoreMachine(PairOfStores):
     @rule(scope=A_SCOPE, n=EPISODE, what=st.sampled_from(("processed", "retry", "failed", "again")))
     def settle(self, scope: Scope, n: int, what: str) -> None:
         """Write the processing result of an episode."""
-        outcome = {
+        result = {
             "processed": ProcessingResult(episode_id(n), processed_at=day(8), attempts=1),
             "retry": ProcessingResult(episode_id(n), error="timed out", attempts=1, retry_at=FUTURE),
             "failed": ProcessingResult(episode_id(n), error="timed out", attempts=3),
             "again": ProcessingResult(episode_id(n)),
         }[what]
-        self.write(lambda s: s.write(scope, Changes(outcomes=(outcome,))))
+        self.write(lambda s: s.write(scope, Changes(results=(result,))))
 
     @rule(owner=st.sampled_from("ab"), scopes=st.none() | SOME_SCOPES, now=TIME, lease=st.integers(1, 4), limit=LIMIT)
     def claim(self, owner: str, scopes: list[Scope] | None, now: int, lease: int, limit: int) -> None:

@@ -1,4 +1,4 @@
-"""State machine with random operations on merges, the index, marks, and the removal of rows of every kind."""
+"""State machine with random operations on merges, the index, job states, and the removal of rows of every kind."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import get_args
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from graphmem.models import Changes, IndexKind, JobState, MergeQuery, Redaction, Removal, RemovalKind, Scope
+from graphmem.models import Changes, EpisodeRedaction, IndexKind, JobState, MergeQuery, Removal, RemovalKind, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.testing.base import StoreTests
 from graphmem.testing.merges import mention, merge, merge_id
@@ -93,7 +93,7 @@ class UpkeepMachine(PairOfStores):
     @rule(scope=A_SCOPE, n=MOSTLY_OWN, text=st.sampled_from(("", "less")))
     def redact(self, scope: Scope, n: int, text: str) -> None:
         """Replace the text of an episode that may be missing."""
-        row = Redaction(episode_id(1 + reach(scope, n)), text)
+        row = EpisodeRedaction(episode_id(1 + reach(scope, n)), text)
         self.write(lambda s: s.write(scope, Changes(redactions=(row,))))
 
     @rule(scope=A_SCOPE, since=st.none() | TIME, idle=TIME, now=st.integers(9, 12))
@@ -103,9 +103,9 @@ class UpkeepMachine(PairOfStores):
         self.write(lambda s: s.decay_retrievals(scope, rate=0.5, idle_since=day(idle), since=faded, now=day(now)))
 
     @rule(scope=A_SCOPE, job=st.sampled_from("ab"), n=NUMBER)
-    def put_mark(self, scope: Scope, job: str, n: int) -> None:
+    def put_job_state(self, scope: Scope, job: str, n: int) -> None:
         """Write the state of a job."""
-        self.write(lambda s: s.write(scope, Changes(marks=(JobState(job, day(n), n),))))
+        self.write(lambda s: s.write(scope, Changes(job_states=(JobState(job, day(n), n),))))
 
     @rule(scope=A_SCOPE)
     def clear(self, scope: Scope) -> None:
@@ -114,7 +114,7 @@ class UpkeepMachine(PairOfStores):
 
     @rule(scopes=SOME_SCOPES, kept=NUMBER, undone=st.booleans(), limit=LIMIT, before=TIME)
     def look(self, scopes: list[Scope], kept: int, undone: bool, limit: int, before: int) -> None:
-        """Read merges, the index, marks, and the candidates of upkeep."""
+        """Read merges, the index, job states, and the candidates of upkeep."""
         of = MergeQuery(entity_ids=tuple(entity_id(local(scope, kept)) for scope in all_scopes()), undone=undone)
         self.read(lambda s: s.find_merges(scopes, of, limit=limit))
         self.read(lambda s: s.find_merges(scopes, MergeQuery(undone=undone), limit=limit, newest_first=True))
@@ -129,7 +129,7 @@ class UpkeepMachine(PairOfStores):
 
 
 class StatefulUpkeepTests(StoreTests):
-    """Random operations on merges, the index, marks and removals agree with the memory backend."""
+    """Random operations on merges, the index, job states and removals agree with the memory backend."""
 
     def test_random_operations_of_upkeep_agree_with_the_memory_backend(
         self, store: GraphBackend, tmp_path: Path

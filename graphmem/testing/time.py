@@ -123,7 +123,7 @@ class TimeTests(StoreTests):
         row = edge(1, 1, 2, valid_from=day(1).astimezone(tokyo), recorded_at=day(1).astimezone(tokyo))
         put_graph(store, row)
         store.write(
-            home(), Changes(closings=(EdgeExpiry(edge_id(1), day(2).astimezone(tokyo), day(3).astimezone(tokyo)),))
+            home(), Changes(expiries=(EdgeExpiry(edge_id(1), day(2).astimezone(tokyo), day(3).astimezone(tokyo)),))
         )
         (read,) = store.get_edges([home()], [edge_id(1)]).values()
         assert (read.valid_from, read.valid_to, read.expired_at) == (day(1), day(2), day(3))
@@ -139,7 +139,7 @@ class TimeTests(StoreTests):
     def test_the_versions_of_a_fact_each_show_at_their_time(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2, relation="lives_in", valid_from=day(1), recorded_at=day(1)), edge(9, 2, 3))
         moved = edge(2, 1, 3, relation="lives_in", valid_from=day(5), recorded_at=day(7))
-        store.write(home(), Changes(closings=(EdgeExpiry(edge_id(1), day(5), day(7), edge_id(2)),), edges=(moved,)))
+        store.write(home(), Changes(expiries=(EdgeExpiry(edge_id(1), day(5), day(7), edge_id(2)),), edges=(moved,)))
         slot = ((entity_id(1), "lives_in"),)
 
         def visible(valid: float, known: float) -> list[int]:

@@ -1,4 +1,4 @@
-"""Tests of upkeep in a store: marks, decay, idle entities, and complete removal."""
+"""Tests of upkeep in a store: job states, decay, idle entities, and complete removal."""
 
 # ruff: noqa: D102  the names of the tests describe them
 
@@ -14,10 +14,10 @@ from graphmem.models import (
     CommunityQuery,
     EdgeQuery,
     EpisodeQuery,
+    EpisodeRedaction,
     IndexEntry,
     JobState,
     RecallQuery,
-    Redaction,
     Removal,
     StoreStats,
 )
@@ -53,32 +53,33 @@ def index_entry(key: str, kind: str = "episode") -> IndexEntry:
     return IndexEntry(kind=kind, key=key, model="m", vectors=b"\x00\x3c", detail="{}")  # pyright: ignore[reportArgumentType]
 
 
-class MarkTests(StoreTests):
-    """Marks of upkeep are stored by scope and job."""
+class JobStateTests(StoreTests):
+    """States of jobs are stored by scope and job."""
 
-    def test_every_field_of_a_mark_comes_back_as_it_was_written(self, store: GraphBackend) -> None:
-        marks = (JobState("b", day(1), 7, day(2), "cursor “ü”"), JobState("a"))
-        store.write(home(), Changes(marks=marks))
-        assert store.find_job_states(home()) == [marks[1], marks[0]]
+    def test_every_field_of_a_job_state_comes_back_as_it_was_written(self, store: GraphBackend) -> None:
+        job_states = (JobState("b", day(1), 7, day(2), "cursor “ü”"), JobState("a"))
+        store.write(home(), Changes(job_states=job_states))
+        assert store.find_job_states(home()) == [job_states[1], job_states[0]]
         assert store.find_job_states(project()) == []
 
-    def test_a_mark_is_replaced_by_job(self, store: GraphBackend) -> None:
-        store.write(home(), Changes(marks=(JobState("a", day(1), 7, day(2), "x"),)))
-        store.write(home(), Changes(marks=(JobState("a", day(3), 8),)))
+    def test_a_job_state_is_replaced_by_job(self, store: GraphBackend) -> None:
+        store.write(home(), Changes(job_states=(JobState("a", day(1), 7, day(2), "x"),)))
+        store.write(home(), Changes(job_states=(JobState("a", day(3), 8),)))
         assert store.find_job_states(home()) == [JobState("a", day(3), 8)]
 
-    def test_marks_of_one_job_in_two_scopes_are_apart(self, store: GraphBackend) -> None:
+    def test_job_states_of_one_job_in_two_scopes_are_apart(self, store: GraphBackend) -> None:
         for scope, n in ((home(), 1), (project(), 101)):
             put_entities(store, entity(n, scope))
-            store.write(scope, Changes(marks=(JobState("a", day(n)),)))
+            store.write(scope, Changes(job_states=(JobState("a", day(n)),)))
         assert [store.find_job_states(scope) for scope in (home(), project())] == [
             [JobState("a", day(1))],
             [JobState("a", day(101))],
         ]
 
-    def test_a_mark_is_undone_with_its_write(self, store: GraphBackend) -> None:
+    def test_a_job_state_is_undone_with_its_write(self, store: GraphBackend) -> None:
+        absent = EpisodeRedaction(episode_id(1), "x")
         with pytest.raises(InvalidInput):
-            store.write(home(), Changes(marks=(JobState("a"),), redactions=(Redaction(episode_id(1), "x"),)))
+            store.write(home(), Changes(job_states=(JobState("a"),), redactions=(absent,)))
         assert store.find_job_states(home()) == []
 
 
@@ -198,7 +199,7 @@ class ErasureTests(StoreTests):
         put_episodes(store, 1)
         store.write(home(), Changes(index=(index_entry(episode_id(1)),)))
         [before] = store.find_episodes([home()], EpisodeQuery())
-        store.write(home(), Changes(redactions=(Redaction(episode_id(1), "less"),)))
+        store.write(home(), Changes(redactions=(EpisodeRedaction(episode_id(1), "less"),)))
         assert store.find_episodes([home()], EpisodeQuery()) == [before.changed(text="less")]
         assert store.read_index(home()) == []
 
@@ -246,9 +247,9 @@ def _fill(store: GraphBackend, start: int) -> None:
     put_communities(store, community(start + 1), members=[membership(start + 1, start + 1)])
     put_recalls(store, recall_trace(start + 1, seeds=[start + 1], facts=[(start + 1, start + 2)]))
     put_merges(store, merge(start + 1))
-    marks = (JobState("a", day(1)),)
+    job_states = (JobState("a", day(1)),)
     changes = Changes(
-        mentions=(mention(start + 1, start + 1),), index=(index_entry(episode_id(start + 1)),), marks=marks
+        mentions=(mention(start + 1, start + 1),), index=(index_entry(episode_id(start + 1)),), job_states=job_states
     )
     store.write(home(), changes)
     store.claim_episodes("a", now=day(1), until=day(2), limit=9, scopes=[home()])

@@ -26,6 +26,7 @@ from graphmem.models import (
     EntityQuery,
     Episode,
     EpisodeQuery,
+    EpisodeRedaction,
     IndexKind,
     JobState,
     Membership,
@@ -34,7 +35,6 @@ from graphmem.models import (
     Merge,
     MergeQuery,
     RecallQuery,
-    Redaction,
     Removal,
     RemovalKind,
     Scope,
@@ -71,7 +71,7 @@ class Erased:
         Some of the removed texts by kind of row.
     named
         Names of remaining entities that contain the forgotten name.
-    mark
+    state
         Job state (`FORGETTING`) that invalidates data read earlier, and records that the files are to be scrubbed.
     """
 
@@ -83,7 +83,7 @@ class Erased:
     examples: dict[str, list[str]] = field(default_factory=dict[str, "list[str]"])
     named: list[str] = field(default_factory=list[str])
     unindexed: list[tuple[IndexKind, str]] = field(default_factory=list["tuple[IndexKind, str]"])
-    mark: JobState = field(default_factory=lambda: JobState(FORGETTING, begun_at=utc_now(), cursor=new_id()))
+    state: JobState = field(default_factory=lambda: JobState(FORGETTING, begun_at=utc_now(), cursor=new_id()))
 
     def count(self, kind: RemovalKind) -> int:
         """Return the number of removed rows of a kind."""
@@ -170,16 +170,18 @@ class Erasure:
     def _write(self) -> None:
         changes: dict[str, Any] = {name: tuple(rows) for name, rows in self._changes.items()}
         rows = self._backend.get_edges([self._scope], [edge.id for edge in changes.get("edges", ())])
-        changes["closings"] = closed_first({**self._gone_facts, **rows}.values(), utc_now())
-        self._backend.write(self._scope, Changes(**changes, removals=tuple(self._removals), marks=(self._done.mark,)))
+        changes["expiries"] = closed_first({**self._gone_facts, **rows}.values(), utc_now())
+        self._backend.write(
+            self._scope, Changes(**changes, removals=tuple(self._removals), job_states=(self._done.state,))
+        )
         for removal in self._removals:
             self._done.removed.setdefault(removal.kind, []).append(removal.id)
 
     def _put(self, part: str, row: Any) -> None:
         self._changes.setdefault(part, []).append(row)
 
-    def _remove(self, kind: RemovalKind, ids: Iterable[str], of: str = "") -> None:
-        self._removals.update((Removal(kind, row_id, of), None) for row_id in ids)
+    def _remove(self, kind: RemovalKind, ids: Iterable[str], qualifier: str = "") -> None:
+        self._removals.update((Removal(kind, row_id, qualifier), None) for row_id in ids)
 
     def _unindex(self, kind: IndexKind, keys: Iterable[str]) -> None:
         keys = list(keys)
@@ -420,7 +422,7 @@ class Erasure:
         if self._subject is None:
             return
         for episode_id, text in self._subject.redacted.items():
-            self._put("redactions", Redaction(episode_id, text))
+            self._put("redactions", EpisodeRedaction(episode_id, text))
             self._done.unindexed.append(("episode", episode_id))
             self._done.redacted_episodes += 1
 
@@ -488,7 +490,7 @@ class Erasure:
         gone = self._gone_entities.keys() | self._gone_merged
         gone |= self._permanently_merged(gone)
         known = {m.merged.id: m.merged.name for m in self._ledger if m.merged.id not in gone}
-        unused = {(removal.id, removal.of) for removal in self._removals if removal.kind == "alias"}
+        unused = {(removal.id, removal.qualifier) for removal in self._removals if removal.kind == "alias"}
         unheld = self._unheld_names()
         for merge in self._ledger:
             if {merge.kept_id, merge.merged.id} & gone:

@@ -28,7 +28,7 @@ from graphmem.upkeep import eviction
 from graphmem.upkeep.schedule import Stopping, UpkeepJob
 
 DECAY_JOB = "decay"
-_MARK = "retrieval counts"  # job state of the decay in a scope, scheduled or manual
+_JOB = "retrieval counts"  # job state of the decay in a scope, scheduled or manual
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,28 +81,28 @@ def decay(backend: GraphBackend, scope: Scope, rule: DecayRule, stopping: Stoppi
 
 def is_interrupted(backend: GraphBackend, scope: Scope) -> bool:
     """Return whether a decay of this scope was started and not finished."""
-    return backend.find_job_state(scope, _MARK).begun_at is not None
+    return backend.find_job_state(scope, _JOB).begun_at is not None
 
 
 def _page(backend: GraphBackend, scope: Scope, rule: DecayRule, now: datetime) -> tuple[int, bool]:
-    mark = backend.find_job_state(scope, _MARK)
-    begun = mark.begun_at or now
-    if mark.done_at is not None and begun <= mark.done_at:
+    state = backend.find_job_state(scope, _JOB)
+    begun = state.begun_at or now
+    if state.done_at is not None and begun <= state.done_at:
         return 0, False
     done, cursor = backend.decay_retrievals(
         scope,
         rate=rule.rate,
         idle_since=begun - timedelta(days=rule.interval),
-        since=mark.done_at,
+        since=state.done_at,
         now=begun,
-        after=mark.cursor,
+        after=state.cursor,
     )
     after = (
-        replace(mark, begun_at=begun, cursor=cursor)
+        replace(state, begun_at=begun, cursor=cursor)
         if cursor
-        else replace(mark, done_at=begun, begun_at=None, cursor="")
+        else replace(state, done_at=begun, begun_at=None, cursor="")
     )
-    backend.write(scope, Changes(marks=(after,)))
+    backend.write(scope, Changes(job_states=(after,)))
     return done, bool(cursor)
 
 
@@ -285,10 +285,10 @@ class _Eviction:
         page = self._backend.find_edges([self._scope], query, after=after, limit=_BATCH)
         over = [edge for edge in page if edge.valid_to is None or edge.valid_to <= self._before]
         if over:
-            mark = self._backend.find_job_state(self._scope, DELETED)
-            mark = replace(mark, done_at=self._now, episodes=mark.episodes + len(over))
+            state = self._backend.find_job_state(self._scope, DELETED)
+            state = replace(state, done_at=self._now, episodes=state.episodes + len(over))
             removals = tuple(Removal("edge", edge.id) for edge in over)
-            self._backend.write(self._scope, Changes(removals=removals, marks=(mark,)))
+            self._backend.write(self._scope, Changes(removals=removals, job_states=(state,)))
             self._examples += [edge.fact for edge in over[: _EXAMPLES - len(self._examples)]]
         return len(over), page[-1].id if page else ""
 
@@ -326,9 +326,9 @@ class _Eviction:
     def _end(self, ids: Sequence[str]) -> int:
         now = self._backend.get_edges([self._scope], ids)  # read again in this transaction
         weak = self._weak(list(now.values()))
-        closings = tuple(EdgeExpiry(edge.id, max(self._now, edge.valid_from), self._now) for edge in weak)
-        self._backend.write(self._scope, Changes(closings=closings))
-        return len(closings)
+        expiries = tuple(EdgeExpiry(edge.id, max(self._now, edge.valid_from), self._now) for edge in weak)
+        self._backend.write(self._scope, Changes(expiries=expiries))
+        return len(expiries)
 
     def _archive_idle(self) -> int:
         idle = self._backend.get_entities([self._scope], self._find_idle(_BATCH))

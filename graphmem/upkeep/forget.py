@@ -134,10 +134,10 @@ def forget(
     try:
         done, plan = rehearsed(backend, work) if dry_run else backend.atomic(work)
     except NotFound as error:
-        mark = backend.find_job_state(scope, FORGETTING)
-        if mark.begun_at is None:
+        state = backend.find_job_state(scope, FORGETTING)
+        if state.begun_at is None:
             raise
-        left = "; ".join(_scrub(backend, scope, mark)) or "nothing"
+        left = "; ".join(_scrub(backend, scope, state)) or "nothing"
         raise NotFound(f"{error}; left from earlier erasures: {left}") from error
     examples = {kind: tuple(texts) for kind, texts in done.examples.items()}
     if plan.staying:
@@ -159,7 +159,7 @@ def forget(
         remaining=(*plan.remaining, *_describe_named(done)),
         examples=examples,
         dry_run=dry_run,
-        left=() if dry_run else (*_drop_copies(index, scope, done), *_scrub(backend, scope, done.mark)),
+        left=() if dry_run else (*_drop_copies(index, scope, done), *_scrub(backend, scope, done.state)),
     )
 
 
@@ -360,10 +360,10 @@ def _drop_copies(index: IndexCopies, scope: Scope, done: Erased | None) -> Itera
         yield f"vectors in an index outside of the store, until it is available again: {error}"
 
 
-def _scrub(backend: GraphBackend, scope: Scope, mark: JobState | None) -> Iterable[str]:
+def _scrub(backend: GraphBackend, scope: Scope, state: JobState | None) -> Iterable[str]:
     """Scrub the files and record this in the job state of the erasure; yield what is left."""
     if not backend.scrub():
         yield "the store's log, which other processes are reading; close them or run the erasure again"
-    elif mark is not None:
-        clean = replace(mark, begun_at=None, done_at=utc_now())
-        backend.write_unless_erased(scope, Changes(marks=(clean,)), since=mark.cursor)
+    elif state is not None:
+        clean = replace(state, begun_at=None, done_at=utc_now())
+        backend.write_unless_erased(scope, Changes(job_states=(clean,)), since=state.cursor)

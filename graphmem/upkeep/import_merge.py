@@ -78,12 +78,12 @@ class Joining:
             "recalls": self._recalls,
             "merges": self._merges,
             "index": self._index,
-            "marks": self._marks,
+            "job_states": self._job_states,
         }
         changes = {name: tuple(mergers[name](rows)) for name, rows in parts.items()}
         return {name: rows for name, rows in changes.items() if rows}
 
-    def outcomes(self, episodes: Iterable[Episode], there: dict[str, Episode]) -> tuple[ProcessingResult, ...]:
+    def results(self, episodes: Iterable[Episode], there: dict[str, Episode]) -> tuple[ProcessingResult, ...]:
         """Return the processing results of existing episodes that are further processed in the file.
 
         None of them returns to the queue.
@@ -95,7 +95,7 @@ class Joining:
             and held.processed_at is None
             and (e.processed_at is not None or e.attempts > held.attempts)
         )
-        return tuple(outcome_of(e) for e in further)
+        return tuple(result_of(e) for e in further)
 
     def _holder(self, entity_id: str) -> str:
         """Return the id of the entity that holds the data of this one in the store; merges may have moved it."""
@@ -209,8 +209,8 @@ class Joining:
         gone = self._into.keys() | self._folded
         return (row for row in rows if (row.kind, row.key) not in held and row.key not in gone)
 
-    def _marks(self, rows: Sequence[JobState]) -> Iterable[JobState]:
-        held = {mark.job for mark in self._backend.find_job_states(self._scope)}
+    def _job_states(self, rows: Sequence[JobState]) -> Iterable[JobState]:
+        held = {state.job for state in self._backend.find_job_states(self._scope)}
         return (row for row in rows if row.job not in held)
 
 
@@ -226,7 +226,7 @@ class HeldBack:
 
     def __init__(self) -> None:
         self._until = utc_now() + _HELD_FOR
-        self._outcomes: dict[str, ProcessingResult] = {}
+        self._results: dict[str, ProcessingResult] = {}
 
     def take(self, episodes: Iterable[Episode], there: Mapping[str, Episode]) -> dict[str, Episode]:
         """Return the episodes to hold back, as they are to be stored, by id; `there` are the existing episodes.
@@ -238,17 +238,17 @@ class HeldBack:
         for episode in episodes:
             ours = there.get(episode.id)
             if self._is_due(episode) and (ours is None or ours.error == _HELD_BACK):
-                self._outcomes[episode.id] = outcome_of(episode)
+                self._results[episode.id] = result_of(episode)
                 held[episode.id] = episode.changed(error=_HELD_BACK, retry_at=self._until)
         return held
 
     def ids(self) -> Iterator[str]:
         """Return the ids of the episodes that were held back."""
-        return iter(self._outcomes)
+        return iter(self._results)
 
-    def outcomes(self, there: Mapping[str, Episode]) -> list[ProcessingResult]:
+    def results(self, there: Mapping[str, Episode]) -> list[ProcessingResult]:
         """Return the processing results of the file for episodes that are still held back, which releases them."""
-        return [self._outcomes[episode.id] for episode in there.values() if episode.error == _HELD_BACK]
+        return [self._results[episode.id] for episode in there.values() if episode.error == _HELD_BACK]
 
     def _is_due(self, episode: Episode) -> bool:
         """Return whether the queue would take an episode before the hold ends."""
@@ -257,7 +257,7 @@ class HeldBack:
         return episode.error is None if episode.retry_at is None else episode.retry_at < self._until
 
 
-def outcome_of(episode: Episode) -> ProcessingResult:
+def result_of(episode: Episode) -> ProcessingResult:
     """Return the processing state of an episode as a result to write."""
     return ProcessingResult(
         episode.id,

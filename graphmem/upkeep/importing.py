@@ -27,7 +27,7 @@ from graphmem.upkeep.export import (
     require_scope,
     telling,
 )
-from graphmem.upkeep.import_merge import HeldBack, Joining, outcome_of
+from graphmem.upkeep.import_merge import HeldBack, Joining, result_of
 from graphmem.upkeep.scope_rows import Row, RowKind, from_json
 
 _PART: dict[RowKind, str] = {
@@ -40,7 +40,7 @@ _PART: dict[RowKind, str] = {
     "recall": "recalls",
     "merge": "merges",
     "index": "index",
-    "mark": "marks",
+    "mark": "job_states",
 }
 """Kind → field of `Changes` for its rows; episodes are stored separately."""
 
@@ -258,10 +258,10 @@ class _Import:
                     f"episode {episode.id}: scope {self._scope} has its external_id {episode.external_id!r} as "
                     f"episode {stored}"
                 )
-        outcomes = [outcome_of(episode) for episode in held.values() if episode.id in there]
+        results = [result_of(episode) for episode in held.values() if episode.id in there]
         if self._joining is not None:
-            outcomes += self._joining.outcomes([e for e in episodes if e.id not in held], there)
-        self._settle(outcomes)
+            results += self._joining.results([e for e in episodes if e.id not in held], there)
+        self._settle(results)
 
     def _release(self) -> None:
         """Release the episodes that were held back to the queue, with the state that the file has."""
@@ -271,11 +271,11 @@ class _Import:
             self._backend.atomic(partial(self._release_batch, batch))
 
     def _release_batch(self, ids: Sequence[str]) -> None:
-        self._settle(self._held_back.outcomes(self._backend.get_episodes([self._scope], ids)))
+        self._settle(self._held_back.results(self._backend.get_episodes([self._scope], ids)))
 
-    def _settle(self, outcomes: Sequence[ProcessingResult]) -> None:
-        if outcomes:
-            self._backend.write(self._scope, Changes(outcomes=tuple(outcomes)))
+    def _settle(self, results: Sequence[ProcessingResult]) -> None:
+        if results:
+            self._backend.write(self._scope, Changes(results=tuple(results)))
 
     def _located(self, read: _Read, error: Conflict | InvalidInput) -> Conflict | InvalidInput:
         """Return an error with the line number and a remedy."""

@@ -258,7 +258,7 @@ def _merge(backend: GraphBackend, scope: Scope, gone_id: str, kept_id: str, onto
             entities=(_united(kept, gone),),
             aliases=(*(alias.changed(entity_id=kept_id) for alias in aliases), *added),
             edges=tuple(repointed(edge, gone_id, kept_id) for edge in moved),
-            supports=tuple(
+            corroborations=tuple(
                 Corroboration(f.into.id, f.edge.confidence, f.edge.episode_ids) for f in folded if f.into is not None
             ),
             mentions=tuple(m.changed(entity_id=kept_id) for m in mentions if m.episode_id not in shared),
@@ -268,8 +268,8 @@ def _merge(backend: GraphBackend, scope: Scope, gone_id: str, kept_id: str, onto
         ),
     )
     active = backend.all_edges([scope], EdgeQuery(source_ids=(kept_id,), versions="active"))
-    closings = ended_by_merge(active, {edge.id for edge in moved}, ontology, merge.at)
-    backend.write(scope, Changes(closings=tuple(closings)))
+    expiries = ended_by_merge(active, {edge.id for edge in moved}, ontology, merge.at)
+    backend.write(scope, Changes(expiries=tuple(expiries)))
     return merge
 
 
@@ -297,7 +297,7 @@ def restated(edge: Edge, episode_ids: Iterable[str], name_of: Callable[[str], st
 def closed_first(stored: Iterable[Edge], at: datetime) -> tuple[EdgeExpiry, ...]:
     """Return expiries for the active facts that a write replaces or removes.
 
-    A write applies closings first, which frees the keys of these facts for its other rows in any order.
+    A write applies expiries first, which frees the keys of these facts for its other rows in any order.
     """
     return tuple(EdgeExpiry(edge.id, edge.valid_from, at) for edge in stored if edge.is_active)
 

@@ -123,9 +123,9 @@ class UpkeepSchedule:
         counts = self._backend.stats(scope)
         processed = counts.episodes - counts.pending_episodes - counts.failed_episodes
         for job in self._jobs:
-            mark = self._backend.find_job_state(scope, job.name)
+            state = self._backend.find_job_state(scope, job.name)
             # a negative count: episodes were forgotten, so the number processed since is unknown
-            if 0 <= processed - mark.episodes < self._interval:
+            if 0 <= processed - state.episodes < self._interval:
                 continue
             if (pause := job.pause(scope)) > 0.0:
                 pauses.append(pause)
@@ -133,6 +133,6 @@ class UpkeepSchedule:
             begun = utc_now()
             if not job.run(scope, stopping):
                 break
-            self._backend.write(scope, Changes(marks=(JobState(job.name, begun, processed),)))
+            self._backend.write(scope, Changes(job_states=(JobState(job.name, begun, processed),)))
             _log.info("scope %s: %s finished", scope, job.name)
         return min(pauses, default=0.0)

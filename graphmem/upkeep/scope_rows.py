@@ -40,7 +40,7 @@ RowKind = Literal[
 CONTENT: frozenset[RowKind] = frozenset(
     ("episode", "entity", "alias", "edge", "mention", "community", "membership", "recall", "merge")
 )
-"""Kinds that are part of a checksum. The index can be rebuilt, and marks are the progress of upkeep."""
+"""Kinds that are part of a checksum. The index can be rebuilt, and job states are the progress of upkeep."""
 
 Row = Model | IndexEntry | JobState
 Told = Iterator[tuple[RowKind, Row]]
@@ -162,7 +162,7 @@ def all_rows(backend: GraphBackend, scope: Scope, *, extras: bool) -> Told:
     backend, scope
         Store and scope to read.
     extras
-        Whether to include the index entries and the marks of upkeep.
+        Whether to include the index entries and the job states of upkeep.
     """
     scopes = [scope]
     yield from _of("episode", backend.all_episodes(scopes, EpisodeQuery(), chunk=_PAGE))
@@ -210,7 +210,7 @@ class Checksum:
 
 
 def checksum(backend: GraphBackend, scope: Scope) -> str:
-    """Return the checksum of all rows of a scope except its index and the marks of upkeep.
+    """Return the checksum of all rows of a scope except its index and the job states of upkeep.
 
     Memories with the same rows have the same checksum in any store and under any scope name.
     """

@@ -162,7 +162,7 @@ class _Unmerge:
             Changes(
                 entities=(entity, kept),
                 aliases=tuple(a for a in merge.aliases if (a.alias, a.entity_type) in held),
-                closings=closed_first((self._stored[i] for i in self._edges if i in self._stored), undone_at),
+                expiries=closed_first((self._stored[i] for i in self._edges if i in self._stored), undone_at),
                 edges=tuple(self._edges.values()),
                 mentions=(*mentions, *self._of_others()),
                 merges=(undone, *(self._without_this(other) for other in later)),

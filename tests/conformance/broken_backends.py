@@ -65,37 +65,37 @@ class LosesSupersession(Sound):
     """Never ends a fact."""
 
     def write(self, scope: Scope, changes: Changes) -> None:
-        super().write(scope, replace(changes, closings=()))
+        super().write(scope, replace(changes, expiries=()))
 
 
-class ClosesTwice(Sound):
-    """Lets a second closing overwrite the first."""
+class ExpiresTwice(Sound):
+    """Lets a second expiry overwrite the first."""
 
     def write(self, scope: Scope, changes: Changes) -> None:
         with self._store.all_or_nothing():
-            for closing in changes.closings:
-                if (edge := self._store.edges.get(closing.edge_id)) is not None and edge.scope == scope:
+            for expiry in changes.expiries:
+                if (edge := self._store.edges.get(expiry.edge_id)) is not None and edge.scope == scope:
                     self._store.edges.put(edge.id, edge.changed(valid_to=None, expired_at=None))
             super().write(scope, changes)
 
 
-class ClosingRewritesHistory(Sound):
+class ExpiryRewritesHistory(Sound):
     """Sets the beginning of a fact that ends, too."""
 
     def write(self, scope: Scope, changes: Changes) -> None:
         super().write(scope, changes)
-        for closing in changes.closings:
-            if (edge := self._store.edges.get(closing.edge_id)) is not None:
-                self._store.edges.put(edge.id, edge.changed(valid_from=closing.valid_to))
+        for expiry in changes.expiries:
+            if (edge := self._store.edges.get(expiry.edge_id)) is not None:
+                self._store.edges.put(edge.id, edge.changed(valid_from=expiry.valid_to))
 
 
-class SupportRewritesHistory(Sound):
+class CorroborationRewritesHistory(Sound):
     """Takes a fact that is stated again as recorded only now."""
 
     def write(self, scope: Scope, changes: Changes) -> None:
         super().write(scope, changes)
-        for support in changes.supports:
-            if (edge := self._store.edges.get(support.edge_id)) is not None:
+        for corroboration in changes.corroborations:
+            if (edge := self._store.edges.get(corroboration.edge_id)) is not None:
                 self._store.edges.put(edge.id, edge.changed(recorded_at=utc_now()))
 
 
@@ -338,11 +338,11 @@ class LeaksMerges(Sound):
         return super().find_merges(scopes if query.entity_ids is None else self.scopes(), query, **paging)
 
 
-class MarksOfOneScopeForAll(Sound):
-    """Keeps one mark for each job."""
+class JobStatesOfOneScopeForAll(Sound):
+    """Keeps one job state for each job."""
 
     def find_job_states(self, scope: Scope) -> list[JobState]:
-        return [mark for s in (scope, *self.scopes()) for mark in MemoryBackend.find_job_states(self, s)]
+        return [job_state for s in (scope, *self.scopes()) for job_state in MemoryBackend.find_job_states(self, s)]
 
 
 class ReadsOnInSnapshots(Sound):

@@ -44,10 +44,10 @@ class Test({kit}):
 CAUGHT = [
     ("LeaksAcrossScopes", "IsolationTests", {"test_a_read_sees_nothing_of_another_scope[get_edges]"}),
     ("LeaksThroughTheQueue", "IsolationTests", {"test_a_read_of_no_scope_sees_nothing[claim_episodes]"}),
-    ("LosesSupersession", "ClosingTests", {"test_a_closing_sets_the_end_and_nothing_else"}),
-    ("ClosesTwice", "ClosingTests", {"test_a_second_closing_changes_nothing"}),
-    ("ClosingRewritesHistory", "ClosingTests", {"test_a_closing_sets_the_end_and_nothing_else"}),
-    ("SupportRewritesHistory", "ClosingTests", {"test_a_support_touches_nothing_else"}),
+    ("LosesSupersession", "ExpiryTests", {"test_an_expiry_sets_the_end_and_nothing_else"}),
+    ("ExpiresTwice", "ExpiryTests", {"test_a_second_expiry_changes_nothing"}),
+    ("ExpiryRewritesHistory", "ExpiryTests", {"test_an_expiry_sets_the_end_and_nothing_else"}),
+    ("CorroborationRewritesHistory", "ExpiryTests", {"test_a_corroboration_touches_nothing_else"}),
     ("ForgetsAHop", "TraversalTests", {"test_each_hop_goes_one_edge_further_both_ways[2-nodes2-edges2]"}),
     ("IgnoresLimits", "EdgeQueryTests", {"test_a_page_of_edges_holds_as_many_rows_as_the_limit"}),
     ("IgnoresTheFrontierLimit", "TraversalLimitTests", {"test_the_frontier_limits_every_hop"}),
@@ -94,7 +94,7 @@ CAUGHT = [
     ("FadesTwice", "DecayTests", {"test_a_count_fades_no_further_than_since_it_faded_last"}),
     ("HidesWhatFactsAreAbout", "IdleTests", {"test_an_entity_is_idle_without_active_facts_and_unseen"}),
     ("LeaksMerges", "IsolationTests", {"test_a_read_sees_nothing_of_another_scope[find_merges by entity]"}),
-    ("MarksOfOneScopeForAll", "MarkTests", {"test_marks_of_one_job_in_two_scopes_are_apart"}),
+    ("JobStatesOfOneScopeForAll", "JobStateTests", {"test_job_states_of_one_job_in_two_scopes_are_apart"}),
     ("ReadsOnInSnapshots", "ThreadTests", {"test_all_reads_of_a_snapshot_are_of_one_state"}),
 ]
 
@@ -121,7 +121,7 @@ UPKEEP = {
     "FadesTwice",
     "HidesWhatFactsAreAbout",
     "LeaksMerges",
-    "MarksOfOneScopeForAll",
+    "JobStatesOfOneScopeForAll",
 }
 
 

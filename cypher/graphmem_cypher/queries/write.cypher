@@ -61,7 +61,7 @@ CALL (times, nodes) {
     ON CREATE SET m.surface = row[2], m.confidence = row[3], m.seen_at = times[row[4]]
 }
 CALL (times) {
-    UNWIND $q.outcomes AS row
+    UNWIND $q.results AS row
     MATCH (e:Graphmem {id: row[0]})
     SET e.processed_at = times[row[1]], e.retry_at = times[row[2]], e.error = row[3], e.attempts = row[4],
         e.queue = row[5], e.claimed_by = null, e.claimed_until = null

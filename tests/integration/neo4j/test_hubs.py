@@ -48,7 +48,7 @@ def stores(empty_neo4j_of_module: str) -> Generator[tuple[Neo4jBackend, GraphBac
     for store in (ours, measure):
         store.write(SCOPE, of(HUB, *OTHERS))
         store.write(SCOPE, Changes(edges=tuple(known)))
-        store.write(SCOPE, Changes(supports=(Corroboration(lowest.id, 1.0),)))  # now the best of all
+        store.write(SCOPE, Changes(corroborations=(Corroboration(lowest.id, 1.0),)))  # now the best of all
     forget_plans(empty_neo4j_of_module)
     yield ours, measure
     ours.close()

@@ -121,7 +121,7 @@ def test_what_is_read_are_the_neighbours(store: GraphBackend, monkeypatch: pytes
     assign(store)
     CommunityRefresh(store, Settings()).refresh(home())
     newest = max(e.id for e in store.all_edges([home()], EdgeQuery()))
-    store.write(home(), Changes(marks=(JobState(JOB, cursor=newest),)))
+    store.write(home(), Changes(job_states=(JobState(JOB, cursor=newest),)))
     rows: list[Edge] = []
     find_edges = store.find_edges
 

@@ -194,7 +194,7 @@ class Parallel(Scripted):
 def test_a_pool_reads_again_what_it_read_while_something_was_forgotten(backend: GraphBackend) -> None:
     def forget_once(_: str) -> None:
         if not extractor.requests:
-            backend.write(SCOPE, Changes(marks=(JobState(FORGETTING, cursor="another"),)))
+            backend.write(SCOPE, Changes(job_states=(JobState(FORGETTING, cursor="another"),)))
 
     store(backend, "Maya knows Jonas")
     extractor = Parallel(forget_once)

@@ -49,7 +49,7 @@ def backend() -> Iterator[GraphBackend]:
         for target, since, learned in (("initech", 1, 2), ("globex", 5, 6))
     )
     store.write(SCOPE, Changes(entities=tuple(map(entity, ("maya", "initech", "globex"))), edges=(old,)))
-    store.write(SCOPE, Changes(closings=(EdgeExpiry("initech", day(5), day(6), "globex"),), edges=(new,)))
+    store.write(SCOPE, Changes(expiries=(EdgeExpiry("initech", day(5), day(6), "globex"),), edges=(new,)))
     yield store
     store.close()
 
@@ -91,7 +91,7 @@ def test_a_diff_that_is_cut_says_so(backend: GraphBackend) -> None:
 
 
 def test_a_retracted_fact_neither_began_nor_ended(backend: GraphBackend) -> None:
-    backend.write(SCOPE, Changes(closings=(EdgeExpiry("globex", day(5), day(8)),)))
+    backend.write(SCOPE, Changes(expiries=(EdgeExpiry("globex", day(5), day(8)),)))
     changed = diff(backend, [SCOPE], day(4), day(9), limit=10)
     assert [f.id for f in changed.began] == []
     assert [f.id for f in changed.ended] == ["initech"]
