@@ -15,8 +15,6 @@ from graphmem.ingest.supersession import FactLedger
 from graphmem.models import Edge, EdgeKey, EdgeQuery, Entity, Mention, Removal, Scope
 from graphmem.protocols import GraphBackend
 
-_ALL = 1_000_000_000
-
 Stated = Collection[tuple[EdgeKey, datetime]]
 """(key, valid_from) of the facts in the new extraction."""
 
@@ -42,7 +40,7 @@ class EarlierExtraction:
         self._retracted: list[Edge] = []
         if not episode_ids:
             return
-        self._mentions = backend.find_mentions([scope], episode_ids=episode_ids, limit=_ALL)
+        self._mentions = backend.all_mentions([scope], episode_ids=episode_ids)
         stated = backend.get_edges([scope], backend.find_edges_of_episodes(scope, episode_ids))
         self._facts = {i: edge for i, edge in stated.items() if edge.is_active}
         if slots := tuple({(edge.source_id, edge.relation) for edge in self._facts.values()}):
@@ -91,7 +89,7 @@ class EarlierExtraction:
         ids -= {*seen, *(end for edge in ledger.edges for end in (edge.source_id, edge.target_id))}
         if not ids:
             return ()
-        mentions = self._backend.find_mentions([self._scope], entity_ids=sorted(ids), limit=_ALL)
+        mentions = self._backend.all_mentions([self._scope], entity_ids=sorted(ids))
         ids -= {m.entity_id for m in mentions if m.episode_id not in self._ids}
         touching = EdgeQuery(touching=tuple(sorted(ids)), versions="active")
         for edge in self._backend.all_edges([self._scope], touching) if ids else ():

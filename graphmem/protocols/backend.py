@@ -28,6 +28,7 @@ from graphmem.models import (
     JobState,
     Membership,
     MembershipQuery,
+    Mention,
     Merge,
     MergeQuery,
     Partition,
@@ -326,6 +327,21 @@ class GraphBackend(
     def all_episodes(self, scopes: Sequence[Scope], query: EpisodeQuery, *, chunk: int = 1000) -> Iterator[Episode]:
         """Yield every episode that matches, read in pages of `chunk` rows."""
         return chain.from_iterable(pages(lambda after: self.find_episodes(scopes, query, after=after, limit=chunk)))
+
+    def all_mentions(
+        self,
+        scopes: Sequence[Scope],
+        *,
+        entity_ids: Sequence[str] | None = None,
+        episode_ids: Sequence[str] | None = None,
+        chunk: int = 10_000,
+    ) -> list[Mention]:
+        """Return every mention that `find_mentions` selects; the limit grows from `chunk` until it isn't reached."""
+        while True:
+            found = self.find_mentions(scopes, entity_ids=entity_ids, episode_ids=episode_ids, limit=chunk)
+            if len(found) < chunk:
+                return found
+            chunk *= 10
 
     def all_communities(
         self, scopes: Sequence[Scope], query: CommunityQuery, *, chunk: int = 1000

@@ -316,6 +316,12 @@ class MentionTests(StoreTests):
         rows = _mentions(store)
         assert [store.find_mentions([home()], limit=limit) for limit in (1, 3, 9)] == [rows[:1], rows[:3], rows]
 
+    @pytest.mark.parametrize("chunk", [1, 2, 4, 9])
+    def test_all_mentions_are_read_however_small_the_first_limit(self, store: GraphBackend, chunk: int) -> None:
+        rows = _mentions(store)
+        assert store.all_mentions([home()], chunk=chunk) == rows
+        assert store.all_mentions([home()], entity_ids=[entity_id(1)], chunk=chunk) == [rows[0], rows[2]]
+
     def test_the_first_mention_of_an_entity_in_an_episode_stays(self, store: GraphBackend) -> None:
         rows = _mentions(store)
         again = Mention(entity_id=entity_id(1), episode_id=episode_id(1), surface="again", seen_at=day(9))

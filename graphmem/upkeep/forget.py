@@ -25,9 +25,10 @@ from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.text.names import NameFinder
 from graphmem.text.normalize import canonical
-from graphmem.upkeep.erase import EXAMPLES, SHOWN, Erased, Erasure, Subject
+from graphmem.upkeep.affected import ErasureRequest, Subject
+from graphmem.upkeep.erase import EXAMPLES, SHOWN, Erased, erase
 from graphmem.upkeep.eviction import rehearsed
-from graphmem.upkeep.merge import ALL, edges_of, entity_called
+from graphmem.upkeep.lookup import edges_of, entity_called
 
 _log = logging.getLogger(__name__)
 
@@ -129,7 +130,7 @@ def forget(
 
     def work() -> tuple[Erased, ForgetPlan]:
         plan = _plan(backend, scope, entity, episode, session, speaker, with_episodes=with_episodes)
-        return Erasure(backend, scope, ontology, plan.going, plan.subject).run(), plan
+        return erase(ErasureRequest(backend, scope, ontology, plan.going, plan.subject)), plan
 
     try:
         done, plan = rehearsed(backend, work) if dry_run else backend.atomic(work)
@@ -245,7 +246,7 @@ def _plan_for_name(backend: GraphBackend, scope: Scope, named: str, *, with_epis
     except NotFound as error:
         missing = error
     names, others = _names_of(backend, scope, entity, named)
-    mentions = [] if entity is None else backend.find_mentions([scope], entity_ids=[entity.id], limit=ALL)
+    mentions = [] if entity is None else backend.all_mentions([scope], entity_ids=[entity.id])
     shown = [name for m in mentions if canonical(name := m.surface) in names]
     shown += [name for name in (named, entity.name if entity else "") if canonical(name) in names]
     finder = NameFinder([*names, *shown])

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
-from graphmem.errors import InvalidInput, NotFound
+from graphmem.errors import InvalidInput
 from graphmem.models import (
     Alias,
     Changes,
@@ -30,7 +30,7 @@ from graphmem.models import (
 )
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import GraphBackend
-from graphmem.text.normalize import canonical
+from graphmem.upkeep.lookup import edges_of, entity_called
 
 
 def ended_by_merge(
@@ -160,32 +160,7 @@ class Parted:
         return None
 
 
-ALL = 10**9
-"""Limit above any number of mentions of an entity."""
-
 _UNITED = ("summary", "confidence", "first_seen_at", "last_seen_at", "archived_at")
-
-
-def entity_called(backend: GraphBackend, scope: Scope, name_or_id: str) -> Entity:
-    """Return the entity with this id, or else with this name.
-
-    Raises
-    ------
-    NotFound
-        If the scope has none.
-    InvalidInput
-        If several entities have the name; the message contains their types and ids.
-    """
-    by_id = backend.get_entities([scope], [name_or_id])
-    if by_id:
-        return by_id[name_or_id]
-    found = {entity.id: entity for _, entity in backend.resolve_names(scope, [canonical(name_or_id)])}
-    if not found:
-        raise NotFound(f"no entity in scope {scope} has the name or id {name_or_id!r}")
-    if len(found) > 1:
-        which = ", ".join(f"{e.entity_type} {e.id}" for e in found.values())
-        raise InvalidInput(f"name {name_or_id!r}: {len(found)} entities have it; use the id of one: {which}")
-    return next(iter(found.values()))
 
 
 def merge_entities(
@@ -234,9 +209,9 @@ def _merge(backend: GraphBackend, scope: Scope, gone_id: str, kept_id: str, onto
     gone, kept = rows[gone_id], rows[kept_id]
     moved, folded = _edges(backend, scope, gone_id, kept_id)
     aliases, added = _aliases(backend, scope, gone, kept)
-    mentions = backend.find_mentions([scope], entity_ids=[gone_id], limit=ALL)
+    mentions = backend.all_mentions([scope], entity_ids=[gone_id])
     episodes = [mention.episode_id for mention in mentions]
-    own = backend.find_mentions([scope], entity_ids=[kept_id], episode_ids=episodes, limit=ALL) if episodes else []
+    own = backend.all_mentions([scope], entity_ids=[kept_id], episode_ids=episodes)
     shared = tuple(mention.episode_id for mention in own)
     merge = Merge(
         scope=scope,
@@ -300,11 +275,6 @@ def closed_first(stored: Iterable[Edge], at: datetime) -> tuple[EdgeExpiry, ...]
     A write applies expiries first, which frees the keys of these facts for its other rows in any order.
     """
     return tuple(EdgeExpiry(edge.id, edge.valid_from, at) for edge in stored if edge.is_active)
-
-
-def edges_of(backend: GraphBackend, scope: Scope, entity_id: str) -> list[Edge]:
-    """Return all versions of all facts that an entity is part of."""
-    return list(backend.all_edges([scope], EdgeQuery(touching=(entity_id,), versions="all")))
 
 
 def _edges(backend: GraphBackend, scope: Scope, gone: str, kept: str) -> tuple[list[Edge], list[FoldedEdge]]:

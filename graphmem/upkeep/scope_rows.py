@@ -46,7 +46,6 @@ Row = Model | IndexEntry | JobState
 Told = Iterator[tuple[RowKind, Row]]
 
 _PAGE = 1000
-_ALL = 10**9
 _MODELS: dict[RowKind, type[Model]] = {
     "episode": Episode,
     "entity": Entity,
@@ -173,7 +172,7 @@ def all_rows(backend: GraphBackend, scope: Scope, *, extras: bool) -> Told:
         yield from _of("alias", backend.find_aliases(scopes, [entity.id for entity in page]))
     yield from _of("edge", backend.all_edges(scopes, EdgeQuery(versions="all"), chunk=_PAGE))
     for page in pages(lambda after: backend.find_episodes(scopes, EpisodeQuery(), after=after, limit=_PAGE)):
-        yield from _of("mention", backend.find_mentions(scopes, episode_ids=[e.id for e in page], limit=_ALL))
+        yield from _of("mention", backend.all_mentions(scopes, episode_ids=[e.id for e in page]))
     for level in sorted({c.level for c in backend.all_communities(scopes, CommunityQuery(ended=True))}):
         # the parent of a community is on a level before
         yield from _of("community", backend.all_communities(scopes, CommunityQuery(level=level, ended=True)))

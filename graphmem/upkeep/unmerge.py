@@ -29,7 +29,8 @@ from graphmem.models import (
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.text.normalize import canonical
-from graphmem.upkeep.merge import ALL, Parted, closed_first, edges_of, ended_by_later, parted, repointed, restated
+from graphmem.upkeep.lookup import edges_of
+from graphmem.upkeep.merge import Parted, closed_first, ended_by_later, parted, repointed, restated
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +185,7 @@ class _Unmerge:
     def _mentions(self) -> list[Mention]:
         """Return the mentions of the merged entity; record episodes that mention the kept one only because of it."""
         merge = self._merge
-        known = self._backend.find_mentions([self._scope], entity_ids=[merge.kept_id], limit=ALL)
+        known = self._backend.all_mentions([self._scope], entity_ids=[merge.kept_id])
         since = [m for m in known if canonical(m.surface) in self._names]
         named = {m.episode_id for m in (*merge.mentions, *since)}
         self._episodes = self._backend.get_episodes([self._scope], list(named))
