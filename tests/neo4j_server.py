@@ -130,7 +130,9 @@ def remove_orphans() -> None:
     """Remove the containers of test runs that were killed before they could."""
     from docker.errors import APIError
 
-    for container in docker_client().containers.list(all=True, filters={"label": LABEL}):
+    containers = docker_client().containers
+    # another run may remove one of its own meanwhile
+    for container in containers.list(all=True, ignore_removed=True, filters={"label": LABEL}):
         if not Path(f"/proc/{container.labels[LABEL]}").exists() and Path("/proc/self").exists():
             with suppress(APIError):  # another process is at it
                 container.remove(force=True, v=True)
