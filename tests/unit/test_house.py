@@ -27,7 +27,7 @@ PLUG_INS = {"ipykernel", "neo4j-rust-ext"}
 _ORDER = (
     ("errors", "models", "ontology", "text"),
     ("protocols",),
-    ("background", "inputs", "messages", "outputs", "registry", "results", "settings"),
+    ("background", "clock", "inputs", "messages", "outputs", "registry", "results", "settings"),
     ("llm",),
     ("embed",),
     ("index",),
