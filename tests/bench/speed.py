@@ -176,7 +176,7 @@ def _alternated(place: Path, ours: Side, plain: Side) -> tuple[float, float]:
 
 
 class SlowModel:
-    """Extracts as a language model does: it takes a second, and several calls at once."""
+    """Extractor with the timing of a language model: a second per call, several calls at once."""
 
     name = "slow"
     batch_size = 1
@@ -189,7 +189,7 @@ class SlowModel:
 
 
 def measure_conversations(figures: Figures, quick: bool) -> None:
-    """Fifty conversations at once, each of which stores one turn after the other, in a scope of its own."""
+    """Fifty concurrent conversations, each in its own scope, that store their turns one after another."""
     for name, extractor in {"none": "none", "spacy": "spacy", "model of 1 s": SlowModel()}.items():
         runs = [asyncio.run(_converse(extractor)) for _ in range(RUNS)]
         cuts = [statistics.quantiles(run, n=20) for run in runs]

@@ -291,7 +291,7 @@ def test_a_scope_with_much_to_do_does_not_hold_up_the_others(opened: Callable[..
 
 
 class HeldBack:
-    """A memory to which nothing can be written before it is released, and the transactions that are begun."""
+    """A memory whose store is locked by another writer, and the transactions that wait for it."""
 
     def __init__(self, memory: GraphMemory, monkeypatch: pytest.MonkeyPatch) -> None:
         self.memory = memory
@@ -317,13 +317,13 @@ class HeldBack:
         monkeypatch.setattr(self.backend, "atomic", counted)
 
     async def first(self) -> asyncio.Task[Receipt]:
-        """Return the task of a turn whose transaction waits for the holder."""
+        """Return the task of a turn whose transaction waits for the lock."""
         task = asyncio.create_task(self.memory.aremember("the first one"))
         await asyncio.get_running_loop().run_in_executor(None, self._begun.wait, 10)
         return task
 
     def release(self) -> None:
-        """Let the holder end."""
+        """Release the lock."""
         self._released.set()
         self._holder.join()
 

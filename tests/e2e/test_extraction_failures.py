@@ -51,7 +51,7 @@ class Returns(ToyExtractor):
 
 
 class Better(ToyExtractor):
-    """Reads the same texts in another way, but for those of one person."""
+    """Extracts other relations from the same texts, except from those of one person."""
 
     def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
         """Find other relations."""

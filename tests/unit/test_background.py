@@ -55,7 +55,7 @@ def named(name: str) -> list[threading.Thread]:
 
 
 def own_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use a clock of the test, whose thread ends with its last request."""
+    """Replace the clock of the process by one for this test; its thread ends with the last request."""
     mine = Clock("test-clock")
     monkeypatch.setattr(background, "clock", lambda: mine)
 

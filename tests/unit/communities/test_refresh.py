@@ -50,7 +50,7 @@ def groups(store: GraphBackend, count: int, size: int, first: int = 1) -> None:
 
 
 class TooLarge(CommunityDetector):
-    """A detector of a store that lacks the memory."""
+    """A detector whose store has too little memory for any graph."""
 
     def detect(
         self, scope: Scope, algorithm: CommunityAlgorithm = "label_propagation", seed: Mapping[str, str] | None = None

@@ -19,7 +19,7 @@ BUSY, OTHER = Scope("users", "busy"), Scope("users", "other")
 
 
 class Written(MemoryBackend):
-    """A store whose scopes have writers of their own; it notes the scopes of its transactions, and refuses a text."""
+    """A store with one writer per scope; it records the scopes of its transactions, and refuses one text."""
 
     def __init__(self) -> None:
         super().__init__(Store(), "memory://")
@@ -27,7 +27,7 @@ class Written(MemoryBackend):
 
     @property
     def has_one_writer(self) -> bool:
-        """Say that there are several."""
+        """False: scopes have separate writers."""
         return False
 
     def add_episodes(self, scope: Scope, episodes: Sequence[Episode]) -> list[tuple[str, bool]]:
