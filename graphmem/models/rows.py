@@ -276,10 +276,11 @@ class Episode(Model):
         metadata: object = given.get("metadata")
         if not isinstance(metadata, dict) or ATTACHMENTS not in metadata:
             return given
-        split, found = split_attachments(cast("Properties", metadata))
-        if attachments := given.get(ATTACHMENTS) or found:
-            return {**given, "metadata": {k: v for k, v in split.items() if k != ATTACHMENTS}, ATTACHMENTS: attachments}
-        return given
+        stored = cast("Properties", metadata)
+        attachments = given.get(ATTACHMENTS) or split_attachments(stored)[1]
+        if not attachments:
+            return given
+        return {**given, "metadata": {k: v for k, v in stored.items() if k != ATTACHMENTS}, ATTACHMENTS: attachments}
 
     @property
     def searchable_text(self) -> str:
