@@ -100,7 +100,6 @@ class Engine:
         self.communities = Communities(backend, settings, embedder=embedder, redactor=redactor, llm=llm)
         self.settings = settings
         self.ontology = ontology
-        self._extractor = extractor
         self._queue = queue
         self._extract_batch = extractor.batch_size if extractor is not None else 1
         self.loader = Loader(
