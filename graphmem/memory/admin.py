@@ -12,7 +12,6 @@ from graphmem.memory.base import ScopedMemory, Scopes, Time, in_thread
 from graphmem.models import AsOf, CommunityAlgorithm, EntityQuery, EpisodeQuery, Merge, MergeQuery, RecallQuery, Scope
 from graphmem.protocols import Explorer
 from graphmem.recall.history import count_entities
-from graphmem.recall.seeds import find_named
 from graphmem.results import Check, EntityCounts, LoadReport, QueueError, Trace
 from graphmem.search.evaluation import KS, Evaluation, QuestionLike, evaluate
 from graphmem.upkeep.eviction import Evicted, decay, decay_rule, evict, eviction_rule, is_interrupted
@@ -345,9 +344,7 @@ class Administration(ScopedMemory):
         wanted = EntityQuery(entity_types=None if entity_type is None else (entity_type,), as_of=moment)
         backend = self._engine.backend
         if query is not None:
-            weight = self._engine.settings.seed_structural_weight
-            named = find_named(backend, where, query, wanted, structural_weight=weight, limit=to_limit(limit))
-            return count_entities(backend, where, named, moment)
+            return count_entities(backend, where, self._named(where, query, wanted, to_limit(limit)), moment)
         counted = count_entities(backend, where, list(backend.all_entities(where, wanted)), moment)
         counted.sort(key=lambda one: (-one.mentions - one.facts, one.entity.name, one.entity.id))
         return counted[: to_limit(limit)]

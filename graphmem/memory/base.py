@@ -12,7 +12,8 @@ from graphmem.background import Lane
 from graphmem.engine import Engine
 from graphmem.errors import NotFound
 from graphmem.inputs import to_scopes
-from graphmem.models import Scope
+from graphmem.models import Entity, EntityQuery, Scope
+from graphmem.recall.seeds import find_named
 from graphmem.text.normalize import canonical
 
 Time = datetime | str
@@ -40,6 +41,11 @@ class ScopedMemory:
         key = canonical(name)
         found = dict.fromkeys(e.id for s in scopes for _, e in self._engine.backend.resolve_names(s, [key]))
         return tuple(found or self._engine.backend.get_entities(scopes, [name]))
+
+    def _named(self, scopes: Sequence[Scope], text: str, wanted: EntityQuery, limit: int) -> list[Entity]:
+        """Return the entities that a text names and a query selects, best first."""
+        weight = self._engine.settings.seed_structural_weight
+        return find_named(self._engine.backend, scopes, text, wanted, structural_weight=weight, limit=limit)
 
     def _known_ids(self, names: Iterable[str]) -> list[str]:
         """Return the ids of the entities with these names in this scope; raise `NotFound` for an unknown name."""

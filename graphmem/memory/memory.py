@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import tzinfo
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -21,7 +21,6 @@ from graphmem.protocols import Extractor, Redactor
 from graphmem.recall.history import diff, history
 from graphmem.recall.options import RecallOptions
 from graphmem.recall.recall import to_facts
-from graphmem.recall.seeds import find_named
 from graphmem.results import Diff, Fact, LoadReport, RecallResult, Stats, StrategyChoice, Trace
 from graphmem.search.context import estimate_tokens, render_context, worth_quoting
 from graphmem.search.rerank import CrossEncoder
@@ -129,7 +128,7 @@ class GraphMemory(ScopedMemory):
         """
         return type(self)(self._engine, to_scope(scope))
 
-    @property
+    @cached_property
     def admin(self) -> Administration:
         """Methods that correct, move and maintain this memory."""
         return Administration(self._engine, self.scope)
@@ -404,11 +403,9 @@ class GraphMemory(ScopedMemory):
         """
         where, limit = self._scopes(scopes), to_limit(limit)
         wanted = EntityQuery(entity_types=None if entity_type is None else (entity_type,), as_of=to_as_of(as_of))
-        backend = self._engine.backend
         if query is None:
-            return backend.find_entities(where, wanted, limit=limit)
-        weight = self._engine.settings.seed_structural_weight
-        return find_named(backend, where, query, wanted, structural_weight=weight, limit=limit)
+            return self._engine.backend.find_entities(where, wanted, limit=limit)
+        return self._named(where, query, wanted, limit)
 
     def facts(
         self, name: str, *, as_of: AsOf | Time | None = None, limit: int = 100, scopes: Scopes | None = None
