@@ -388,6 +388,7 @@ def test_a_turn_whose_task_is_cancelled_before_its_transaction_is_not_stored(hel
         second = asyncio.create_task(held_back.memory.aremember("the second one"))
         await asyncio.sleep(0)
         second.cancel()
+        await asyncio.sleep(0)  # the loop passes the cancellation on
         held_back.release()
         await first
         await held_back.memory.aremember("the third one")

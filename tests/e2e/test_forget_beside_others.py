@@ -132,7 +132,7 @@ def test_extraction_writes_no_forgotten_turn_back(
 def test_indexing_writes_nothing_forgotten_back(
     store_url: str, open_memory: OpenMemory, monkeypatch: pytest.MonkeyPatch, step: str, how: str
 ) -> None:
-    memory = open_memory(store_url, embeddings=WordVectors())
+    memory = open_memory(store_url, embeddings=WordVectors(), index_wait=60)
     memory.ingest([{**turn, "session_id": "s"} for turn in SAID])
     backend = memory._engine.backend  # pyright: ignore[reportPrivateUsage]
     backend.reset_index(memory.scope)

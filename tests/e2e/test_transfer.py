@@ -448,7 +448,7 @@ def test_the_queue_takes_what_an_import_left_behind_when_a_day_is_over(
 ) -> None:
     import_some(store, tmp_path / "all.jsonl")
     taken = [
-        len(store.claim_episodes("worker", now=now, until=now, limit=9))
+        len(store.claim_episodes("worker", now=now, until=now, limit=9, scopes=[home()]))
         for now in (utc_now() + timedelta(hours=hours) for hours in (0, 23, 24))
     ]
     assert taken == [0, 0, 1]
@@ -487,9 +487,10 @@ def test_an_episode_that_waits_here_is_left_to_the_worker_that_holds_it(
     waiting: GraphMemory, store: GraphBackend, there: GraphMemory, tmp_path: Path
 ) -> None:
     there.admin.import_(tmp_path / "all.jsonl")
-    store.claim_episodes("a worker", now=utc_now(), until=utc_now() + timedelta(hours=1), limit=1)
+    hour = utc_now() + timedelta(hours=1)
+    store.claim_episodes(f"worker of {home()}", now=utc_now(), until=hour, limit=1, scopes=[home()])
     there.admin.import_(tmp_path / "all.jsonl")
-    assert store.claim_owners() == ["a worker"]
+    assert f"worker of {home()}" in store.claim_owners()
     assert there.admin.checksum() == waiting.admin.checksum()
 
 

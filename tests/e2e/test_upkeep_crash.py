@@ -75,7 +75,7 @@ def _said(pipe: Connection) -> list[object]:
         return []  # the session that an earlier run had forgotten
 
 
-def evict_all(pipe: Connection, url: str) -> None:
+def evict_all(pipe: Connection, url: str, scope: Scope) -> None:
     """Evict; say each transaction that is done."""
     store = open_backend(url)
 
@@ -84,7 +84,7 @@ def evict_all(pipe: Connection, url: str) -> None:
         return False
 
     pipe.send("ready")
-    evict(store, home(), RULE, told, now=day(100))
+    evict(store, scope, RULE, told, now=day(100))
 
 
 def test_an_eviction_that_is_killed_is_finished_by_the_next(durable_url: str) -> None:
@@ -94,7 +94,7 @@ def test_an_eviction_that_is_killed_is_finished_by_the_next(durable_url: str) ->
     entities = store.stats(home()).entities
     chance = random.Random(11)
     for _ in range(3):
-        with child(evict_all, durable_url) as (process, pipe):
+        with child(evict_all, durable_url, home()) as (process, pipe):
             assert pipe.recv() == "ready"
             if chance.random() < 0.7:
                 pipe.poll(10)  # the first transaction is done

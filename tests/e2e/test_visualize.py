@@ -401,7 +401,7 @@ def test_edge_type_that_is_unticked_goes_with_entities_that_only_it_reaches(open
 
 @pytest.mark.full
 def test_legend_tells_the_communities_in_the_colors_of_their_members(opened: Opened) -> None:
-    shown = opened.page.evaluate("[...new Set(graph.nodes().map(node => node.data('colour')))].length")
+    shown = opened.page.evaluate("[...new Set(graph.nodes().map(node => node.data('color')))].length")
 
     assert opened.page.locator("#kinds-title").inner_text() == "Communities"
     assert opened.page.locator("#kinds li").count() == shown
