@@ -99,7 +99,10 @@ def _close(store: Store, scope: Scope, expiry: EdgeExpiry) -> None:
         )
     if edge.is_active:
         ended = edge.changed(
-            valid_to=utc(expiry.valid_to), expired_at=utc(expiry.expired_at), superseded_by=expiry.superseded_by
+            valid_to=utc(expiry.valid_to),
+            expired_at=utc(expiry.expired_at),
+            superseded_by=expiry.superseded_by,
+            end_reason=expiry.reason,
         )
         store.edges.put(edge.id, ended)
 

@@ -173,6 +173,12 @@ def edge_row(edge: Edge, times: Times) -> StoredRow:
         times[edge.recorded_at],
         times[edge.expired_at],
         times[edge.last_retrieved_at],
+        None if edge.certainty == "stated" else edge.certainty,
+        None if edge.kind == "state" else edge.kind,
+        edge.valid_from_assumed or None,
+        times[edge.told_at],
+        times[edge.prior_valid_to],
+        edge.end_reason,
     ]
 
 

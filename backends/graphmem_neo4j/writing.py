@@ -224,6 +224,7 @@ class GraphPlan:
                 self._times[expiry.valid_to],
                 self._times[expiry.expired_at],
                 expiry.superseded_by,
+                expiry.reason,
             ]
             fact.active = False
             self._free(fact.key, expiry.edge_id)

@@ -59,7 +59,7 @@ ON CONFLICT (scope, alias, entity_type) DO UPDATE SET entity = excluded.entity W
 """
 BEGINS = "SELECT e.key, e.valid_from FROM json_each(?) AS wanted CROSS JOIN edges AS e ON e.key = wanted.value"
 EXPIRE_EDGE = """
-UPDATE edges SET valid_to = ?, expired_at = ?, superseded_by = ?
+UPDATE edges SET valid_to = ?, expired_at = ?, superseded_by = ?, end_reason = ?
 WHERE key = ? AND valid_to IS NULL AND expired_at IS NULL
 """
 KNOWN_EDGES = """
@@ -69,13 +69,15 @@ LAST_EDGE = "SELECT coalesce(max(key), 0) FROM edges"
 INSERT_EDGE = """
 INSERT INTO edges (
     source, target, relation, edge_type, fact, confidence, valid_from, valid_to, recorded_at, expired_at,
-    superseded_by, retrieval_count, last_retrieved_at, properties, id, scope, key
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    superseded_by, retrieval_count, last_retrieved_at, properties, certainty, kind, valid_from_assumed, told_at,
+    prior_valid_to, end_reason, id, scope, key
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 UPDATE_EDGE = """
 UPDATE edges SET
     source = ?, target = ?, relation = ?, edge_type = ?, fact = ?, confidence = ?, valid_from = ?, valid_to = ?,
-    recorded_at = ?, expired_at = ?, superseded_by = ?, retrieval_count = ?, last_retrieved_at = ?, properties = ?
+    recorded_at = ?, expired_at = ?, superseded_by = ?, retrieval_count = ?, last_retrieved_at = ?, properties = ?,
+    certainty = ?, kind = ?, valid_from_assumed = ?, told_at = ?, prior_valid_to = ?, end_reason = ?
 WHERE key = ?
 """
 DROP_EDGE_EPISODES = "DELETE FROM edge_episodes WHERE edge = ?"
@@ -249,7 +251,7 @@ class _Write:
                 raise InvalidInput(
                     f"edge {expiry.edge_id}: valid_to {expiry.valid_to.isoformat()} lies before its valid_from"
                 )
-            return (valid_to, micros(expiry.expired_at), expiry.superseded_by, key)
+            return (valid_to, micros(expiry.expired_at), expiry.superseded_by, expiry.reason, key)
 
         self._connection.executemany(EXPIRE_EDGE, [row(c) for c in expiries])
 
@@ -300,6 +302,12 @@ class _Write:
             edge.retrieval_count,
             micros_or_none(edge.last_retrieved_at),
             properties_json(edge.properties),
+            None if edge.certainty == "stated" else edge.certainty,
+            None if edge.kind == "state" else edge.kind,
+            edge.valid_from_assumed or None,
+            micros_or_none(edge.told_at),
+            micros_or_none(edge.prior_valid_to),
+            edge.end_reason,
         )
 
     def _corroborate_edges(self) -> None:

@@ -323,7 +323,7 @@ class Writer:
         for fact in statements:
             if isinstance(fact, _End):
                 ledger.end_slot(fact.slot, fact.at, fact.seen_at)
-            elif fact.stated.hearsay and _against_better(ledger, fact):
+            elif fact.stated.certainty == "hearsay" and _against_better(ledger, fact):
                 written.dropped["hearsay against a known fact"] += 1
             else:
                 self._enter(ledger, fact)
@@ -471,7 +471,7 @@ class Writer:
     def _enter(self, ledger: FactLedger, fact: _Fact) -> None:
         if not fact.stated.ended:
             entered = ledger.add(fact.edge)
-            for edge_id in () if fact.stated.hearsay else fact.contradicted:
+            for edge_id in () if fact.stated.certainty == "hearsay" else fact.contradicted:
                 ledger.end_edge(edge_id, fact.edge.valid_from, entered)
             return
         at = fact.stated.valid_to or fact.seen_at

@@ -151,7 +151,7 @@ class Corroboration:
 
 @dataclass(frozen=True, slots=True)
 class EdgeExpiry:
-    """The end of an edge, set once in the transaction that adds its successor; no other column changes.
+    """The end of an edge and its reason, set once in the transaction that adds its successor; nothing else changes.
 
     Expiring an edge that isn't active has no effect.
     """
@@ -160,6 +160,7 @@ class EdgeExpiry:
     valid_to: datetime
     expired_at: datetime
     superseded_by: str | None = None
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

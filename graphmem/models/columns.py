@@ -58,7 +58,7 @@ class RowReader:
         )
 
     def edge(self, row: Row) -> Edge:
-        """Build an edge from a row in the column order below; properties are JSON or None."""
+        """Build an edge from a row in the column order below; properties are JSON or None, as are default values."""
         return Edge.trusted(
             id=row[0],
             scope=Scope.from_key(row[1]),
@@ -77,6 +77,12 @@ class RowReader:
             retrieval_count=row[14],
             last_retrieved_at=self.moment_or_none(row[15]),
             properties=_properties(row[16]),
+            certainty=row[17] or "stated",
+            kind=row[18] or "state",
+            valid_from_assumed=bool(row[19]),
+            told_at=self.moment_or_none(row[20]),
+            prior_valid_to=self.moment_or_none(row[21]),
+            end_reason=row[22],
         )
 
     def episode(self, row: Row) -> Episode:

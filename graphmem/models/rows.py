@@ -157,11 +157,34 @@ class Alias(Model):
     entity_id: str
 
 
+Certainty = Literal["stated", "plan", "hearsay", "possible"]
+"""How sure a fact was when it was told: stated, planned, reported of somebody else, or merely possible."""
+
+FactKind = Literal["state", "event"]
+"""Whether a fact is a state, which holds until it ends, or an event, which happened once."""
+
+EndReason = Literal["over", "corrected", "replaced"]
+"""Why extraction ended a fact: it stopped being true, it never was, or another one took its place."""
+
+
 class Edge(Model):
     """One version of a fact, with its times on both axes.
 
     Valid time is ``[valid_from, valid_to)``: when the fact held in the world. Transaction time is
     ``[recorded_at, expired_at)``: from when graphmem recorded the fact until it recorded its end.
+
+    Parameters
+    ----------
+    certainty, kind
+        How sure the fact is, and whether it is a state or an event.
+    valid_from_assumed
+        Whether no beginning was told: `valid_from` is the time of telling, or the last day of a fact that was over.
+    told_at
+        When the telling that decided the times of the fact occurred; None in rows of older versions.
+    prior_valid_to
+        The stated end of a fact that ended sooner than stated.
+    end_reason
+        Why the fact ended: a value of `EndReason`, or the words given to ``retract`` or ``end``.
     """
 
     id: str = Field(default_factory=new_id)
@@ -181,6 +204,12 @@ class Edge(Model):
     retrieval_count: float = 0.0
     last_retrieved_at: UTCDateTime | None = None
     properties: Properties = {}
+    certainty: Certainty = "stated"
+    kind: FactKind = "state"
+    valid_from_assumed: bool = False
+    told_at: UTCDateTime | None = None
+    prior_valid_to: UTCDateTime | None = None
+    end_reason: Text | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

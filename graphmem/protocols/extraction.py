@@ -6,9 +6,9 @@ from abc import abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Literal, Protocol
 
-from graphmem.models import Episode
+from graphmem.models import Certainty, Episode, FactKind
 
 
 class Redactor(Protocol):
@@ -41,7 +41,8 @@ class ExtractedEdge:
 
     `ended` True means that the fact stopped being true, at `valid_to` or by default when the episode occurred.
     `edge_type` None means unstated. `source_type` and `target_type` are the types of ends that aren't among the
-    entities. `hearsay` True marks a claim attributed to somebody else; it never ends a fact of higher confidence.
+    entities. `certainty` is "plan" for what is only intended, "hearsay" for a claim attributed to somebody else, and
+    "possible" for a guess; a fact never ends a surer one. `kind` "event" marks what happened once and has no end.
     """
 
     source: str
@@ -55,19 +56,36 @@ class ExtractedEdge:
     ended: bool = False
     source_type: str | None = None
     target_type: str | None = None
-    hearsay: bool = False
+    certainty: Certainty = "stated"
+    kind: FactKind = "state"
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractedEnding:
-    """The end of a fact with an unnamed target: "I was laid off" ends the current `works_at` of the source.
+    """The end of a known fact, which is named by its id or by source and relation.
 
-    Only for single-valued relations; the end is `valid_to`, or by default the time of the episode.
+    Parameters
+    ----------
+    source, relation
+        "I was laid off" ends the current `works_at` of the source. Without a target only for single-valued relations.
+    target
+        Target of the fact, if it is named.
+    fact_id
+        Id of a fact that the request showed as known; source, relation and target are then not needed.
+    valid_to
+        When the fact ended; None: when the episode occurred.
+    why
+        "over": it stopped being true; "corrected": it never was.
+    source_type
+        Type of the source if it isn't among the entities.
     """
 
-    source: str
-    relation: str
+    source: str = ""
+    relation: str = ""
+    target: str | None = None
+    fact_id: str | None = None
     valid_to: datetime | None = None
+    why: Literal["over", "corrected"] = "over"
     source_type: str | None = None
 
 

@@ -54,6 +54,12 @@ class EdgeTests(StoreTests):
             retrieval_count=2.5,
             last_retrieved_at=day(4),
             properties={"text": "ü", "int": -(2**40), "float": 0.1, "true": True, "false": False, "none": None},
+            certainty="hearsay",
+            kind="event",
+            valid_from_assumed=True,
+            told_at=day(2.5),
+            prior_valid_to=day(5),
+            end_reason="Zoë said so → \n'",
         )
         put_edges(store, written)
         (read,) = store.find_edges([home()], EVERY)
@@ -136,8 +142,8 @@ class ExpiryTests(StoreTests):
         put_episodes(store, 1)
         old = edge(1, 1, 2, fact="f", confidence=0.25, episode_ids=(episode_id(1),), properties={"a": 1})
         put_graph(store, old, edge(2, 2, 3))
-        store.write(home(), Changes(expiries=(EdgeExpiry(edge_id(1), day(3), day(4), edge_id(2)),)))
-        ended = old.changed(valid_to=day(3), expired_at=day(4), superseded_by=edge_id(2))
+        store.write(home(), Changes(expiries=(EdgeExpiry(edge_id(1), day(3), day(4), edge_id(2), "over"),)))
+        ended = old.changed(valid_to=day(3), expired_at=day(4), superseded_by=edge_id(2), end_reason="over")
         assert store.find_edges([home()], EVERY) == [ended, edge(2, 2, 3)]
 
     def test_a_second_expiry_changes_nothing(self, store: GraphBackend) -> None:

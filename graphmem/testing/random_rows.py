@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from graphmem.models import Edge, EdgeType, ExpandLimits, Scope, Versions
+from graphmem.models import Certainty, Edge, EdgeType, ExpandLimits, Scope, Versions
 from graphmem.protocols import GraphBackend
 from graphmem.testing.rows import (
     all_scopes,
@@ -48,6 +48,9 @@ class EdgeSpec(NamedTuple):
     lasts: int | None
     recorded: int
     expired: int | None
+    certainty: Certainty
+    happened: bool
+    told: int | None
 
 
 class EntitySpec(NamedTuple):
@@ -134,6 +137,9 @@ def _edge_specs(draw: st.DrawFn) -> EdgeSpec:
         lasts=lasts,
         recorded=draw(TIME),
         expired=None if lasts is None else draw(st.none() | TIME),
+        certainty=draw(st.sampled_from(("stated", "stated", "plan", "hearsay"))),
+        happened=draw(st.booleans()),
+        told=draw(st.none() | TIME),
     )
 
 
@@ -282,4 +288,10 @@ def edge_of(scope: Scope, spec: EdgeSpec) -> Edge:
         valid_to=None if spec.lasts is None else day(spec.begins + spec.lasts),
         recorded_at=day(spec.recorded),
         expired_at=None if spec.expired is None else day(spec.expired),
+        certainty=spec.certainty,
+        kind="event" if spec.happened else "state",
+        valid_from_assumed=spec.told is not None,
+        told_at=None if spec.told is None else day(spec.told),
+        prior_valid_to=None if spec.expired is None else day(spec.begins + EVER),
+        end_reason=None if spec.expired is None else spec.fact,
     )

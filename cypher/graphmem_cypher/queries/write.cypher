@@ -46,7 +46,8 @@ CALL (times, nodes) {
         graphmem_id: row[3], graphmem_active: row[4], scope: $q.scope, relation: row[5], fact: row[6],
         confidence: row[7], superseded_by: row[8], episode_ids: row[9], retrieval_count: row[10], properties: row[11],
         valid_from: times[row[12]], valid_to: times[row[13]], recorded_at: times[row[14]], expired_at: times[row[15]],
-        last_retrieved_at: times[row[16]],
+        last_retrieved_at: times[row[16]], certainty: row[17], kind: row[18], valid_from_assumed: row[19],
+        told_at: times[row[20]], prior_valid_to: times[row[21]], end_reason: row[22],
         graphmem_source: s.id, graphmem_target: t.id, graphmem_rank: -row[7]}]->(t)
 }
 CALL (times, nodes) {

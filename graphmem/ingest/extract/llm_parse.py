@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from graphmem.errors import ExtractionFailed
+from graphmem.models import Certainty
 from graphmem.protocols import ExtractedEdge, ExtractedEntity
 
 ENTITY_KEYS = ("entities", "nodes", "named_entities")
@@ -134,6 +135,11 @@ _FACT = ("fact", "sentence", "description", "evidence")
 _CONFIDENCE = ("confidence", "score", "certainty")
 
 _LEVELS = {"certain": 1.0, "very high": 0.95, "high": 0.9, "medium": 0.6, "moderate": 0.6, "low": 0.3, "very low": 0.1}
+_CERTAINTIES: Mapping[str, Certainty] = {
+    **dict.fromkeys(("plan", "planned", "intended", "intention"), "plan"),
+    **dict.fromkeys(("hearsay", "reported", "rumor", "rumour"), "hearsay"),
+    **dict.fromkeys(("possible", "maybe", "hypothetical", "uncertain"), "possible"),
+}
 _NOTHING = frozenset({"", "null", "none", "nil", "n/a", "na", "unknown", "unspecified", "present", "now", "ongoing"})
 _TRUE = frozenset({"true", "yes", "y", "1"})
 _YEAR_OR_MONTH = re.compile(r"(\d{4})(?:[-/](\d{1,2}))?\Z")
@@ -214,6 +220,8 @@ def read_edge(item: object, dropped: Counter[str]) -> ExtractedEdge | None:
         ended=_text(fields.get("ended")).lower() in _TRUE,
         source_type=_text(fields.get("source_type")) or None,
         target_type=_text(fields.get("target_type")) or None,
+        certainty=_CERTAINTIES.get(_text(fields.get("certainty")).lower(), "stated"),
+        kind="event" if _text(fields.get("kind")).lower() == "event" else "state",
     )
 
 

@@ -52,6 +52,7 @@ from graphmem.protocols import (
 
 _BATCH = 500
 _KEY_BYTES = 16
+_DEFAULTS = {"certainty": "stated", "kind": "state", "why": "over"}  # left out of the file
 
 
 class RecordedExtractor:
@@ -214,7 +215,9 @@ def _line(episode: Episode, extraction: Extraction, extractor: str) -> bytes:
 
 def _stated(edge: ExtractedEdge | ExtractedEnding) -> dict[str, Any]:
     return {
-        key: value for key, value in asdict(edge).items() if value is not None and value != "" and value is not False
+        key: value
+        for key, value in asdict(edge).items()
+        if value is not None and value != "" and value is not False and _DEFAULTS.get(key) != value
     }
 
 
@@ -308,9 +311,21 @@ def _entity(item: object) -> ExtractedEntity:
 
 
 def _ending(item: object) -> ExtractedEnding:
-    as_edge = {**cast("dict[str, object]", item), "target": "whatever"} if isinstance(item, dict) else item
-    edge = _edge(as_edge)
-    return ExtractedEnding(edge.source, edge.relation, edge.valid_to, edge.source_type)
+    if not isinstance(item, dict):
+        raise ValueError(f"ending {item!r:.80}: expected an object")
+    fields = cast("dict[str, object]", item)
+    fact_id, target = fields.get("fact_id"), fields.get("target")
+    named = dict.fromkeys(("source", "relation"), "-") if isinstance(fact_id, str) else {}
+    edge = _edge({**named, **fields, "target": target or "-"})
+    return ExtractedEnding(
+        source=edge.source if "source" in fields else "",
+        relation=edge.relation if "relation" in fields else "",
+        target=edge.target if target else None,
+        fact_id=fact_id if isinstance(fact_id, str) else None,
+        valid_to=edge.valid_to,
+        why="corrected" if fields.get("why") == "corrected" else "over",
+        source_type=edge.source_type,
+    )
 
 
 def _edge(item: object) -> ExtractedEdge:
@@ -321,4 +336,4 @@ def _edge(item: object) -> ExtractedEdge:
     if unreadable:
         raise ValueError(f"edge {item!r:.120}: contains a time that isn't ISO 8601")
     hearsay = isinstance(item, dict) and cast("dict[str, object]", item).get("hearsay") is True
-    return replace(edge, hearsay=True) if hearsay else edge
+    return replace(edge, certainty="hearsay") if hearsay else edge  # files of older versions

@@ -227,8 +227,8 @@ def test_personal_data_is_redacted_from_facts_but_not_from_names(backend: GraphB
 def test_hearsay_against_a_surer_fact_is_dropped_and_counted(backend: GraphBackend) -> None:
     say(backend, Extraction(edges=(ExtractedEdge("Eva", "works_at", "Globex", confidence=0.9),)))
     claims = (
-        ExtractedEdge("Eva", "works_at", "Initech", confidence=0.5, hearsay=True),
-        ExtractedEdge("Eva", "works_at", "Globex", confidence=0.5, ended=True, hearsay=True),
+        ExtractedEdge("Eva", "works_at", "Initech", confidence=0.5, certainty="hearsay"),
+        ExtractedEdge("Eva", "works_at", "Globex", confidence=0.5, ended=True, certainty="hearsay"),
     )
     dropped = say(backend, Extraction(edges=claims), at=SUMMER)
     assert dropped == {"hearsay against a known fact": 2}

@@ -126,7 +126,7 @@ class Facts:
         for subject in {s.name: s for s in subjects}.values():
             if min(clause.certainty, subject.certainty) > INDIRECT and not _is_hearsay(clause, subject, self._names):
                 for relation in over(clause, subject, period):
-                    yield ExtractedEnding(subject.name, relation, period.begin, "person")
+                    yield ExtractedEnding(subject.name, relation, valid_to=period.begin, source_type="person")
 
     def _subjects(self, clause: Clause) -> list[End]:
         """Return the subjects of a clause; for "my friend is Anna" the owner of the noun if the friend is unknown."""
@@ -194,5 +194,5 @@ class Facts:
             ended=ended,
             source_type=source.kind,
             target_type=target.kind,
-            hearsay=hearsay,
+            certainty="hearsay" if hearsay else "stated",
         )

@@ -152,13 +152,16 @@ FULL = Extraction(
             valid_to=datetime(2024, 1, 1, tzinfo=UTC),
             source_type="person",
             target_type="person",
-            hearsay=True,
+            certainty="plan",
+            kind="event",
         ),
     ),
     (("limit", 3), ("ungrounded", 2)),
     (
         ExtractedEnding("Ann", "works_at"),
-        ExtractedEnding("Ümit", "married_to", datetime(2024, 1, 1, tzinfo=UTC), "person"),
+        ExtractedEnding("Ümit", "married_to", valid_to=datetime(2024, 1, 1, tzinfo=UTC), source_type="person"),
+        ExtractedEnding("Ann", "uses", "vim", why="corrected"),
+        ExtractedEnding(fact_id="0190-abc", valid_to=datetime(2024, 1, 1, tzinfo=UTC)),
     ),
 )
 
