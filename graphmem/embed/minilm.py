@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import mmap
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphmem.embed.fork import PerProcess
+from graphmem.embed.integer_products import with_integer_products
 from graphmem.embed.interface import TokenVectors
 from graphmem.errors import EmbeddingFailed, InvalidInput, MissingExtra
 
@@ -298,8 +298,9 @@ def _load(weights: Weights) -> _Parts:
     options.log_severity_level = 3  # errors only; warnings concern the machine
     try:
         tokenizer = Tokenizer.from_file(str(weights.tokenizer))
-        session: _Session = runtime.InferenceSession(weights.model, options, providers=["CPUExecutionProvider"])
-        in_batches = not _has_operator(weights.model, _DEPENDENT)
+        model = with_integer_products(weights.model.read_bytes())
+        session: _Session = runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        in_batches = _DEPENDENT not in model
     except Exception as error:  # neither library has a common base class of its errors
         raise EmbeddingFailed(f"embedding model in {weights.model.parent}: can't be read ({error})") from error
     tokenizer.no_padding()
@@ -308,11 +309,6 @@ def _load(weights: Weights) -> _Parts:
     parts = _Parts(session, tokenizer, frozenset(each.name for each in session.get_inputs()), in_batches)
     _check_shape(parts, weights)
     return parts
-
-
-def _has_operator(model: Path, name: bytes) -> bool:
-    with model.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        return content.find(name) >= 0
 
 
 def _check_shape(parts: _Parts, weights: Weights) -> None:

@@ -59,7 +59,7 @@ def bits(model: MiniLM, texts: list[str]) -> list[str]:
 
 @pytest.mark.parametrize("text", REFERENCE)
 def test_vector_is_that_of_the_reference_within_what_int8_loses(model: MiniLM, text: str) -> None:
-    np.testing.assert_allclose(model.embed_query(text)[:6], REFERENCE[text], atol=0.008)
+    np.testing.assert_allclose(model.embed_query(text)[:6], REFERENCE[text], atol=0.016)
 
 
 # The cosines that the model's card shows.
