@@ -27,12 +27,14 @@ _SAID = PlainPhrases()
 class _Text:
     """The model input of an episode.
 
-    `own` is the title and the searchable text, `before` the preceding context; `sentences` are ranges in `own`.
+    `own` is the title and the searchable text, `before` the preceding context; `sentences` are ranges in `own`. The
+    middle of a turn that is `said` isn't read if it is longer than two passes.
     """
 
     before: str
     own: str
     sentences: tuple[tuple[int, int], ...]
+    said: bool = False
 
     def passes(self) -> list[tuple[int, int]]:
         """Return the ranges of `own` for the model, split at sentences so that each fits into one pass."""
@@ -45,7 +47,18 @@ class _Text:
                 cuts.append(begin)
                 words = 0
             words += count
-        return list(zip(cuts, [*cuts[1:], len(self.own)], strict=True))
+        every = list(zip(cuts, [*cuts[1:], len(self.own)], strict=True))
+        return [every[0], (self._last_words(), len(self.own))] if self.said and len(every) > 2 else every
+
+    def _last_words(self) -> int:
+        """Return where the last sentences begin that fit into one pass."""
+        words, begin = 0, len(self.own)
+        for first, last in reversed(self.sentences):
+            words += len(self.own[first:last].split())
+            if words > _PASS_WORDS and begin < len(self.own):
+                break
+            begin = first
+        return begin
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +207,7 @@ def _text(episode: Episode, earlier: Episode | None, phrases: Phrases) -> _Text:
         said = " ".join(earlier.text.split()[-_BEFORE_WORDS:])
         before = f"{earlier.speaker}: {said}\n{before}" if earlier.speaker else f"{said}\n{before}"
     sentences = tuple((begin + len(head), end + len(head)) for begin, end in phrases.sentences)
-    return _Text(before, head + episode.searchable_text, sentences)
+    return _Text(before, head + episode.searchable_text, sentences, _is_said(episode))
 
 
 def _shifted(tokens: TokenVectors, begin: int, before: int) -> TokenVectors:
