@@ -14,7 +14,7 @@ from graphmem.models import Episode
 from graphmem.search.late_interaction import STATED, Pieces
 from graphmem.search.lexical import Lexicon, Sessions
 from graphmem.search.names import Names, Titles
-from graphmem.search.question import months
+from graphmem.search.question import ASSISTANT, months, side_of
 from graphmem.text.names import bare_title, plain
 from graphmem.text.words import terms
 
@@ -98,6 +98,10 @@ class Corpus:
         self.sentences: GrowingArray[np.float32] = GrowingArray(np.float32, dimension)
         self.speaker_of: GrowingArray[np.int64] = GrowingArray(np.int64)
         self.session_of: GrowingArray[np.int64] = GrowingArray(np.int64)
+        self.side_of: GrowingArray[np.int64] = GrowingArray(np.int64)
+        """Side of each episode in a chat with an assistant, as in `graphmem.search.question.side_of`."""
+        self.has_assistant = False
+        """Whether any turn is an assistant's."""
         self.asks: GrowingArray[np.float32] = GrowingArray(np.float32)
         self.times: GrowingArray[np.float64] = GrowingArray(np.float64, 2)
         """Times of occurrence and recording of each episode, in seconds since 1970."""
@@ -189,6 +193,8 @@ class Corpus:
         episodes = [unit.episode for unit in units]
         self.speaker_of.extend(np.array(speakers))
         self.session_of.extend(np.array(sessions))
+        self.side_of.extend(np.array([side_of(e.role, e.speaker) for e in episodes]))
+        self.has_assistant = self.has_assistant or bool((self.side_of.rows == ASSISTANT).any())
         self.asks.extend(np.array([e.text.rstrip().endswith("?") for e in episodes], dtype=np.float32))
         self.times.extend(np.array([[e.occurred_at.timestamp(), e.recorded_at.timestamp()] for e in episodes]))
         self.months.extend(np.array([months(unit.date) for unit in units]))

@@ -75,6 +75,9 @@ ANSWERED = 1.0
 STATED = 0.5
 """Weight of the terms of a fact that an episode states, relative to the terms of its text."""
 
+LENT = 30
+"""Number of terms of a neighbor that count in full; the terms of a longer one count less, 30 in total."""
+
 K1, B = 1.2, 0.75
 
 
@@ -190,11 +193,17 @@ class Lexicon:
             inside = gains >= 0
             np.add.at(counts, gains[inside], self._weights(distance, positions[inside]) * own[inside])
 
+    @property
+    def lengths(self) -> Floats:
+        """The number of terms in the text of each episode, shape (n,)."""
+        return self._lengths.rows
+
     def _weights(self, distance: int, neighbors: NDArray[np.int64]) -> Floats:
         """Return the weights of the terms of neighbors at a distance."""
         weight = WINDOW[distance]
         answered = ANSWERED if distance == -1 else weight
-        return np.where(self._asks.rows[neighbors], answered, weight).astype(np.float32)
+        lent = np.minimum(1, LENT / np.maximum(self._lengths.rows[neighbors], 1))
+        return (np.where(self._asks.rows[neighbors], answered, weight) * lent).astype(np.float32)
 
     def _length_term(self) -> Floats:
         """Return ``k1 × (1 − b + b × length / mean length)`` of each episode, with lengths windowed like the counts."""

@@ -29,11 +29,15 @@ WEIGHTS = {
     "statement": 0.125,
     "session": 0.25,
     "month": 0.25,
+    "side": 0.25,
 }
 """Weights of the channels of the text score, each normalized over all episodes."""
 
 KEPT = 0.1
 """Share of the text score that remains at the maximum graph weight, for a question with a rare name."""
+
+LONG = 80
+"""Number of terms above which the score of a turn is corrected for its length."""
 
 CANDIDATES = 1000
 """Number of episodes scored by the expensive steps."""
@@ -112,19 +116,22 @@ def _text_parts(
     """Return the weighted channels of the text score, the candidates whose score is complete, and the best facts."""
     n = len(corpus)
     facts: dict[int, str] = {}
-    own = np.empty(0, np.float32)
+    own = best = np.empty(0, np.float32)
     raw: dict[str, NDArray[np.floating]] = {
         "lexical": corpus.lexicon.scores(terms(asked.text)),
-        "statement": -corpus.asks.rows,
+        "statement": -_questions(corpus),
     }
     if tokens is not None:
         own = corpus.best_sentence(tokens.pooled) if sentence is None else sentence
         fact, facts = corpus.best_fact(tokens.pooled)
-        raw["sentence"] = np.maximum(own, fact)
+        best = np.maximum(own, fact)
+        raw["sentence"] = best - _length_trend(own, corpus, np.arange(n))
     if len(asked.speakers) == 1:
         raw["speaker"] = (corpus.speaker_of.rows == asked.speakers[0]).astype(np.float32)
     if sessions := corpus.sessions_of(asked.speakers):
         raw["session"] = np.isin(corpus.session_of.rows, list(sessions)).astype(np.float32)
+    if asked.side and corpus.has_assistant:
+        raw["side"] = (corpus.side_of.rows == asked.side).astype(np.float32)
     if wanted := months(asked.text):
         raw["month"] = (corpus.months.rows & wanted > 0).astype(np.float32)
     weights = _weights(tokens)
@@ -134,17 +141,38 @@ def _text_parts(
     candidates = _best(np.sum(list(parts.values()), axis=0), CANDIDATES)
     if tokens is not None and len(tokens.pieces):
         late = np.zeros(n)
-        late[candidates] = WEIGHTS["late"] * normalized(corpus.pieces.scores(tokens.pieces, tokens.vectors, candidates))
+        found = corpus.pieces.scores(tokens.pieces, tokens.vectors, candidates)
+        late[candidates] = WEIGHTS["late"] * normalized(found - _length_trend(found, corpus, candidates))
         parts["late"] = late
     if tokens is not None and len(facts):
-        parts["sentence"], parts["fact"] = _shared(parts["sentence"], raw["sentence"], own)
+        parts["sentence"], parts["fact"] = _shared(parts["sentence"], raw["sentence"], best - own)
     return parts, candidates, facts
 
 
-def _shared(part: Floats, best: NDArray[np.floating], own: NDArray[np.floating]) -> tuple[Floats, Floats]:
+def _questions(corpus: Corpus) -> NDArray[np.float32]:
+    """Return 1 for each turn that is a question, 0 for those of a chat with an assistant: users state facts in them."""
+    asks = corpus.asks.rows
+    return np.where(corpus.side_of.rows > 0, 0, asks).astype(np.float32) if corpus.has_assistant else asks
+
+
+def _length_trend(scores: NDArray[np.floating], corpus: Corpus, positions: Ints) -> Floats:
+    """Return the part of the scores that length explains: their linear trend over its logarithm, if it rises.
+
+    It applies to turns of more than `LONG` terms, since some part of a long text is similar to any question.
+    """
+    lengths = np.where(corpus.session_of.rows[positions] >= 0, corpus.lexicon.lengths[positions], 0)
+    excess = np.log(np.maximum(lengths, LONG) / LONG).astype(np.float64)
+    spread = excess.var() if len(excess) else 0.0
+    if spread < 1e-9:
+        return np.zeros(len(excess))
+    slope = float(((excess - excess.mean()) * scores).mean() / spread)
+    return max(slope, 0.0) * excess
+
+
+def _shared(part: Floats, scores: NDArray[np.floating], gained: NDArray[np.floating]) -> tuple[Floats, Floats]:
     """Split a normalized channel into the parts of an episode's own sentences and of its facts."""
-    span = float(best.max() - best.min())
-    added = np.asarray(best - own, dtype=np.float64) * (float(part.max()) / span if span > 0 else 0.0)
+    span = float(scores.max() - scores.min())
+    added = np.asarray(gained, dtype=np.float64) * (float(part.max()) / span if span > 0 else 0.0)
     return part - added, added
 
 
@@ -162,9 +190,19 @@ def _best(scores: Floats, limit: int) -> Ints:
 
 
 def _graph_share(corpus: Corpus, asked: ParsedQuestion, seeds: Sequence[int]) -> float:
-    """Return the graph weight γ in [0, 1]: the rarity of the rarest seed, or 0 if the question names a speaker."""
-    names = corpus.names
-    return 0.0 if asked.speakers else max(names.rarity(len(names.reach(seed))) for seed in seeds)
+    """Return the graph weight γ in [0, 1]: the maximum over the seeds, or 0 if the question names a speaker.
+
+    The weight of a seed is its rarity times the share of its episodes without a session: within a session, related
+    turns are neighbors anyway.
+    """
+    if asked.speakers:
+        return 0.0
+    weights: list[float] = []
+    for seed in seeds:
+        reach = list(corpus.names.reach(seed))
+        alone = float((corpus.session_of.rows[reach] < 0).mean()) if reach else 1.0
+        weights.append(alone * corpus.names.rarity(len(reach)))
+    return max(weights)
 
 
 def _walked(

@@ -8,11 +8,40 @@ from dataclasses import dataclass
 
 from graphmem.search.names import Names, names_in
 from graphmem.text.names import plain
+from graphmem.text.words import STOP_WORDS
 
 _NICKNAME = 3  # length of a name prefix that matches a speaker: "Mel"
 _MONTHS = tuple("january february march april may june july august september october november december".split())
 _MAY = re.compile(r"\b(?:in|on|of|during|by|until|since|\d)\s+May\b|\bMay,?\s+\d")
 _WORD = re.compile(r"[^\W_]+")
+
+USER, ASSISTANT = 1, 2
+"""Sides of a chat with an assistant; 0 for turns of neither."""
+
+_SIDES = {"user": USER, "human": USER, "assistant": ASSISTANT, "ai": ASSISTANT, "bot": ASSISTANT, "chatbot": ASSISTANT}
+_VERBS = "can|could|did|do|does|had|has|have|might|should|will|would"  # not "is the user …": "is the user login …"
+
+
+def _about(side: int) -> re.Pattern[str]:
+    """Return a pattern of phrases about one side: "did the user", "the user's", "the user said"."""
+    words = "|".join(word for word, its in _SIDES.items() if its == side)
+    return re.compile(
+        rf"\b(?:{_VERBS})(?:n['’]t)? the (?:{words})\b|\b(?:the )?(?:{words})['’]s\b"
+        rf"|\bthe (?:{words}) (?=(?:said|told|asked|is|was|{_VERBS})\b)",
+        re.IGNORECASE,
+    )
+
+
+_ABOUT_SIDE = {side: _about(side) for side in (USER, ASSISTANT)}
+_FIRST_PERSON = re.compile(r"\b(?:I|[Mm]y|[Mm]e|[Mm]ine|[Mm]yself)\b")
+_BOTH_SIDES = re.compile(
+    r"\b(?:summar(?:y|ies|i[sz]e\w*)|overview|recap)\b"
+    r"|\b(?:did|have|had) you\b"
+    r"|\byou(?:['’]ve| have| had)? (?:advised|described|explained|gave|given|listed|mentioned|offered|outlined|proposed"
+    r"|provided|recommended|said|showed|shown|suggested|told|wrote|written)\b",
+    re.IGNORECASE,
+)
+"""Summaries need both sides, and so do questions about what the assistant told the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +60,8 @@ class ParsedQuestion:
         Names of the memory in the question.
     seeds
         The names written as proper names.
+    side
+        Side of a chat with an assistant that the question is about: `USER` or `ASSISTANT`; 0 if it doesn't say.
     """
 
     text: str
@@ -38,14 +69,38 @@ class ParsedQuestion:
     speakers: tuple[int, ...]
     names: tuple[str, ...]
     seeds: tuple[str, ...]
+    side: int = 0
 
 
 def parse_question(text: str, speakers: Sequence[str], names: Names) -> ParsedQuestion:
     """Parse a question with the speakers and names of a memory."""
-    asked = tuple(k for k, speaker in enumerate(speakers) if _is_asked(speaker, text))
+    roles = [k for k, speaker in enumerate(speakers) if side_of(None, speaker)]  # "user" is an ordinary word
+    asked = tuple(k for k, speaker in enumerate(speakers) if k not in roles and _is_asked(speaker, text))
     who = [speakers[k] for k in asked]
-    found, seeds = _named(text, who, names)
-    return ParsedQuestion(text, first_person(text, who), asked, tuple(found), tuple(seeds))
+    found, seeds = _named(text, [*who, *(speakers[k] for k in roles)], names)
+    said = text if not roles or asked else _as_the_user(text)
+    return ParsedQuestion(text, first_person(said, who), asked, tuple(found), tuple(seeds), _side(text))
+
+
+def side_of(role: str | None, speaker: str | None) -> int:
+    """Return the side of a turn in a chat with an assistant, by its role or a speaker named like one; 0 for neither."""
+    return _SIDES.get((role or speaker or "").lower(), 0)
+
+
+def _side(text: str) -> int:
+    """Return the side that a question is about; a question in the first person is about the user."""
+    for side, about in _ABOUT_SIDE.items():
+        if about.search(text):
+            return side
+    return USER if _FIRST_PERSON.search(text) and not _BOTH_SIDES.search(text) else 0
+
+
+def _as_the_user(text: str) -> str:
+    """Return a question about "the user" in the first person."""
+    if not _ABOUT_SIDE[USER].search(text):
+        return text
+    text = re.sub(r"\b(?:the )?user['’]s\b", "my", text, flags=re.IGNORECASE)
+    return re.sub(r"\bthe user\b", "I", text, flags=re.IGNORECASE)
 
 
 def months(text: str) -> int:
@@ -93,4 +148,8 @@ def _named(text: str, who: Sequence[str], names: Names) -> tuple[list[str], list
             return names.is_proper(word)
         return re.search(rf"\b({re.escape(word.capitalize())}|{re.escape(word.upper())})\b", body) is not None
 
-    return found, [name for name in found if any(is_capital(word) for word in name.split())]
+    def is_seed(name: str) -> bool:
+        """Return whether a significant word is capitalized: the "I" of "should I" isn't."""
+        return any(is_capital(word) for word in name.split() if word not in STOP_WORDS)
+
+    return found, [name for name in found if is_seed(name)]

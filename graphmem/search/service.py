@@ -74,6 +74,7 @@ _CHANNELS: dict[str, tuple[Channel, str]] = {
     "statement": ("prior", "statement"),
     "session": ("prior", "session"),
     "month": ("prior", "month"),
+    "side": ("prior", "side"),
     "rerank": ("rerank", "cross-encoder"),
 }
 _NEGLIGIBLE = 1e-9

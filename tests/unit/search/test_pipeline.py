@@ -1,0 +1,107 @@
+"""The parts of a score, each on a few turns made for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from graphmem.embed.interface import TokenVectors
+from graphmem.models import Episode, Scope
+from graphmem.recall.options import SpreadingOptions
+from graphmem.search.corpus import Corpus, Unit
+from graphmem.search.lexical import LENT, Lexicon, Sessions
+from graphmem.search.pipeline import LONG, Ranking, rank
+from graphmem.search.question import parse_question
+from graphmem.search.results import ExpansionConfig, SearchOptions
+from graphmem.settings import Settings
+
+LIMITS = SpreadingOptions.of(Settings())
+NO_PIECES = np.empty((0, 128), np.int8)
+QUESTION = np.array([1, 0], np.float32)
+
+
+def corpus(*turns: tuple[dict[str, Any], float], names: Sequence[Sequence[str]] = ()) -> Corpus:
+    """Return a corpus of turns, each given by its fields and the cosine of its sentence with `QUESTION`."""
+    made = Corpus(2)
+    units = [
+        Unit(
+            episode=Episode(id=f"{i:04d}", scope=Scope("x"), **fields),
+            session=fields.get("session_id"),
+            date="",
+            names=tuple(names[i]) if names else (),
+            pieces=frozenset(),
+        )
+        for i, (fields, _) in enumerate(turns)
+    ]
+    vectors = [np.array([[c, (1 - c * c) ** 0.5]] * 2, np.float32) for _, c in turns]
+    made.extend(units, [(vector, NO_PIECES) for vector in vectors])
+    return made
+
+
+def ranked(made: Corpus, question: str) -> Ranking:
+    tokens = TokenVectors((), np.empty((0, 2), np.float32), np.empty((0, 2), np.int64), QUESTION)
+    asked = parse_question(question, made.speakers, made.names)
+    return rank(made, asked, tokens, SearchOptions(expansion=ExpansionConfig()), LIMITS)
+
+
+def chat(*texts: str) -> Corpus:
+    """Return a chat of a user and an assistant, who take turns."""
+    roles = ("user", "assistant")
+    return corpus(*(({"text": t, "role": roles[i % 2], "session_id": "s"}, 0.5) for i, t in enumerate(texts)))
+
+
+def test_a_question_in_the_first_person_prefers_what_the_user_said() -> None:
+    made = chat("The sprint ends on Friday.", "The sprint ends on Friday.")
+    assert ranked(made, "When does my sprint end?").channels["side"].tolist() == [0.25, 0]
+    assert ranked(made, "When did the assistant say the sprint ends?").channels["side"].tolist() == [0, 0.25]
+
+
+def test_without_an_assistant_there_are_no_sides() -> None:
+    made = corpus(({"text": "The sprint ends.", "role": "user"}, 0.5), ({"text": "It does.", "speaker": "Ole"}, 0.5))
+    assert "side" not in ranked(made, "When does my sprint end?").channels
+
+
+def test_a_request_to_an_assistant_counts_as_a_statement() -> None:
+    made = chat("My budget is 300, can you plan the trip?", "Yes, here is a plan.")
+    assert not ranked(made, "What is my budget?").channels["statement"].any()
+
+
+def test_between_people_a_question_is_no_statement() -> None:
+    made = corpus(
+        ({"text": "Is the budget 300?", "speaker": "Ines"}, 0.5), ({"text": "Yes, it is.", "speaker": "Ole"}, 0.5)
+    )
+    assert ranked(made, "What is the budget?").channels["statement"].tolist() == [0, 0.125]
+
+
+def test_the_score_of_long_turns_loses_what_length_explains() -> None:
+    lengths, cosines = (10, 10, 2 * LONG, 4 * LONG, 8 * LONG), (0.3, 0.5, 0.45, 0.55, 0.65)
+    fields = [{"text": "word " * n, "role": "assistant", "session_id": "s"} for n in lengths]
+    assert ranked(corpus(*zip(fields, cosines, strict=True)), "Why?").channels["sentence"].argmax() == 1
+    alone = [{**each, "session_id": None} for each in fields]  # a document is as long as it is
+    assert ranked(corpus(*zip(alone, cosines, strict=True)), "Why?").channels["sentence"].argmax() == 4
+
+
+def test_a_long_neighbor_lends_no_more_words_than_a_short_one() -> None:
+    def score(length: int) -> float:
+        lexicon = Lexicon(sessions := Sessions())
+        sessions.extend([("1", "s"), ("2", "s"), ("3", None)])
+        lexicon.extend([(["chess"] * length, [], False), (["bowl"] * LENT, [], False), (["cup"] * length, [], False)])
+        counts = lexicon._windowed("chess", 3)  # pyright: ignore[reportPrivateUsage]
+        assert counts is not None
+        return float(counts[1])
+
+    assert score(LENT) == score(10 * LENT)
+    assert score(LENT // 2) == score(LENT) / 2
+
+
+def test_a_name_of_one_session_opens_the_graph_less_than_one_across_documents() -> None:
+    def graph(session: str | None) -> float:
+        fields = [{"text": f"We like Porto {i}.", "session_id": session} for i in range(3)]
+        made = corpus(*((f, 0.1 * i) for i, f in enumerate(fields)), names=[["porto"]] * 3)
+        channels = ranked(made, "Who went to Porto?").channels
+        return float(channels["graph"].max()) if "graph" in channels else 0.0
+
+    assert graph(None) > 0
+    assert graph("s") == 0

@@ -1,0 +1,75 @@
+"""What a question says about speakers, sides of a chat and names."""
+
+from __future__ import annotations
+
+import pytest
+
+from graphmem.search.names import Names
+from graphmem.search.question import ASSISTANT, USER, parse_question, side_of
+
+CHAT = ["User", "Assistant"]
+
+
+def names(*known: str) -> Names:
+    made = Names()
+    made.learn(known, None)
+    made.extend([(list(known), "", ". ".join(known))])
+    return made
+
+
+@pytest.mark.parametrize(
+    ("question", "side"),
+    [
+        ("When does my first sprint end?", USER),
+        ("What did I say about the API?", USER),
+        ("What does the user like?", USER),
+        ("What is the user's favorite color?", USER),
+        ("What did the assistant recommend?", ASSISTANT),
+        ("What did you recommend for my portfolio?", 0),
+        ("Can you give me a summary of my project?", 0),
+        ("Which libraries would you suggest I use?", USER),
+        ("Where is the user login form?", 0),
+        ("Who wrote the report?", 0),
+    ],
+)
+def test_a_question_is_about_one_side_of_a_chat(question: str, side: int) -> None:
+    assert parse_question(question, CHAT, names()).side == side
+
+
+def test_a_role_is_not_the_name_of_a_speaker() -> None:
+    asked = parse_question("How do I add user login?", CHAT, names("user"))
+    assert asked.speakers == ()
+    assert asked.names == ()
+    assert asked.first_person == "How do I add user login?"
+
+
+def test_the_user_becomes_the_first_person() -> None:
+    asked = parse_question("What does the user's mother think the user does?", CHAT, names())
+    assert asked.first_person == "What does my mother think I does?"
+
+
+def test_between_people_the_user_is_an_ordinary_word() -> None:
+    question = "What does the user do?"
+    assert parse_question(question, ["Ines", "Ole"], names()).first_person == question
+
+
+def test_a_capitalized_stop_word_is_no_seed() -> None:
+    asked = parse_question("Which HTML tags should I use? ONLY those.", [], names("should i", "html", "only"))
+    assert asked.seeds == ("html",)
+
+
+@pytest.mark.parametrize(
+    ("role", "speaker", "side"),
+    [
+        ("user", "Ada", USER),
+        ("assistant", "Ada", ASSISTANT),
+        (None, "User", USER),
+        (None, "Ada", 0),
+        ("tool", None, 0),
+        (None, None, 0),
+    ],
+)
+def test_the_side_of_a_turn_is_its_role_or_a_speaker_named_like_one(
+    role: str | None, speaker: str | None, side: int
+) -> None:
+    assert side_of(role, speaker) == side
