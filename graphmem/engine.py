@@ -35,6 +35,7 @@ from graphmem.ingest.queue import ExtractionQueue, Processed
 from graphmem.ingest.redaction import RedactingExtractor, Redaction
 from graphmem.ingest.turns import TurnWriter
 from graphmem.inputs import ItemLike, TripleLike
+from graphmem.llm.providers import SECONDS
 from graphmem.models import EpisodeQuery, Scope
 from graphmem.ontology import Ontology
 from graphmem.protocols import Extractor, GraphBackend, Redactor, VectorIndex
@@ -430,7 +431,7 @@ class Engine:
             self._closed = True
         if self._extraction is not None and self._queue is not None:
             self._queue.notify(())
-            self._extraction.stop(timeout=self.settings.extraction_timeout * 2)
+            self._extraction.stop(timeout=2 * (self.settings.extraction_timeout or SECONDS))
         for job in (self._indexing, self._assignment, self._upkeep):
             if job is not None:
                 job.stop(timeout=self.settings.embedding_timeout * 2)

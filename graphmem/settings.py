@@ -97,8 +97,10 @@ class Settings(BaseSettings):
     redact_key: SecretStr | None = Field(
         None, description="with redact=all: key of the digests that replace personal ids and speakers"
     )
-    context_turns: int = Field(4, ge=0, description="earlier user turns of the session passed to the extractor")
-    extraction_timeout: Seconds = Field(15.0, description="time limit of an LLM for one episode, in seconds")
+    context_turns: int = Field(4, ge=0, description="earlier turns of the session passed to the extractor")
+    extraction_timeout: Seconds | None = Field(
+        None, description="time limit of a call of an LLM, in seconds; by default 30, or 90 for models that think first"
+    )
     extraction_concurrency: Count = Field(4, description="maximum number of concurrent LLM calls")
     max_attempts: Count = Field(3, description="extraction attempts per episode, except at an unavailable model")
     retry_delay: Seconds = Field(5.0, description="seconds before the second attempt; doubles each time")

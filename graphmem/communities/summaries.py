@@ -159,7 +159,7 @@ class Summaries:
         If LangChain isn't installed.
     """
 
-    def __init__(self, model: BaseChatModel | str, *, timeout: float) -> None:
+    def __init__(self, model: BaseChatModel | str, *, timeout: float | None) -> None:
         self._chat = Chat(model, "summaries of communities", timeout=timeout, concurrency=AT_ONCE)
 
     def describe(self, materials: Sequence[Material]) -> list[Description | ExtractionFailed]:

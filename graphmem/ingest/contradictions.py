@@ -53,7 +53,7 @@ Reply with a JSON list of the numbers, [] if none is the same, and nothing else.
 _LIST = re.compile(r"\[[\d,\s]*\]")
 
 
-def llm_judge(model: BaseChatModel | str, *, timeout: float) -> Ask:
+def llm_judge(model: BaseChatModel | str, *, timeout: float | None) -> Ask:
     """Return a judge that asks a LangChain chat model.
 
     Parameters
@@ -71,12 +71,12 @@ def llm_judge(model: BaseChatModel | str, *, timeout: float) -> Ask:
     return _judge(model, _PROMPT, "the contradiction check", timeout)
 
 
-def llm_same(model: BaseChatModel | str, *, timeout: float) -> Ask:
+def llm_same(model: BaseChatModel | str, *, timeout: float | None) -> Ask:
     """Return a judge that decides which known entities equal a new one; parameters and errors as in `llm_judge`."""
     return _judge(model, _SAME_PROMPT, "the resolution of names", timeout)
 
 
-def _judge(model: BaseChatModel | str, prompt_text: str, what: str, timeout: float) -> Ask:
+def _judge(model: BaseChatModel | str, prompt_text: str, what: str, timeout: float | None) -> Ask:
     chat = Chat(model, what, timeout=timeout)
 
     def ask(new: str, known: Sequence[str]) -> Sequence[int]:

@@ -30,13 +30,14 @@ from graphmem.protocols import Extraction, ExtractionRequest, Extractor, GraphBa
 from graphmem.settings import Settings
 
 _USER_ROLES = (None, "user", "human")
+_ASSISTANT_ROLES = ("assistant", "ai", "model", "bot")
 _SESSION_SAMPLE = 50  # turns of a session examined for its speakers
 
 
 def build_requests(
     backend: GraphBackend, scope: Scope, episodes: Sequence[Episode], turns: int
 ) -> list[ExtractionRequest]:
-    """Return the extraction requests for episodes of a scope, each with up to `turns` preceding user turns."""
+    """Return the extraction requests for episodes of a scope, each with up to `turns` preceding turns."""
     sessions = {e.session_id for e in episodes if e.session_id is not None}
     speakers = {session: _speakers(backend, scope, session) for session in sessions}
     requests: list[ExtractionRequest] = []
@@ -54,13 +55,13 @@ def _speakers(backend: GraphBackend, scope: Scope, session: str) -> set[str | No
 
 
 def _context(backend: GraphBackend, scope: Scope, episode: Episode, turns: int) -> tuple[Episode, ...]:
-    """Return the user turns that precede an episode in its session, oldest first."""
+    """Return the turns that precede an episode in its session, oldest first, without those of tools."""
     if episode.session_id is None or not turns:
         return ()
     query = EpisodeQuery(session_id=episode.session_id, before=episode.id)
     earlier = backend.find_episodes([scope], query, limit=turns * 3, newest_first=True)
-    users = [_with_speaker(e) for e in earlier if e.role in _USER_ROLES]
-    return tuple(reversed(users[:turns]))
+    said = [_with_speaker(e) for e in earlier if e.role in _USER_ROLES or e.role in _ASSISTANT_ROLES]
+    return tuple(reversed(said[:turns]))
 
 
 def _with_speaker(episode: Episode) -> Episode:

@@ -108,7 +108,7 @@ def read_extraction(
 ) -> InterpretedEpisode:
     """Return a cleaned extraction; invalid entries are dropped and counted in `dropped` instead of raising."""
     dropped.update(dict(extraction.dropped))
-    speaker = frozenset({canonical(episode.speaker)} if episode.speaker else ())
+    speaker = frozenset({canonical(episode.speaker)} if episode.speaker else ()) | extraction.short_names
     things: dict[str, EntityMention] = {}
     for entity in extraction.entities:
         thing = _thing(entity, ontology, speaker, dropped)

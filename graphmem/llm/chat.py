@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from graphmem.errors import ExtractionFailed, MissingExtra
 from graphmem.llm.errors import reason_for, secrets_of
+from graphmem.llm.providers import open_model, seconds_for
+from graphmem.llm.structured import name_of, without_thoughts
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -129,7 +131,7 @@ class Chat:
     what
         Purpose of the model, for the error message.
     timeout
-        Seconds allowed for one reply.
+        Seconds allowed for one reply; None takes the default for the model (`seconds_for`).
     concurrency
         Maximum number of parallel prompts.
 
@@ -139,9 +141,11 @@ class Chat:
         If LangChain isn't installed.
     """
 
-    def __init__(self, model: BaseChatModel | str, what: str, *, timeout: float, concurrency: int = 1) -> None:
+    def __init__(self, model: BaseChatModel | str, what: str, *, timeout: float | None, concurrency: int = 1) -> None:
         if isinstance(model, str) and find_spec("langchain") is None:
             raise MissingExtra(what, "langchain")
+        if timeout is None:
+            timeout = seconds_for(model if isinstance(model, str) else name_of(model))
         self._model = model
         self._timeout = timeout
         self._calls = TimedCalls[str](concurrency, timeout)
@@ -160,15 +164,12 @@ class Chat:
     def _chat_model(self) -> BaseChatModel:
         with self._lock:
             if isinstance(self._model, str):
-                from langchain.chat_models import init_chat_model
-
-                # the timeout of the client ends the abandoned calls
-                self._model = init_chat_model(self._model, timeout=self._timeout)
+                self._model = open_model(self._model, self._timeout)
             return self._model
 
 
 def _reply(model: BaseChatModel, prompt: str) -> str:
-    return str(model.invoke(prompt).text)
+    return without_thoughts(str(model.invoke(prompt).text))
 
 
 def as_data(text: str) -> str:

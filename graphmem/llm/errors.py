@@ -7,11 +7,18 @@ from typing import Any, Literal
 
 from graphmem.errors import ExtractionFailed, ExtractorMisconfigured, ExtractorUnavailable, GraphMemError, MissingExtra
 
-_REJECTING = frozenset({400, 405, 415, 422, 500, 501})
+_REJECTING = frozenset({400, 405, 415, 422, 501})
 _TRANSPORT = frozenset({401, 402, 403, 407, 408, 409, 413, 429, 502, 503, 504, 529})
 _FEATURE = re.compile(
     r"response_format|json_schema|json_object|json_mode|json mode|structured[ _]output|with_structured_output|"
     r"tool|function[ _]call|grammar|guided",
+    re.IGNORECASE,
+)
+# the text is the cause: too long, or refused by a filter
+_TEXT_IS_CAUSE = re.compile(
+    r"context[ _]length|context[ _]window|maximum context|too (?:long|large|many tokens)|token limit|"
+    r"max(?:imum)?[ _](?:prompt|input)?[ _]?tokens|reduce the length|string_above_max_length|"
+    r"content[ _](?:filter|management|policy)|safety",
     re.IGNORECASE,
 )
 _TIMEOUT_NAME = re.compile(r"time(d)?_?out", re.IGNORECASE)
@@ -75,16 +82,19 @@ def kind_of(error: BaseException) -> FailureKind:
 def rejects_the_format(error: Exception) -> bool:
     """Return whether a model or its server rejected the output format, so that a simpler one may work.
 
-    Returns False for a server that is unreachable, overloaded or rejects the key: the format is not the cause.
+    Returns False if the text is the cause, or a server that is unreachable, fails, is overloaded or rejects the key.
     """
     if isinstance(error, NotImplementedError):
         return True
     if isinstance(error, (GraphMemError, TimeoutError, ConnectionError)):
         return False
-    status = status_of(error)
-    if status is not None:
-        return status in _REJECTING or (status not in _TRANSPORT and bool(_FEATURE.search(str(error))))
-    return bool(_FEATURE.search(str(error))) and not _TIMEOUT_NAME.search(type(error).__name__)
+    text, status = str(error)[:4000], status_of(error)
+    names_feature = bool(_FEATURE.search(text))
+    if status is None:
+        return names_feature and not _TIMEOUT_NAME.search(type(error).__name__)
+    if status in _REJECTING:
+        return not (_TEXT_IS_CAUSE.search(text) or _NO_SUCH_MODEL.search(text))
+    return status not in _TRANSPORT and names_feature  # 500 of local servers that can't compile a schema
 
 
 def reason_for(error: Exception, secrets: tuple[str, ...] = ()) -> str:

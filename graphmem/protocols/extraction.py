@@ -93,13 +93,15 @@ class ExtractedEnding:
 class Extraction:
     """Result of extracting one episode. `dropped` counts items rejected by grounding or limits, by reason.
 
-    `endings` apply before `edges`: "I lost my job and joined Acme" doesn't end the new job.
+    `endings` apply before `edges`: "I lost my job and joined Acme" doesn't end the new job. `short_names` are canonical
+    names of fewer than three characters that are names in this text, such as "ac" or "s3".
     """
 
     entities: tuple[ExtractedEntity, ...] = ()
     edges: tuple[ExtractedEdge, ...] = ()
     dropped: tuple[tuple[str, int], ...] = ()
     endings: tuple[ExtractedEnding, ...] = ()
+    short_names: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from graphmem.errors import ExtractionFailed
+from graphmem.llm.structured import without_thoughts
 from graphmem.models import Certainty
 from graphmem.protocols import ExtractedEdge, ExtractedEntity
 
@@ -21,8 +22,6 @@ ENTITY_KEYS = ("entities", "nodes", "named_entities")
 EDGE_KEYS = ("edges", "relationships", "relations", "facts", "triples", "triplets")
 _KEYS = frozenset(ENTITY_KEYS + EDGE_KEYS)
 
-_THINKING = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
-_THOUGHT_END = re.compile(r"\A.*</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
 _FENCE = re.compile(r"```[\w-]*\s*\n?(.*?)(?:```|\Z)", re.DOTALL)
 _OPENING = re.compile(r'[{\[](?=\s*[\[{"\'}\]])')
 _KEYED_OPENING = re.compile(rf"[{{\[][\s\"'{{\[]{{0,16}}(?:{'|'.join(ENTITY_KEYS + EDGE_KEYS)})\b", re.IGNORECASE)
@@ -37,22 +36,22 @@ _MAX_DEPTH = 3
 def find_json(text: str) -> dict[str, Any] | list[Any]:
     """Return the extraction in a reply: an object with entities or edges, or a list of items.
 
+    Thoughts are removed, and of several objects the last one is taken: a model that drafts concludes with its answer.
+
     Raises
     ------
     ExtractionFailed
         If the reply is empty or contains no such JSON.
     """
-    text = _THOUGHT_END.sub("", _THINKING.sub("", text)).strip()
+    text = without_thoughts(text)
     if not text:
         raise ExtractionFailed("the model's reply is empty")
-    items: list[Any] | None = None
-    for value in _candidates(text):
-        found = as_extraction(value)
-        if isinstance(found, dict):
-            return found
-        items = items or found  # prefer a whole object: the list may be a part of a broken one
-    if items is not None:
-        return items
+    for values in _candidates(text):
+        found = [extraction for value in values if (extraction := as_extraction(value)) is not None]
+        # prefer a whole object: a list may be a part of a broken one
+        objects = [extraction for extraction in found if isinstance(extraction, dict)]
+        if found:
+            return objects[-1] if objects else found[0]
     raise ExtractionFailed(f"no JSON with entities or edges in the model's reply ({len(text)} characters)")
 
 
@@ -81,15 +80,15 @@ def _fields(value: Mapping[object, Any]) -> dict[str, Any]:
     return {str(key).strip().lower(): item for key, item in value.items()}
 
 
-def _candidates(text: str) -> Iterator[object]:
+def _candidates(text: str) -> Iterator[list[object]]:
+    """Yield the JSON values of a reply by each way of finding them, the strictest first."""
     if whole := list(_strict(text)):
-        yield from whole
+        yield whole
         return
     blocks = [block.strip() for block in _FENCE.findall(text)]
-    for block in blocks:
-        yield from _strict(block)
+    yield [value for block in blocks for value in _strict(block)]
     decoder = json.JSONDecoder()
-    at, tried = 0, 0
+    at, tried, found = 0, 0, list[object]()
     while tried < _MAX_STARTS and (start := _OPENING.search(text, at)):
         tried += 1
         try:
@@ -98,10 +97,15 @@ def _candidates(text: str) -> Iterator[object]:
             at = start.end()
             continue
         if value:  # ignores empty objects in prose
-            yield value
-    for block in (*blocks, text):
-        if opening := _KEYED_OPENING.search(block) or _OPENING.search(block):
-            yield _repaired(block[opening.start() : opening.start() + _MAX_REPAIRED])
+            found.append(value)
+    # a list after a broken beginning may be a part of the answer
+    yield [value for value in found if isinstance(value, dict)]
+    yield [
+        _repaired(block[opening.start() : opening.start() + _MAX_REPAIRED])
+        for block in (*blocks, text)
+        if (opening := _KEYED_OPENING.search(block) or _OPENING.search(block))
+    ]
+    yield found
 
 
 def _strict(text: str) -> Iterator[object]:

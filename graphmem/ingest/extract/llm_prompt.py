@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping
 from typing import Any
 
+from graphmem.llm.structured import array_of, object_of
 from graphmem.models import EdgeType, Episode
 from graphmem.ontology import Ontology
 from graphmem.protocols import ExtractionRequest
 from graphmem.text.normalize import display_name
-
-Message = tuple[str, str]
 
 _RULES = """\
 You read one episode of a conversation or a document and write down, as JSON, the entities that it names and the \
@@ -48,7 +45,8 @@ true, uses neovim with ended false.
 Reply with one JSON object and nothing else: {{"entities": […], "edges": […]}}. If there is nothing to note, reply \
 {{"entities": [], "edges": []}}."""
 
-_SCHEMA_INTRO = "\n\nThe object has to fit this JSON Schema:\n"
+EPISODE_BYTES = 16_000
+"""Maximum UTF-8 bytes of an episode in the prompt."""
 
 # tags that would open or close a block of the prompt
 _BLOCK_TAG = re.compile(r"<(?=\s*+/?\s*+(?:context|episode|turn)\b)", re.IGNORECASE)
@@ -61,16 +59,16 @@ def answer_schema(ontology: Ontology) -> dict[str, Any]:
     return {
         "title": "extraction",
         "description": "Entities that an episode names and facts that it states.",
-        **_object(
+        **object_of(
             {
-                "entities": _array(
+                "entities": array_of(
                     {
                         "name": text,
                         "entity_type": {"type": "string", "enum": sorted(ontology.entity_types)},
                         "summary": text,
                     }
                 ),
-                "edges": _array(
+                "edges": array_of(
                     {
                         "source": text,
                         "relation": text,
@@ -88,29 +86,11 @@ def answer_schema(ontology: Ontology) -> dict[str, Any]:
     }
 
 
-def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
-def _array(properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "array", "items": _object(properties)}
-
-
 def rules(ontology: Ontology, max_entities: int, max_edges: int) -> str:
     """Return the system message."""
     return _RULES.format(
         max_entities=max_entities, max_edges=max_edges, entity_types=", ".join(sorted(ontology.entity_types))
     )
-
-
-def with_schema(system: str, schema: Mapping[str, Any]) -> str:
-    """Return the system message with the schema appended, for methods that don't pass it separately."""
-    return system + _SCHEMA_INTRO + json.dumps(schema, separators=(",", ":"))
 
 
 def speaker_name(episode: Episode) -> str | None:
@@ -130,7 +110,7 @@ def data_blocks(request: ExtractionRequest, context_bytes: int) -> str:
         blocks.append("\n".join(("<context>", *turns, "</context>")))
     episode = request.episode
     head = _attributes(episode, addressee=request.addressee, title=episode.title)
-    blocks.append(f"<episode{head}>\n{_inert(episode.text)}\n</episode>")
+    blocks.append(f"<episode{head}>\n{cut(_inert(episode.text), EPISODE_BYTES)}\n</episode>")
     return "\n\n".join(blocks)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
@@ -17,7 +17,7 @@ from graphmem.ingest.extract.llm_prompt import speaker_name
 from graphmem.ontology import Ontology
 from graphmem.protocols import ExtractedEdge, ExtractedEntity, Extraction, ExtractionRequest
 from graphmem.text.normalize import canonical, display_name, require_name
-from graphmem.text.words import unaccented
+from graphmem.text.words import STOP_WORDS, stem, unaccented
 
 _APOSTROPHE = re.compile("['’‘`´]")
 _POSSESSIVE = re.compile("(?<=\\w)['’‘`´]s\\b")
@@ -28,6 +28,11 @@ _FILLERS = frozenset(
     "a an and at by de del der des di du el for from his her in la las le les los my of on or our the their to und "
     "van von with your".split()
 )
+
+_NUMBER = re.compile(r"\d+")
+_AMOUNT = re.compile(r"\d+(?:k|m|bn?)?")
+_SHORT_NAME = re.compile(r"(?<![\w'’])[A-Z][A-Za-z0-9](?![\w'’])")
+_NO_NAMES = frozenset("ah am eh er ha hi hm ho lo mm mr ms oh ok ow pm st uh um vs wow ya ye yo".split())
 
 
 def words(text: str) -> list[str]:
@@ -63,6 +68,9 @@ class Grounds:
         sequences = [words(text) for text in texts]
         self._texts = texts
         self._words = frozenset(word for sequence in sequences for word in sequence)
+        self._stems = frozenset(stem(word) for word in self._words)
+        self._numbers = frozenset(number for word in self._words for number in _NUMBER.findall(word))
+        self._marked = frozenset(token for text in texts for token in _SHORT_NAME.findall(text))
         self._phrases = "\n".join(f" {' '.join(sequence)} " for sequence in sequences)
         self._joined = "\n".join("".join(sequence) for sequence in sequences)
 
@@ -73,7 +81,11 @@ class Grounds:
         return cls([episode.text, episode.title or "", *(turn.text for turn in request.context), *speakers])
 
     def has(self, name: str) -> bool:
-        """Return whether the texts contain a name: all its words that aren't fillers, or the whole name if all are."""
+        """Return whether the texts contain a name: all its words that aren't fillers, or the whole name if all are.
+
+        Common nouns may have another form than in the texts ("exhaustion" for "exhausted"), and amounts another
+        notation ("40,000" for "40k").
+        """
         parts = words(name)
         if not parts:  # a symbol, such as an emoji
             return bool(name.strip()) and any(name.strip() in text for text in self._texts)
@@ -81,8 +93,24 @@ class Grounds:
             return True
         content = [part for part in parts if part not in _FILLERS]
         if content:
-            return all(part in self._words for part in content)
+            nouns = set(words(" ".join(word for word in name.split() if word.isascii() and word.islower())))
+            return all(self._has_word(part, noun=part in nouns) for part in content)
         return f" {' '.join(parts)} " in self._phrases
+
+    def has_proper(self, name: str) -> bool:
+        """Return whether the texts contain the capitalized words and the numbers of a name."""
+        proper = " ".join(word for word in name.split() if not (word.isascii() and word.islower()))
+        return not proper or self.has(proper)
+
+    def has_short(self, name: str) -> bool:
+        """Return whether the texts contain a name of two characters written like one: AC, S3, Jo."""
+        return name in self._marked and name.lower() not in STOP_WORDS | _NO_NAMES
+
+    def _has_word(self, word: str, *, noun: bool) -> bool:
+        if word in self._words or (noun and stem(word) in self._stems):
+            return True
+        numbers = _NUMBER.findall(word)
+        return bool(numbers) and _AMOUNT.fullmatch(word) is not None and (word == "000" or numbers[0] in self._numbers)
 
 
 T = TypeVar("T")
@@ -129,28 +157,41 @@ class _Selection:
         self._people = {canonical(name) for name in speakers}
         self._grounds = Grounds.of(request, speakers)
         self._short_names = ontology.short_names | self._people
+        self._ontology = ontology
         self._limits = limits
         self._dropped: Counter[str] = Counter()
         self._entities: dict[str, ExtractedEntity] = {}
-        self._untyped_ends: set[str] = set()
+        self._found_short: set[str] = set()
+        self._needed: set[str] = set()
+        self._edges = 0
 
     def run(self, answer: dict[str, Any] | list[Any]) -> Extraction:
+        named: dict[str, ExtractedEntity] = {}
         for entity in self._head(entities_in(answer, self._dropped), self._limits.entities):
-            self._add(entity)
+            self._add(entity, named)
         edges: dict[tuple[str, str, str, bool], ExtractedEdge] = {}
         for edge in self._head(edges_in(answer, self._dropped), self._limits.edges):
-            ends = self._ends(edge)
-            if ends is None:
-                continue
-            kept = replace(edge, source=ends[0], target=ends[1])
-            key = (canonical(ends[0]), edge.relation.lower(), canonical(ends[1]), edge.ended)
-            if key in edges:
-                continue
-            if len(edges) >= self._limits.edges or not self._room_for(kept):
-                self._dropped["limit"] += 1
+            if (ends := self._ends(edge)) is not None:
+                key = (canonical(ends[0]), edge.relation.lower(), canonical(ends[1]), edge.ended)
+                edges.setdefault(key, replace(edge, source=ends[0], target=ends[1]))
+        kept = {key: edge for key, edge in sorted(edges.items(), key=self._rank) if self._has_room(edge, named)}
+        self._dropped["limit"] += len(edges) - len(kept)
+        for key, entity in named.items():
+            if key in self._needed or self._reserve({key}):
+                self._entities[key] = entity
             else:
-                edges[key] = kept
-        return Extraction(tuple(self._entities.values()), tuple(edges.values()), tuple(sorted(self._dropped.items())))
+                self._dropped["limit"] += 1
+        return Extraction(
+            tuple(self._entities.values()),
+            tuple(edge for key, edge in edges.items() if key in kept),
+            tuple(sorted((+self._dropped).items())),
+            short_names=frozenset(self._found_short),
+        )
+
+    def _rank(self, item: tuple[tuple[str, str, str, bool], ExtractedEdge]) -> tuple[float, bool]:
+        """Return the sort key by which the facts that matter least are dropped first; ties keep the model's order."""
+        edge = item[1]
+        return -edge.confidence, not self._ontology.is_single_valued(self._ontology.relation(edge.relation))
 
     def _head(self, items: Iterable[T], places: int) -> Iterator[T]:
         items = iter(items)
@@ -158,58 +199,60 @@ class _Selection:
         if rest := sum(1 for _ in items):
             self._dropped["limit"] += rest
 
-    def _add(self, entity: ExtractedEntity) -> None:
+    def _add(self, entity: ExtractedEntity, named: dict[str, ExtractedEntity]) -> None:
         name, reason = self._named(entity.name)
         if name is None:
             self._dropped[reason] += 1
-            return
-        key = canonical(name)
-        if key in self._entities:
-            return
-        if len(self._entities) >= self._limits.entities:
-            self._dropped["limit"] += 1
-            return
-        self._entities[key] = replace(entity, name=name, entity_type=self._type(key, entity.entity_type))
+        elif (key := canonical(name)) not in named:
+            named[key] = replace(entity, name=name, entity_type=self._type(key, entity.entity_type))
 
-    def _named(self, raw: str) -> tuple[str | None, str]:
-        """Return the resolved name, or None and the reason to drop it."""
+    def _named(self, raw: str, *, noun: bool = False) -> tuple[str | None, str]:
+        """Return the resolved name, or None and the reason to drop it; the nouns of a `noun` needn't be in the text."""
         word = canonical(raw)
         if (person := self._referents.get(word)) and word not in self._people:
             return person, ""
         try:
             shown, _ = require_name(raw, self._short_names)
         except InvalidEntityName:
-            return None, "short name"
-        return (shown, "") if self._grounds.has(shown) else (None, "ungrounded")
+            shown = display_name(raw)
+            if not self._grounds.has_short(shown):
+                return None, "short name"
+            self._found_short.add(canonical(shown))
+            return shown, ""
+        grounded = self._grounds.has(shown) or (noun and self._grounds.has_proper(shown))
+        return (shown, "") if grounded else (None, "ungrounded")
 
     def _type(self, key: str, stated: str) -> str:
         return "person" if key in self._people and stated == "concept" else stated
 
     def _ends(self, edge: ExtractedEdge) -> tuple[str, str] | None:
-        (source, why), (target, why_not) = self._named(edge.source), self._named(edge.target)
+        (source, why), (target, why_not) = self._named(edge.source), self._named(edge.target, noun=True)
         if source is None or target is None:
             self._dropped[why or why_not] += 1
             return None
         return source, target
 
-    def _room_for(self, edge: ExtractedEdge) -> bool:
-        """Add the ends of an edge that aren't entities yet; return whether the limit allows all of them.
+    def _has_room(self, edge: ExtractedEdge, named: Mapping[str, ExtractedEntity]) -> bool:
+        """Reserve places for an edge and its ends; return whether the limits allow it.
 
         An end without a type isn't added as an entity: the writer resolves it to a known entity of that name, while an
         entity of type concept would be a different one.
         """
-        new: dict[str, ExtractedEntity | None] = {}
-        for name, stated in ((edge.source, edge.source_type), (edge.target, edge.target_type)):
-            key = canonical(name)
-            if key in self._entities or key in self._untyped_ends:
-                continue
-            kind = "person" if key in self._people else stated
-            new[key] = ExtractedEntity(name, kind, confidence=edge.confidence) if kind else None
-        if len(self._entities) + len(self._untyped_ends) + len(new) > self._limits.entities:
+        ends = {canonical(edge.source): (edge.source, edge.source_type)}
+        ends[canonical(edge.target)] = (edge.target, edge.target_type)
+        if self._edges >= self._limits.edges or not self._reserve(ends.keys()):
             return False
-        for key, entity in new.items():
-            if entity is None:
-                self._untyped_ends.add(key)
-            else:
-                self._entities[key] = entity
+        self._edges += 1
+        for key, (name, stated) in ends.items():
+            kind = "person" if key in self._people else stated
+            if kind and key not in named and key not in self._entities:
+                self._entities[key] = ExtractedEntity(name, kind, confidence=edge.confidence)
+        return True
+
+    def _reserve(self, keys: Iterable[str]) -> bool:
+        """Reserve places for entities, of which speakers need none; return whether there are enough."""
+        needed = self._needed | set(keys) - self._people
+        if len(needed) > self._limits.entities:
+            return False
+        self._needed = needed
         return True

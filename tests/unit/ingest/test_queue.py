@@ -116,15 +116,16 @@ def test_an_extractor_that_raises_for_one_text_reads_the_others(backend: GraphBa
     assert facts(backend) == ["Maya knows Jonas"]
 
 
-def test_the_extractor_sees_the_four_user_turns_before(backend: GraphBackend) -> None:
+def test_the_extractor_sees_the_four_turns_before(backend: GraphBackend) -> None:
     store(backend, *(f"Maya knows N{i:02d}" for i in range(6)), session_id="s", speaker="Maya")
-    store(backend, "Bot knows nothing", session_id="s", role="assistant")
+    store(backend, "Bot knows nothing", session_id="s", role="tool")
+    store(backend, "Bot knows Maya", session_id="s", role="assistant")
     store(backend, "Maya knows last", session_id="s", speaker="Maya")
     store(backend, "Maya knows other", session_id="another", speaker="Maya")
     extractor = Scripted()
     ExtractionQueue(backend, extractor, DEFAULT_ONTOLOGY, FAST).process(20)
     by_text = {r.episode.text: [c.text for c in r.context] for r in extractor.requests}
-    assert by_text["Maya knows last"] == [f"Maya knows N{i:02d}" for i in (2, 3, 4, 5)]
+    assert by_text["Maya knows last"] == [*(f"Maya knows N{i:02d}" for i in (3, 4, 5)), "Bot knows Maya"]
     assert by_text["Maya knows N00"] == by_text["Maya knows other"] == []
 
 

@@ -1,0 +1,205 @@
+"""Structured replies of chat models: the output method that a model accepts, and the parts of its messages."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import threading
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from graphmem.errors import ExtractionFailed
+from graphmem.llm.errors import rejects_the_format
+from graphmem.llm.providers import open_model, schema_options
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+_log = logging.getLogger(__name__)
+
+Message = tuple[str, str]
+
+_SCHEMA_RUNG, _JSON_RUNG, _TEXT_RUNG = range(3)
+_RUNG_NAMES = ("structured output", "JSON mode", "plain text")
+_REJECTIONS = 2  # calls in a row that reject an output method before later calls skip it
+_SCHEMA_INTRO = "\n\nThe object has to fit this JSON Schema:\n"
+
+_THINKING = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_THOUGHT_END = re.compile(r"\A.*</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
+
+
+def without_thoughts(text: str) -> str:
+    """Return a reply without the thoughts that some models write before it."""
+    return _THOUGHT_END.sub("", _THINKING.sub("", text)).strip()
+
+
+def last_object(text: str, key: str) -> dict[str, Any] | None:
+    """Return the last JSON object in a reply that has a key; None without one. Thoughts are ignored."""
+    text = without_thoughts(text)
+    decoder, found, at = json.JSONDecoder(), None, 0
+    while (start := text.find("{", at)) >= 0:
+        try:
+            value, at = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            at = start + 1
+            continue
+        if isinstance(value, dict) and key in value:
+            found = cast("dict[str, Any]", value)
+    return found
+
+
+class StructuredModel:
+    """A chat model that is asked for JSON of a schema.
+
+    The model is first asked for structured output with its default method (a JSON schema or a tool). If it rejects
+    that, the fallbacks are JSON mode with the schema in the prompt, then plain text. An output method that the client
+    library doesn't have, or that several calls in a row rejected, is skipped by later calls; a single error of a server
+    changes nothing.
+
+    Parameters
+    ----------
+    model
+        A LangChain chat model, or its name for ``init_chat_model``; a model given by name is created on first use,
+        with a temperature of 0 where it takes one.
+    schema
+        JSON Schema of the reply.
+    timeout
+        Seconds for all attempts of one question.
+    """
+
+    def __init__(self, model: BaseChatModel | str, schema: Mapping[str, Any], timeout: float) -> None:
+        self._model = model
+        self._name = model if isinstance(model, str) else name_of(model)
+        self._schema = dict(schema)
+        self._timeout = timeout
+        self._schema_text = _SCHEMA_INTRO + json.dumps(schema, separators=(",", ":"))
+        self._lock = threading.Lock()
+        self._rung = _SCHEMA_RUNG
+        self._rejections = 0
+
+    @property
+    def name(self) -> str:
+        """Name of the model."""
+        return self._name
+
+    def model(self) -> BaseChatModel:
+        """Return the chat model, created on first use; raise whatever its constructor raises."""
+        with self._lock:
+            if isinstance(self._model, str):
+                self._model = open_model(self._model, self._timeout)
+            return self._model
+
+    def ask(self, system: str, data: str) -> str | Mapping[str, Any]:
+        """Return the reply to a question: its text, or the arguments of a tool call.
+
+        Raises
+        ------
+        ExtractionFailed
+            If the model refused. Other errors of the client library are raised unchanged.
+        """
+        model = self.model()
+        deadline = time.monotonic() + self._timeout
+        first = rung = self._rung
+        while True:
+            try:
+                reply = self._reply(model, rung, [("system", system), ("human", data)])
+            except Exception as error:
+                if (cut_off := _cut_off_reply(error)) is not None:
+                    reply = cut_off
+                elif rung == _TEXT_RUNG or not rejects_the_format(error) or time.monotonic() > deadline:
+                    raise
+                else:
+                    rung = self._next(rung, absent=isinstance(error, NotImplementedError))
+                    continue
+            if rung == first == self._rung:
+                self._rejections = 0
+            return reply
+
+    def _next(self, rung: int, *, absent: bool) -> int:
+        """Return the method after a rejected one; let later calls start with it if the rejection isn't a single one."""
+        with self._lock:
+            if rung == self._rung:
+                self._rejections += 1
+                if absent or self._rejections >= _REJECTIONS:
+                    self._rung, self._rejections = rung + 1, 0
+                    _log.info("%s rejects %s: using %s from now on", self._name, *_RUNG_NAMES[rung : rung + 2])
+        return rung + 1
+
+    def _reply(self, model: BaseChatModel, rung: int, messages: list[Message]) -> str | Mapping[str, Any]:
+        if rung != _SCHEMA_RUNG:
+            messages = [(role, text + self._schema_text * (role == "system")) for role, text in messages]
+        if rung == _TEXT_RUNG:
+            return _content(model.invoke(messages))
+        options = schema_options(model) if rung == _SCHEMA_RUNG else {"method": "json_mode"}
+        try:
+            structured = model.with_structured_output(self._schema, include_raw=True, **options)
+        except (NotImplementedError, ValueError, TypeError) as error:  # no request was sent
+            raise NotImplementedError(type(error).__name__) from error
+        reply: object = structured.invoke(messages)
+        if not isinstance(reply, Mapping) or "raw" not in reply:
+            return _content(reply)
+        parts = cast("Mapping[str, Any]", reply)
+        # prefer the raw message: the parser of the model returns nothing for repairable replies
+        return _content(parts["raw"]) or _content(parts.get("parsed"))
+
+
+def _content(reply: object) -> str | Mapping[str, Any]:
+    """Return the content of a reply: the arguments of a tool call, or its text.
+
+    Raises
+    ------
+    ExtractionFailed
+        If the model refused.
+    """
+    if reply is None or isinstance(reply, str):
+        return reply or ""
+    if isinstance(reply, Mapping):
+        return cast("Mapping[str, Any]", reply)
+    message = cast("Any", reply)
+    if hasattr(message, "model_dump") and not hasattr(message, "content"):
+        return cast("Mapping[str, Any]", message.model_dump())
+    if getattr(message, "additional_kwargs", {}).get("refusal"):
+        raise ExtractionFailed("the model refused to answer")
+    for call in (*getattr(message, "tool_calls", ()), *getattr(message, "invalid_tool_calls", ())):
+        if arguments := call.get("args"):
+            return arguments
+    content = message.content
+    if isinstance(content, str):
+        return content
+    # blocks of thoughts have no text of their own
+    blocks = cast("list[Any]", content)
+    return "".join(b if isinstance(b, str) else str(b.get("text") or "") for b in blocks)
+
+
+def _cut_off_reply(error: Exception) -> str | None:
+    """Return the partial reply in an error for reaching the token limit; None for other errors."""
+    if type(error).__name__ != "LengthFinishReasonError":
+        return None
+    choices = getattr(getattr(error, "completion", None), "choices", None)
+    text = getattr(getattr(choices[0], "message", None), "content", None) if choices else None
+    return text if isinstance(text, str) else None
+
+
+def name_of(model: BaseChatModel) -> str:
+    """Return the name of a chat model, by default its class."""
+    for field in ("model_name", "model", "model_id"):
+        if isinstance(value := getattr(model, field, None), str) and value:
+            return value
+    return type(model).__name__
+
+
+def array_of(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON Schema of a list of objects with these properties, all required, as strict schemas demand."""
+    return {"type": "array", "items": object_of(properties)}
+
+
+def object_of(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON Schema of an object with these properties, all required, as strict schemas demand."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }

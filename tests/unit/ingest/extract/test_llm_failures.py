@@ -1,0 +1,218 @@
+"""Single failures of a server, thoughts in replies, and what the limits of a reply drop first."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from graphmem.errors import ExtractionFailed
+from graphmem.ingest.queue import build_requests
+from graphmem.ingest.write import read_extraction
+from graphmem.models import Episode, Scope
+from graphmem.ontology import DEFAULT_ONTOLOGY
+from graphmem.protocols import Extraction, ExtractionRequest
+from graphmem.registry import open_backend
+
+pytest.importorskip("json_repair", reason="json-repair isn't installed (graphmem[langchain])")
+pytest.importorskip("langchain_core", reason="LangChain isn't installed (graphmem[langchain])")
+
+from collections import Counter
+
+from langchain_core.language_models import BaseChatModel, FakeListChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import Runnable, RunnableLambda
+
+from graphmem.ingest.extract.llm import LLMExtractor
+from graphmem.llm.providers import SLOW_SECONDS, model_options, schema_options, seconds_for
+
+AT = datetime(2025, 1, 13, 9, 30, tzinfo=UTC)
+SCOPE = Scope("tests")
+WORKS = {"source": "Ann Lee", "relation": "works_at", "target": "Acme"}
+
+
+class Answered(Exception):
+    """The error of a client library for a status."""
+
+    def __init__(self, status: int, text: str = "") -> None:
+        super().__init__(text)
+        self.status_code = status
+
+
+class Server(BaseChatModel):
+    """Chat model with structured output; each call takes the next of its outcomes, errors or replies."""
+
+    outcomes: Any
+    asked: Any
+    options: Any = None
+
+    @property
+    def _llm_type(self) -> str:
+        return "server"
+
+    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
+        reply = self._next("plain")
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(reply))])
+
+    def with_structured_output(self, schema: Any, **options: Any) -> Runnable[Any, Any]:  # type: ignore[override]
+        method = options.get("method", "schema")
+        return RunnableLambda(lambda _: {"raw": self._next(method), "parsed": None})
+
+    def _next(self, method: str) -> str:
+        self.asked.append(method)
+        outcome = self.outcomes.pop(0) if len(self.outcomes) > 1 else self.outcomes[0]
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+
+def answer(*edges: dict[str, Any], entities: list[Any] | None = None) -> str:
+    return json.dumps({"entities": entities or [], "edges": list(edges)})
+
+
+def episode(text: str = "Ann Lee works at Acme.", speaker: str | None = "Bob", **fields: Any) -> Episode:
+    return Episode(scope=SCOPE, text=text, speaker=speaker, occurred_at=AT, **fields)
+
+
+def extract(model: BaseChatModel, *texts: str, **options: Any) -> list[Extraction | Exception]:
+    extractor = LLMExtractor(model, **options)
+    return [extractor.extract([ExtractionRequest(episode(text))])[0] for text in texts]
+
+
+def extraction(reply: str, text: str = "Ann Lee works at Acme.", **options: Any) -> Extraction:
+    [outcome] = extract(FakeListChatModel(responses=[reply]), text, **options)
+    assert isinstance(outcome, Extraction), outcome
+    return outcome
+
+
+@pytest.mark.parametrize("error", [Answered(500, "internal error"), Answered(400, "bad request")], ids=["500", "400"])
+def test_one_error_of_a_server_leaves_structured_output_in_use(error: Exception) -> None:
+    model = Server(outcomes=[error, answer(WORKS)], asked=[])
+    extract(model, *["Ann Lee works at Acme."] * 3)
+    assert model.asked[-2:] == ["schema", "schema"]
+
+
+def test_failing_server_is_not_asked_again_in_another_way() -> None:
+    model = Server(outcomes=[Answered(500, "internal error")], asked=[])
+    extract(model, "Ann Lee works at Acme.")
+    assert model.asked == ["schema"]
+
+
+def test_text_that_is_too_long_costs_one_call() -> None:
+    model = Server(outcomes=[Answered(400, "This model's maximum context length is 8192 tokens")], asked=[])
+    [outcome] = extract(model, "Ann Lee works at Acme.")
+    assert isinstance(outcome, ExtractionFailed)
+    assert model.asked == ["schema"]
+
+
+def test_method_that_two_calls_in_a_row_reject_is_left() -> None:
+    rejected = Answered(400, "response_format json_schema is not supported")
+    model = Server(outcomes=[rejected, answer(WORKS), rejected, answer(WORKS)], asked=[])
+    extract(model, *["Ann Lee works at Acme."] * 3)
+    assert model.asked == ["schema", "json_mode", "schema", "json_mode", "json_mode"]
+
+
+def test_the_last_answer_of_a_model_that_drafts_counts() -> None:
+    draft = answer({**WORKS, "target": "Globex"})
+    reply = f"<think>{answer()}</think> First I thought {draft}, but it is {answer(WORKS)}."
+    assert [edge.target for edge in extraction(reply, "Ann Lee left Globex and works at Acme.").edges] == ["Acme"]
+
+
+@pytest.mark.parametrize("name", ["AC", "S3", "Jo"])
+def test_short_name_that_the_text_writes_like_a_name_is_kept_with_its_facts(name: str) -> None:
+    text = f"Ann Lee knows {name} well."
+    found = extraction(answer({"source": "Ann Lee", "relation": "knows", "target": name}), text)
+    reading = read_extraction(episode(text), found, DEFAULT_ONTOLOGY, Counter())
+    assert [statement.target.display for statement in reading.statements] == [name]
+
+
+@pytest.mark.parametrize("name", ["It", "Hi", "ok", "AM", "XY"])
+def test_short_word_that_is_no_name_of_the_text_is_dropped(name: str) -> None:
+    found = extraction(
+        answer({"source": "Ann Lee", "relation": "knows", "target": name}), f"It is Ann Lee. Hi, {name.lower()}"
+    )
+    assert (found.edges, dict(found.dropped)) == ((), {"short name": 1})
+
+
+def test_the_speaker_needs_no_place_among_ten_entities() -> None:
+    names = [f"Name{n}" for n in range(10)]
+    reply = answer({"source": "I", "relation": "knows", "target": "Name9"}, entities=names)
+    found = extraction(reply, " ".join(names))
+    assert [(edge.source, edge.target) for edge in found.edges] == [("Bob", "Name9")]
+    assert dict(found.dropped) == {}
+
+
+def test_entities_that_no_fact_needs_go_first() -> None:
+    names = [f"Name{n}" for n in range(12)]
+    found = extraction(
+        answer({"source": "Name10", "relation": "knows", "target": "Name11"}, entities=names), " ".join(names)
+    )
+    assert len(found.edges) == 1
+    assert {"Name10", "Name11"} <= {entity.name for entity in found.entities}
+    assert dict(found.dropped) == {"limit": 2}
+
+
+def test_the_least_certain_facts_go_first() -> None:
+    edges = [{**WORKS, "relation": f"likes_{n}", "confidence": 0.5 if n == 0 else 0.9} for n in range(3)]
+    found = extraction(answer(*edges), max_edges=2)
+    assert [edge.relation for edge in found.edges] == ["likes_1", "likes_2"]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [("I'm exhausted.", "exhaustion"), ("I freelance now.", "freelancer"), ("It costs 40k.", "40,000 EUR")],
+)
+def test_another_form_of_a_noun_or_amount_is_grounded(text: str, name: str) -> None:
+    text = f"Ann Lee: {text} EUR"
+    assert extraction(answer({"source": "Ann Lee", "relation": "has", "target": name}), text).edges
+
+
+def test_long_episode_is_cut_in_the_prompt() -> None:
+    seen: list[int] = []
+
+    class Long(FakeListChatModel):
+        def _call(self, messages: list[BaseMessage], *_: Any, **__: Any) -> str:
+            seen.append(len(str(messages[-1].content).encode()))
+            return answer()
+
+    extract(Long(responses=[]), "ü" * 150_000)
+    assert seen[0] < 17_000
+
+
+def test_turns_of_the_assistant_are_context() -> None:
+    backend = open_backend("memory://")
+    asked = episode("Where do you live?", role="assistant", speaker=None, session_id="s")
+    tool = episode("{}", role="tool", speaker=None, session_id="s")
+    said = episode("Ghent.", session_id="s")
+    backend.add_episodes(SCOPE, [asked, tool, said])
+    [request] = build_requests(backend, SCOPE, [said], 4)
+    assert [(turn.speaker, turn.text) for turn in request.context] == [("Assistant", "Where do you live?")]
+
+
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [
+        ("openai:gpt-4o-mini", {"temperature": 0.0, "max_retries": 0}),
+        ("openai:o3-mini", {"max_retries": 0}),
+        ("gpt-5-mini", {"max_retries": 0}),
+        ("ollama:qwen3:8b", {"temperature": 0.0}),
+        ("claude-haiku-4-5", {"temperature": 0.0, "max_retries": 0}),
+        ("nobody:nothing", {}),
+    ],
+)
+def test_options_of_a_model_follow_its_provider(model: str, options: dict[str, Any]) -> None:
+    assert model_options(model) == options
+
+
+def test_model_that_thinks_has_more_time() -> None:
+    assert seconds_for("openai:o3-mini") == SLOW_SECONDS > seconds_for("openai:gpt-4o-mini")
+    assert LLMExtractor(FakeListChatModel(responses=[""])).timeout == seconds_for("")
+
+
+def test_schema_is_strict_for_models_of_openai_only() -> None:
+    openai = pytest.importorskip("langchain_openai", reason="langchain-openai isn't installed")
+    assert schema_options(openai.ChatOpenAI(model="gpt-4o-mini", api_key="none")) == {"strict": True}
+    assert schema_options(FakeListChatModel(responses=[""])) == {}
