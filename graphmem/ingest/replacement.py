@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
-from graphmem.ingest.supersession import FactLedger
+from graphmem.ingest.fact_ledger import FactLedger
 from graphmem.models import Edge, EdgeKey, EdgeQuery, Entity, Mention, Removal, Scope
 from graphmem.protocols import GraphBackend
 
@@ -66,6 +66,7 @@ class EarlierExtraction:
     def narrowed(self, ledger: FactLedger, stated: Stated) -> tuple[Edge, ...]:
         """Return the facts also stated by other episodes, with the ids of these episodes removed."""
         touched = {c.edge_id for c in ledger.closings} | {s.edge_id for s in ledger.supports}
+        touched |= {edge.id for edge in ledger.replaced}
         return tuple(
             edge.changed(episode_ids=tuple(i for i in edge.episode_ids if i not in self._ids))
             for edge in self._facts.values()

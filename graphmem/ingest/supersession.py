@@ -1,193 +1,394 @@
-"""Supersession of known facts by new ones (spec: supersession). Pure, without a store.
+"""Supersession: what a new telling of a fact changes in the known versions. Pure functions, without a store.
 
-A `FactLedger` is loaded with the versions that may be affected, receives the new facts in order, and collects the rows
-to write. The rules, in this order: a fact with the same key merges; a new target of a single-valued relation ends the
-old fact; an extractor or the contradiction check ends facts explicitly.
+The versions of a slot (the values of a single-valued relation, or one fact of any other) are derived from tellings:
+each says from when a fact holds, when it was told, how sure it is and whether it is about the speaker. The tellings are
+put in order, and a version lasts from its first telling until the first later one that ends it. As the order depends on
+the times of telling and not on when a telling arrives, late and early arrival give the same versions.
+docs/concepts/supersession.md has the rules and a table of cases, which the tests read.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable
-from datetime import datetime
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, time, timedelta
+from typing import Any, NamedTuple
 
-from graphmem.models import Corroboration, Edge, EdgeExpiry, EdgeKey, new_id
-from graphmem.ontology import Ontology
+from graphmem.models import Certainty, Edge, EdgeKey, new_id
 
-Slot = tuple[str, str]
+DAY = timedelta(days=1)
+_SURENESS: Mapping[Certainty, int] = {"possible": 0, "hearsay": 1, "plan": 2, "stated": 3}
 
 
-class FactLedger:
-    """Ledger that applies new facts to known ones and collects the resulting changes.
+class Source(NamedTuple):
+    """An episode that states a fact: when it occurred, and whether the source of the fact was the speaker.
+
+    `own` is None if the speaker isn't known.
+    """
+
+    episode_id: str
+    told_at: datetime
+    own: bool | None = None
+
+
+Sources = Mapping[str, Sequence[Source]]
+"""Edge id → the episodes that state it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a telling changes: `edges`, the new and the changed rows, and `holder`, the id of the row that has it."""
+
+    edges: tuple[Edge, ...]
+    holder: str
+
+
+def may_end(later: Certainty, earlier: Certainty, *, same_fact: bool = False) -> bool:
+    """Return whether a telling of one certainty may end a fact of another.
+
+    A plan ends only plans, and is ended by plans, or by its own fact once that is stated. Otherwise a fact ends those
+    that aren't surer.
+    """
+    if same_fact:
+        return _SURENESS[later] > _SURENESS[earlier]
+    if "plan" in (later, earlier):
+        return later == earlier
+    return _SURENESS[later] >= _SURENESS[earlier]
+
+
+def told_at(edge: Edge) -> datetime:
+    """Return when a fact was told; rows of older versions don't say it, and count as told when they were recorded."""
+    return edge.told_at or edge.recorded_at
+
+
+def stated_end(edge: Edge, others: Collection[str]) -> datetime | None:
+    """Return the end of a fact apart from its being superseded by one of `others`."""
+    return edge.prior_valid_to if edge.superseded_by in others else edge.valid_to
+
+
+def is_over(edge: Edge) -> bool:
+    """Return whether a fact was told when it was over already; such a fact ends nothing."""
+    ends_by_itself = edge.valid_to is not None and edge.expired_at is None and edge.superseded_by is None
+    return ends_by_itself and edge.valid_to is not None and edge.valid_to <= told_at(edge)
+
+
+def is_retracted(edge: Edge) -> bool:
+    """Return whether a fact never held."""
+    return edge.valid_from == edge.valid_to
+
+
+def ended(edge: Edge, at: datetime, now: datetime, reason: str, by: str | None = None) -> Edge:
+    """Return a fact with an end, not before its beginning; a sooner end replaces a stated one, which is kept."""
+    at = max(at, edge.valid_from)
+    prior = edge.prior_valid_to or (edge.valid_to if edge.superseded_by is None else None)
+    return edge.changed(valid_to=at, expired_at=now, superseded_by=by, end_reason=reason, prior_valid_to=prior)
+
+
+def retracted(edge: Edge, now: datetime, reason: str, by: str | None = None) -> Edge:
+    """Return a fact that never held: it ends where it begins."""
+    return ended(edge, edge.valid_from, now, reason, by)
+
+
+def superseded(edge: Edge, by: Edge, successor: str, now: datetime) -> Edge | None:
+    """Return a fact as ended by another one that contradicts it; None if it began or was told later than that."""
+    if edge.valid_to is not None and edge.valid_to <= by.valid_from:
+        return None
+    later = told_at(edge) <= told_at(by)
+    if edge.valid_from <= by.valid_from:
+        return ended(edge, by.valid_from, now, "replaced", successor)
+    if later and edge.valid_from_assumed:
+        return ended(edge.changed(valid_from=by.valid_from - DAY), by.valid_from, now, "replaced", successor)
+    if later and _same_day(edge.valid_from, by.valid_from):
+        return ended(edge, max(edge.valid_from, told_at(edge)), now, "replaced", successor)
+    return None
+
+
+def reopened(edge: Edge, at: datetime, sources: Sequence[Source], now: datetime) -> Edge | None:
+    """Return the version that begins with the first telling of a fact after its end was told; None if there is none."""
+    later = sorted((s for s in sources if s.told_at > at and s.episode_id in edge.episode_ids), key=lambda s: s.told_at)
+    if not later or len(later) == len(edge.episode_ids):
+        return None
+    begins = later[0].told_at
+    told = {"valid_from": begins, "valid_from_assumed": True, "told_at": begins}
+    episodes = tuple(s.episode_id for s in later)
+    fresh = {"id": new_id(), "recorded_at": now, "retrieval_count": 0.0, "last_retrieved_at": None}
+    return edge.changed(**told, **fresh, episode_ids=episodes)
+
+
+def settle(known: Iterable[Edge], sources: Sources, *, now: datetime) -> tuple[Edge, ...]:
+    """Derive the versions of a single-valued relation again, without a new telling; return the rows that change."""
+    return _Slot(list(known), None, sources, single_valued=True, now=now).decide().edges
+
+
+def decide(known: Iterable[Edge], new: Edge, sources: Sources, *, single_valued: bool, now: datetime) -> Decision:
+    """Decide what a new telling changes.
 
     Parameters
     ----------
     known
-        Versions that the new facts may affect: all with the same keys, and all with the same (source, relation) of
-        single-valued relations.
-    ontology
-        Defines the single-valued relations.
+        Versions of the same fact, and of a single-valued relation all versions of its source.
+    new
+        The telling as a row: its `valid_to` is a stated end.
+    sources
+        Episodes of the rows, as far as they matter: without them a row counts as told once.
+    single_valued
+        Whether facts with other targets end each other.
     now
-        Transaction time of this write.
-    was_stated
-        Returns whether an episode that states an edge had occurred by a time; called only for an end before the
-        beginning.
+        Transaction time.
     """
+    known = list(known)
+    same = [e for e in known if e.key == new.key and not is_retracted(e)]
+    if new.kind == "event":
+        return _event(same, new)
+    if is_over(new):
+        return _past([e for e in same if e.kind == "state"], new, now)
+    for edge in same:
+        if edge.kind == "event" or not is_over(edge) or edge.valid_to is None or new.valid_from >= edge.valid_to:
+            continue
+        if edge.valid_from <= new.valid_from:
+            return Decision((_supported(edge, new),), edge.id)
+        if edge.valid_from_assumed and told_at(new) < told_at(edge):
+            begun = {"valid_from": new.valid_from, "valid_from_assumed": new.valid_from_assumed}
+            return Decision((_supported(edge, new).changed(**begun),), edge.id)
+    return _Slot(known, new, sources, single_valued=single_valued, now=now).decide()
+
+
+def _event(same: Sequence[Edge], new: Edge) -> Decision:
+    """Store an event as an interval of at least a day; the same one told again is supported."""
+    if new.valid_to is None or new.valid_to < new.valid_from + DAY:
+        new = new.changed(valid_to=new.valid_from + DAY)
+    for edge in same:
+        if edge.kind == "event" and edge.valid_to and new.valid_to:  # noqa: SIM102
+            if edge.valid_from < new.valid_to and new.valid_from < edge.valid_to:
+                return Decision((_supported(edge, new),), edge.id)
+    return Decision((new,), new.id)
+
+
+def _past(same: Sequence[Edge], new: Edge, now: datetime) -> Decision:
+    """Store a fact that was over when it was told: it ends the open fact that it is about, and nothing else."""
+    end = new.valid_to or told_at(new)
+    for edge in same:
+        if edge.valid_to is None and edge.valid_from < end and may_end(new.certainty, edge.certainty):
+            return Decision((ended(_supported(edge, new), end, now, "over"),), edge.id)
+        if edge.valid_to is not None and edge.valid_from < end and new.valid_from < edge.valid_to:
+            return Decision((_supported(edge, new),), edge.id)
+    return Decision((new,), new.id)
+
+
+def _supported(edge: Edge, new: Edge) -> Edge:
+    added = tuple(i for i in new.episode_ids if i not in edge.episode_ids)
+    return edge.changed(confidence=max(edge.confidence, new.confidence), episode_ids=edge.episode_ids + added)
+
+
+# Slots --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Telling:
+    """One telling: `row` is the row that it began, None for a further telling of `of`."""
+
+    key: EdgeKey
+    certainty: Certainty
+    begins: datetime
+    assumed: bool
+    told_at: datetime
+    own: bool | None
+    of: Edge
+    row: Edge | None
+    episode_id: str | None = None
+
+    def follows(self, other: _Telling, dated: Iterable[_Telling]) -> bool:
+        """Return whether this telling, told no earlier, comes after another.
+
+        An assumed beginning never beats it. A repetition counts with the beginning that was stated for its fact.
+        """
+        begins = other.begins
+        if other.assumed:
+            stated = [t.begins for t in dated if t.key == other.key and t.begins <= other.told_at]
+            if not stated:
+                return True
+            begins = max(stated)
+        return self.begins >= begins or (not self.assumed and _same_day(self.begins, begins))
+
+
+def _same_day(one: datetime, other: datetime) -> bool:
+    """Return whether two beginnings are the same day, if one of them is only a date."""
+    return time() in (one.time(), other.time()) and one.date() == other.date()
+
+
+@dataclass(slots=True)
+class _Version:
+    """A run of tellings of one fact; `closed_by` is the version, and the telling, that ends it."""
+
+    first: _Telling
+    edge: Edge
+    stored: bool
+    tellings: list[_Telling] = field(default_factory=list[_Telling])
+    end: datetime | None = None
+    closed_by: tuple[_Version, _Telling] | None = None
+    absorbed: list[Edge] = field(default_factory=list[Edge])
+
+    @property
+    def begin(self) -> _Telling:
+        """The telling that says when the fact began: the first one with a stated beginning, if there is one."""
+        tellings = [t for t in self.tellings if t.certainty == self.edge.certainty]
+        assumed = min((t for t in tellings if t.assumed), key=lambda t: t.begins, default=None)
+        stated = min((t for t in tellings if not t.assumed), key=lambda t: t.told_at, default=None)
+        return stated or assumed or self.first
+
+    def is_open_for(self, telling: _Telling) -> bool:
+        """Return whether the fact may still hold at a telling."""
+        return self.closed_by is None and (self.end is None or telling.begins < self.end)
+
+    def is_ended_by(self, telling: _Telling) -> bool:
+        """Return whether a telling of another target ends this fact."""
+        if self.edge.target_id == telling.of.target_id or not may_end(telling.certainty, self.edge.certainty):
+            return False
+        return telling.own is not False or not any(t.own for t in self.tellings)
+
+
+class _Slot:
+    """The versions of a slot, derived from the tellings of its rows and a new one."""
 
     def __init__(
-        self,
-        known: Iterable[Edge],
-        ontology: Ontology,
-        now: datetime,
-        was_stated: Callable[[Edge, datetime], bool] | None = None,
+        self, known: Sequence[Edge], new: Edge | None, sources: Sources, *, single_valued: bool, now: datetime
     ) -> None:
-        self._was_stated = was_stated
-        self._ontology = ontology
-        self._now = now
-        self._by_id: dict[str, Edge] = {}
-        self._by_key: defaultdict[EdgeKey, set[str]] = defaultdict(set)
-        self._by_slot: defaultdict[Slot, set[str]] = defaultdict(set)
-        self._new: dict[str, None] = {}
-        self._closings: dict[str, EdgeExpiry] = {}
-        self._supports: dict[str, Corroboration] = {}
-        for edge in known:
-            self._keep(edge)
+        self._ids = {e.id for e in known}
+        self._rows = {e.id: e for e in known if e.kind == "state" and (not is_retracted(e) or self._is_outvoted(e))}
+        self._new, self._now, self._single = new, now, single_valued
+        self._sources = sources
+        self._versions: list[_Version] = []
 
-    @property
-    def edges(self) -> tuple[Edge, ...]:
-        """New rows, in order of addition."""
-        return tuple(self._by_id[i] for i in self._new)
+    def decide(self) -> Decision:
+        """Return the rows that the new telling adds or changes."""
+        open_versions: dict[EdgeKey, _Version] = {}
+        for telling in self._ordered():
+            version = self._place(telling, open_versions)
+            for other in open_versions.values() if self._single else ():
+                if other is not version and other.is_open_for(telling) and other.is_ended_by(telling):
+                    other.closed_by = (version, telling)
+        rows = [row for version in self._versions for row in self._written(version)]
+        held = (v.edge.id for v in self._versions if any(t.of is self._new for t in v.tellings))
+        return Decision(tuple(row for row in rows if row != self._rows.get(row.id)), next(held, ""))
 
-    @property
-    def closings(self) -> tuple[EdgeExpiry, ...]:
-        """Expiries of known rows."""
-        return tuple(self._closings.values())
+    def _is_outvoted(self, edge: Edge) -> bool:
+        """Return whether a fact never held only because another one began when it did."""
+        return edge.end_reason == "corrected" and edge.superseded_by in self._ids
 
-    @property
-    def supports(self) -> tuple[Corroboration, ...]:
-        """Corroborations of known rows."""
-        return tuple(self._supports.values())
+    def _ordered(self) -> list[_Telling]:
+        """Return the tellings in the order in which their facts held; each is put behind those that it follows."""
+        tellings = [t for edge in self._rows.values() if not is_over(edge) for t in self._tellings(edge)]
+        tellings += self._tellings(self._new) if self._new is not None else []
+        dated = [t for t in tellings if not t.assumed]
+        ordered: list[_Telling] = []
+        for telling in sorted(tellings, key=lambda t: (t.told_at, t.of.recorded_at, t.of.id)):
+            at = len(ordered)
+            while at and not telling.follows(ordered[at - 1], dated):
+                at -= 1
+            ordered.insert(at, telling)
+        return ordered
 
-    def add(self, edge: Edge) -> str:
-        """Add a new fact; return the id of the row that represents it."""
-        active = self._active(edge.key)
-        if edge.valid_to is None:
-            held = (e for e in self._versions(edge) if e.valid_to and e.valid_from <= edge.valid_from < e.valid_to)
-            if (version := active or next(held, None)) is not None:
-                return self._support(version, edge)  # it is active, or held at the beginning of the new fact
-            if self._ontology.is_single_valued(edge.relation):
-                edge = self._make_room(edge)
-        elif active is not None and active.valid_from < edge.valid_to:
-            self._close(active, edge.valid_to, None)
-            return self._support(active, edge)
-        elif edge.valid_to > self._now and self._ontology.is_single_valued(edge.relation):
-            edge = self._make_room(edge)
-        same = (e for e in self._versions(edge) if (e.valid_from, e.valid_to) == (edge.valid_from, edge.valid_to))
-        if (twin := next(same, None)) is not None:
-            return self._support(twin, edge)
-        self._keep(edge)
-        self._new[edge.id] = None
-        return edge.id
+    def _tellings(self, edge: Edge) -> list[_Telling]:
+        """Return the tellings of a row: the one that began it, and one for each further episode."""
+        known = {s.episode_id: s for s in self._sources.get(edge.id, ()) if s.episode_id in edge.episode_ids}
+        told, assumed = edge.told_at, edge.valid_from_assumed
+        if told is None and known:  # rows of older versions don't say when they were told
+            told = min(s.told_at for s in known.values())
+            assumed = told == edge.valid_from
+        told = told or edge.recorded_at
+        first = next((s for s in known.values() if s.told_at == told), None)
 
-    def contradicts(self, edge: Edge) -> bool:
-        """Return whether a new fact would end an active one of higher confidence."""
-        if not self._ontology.is_single_valued(edge.relation):
-            return False
-        slot = (self._by_id[i] for i in self._by_slot[edge.source_id, edge.relation])
-        return any(e.is_active and e.target_id != edge.target_id and e.confidence > edge.confidence for e in slot)
+        def telling(source: Source | None, row: Edge | None, begins: datetime, told: datetime) -> _Telling:
+            own, episode_id = (None, None) if source is None else (source.own, source.episode_id)
+            return _Telling(edge.key, edge.certainty, begins, assumed or row is None, told, own, edge, row, episode_id)
 
-    def is_stronger_than(self, key: EdgeKey, confidence: float) -> bool:
-        """Return whether there is an active fact of this key with a higher confidence."""
-        active = self._active(key)
-        return active is not None and active.confidence > confidence
+        first = next((s for s in known.values() if s.told_at == told), None)
+        further = (telling(s, None, s.told_at, s.told_at) for s in known.values() if s is not first)
+        return [telling(first, edge, told if assumed else edge.valid_from, told), *further]
 
-    def end(self, key: EdgeKey, at: datetime, stated_at: datetime) -> bool:
-        """End the active fact with this key at a time; return whether one was ended.
+    def _place(self, telling: _Telling, open_versions: dict[EdgeKey, _Version]) -> _Version:
+        """Add a telling to the version of its fact that holds, or begin one."""
+        current = open_versions.get(telling.key)
+        row = telling.row if telling.row is not None and telling.row.id in self._rows else None
+        if current is not None and current.is_open_for(telling):
+            surer = may_end(telling.certainty, current.edge.certainty, same_fact=True)
+            less_sure = may_end(current.edge.certainty, telling.certainty, same_fact=True)
+            if not surer:
+                if row is not None:
+                    if less_sure or current.stored:
+                        current.absorbed.append(row)
+                    else:
+                        current.edge, current.stored = row, True
+                    current.end = current.end or (None if less_sure else stated_end(row, self._ids))
+                elif telling.of is self._new and (end := telling.of.valid_to) is not None:
+                    current.end = min(current.end or end, end)
+                current.tellings.append(telling)
+                return current
+        version = self._begin(telling, row)
+        if current is not None and current.is_open_for(telling):
+            current.closed_by = (version, telling)
+        open_versions[telling.key] = version
+        self._versions.append(version)
+        return version
 
-        If `at` is not after the beginning of the fact, which is often only the time of its first statement, the fact
-        ends at `stated_at`: an empty interval would mean that it never held. A fact that begins after both times is a
-        canceled plan and ends if it was stated by `stated_at`, else it is not affected.
-        """
-        active = self._active(key)
-        if active is None:
-            return False
-        if active.valid_from > max(at, stated_at) and not (self._was_stated and self._was_stated(active, stated_at)):
-            return False
-        self._end_stated(active, at, stated_at)
-        return True
+    def _begin(self, telling: _Telling, row: Edge | None) -> _Version:
+        edge, end = row, None
+        if edge is not None:
+            end = stated_end(edge, self._ids)
+        elif telling.of is self._new:
+            edge, end = telling.of, telling.of.valid_to
+        else:  # a further telling of a row that something ended in between
+            edge = telling.of.changed(id=new_id(), recorded_at=self._now, retrieval_count=0.0, last_retrieved_at=None)
+        return _Version(telling, edge, row is not None, [telling], end)
 
-    def end_slot(self, slot: Slot, at: datetime, stated_at: datetime) -> None:
-        """End the active facts of a single-valued relation that began before `stated_at`; see `end` for the time."""
-        for edge in [self._by_id[i] for i in self._by_slot[slot]]:
-            if edge.is_active and edge.valid_from < stated_at:
-                self._end_stated(edge, at, stated_at)
+    def _written(self, version: _Version) -> list[Edge]:
+        """Return the row of a version, and those that it replaces."""
+        edge, begin = version.edge, version.begin
+        told = {t.episode_id for t in version.tellings} | {i for row in version.absorbed for i in row.episode_ids}
+        elsewhere = {t.episode_id for other in self._versions if other is not version for t in other.tellings}
+        episodes = [i for i in edge.episode_ids if i in told or i not in elsewhere]
+        for telling in version.tellings:
+            if telling.of is not edge:
+                episodes += [i for i in telling.of.episode_ids if i in told or telling.of is self._new]
+        fields = {
+            "confidence": max(t.of.confidence for t in version.tellings),
+            "episode_ids": tuple(dict.fromkeys(episodes)),
+            **self._times(version),
+        }
+        if begin.of is not edge or begin.row is None:
+            fields.update(valid_from_assumed=begin.assumed, told_at=begin.told_at)
+        edge = edge.changed(**fields)
+        return [edge, *(retracted(row, self._now, "replaced", edge.id) for row in version.absorbed)]
 
-    def end_edge(self, edge_id: str, at: datetime, successor: str | None) -> None:
-        """End a known fact by id, if it is active and began at or before `at`."""
-        edge = self._by_id.get(edge_id)
-        if edge is not None and edge.is_active and edge.id != successor and edge.valid_from <= at:
-            self._close(edge, at, successor)
-
-    def retract(self, edge_id: str) -> None:
-        """Close a known active fact at its beginning, so that it never held."""
-        edge = self._by_id[edge_id]
-        self._close(edge, edge.valid_from, None)
-
-    def take_up(self, edge: Edge) -> None:
-        """Reactivate an ended fact as a new version, unless another active fact has replaced it."""
-        slot = self._by_slot[edge.source_id, edge.relation] if self._ontology.is_single_valued(edge.relation) else ()
-        if self._active(edge.key) is not None or any(self._by_id[i].is_active for i in slot):
-            return
-        again = edge.changed(
-            id=new_id(), recorded_at=self._now, valid_to=None, expired_at=None, superseded_by=None, retrieval_count=0.0
-        )
-        self._keep(again)
-        self._new[again.id] = None
-
-    def _end_stated(self, edge: Edge, at: datetime, stated_at: datetime) -> None:
-        self._close(edge, stated_at if at <= edge.valid_from else at, None)
-
-    def _make_room(self, edge: Edge) -> Edge:
-        """End earlier facts of the same single-valued relation; close the new one where a later one begins."""
-        rivals = [
-            e
-            for i in self._by_slot[edge.source_id, edge.relation]
-            if (e := self._by_id[i]).target_id != edge.target_id and e.valid_to != e.valid_from
-        ]
-        later = min((e for e in rivals if e.valid_from > edge.valid_from), key=lambda e: e.valid_from, default=None)
-        if later is not None and (edge.valid_to is None or later.valid_from < edge.valid_to):
-            edge = edge.changed(valid_to=later.valid_from, superseded_by=later.id)
-        for rival in rivals:
-            if rival.is_active and rival.valid_from <= edge.valid_from:
-                self._close(rival, edge.valid_from, edge.id)
-        return edge
-
-    def _active(self, key: EdgeKey) -> Edge | None:
-        return next((self._by_id[i] for i in self._by_key[key] if self._by_id[i].is_active), None)
-
-    def _versions(self, edge: Edge) -> list[Edge]:
-        return [self._by_id[i] for i in self._by_key[edge.key]]
-
-    def _keep(self, edge: Edge) -> None:
-        self._by_id[edge.id] = edge
-        self._by_key[edge.key].add(edge.id)
-        if self._ontology.is_single_valued(edge.relation):
-            self._by_slot[edge.source_id, edge.relation].add(edge.id)
-
-    def _support(self, edge: Edge, again: Edge) -> str:
-        confidence = max(edge.confidence, again.confidence)
-        added = tuple(i for i in again.episode_ids if i not in edge.episode_ids)
-        self._by_id[edge.id] = edge.changed(confidence=confidence, episode_ids=edge.episode_ids + added)
-        if edge.id not in self._new:
-            earlier = self._supports.get(edge.id)
-            episodes = (earlier.episode_ids if earlier else ()) + added
-            self._supports[edge.id] = Corroboration(edge.id, confidence, episodes)
-        return edge.id
-
-    def _close(self, edge: Edge, at: datetime, successor: str | None) -> None:
-        closing = EdgeExpiry(edge.id, max(at, edge.valid_from), self._now, successor)
-        self._by_id[edge.id] = edge.changed(
-            valid_to=closing.valid_to, expired_at=closing.expired_at, superseded_by=successor
-        )
-        if edge.id not in self._new:
-            self._closings[edge.id] = closing
+    def _times(self, version: _Version) -> dict[str, Any]:
+        """Return when a version holds, and why it ends."""
+        edge, begin = version.edge, version.begin
+        begins, end, by = begin.begins, version.end, None
+        reason, prior = None if edge.superseded_by in self._ids else edge.end_reason, None
+        if version.closed_by is not None:
+            successor, telling = version.closed_by
+            starts = successor.begin.begins if successor.first is telling else telling.begins
+            if end is None or starts < end:
+                prior, end, by, reason = end, starts, successor.edge.id, "replaced"
+        if end is not None and end <= begins and by is not None:
+            if begin.assumed:
+                begins = end - DAY  # when it began isn't known, only that it had
+            elif begins < begin.told_at <= begins + DAY:
+                end = begin.told_at
+            else:
+                end, reason = begins, "corrected"
+        elif end is not None:
+            begins = min(begins, end)
+        if (begins, end, by) == (edge.valid_from, edge.valid_to, edge.superseded_by):
+            return {}
+        expired = None if end is None or not version.stored else self._now
+        if by is None and end == edge.valid_to:
+            expired = edge.expired_at
+        return {
+            "valid_from": begins,
+            "valid_to": end,
+            "expired_at": expired,
+            "superseded_by": by,
+            "end_reason": reason or (None if end is None or expired is None else "over"),
+            "prior_valid_to": prior,
+        }

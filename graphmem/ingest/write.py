@@ -11,10 +11,11 @@ from functools import partial
 
 from graphmem.errors import InvalidInput
 from graphmem.ingest.entity_matching import Outdated, Prepared, SimilarEntities
+from graphmem.ingest.fact_ledger import End, FactLedger
 from graphmem.ingest.links import NoteLinks
 from graphmem.ingest.replacement import EarlierExtraction
 from graphmem.ingest.resolution import EntityMention, Resolver
-from graphmem.ingest.supersession import FactLedger
+from graphmem.ingest.supersession import Source
 from graphmem.models import (
     Changes,
     Edge,
@@ -31,7 +32,7 @@ from graphmem.models import (
     utc_now,
 )
 from graphmem.ontology import Ontology
-from graphmem.protocols import ExtractedEdge, ExtractedEntity, Extraction, GraphBackend, Redactor
+from graphmem.protocols import ExtractedEdge, ExtractedEnding, ExtractedEntity, Extraction, GraphBackend, Redactor
 from graphmem.text.normalize import canonical, fact_text
 
 _LAST_DAY = timedelta(days=1)
@@ -52,11 +53,15 @@ class ExtractedFact:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """End of the current fact of a single-valued relation, before its source is resolved."""
+    """End of a known fact, named by its id or by source, relation and target, before these are resolved.
 
-    source: EntityMention
+    Without a target it is the current fact of a single-valued relation.
+    """
+
+    source: EntityMention | None
     relation: str
-    valid_to: datetime | None
+    stated: ExtractedEnding
+    target: EntityMention | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,16 +127,21 @@ def read_extraction(
             dropped[_reason(error)] += 1
     endings: list[Ending] = []
     for ending in extraction.endings:
+        if ending.fact_id is not None:
+            endings.append(Ending(None, "", ending))
+            continue
         relation = ontology.relation(ending.relation)
-        if not ontology.is_single_valued(relation):
+        if ending.target is None and not ontology.is_single_valued(relation):
             dropped["ending of a relation with several values"] += 1
             continue
         try:
             source = EntityMention.of(ending.source, ending.source_type, ontology, allowed=speaker)
+            target = None if ending.target is None else EntityMention.of(ending.target, None, ontology, allowed=speaker)
         except InvalidInput as error:
             dropped[_reason(error)] += 1
             continue
-        endings.append(Ending(things.get(source.canonical, source), relation, ending.valid_to))
+        target = target and things.get(target.canonical, target)
+        endings.append(Ending(things.get(source.canonical, source), relation, ending, target))
     return InterpretedEpisode(episode, tuple(things.values()), tuple(statements), endings=tuple(endings))
 
 
@@ -318,15 +328,11 @@ class Writer:
         facts = (fact for fact in statements if isinstance(fact, _Fact) and not fact.stated.ended)
         stated = {(fact.edge.key, fact.edge.valid_from) for fact in facts}
         known = {edge.id: edge for edge in (*self._known(scope, statements, resolver), *earlier.known)}
-        ledger = FactLedger(known.values(), self._ontology, now, partial(self._was_stated, scope))
+        ledger = FactLedger(known.values(), self._ontology, now, partial(self._sources, scope))
         earlier.retract(ledger, stated)
         for fact in statements:
-            if isinstance(fact, _End):
-                ledger.end_slot(fact.slot, fact.at, fact.seen_at)
-            elif fact.stated.certainty == "hearsay" and _against_better(ledger, fact):
-                written.dropped["hearsay against a known fact"] += 1
-            else:
-                self._enter(ledger, fact)
+            applied = self._enter(ledger, fact) if isinstance(fact, _Fact) else fact.applied(ledger)
+            written.dropped.update(() if applied else ("ending of an unknown fact",))
         self._backend.write(
             scope,
             Changes(
@@ -349,9 +355,9 @@ class Writer:
         written.entities = resolver.created
         written.merged = len(resolver.merges)
         written.new_entities = resolver.new_ids
-        written.edges = len(ledger.edges)
-        written.supported = len(ledger.supports)
-        written.ended = len(ledger.closings)
+        written.edges = len(ledger.created)
+        written.supported = ledger.supported
+        written.ended = ledger.ended
         return written
 
     def _still_open(
@@ -393,20 +399,37 @@ class Writer:
 
         for thing in reading.things:
             mentioned(thing)
-        facts: list[_End | _Fact] = [
-            _End((mentioned(ending.source).id, ending.relation), ending.valid_to or seen_at, seen_at)
-            for ending in reading.endings
-        ]
+        speaker = canonical(episode.speaker) if episode.speaker else None
+
+        def own(source: Entity, surface: EntityMention) -> bool | None:
+            return None if speaker is None else speaker in (source.canonical_name, surface.canonical)
+
+        facts: list[_End | _Fact] = []
+        for ending in reading.endings:
+            stated = ending.stated
+            end = End(stated.valid_to or seen_at, seen_at, episode.id, corrected=stated.why == "corrected")
+            if ending.source is None:
+                facts.append(_End(end, fact_id=stated.fact_id))
+                continue
+            source = mentioned(ending.source)
+            target = None if ending.target is None else mentioned(ending.target)
+            end = replace(end, own=own(source, ending.source))
+            facts.append(_End(end, (source.id, ending.relation), target.id if target else None))
         for position, statement in enumerate(reading.statements):
             source, target = mentioned(statement.source), mentioned(statement.target)
             if source.id == target.id:
                 written.dropped["self-loop"] += 1
                 continue
             stated = statement.stated
-            begin = stated.valid_from or _beginning(seen_at, stated.valid_to)
-            if stated.valid_to is not None and stated.valid_to < begin and not stated.ended:
-                written.dropped["valid_to before valid_from"] += 1
-                continue
+            ends = stated.valid_to or (seen_at if stated.ended else None)
+            if ends is not None and stated.ended and seen_at < ends <= seen_at + _LAST_DAY:
+                ends = seen_at  # "today" lasts until midnight, but what is over is over when that is said
+            begin = stated.valid_from or _beginning(seen_at, ends)
+            if ends is not None and ends < begin:
+                if not stated.ended and stated.kind == "state":
+                    written.dropped["valid_to before valid_from"] += 1
+                    continue
+                begin, ends = (begin, None) if stated.kind == "event" else (_beginning(seen_at, ends), ends)
             if begin < seen_at:
                 resolver.known_since(source, begin)
                 resolver.known_since(target, begin)
@@ -420,12 +443,17 @@ class Writer:
                 fact=self._redacted(_sentence(statement, source, target), statement.source, statement.target),
                 confidence=_clamped(stated.confidence),
                 valid_from=begin,
-                valid_to=None if stated.ended else stated.valid_to,
+                valid_to=ends,
                 recorded_at=now,
                 episode_ids=(episode.id,),
                 properties=statement.properties,
+                certainty=stated.certainty,
+                kind=stated.kind,
+                valid_from_assumed=stated.valid_from is None,
+                told_at=seen_at,
             )
-            facts.append(_Fact(edge, stated, seen_at, reading.contradicted.get(position, ())))
+            by_source = own(source, statement.source)
+            facts.append(_Fact(edge, stated, by_source, reading.contradicted.get(position, ())))
         return facts
 
     def _as_stored(self, thing: EntityMention) -> EntityMention:
@@ -442,8 +470,15 @@ class Writer:
     def _known(self, scope: Scope, statements: Sequence[_End | _Fact], resolver: Resolver) -> Iterable[Edge]:
         """Return the stored versions that the facts may affect; new entities can't have any."""
         keys: dict[EdgeKey, None] = {}
-        slots = {o.slot: None for o in statements if isinstance(o, _End) and not resolver.is_new(o.slot[0])}
+        slots: dict[tuple[str, str], None] = {}
         ids: dict[str, None] = {}
+        for ending in (o for o in statements if isinstance(o, _End)):
+            if ending.fact_id is not None:
+                ids[ending.fact_id] = None
+            elif not resolver.is_new(ending.slot[0]):
+                if self._ontology.is_single_valued(ending.slot[1]):
+                    slots[ending.slot] = None
+                keys.update(dict.fromkeys(ending.keys))
         for fact in (f for f in statements if isinstance(f, _Fact)):
             edge = fact.edge
             ids.update(dict.fromkeys(fact.contradicted))
@@ -456,34 +491,59 @@ class Writer:
         queries = (
             EdgeQuery(keys=tuple(keys), versions="all"),
             EdgeQuery(slots=tuple(slots), versions="all"),
-            EdgeQuery(ids=tuple(ids), versions="active"),
+            EdgeQuery(ids=tuple(ids), versions="all"),
         )
         known: dict[str, Edge] = {}
         for query in queries:
             if query.keys or query.slots or query.ids:
                 known.update((e.id, e) for e in self._backend.all_edges([scope], query, chunk=5000))
+        named = {(e.source_id, e.relation): None for i in ids if (e := known.get(i)) is not None}
+        around = tuple(slot for slot in named if slot not in slots and self._ontology.is_single_valued(slot[1]))
+        if around:
+            query = EdgeQuery(slots=around, versions="all")
+            known.update((e.id, e) for e in self._backend.all_edges([scope], query, chunk=5000))
         return known.values()
 
-    def _was_stated(self, scope: Scope, edge: Edge, at: datetime) -> bool:
-        episodes = self._backend.get_episodes([scope], edge.episode_ids)
-        return any(episode.occurred_at <= at for episode in episodes.values())
+    def _sources(self, scope: Scope, edges: Sequence[Edge]) -> dict[str, list[Source]]:
+        """Return the episodes that state facts, and whether the speaker is what the fact is about."""
+        ids = list(dict.fromkeys(i for edge in edges for i in edge.episode_ids))
+        episodes = self._backend.get_episodes([scope], ids)
+        about = list({edge.source_id for edge in edges})
+        names = {(e.id, e.canonical_name) for e in self._backend.get_entities([scope], about).values()}
+        names |= {(alias.entity_id, alias.alias) for alias in self._backend.find_aliases([scope], about)}
 
-    def _enter(self, ledger: FactLedger, fact: _Fact) -> None:
-        if not fact.stated.ended:
-            entered = ledger.add(fact.edge)
-            for edge_id in () if fact.stated.certainty == "hearsay" else fact.contradicted:
-                ledger.end_edge(edge_id, fact.edge.valid_from, entered)
-            return
-        at = fact.stated.valid_to or fact.seen_at
-        ended = [ledger.end(key, at, fact.seen_at) for key in _keys(fact.edge)]
-        if not any(ended) and fact.stated.valid_from is not None and fact.stated.valid_from < at:
-            ledger.add(fact.edge.changed(valid_to=at))  # the fact is new, but its interval is known
+        def own(edge: Edge, speaker: str | None) -> bool | None:
+            return None if speaker is None else (edge.source_id, canonical(speaker)) in names
+
+        return {
+            edge.id: [
+                Source(i, episodes[i].occurred_at, own(edge, episodes[i].speaker))
+                for i in edge.episode_ids
+                if i in episodes
+            ]
+            for edge in edges
+        }
+
+    def _enter(self, ledger: FactLedger, fact: _Fact) -> bool:
+        """Apply a fact; return False for an implied end of a fact that isn't known."""
+        edge = fact.edge
+        if fact.stated.ended and edge.certainty == "stated":
+            end = End(edge.valid_to or edge.valid_from, edge.told_at or edge.recorded_at, own=fact.own)
+            if ledger.end(_keys(edge), end):
+                return True
+            if fact.stated.implied:
+                return False
+        entered = ledger.add(edge, own=fact.own)  # a fact that is over and wasn't known is kept as a past one
+        for edge_id in fact.contradicted:
+            ledger.end_edge(edge_id, edge, entered, own=fact.own)
+        return True
 
 
 def _things(readings: Sequence[InterpretedEpisode]) -> list[EntityMention]:
     """Return all mentions of the episodes; those only named in endings and facts come last."""
     things = [thing for reading in readings for thing in reading.things]
-    things += [ending.source for reading in readings for ending in reading.endings]
+    endings = [ending for reading in readings for ending in reading.endings]
+    things += [thing for ending in endings for thing in (ending.source, ending.target) if thing is not None]
     return things + [thing for r in readings for s in r.statements for thing in (s.source, s.target)]
 
 
@@ -491,7 +551,7 @@ def _things(readings: Sequence[InterpretedEpisode]) -> list[EntityMention]:
 class _Fact:
     edge: Edge
     stated: ExtractedEdge
-    seen_at: datetime
+    own: bool | None
     contradicted: tuple[str, ...]
 
 
@@ -502,18 +562,27 @@ def _beginning(seen_at: datetime, end: datetime | None) -> datetime:
     return end - _LAST_DAY
 
 
-def _against_better(ledger: FactLedger, fact: _Fact) -> bool:
-    """Return whether a fact would end one of higher confidence."""
-    if fact.stated.ended:
-        return any(ledger.is_stronger_than(key, fact.edge.confidence) for key in _keys(fact.edge))
-    return ledger.contradicts(fact.edge)
-
-
 @dataclass(frozen=True, slots=True)
 class _End:
-    slot: tuple[str, str]
-    at: datetime
-    seen_at: datetime
+    end: End
+    slot: tuple[str, str] = ("", "")
+    target_id: str | None = None
+    fact_id: str | None = None
+
+    @property
+    def keys(self) -> list[EdgeKey]:
+        """The keys of the fact under every edge type, if its target is named."""
+        if self.target_id is None:
+            return []
+        return [(self.slot[0], self.target_id, self.slot[1], kind) for kind in EdgeType]
+
+    def applied(self, ledger: FactLedger) -> bool:
+        """End the fact; return whether it was known."""
+        if self.fact_id is not None:
+            return ledger.end_fact(self.fact_id, self.end)
+        if self.target_id is None:
+            return ledger.end_slot(self.slot, self.end)
+        return ledger.end(self.keys, self.end)
 
 
 def _sentence(statement: ExtractedFact, source: Entity, target: Entity) -> str:

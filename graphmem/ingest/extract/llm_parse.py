@@ -10,7 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 from graphmem.errors import ExtractionFailed
@@ -146,6 +146,7 @@ _CERTAINTIES: Mapping[str, Certainty] = {
 }
 _NOTHING = frozenset({"", "null", "none", "nil", "n/a", "na", "unknown", "unspecified", "present", "now", "ongoing"})
 _TRUE = frozenset({"true", "yes", "y", "1"})
+_DAY_MONTH_OR_YEAR = re.compile(r"(\d{4})(?:[-/]?(\d{1,2})(?:[-/]?(\d{1,2}))?)?\Z")
 _YEAR_OR_MONTH = re.compile(r"(\d{4})(?:[-/](\d{1,2}))?\Z")
 
 Item = Mapping[str, Any]
@@ -220,7 +221,7 @@ def read_edge(item: object, dropped: Counter[str]) -> ExtractedEdge | None:
         fact=_first(fields, _FACT)[1],
         confidence=read_confidence(_any(fields)),
         valid_from=read_time(fields.get("valid_from"), dropped),
-        valid_to=read_time(fields.get("valid_to"), dropped),
+        valid_to=read_end(fields.get("valid_to"), dropped),
         ended=_text(fields.get("ended")).lower() in _TRUE,
         source_type=_text(fields.get("source_type")) or None,
         target_type=_text(fields.get("target_type")) or None,
@@ -258,6 +259,21 @@ def read_time(value: object, dropped: Counter[str]) -> datetime | None:
     except (ValueError, OverflowError):
         dropped["unreadable date"] += 1
         return None
+
+
+def read_end(value: object, dropped: Counter[str]) -> datetime | None:
+    """Parse an end as `read_time` does; a day, month or year lasts until the next one begins."""
+    begin = read_time(value, dropped)
+    match = _DAY_MONTH_OR_YEAR.match(_text(value))
+    if begin is None or match is None:
+        return begin
+    try:
+        if match[3]:
+            return begin + timedelta(days=1)
+        months = begin.year * 12 + begin.month - 1 + (1 if match[2] else 12)
+        return begin.replace(year=months // 12, month=months % 12 + 1)
+    except (ValueError, OverflowError):  # the year 9999
+        return begin
 
 
 def _items(value: dict[str, Any] | list[Any], keys: Sequence[str]) -> Iterator[object]:

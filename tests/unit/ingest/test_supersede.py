@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from graphmem.ingest.supersession import FactLedger
+from graphmem.ingest.fact_ledger import End, FactLedger
 from graphmem.models import Edge, EdgeType, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY
 
@@ -45,7 +45,7 @@ def test_the_same_key_merges_with_the_higher_confidence_and_both_episodes() -> N
 
 def test_a_lower_confidence_does_not_lower_the_known_one() -> None:
     facts = ledger(fact("globex", 2020, confidence=0.9))
-    facts.add(fact("globex", 2024, confidence=0.2))
+    facts.add(fact("globex", 2024, confidence=0.2, episode_ids=("e1",)))
     assert facts.supports[0].confidence == 0.9
 
 
@@ -76,9 +76,12 @@ def test_an_out_of_order_fact_is_stored_closed_and_ends_nothing() -> None:
 
 
 def test_a_late_fact_between_two_known_ones_ends_where_the_next_begins() -> None:
-    facts = ledger(fact("initech", 2018, 2022), fact("hooli", 2022, 2024), fact("globex", 2024))
+    globex = fact("globex", 2024)
+    hooli = fact("hooli", 2022, 2024, superseded_by=globex.id)
+    facts = ledger(fact("initech", 2018, 2022, superseded_by=hooli.id), hooli, globex)
     facts.add(fact("umbrella", 2020))
-    assert facts.edges[0].valid_to == year(2022)
+    [edge] = facts.created
+    assert edge.valid_to == year(2022)
 
 
 def test_facts_of_one_batch_supersede_each_other_in_any_order() -> None:
@@ -93,22 +96,22 @@ def test_facts_of_one_batch_supersede_each_other_in_any_order() -> None:
 def test_a_named_end_closes_the_active_fact_of_that_key() -> None:
     vim = fact("vim", 2020, relation="uses")
     facts = ledger(vim)
-    assert facts.end(vim.key, year(2025), year(2025))
+    assert facts.end([vim.key], End(year(2025), year(2025)))
     assert facts.closings[0].valid_to == year(2025)
 
 
 def test_an_end_that_was_told_before_a_fact_began_is_not_of_that_fact() -> None:
     vim = fact("vim", 2023, relation="uses")
     facts = ledger(vim)
-    assert not facts.end(vim.key, year(2021), year(2021))
-    facts.end_edge(vim.id, year(2021), None)
+    assert not facts.end([vim.key], End(year(2021), year(2021)))
+    facts.end_edge(vim.id, fact("vi", 2021, relation="uses"), "other")
     assert facts.closings == ()
 
 
 def test_a_plan_that_was_told_is_cancelled_before_it_begins() -> None:
-    plan = fact("vim", 2023, relation="uses")
-    facts = FactLedger([plan], DEFAULT_ONTOLOGY, NOW, lambda edge, at: at >= year(2020))
-    assert facts.end(plan.key, year(2021), year(2021))
+    plan = fact("vim", 2023, relation="uses", told_at=year(2020))
+    facts = ledger(plan)
+    assert facts.end([plan.key], End(year(2021), year(2021)))
     assert facts.closings[0].valid_to == year(2023)
 
 
@@ -123,27 +126,27 @@ def test_what_was_said_while_a_fact_held_supports_that_version() -> None:
 def test_an_end_before_the_beginning_closes_when_it_was_told() -> None:
     vim = fact("vim", 2020, relation="uses")
     facts = ledger(vim)
-    facts.end(vim.key, year(2010), stated_at=year(2025))
+    facts.end([vim.key], End(year(2010), year(2025)))
     assert facts.closings[0].valid_to == year(2025)
 
 
 def test_whatever_a_relation_of_one_value_holds_can_end_by_itself() -> None:
     old = fact("initech", 2020)
     facts = ledger(old)
-    facts.end_slot((old.source_id, old.relation), year(2024), stated_at=year(2025))
+    facts.end_slot((old.source_id, old.relation), End(year(2024), year(2025)))
     facts.add(fact("globex", 2026))
     assert [(c.edge_id, c.valid_to) for c in facts.closings] == [(old.id, year(2024))]
 
 
 def test_an_end_that_was_told_before_a_fact_began_leaves_it() -> None:
     facts = ledger(fact("initech", 2020))
-    facts.end_slot(("maya", "works_at"), year(2010), stated_at=year(2015))
+    facts.end_slot(("maya", "works_at"), End(year(2010), year(2015)))
     assert facts.closings == ()
 
 
 def test_an_end_of_something_unknown_changes_nothing() -> None:
     facts = ledger()
-    assert not facts.end(("maya", "vim", "uses", EdgeType.SEMANTIC), year(2025), year(2025))
+    assert not facts.end([("maya", "vim", "uses", EdgeType.SEMANTIC)], End(year(2025), year(2025)))
     assert facts.closings == ()
 
 
@@ -188,5 +191,5 @@ def test_a_contradicted_edge_ends_when_the_new_fact_begins() -> None:
     vegan = fact("meat", 2020, relation="avoids")
     facts = ledger(vegan)
     new = fact("steak", 2024, relation="enjoys")
-    facts.end_edge(vegan.id, new.valid_from, facts.add(new))
+    facts.end_edge(vegan.id, new, facts.add(new))
     assert (facts.closings[0].valid_to, facts.closings[0].superseded_by) == (year(2024), new.id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -224,15 +224,18 @@ def test_personal_data_is_redacted_from_facts_but_not_from_names(backend: GraphB
     assert edges(backend) == [("Maya ([email]) reads team@globex.example", True)]
 
 
-def test_hearsay_against_a_surer_fact_is_dropped_and_counted(backend: GraphBackend) -> None:
-    say(backend, Extraction(edges=(ExtractedEdge("Eva", "works_at", "Globex", confidence=0.9),)))
+def test_hearsay_against_a_surer_fact_ends_nothing_and_is_stored_beside_it(backend: GraphBackend) -> None:
+    say(backend, Extraction(edges=(ExtractedEdge("Eva", "works_at", "Globex", confidence=0.5),)))
     claims = (
-        ExtractedEdge("Eva", "works_at", "Initech", confidence=0.5, certainty="hearsay"),
-        ExtractedEdge("Eva", "works_at", "Globex", confidence=0.5, ended=True, certainty="hearsay"),
+        ExtractedEdge("Eva", "works_at", "Initech", confidence=0.9, certainty="hearsay"),
+        ExtractedEdge("Eva", "works_at", "Globex", confidence=0.9, ended=True, certainty="hearsay"),
     )
-    dropped = say(backend, Extraction(edges=claims), at=SUMMER)
-    assert dropped == {"hearsay against a known fact": 2}
-    assert edges(backend, "active") == [("Eva works at Globex", True)]
+    say(backend, Extraction(edges=claims), at=SUMMER)
+    found = backend.find_edges([SCOPE], EdgeQuery(versions="active"))
+    assert [(e.fact, e.certainty) for e in found] == [
+        ("Eva works at Globex", "stated"),
+        ("Eva works at Initech", "hearsay"),
+    ]
 
 
 def test_a_fact_of_which_only_the_end_is_known_holds_on_its_last_day(backend: GraphBackend) -> None:
@@ -252,3 +255,70 @@ def test_an_ending_comes_before_the_facts_of_its_episode(backend: GraphBackend) 
     new = ExtractedEdge("Eva", "works_at", "Initech")
     say(backend, Extraction(edges=(new,), endings=(ExtractedEnding("Eva", "works_at"),)), at=SUMMER)
     assert sorted(edges(backend)) == [("Eva works at Globex", False), ("Eva works at Initech", True)]
+
+
+def spans(backend: GraphBackend) -> dict[str, tuple[datetime, datetime | None, str | None]]:
+    found = backend.find_edges([SCOPE], EdgeQuery(versions="all"))
+    return {e.fact: (e.valid_from, e.valid_to, e.end_reason) for e in found}
+
+
+def test_a_change_of_the_same_day_ends_what_was_told_in_the_morning(backend: GraphBackend) -> None:
+    morning, today = datetime(2026, 3, 5, 9, 38, tzinfo=UTC), datetime(2026, 3, 5, tzinfo=UTC)
+    say(backend, Extraction(edges=(ExtractedEdge("Checkout", "runs_on", "Fargate"),)), at=morning)
+    switched = ExtractedEdge("Checkout", "runs_on", "EKS", valid_from=today)
+    say(backend, Extraction(edges=(switched,)), at=morning.replace(hour=18))
+    assert edges(backend, "active") == [("Checkout deployed on EKS", True)]
+
+
+def test_a_job_that_was_over_before_it_was_told_is_kept_as_past(backend: GraphBackend) -> None:
+    say(backend, Extraction(edges=(ExtractedEdge("Maya", "works_at", "Globex"),)))
+    used_to = ExtractedEdge("Maya", "works_at", "Booking", fact="Maya used to work at Booking", ended=True)
+    dropped = say(backend, Extraction(edges=(used_to,)), at=SUMMER)
+    assert not dropped
+    assert spans(backend) == {
+        "Maya works at Globex": (SPRING, None, None),
+        "Maya used to work at Booking": (SUMMER - timedelta(days=1), SUMMER, None),
+    }
+
+
+def test_an_end_that_only_follows_from_something_is_not_kept_as_past(backend: GraphBackend) -> None:
+    dropped = say(backend, Extraction(edges=(ExtractedEdge("Maya", "owns", "Tesla", ended=True, implied=True),)))
+    assert dropped == {"ending of an unknown fact": 1}
+    assert edges(backend) == []
+
+
+def test_an_ending_may_name_the_fact_by_its_target_or_its_id(backend: GraphBackend) -> None:
+    tools = [ExtractedEdge("Maya", "uses", tool) for tool in ("vim", "emacs", "nano")]
+    say(backend, Extraction(edges=tuple(tools)))
+    emacs = next(e for e in backend.find_edges([SCOPE], EdgeQuery()) if "emacs" in e.fact)
+    endings = (
+        ExtractedEnding("Maya", "uses", "vim"),
+        ExtractedEnding(fact_id=emacs.id, why="corrected"),
+        ExtractedEnding(fact_id="unknown"),
+    )
+    assert say(backend, Extraction(endings=endings), at=SUMMER) == {"ending of an unknown fact": 1}
+    assert spans(backend) == {
+        "Maya uses vim": (SPRING, SUMMER, "over"),
+        "Maya uses emacs": (SPRING, SPRING, "corrected"),
+        "Maya uses nano": (SPRING, None, None),
+    }
+
+
+def test_a_correction_takes_over_the_beginning(backend: GraphBackend) -> None:
+    say(backend, Extraction(edges=(ExtractedEdge("Launch", "has_status", "March", valid_from=SPRING),)))
+    [wrong] = backend.find_edges([SCOPE], EdgeQuery())
+    meant = ExtractedEdge("Launch", "has_status", "April")
+    corrected = ExtractedEnding(fact_id=wrong.id, why="corrected")
+    say(backend, Extraction(edges=(meant,), endings=(corrected,)), at=SUMMER)
+    assert spans(backend) == {
+        "Launch has status March": (SPRING, SPRING, "corrected"),
+        "Launch has status April": (SPRING, None, None),
+    }
+
+
+def test_what_others_say_does_not_end_what_a_person_said_of_herself(backend: GraphBackend) -> None:
+    say(backend, Extraction(edges=(ExtractedEdge("Maya", "lives_in", "Berlin"),)), speaker="Maya")
+    say(backend, Extraction(edges=(ExtractedEdge("Maya", "lives_in", "Oslo"),)), at=SUMMER, speaker="Tom")
+    assert edges(backend) == [("Maya lives in Berlin", True), ("Maya lives in Oslo", True)]
+    say(backend, Extraction(edges=(ExtractedEdge("Maya", "lives_in", "Rome"),)), at=SUMMER, speaker="Maya")
+    assert edges(backend, "active") == [("Maya lives in Rome", True)]

@@ -192,6 +192,7 @@ class Facts:
             valid_from=None if said.timeless else start,
             valid_to=last if said.timeless else end,
             ended=ended,
+            implied=said.ended and not clause.ended and not said.former,
             source_type=source.kind,
             target_type=target.kind,
             certainty="hearsay" if hearsay else "stated",

@@ -105,6 +105,7 @@ class Period:
         """Return the period of a clause: "since", "until", "from … to", a date, "for three years" up to now."""
         begin: datetime | None = None
         until: datetime | None = None
+        last: datetime | None = None
         running = False
         chain = {t.i for t in clause.chain}
         for token in clause.verb.sent:
@@ -114,13 +115,15 @@ class Period:
             word, late = _lead(token)
             moment = span.until if late else span.begin
             if word in ("until", "till") or (word in ("to", "-", "–") and begin):
-                until = until or moment
+                last = last or moment
+                until = until or (moment if span.grain == "hour" else span.until)  # an end includes its day or month
             elif word not in ("before", "after", "by", "than", "of") and begin is None:
                 begin = moment
                 running = word != "since" and not late and span.grain not in ("hour", "day") and span.until > reference
         if begin is None and clause.ongoing:
             begin = _duration(clause, reference)
-        over = until is not None and until <= reference
+        over = until is not None and (until <= reference or (clause.past and last is not None and last <= reference))
+        until = min(until, reference) if until is not None and over else until
         ahead = begin is not None and begin > reference
         so_far = (reference - begin).days if begin is not None and not ahead else None
         return cls(begin, until, ahead=ahead, over=over, running=running, days_so_far=so_far)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from graphmem.ingest.extract.llm_parse import edges_in, entities_in, read_confidence, read_time
+from graphmem.ingest.extract.llm_parse import edges_in, entities_in, read_confidence, read_end, read_time
 from graphmem.protocols import ExtractedEdge, ExtractedEntity
 
 
@@ -128,6 +128,24 @@ def test_a_time_that_cannot_be_read_is_dropped_and_counted(stated: str) -> None:
     dropped: Counter[str] = Counter()
     assert read_time(stated, dropped) is None
     assert dropped == {"unreadable date": 1}
+
+
+@pytest.mark.parametrize(
+    ("stated", "end"),
+    [
+        ("2026-12-31", "2027-01-01T00:00:00+00:00"),
+        ("2026-12", "2027-01-01T00:00:00+00:00"),
+        ("2026-02", "2026-03-01T00:00:00+00:00"),
+        ("2026", "2027-01-01T00:00:00+00:00"),
+        ("20260228", "2026-03-01T00:00:00+00:00"),
+        ("2026-12-31T18:30:00Z", "2026-12-31T18:30:00+00:00"),
+        ("9999", "9999-01-01T00:00:00+00:00"),
+    ],
+)
+def test_an_end_reaches_to_the_last_moment_of_its_day_month_or_year(stated: str, end: str) -> None:
+    found = read_end(stated, Counter())
+    assert found is not None
+    assert found.isoformat() == end
 
 
 def test_an_edge_outlives_its_unreadable_time() -> None:

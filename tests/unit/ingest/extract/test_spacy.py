@@ -280,7 +280,7 @@ def test_a_known_relation_is_stated_with_its_beginning(
 @pytest.mark.parametrize(
     ("text", "relation", "target", "end"),
     [
-        ("I worked at Quillpost until 2022.", "works_at", "Quillpost", "2022-01-01"),
+        ("I worked at Quillpost until 2022.", "works_at", "Quillpost", "2023-01-01"),
         ("I worked at Quillpost until the end of 2022.", "works_at", "Quillpost", "2023-01-01"),
         ("I was laid off from Quillpost.", "works_at", "Quillpost", None),
         ("I was let go from Vellum Robotics.", "works_at", "Vellum Robotics", None),
@@ -290,7 +290,7 @@ def test_a_known_relation_is_stated_with_its_beginning(
         ("Yesterday was my last day at Quillpost.", "works_at", "Quillpost", "2023-05-07"),
         ("My last day at Siemens is Friday.", "works_at", "Siemens", "2023-05-12"),
         ("I miss my old job at Siemens.", "works_at", "Siemens", None),
-        ("I lived in Porto until 2021.", "lives_in", "Porto", "2021-01-01"),
+        ("I lived in Porto until 2021.", "lives_in", "Porto", "2022-01-01"),
         ("I gave up on Notion.", "uses", "Notion", None),
     ],
 )
@@ -304,7 +304,7 @@ def test_a_known_relation_ends_when_it_is_said_to(
 
 def test_a_job_with_an_end_ahead_still_holds(say: Say) -> None:
     edge = say.one("I still work at Siemens until June.", "works_at")
-    assert (edge.ended, edge.valid_to) == (False, datetime(2023, 6, 1, tzinfo=UTC))
+    assert (edge.ended, edge.valid_to) == (False, datetime(2023, 7, 1, tzinfo=UTC))
 
 
 def test_a_past_job_of_which_nobody_heard_is_told_as_an_event(say: Say) -> None:
@@ -567,7 +567,7 @@ def test_a_date_with_an_end_is_when_it_ended(say: Say) -> None:
 
 def test_a_period_gives_both_bounds(say: Say) -> None:
     edge = say.one("I worked at Siemens from 2010 to 2015.", "works_at")
-    assert (edge.valid_from, edge.valid_to) == (datetime(2010, 1, 1, tzinfo=UTC), datetime(2015, 1, 1, tzinfo=UTC))
+    assert (edge.valid_from, edge.valid_to) == (datetime(2010, 1, 1, tzinfo=UTC), datetime(2016, 1, 1, tzinfo=UTC))
 
 
 def test_a_date_belongs_to_its_own_verb(say: Say) -> None:

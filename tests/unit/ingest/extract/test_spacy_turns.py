@@ -50,24 +50,36 @@ def _day(moment: datetime) -> str:
 def test_what_others_say_of_the_speaker_ends_nothing_that_the_speaker_said(report: str) -> None:
     facts = told(("2026-03-01", "I live in Berlin."), ("2026-03-20", report))
     assert facts["Sam lives_in Berlin"] == ("2026-03-01", None)
-    assert "Sam lives_in Tokyo" not in facts
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        "Somebody told me that Peter lives in Tokyo.",
+        "I think Peter lives in Tokyo.",
+        "Tom says that Peter moved to Tokyo.",
+        "I heard that Peter doesn't live in Berlin anymore.",
+        "According to Tom, Peter lives in Tokyo.",
+        "Peter lives in Tokyo.",
+        "I know that Peter lives in Tokyo.",
+    ],
+)
+def test_what_others_say_of_somebody_ends_nothing_that_he_said(report: str) -> None:
+    facts = told(("2026-03-01", "I live in Berlin.", "Peter"), ("2026-03-20", report))
+    assert facts["Peter lives_in Berlin"] == ("2026-03-01", None)
 
 
 @pytest.mark.parametrize(
     ("report", "held"),
     [
-        ("Somebody told me that Peter lives in Tokyo.", True),
         ("I think Peter lives in Tokyo.", True),
-        ("Tom says that Peter moved to Tokyo.", True),
-        ("I heard that Peter doesn't live in Berlin anymore.", True),
-        ("According to Tom, Peter lives in Tokyo.", True),
-        ("Peter told me that she moved to Tokyo.", False),
+        ("According to Anna, Peter lives in Tokyo.", True),
         ("Peter lives in Tokyo.", False),
         ("I know that Peter lives in Tokyo.", False),
     ],
 )
-def test_hearsay_ends_no_surer_fact(report: str, held: bool) -> None:
-    facts = told(("2026-03-01", "I live in Berlin.", "Peter"), ("2026-03-20", report))
+def test_hearsay_ends_nothing_that_another_said(report: str, held: bool) -> None:
+    facts = told(("2026-03-01", "Peter lives in Berlin.", "Tom"), ("2026-03-20", report))
     assert facts["Peter lives_in Berlin"] == ("2026-03-01", None if held else "2026-03-20")
 
 
@@ -251,8 +263,8 @@ def test_what_stands_beside_make_believe_is_a_fact() -> None:
 @pytest.mark.parametrize(
     ("text", "fact", "span"),
     [
-        ("I was working at Google until 2023.", "Sam worked_at Google", ("2022-12-31", "2023-01-01")),
-        ("I lived in Rome until 2020.", "Sam lived_in Rome", ("2019-12-31", "2020-01-01")),
+        ("I was working at Google until 2023.", "Sam worked_at Google", ("2023-12-31", "2024-01-01")),
+        ("I lived in Rome until 2020.", "Sam lived_in Rome", ("2020-12-31", "2021-01-01")),
         ("I used to live in Rome.", "Sam lived_in Rome", ("2025-03-10", None)),
         ("I adopted a cat called Vespa on 3 January.", "Sam adopted cat", ("2025-01-03", None)),
         ("I adopted a cat called Vespa on 3 January.", "Sam has_cat Vespa", ("2025-01-03", None)),

@@ -1,0 +1,284 @@
+"""Ledger of a write: applies the tellings of episodes to known facts and collects the rows to write."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from graphmem.ingest.supersession import (
+    Source,
+    decide,
+    ended,
+    is_retracted,
+    may_end,
+    reopened,
+    retracted,
+    settle,
+    superseded,
+    told_at,
+)
+from graphmem.models import Corroboration, Edge, EdgeExpiry, EdgeKey, new_id
+from graphmem.ontology import Ontology
+
+Slot = tuple[str, str]
+Load = Callable[[Sequence[Edge]], Mapping[str, Sequence[Source]]]
+_CLOSING = {"valid_to", "expired_at", "superseded_by", "end_reason"}
+_SUPPORT = {"confidence", "episode_ids"}
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """A stated end.
+
+    Attributes
+    ----------
+    at, told_at
+        When the fact ended, and when that was said.
+    episode_id
+        The episode that said it.
+    corrected
+        Whether the fact never held.
+    own
+        Whether the source of the fact said it; None if the speaker isn't known.
+    """
+
+    at: datetime
+    told_at: datetime
+    episode_id: str = ""
+    corrected: bool = False
+    own: bool | None = None
+
+
+class FactLedger:
+    """Ledger that applies new facts to known ones and collects the resulting changes.
+
+    Parameters
+    ----------
+    known
+        Versions that the new facts may affect: all with the same keys, and all with the same (source, relation) of
+        single-valued relations.
+    ontology
+        Defines the single-valued relations.
+    now
+        Transaction time of this write.
+    load
+        Returns the episodes that state facts; called only where the times of telling decide.
+    """
+
+    def __init__(self, known: Iterable[Edge], ontology: Ontology, now: datetime, load: Load | None = None) -> None:
+        self._load = load
+        self._ontology = ontology
+        self._now = now
+        self._known: dict[str, Edge] = {}
+        self._rows: dict[str, Edge] = {}
+        self._by_key: defaultdict[EdgeKey, dict[str, None]] = defaultdict(dict)
+        self._by_slot: defaultdict[Slot, dict[str, None]] = defaultdict(dict)
+        self._sources: dict[str, tuple[Source, ...]] = {}
+        self._corrected: dict[tuple[str, Slot], Edge] = {}
+        self._confirmed: set[str] = set()
+        for edge in known:
+            self._known[edge.id] = edge
+            self._keep(edge)
+
+    # What to write ----------------------------------------------------------------------------------
+
+    @property
+    def created(self) -> tuple[Edge, ...]:
+        """New rows, in order of addition."""
+        return tuple(edge for i, edge in self._rows.items() if i not in self._known)
+
+    @property
+    def replaced(self) -> tuple[Edge, ...]:
+        """Known rows that change in more than an end or a corroboration; those that aren't active come first."""
+        changed = (edge for i, edge in self._rows.items() if i in self._known and self._is_replaced(edge))
+        return tuple(sorted(changed, key=lambda edge: edge.is_active))
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        """Rows to insert or to replace."""
+        return (*self.replaced, *self.created)
+
+    @property
+    def closings(self) -> tuple[EdgeExpiry, ...]:
+        """Expiries of known rows."""
+        return tuple(
+            EdgeExpiry(e.id, e.valid_to, e.expired_at, e.superseded_by, e.end_reason)
+            for e in self._changed()
+            if e.valid_to is not None and e.expired_at is not None and self._known[e.id].is_active
+        )
+
+    @property
+    def supports(self) -> tuple[Corroboration, ...]:
+        """Corroborations of known rows."""
+        return tuple(
+            Corroboration(e.id, e.confidence, tuple(i for i in e.episode_ids if i not in self._known[e.id].episode_ids))
+            for e in self._changed()
+            if _differing(e, self._known[e.id]) & _SUPPORT
+        )
+
+    def _changed(self) -> list[Edge]:
+        changed = (edge for i, edge in self._rows.items() if i in self._known and edge != self._known[i])
+        return [edge for edge in changed if not self._is_replaced(edge)]
+
+    def _is_replaced(self, edge: Edge) -> bool:
+        known = self._known[edge.id]
+        if edge == known:
+            return False
+        if set(known.episode_ids) - set(edge.episode_ids):
+            return True
+        closes = known.is_active and edge.valid_to is not None and edge.expired_at is not None
+        return bool(_differing(edge, known) - _SUPPORT - (_CLOSING if closes else set()))
+
+    @property
+    def supported(self) -> int:
+        """Number of known rows that were told again."""
+        return len(self._confirmed)
+
+    @property
+    def ended(self) -> int:
+        """Number of known rows that got an end."""
+        changed = ((edge, self._known[i]) for i, edge in self._rows.items() if i in self._known)
+        return sum(edge.valid_to not in (None, known.valid_to) for edge, known in changed)
+
+    # Tellings ---------------------------------------------------------------------------------------
+
+    def add(self, edge: Edge, *, own: bool | None = None) -> str:
+        """Add a telling as a new fact; return the id of the row that represents it."""
+        slot = (edge.source_id, edge.relation)
+        single = self._ontology.is_single_valued(edge.relation)
+        for episode_id in edge.episode_ids:
+            wrong = self._corrected.get((episode_id, slot))
+            if wrong is not None and edge.valid_from_assumed:  # a correction begins where the wrong fact began
+                fields = {"valid_from": wrong.valid_from, "valid_from_assumed": wrong.valid_from_assumed}
+                edge = edge.changed(**fields, told_at=wrong.told_at if wrong.valid_from_assumed else edge.told_at)
+        known = self._rows_of(edge.key)
+        if single:
+            known = [self._rows[i] for i in self._by_slot[slot]]
+        if edge.valid_to is not None or any(e.key != edge.key for e in known):
+            self._load_sources(known)
+        told = tuple(Source(i, told_at(edge), own) for i in edge.episode_ids)
+        sources = {e.id: self._sources.get(e.id, ()) for e in known} | {edge.id: told}
+        decision = decide(known, edge, sources, single_valued=single, now=self._now)
+        self._take(decision.edges)
+        self._confirmed.update({decision.holder} & self._known.keys())
+        held = self._sources.get(decision.holder, ())
+        self._sources[decision.holder] = (*held, *(s for s in told if s not in held))
+        return decision.holder
+
+    def end(self, keys: Iterable[EdgeKey], end: End) -> bool:
+        """End the facts with these keys; return whether one was known by then, even if it was over already.
+
+        If the end is not after the beginning of the fact, which is often only the time of its first telling, the fact
+        ends when the end was told. A fact that begins after both times is a canceled plan and ends if it was told by
+        then, else it is not affected.
+        """
+        rows = (edge for key in keys for edge in self._rows_of(key))
+        known = [edge for edge in rows if not is_retracted(edge) and _was_known(edge, end)]
+        for edge in known:
+            self._end(edge, end)
+        return bool(known)
+
+    def end_slot(self, slot: Slot, end: End) -> bool:
+        """End the facts of a single-valued relation that held when the end was told; return whether there were any."""
+        rows = [self._rows[i] for i in self._by_slot[slot]]
+        held = [e for e in rows if e.valid_from < end.told_at and (e.valid_to is None or e.valid_to > end.told_at)]
+        for edge in held:
+            self._end(edge, end)
+        return bool(held)
+
+    def end_fact(self, edge_id: str, end: End) -> bool:
+        """End a known fact by its id; return whether it was known."""
+        edge = self._rows.get(edge_id)
+        if edge is None or is_retracted(edge) or not _was_known(edge, end):
+            return False
+        self._end(edge, end)
+        return True
+
+    def end_edge(self, edge_id: str, by: Edge, successor: str, *, own: bool | None = None) -> None:
+        """End a known fact that a new one contradicts, unless it is surer, or was told later."""
+        edge = self._rows.get(edge_id)
+        if edge is None or edge.id == successor or is_retracted(edge) or not may_end(by.certainty, edge.certainty):
+            return
+        if own is False and self._is_own(edge):
+            return
+        if (closed := superseded(edge, by, successor, self._now)) is not None:
+            self._take([closed])
+
+    def retract(self, edge_id: str, reason: str = "corrected") -> None:
+        """Close a known fact at its beginning, so that it never held."""
+        self._take([retracted(self._rows[edge_id], self._now, reason)])
+
+    def settle(self, edge: Edge) -> None:
+        """Derive the versions of a fact's slot again, so that what a retracted fact had ended goes on."""
+        single = self._ontology.is_single_valued(edge.relation)
+        known = [self._rows[i] for i in self._by_slot[edge.source_id, edge.relation]] if single else []
+        if known:
+            self._load_sources(known)
+            self._take(settle(known, self._sources, now=self._now))
+
+    def take_up(self, edge: Edge) -> None:
+        """Reactivate an ended fact as a new version, unless another active fact has replaced it."""
+        slot = self._by_slot[edge.source_id, edge.relation] if self._ontology.is_single_valued(edge.relation) else ()
+        if any(e.is_active for e in self._rows_of(edge.key)) or any(self._rows[i].is_active for i in slot):
+            return
+        fields = {"valid_to": None, "expired_at": None, "superseded_by": None, "end_reason": None}
+        self._keep(edge.changed(id=new_id(), recorded_at=self._now, retrieval_count=0.0, **fields))
+
+    # Rows -------------------------------------------------------------------------------------------
+
+    def _end(self, edge: Edge, end: End) -> None:
+        if end.own is False and self._is_own(edge):
+            return
+        if end.corrected:
+            self._corrected[end.episode_id, (edge.source_id, edge.relation)] = edge
+            self._take([retracted(edge, self._now, "corrected")])
+            self.settle(edge)
+            return
+        at = end.told_at if end.at <= edge.valid_from else end.at
+        if edge.valid_to is not None and edge.valid_to <= at:
+            return
+        if len(edge.episode_ids) > 1:
+            self._load_sources([edge])
+        again = reopened(edge, end.told_at, self._sources.get(edge.id, ()), self._now)
+        self._take([ended(edge.changed(episode_ids=_without(edge, again)), at, self._now, "over")])
+        self._take([again] if again is not None else [])
+
+    def _is_own(self, edge: Edge) -> bool:
+        self._load_sources([edge])
+        return any(source.own for source in self._sources.get(edge.id, ()))
+
+    def _load_sources(self, edges: Sequence[Edge]) -> None:
+        missing = [e for e in edges if e.id in self._known and e.id not in self._sources and e.episode_ids]
+        if missing and self._load is not None:
+            self._sources.update((i, tuple(found)) for i, found in self._load(missing).items())
+
+    def _rows_of(self, key: EdgeKey) -> list[Edge]:
+        return [self._rows[i] for i in self._by_key[key]]
+
+    def _take(self, edges: Sequence[Edge]) -> None:
+        told = {s.episode_id: s for edge in edges for i in self._by_key[edge.key] for s in self._sources.get(i, ())}
+        for edge in edges:
+            self._keep(edge)
+            if sources := tuple(told[i] for i in edge.episode_ids if i in told):
+                self._sources[edge.id] = sources
+
+    def _keep(self, edge: Edge) -> None:
+        self._rows[edge.id] = edge
+        self._by_key[edge.key][edge.id] = None
+        if self._ontology.is_single_valued(edge.relation):
+            self._by_slot[edge.source_id, edge.relation][edge.id] = None
+
+
+def _was_known(edge: Edge, end: End) -> bool:
+    return edge.valid_from <= max(end.at, end.told_at) or told_at(edge) <= end.told_at
+
+
+def _differing(edge: Edge, other: Edge) -> set[str]:
+    return {name for name in Edge.model_fields if getattr(edge, name) != getattr(other, name)}
+
+
+def _without(edge: Edge, other: Edge | None) -> tuple[str, ...]:
+    gone = set(other.episode_ids) if other is not None else set[str]()
+    return tuple(i for i in edge.episode_ids if i not in gone)

@@ -1,0 +1,48 @@
+"""Every case of docs/concepts/supersession.md."""
+
+from __future__ import annotations
+
+import re
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from tests.unit.ingest.told import Facts, read
+
+PAGE = Path(__file__).parents[3] / "docs/concepts/supersession.md"
+ROW = re.compile(r"\| (\d+) \| `([^`]*)` \| `([^`]*)` \| .+ \|")
+FOUND = [match for match in map(ROW.match, PAGE.read_text().splitlines()) if match]
+CASES = [(int(m[1]), m[2], sorted(filter(None, m[3].split("; ")))) for m in FOUND]
+WITHOUT_ENDS = [case for case in CASES if " over" not in case[1] and " wrong" not in case[1]]
+
+
+def test_the_page_has_its_cases() -> None:
+    assert [number for number, _, _ in CASES] == list(range(1, len(CASES) + 1))
+    assert len(CASES) >= 80
+
+
+@pytest.mark.parametrize(("number", "told", "stored"), CASES)
+def test_a_case_told_one_by_one(number: int, told: str, stored: list[str]) -> None:
+    facts = Facts()
+    tellings = read(told)
+    for episode_id in dict.fromkeys(t.episode_id for t in tellings):
+        facts.tell([t for t in tellings if t.episode_id == episode_id])
+    assert facts.shown() == stored
+
+
+@pytest.mark.parametrize(("number", "told", "stored"), CASES)
+def test_a_case_told_at_once(number: int, told: str, stored: list[str]) -> None:
+    facts = Facts()
+    facts.tell(read(told))
+    assert facts.shown() == stored
+
+
+@pytest.mark.parametrize(("number", "told", "stored"), WITHOUT_ENDS)
+def test_a_case_that_arrives_in_any_order(number: int, told: str, stored: list[str]) -> None:
+    for order in permutations(read(told)):
+        facts = Facts()
+        for telling in order:
+            facts.tell([telling])
+        # an end that came with the first telling was never learned
+        assert [f.removesuffix(" over") for f in facts.shown()] == [f.removesuffix(" over") for f in stored], order
