@@ -92,6 +92,7 @@ def choose_extractor(
             model,
             timeout=settings.extraction_timeout,
             concurrency=settings.extraction_concurrency,
+            turns_per_call=settings.extraction_turns,
             ontology=ontology,
         )
     if kind == "llm":

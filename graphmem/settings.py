@@ -102,6 +102,9 @@ class Settings(BaseSettings):
         None, description="time limit of a call of an LLM, in seconds; by default 30, or 90 for models that think first"
     )
     extraction_concurrency: Count = Field(4, description="maximum number of concurrent LLM calls")
+    extraction_turns: Count = Field(
+        4, description="maximum number of successive turns of a session that an LLM reads in one call, if they wait"
+    )
     max_attempts: Count = Field(3, description="extraction attempts per episode, except at an unavailable model")
     retry_delay: Seconds = Field(5.0, description="seconds before the second attempt; doubles each time")
     retry_delay_limit: Seconds = Field(

@@ -43,6 +43,40 @@ def skip_reason(episode: Episode, *, detector: Callable[[str], bool] | None = No
     return "code" if is_code(episode.text) else None
 
 
+# Small talk ---------------------------------------------------------------------------------------
+
+_GREETINGS = frozenset(
+    """
+    hi hello hey heya hiya morning afternoon evening night good day welcome all everyone everybody folks team guys bye
+    goodbye cheers later see ya you thanks thank thx ty so much very many a lot no problem worries anytime np pleasure
+    my congrats congratulations happy birthday glad nice great awesome cool perfect wonderful lovely amazing fantastic
+    excellent brilliant wow oh ah aha haha hahaha lol lmao rofl hehe ha ok okay k kk yes yep yeah yup no nope sure
+    right agreed exactly absolutely definitely indeed same here too please sorry hm hmm mm mhm uh um well and to meet
+    the have weekend ping done noted got it sounds will do on just back in min sec brb afk
+    """.split()
+)
+_ANSWERS = frozenset(
+    "yes yep yeah yup no nope sure right agreed exactly absolutely definitely indeed done ok okay".split()
+)
+_SMALL_TALK_WORDS = 8
+_WORD = re.compile(r"[^\W_]+")
+
+
+def is_small_talk(text: str, *, after_question: bool = False) -> bool:
+    """Return whether a turn is only a greeting, thanks, laughter, assent or symbols, from which nothing can be learned.
+
+    A short list of English words: anything else counts as content. After a question, assent and symbols are content.
+    """
+    if len(text) > 80:
+        return False
+    said = _WORD.findall(text.lower().replace("'", "").replace("’", ""))
+    if not said:
+        return not after_question and bool(text.strip())
+    if len(said) > _SMALL_TALK_WORDS or not _GREETINGS.issuperset(said):
+        return False
+    return not (after_question and _ANSWERS.intersection(said))
+
+
 # Prompt injection ---------------------------------------------------------------------------------
 
 _INJECTIONS = re.compile(

@@ -13,6 +13,7 @@ T = TypeVar("T")
 
 _SCOPES_AT_ONCE = 64  # in one claim
 _BUFFERED = 32  # maximum number of claimed episodes per worker that wait for an earlier one of their session
+_GROUP_LENGTH = 8_000  # characters of the turns of a group
 _LONGEST_WAIT = 1.0  # seconds between two checks of `stopping`
 
 Session = tuple[Scope, str]
@@ -54,7 +55,7 @@ class ScopeRotation:
 class _Round(Generic[T]):
     """State of one call of `ExtractionPool.run`."""
 
-    work: Callable[[Episode], T]
+    work: Callable[[Sequence[Episode]], T]
     running: int = 0
     waiting: int = 0
     results: list[T] = field(default_factory=list[T])
@@ -69,13 +70,15 @@ class _Entry(Generic[T]):
 
 
 class ExtractionPool(Generic[T]):
-    """Pool that runs at most `concurrency` episodes at once over all threads that call `run`, and one per session.
+    """Pool that runs at most `concurrency` groups of episodes at once over all threads that call `run`.
 
-    Each episode runs on its own daemon thread, so that a hanging call doesn't block the exit of the program.
+    A group is one episode, or up to `group` successive turns of a session that wait together; each session has one
+    running group. Each runs on its own daemon thread, so that a hanging call doesn't block the exit of the program.
     """
 
-    def __init__(self, concurrency: int) -> None:
+    def __init__(self, concurrency: int, group: int = 1) -> None:
         self._concurrency = concurrency
+        self._group = group
         self._free = concurrency
         self._waiting: list[_Entry[T]] = []
         self._busy: set[Session] = set()
@@ -92,7 +95,7 @@ class ExtractionPool(Generic[T]):
     def run(
         self,
         claim: Callable[[int], Sequence[Episode]],
-        work: Callable[[Episode], T],
+        work: Callable[[Sequence[Episode]], T],
         limit: int | None,
         *,
         on_result: Callable[[T], None],
@@ -105,7 +108,7 @@ class ExtractionPool(Generic[T]):
         claim
             Returns at most the given number of episodes.
         work
-            Called with each episode, on a thread of its own.
+            Called with each group of episodes, on a thread of its own.
         limit
             Maximum number of episodes; None is no limit.
         on_result
@@ -154,7 +157,7 @@ class ExtractionPool(Generic[T]):
         """Return the number of episodes to claim; larger buffers are allowed while workers idle on busy sessions."""
         with self._changed:
             if mine.waiting < self._concurrency or (self._free and mine.waiting < _BUFFERED * self._concurrency):
-                return 2 * self._concurrency
+                return 2 * self._concurrency * self._group
             return 0
 
     def _add(self, mine: _Round[T], episodes: Sequence[Episode]) -> None:
@@ -181,22 +184,37 @@ class ExtractionPool(Generic[T]):
         first: dict[Session, str] = {}
         for entry in self._waiting:
             first[entry.session] = min(first.get(entry.session, entry.episode.id), entry.episode.id)
-        still: list[_Entry[T]] = []
+        started: set[str] = set()
         for entry in self._waiting:
             if not self._free or entry.session in self._busy or first[entry.session] != entry.episode.id:
-                still.append(entry)
                 continue
+            group = self._successive(entry)
+            started.update(each.episode.id for each in group)
             self._free -= 1
             self._busy.add(entry.session)
-            entry.round.waiting -= 1
+            entry.round.waiting -= len(group)
             entry.round.running += 1
-            threading.Thread(target=self._work, args=(entry,), name="graphmem-extract-one", daemon=True).start()
-        self._waiting = still
+            threading.Thread(target=self._work, args=(group,), name="graphmem-extract-one", daemon=True).start()
+        self._waiting = [entry for entry in self._waiting if entry.episode.id not in started]
 
-    def _work(self, entry: _Entry[T]) -> None:
+    def _successive(self, first: _Entry[T]) -> list[_Entry[T]]:
+        """Return an entry and the next turns of its session; a turn that failed before is read alone."""
+        if self._group == 1 or first.episode.session_id is None or not _may_be_grouped(first.episode):
+            return [first]
+        session = [e for e in self._waiting if e.session == first.session and e.round is first.round]
+        group, size = list[_Entry[T]](), 0
+        for entry in sorted(session, key=lambda e: e.episode.id)[: self._group]:
+            size += len(entry.episode.text)
+            if group and (size > _GROUP_LENGTH or not _may_be_grouped(entry.episode)):
+                break
+            group.append(entry)
+        return group
+
+    def _work(self, group: Sequence[_Entry[T]]) -> None:
+        entry = group[0]
         mine = entry.round
         try:
-            outcome = [mine.work(entry.episode)]
+            outcome = [mine.work([each.episode for each in group])]
         except BaseException as error:  # noqa: BLE001 - raised again by `run`
             outcome = []
             mine.errors.append(error)
@@ -205,7 +223,11 @@ class ExtractionPool(Generic[T]):
             mine.running -= 1
             self._free += 1
             self._busy.discard(entry.session)
-            self._held.discard(entry.episode.id)
+            self._held.difference_update(each.episode.id for each in group)
             self._events += 1
             self._start_ready()
             self._changed.notify_all()
+
+
+def _may_be_grouped(episode: Episode) -> bool:
+    return episode.source == "message" and not episode.attempts

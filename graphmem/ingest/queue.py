@@ -22,54 +22,22 @@ from graphmem.ingest.entity_matching import SimilarEntities
 from graphmem.ingest.failures import Pause, RetryRule, pause_message, put_back, to_be_read_again, without_delay
 from graphmem.ingest.links import NoteLinks
 from graphmem.ingest.pool import ExtractionPool, ScopeRotation
+from graphmem.ingest.requests import build_requests
 from graphmem.ingest.write import InterpretedEpisode, Writer, Written, read_extraction
 from graphmem.llm.errors import kind_of
 from graphmem.models import Changes, Episode, EpisodeQuery, EpisodeState, ProcessingResult, Scope, new_id, utc_now
 from graphmem.ontology import Ontology
-from graphmem.protocols import Extraction, ExtractionRequest, Extractor, GraphBackend, Redactor, concurrency_of
+from graphmem.protocols import (
+    Extraction,
+    ExtractionRequest,
+    Extractor,
+    GraphBackend,
+    Redactor,
+    concurrency_of,
+    reads_known,
+    turns_per_call_of,
+)
 from graphmem.settings import Settings
-
-_USER_ROLES = (None, "user", "human")
-_ASSISTANT_ROLES = ("assistant", "ai", "model", "bot")
-_SESSION_SAMPLE = 50  # turns of a session examined for its speakers
-
-
-def build_requests(
-    backend: GraphBackend, scope: Scope, episodes: Sequence[Episode], turns: int
-) -> list[ExtractionRequest]:
-    """Return the extraction requests for episodes of a scope, each with up to `turns` preceding turns."""
-    sessions = {e.session_id for e in episodes if e.session_id is not None}
-    speakers = {session: _speakers(backend, scope, session) for session in sessions}
-    requests: list[ExtractionRequest] = []
-    for episode in episodes:
-        named = _with_speaker(episode)
-        others = speakers.get(episode.session_id or "", set()) - {named.speaker}
-        addressee = next(iter(others)) if len(others) == 1 else None
-        requests.append(ExtractionRequest(named, _context(backend, scope, episode, turns), addressee))
-    return requests
-
-
-def _speakers(backend: GraphBackend, scope: Scope, session: str) -> set[str | None]:
-    query = EpisodeQuery(session_id=session)
-    return {_with_speaker(e).speaker for e in backend.find_episodes([scope], query, limit=_SESSION_SAMPLE)}
-
-
-def _context(backend: GraphBackend, scope: Scope, episode: Episode, turns: int) -> tuple[Episode, ...]:
-    """Return the turns that precede an episode in its session, oldest first, without those of tools."""
-    if episode.session_id is None or not turns:
-        return ()
-    query = EpisodeQuery(session_id=episode.session_id, before=episode.id)
-    earlier = backend.find_episodes([scope], query, limit=turns * 3, newest_first=True)
-    said = [_with_speaker(e) for e in earlier if e.role in _USER_ROLES or e.role in _ASSISTANT_ROLES]
-    return tuple(reversed(said[:turns]))
-
-
-def _with_speaker(episode: Episode) -> Episode:
-    """Return a message with a speaker, named after its role if it has none."""
-    if episode.speaker is not None or episode.source != "message":
-        return episode
-    return episode.changed(speaker="User" if episode.role in _USER_ROLES else "Assistant")
-
 
 _log = logging.getLogger(__name__)
 
@@ -102,8 +70,8 @@ OnStep = Callable[[Processed], None]
 class ExtractionQueue:
     """Queue that extracts pending episodes and writes the results.
 
-    An extractor with a `concurrency` above 1 (see `Extractor`) gets one episode per call, from any scope; any other
-    gets batches. Turns of one session are extracted one after the other, in order.
+    An extractor with a `concurrency` or `turns_per_call` above 1 (see `Extractor`) gets one episode per call, or
+    successive turns of a session, from any scope; any other gets batches. Turns of one session are extracted in order.
 
     Parameters
     ----------
@@ -142,6 +110,7 @@ class ExtractionQueue:
         self._extractor = extractor
         self._ontology = ontology
         self._settings = settings
+        self._reads_known = reads_known(extractor)
         self._contradictions = contradictions
         self._writer = Writer(backend, ontology, redactor, similar, links)
         self._owners: set[str] = set()
@@ -150,8 +119,10 @@ class ExtractionQueue:
         self._rule_lock = threading.Lock()
         self._delayed: set[Scope] = set()  # scopes with an episode delayed by a model failure
         self._rotation = ScopeRotation()
-        concurrency = concurrency_of(extractor)
-        self._pool: ExtractionPool[Processed] | None = ExtractionPool(concurrency) if concurrency > 1 else None
+        concurrency, group = concurrency_of(extractor), turns_per_call_of(extractor)
+        self._pool: ExtractionPool[Processed] | None = None
+        if concurrency > 1 or group > 1:
+            self._pool = ExtractionPool(concurrency, group)
         self.on_settled: Callable[[Sequence[str]], None] = _ignore
         self.has_answered = False
 
@@ -234,7 +205,7 @@ class ExtractionQueue:
 
         abandoned = pool.run(
             lambda most: self._claim(owner, most, scopes),
-            self._one,
+            self._group,
             limit if self._rule.pause is None else 1,
             on_result=collect,
             stopping=lambda: stopping() or self._rule.waits(self._clock()),
@@ -263,16 +234,17 @@ class ExtractionQueue:
         self.on_settled(done.settled)
         return done
 
-    def _one(self, episode: Episode) -> Processed:
-        """Extract and write one episode; repeat it after an erasure, as the result may quote erased text."""
-        scope, done = episode.scope, Processed(scopes=(episode.scope,))
-        query = EpisodeQuery(ids=(episode.id,), state="pending")
+    def _group(self, episodes: Sequence[Episode]) -> Processed:
+        """Extract and write episodes of a session; repeat it after an erasure, as the result may quote erased text."""
+        scope, done = episodes[0].scope, Processed(scopes=(episodes[0].scope,))
+        query = EpisodeQuery(ids=tuple(episode.id for episode in episodes), state="pending")
         for _ in range(_TRIES_AFTER_ERASURES):
             since = self._backend.erasure_token(scope)
-            waiting = self._backend.find_episodes([scope], query, limit=1)  # it may have been erased since the claim
+            # they may have been erased since the claim
+            waiting = self._backend.find_episodes([scope], query, limit=len(episodes))
             if not waiting:
                 break
-            done.claimed = 1
+            done.claimed = len(waiting)
             self._store(scope, waiting, self._extract(self._requests(scope, waiting)), done, since)
             if done.settled or done.failed:
                 break
@@ -403,7 +375,8 @@ class ExtractionQueue:
         return [result.episode_id for result in results if result.retry_at is None]
 
     def _requests(self, scope: Scope, episodes: Sequence[Episode]) -> list[ExtractionRequest]:
-        return build_requests(self._backend, scope, episodes, self._settings.context_turns)
+        ontology = self._ontology if self._reads_known else None
+        return build_requests(self._backend, scope, episodes, self._settings.context_turns, ontology)
 
     def _extract(self, requests: Sequence[ExtractionRequest]) -> Sequence[Extraction | Exception]:
         try:

@@ -11,12 +11,21 @@ from urllib.parse import unquote
 from graphmem.errors import ExtractionFailed, InvalidInput
 from graphmem.inputs import Triple
 from graphmem.models import Episode, Model, Scope
-from graphmem.protocols import ExtractedEdge, Extraction, ExtractionRequest, Extractor, Redactor, concurrency_of
+from graphmem.protocols import (
+    ExtractedEdge,
+    Extraction,
+    ExtractionRequest,
+    Extractor,
+    Redactor,
+    concurrency_of,
+    reads_known,
+    turns_per_call_of,
+)
 from graphmem.text.redact import is_placeholder
 
 T = TypeVar("T")
 
-_KEPT = frozenset(("id", "scope", "source", "role", "edge_type", "entity_type", "source_type", "target_type"))
+_KEPT = frozenset("id fact_id scope source role edge_type entity_type source_type target_type".split())
 _DIGEST_BYTES = 8
 _LONG_NUMBER = 10**8  # no pattern matches a number with fewer digits
 
@@ -237,6 +246,16 @@ class RedactingExtractor(Extractor):
     def concurrency(self) -> int:
         """Concurrency of the wrapped extractor."""
         return concurrency_of(self._extractor)
+
+    @property
+    def turns_per_call(self) -> int:
+        """Turns per call of the wrapped extractor."""
+        return turns_per_call_of(self._extractor)
+
+    @property
+    def reads_known(self) -> bool:
+        """Whether the wrapped extractor uses what is known."""
+        return reads_known(self._extractor)
 
     def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
         """Extract from redacted requests and return redacted results; errors are redacted as well."""

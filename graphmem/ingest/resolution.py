@@ -15,7 +15,7 @@ from typing import Protocol
 from graphmem.models import Alias, Entity, IndexEntry, Merge, MergeMethod, Properties, Removal, Scope, new_id
 from graphmem.ontology import Ontology
 from graphmem.protocols import EntityStore
-from graphmem.text.normalize import require_name
+from graphmem.text.normalize import canonical, require_name
 
 TYPE_STATED = "type_stated"
 """Property that is False on entities of unstated type; the first mention with a stated type sets it."""
@@ -38,6 +38,8 @@ class EntityMention:
     confidence: float = 1.0
     guessed: bool = False
     """Whether `usual_type` is an extractor's guess; `entity_type` is None then."""
+    aliases: tuple[str, ...] = ()
+    """Canonical forms of other names that the text tells."""
 
     @classmethod
     def of(
@@ -51,6 +53,7 @@ class EntityMention:
         confidence: float = 1.0,
         allowed: frozenset[str] = frozenset(),
         guessed: bool = False,
+        aliases: Sequence[str] = (),
     ) -> EntityMention:
         """Return a mention with its name and type cleaned.
 
@@ -63,7 +66,8 @@ class EntityMention:
         kind, declared = (None, None) if entity_type is None else ontology.entity_type(entity_type)
         if guessed:
             kind, usual_type = None, kind
-        return cls(display, key, kind, usual_type, declared, summary, confidence, guessed)
+        others = tuple(alias for alias in dict.fromkeys(map(canonical, aliases)) if alias and alias != key)
+        return cls(display, key, kind, usual_type, declared, summary, confidence, guessed, others)
 
 
 class EntityMatcher(Protocol):
@@ -123,7 +127,7 @@ class Resolver:
         for thing in things:
             if thing.entity_type is not None:
                 self._stated[thing.canonical, thing.entity_type] = None
-            names[thing.canonical] = None
+            names.update(dict.fromkeys((thing.canonical, *thing.aliases)))
             if kind := thing.entity_type or thing.usual_type:
                 self._usual.setdefault(thing.canonical, kind)
         known = store.resolve_names(scope, list(names))
@@ -191,7 +195,16 @@ class Resolver:
         else:
             entity = self._see_again(self._touched.get(found.id, found), thing, seen_at)
         by_type[entity.entity_type] = entity
+        for alias in thing.aliases:
+            self._add_alias(alias, entity)
         return entity
+
+    def _add_alias(self, alias: str, entity: Entity) -> None:
+        """Add another name of an entity, unless an entity of its type has it: two people of one name stay two."""
+        by_type = self._known[alias]
+        if entity.entity_type not in by_type:
+            by_type[entity.entity_type] = entity
+            self._aliases.append(Alias(alias=alias, entity_type=entity.entity_type, entity_id=entity.id))
 
     def known_since(self, entity: Entity, at: datetime) -> None:
         """Move `first_seen_at` of an entity back to a time at which a fact about it held."""

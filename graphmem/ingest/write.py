@@ -157,6 +157,7 @@ def _thing(
             confidence=_clamped(entity.confidence),
             allowed=speaker,
             guessed=entity.guessed,
+            aliases=entity.aliases,
         )
     except InvalidInput as error:
         dropped[_reason(error)] += 1

@@ -35,8 +35,13 @@ from graphmem.protocols.extraction import (
     Extraction,
     ExtractionRequest,
     Extractor,
+    Known,
+    KnownFact,
+    KnownName,
     Redactor,
     concurrency_of,
+    reads_known,
+    turns_per_call_of,
 )
 from graphmem.protocols.stores import (
     CommunityStore,
@@ -68,6 +73,9 @@ __all__ = [
     "Extractor",
     "GraphBackend",
     "IndexStore",
+    "Known",
+    "KnownFact",
+    "KnownName",
     "Maintenance",
     "MergeStore",
     "RecallStore",
@@ -81,6 +89,8 @@ __all__ = [
     "concurrency_of",
     "pages",
     "question_words",
+    "reads_known",
     "split_words",
+    "turns_per_call_of",
     "word_scores",
 ]

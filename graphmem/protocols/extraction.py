@@ -25,7 +25,7 @@ class ExtractedEntity:
     """An entity as an extractor returned it: raw text, not yet cleaned or resolved.
 
     `guessed` True marks the type as a guess: an existing entity of that name takes precedence, and the first stated
-    type of the entity replaces it.
+    type of the entity replaces it. `aliases` are other names of it that the text tells.
     """
 
     name: str
@@ -33,6 +33,7 @@ class ExtractedEntity:
     summary: str = ""
     confidence: float = 1.0
     guessed: bool = False
+    aliases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,23 +109,57 @@ class Extraction:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownName:
+    """An entity of the memory that an episode may name."""
+
+    name: str
+    entity_type: str
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFact:
+    """A fact of the memory that an episode may confirm, end or correct."""
+
+    id: str
+    source: str
+    relation: str
+    target: str
+    fact: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
+    certainty: Certainty = "stated"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the memory holds about the names and words of a request, the most relevant first."""
+
+    names: tuple[KnownName, ...] = ()
+    facts: tuple[KnownFact, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ExtractionRequest:
     """An episode to extract from, with the preceding turns of its session, oldest first.
 
-    `addressee` is the other speaker of the session if there is exactly one.
+    `addressee` is the other speaker of the session if there is exactly one. `known` is empty for extractors without
+    `reads_known`.
     """
 
     episode: Episode
     context: tuple[Episode, ...] = ()
     addressee: str | None = None
+    known: Known = Known()
 
 
 class Extractor(Protocol):
     """Extraction of entities and facts from episodes.
 
     An extractor with an optional property `concurrency` (int) above 1 is called from that many threads concurrently,
-    with one episode per call. `ExtractorUnavailable` and `ExtractorMisconfigured`, returned or raised, mean that the
-    episode isn't the cause.
+    with one episode per call, or with up to `turns_per_call` (int) successive turns of a session. One with a true
+    `reads_known` (bool) gets what is known in each request. `ExtractorUnavailable` and `ExtractorMisconfigured`,
+    returned or raised, mean that the episode isn't the cause.
     """
 
     @property
@@ -154,3 +189,13 @@ class Extractor(Protocol):
 def concurrency_of(extractor: Extractor) -> int:
     """Return the number of concurrent calls that an extractor accepts; 1 by default."""
     return int(getattr(extractor, "concurrency", 1))
+
+
+def turns_per_call_of(extractor: Extractor) -> int:
+    """Return the number of successive turns of a session that an extractor accepts in a call; 1 by default."""
+    return int(getattr(extractor, "turns_per_call", 1))
+
+
+def reads_known(extractor: Extractor) -> bool:
+    """Return whether an extractor uses what is known; False by default."""
+    return bool(getattr(extractor, "reads_known", False))

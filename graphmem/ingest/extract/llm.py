@@ -17,7 +17,7 @@ from graphmem.errors import (
     InvalidInput,
     MissingExtra,
 )
-from graphmem.ingest.content_filter import SKIPPED, skip_reason
+from graphmem.ingest.content_filter import SKIPPED, is_small_talk, skip_reason
 from graphmem.ingest.extract.llm_parse import as_extraction, find_json
 from graphmem.ingest.extract.llm_prompt import answer_schema, data_blocks, rules
 from graphmem.ingest.extract.llm_selection import Limits, select
@@ -58,6 +58,8 @@ class LLMExtractor:
         Maximum number of parallel calls.
     max_entities, max_edges
         Maximum number of entities and edges kept of one reply.
+    turns_per_call
+        Maximum number of successive turns of a session in one call.
     context_bytes
         Maximum UTF-8 bytes of each earlier turn in the prompt.
     ontology
@@ -79,6 +81,7 @@ class LLMExtractor:
         concurrency: int = 4,
         max_entities: int = 10,
         max_edges: int = 15,
+        turns_per_call: int = 4,
         context_bytes: int = 2048,
         ontology: Ontology = DEFAULT_ONTOLOGY,
     ) -> None:
@@ -93,6 +96,7 @@ class LLMExtractor:
             ("concurrency", concurrency),
             ("max_entities", max_entities),
             ("max_edges", max_edges),
+            ("turns_per_call", turns_per_call),
             ("context_bytes", context_bytes),
         ):
             if value < 1:
@@ -101,11 +105,12 @@ class LLMExtractor:
         self._name = f"llm:{self._model.name}"
         self._timeout = timeout
         self._concurrency = concurrency
+        self._turns_per_call = turns_per_call
         self._limits = Limits(max_entities, max_edges)
         self._context_bytes = context_bytes
         self._ontology = ontology
         self._rules = rules(ontology, max_entities, max_edges)
-        self._calls: TimedCalls[Extraction] = TimedCalls(concurrency, timeout)
+        self._calls: TimedCalls[list[Extraction]] = TimedCalls(concurrency, timeout)
 
     @property
     def name(self) -> str:
@@ -124,8 +129,18 @@ class LLMExtractor:
 
     @property
     def concurrency(self) -> int:
-        """Number of parallel calls of `extract` by the queue, each with one episode."""
+        """Number of parallel calls of `extract` by the queue, each with one episode or successive turns."""
         return self._concurrency
+
+    @property
+    def turns_per_call(self) -> int:
+        """Maximum number of successive turns of a session in one call."""
+        return self._turns_per_call
+
+    @property
+    def reads_known(self) -> bool:
+        """True: the prompt shows what is known."""
+        return True
 
     def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
         """Return the extraction of each episode, or its error in place of it."""
@@ -136,8 +151,25 @@ class LLMExtractor:
         except Exception as error:  # noqa: BLE001  (constructors of providers raise any exception)
             reason = f"model {self._name[4:]!r} can't be created: {reason_for(error)}"
             return [ExtractorMisconfigured(reason) for _ in requests]
-        outcomes = self._calls.run([partial(self._read, request) for request in requests])
-        return [o if isinstance(o, Extraction) else self._failed(model, o) for o in outcomes]
+        spoken = [_says_something(request) for request in requests]
+        groups = [group for group in _groups(requests, self._turns_per_call) if any(spoken[i] for i in group)]
+        found = self._outcomes(requests, groups)
+        # one of the turns of a failed call may be the cause
+        failed = [group for group in groups if len(group) > 1 and _is_worth_splitting(found[group[0]])]
+        found |= self._outcomes(requests, [[i] for group in failed for i in group if spoken[i]])
+        results = [found[i] if spoken[i] else Extraction() for i in range(len(requests))]
+        return [o if isinstance(o, Extraction) else self._failed(model, o) for o in results]
+
+    def _outcomes(
+        self, requests: Sequence[ExtractionRequest], groups: Sequence[Sequence[int]]
+    ) -> dict[int, Extraction | Exception]:
+        """Return the extractions of groups of requests, or the error of the group, by the position of the request."""
+        outcomes = self._calls.run([partial(self._read, [requests[i] for i in group]) for group in groups])
+        return {
+            position: outcome if isinstance(outcome, Exception) else outcome[place]
+            for group, outcome in zip(groups, outcomes, strict=True)
+            for place, position in enumerate(group)
+        }
 
     def _failed(self, model: BaseChatModel, error: Exception) -> ExtractionFailed:
         # a new, unchained error: errors of providers may contain request headers
@@ -145,16 +177,47 @@ class LLMExtractor:
         _log.debug("extraction by %s failed: %s", self._name, failure)
         return failure
 
-    def _read(self, request: ExtractionRequest) -> Extraction:
+    def _read(self, requests: Sequence[ExtractionRequest]) -> list[Extraction]:
         # turns excluded from extraction are excluded from the context as well
-        request = replace(request, context=tuple(filter(_may_be_read, request.context)))
-        reply = self._model.ask(self._rules, data_blocks(request, self._context_bytes))
+        requests = [replace(r, context=tuple(filter(_may_be_read, r.context))) for r in requests]
+        reply = self._model.ask(self._rules, data_blocks(requests, self._context_bytes))
         answer = find_json(reply) if isinstance(reply, str) else as_extraction(reply)
         if answer is None:
             raise ExtractionFailed("the reply of the model contains neither entities nor edges")
-        return select(answer, request, self._ontology, self._limits)
+        return select(answer, requests, self._ontology, self._limits)
 
 
 def _may_be_read(turn: Episode) -> bool:
     # check the stored mark as well: the content filter may have used a detector
     return SKIPPED not in turn.metadata and skip_reason(turn) is None
+
+
+def _says_something(request: ExtractionRequest) -> bool:
+    """Return whether an episode is worth a call; "yes" is, after a question."""
+    episode = request.episode
+    after_question = bool(request.context) and "?" in request.context[-1].text
+    return episode.source != "message" or not is_small_talk(episode.searchable_text, after_question=after_question)
+
+
+def _groups(requests: Sequence[ExtractionRequest], most: int) -> list[list[int]]:
+    """Return the positions of successive turns of one session in groups of at most `most`."""
+    groups: list[list[int]] = []
+    for position, request in enumerate(requests):
+        episode = request.episode
+        last = requests[position - 1].episode if groups else None
+        if (
+            last is not None
+            and len(groups[-1]) < most
+            and episode.session_id is not None
+            and (last.scope, last.session_id) == (episode.scope, episode.session_id)
+            and last.source == episode.source == "message"
+        ):
+            groups[-1].append(position)
+        else:
+            groups.append([position])
+    return groups
+
+
+def _is_worth_splitting(outcome: Extraction | Exception) -> bool:
+    """Return whether the turns of a failed call may succeed alone: the failure isn't that of the server."""
+    return isinstance(outcome, Exception) and (kind_of(outcome) == "episode" or type(outcome) is TimeoutError)

@@ -10,8 +10,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from graphmem.errors import ExtractionFailed
 from graphmem.llm.structured import without_thoughts
@@ -19,7 +20,8 @@ from graphmem.models import Certainty
 from graphmem.protocols import ExtractedEdge, ExtractedEntity
 
 ENTITY_KEYS = ("entities", "nodes", "named_entities")
-EDGE_KEYS = ("edges", "relationships", "relations", "facts", "triples", "triplets")
+EDGE_KEYS = ("facts", "edges", "relationships", "relations", "triples", "triplets")
+ENDING_KEYS = ("ended", "endings", "ends")
 _KEYS = frozenset(ENTITY_KEYS + EDGE_KEYS)
 
 _FENCE = re.compile(r"```[\w-]*\s*\n?(.*?)(?:```|\Z)", re.DOTALL)
@@ -67,7 +69,7 @@ def as_extraction(value: object) -> dict[str, Any] | list[Any] | None:
         if not isinstance(value, Mapping):
             return None
         fields = _fields(cast("Mapping[object, Any]", value))
-        if not fields or _KEYS & fields.keys():
+        if not fields or _KEYS & fields.keys() or isinstance(fields.get("ended"), list):
             return fields
         inner = [cast("object", v) for v in fields.values() if isinstance(v, dict)]
         if len(inner) != 1 or "properties" in fields:  # an echoed JSON Schema isn't a reply
@@ -136,6 +138,7 @@ _SOURCE = ("source", "subject", "from", "head", "source_entity", "source_name", 
 _RELATION = ("relation", "predicate", "relationship", "relation_type", "verb", "label", "type", "p", "r")
 _TARGET = ("target", "object", "to", "tail", "target_entity", "target_name", "end", "o")
 _FACT = ("fact", "sentence", "description", "evidence")
+_EPISODE = ("episode", "turn", "episode_number", "number")
 _CONFIDENCE = ("confidence", "score", "certainty")
 
 _LEVELS = {"certain": 1.0, "very high": 0.95, "high": 0.9, "medium": 0.6, "moderate": 0.6, "low": 0.3, "very low": 0.1}
@@ -144,12 +147,15 @@ _CERTAINTIES: Mapping[str, Certainty] = {
     **dict.fromkeys(("hearsay", "reported", "rumor", "rumour"), "hearsay"),
     **dict.fromkeys(("possible", "maybe", "hypothetical", "uncertain"), "possible"),
 }
+_CONFIDENCE_OF: Mapping[Certainty, float] = {"stated": 1.0, "plan": 0.9, "hearsay": 0.5, "possible": 0.4}
 _NOTHING = frozenset({"", "null", "none", "nil", "n/a", "na", "unknown", "unspecified", "present", "now", "ongoing"})
 _TRUE = frozenset({"true", "yes", "y", "1"})
-_DAY_MONTH_OR_YEAR = re.compile(r"(\d{4})(?:[-/]?(\d{1,2})(?:[-/]?(\d{1,2}))?)?\Z")
 _YEAR_OR_MONTH = re.compile(r"(\d{4})(?:[-/](\d{1,2}))?\Z")
+_QUARTER = re.compile(r"(\d{4})[-/ ]?Q([1-4])\Z|Q([1-4])[-/ ]?(\d{4})\Z", re.IGNORECASE)
+_DAY = re.compile(r"\d{4}(?:[-/]\d{1,2}[-/]\d{1,2}|\d{4})\Z")
 
 Item = Mapping[str, Any]
+_LATEST = datetime(9998, 1, 1, tzinfo=UTC)
 
 
 def entities_in(value: dict[str, Any] | list[Any], dropped: Counter[str]) -> Iterator[ExtractedEntity]:
@@ -193,7 +199,15 @@ def read_entity(item: object) -> ExtractedEntity | None:
     if not name:
         return None
     _, kind = _first({k: v for k, v in fields.items() if k != named_by}, _TYPE)
-    return ExtractedEntity(name, kind or "concept", _first(fields, _SUMMARY)[1], read_confidence(_any(fields)))
+    aliases = cast("object", fields.get("aliases"))
+    named = [_text(alias) for alias in cast("list[object]", aliases)] if isinstance(aliases, list) else [_text(aliases)]
+    return ExtractedEntity(
+        name,
+        kind or "concept",
+        _first(fields, _SUMMARY)[1],
+        read_confidence(_any(fields)),
+        aliases=tuple(alias for alias in named if alias),
+    )
 
 
 def read_edge(item: object, dropped: Counter[str]) -> ExtractedEdge | None:
@@ -212,6 +226,8 @@ def read_edge(item: object, dropped: Counter[str]) -> ExtractedEdge | None:
     _, target = _first(fields, _TARGET)
     if not (source and relation and target):
         return None
+    certainty = _CERTAINTIES.get(_text(fields.get("certainty")).lower(), "stated")
+    confidence = read_confidence(_any(fields)) if certainty == "stated" else _CONFIDENCE_OF[certainty]
     kind = _text(fields.get("edge_type")) or ("" if related_by == "type" else _text(fields.get("type")))
     return ExtractedEdge(
         source,
@@ -219,13 +235,13 @@ def read_edge(item: object, dropped: Counter[str]) -> ExtractedEdge | None:
         target,
         edge_type=kind.lower() or None,
         fact=_first(fields, _FACT)[1],
-        confidence=read_confidence(_any(fields)),
+        confidence=confidence,
         valid_from=read_time(fields.get("valid_from"), dropped),
         valid_to=read_end(fields.get("valid_to"), dropped),
         ended=_text(fields.get("ended")).lower() in _TRUE,
         source_type=_text(fields.get("source_type")) or None,
         target_type=_text(fields.get("target_type")) or None,
-        certainty=_CERTAINTIES.get(_text(fields.get("certainty")).lower(), "stated"),
+        certainty=certainty,
         kind="event" if _text(fields.get("kind")).lower() == "event" else "state",
     )
 
@@ -247,11 +263,17 @@ def read_confidence(value: object) -> float:
 
 
 def read_time(value: object, dropped: Counter[str]) -> datetime | None:
-    """Parse an ISO 8601 time, date, month or year (naive: UTC); None for invalid values, counted in `dropped`."""
+    """Parse an ISO 8601 time, date, month, quarter or year (naive: UTC).
+
+    Returns None for invalid values, which are counted in `dropped`.
+    """
     text = _text(value)
     if text.lower() in _NOTHING:
         return None
     try:
+        if match := _QUARTER.match(text):
+            year, quarter = (match[1], match[2]) if match[1] else (match[4], match[3])
+            return datetime(int(year), 3 * int(quarter) - 2, 1, tzinfo=UTC)
         if match := _YEAR_OR_MONTH.match(text):
             return datetime(int(match[1]), int(match[2] or 1), 1, tzinfo=UTC)
         time = datetime.fromisoformat(text)
@@ -262,18 +284,71 @@ def read_time(value: object, dropped: Counter[str]) -> datetime | None:
 
 
 def read_end(value: object, dropped: Counter[str]) -> datetime | None:
-    """Parse an end as `read_time` does; a day, month or year lasts until the next one begins."""
-    begin = read_time(value, dropped)
-    match = _DAY_MONTH_OR_YEAR.match(_text(value))
-    if begin is None or match is None:
+    """Parse the last day, month, quarter or year of a fact; return the moment after it. A time is returned as it is."""
+    begin, text = read_time(value, dropped), _text(value)
+    if begin is None:
+        return None
+    if match := _YEAR_OR_MONTH.match(text):
+        months = 1 if match[2] else 12
+    elif _QUARTER.match(text):
+        months = 3
+    else:
+        return begin + timedelta(days=1) if _DAY.match(text) and begin < _LATEST else begin
+    if begin >= _LATEST:
         return begin
-    try:
-        if match[3]:
-            return begin + timedelta(days=1)
-        months = begin.year * 12 + begin.month - 1 + (1 if match[2] else 12)
-        return begin.replace(year=months // 12, month=months % 12 + 1)
-    except (ValueError, OverflowError):  # the year 9999
-        return begin
+    year, month = divmod(begin.year * 12 + begin.month - 1 + months, 12)
+    return begin.replace(year=year, month=month + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class EndedItem:
+    """The end of a fact as a model wrote it: the number of a known fact, or what was so."""
+
+    known: int | None
+    source: str
+    relation: str
+    target: str
+    at: datetime | None
+    why: Literal["over", "corrected"]
+
+
+def ended_in(value: dict[str, Any] | list[Any], dropped: Counter[str]) -> Iterator[EndedItem]:
+    """Yield the ends of facts in an extraction, counting invalid ones in `dropped`."""
+    for item in _items(value, ENDING_KEYS) if isinstance(value, dict) else ():
+        fields = _lowered(cast("Mapping[object, Any]", item)) if isinstance(item, Mapping) else {"known": item}
+        number = _number(fields.get("known"))
+        ended = EndedItem(
+            known=number,
+            source=_first(fields, _SOURCE)[1],
+            relation=_first(fields, _RELATION)[1],
+            target=_first(fields, _TARGET)[1],
+            at=read_end(_first(fields, ("at", "valid_to", "until"))[1], dropped),
+            why="corrected" if _text(fields.get("why")).lower().startswith("correct") else "over",
+        )
+        if number is None and not (ended.source and ended.relation):
+            dropped["malformed end"] += 1
+        else:
+            yield ended
+
+
+def by_episode(value: dict[str, Any] | list[Any], count: int) -> list[dict[str, Any]]:
+    """Return the extraction of each of `count` episodes; items without the number of one belong to the last."""
+    if isinstance(value, list):
+        entities = [item for item in value if not _is_edge(item, triples=True)]
+        value = {"entities": entities, "facts": [item for item in value if _is_edge(item, triples=True)]}
+    parts: list[dict[str, list[object]]] = [{"entities": [], "facts": [], "ended": []} for _ in range(count)]
+    for name, keys in (("entities", ENTITY_KEYS), ("facts", EDGE_KEYS), ("ended", ENDING_KEYS)):
+        for item in _items(value, keys):
+            fields = _lowered(cast("Mapping[object, Any]", item)) if isinstance(item, Mapping) else {}
+            number = _number(next((fields[key] for key in _EPISODE if key in fields), None))
+            place = number if number is not None and 1 <= number <= count else count
+            parts[place - 1][name].append(cast("object", item))
+    return cast("list[dict[str, Any]]", parts)
+
+
+def _number(value: object) -> int | None:
+    text = _text(value)
+    return int(text) if text.isdecimal() and len(text) < 6 else None
 
 
 def _items(value: dict[str, Any] | list[Any], keys: Sequence[str]) -> Iterator[object]:

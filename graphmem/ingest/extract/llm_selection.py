@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from typing import Any, TypeVar
 
 from graphmem.errors import InvalidEntityName
-from graphmem.ingest.extract.llm_parse import edges_in, entities_in
+from graphmem.ingest.extract.llm_parse import EndedItem, by_episode, edges_in, ended_in, entities_in
 from graphmem.ingest.extract.llm_prompt import speaker_name
 from graphmem.ontology import Ontology
-from graphmem.protocols import ExtractedEdge, ExtractedEntity, Extraction, ExtractionRequest
+from graphmem.protocols import ExtractedEdge, ExtractedEnding, ExtractedEntity, Extraction, ExtractionRequest
 from graphmem.text.normalize import canonical, display_name, require_name
 from graphmem.text.words import STOP_WORDS, stem, unaccented
 
@@ -60,7 +60,7 @@ class Grounds:
     Parameters
     ----------
     texts
-        The episode, its context, its title, and the names of the speakers.
+        Episodes, context, titles, and the names of the speakers and of what is known.
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -75,10 +75,13 @@ class Grounds:
         self._joined = "\n".join("".join(sequence) for sequence in sequences)
 
     @classmethod
-    def of(cls, request: ExtractionRequest, speakers: Iterable[str]) -> Grounds:
-        """Return the grounds for a request and its speakers."""
-        episode = request.episode
-        return cls([episode.text, episode.title or "", *(turn.text for turn in request.context), *speakers])
+    def of(cls, requests: Sequence[ExtractionRequest], speakers: Iterable[str]) -> Grounds:
+        """Return the grounds for the requests of a call and their speakers."""
+        told = (text for r in requests for text in (r.episode.text, r.episode.title or ""))
+        known = requests[0].known
+        names = (name for entity in known.names for name in (entity.name, *entity.aliases))
+        ends = (name for fact in known.facts for name in (fact.source, fact.target))
+        return cls([*told, *(turn.text for turn in requests[0].context), *names, *ends, *speakers])
 
     def has(self, name: str) -> bool:
         """Return whether the texts contain a name: all its words that aren't fillers, or the whole name if all are.
@@ -118,6 +121,7 @@ T = TypeVar("T")
 _SPEAKER_WORDS = frozenset({"i", "me", "my", "myself", "mine", "speaker", "the speaker"})
 _ADDRESSEE_WORDS = frozenset({"you", "your", "yourself", "addressee", "the addressee"})
 _USER_WORDS = frozenset({"user", "the user"})
+_ALIAS_RELATIONS = frozenset("alias_of same_as also_known_as known_as nickname_of has_nickname goes_by called".split())
 _USER_ROLES = (None, "user", "human")
 # limit on the examined items of a long reply; the rest is counted as over the limit
 _EXAMINED_PER_PLACE = 50
@@ -132,31 +136,61 @@ class Limits:
 
 
 def select(
-    answer: dict[str, Any] | list[Any], request: ExtractionRequest, ontology: Ontology, limits: Limits
-) -> Extraction:
-    """Return the entities and edges of a reply that are grounded in the request, within the limits.
+    answer: dict[str, Any] | list[Any], requests: Sequence[ExtractionRequest], ontology: Ontology, limits: Limits
+) -> list[Extraction]:
+    """Return for each request the entities, facts and ends of a reply that are grounded in them, within the limits.
 
-    Reasons counted for dropped items: "ungrounded" (a name found neither in the episode nor in its context, and each
-    edge with such an end), "limit", "short name", "malformed entity", "malformed edge", "unreadable date".
+    Reasons counted for dropped items: "ungrounded" (a name found neither in the episodes, their context nor what is
+    known, and each fact with such an end), "limit", "short name", "malformed entity", "malformed edge", "malformed
+    end", "unreadable date", "unknown number" (of a known fact).
     """
-    return _Selection(request, ontology, limits).run(answer)
+    speakers = {name for request in requests for name in _speakers(request)}
+    grounds = Grounds.of(requests, speakers)
+    types = {canonical(known.name): known.entity_type for known in requests[0].known.names}
+    parts = by_episode(answer, len(requests))
+    for part in parts:
+        for entity in entities_in(part, Counter()):
+            types.setdefault(canonical(entity.name), entity.entity_type)
+    return [
+        _Selection(request, speakers, grounds, types, ontology, limits).run(part)
+        for request, part in zip(requests, parts, strict=True)
+    ]
+
+
+def _speakers(request: ExtractionRequest) -> Iterator[str]:
+    yield from filter(None, (speaker_name(request.episode), *map(speaker_name, request.context)))
+    if request.addressee:
+        yield display_name(request.addressee)
+
+
+_Key = tuple[str, str, str, bool]
 
 
 class _Selection:
-    def __init__(self, request: ExtractionRequest, ontology: Ontology, limits: Limits) -> None:
+    def __init__(
+        self,
+        request: ExtractionRequest,
+        speakers: Iterable[str],
+        grounds: Grounds,
+        types: Mapping[str, str],
+        ontology: Ontology,
+        limits: Limits,
+    ) -> None:
         episode = request.episode
         speaker = speaker_name(episode)
         addressee = display_name(request.addressee) if request.addressee else None
-        others = (speaker_name(turn) for turn in request.context)
-        speakers = [name for name in (speaker, addressee, *others) if name]
         self._referents = {
             **dict.fromkeys(_SPEAKER_WORDS, speaker),
             **dict.fromkeys(_ADDRESSEE_WORDS, addressee),
             **dict.fromkeys(_USER_WORDS, speaker if episode.role in _USER_ROLES else addressee),
         }
+        self._known = request.known
         self._people = {canonical(name) for name in speakers}
-        self._grounds = Grounds.of(request, speakers)
-        self._short_names = ontology.short_names | self._people
+        self._grounds = grounds
+        self._types = types
+        self._known_types = {canonical(known.name): known.entity_type for known in request.known.names}
+        known_short = {canonical(name) for known in request.known.names for name in (known.name, *known.aliases)}
+        self._short_names = ontology.short_names | self._people | {name for name in known_short if len(name) < 3}
         self._ontology = ontology
         self._limits = limits
         self._dropped: Counter[str] = Counter()
@@ -165,15 +199,27 @@ class _Selection:
         self._needed: set[str] = set()
         self._edges = 0
 
-    def run(self, answer: dict[str, Any] | list[Any]) -> Extraction:
+    def run(self, answer: dict[str, Any]) -> Extraction:
         named: dict[str, ExtractedEntity] = {}
         for entity in self._head(entities_in(answer, self._dropped), self._limits.entities):
             self._add(entity, named)
-        edges: dict[tuple[str, str, str, bool], ExtractedEdge] = {}
+        edges: dict[_Key, ExtractedEdge] = {}
         for edge in self._head(edges_in(answer, self._dropped), self._limits.edges):
             if (ends := self._ends(edge)) is not None:
-                key = (canonical(ends[0]), edge.relation.lower(), canonical(ends[1]), edge.ended)
-                edges.setdefault(key, replace(edge, source=ends[0], target=ends[1]))
+                edge = replace(edge, source=ends[0], target=ends[1])
+                if edge.relation.lower() in _ALIAS_RELATIONS:
+                    self._add_alias(edge, named)
+                else:
+                    edges.setdefault((canonical(ends[0]), edge.relation.lower(), canonical(ends[1]), edge.ended), edge)
+        endings: list[ExtractedEnding] = []
+        for item in self._head(ended_in(answer, self._dropped), self._limits.edges):
+            ended = self._ended(item)
+            if isinstance(ended, ExtractedEdge):
+                edges.setdefault(
+                    (canonical(ended.source), ended.relation.lower(), canonical(ended.target), True), ended
+                )
+            elif ended is not None:
+                endings.append(ended)
         kept = {key: edge for key, edge in sorted(edges.items(), key=self._rank) if self._has_room(edge, named)}
         self._dropped["limit"] += len(edges) - len(kept)
         for key, entity in named.items():
@@ -185,10 +231,39 @@ class _Selection:
             tuple(self._entities.values()),
             tuple(edge for key, edge in edges.items() if key in kept),
             tuple(sorted((+self._dropped).items())),
-            short_names=frozenset(self._found_short),
+            tuple(dict.fromkeys(endings)),
+            short_names=frozenset(name for name in self._short_names | self._found_short if len(name) < 3),
         )
 
-    def _rank(self, item: tuple[tuple[str, str, str, bool], ExtractedEdge]) -> tuple[float, bool]:
+    def _ended(self, item: EndedItem) -> ExtractedEnding | ExtractedEdge | None:
+        """Return the end of a known fact, or of one that is named by its source, relation and target."""
+        if item.known is not None:
+            if not 1 <= item.known <= len(self._known.facts):
+                self._dropped["unknown number"] += 1
+                return None
+            fact = self._known.facts[item.known - 1]
+            return ExtractedEnding(fact.source, fact.relation, fact.target, fact.id, item.at, item.why)
+        source, why = self._named(item.source)
+        target, why_not = self._named(item.target, noun=True) if item.target else (None, "")
+        if source is None or (item.target and target is None):
+            self._dropped[why or why_not] += 1
+            return None
+        if target is None or item.why == "corrected":
+            return ExtractedEnding(source, item.relation, target, valid_to=item.at, why=item.why)
+        return ExtractedEdge(source, item.relation, target, valid_to=item.at, ended=True)
+
+    def _add_alias(self, edge: ExtractedEdge, named: dict[str, ExtractedEntity]) -> None:
+        """Make one end of "AC alias_of Alex Chen" another name of the other end: the known one, else the longer one."""
+        one, other = edge.source, edge.target
+        if (canonical(one) in self._types, len(one)) > (canonical(other) in self._types, len(other)):
+            one, other = other, one
+        key = canonical(other)
+        kind = self._types.get(key) or self._types.get(canonical(one)) or edge.target_type or edge.source_type
+        entity = named.get(key) or ExtractedEntity(other, self._type(key, kind or "concept"))
+        named[key] = replace(entity, aliases=(*entity.aliases, one))
+        named.pop(canonical(one), None)
+
+    def _rank(self, item: tuple[_Key, ExtractedEdge]) -> tuple[float, bool]:
         """Return the sort key by which the facts that matter least are dropped first; ties keep the model's order."""
         edge = item[1]
         return -edge.confidence, not self._ontology.is_single_valued(self._ontology.relation(edge.relation))
@@ -204,7 +279,8 @@ class _Selection:
         if name is None:
             self._dropped[reason] += 1
         elif (key := canonical(name)) not in named:
-            named[key] = replace(entity, name=name, entity_type=self._type(key, entity.entity_type))
+            aliases = tuple(alias for alias in entity.aliases if self._named(alias)[0] is not None)
+            named[key] = replace(entity, name=name, entity_type=self._type(key, entity.entity_type), aliases=aliases)
 
     def _named(self, raw: str, *, noun: bool = False) -> tuple[str | None, str]:
         """Return the resolved name, or None and the reason to drop it; the nouns of a `noun` needn't be in the text."""
@@ -223,7 +299,8 @@ class _Selection:
         return (shown, "") if grounded else (None, "ungrounded")
 
     def _type(self, key: str, stated: str) -> str:
-        return "person" if key in self._people and stated == "concept" else stated
+        """Return the type of a known entity of that name, whatever the reply says; "person" for a speaker."""
+        return self._known_types.get(key) or ("person" if key in self._people and stated == "concept" else stated)
 
     def _ends(self, edge: ExtractedEdge) -> tuple[str, str] | None:
         (source, why), (target, why_not) = self._named(edge.source), self._named(edge.target, noun=True)
@@ -244,7 +321,7 @@ class _Selection:
             return False
         self._edges += 1
         for key, (name, stated) in ends.items():
-            kind = "person" if key in self._people else stated
+            kind = stated or self._types.get(key) or ("person" if key in self._people else None)
             if kind and key not in named and key not in self._entities:
                 self._entities[key] = ExtractedEntity(name, kind, confidence=edge.confidence)
         return True

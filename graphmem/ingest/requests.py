@@ -1,0 +1,194 @@
+"""Extraction requests: an episode with the turns before it and what the memory holds about its names and words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from graphmem.models import Edge, EdgeQuery, Entity, EntityHit, Episode, EpisodeQuery, Scope
+from graphmem.ontology import Ontology
+from graphmem.protocols import ExtractionRequest, GraphBackend, Known, KnownFact, KnownName
+from graphmem.text.normalize import canonical
+from graphmem.text.words import query_phrases, query_words, split_words, stems
+
+_USER_ROLES = (None, "user", "human")
+_ASSISTANT_ROLES = ("assistant", "ai", "model", "bot")
+_SESSION_SAMPLE = 50  # turns of a session examined for its speakers
+
+MOST_NAMES, MOST_FACTS = 25, 20
+_PIECE, _PIECES = 500, 16  # characters searched for known names at once, and how often
+_PHRASE = 5  # words of the longest name that is looked up
+_WORDS = 48
+_EVENT_AGE = timedelta(days=30)
+_CANDIDATES = 300  # newest facts of the known names that the most relevant are selected from
+
+
+def build_requests(
+    backend: GraphBackend,
+    scope: Scope,
+    episodes: Sequence[Episode],
+    turns: int,
+    ontology: Ontology | None = None,
+) -> list[ExtractionRequest]:
+    """Return the extraction requests for episodes of a scope.
+
+    Parameters
+    ----------
+    backend, scope
+        Store and scope of the episodes.
+    episodes
+        The episodes; those of one session are successive turns.
+    turns
+        Maximum number of preceding turns of each request.
+    ontology
+        With an ontology, the requests contain what is known about all of the episodes together.
+    """
+    sessions = {e.session_id for e in episodes if e.session_id is not None}
+    speakers = {session: _speakers(backend, scope, session) for session in sessions}
+    requests: list[ExtractionRequest] = []
+    for episode in episodes:
+        named = _with_speaker(episode)
+        others = speakers.get(episode.session_id or "", set()) - {named.speaker}
+        addressee = next(iter(others)) if len(others) == 1 else None
+        requests.append(ExtractionRequest(named, _context(backend, scope, episode, turns), addressee))
+    if ontology is None or not requests:
+        return requests
+    taking_part = [name for some in speakers.values() for name in some if name is not None]
+    known = find_known(backend, scope, requests, taking_part, ontology)
+    return [replace(request, known=known) for request in requests]
+
+
+def _speakers(backend: GraphBackend, scope: Scope, session: str) -> set[str | None]:
+    query = EpisodeQuery(session_id=session)
+    return {_with_speaker(e).speaker for e in backend.find_episodes([scope], query, limit=_SESSION_SAMPLE)}
+
+
+def _context(backend: GraphBackend, scope: Scope, episode: Episode, turns: int) -> tuple[Episode, ...]:
+    """Return the turns that precede an episode in its session, oldest first, without those of tools."""
+    if episode.session_id is None or not turns:
+        return ()
+    query = EpisodeQuery(session_id=episode.session_id, before=episode.id)
+    earlier = backend.find_episodes([scope], query, limit=turns * 3, newest_first=True)
+    said = [_with_speaker(e) for e in earlier if e.role in _USER_ROLES or e.role in _ASSISTANT_ROLES]
+    return tuple(reversed(said[:turns]))
+
+
+def _with_speaker(episode: Episode) -> Episode:
+    """Return a message with a speaker, named after its role if it has none."""
+    if episode.speaker is not None or episode.source != "message":
+        return episode
+    return episode.changed(speaker="User" if episode.role in _USER_ROLES else "Assistant")
+
+
+def find_known(
+    backend: GraphBackend,
+    scope: Scope,
+    requests: Sequence[ExtractionRequest],
+    speakers: Sequence[str],
+    ontology: Ontology,
+) -> Known:
+    """Return what a scope holds about the speakers, the names and the words of some episodes.
+
+    Names: those in the texts and of the speakers, then entities that share words with the texts; at most `MOST_NAMES`.
+    Facts: those of these names that hold when the first of the episodes occurred and were told until then, and late
+    events; single-valued relations and shared words first; at most `MOST_FACTS`.
+    """
+    told = [request.episode.searchable_text for request in requests]
+    context = [turn.text for turn in requests[0].context]
+    texts = [*told, *context]
+    said_by = {canonical(name) for name in speakers}
+    phrases = dict.fromkeys((*said_by, *(p for piece in _pieces(texts) for p in query_phrases(piece, _PHRASE))))
+    words = dict.fromkeys(word for piece in _pieces(told) for word in query_words(piece))
+    hits = backend.search_entities([scope], words=list(words)[:_WORDS], phrases=list(phrases), limit=2 * MOST_NAMES)
+    in_texts = {word for text in texts for word in split_words(text)}
+    best = sorted(hits, key=lambda hit: _name_rank(hit, said_by, in_texts))[:MOST_NAMES]
+    if not best:
+        return Known()
+    facts = _known_facts(backend, scope, requests, [hit.entity for hit in best], ontology)
+    others = _missing_ends(backend, scope, facts, {hit.entity.id for hit in best})
+    entities = {entity.id: entity for entity in (*(hit.entity for hit in best), *others)}
+    aliases: dict[str, list[str]] = {}
+    for alias in backend.find_aliases([scope], [hit.entity.id for hit in best]):
+        if alias.alias != entities[alias.entity_id].canonical_name:
+            aliases.setdefault(alias.entity_id, []).append(alias.alias)
+    return Known(
+        tuple(
+            KnownName(hit.entity.name, hit.entity.entity_type, tuple(dict.fromkeys(aliases.get(hit.entity.id, ()))))
+            for hit in best
+        ),
+        tuple(
+            KnownFact(
+                id=edge.id,
+                source=entities[edge.source_id].name,
+                relation=edge.relation,
+                target=entities[edge.target_id].name,
+                fact=edge.fact,
+                since=edge.valid_from,
+                until=edge.valid_to,
+                certainty=edge.certainty,
+            )
+            for edge in facts
+            if edge.source_id in entities and edge.target_id in entities
+        ),
+    )
+
+
+def _pieces(texts: Sequence[str]) -> list[str]:
+    """Return texts in pieces of at most `_PIECE` characters, which overlap by a name."""
+    step = _PIECE - 50
+    return [text[at : at + _PIECE] for text in texts for at in range(0, max(1, len(text) - 50), step)][:_PIECES]
+
+
+def _name_rank(hit: EntityHit, speakers: set[str], words: set[str]) -> tuple[object, ...]:
+    entity = hit.entity
+    own = set(split_words(entity.name))
+    shared = len(own & words) / max(1, len(own))
+    return (
+        entity.canonical_name not in speakers and hit.alias is None,
+        -shared,
+        -hit.degree,
+        -entity.last_seen_at.timestamp(),
+        entity.canonical_name,
+        entity.entity_type,
+    )
+
+
+def _known_facts(
+    backend: GraphBackend,
+    scope: Scope,
+    requests: Sequence[ExtractionRequest],
+    entities: Sequence[Entity],
+    ontology: Ontology,
+) -> list[Edge]:
+    at = requests[0].episode.occurred_at
+    query = EdgeQuery(touching=tuple(entity.id for entity in entities), versions="all")
+    found = backend.find_edges([scope], query, limit=_CANDIDATES, newest_first=True)
+    wanted = {word for request in requests for word in stems(request.episode.searchable_text)}
+    position = {entity.id: place for place, entity in enumerate(entities)}
+
+    def rank(edge: Edge) -> tuple[float, ...]:
+        shared = len(wanted & stems(f"{edge.relation.replace('_', ' ')} {edge.fact}"))
+        named = (edge.source_id in position) + (edge.target_id in position)
+        single = ontology.is_single_valued(edge.relation)
+        return (
+            -(2.0 * single + shared + named - 2.0 * (edge.kind == "event")),
+            position.get(edge.source_id, MOST_NAMES),
+        )
+
+    return sorted((edge for edge in found if _holds(edge, at)), key=rank)[:MOST_FACTS]
+
+
+def _holds(edge: Edge, at: datetime) -> bool:
+    """Return whether a fact told until a time isn't over then, or is an event of the last weeks."""
+    told = edge.told_at or edge.valid_from
+    if told > at:
+        return False
+    if edge.kind == "event":
+        return at - told <= _EVENT_AGE and edge.valid_to != edge.valid_from
+    return edge.valid_to is None or (edge.valid_to > at and edge.valid_to > edge.valid_from)
+
+
+def _missing_ends(backend: GraphBackend, scope: Scope, facts: Sequence[Edge], found: set[str]) -> Sequence[Entity]:
+    missing = {end for edge in facts for end in (edge.source_id, edge.target_id)} - found
+    return list(backend.get_entities([scope], sorted(missing)).values()) if missing else []
