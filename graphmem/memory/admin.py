@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
 
 from graphmem.communities.results import Refreshed
 from graphmem.diagnostics import queue_error
@@ -12,8 +15,10 @@ from graphmem.memory.base import ScopedMemory, Scopes, Time, in_thread
 from graphmem.models import AsOf, CommunityAlgorithm, EntityQuery, EpisodeQuery, Merge, MergeQuery, RecallQuery, Scope
 from graphmem.protocols import Explorer
 from graphmem.recall.history import count_entities
+from graphmem.recall.options import RecallOptions
 from graphmem.results import Check, EntityCounts, LoadReport, QueueError, Trace
 from graphmem.search.evaluation import KS, Evaluation, QuestionLike, evaluate
+from graphmem.search.fact_evaluation import FactEvaluation, KeyLine, compare_facts, key_line, read_key
 from graphmem.upkeep.eviction import Evicted, decay, decay_rule, evict, eviction_rule, is_interrupted
 from graphmem.upkeep.export import Exported, OnRows, Source, Target, export
 from graphmem.upkeep.forget import Forgotten, clear
@@ -322,6 +327,33 @@ class Administration(ScopedMemory):
         """
         return evaluate(self._engine.backend, self._engine.search, self.scope, questions, ks, on_progress)
 
+    def evaluate_facts(
+        self, key: Iterable[KeyLine | Mapping[str, Any] | str | Path], *, limit: int | None = None
+    ) -> FactEvaluation:
+        """Compare the facts of the memory with a key: what a careful reader of the same texts would have kept.
+
+        Parameters
+        ----------
+        key
+            `KeyFact`, `NeverClaim` and `KeyQuestion` objects, mappings of their fields, or paths of JSON Lines files.
+        limit
+            Maximum number of facts that answer a question; by default the setting `recall_limit`.
+
+        Raises
+        ------
+        InvalidInput
+            If a line is invalid, or there is none; for a file the message names the line.
+        """
+        lines: list[KeyLine] = []
+        for item in key:
+            lines += read_key([item]) if isinstance(item, str | Path) else [key_line(item)]
+
+        def recall(question: str, at: datetime | None) -> list[str]:
+            options = RecallOptions.of(self._engine.settings, limit=limit, as_of=None if at is None else AsOf(at))
+            return [fact.id for fact in self._engine.recall.recall((self.scope,), question, options)]
+
+        return compare_facts(self._engine.backend, self.scope, lines, recall)
+
     def entity_counts(
         self,
         query: str | None = None,
@@ -390,6 +422,7 @@ class Administration(ScopedMemory):
     ascopes = in_thread(scopes)
     adoctor = in_thread(doctor)
     aevaluate = in_thread(evaluate, "jobs")
+    aevaluate_facts = in_thread(evaluate_facts, "jobs")
     aentity_counts = in_thread(entity_counts)
     atraces = in_thread(traces)
 

@@ -1,0 +1,354 @@
+"""Evaluation of the stored facts against a key: what a careful reader of the same conversation would have kept."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from pydantic import Field, field_validator
+
+from graphmem.errors import InvalidInput
+from graphmem.models import Edge, EdgeQuery, EntityQuery, Model, Scope, Text, utc_now
+from graphmem.protocols import GraphBackend
+from graphmem.text.normalize import canonical
+from graphmem.text.words import stems
+
+Verdict = Literal["right", "wrong_interval", "wrong_entity", "lost"]
+"""right: stored between the right entities, with the right times. wrong_interval: with other times. wrong_entity: the
+words are stored, but not between these entities. lost: not stored."""
+
+Recall = Callable[[str, datetime | None], Sequence[str]]
+"""(question, time or None) → ids of the facts that a recall returns, best first."""
+
+_DATE = re.compile(r"(\d{4})(?:-(\d\d))?(?:-(\d\d))?\Z")
+_TOLERANCE = timedelta(days=1, hours=14)  # a date is a day in some time zone, and an end may be its last day
+_CLAIMED = 0.8  # share of the words of a claim that a fact contains
+_DENIALS = frozenset("not no never isn doesn don didn won wasn without denied wrong".split())
+
+
+def _one_of(value: str | None) -> str | None:
+    try:
+        if value is not None:
+            _range(value)
+    except ValueError as error:
+        raise ValueError(f"{value!r:.40} is not a date; write 2025-03-14, 2025-03 or 2025") from error
+    return value
+
+
+class KeyFact(Model):
+    """A fact that has to be stored; `valid_from` None doesn't matter, `valid_to` None means that it still holds."""
+
+    subject: Text = Field(min_length=1)
+    relation: Text = Field(min_length=1)
+    object: Text = Field(min_length=1)
+    valid_from: str | None = None
+    valid_to: str | None = None
+    id: Text | None = None
+    turns: tuple[Text, ...] = ()
+
+    _dates = field_validator("valid_from", "valid_to")(_one_of)
+
+
+class NeverClaim(Model):
+    """A sentence that no fact may state as current: a joke, a rumor, a plan that came to nothing."""
+
+    claim: Text = Field(min_length=1)
+    id: Text | None = None
+
+
+class KeyQuestion(Model):
+    """A question with the words that its answer needs: of each group one alternative."""
+
+    question: Text = Field(min_length=1)
+    needles: tuple[tuple[Text, ...], ...] = Field(min_length=1)
+    as_of: str | None = None
+    category: Text | None = None
+    id: Text | None = None
+    external_ids: tuple[Text, ...] = ()
+
+    _dates = field_validator("as_of")(_one_of)
+
+
+KeyLine = KeyFact | NeverClaim | KeyQuestion
+
+
+class FactEvaluation(Model):
+    """Figures of the stored facts against a key.
+
+    Attributes
+    ----------
+    verdicts
+        Verdict → number of facts of the key.
+    facts
+        Facts of the key that aren't right: verdict, the fact, and the stored fact that comes nearest.
+    never_current
+        Claims that a current fact states, each with that fact.
+    never
+        Number of claims in the key.
+    questions, answered, answered_clean
+        Questions in the key, those answered by the facts of a recall alone, and those of them without a stale fact in
+        the recall.
+    unanswered
+        The other questions.
+    stored
+        Number of stored versions of facts that were not retracted.
+    """
+
+    verdicts: dict[Verdict, int]
+    facts: tuple[tuple[Verdict, str, str], ...] = ()
+    never_current: tuple[tuple[str, str], ...] = ()
+    never: int = 0
+    questions: int = 0
+    answered: int = 0
+    answered_clean: int = 0
+    unanswered: tuple[str, ...] = ()
+    stored: int = 0
+
+
+def read_key(paths: Iterable[str | Path]) -> list[KeyLine]:
+    """Return the lines of key files: JSON Lines of facts, claims and questions, in any order.
+
+    Raises
+    ------
+    InvalidInput
+        If a file can't be read or a line is invalid; the message names the file, the line and the reason.
+    """
+    lines: list[KeyLine] = []
+    for path in paths:
+        try:
+            text = Path(path).read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidInput(f"{path}: {error}") from error
+        for number, line in enumerate(text.split("\n"), 1):
+            if line.strip():
+                try:
+                    lines.append(key_line(json.loads(line)))
+                except (InvalidInput, ValueError, RecursionError) as error:
+                    raise InvalidInput(f"{path}, line {number}: {error}") from error
+    return lines
+
+
+def key_line(value: KeyLine | Mapping[str, Any]) -> KeyLine:
+    """Return a line of a key from its fields: of a fact, a claim or a question.
+
+    Raises
+    ------
+    InvalidInput
+        If a field is missing, invalid or unknown.
+    """
+    if isinstance(value, Model):
+        return value
+    if not isinstance(value, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput("expected an object with subject, relation and object, or with claim, or with question")
+    fields = {str(name): field for name, field in value.items()}
+    if "question" in fields:
+        groups = fields.get("needles")
+        if isinstance(groups, list):
+            fields["needles"] = [[g] if isinstance(g, str) else g for g in cast("list[object]", groups)]
+        return KeyQuestion(**fields)
+    if "claim" in fields:
+        return NeverClaim(**fields)
+    if missing := [name for name in ("subject", "relation", "object") if name not in fields]:
+        raise InvalidInput(f"{missing[0]}: missing; a line is a fact, or has a claim or a question")
+    return KeyFact(**fields)
+
+
+def compare_facts(
+    backend: GraphBackend, scope: Scope, key: Iterable[KeyLine | Mapping[str, Any]], recall: Recall
+) -> FactEvaluation:
+    """Compare the stored facts of a scope with a key.
+
+    Two names are the same if they are equal, one is an alias of the other's entity, or, where no entity has the name,
+    all words of one are in the other. The object of a fact may also be told by its sentence. Times are compared as
+    days, or as months or years where the key has those.
+
+    Parameters
+    ----------
+    backend, scope
+        Store and scope of the facts.
+    key
+        Facts, claims and questions, or mappings of their fields.
+    recall
+        Returns the facts for a question.
+
+    Raises
+    ------
+    InvalidInput
+        If a line is invalid, or there is none.
+    """
+    lines = [key_line(line) for line in key]
+    if not lines:
+        raise InvalidInput("key: empty; expected at least one fact, claim or question")
+    stored = _Stored(backend, scope)
+    verdicts: dict[Verdict, int] = {"right": 0, "wrong_interval": 0, "wrong_entity": 0, "lost": 0}
+    wrong: list[tuple[Verdict, str, str]] = []
+    facts = [line for line in lines if isinstance(line, KeyFact)]
+    for fact in facts:
+        verdict, nearest = stored.judge(fact)
+        verdicts[verdict] += 1
+        if verdict != "right":
+            wrong.append((verdict, _shown(fact), "" if nearest is None else stored.shown(nearest)))
+    claims = [line for line in lines if isinstance(line, NeverClaim)]
+    current = [(claim.claim, stored.shown(edge)) for claim in claims if (edge := stored.claimed(claim)) is not None]
+    questions = [line for line in lines if isinstance(line, KeyQuestion)]
+    answered = clean = 0
+    unanswered: list[str] = []
+    for question in questions:
+        at = None if question.as_of is None else _range(question.as_of)[1] - timedelta(seconds=1)
+        found = [stored.edges[i] for i in recall(question.question, at) if i in stored.edges]
+        if not _answers(question, [stored.told(edge) for edge in found]):
+            unanswered.append(question.question)
+            continue
+        answered += 1
+        clean += not any(stored.is_stale(edge, facts, claims, at) for edge in found)
+    return FactEvaluation(
+        verdicts=verdicts,
+        facts=tuple(wrong),
+        never_current=tuple(current),
+        never=len(claims),
+        questions=len(questions),
+        answered=answered,
+        answered_clean=clean,
+        unanswered=tuple(unanswered),
+        stored=sum(not _retracted(edge) for edge in stored.edges.values()),
+    )
+
+
+def _answers(question: KeyQuestion, texts: Sequence[str]) -> bool:
+    told = "\n".join(texts).lower()
+    return all(any(word.lower() in told for word in group) for group in question.needles)
+
+
+class _Stored:
+    """The facts of a scope with the names of their ends."""
+
+    def __init__(self, backend: GraphBackend, scope: Scope) -> None:
+        self.edges = {edge.id: edge for edge in backend.all_edges([scope], EdgeQuery(versions="all"))}
+        self._entities = {entity.id: entity for entity in backend.all_entities([scope], EntityQuery())}
+        self._names: dict[str, set[str]] = {i: {e.canonical_name} for i, e in self._entities.items()}
+        for alias in backend.find_aliases([scope], list(self._entities)):
+            self._names[alias.entity_id].add(alias.alias)
+        self._words = {i: stems(" ".join(names)) for i, names in self._names.items()}
+        self._now = utc_now()
+
+    def shown(self, edge: Edge) -> str:
+        """Return an edge as text, with its times."""
+        source, target = self._entities[edge.source_id].name, self._entities[edge.target_id].name
+        until = edge.valid_to.date().isoformat() if edge.valid_to else "open"
+        since = f"{edge.valid_from.date().isoformat()} to {until}"
+        return f"{source} {edge.relation} {target}: {edge.fact} ({since}, {edge.certainty})"
+
+    def told(self, edge: Edge) -> str:
+        """Return the words by which a fact answers: its sentence, its ends and its times."""
+        return f"{self._entities[edge.source_id].name} {self._entities[edge.target_id].name} {self.shown(edge)}"
+
+    def judge(self, fact: KeyFact) -> tuple[Verdict, Edge | None]:
+        """Return the verdict on a fact of the key, and the stored fact that comes nearest."""
+        subjects, objects = self._called(fact.subject), self._called(fact.object)
+        wanted = stems(fact.object)
+        about = [edge for edge in self.edges.values() if not _retracted(edge) and self._is_sure(edge)]
+
+        def tells(edge: Edge, ends: set[str]) -> bool:
+            other = edge.target_id if edge.source_id in ends else edge.source_id
+            words = self._words[other] | stems(edge.fact)
+            return other in objects or (bool(wanted) and all(_is_told(word, words) for word in wanted))
+
+        matching = [e for e in about if {e.source_id, e.target_id} & subjects and tells(e, subjects)]
+        matching.sort(key=lambda edge: -len(stems(fact.relation.replace("_", " ")) & _relation_words(edge)))
+        if timely := next((edge for edge in matching if _same_times(fact, edge)), None):
+            return "right", timely
+        if matching:
+            return "wrong_interval", matching[0]
+        words = stems(fact.subject)
+        for edge in about:
+            told = self._words[edge.source_id] | self._words[edge.target_id] | stems(edge.fact)
+            if words & told and wanted and wanted <= told:
+                return "wrong_entity", edge
+        return "lost", None
+
+    def claimed(self, claim: NeverClaim) -> Edge | None:
+        """Return a current fact that states a claim."""
+        return next((e for e in self.edges.values() if self._is_current(e, self._now) and self._states(e, claim)), None)
+
+    def is_stale(self, edge: Edge, facts: Iterable[KeyFact], claims: Iterable[NeverClaim], at: datetime | None) -> bool:
+        """Return whether a fact looks current and isn't: it states a claim, or one of the key's facts that was over."""
+        at = at or self._now
+        if not self._is_current(edge, at):
+            return False
+        if any(self._states(edge, claim) for claim in claims):
+            return True
+        return any(
+            fact.valid_to is not None and _range(fact.valid_to)[1] < at and not _same_times(fact, edge)
+            for fact in facts
+            if edge.source_id in self._called(fact.subject) and edge.target_id in self._called(fact.object)
+        )
+
+    def _called(self, name: str) -> set[str]:
+        """Return the entities of a name; without one, those whose names have all its words, or all but its words."""
+        key, words = canonical(name), stems(name)
+        if same := {i for i, names in self._names.items() if key in names}:
+            return same
+        return {i for i, own in self._words.items() if own and words and (words <= own or own <= words)}
+
+    def _is_sure(self, edge: Edge) -> bool:
+        return edge.certainty in ("stated", "plan")
+
+    def _is_current(self, edge: Edge, at: datetime) -> bool:
+        ended = edge.valid_to is not None and edge.valid_to <= at
+        return edge.certainty == "stated" and edge.kind == "state" and edge.valid_from <= at and not ended
+
+    def _states(self, edge: Edge, claim: NeverClaim) -> bool:
+        wanted = stems(claim.claim)
+        told = self._words[edge.source_id] | self._words[edge.target_id] | stems(edge.fact) | _relation_words(edge)
+        denies = bool(_DENIALS & set(edge.fact.lower().replace("'", " ").split()))
+        return not denies and bool(wanted) and len(wanted & told) / len(wanted) >= _CLAIMED
+
+
+def _is_told(word: str, words: set[str]) -> bool:
+    """Return whether a word is among others; a number also with another unit: 40k and 40,000."""
+    digits = re.match(r"\d+", word)
+    return word in words or (digits is not None and any(re.match(rf"{digits[0]}(?!\d)", other) for other in words))
+
+
+def _relation_words(edge: Edge) -> set[str]:
+    return stems(f"{edge.relation.replace('_', ' ')} {edge.fact}")
+
+
+def _retracted(edge: Edge) -> bool:
+    return edge.valid_to is not None and edge.valid_to <= edge.valid_from
+
+
+def _same_times(fact: KeyFact, edge: Edge) -> bool:
+    if fact.valid_from is not None and not _within(edge.valid_from, fact.valid_from):
+        return False
+    if fact.valid_to is None or edge.valid_to is None:
+        return fact.valid_to is None and (edge.valid_to is None or edge.kind == "event")
+    return _within(edge.valid_to, fact.valid_to)
+
+
+def _within(moment: datetime, date: str) -> bool:
+    begin, end = _range(date)
+    return begin - _TOLERANCE <= moment <= end + _TOLERANCE
+
+
+def _range(date: str) -> tuple[datetime, datetime]:
+    """Return the first moments of a day, month or year and of the next one."""
+    if (match := _DATE.match(date)) is None:
+        raise ValueError(date)
+    year, month, day = int(match[1]), int(match[2] or 1), int(match[3] or 1)
+    begin = datetime(year, month, day, tzinfo=UTC)
+    if match[3]:
+        return begin, begin + timedelta(days=1)
+    if match[2]:
+        return begin, datetime(year + month // 12, month % 12 + 1, 1, tzinfo=UTC)
+    return begin, datetime(year + 1, 1, 1, tzinfo=UTC)
+
+
+def _shown(fact: KeyFact) -> str:
+    named = f"{fact.id}: " if fact.id else ""
+    since = f"{fact.valid_from or '?'} to {fact.valid_to or 'open'}"
+    return f"{named}{fact.subject} {fact.relation} {fact.object} ({since})"

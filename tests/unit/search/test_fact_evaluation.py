@@ -1,0 +1,114 @@
+"""Evaluation of stored facts against a key."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphmem import GraphMemory, InvalidInput
+from graphmem.search.fact_evaluation import FactEvaluation, read_key
+
+WORKS = {"subject": "Ann Lee", "relation": "works_at", "object": "Acme"}
+
+
+@pytest.fixture
+def memory() -> Any:
+    with GraphMemory.open("memory://key", extractor="none", embeddings="none", background=False) as opened:
+        opened.add_facts(
+            [
+                {**WORKS, "valid_from": datetime(2025, 3, 3, tzinfo=UTC), "subject_type": "person"},
+                {
+                    "subject": "Ann Lee",
+                    "relation": "has_budget",
+                    "object": "40k",
+                    "valid_from": datetime(2025, 1, 1, tzinfo=UTC),
+                    "valid_to": datetime(2025, 4, 1, tzinfo=UTC),
+                    "subject_type": "person",
+                },
+                {"subject": "Ann", "relation": "owns", "object": "Checkout", "fact": "Ann owns Checkout."},
+            ]
+        )
+        yield opened
+
+
+def verdict(memory: GraphMemory, **fact: Any) -> str:
+    found = memory.admin.evaluate_facts([{**WORKS, **fact}])
+    [name] = [name for name, count in found.verdicts.items() if count]
+    return name
+
+
+@pytest.mark.parametrize(
+    ("fact", "expected"),
+    [
+        ({}, "right"),
+        ({"valid_from": "2025-03-03"}, "right"),
+        ({"valid_from": "2025-03"}, "right"),
+        ({"valid_from": "2025"}, "right"),
+        ({"valid_from": "2025-03-10"}, "wrong_interval"),
+        ({"valid_to": "2025-05-01"}, "wrong_interval"),
+        ({"relation": "has_budget", "object": "40k", "valid_to": "2025-03-31"}, "right"),
+        ({"relation": "has_budget", "object": "40k", "valid_to": "2025-03"}, "right"),
+        ({"relation": "has_budget", "object": "40k"}, "wrong_interval"),
+        ({"relation": "owns", "object": "Checkout"}, "wrong_entity"),
+        ({"object": "Globex"}, "lost"),
+        ({"subject": "Bob Ray"}, "lost"),
+    ],
+)
+def test_verdict_on_a_fact(memory: GraphMemory, fact: dict[str, Any], expected: str) -> None:
+    assert verdict(memory, **fact) == expected
+
+
+def test_claim_that_a_current_fact_states_is_counted(memory: GraphMemory) -> None:
+    found = memory.admin.evaluate_facts([{"claim": "Ann owns Checkout"}, {"claim": "Ann owns Payments"}])
+    assert ([claim for claim, _ in found.never_current], found.never) == (["Ann owns Checkout"], 2)
+
+
+def test_question_is_answered_by_one_word_of_each_group(memory: GraphMemory) -> None:
+    question = "Where does Ann Lee work?"
+    found = memory.admin.evaluate_facts(
+        [
+            {"question": question, "needles": [["acme", "globex"], "lee"]},
+            {"question": question, "needles": [["globex"]]},
+        ]
+    )
+    assert (found.questions, found.answered, found.answered_clean) == (2, 1, 1)
+    assert found.unanswered == (question,)
+
+
+def test_stale_fact_beside_the_answer_is_counted(memory: GraphMemory) -> None:
+    found: FactEvaluation = memory.admin.evaluate_facts(
+        [
+            {**WORKS, "valid_to": "2025-06-01"},
+            {"question": "Where does Ann Lee work?", "needles": [["acme"]]},
+        ]
+    )
+    assert (found.answered, found.answered_clean) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("{", "line 2"),
+        ('{"subject": "Ann"}', "line 2: relation: missing"),
+        (json.dumps({**WORKS, "valid_from": "soon"}), "line 2.*'soon' is not a date"),
+        (json.dumps({**WORKS, "valid_from": "2025-13"}), "line 2.*'2025-13' is not a date"),
+        (json.dumps({**WORKS, "objekt": "x"}), "line 2.*objekt"),
+        ('{"claim": ""}', "line 2.*claim"),
+        ('{"question": "Who?"}', "line 2.*needles"),
+        ("[]", "line 2: expected an object"),
+    ],
+)
+def test_fault_in_a_key_is_told_with_line_and_reason(tmp_path: Path, line: str, reason: str) -> None:
+    path = tmp_path / "key.jsonl"
+    path.write_text(f"{json.dumps(WORKS)}\n{line}\n")
+    with pytest.raises(InvalidInput, match=reason):
+        read_key([path])
+
+
+def test_empty_key_is_refused(memory: GraphMemory) -> None:
+    with pytest.raises(InvalidInput, match="empty"):
+        memory.admin.evaluate_facts([])
