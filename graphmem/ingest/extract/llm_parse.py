@@ -227,7 +227,8 @@ def read_edge(item: object, dropped: Counter[str]) -> ExtractedEdge | None:
     if not (source and relation and target):
         return None
     certainty = _CERTAINTIES.get(_text(fields.get("certainty")).lower(), "stated")
-    confidence = read_confidence(_any(fields)) if certainty == "stated" else _CONFIDENCE_OF[certainty]
+    rated = certainty == "stated" or "confidence" in fields
+    confidence = read_confidence(_any(fields)) if rated else _CONFIDENCE_OF[certainty]
     kind = _text(fields.get("edge_type")) or ("" if related_by == "type" else _text(fields.get("type")))
     return ExtractedEdge(
         source,
