@@ -41,7 +41,8 @@ FLOW_WEIGHT: Mapping[EdgeType, float] = {
 """Weight of each edge type in the relevance propagation of recall (MAGMA, arXiv 2601.03236)."""
 
 SINGLE_VALUED = frozenset(
-    {"works_at", "lives_in", "born_in", "manages", "married_to", "has_status", "has_budget", "deployed_on"}
+    "works_at lives_in born_in manages married_to has_status has_budget deployed_on has_birthday has_age has_salary "
+    "has_rent has_phone_number has_email".split()
 )
 
 MULTI_VALUED = frozenset(
@@ -59,6 +60,9 @@ MULTI_VALUED = frozenset(
         "similar_to",
     }
 )
+
+CONTACT_RELATIONS = frozenset({"has_email", "has_phone_number"})
+"""Relations whose targets are personal data: such facts aren't stored where personal data is redacted."""
 
 _SYNONYMS = {
     "works_at": "employed_by employed_at works_for work_at work_for is_employed_by has_job_at working_at working_for",
@@ -141,7 +145,7 @@ class Ontology:
 
     def is_single_valued(self, relation: str) -> bool:
         """Return whether a source has at most one target of this relation at a time."""
-        return relation in self.single_valued
+        return relation in self.single_valued or relation.startswith("favorite_")
 
     def words(self, relation: str) -> str:
         """Return the words of the synonyms of a relation, which queries use for it."""

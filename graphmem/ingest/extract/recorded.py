@@ -336,6 +336,4 @@ def _edge(item: object) -> ExtractedEdge:
     if unreadable:
         raise ValueError(f"edge {item!r:.120}: contains a time that isn't ISO 8601")
     hearsay = isinstance(item, dict) and cast("dict[str, object]", item).get("hearsay") is True
-    edge = replace(edge, certainty="hearsay") if hearsay else edge  # files of older versions
-    implied = isinstance(item, dict) and cast("dict[str, object]", item).get("implied") is True
-    return replace(edge, implied=True) if implied else edge
+    return replace(edge, certainty="hearsay") if hearsay else edge  # files of older versions

@@ -224,6 +224,18 @@ def test_personal_data_is_redacted_from_facts_but_not_from_names(backend: GraphB
     assert edges(backend) == [("Maya ([email]) reads team@globex.example", True)]
 
 
+def test_contacts_are_not_stored_where_personal_data_is_redacted(backend: GraphBackend) -> None:
+    episode = Episode(scope=SCOPE, text="…", occurred_at=SPRING)
+    backend.add_episodes(SCOPE, [episode])
+    facts = (ExtractedEdge("Maya", "has_email", "maya@x.example"), ExtractedEdge("Maya", "has_age", "29 years"))
+    mail = ExtractedEntity("maya@x.example")
+    reading = read_extraction(episode, Extraction((mail,), facts), DEFAULT_ONTOLOGY, Counter())
+    written = Writer(backend, DEFAULT_ONTOLOGY, PatternRedactor()).write(SCOPE, [reading])
+    assert edges(backend) == [("Maya has age 29 years", True)]
+    assert written.dropped == {"personal data": 1}
+    assert {e.name for e in backend.find_entities([SCOPE], EntityQuery(), limit=9)} == {"Maya", "29 years"}
+
+
 def test_hearsay_against_a_surer_fact_ends_nothing_and_is_stored_beside_it(backend: GraphBackend) -> None:
     say(backend, Extraction(edges=(ExtractedEdge("Eva", "works_at", "Globex", confidence=0.5),)))
     claims = (
@@ -281,8 +293,8 @@ def test_a_job_that_was_over_before_it_was_told_is_kept_as_past(backend: GraphBa
     }
 
 
-def test_an_end_that_only_follows_from_something_is_not_kept_as_past(backend: GraphBackend) -> None:
-    dropped = say(backend, Extraction(edges=(ExtractedEdge("Maya", "owns", "Tesla", ended=True, implied=True),)))
+def test_an_ending_of_a_fact_that_is_not_known_leaves_no_past_one(backend: GraphBackend) -> None:
+    dropped = say(backend, Extraction(endings=(ExtractedEnding("Maya", "owns", "Tesla"),)))
     assert dropped == {"ending of an unknown fact": 1}
     assert edges(backend) == []
 

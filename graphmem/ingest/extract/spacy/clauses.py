@@ -109,6 +109,9 @@ def subjects_of(verb: Token) -> list[Token]:
     for child in (*verb.children, *(c for h in passive for c in h.children)):
         if child.dep_ in SUBJECTS and child.i < verb.i + 4:
             found += [child, *(c for c in child.conjuncts if c.i > child.i)]
+    if not found and verb.lemma_ in ("divorce", "marry", "engage"):  # "Tom and I got divorced"
+        named = (c for c in verb.children if c.dep_ == "npadvmod" and c.ent_type_ == "PERSON" and c.i < verb.i)
+        found = [t for c in named for t in (c, *c.conjuncts)]
     return found
 
 

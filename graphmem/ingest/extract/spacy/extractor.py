@@ -9,6 +9,8 @@ from dataclasses import replace
 from datetime import UTC
 from typing import TYPE_CHECKING
 
+from graphmem.ingest.extract.spacy.answers import completed, corrected, correction_of
+from graphmem.ingest.extract.spacy.attributes import attributes
 from graphmem.ingest.extract.spacy.clauses import clauses, is_question
 from graphmem.ingest.extract.spacy.facts import Facts
 from graphmem.ingest.extract.spacy.kinship import relatives
@@ -24,7 +26,7 @@ from graphmem.protocols import (
     ExtractionRequest,
     Extractor,
 )
-from graphmem.text.english import batch_size, english_pipeline, parsing, pieces
+from graphmem.text.english import batch_size, english_pipeline, parsing, pieces, seems_english
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -38,6 +40,7 @@ MAX_CHARACTERS = 100_000
 ENOUGH = 4 * MAX_EDGES
 """Number of distinct facts after which no further piece of a long text is parsed; the best ones are kept."""
 CO_OCCURRENCE = 0.3
+_OTHER_LANGUAGE = Extraction(dropped=(("not English", 1),))
 
 
 _Found = tuple[list[ExtractedEdge], list[ExtractedEnding], dict[tuple[str, str], ExtractedEntity]]
@@ -79,12 +82,17 @@ class SpacyExtractor(Extractor):
         InvalidInput
             If the configured model isn't installed.
         """
-        texts = [list(pieces(_text(request))) for request in requests]
+        english = [seems_english(request.episode.text) for request in requests]
+        texts = [list(pieces(_text(r) if ours else "")) for r, ours in zip(requests, english, strict=True)]
         with parsing:
             parses = _parses(english_pipeline(self._model), [first for first, *_ in texts])
         return [
-            parse if isinstance(parse, Exception) else self._read(request, parse, further)
-            for request, parse, (_, *further) in zip(requests, parses, texts, strict=True)
+            _OTHER_LANGUAGE
+            if not ours
+            else parse
+            if isinstance(parse, Exception)
+            else self._read(request, parse, further)
+            for ours, request, parse, (_, *further) in zip(english, requests, parses, texts, strict=True)
         ]
 
     def _read(self, request: ExtractionRequest, doc: Doc, further: Sequence[str]) -> Extraction | Exception:
@@ -95,6 +103,12 @@ class SpacyExtractor(Extractor):
 
     def _extraction(self, request: ExtractionRequest, doc: Doc, further: Sequence[str]) -> Extraction:
         edges, endings, mentioned = self._found(request, doc)
+        episode = request.episode
+        if episode.speaker and episode.title is None:
+            edges += attributes(completed(request), episode.speaker)
+            more, wrong = self._corrected(request)
+            edges += more
+            endings += wrong
         for text in further:
             if len(_distinct(edges)) >= ENOUGH:
                 break
@@ -107,6 +121,18 @@ class SpacyExtractor(Extractor):
         talking = frozenset({request.episode.speaker, request.addressee})
         found = _limited(_distinct(edges), mentioned.values(), talking)
         return replace(found, endings=tuple(dict.fromkeys(endings)))
+
+    def _corrected(self, request: ExtractionRequest) -> tuple[list[ExtractedEdge], list[ExtractedEnding]]:
+        """Return the facts of the speaker's previous turn with another name, for "Sorry, I meant Austin"."""
+        correction = correction_of(request)
+        own = [turn for turn in request.context if turn.speaker == request.episode.speaker]
+        if correction is None or not own:
+            return [], []
+        earlier = ExtractionRequest(own[-1], addressee=request.addressee)
+        with parsing:
+            doc = english_pipeline(self._model)(next(pieces(_text(earlier))))
+        found, _, _ = self._found(earlier, doc)
+        return corrected(found, *correction)
 
     def _found(self, request: ExtractionRequest, doc: Doc) -> _Found:
         episode = request.episode
@@ -129,9 +155,14 @@ class SpacyExtractor(Extractor):
             edges += relatives(sentence, names, dates)
             edges += facts.of_last_days(sentence)
             for clause in clauses(sentence):
-                edges += facts.of(clause)
+                for found in facts.of(clause):
+                    if isinstance(found, ExtractedEdge):
+                        edges.append(found)
+                    else:
+                        endings.append(found)
                 endings += facts.endings(clause)
-            edges += _together(sentence, names, edges[before:])
+            near = _together(sentence, names, edges[before:])
+            edges += near if episode.speaker is None else (e for e in near if e.relation == "part_of")
         return edges, endings, mentioned
 
 
@@ -153,7 +184,7 @@ def _text(request: ExtractionRequest) -> str:
     episode = request.episode
     message = episode.source == "message" and episode.title is None
     people = [n for n in (episode.speaker, request.addressee) if n]
-    return prose(episode.text[:MAX_CHARACTERS], people, message=message)
+    return prose(completed(request)[:MAX_CHARACTERS], people, message=message)
 
 
 def _together(sentence: Span, names: Names, edges: Iterable[ExtractedEdge]) -> Iterator[ExtractedEdge]:

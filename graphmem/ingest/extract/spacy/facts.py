@@ -16,6 +16,7 @@ Convention of relations: states in the present ("works_at", "likes"), events in 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from datetime import datetime
@@ -36,6 +37,10 @@ from graphmem.protocols import ExtractedEdge, ExtractedEnding
 
 if TYPE_CHECKING:
     from spacy.tokens import Span
+
+_RUMOR = re.compile(
+    r"\b(?:so I(?:'ve| have)? heard|so I(?:'m| am| was) told|apparently|allegedly|rumor has it)\b", re.IGNORECASE
+)
 
 EXPLICIT, PLAIN, COMMON, INDIRECT = 0.9, 0.8, 0.6, 0.5
 
@@ -58,6 +63,8 @@ def _is_plan(clause: Clause, period: Period) -> bool:
 
 def _is_hearsay(clause: Clause, source: End, names: Names) -> bool:
     """Return whether someone other than the speaker or the subject of a clause says or believes it."""
+    if _RUMOR.search(clause.verb.sent.text):
+        return True
     if any(c.lower_ == "according" for c in clause.chain[0].children):
         return True
     for report in clause.reports:
@@ -76,6 +83,31 @@ def _is_misbelief(clause: Clause, source: End) -> bool:
     return source.role == "speaker" and any(
         r.lemma_ in words.BELIEVING and not any(t.lower_ in words.FIRST_PERSON for t in subjects_of(r))
         for r in clause.reports
+    )
+
+
+def _is_telling(clause: Clause, said: Statement, period: Period) -> bool:
+    """Return whether a fact about a common noun says something lasting of its subject: a habit, a skill, a possession.
+
+    What people just do ("I'm removing my coat", "we have cereals") isn't a fact worth keeping.
+    """
+    lemma, noun = clause.verb.lemma_.lower(), said.target.name.split()[-1].lower()
+    if said.relation == "is_a":
+        return noun in words.OCCUPATIONS | words.ROLES_OF or (
+            len(noun) > 5 and noun.endswith(words.OCCUPATION_ENDINGS) and noun not in words.NO_OCCUPATIONS
+        )
+    if said.ended or said.presumed or said.relation == "is":
+        return True
+    if lemma in ("have", "get"):
+        return any(t.lower_ == "i" for t in clause.subjects) and not clause.stance and not noun.endswith("s")
+    if lemma in words.HABITS:
+        return clause.verb.tag_ in ("VBP", "VBZ") or clause.ongoing or bool(clause.stance) or clause.ended
+    return lemma in words.TELLING or (clause.stance == "plans_to" and period.begin is not None)
+
+
+def _ending_of(edge: ExtractedEdge) -> ExtractedEnding:
+    return ExtractedEnding(
+        edge.source, edge.relation, edge.target, valid_to=edge.valid_to, source_type=edge.source_type
     )
 
 
@@ -100,8 +132,8 @@ class Facts:
         self._ontology = ontology
         self._reference = reference
 
-    def of(self, clause: Clause) -> Iterator[ExtractedEdge]:
-        """Yield the facts of a clause."""
+    def of(self, clause: Clause) -> Iterator[ExtractedEdge | ExtractedEnding]:
+        """Yield the facts of a clause, and the endings of facts that it presumes."""
         subjects = self._subjects(clause)
         period = Period.of(clause, self._dates, self._reference)
         if not clause.stance and not clause.past and _is_plan(clause, period):
@@ -116,8 +148,10 @@ class Facts:
             said = list(statements(clause, subject, self._names, period))
             for statement in said:
                 edge = self._edge(clause, subject, statement, period, self._apart(clause, statement, said))
-                if edge is not None:
+                if edge is not None and not statement.presumed:
                     yield edge
+                elif edge is not None and edge.certainty == "stated":
+                    yield _ending_of(edge)
 
     def endings(self, clause: Clause) -> Iterator[ExtractedEnding]:
         """Yield the endings that don't name their target."""
@@ -174,6 +208,8 @@ class Facts:
             return None
         if subject.role == "addressee" and not (said.explicit or (target.named and not target.role)):
             return None  # "you're doing great": mostly courtesy
+        if not (said.explicit or target.named or target.role or said.former or _is_telling(clause, said, period)):
+            return None
         ceiling = EXPLICIT if said.explicit else PLAIN
         if not (source.named and target.named) and not said.explicit:
             ceiling = COMMON
@@ -192,7 +228,6 @@ class Facts:
             valid_from=None if said.timeless else start,
             valid_to=last if said.timeless else end,
             ended=ended,
-            implied=said.ended and not clause.ended and not said.former,
             source_type=source.kind,
             target_type=target.kind,
             certainty="hearsay" if hearsay else "stated",

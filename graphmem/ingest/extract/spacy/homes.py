@@ -38,7 +38,8 @@ def homes(clause: Clause, names: Names, period: Period) -> Iterator[Statement]:
         if (lives and word in ("in", "at", "of")) or (settles and word == "in"):
             yield from (Statement("lives_in", t, explicit=True) for t in _towns(noun, names, sure=not settles))
         elif moves and word == "to":
-            yield from (Statement("lives_in", t, explicit=True) for t in _towns(noun, names, sure=False))
+            towns = list(_towns(noun, names, sure=False)) or list(_unknown_town(clause, noun, names))
+            yield from (Statement("lives_in", t, explicit=True) for t in towns)
         elif moves and word in ("from", "of"):
             yield from (Statement("lives_in", t, ended=True, explicit=True) for t in places(noun, names))
 
@@ -65,6 +66,20 @@ def _towns(noun: Token, names: Names, *, sure: bool) -> Iterator[End]:
             yield End(end.name, "location", named=True, certainty=end.certainty, label="GPE")
         elif _is_small_name(noun, sure=sure):
             yield End(end.name.title(), "location", named=True, certainty=min(end.certainty, 0.6), label="GPE")
+
+
+def _unknown_town(clause: Clause, noun: Token, names: Names) -> Iterator[End]:
+    """Yield a name that the recognizer doesn't know as a place, where a person moved to it.
+
+    "We moved to Postgres" and "I moved to Google" are excluded by their form or by a list.
+    """
+    person = any(t.lower_ == "i" or t.ent_type_ == "PERSON" or t.lemma_.lower() in words.KIN for t in clause.subjects)
+    family = any(t.lower_ == "we" for t in clause.subjects) and noun.ent_type_ == "GPE"
+    plain = noun.text.istitle() and not any(c.dep_ in ("det", "poss", "compound", "case") for c in noun.children)
+    if (person or family) and noun.pos_ == "PROPN" and plain and noun.lower_ not in words.NO_TOWNS:
+        for end in names.end(noun):
+            if end.named and not end.role:
+                yield End(end.name, "location", named=True, certainty=min(end.certainty, 0.7), label="GPE")
 
 
 def _is_small_name(noun: Token, *, sure: bool) -> bool:

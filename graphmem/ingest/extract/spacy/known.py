@@ -41,6 +41,8 @@ def well_known(clause: Clause, subject: End, names: Names, period: Period) -> It
         yield from _deployment(clause, names)
     if acts:
         yield from (replace(said, source=whom) for said in _management(clause, names))
+    yield from _death(clause, subject, names)
+    yield from _cancellation(clause, names)
     yield from _choice(clause, names)
     yield from _budget(clause, subject, names)
     if clause.verb.lemma_ in words.CREATING and clause.past and not clause.passive:
@@ -100,9 +102,40 @@ def _partner(clause: Clause, subject: End, names: Names, period: Period) -> Iter
         for end in _whom(verb, names) or _other_half(clause, subject, names):
             yield Statement("broke_up_with", end)
             yield Statement("has_partner", end, ended=True, explicit=True)
-            yield Statement("is_engaged_to", end, ended=True, explicit=True)
+            yield Statement("is_engaged_to", end, ended=True, explicit=True, presumed=True)
     if lemma == "date" and not clause.passive and is_state(clause) and not clause.stance:
         yield from (Statement("has_partner", e, explicit=True) for e in people or _other_half(clause, subject, names))
+
+
+def _death(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
+    """Yield the end of pets and partnerships for "Rex died", "my dog Rex passed away"."""
+    verb = clause.verb
+    passed = verb.lemma_ == "pass" and any(c.lower_ == "away" for c in verb.children)
+    if not (verb.lemma_ == "die" or passed) or not clause.past or not subject.named or subject.role:
+        return
+    yield Statement("has_status", End("deceased", "concept", named=False), explicit=True)
+    if names.speaker is not None:
+        ended = (*(f"has_{pet}" for pet in sorted(words.PETS)), "married_to", "has_partner")
+        yield from (
+            Statement(r, subject, ended=True, explicit=True, source=names.speaker, presumed=True) for r in ended
+        )
+
+
+def _cancellation(clause: Clause, names: Names) -> Iterator[Statement]:
+    """Yield the end of plans for "the trip to Paris is canceled", "I canceled my trip to Paris"."""
+    verb = clause.verb
+    if verb.lemma_ in ("cancel", "call") and (verb.lemma_ == "cancel" or any(c.lower_ == "off" for c in verb.children)):
+        nouns = clause.subjects if clause.passive else objects_of(verb, "dobj")
+    else:
+        off = any(t.lower_ in ("cancelled", "canceled", "off") for t in objects_of(verb, "acomp", "prep", "advmod"))
+        nouns = clause.subjects if verb.lemma_ == "be" and off else ()
+    if names.speaker is None or not (clause.past or clause.passive or verb.lemma_ == "be"):
+        return
+    for word, place in (pair for noun in nouns for pair in prepositions(noun)):
+        if word == "to":
+            for end in (e for e in names.end(place) if e.named and not e.role):
+                plan = Statement("", end, ended=True, explicit=True, source=names.speaker, presumed=True)
+                yield from (replace(plan, relation=relation) for relation in words.PLANNED)
 
 
 def _parted(clause: Clause) -> bool:
@@ -113,7 +146,7 @@ def _parted(clause: Clause) -> bool:
 
 def _wedding(end: End) -> Iterator[Statement]:
     yield Statement("married_to", end, explicit=True)
-    yield Statement("is_engaged_to", end, ended=True, explicit=True)
+    yield Statement("is_engaged_to", end, ended=True, explicit=True, presumed=True)
 
 
 def _whom(token: Token, names: Names) -> list[End]:
@@ -155,6 +188,8 @@ def _status(clause: Clause, subject: End, names: Names, *, happens: bool) -> Ite
             yield from (said for e in whom or half for said in _wedding(e))
         elif status == "divorced":
             yield from (Statement("married_to", e, ended=True, explicit=True) for e in whom or half)
+            if whom or half:
+                yield Statement("has_status", End(status, "concept", named=False), explicit=True)
         elif status == "engaged":
             yield from (Statement("is_engaged_to", e, explicit=True) for e in whom or half)
         free = all(n.ent_type_ in words.QUANTITIES for _, n in prepositions(word))
@@ -244,7 +279,7 @@ def given_up(clause: Clause, names: Names) -> Iterator[Statement]:
         definite = token.pos_ == "PROPN" or any(c.lower_ in words.DEFINITE for c in token.children)
         for relation in words.ENDS.get(f"{lemma}{particle}{group}", ()):
             if definite or lemma in words.ENDING_ANY:
-                yield from (Statement(relation, e, ended=True) for e in names.ends(token) if not e.role)
+                yield from (Statement(relation, e, ended=True, presumed=True) for e in names.ends(token) if not e.role)
 
 
 def _moved(clause: Clause, names: Names, after: list[tuple[str, End]]) -> Iterator[Statement]:

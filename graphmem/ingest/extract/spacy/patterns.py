@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -173,9 +174,7 @@ def _is_a(clause: Clause, subject: End, token: Token, names: Names) -> Iterator[
     owner = names.owner(token)
     favorites = ("favorite", "favourite")
     if owner is not None and (token.lower_ in favorites or any(c.lower_ in favorites for c in token.children)):
-        noun = "" if token.lower_ in favorites else f" {names.phrase(token)}"
-        fact = f"{owner.name}'s favourite{noun} is {subject.name}."
-        yield Statement("prefers", subject, explicit=True, source=owner, fact=fact)
+        yield _favorite(None if token.lower_ in favorites else token, subject, owner, names)
         return
     if owner is not None and token.lower_ in words.RELATIONAL:
         if subject.named and subject.label == "PERSON":
@@ -243,9 +242,7 @@ def _owner_property(head: Token, token: Token, names: Names, *, favorite: bool) 
     """Yield statements about the owner: "my favorite food is …", "my sister's name is …"."""
     owner = names.owner(head)
     if favorite and owner is not None:
-        for target in names.ends(token):
-            fact = f"{owner.name}'s favourite {names.phrase(head)} is {target.name}."
-            yield Statement("prefers", target, explicit=True, source=owner, fact=fact)
+        yield from (_favorite(head, target, owner, names) for target in names.ends(token))
     elif head.lower_ == "name":
         relative = next((c for c in head.children if c.dep_ == "poss" and c.lemma_.lower() in words.RELATIONAL), None)
         possessor = names.owner(relative) if relative is not None else None
@@ -254,6 +251,18 @@ def _owner_property(head: Token, token: Token, names: Names, *, favorite: bool) 
                 noun = relative.lemma_.lower()
                 fact = f"{possessor.name}'s {noun} is called {target.name}."
                 yield Statement(f"has_{noun}", target, explicit=True, source=possessor, fact=fact)
+
+
+def _favorite(noun: Token | None, target: End, owner: End, names: Names) -> Statement:
+    """Return favorite_food for "my favorite food is pizza", prefers for several or without a noun."""
+    if noun is None or noun.tag_ != "NN":
+        said = f" {names.phrase(noun)}" if noun is not None else ""
+        return Statement(
+            "prefers", target, explicit=True, source=owner, fact=f"{owner.name} prefers {target.name}{said}."
+        )
+    kind = re.sub(r"^(?:favou?rite|preferred) ", "", names.phrase(noun))
+    fact = f"{owner.name}'s favorite {kind} is {target.name}."
+    return Statement(f"favorite_{kind.replace(' ', '_')}", target, explicit=True, source=owner, fact=fact)
 
 
 def _office(token: Token) -> bool:

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.skipif(not spacy_available(), reason="spaCy and an Engl
 
 PAGE = Path(__file__).parents[4] / "docs" / "reference" / "local-extractor.md"
 ROWS = re.findall(r"^\| (?!sentence)([^|]+) \|(?: ([^|]*))? \|$", PAGE.read_text("utf-8"), re.MULTILINE)
+TURNS = re.findall(r"^\| (?!before)([^|]+) \| ([^|]+) \| ([^|]+) \|$", PAGE.read_text("utf-8"), re.MULTILINE)
 MONDAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 
 
@@ -37,7 +38,22 @@ def test_the_page_has_rows() -> None:
 
 @pytest.mark.parametrize(("sentence", "facts"), ROWS)
 def test_a_sentence_gives_the_facts_that_the_page_lists(extractor: SpacyExtractor, sentence: str, facts: str) -> None:
-    episode = Episode(scope=Scope(), text=sentence, speaker="Nora", occurred_at=MONDAY)
-    [found] = extractor.extract([ExtractionRequest(episode, addressee="Walter")])
+    assert sorted(listed(extractor, sentence)) == sorted(filter(None, facts.split("<br>")))
+
+
+@pytest.mark.parametrize(("before", "text", "facts"), TURNS)
+def test_a_turn_after_another_gives_the_facts_that_the_page_lists(
+    extractor: SpacyExtractor, before: str, text: str, facts: str
+) -> None:
+    speaker, _, said = before.partition(": ")
+    earlier = Episode(scope=Scope(), text=said, speaker=speaker, occurred_at=MONDAY)
+    assert sorted(listed(extractor, text, earlier)) == sorted(facts.split("<br>"))
+
+
+def listed(extractor: SpacyExtractor, text: str, *context: Episode) -> list[str]:
+    """Return what Nora's words give, as the page writes it."""
+    episode = Episode(scope=Scope(), text=text, speaker="Nora", occurred_at=MONDAY)
+    [found] = extractor.extract([ExtractionRequest(episode, context, addressee="Walter")])
     assert isinstance(found, Extraction)
-    assert sorted(map(as_listed, found.edges)) == sorted(filter(None, facts.split("<br>")))
+    ends = [f"ends: {e.source} · {e.relation} · {e.target}" for e in found.endings if e.target is not None]
+    return [*map(as_listed, found.edges), *ends]
