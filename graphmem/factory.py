@@ -20,7 +20,7 @@ from graphmem.vectors import ExactVectorIndex
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-    from graphmem.ingest.contradictions import Ask, ContradictionCheck
+    from graphmem.ingest.contradictions import Ask, ContradictionCheck, Pairs
     from graphmem.ingest.entity_matching import SimilarEntities
     from graphmem.ingest.links import NoteLinks
 
@@ -184,7 +184,7 @@ def similar_entities(
         assert llm is not None
         return llm_same(llm, timeout=settings.extraction_timeout)
 
-    def ask(new: str, known: Sequence[str]) -> Sequence[int]:
+    def ask(new: Sequence[str], known: Sequence[str]) -> Pairs:
         return judge()(new, known)  # created on first use, because most sessions only read
 
     similar = SimilarEntities(

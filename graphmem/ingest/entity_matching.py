@@ -27,18 +27,21 @@ from graphmem.errors import BackendUnavailable, StoreReadOnly
 from graphmem.index.arrays import GrowingArray
 from graphmem.index.entity_vectors import EntityVectors, Vectors, entity_entry, waiting_entry
 from graphmem.ingest.resolution import EntityMatcher, EntityMention
-from graphmem.models import Changes, Entity, IndexEntry, MergeMethod, Scope
+from graphmem.models import Changes, Entity, EntityQuery, IndexEntry, MergeMethod, Scope
 from graphmem.protocols import GraphBackend
-from graphmem.text.name_rules import numbers_differ, obstacle, spellings
+from graphmem.text.name_rules import may_be_same, numbers_differ, obstacle, short_forms, spellings
+from graphmem.text.words import split_words
 
 _log = logging.getLogger(__name__)
 
 _WAITING_AT_ONCE = 256  # unindexed entities embedded per batch
 _PAIRED = 64  # most names of one spelling compared in pairs; larger groups are embedded whole
+_FORM_WORDS, _FORMS, _PEOPLE = 60, 60, 500  # words looked up for other forms of names; entities compared
+_LONGEST_INITIALS = 4
 _INDEXED_AT_ONCE = 64  # entities embedded between two checks of the deadline
 
-AskSame = Callable[[str, Sequence[str]], Sequence[int]]
-"""(new entity, known entities) → positions of the known ones that are the same as the new one; may raise."""
+AskSame = Callable[[Sequence[str], Sequence[str]], Sequence[tuple[int, int]]]
+"""(new names, known entities) → pairs of positions of a new name and the known entity that it is; may raise."""
 
 Key = tuple[str, str]
 """Canonical name and type."""
@@ -73,7 +76,7 @@ class SimilarEntities:
     merge_at, ask_at
         Cosine from which two entities are the same unless their names rule it out, and from which a pair is doubtful.
     most_questions
-        Maximum number of calls of the judge per batch.
+        Maximum number of names per batch that the judge is asked about, all in one call.
     resolves
         If False, vectors are only computed and stored, for other consumers that compare entities.
     """
@@ -166,10 +169,19 @@ class SimilarEntities:
         open_keys = [key for key in prepared.vectors if key not in found] if self._resolves else []
         asked = [(kind, prepared.vectors[name, kind]) for name, kind in open_keys]
         hits = self.vectors.nearest(prepared.scope, asked, self._ask_at)
-        entities = self._entities(prepared.scope, hits)
-        near = {
-            key: [(score, entities[i]) for score, i in best if i in entities and entities[i].entity_type == key[1]]
+        # the judge's entities may be far away by their vectors
+        scores = [
+            {**dict.fromkeys(prepared.judged.get(key, ()), 0.0), **{i: score for score, i in best}}
             for key, best in zip(open_keys, hits, strict=True)
+        ]
+        entities = self._entities(prepared.scope, [[(score, i) for i, score in scored.items()] for scored in scores])
+        near = {
+            key: [
+                (score, entities[i])
+                for i, score in scored.items()
+                if i in entities and entities[i].entity_type == key[1]
+            ]
+            for key, scored in zip(open_keys, scores, strict=True)
         }
         return _Compared(prepared, near, self._merge_at if self._resolves else math.inf)
 
@@ -246,28 +258,57 @@ class SimilarEntities:
         return self._backend.get_entities([scope], ids) if ids else {}
 
     def _judge(self, prepared: Prepared, new: dict[Key, EntityMention]) -> None:
+        """Ask the judge in one call about all new names that vectors or words make doubtful."""
+        assert self._ask is not None
+        doubts = self._doubts(prepared, new)
+        known = list({entity.id: entity for near in doubts.values() for entity in near}.values())
+        if not known:
+            return
+        asked = [_described(new[key]) for key in doubts]
+        try:
+            pairs = self._ask(asked, [_text(e.name, e.summary) for e in known])
+        except Exception as error:  # noqa: BLE001 - the write continues whatever the judge's library raises
+            _log.warning("judge failed, new names are not compared with known entities: %s", error)
+            return
+        keys = list(doubts)
+        for position, other in pairs:
+            if 0 <= position < len(keys) and 0 <= other < len(known) and known[other] in doubts[keys[position]]:
+                prepared.judged.setdefault(keys[position], {})[known[other].id] = True
+
+    def _doubts(self, prepared: Prepared, new: dict[Key, EntityMention]) -> dict[Key, list[Entity]]:
+        """Return the known entities that new names may stand for: near by vector, or a longer or shorter form."""
         hits = self.vectors.nearest(
             prepared.scope, [(kind, vector) for (_, kind), vector in prepared.vectors.items()], self._ask_at
         )
         entities = self._entities(prepared.scope, hits)
-        asked = 0
+        forms = self._other_forms(prepared.scope, new)
+        doubts: dict[Key, list[Entity]] = {}
         for (key, thing), best in zip(new.items(), hits, strict=True):
             near = [(score, entities[i]) for score, i in best if i in entities]
-            if not near or _sure(thing, near, self._merge_at) is not None or asked == self._most_questions:
+            if len(doubts) == self._most_questions or _sure(thing, near, self._merge_at) is not None:
                 continue
-            doubtful = [entity for _, entity in near if not numbers_differ(thing.display, entity.name)]
+            found = {e.id: e for e in (*(e for _, e in near), *forms.get(key, ()))}
+            doubtful = [e for e in found.values() if not numbers_differ(thing.display, e.name)]
             if doubtful:
-                asked += 1
-                prepared.judged[key] = self._asked(thing, doubtful)
+                doubts[key] = doubtful
+        return doubts
 
-    def _asked(self, thing: EntityMention, doubtful: Sequence[Entity]) -> dict[str, bool]:
-        assert self._ask is not None
-        try:
-            same = self._ask(_text(thing.display, thing.summary), [_text(e.name, e.summary) for e in doubtful])
-        except Exception as error:  # noqa: BLE001 - the write continues whatever the judge's library raises
-            _log.warning("judge failed, a new name is not compared with known entities: %s", error)
-            return {}
-        return {doubtful[i].id: True for i in same if 0 <= i < len(doubtful)}
+    def _other_forms(self, scope: Scope, new: Mapping[Key, EntityMention]) -> dict[Key, list[Entity]]:
+        """Return the known entities of the same type whose name is a short or a full form of a new name."""
+        words = {word for thing in new.values() for word in split_words(thing.display)}
+        words |= {form for word in words for form in short_forms(word)}
+        initials = {"".join(word[0] for word in split_words(thing.display)) for thing in new.values()}
+        hits = self._backend.search_entities(
+            [scope], words=sorted(words)[:_FORM_WORDS], phrases=sorted(initials), limit=_FORMS
+        )
+        known = {hit.entity.id: hit.entity for hit in hits}
+        if any(len(thing.display) <= _LONGEST_INITIALS for thing in new.values()):
+            people = self._backend.find_entities([scope], EntityQuery(entity_types=("person",)), limit=_PEOPLE)
+            known.update((person.id, person) for person in people)
+        return {
+            key: [e for e in known.values() if e.entity_type == key[1] and may_be_same(thing.display, e.name, key[1])]
+            for key, thing in new.items()
+        }
 
     def _index_missing(self, scope: Scope, limit: int, generation: int) -> bool:
         """Compute vectors of known entities without one: from a bulk load, or written while there was no model.
@@ -362,6 +403,12 @@ def _sure(thing: EntityMention, near: Sequence[tuple[float, Entity]], merge_at: 
         ),
         None,
     )
+
+
+def _described(thing: EntityMention) -> str:
+    """Return a new name with its summary and the text that has it."""
+    said = f" — in the text: {thing.text}" if thing.text else ""
+    return _text(thing.display, thing.summary) + said
 
 
 def _text(name: str, summary: str) -> str:

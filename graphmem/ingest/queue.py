@@ -12,7 +12,7 @@ import socket
 import threading
 from asyncio import CancelledError
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -227,7 +227,8 @@ class ExtractionQueue:
         results = iter(self._extract(requests) if requests else ())
         erased = False
         for scope, group in by_scope.items():
-            self._store(scope, group, [next(results) for _ in group], done, since[scope])
+            shown = self._shown([request for request in requests if request.episode.scope == scope])
+            self._store(scope, group, [next(results) for _ in group], done, since[scope], shown)
             erased |= self._backend.erasure_token(scope) != since[scope]
         if erased:  # unwritten episodes are extracted again, without the erased data
             self._backend.release_claims([owner])
@@ -245,7 +246,8 @@ class ExtractionQueue:
             if not waiting:
                 break
             done.claimed = len(waiting)
-            self._store(scope, waiting, self._extract(self._requests(scope, waiting)), done, since)
+            requests = self._requests(scope, waiting)
+            self._store(scope, waiting, self._extract(requests), done, since, self._shown(requests))
             if done.settled or done.failed:
                 break
         self.on_settled(done.settled)
@@ -315,8 +317,9 @@ class ExtractionQueue:
         results: Sequence[Extraction | Exception],
         done: Processed,
         since: str,
+        shown: Collection[str] | None,
     ) -> None:
-        """Write the extractions of a scope and the errors of failed ones."""
+        """Write the extractions of a scope and the errors of failed ones; `shown` as for `ContradictionCheck`."""
         readings: list[InterpretedEpisode] = []
         failures: list[tuple[Episode, Exception]] = []
         for episode, result in zip(episodes, results, strict=True):
@@ -328,7 +331,7 @@ class ExtractionQueue:
         if readings or any(kind_of(error) == "episode" for _, error in failures):
             self._answered()
         if self._contradictions is not None:
-            readings = [self._contradictions.check(self._backend, scope, r) for r in readings]
+            readings = self._contradictions.check(self._backend, scope, readings, shown)
         failures += self._write(scope, readings, done.written, since)
         if failures:
             done.failed += len(failures)
@@ -377,6 +380,10 @@ class ExtractionQueue:
     def _requests(self, scope: Scope, episodes: Sequence[Episode]) -> list[ExtractionRequest]:
         ontology = self._ontology if self._reads_known else None
         return build_requests(self._backend, scope, episodes, self._settings.context_turns, ontology)
+
+    def _shown(self, requests: Sequence[ExtractionRequest]) -> set[str] | None:
+        """Return the ids of the facts in requests; None for an extractor that doesn't read them."""
+        return {fact.id for request in requests for fact in request.known.facts} if self._reads_known else None
 
     def _extract(self, requests: Sequence[ExtractionRequest]) -> Sequence[Extraction | Exception]:
         try:

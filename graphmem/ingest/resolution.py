@@ -40,6 +40,8 @@ class EntityMention:
     """Whether `usual_type` is an extractor's guess; `entity_type` is None then."""
     aliases: tuple[str, ...] = ()
     """Canonical forms of other names that the text tells."""
+    text: str = ""
+    """Beginning of the text that has the name, for a judge."""
 
     @classmethod
     def of(
@@ -54,6 +56,7 @@ class EntityMention:
         allowed: frozenset[str] = frozenset(),
         guessed: bool = False,
         aliases: Sequence[str] = (),
+        text: str = "",
     ) -> EntityMention:
         """Return a mention with its name and type cleaned.
 
@@ -67,7 +70,7 @@ class EntityMention:
         if guessed:
             kind, usual_type = None, kind
         others = tuple(alias for alias in dict.fromkeys(map(canonical, aliases)) if alias and alias != key)
-        return cls(display, key, kind, usual_type, declared, summary, confidence, guessed, others)
+        return cls(display, key, kind, usual_type, declared, summary, confidence, guessed, others, text)
 
 
 class EntityMatcher(Protocol):
@@ -188,6 +191,8 @@ class Resolver:
                 found = self._typed(by_type, usual, guessed=True) or found
         else:
             found = by_type.get(thing.entity_type) or self._typed(by_type, thing.entity_type)
+            if found is None:
+                found = _drifted(by_type, thing.entity_type)
         if found is None and (matched := self._matched(thing, seen_at)) is not None:
             found = matched
         if found is None:
@@ -318,3 +323,20 @@ class Resolver:
             archived_at=None,
         )
         return changed
+
+
+_DRIFTING = frozenset(
+    {"organization", "event", "project", "decision", "tool", "technology", "concept", "file", "config"}
+)
+
+
+def _drifted(by_type: dict[str, Entity], stated: str) -> Entity | None:
+    """Return the only entity of a name if the type that a model states for it may vary: a project or a tool.
+
+    People, places and languages share names with other things, so their types tell them apart.
+    """
+    entities = {entity.id: entity for entity in by_type.values()}
+    if len(entities) != 1 or stated not in _DRIFTING:
+        return None
+    [entity] = entities.values()
+    return entity if entity.entity_type in _DRIFTING else None

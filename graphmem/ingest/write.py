@@ -35,6 +35,7 @@ from graphmem.ontology import CONTACT_RELATIONS, Ontology
 from graphmem.protocols import ExtractedEdge, ExtractedEnding, ExtractedEntity, Extraction, GraphBackend, Redactor
 from graphmem.text.normalize import canonical, fact_text
 
+_EXCERPT = 300  # characters of a text that a judge of names sees
 _LAST_DAY = timedelta(days=1)
 
 
@@ -114,9 +115,10 @@ def read_extraction(
     """Return a cleaned extraction; invalid entries are dropped and counted in `dropped` instead of raising."""
     dropped.update(dict(extraction.dropped))
     speaker = frozenset({canonical(episode.speaker)} if episode.speaker else ()) | extraction.short_names
+    text = (f"{episode.speaker}: " if episode.speaker else "") + episode.text[:_EXCERPT]
     things: dict[str, EntityMention] = {}
     for entity in extraction.entities:
-        thing = _thing(entity, ontology, speaker, dropped)
+        thing = _thing(entity, ontology, speaker, text, dropped)
         if thing is not None:
             things.setdefault(thing.canonical, thing)
     statements: list[ExtractedFact] = []
@@ -146,7 +148,7 @@ def read_extraction(
 
 
 def _thing(
-    entity: ExtractedEntity, ontology: Ontology, speaker: frozenset[str], dropped: Counter[str]
+    entity: ExtractedEntity, ontology: Ontology, speaker: frozenset[str], text: str, dropped: Counter[str]
 ) -> EntityMention | None:
     try:
         return EntityMention.of(
@@ -158,6 +160,7 @@ def _thing(
             allowed=speaker,
             guessed=entity.guessed,
             aliases=entity.aliases,
+            text=text,
         )
     except InvalidInput as error:
         dropped[_reason(error)] += 1
@@ -462,10 +465,10 @@ class Writer:
         return facts
 
     def _as_stored(self, thing: EntityMention) -> EntityMention:
-        """Return a mention with its summary redacted."""
-        if self._redactor is None or not thing.summary:
+        """Return a mention with its summary and its text redacted."""
+        if self._redactor is None or not (thing.summary or thing.text):
             return thing
-        return replace(thing, summary=self._redacted(thing.summary, thing))
+        return replace(thing, summary=self._redacted(thing.summary, thing), text=self._redacted(thing.text, thing))
 
     def _redacted(self, text: str, *about: EntityMention) -> str:
         if self._redactor is None:

@@ -8,8 +8,10 @@ which differ in spelling and not in meaning (figures: docs/decisions/0022).
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.resources import files
 
 from graphmem.text.words import unaccented
 
@@ -87,6 +89,50 @@ def spellings(name: str, entity_type: str) -> frozenset[str]:
     bare = _bare(words, _FILLERS | _COMPANY)
     keys = {"".join(bare), " ".join(sorted(map(_without_plural, bare))), name.lower().replace(".", "")}
     return frozenset({*keys, "".join(word[0] for word in bare)} if len(bare) >= 3 else keys)
+
+
+def may_be_same(first: str, second: str, entity_type: str) -> bool:
+    """Return whether two names of a type are worth a question: one may be a short form of the other.
+
+    That is so if the words of one are in the other (Sam, Sam Okafor), with nicknames for given names (Liz, Elizabeth
+    Hart), or if one consists of the initials of the other (AC, Alex Chen). Names with different numbers are not.
+    """
+    if numbers_differ(first, second):
+        return False
+    one, other = sorted((_words(first), _words(second)), key=len)
+    if not one or not other:
+        return False
+    if len(one) == 1 and len(other) > 1 and first.isascii() and _is_initials(one[0], other):
+        return True
+    one, other = _bare(one, _FILLERS | _COMPANY | _TITLES), _bare(other, _FILLERS | _COMPANY | _TITLES)
+    if entity_type == "person":
+        return all(any(_is_given_name_of(word, full) for full in other) for word in one)
+    # for a thing, a word is enough only where it begins the other name: "Northwind", not "team"
+    return set(one) <= set(other) and (len(one) > 1 or one[0] == other[0])
+
+
+def short_forms(name: str) -> frozenset[str]:
+    """Return the nicknames of a given name, and the given names of a nickname; lower-case words."""
+    return _nicknames().get(name.lower(), frozenset())
+
+
+@cache
+def _nicknames() -> dict[str, frozenset[str]]:
+    table = tomllib.loads(files("graphmem.text").joinpath("nicknames.toml").read_text("utf-8"))
+    found: dict[str, set[str]] = {}
+    for name, forms in table.items():
+        for form in str(forms).split():
+            found.setdefault(name, set()).add(form)
+            found.setdefault(form, set()).add(name)
+    return {name: frozenset(forms) for name, forms in found.items()}
+
+
+def _is_given_name_of(word: str, full: str) -> bool:
+    return word == full or full in short_forms(word)
+
+
+def _is_initials(letters: str, words: Sequence[str]) -> bool:
+    return 2 <= len(letters) <= 4 and letters == "".join(word[0] for word in words)
 
 
 def numbers_differ(first: str, second: str) -> bool:

@@ -23,7 +23,7 @@ def tell(backend: GraphBackend, check: ContradictionCheck, year: int, *edges: Ex
     episode = Episode(scope=SCOPE, text="…", occurred_at=datetime(year, 1, 1, tzinfo=UTC))
     backend.add_episodes(SCOPE, [episode])
     reading = read_extraction(episode, Extraction(edges=edges), DEFAULT_ONTOLOGY, Counter())
-    Writer(backend, DEFAULT_ONTOLOGY).write(SCOPE, [check.check(backend, SCOPE, reading)])
+    Writer(backend, DEFAULT_ONTOLOGY).write(SCOPE, check.check(backend, SCOPE, [reading]))
 
 
 def active(backend: GraphBackend) -> list[str]:
@@ -32,7 +32,7 @@ def active(backend: GraphBackend) -> list[str]:
 
 def test_a_fact_that_the_judge_names_is_ended() -> None:
     backend = open_backend("memory://")
-    check = ContradictionCheck(lambda new, known: [i for i, fact in enumerate(known) if "meat" in fact])
+    check = ContradictionCheck(lambda new, known: [(0, i) for i, fact in enumerate(known) if "meat" in fact])
     tell(backend, check, 2020, ExtractedEdge("Maya", "avoids", "meat"), ExtractedEdge("Maya", "knows", "Jonas"))
     tell(backend, check, 2024, ExtractedEdge("Maya", "eats", "steak"))
     assert active(backend) == ["Maya knows Jonas", "Maya eats steak"]
@@ -42,7 +42,7 @@ def test_the_judge_sees_at_most_ten_facts_of_the_same_source_nearest_first() -> 
     backend = open_backend("memory://")
     seen: list[Sequence[str]] = []
 
-    def judge(new: str, known: Sequence[str]) -> Sequence[int]:
+    def judge(new: Sequence[str], known: Sequence[str]) -> Sequence[tuple[int, int]]:
         seen.append(known)
         return []
 
@@ -51,14 +51,14 @@ def test_the_judge_sees_at_most_ten_facts_of_the_same_source_nearest_first() -> 
     tell(backend, quiet, 2020, ExtractedEdge("Maya", "drinks", "espresso"), ExtractedEdge("Jonas", "drinks", "tea"))
     tell(backend, ContradictionCheck(judge), 2021, ExtractedEdge("Maya", "drinks", "decaf"))
     assert len(seen[0]) == 10
-    assert seen[0][0] == "Maya drinks espresso"
-    assert "Jonas drinks tea" not in seen[0]
+    assert seen[0][0] == "Maya drinks espresso (since 2020-01-01)"
+    assert not any("Jonas" in fact for fact in seen[0])
 
 
 def test_a_judge_that_fails_contradicts_nothing(caplog: pytest.LogCaptureFixture) -> None:
     backend = open_backend("memory://")
 
-    def judge(new: str, known: Sequence[str]) -> Sequence[int]:
+    def judge(new: Sequence[str], known: Sequence[str]) -> Sequence[tuple[int, int]]:
         raise TimeoutError("no reply")
 
     tell(backend, ContradictionCheck(lambda new, known: []), 2020, ExtractedEdge("Maya", "avoids", "meat"))
@@ -69,24 +69,69 @@ def test_a_judge_that_fails_contradicts_nothing(caplog: pytest.LogCaptureFixture
 
 def test_numbers_that_stand_for_nothing_are_ignored() -> None:
     backend = open_backend("memory://")
-    check = ContradictionCheck(lambda new, known: [99, -5])
+    check = ContradictionCheck(lambda new, known: [(0, 99), (7, 0), (-5, -5)])
     tell(backend, check, 2020, ExtractedEdge("Maya", "avoids", "meat"))
     tell(backend, check, 2021, ExtractedEdge("Maya", "eats", "steak"))
     assert len(active(backend)) == 2
 
 
-@pytest.mark.parametrize(("reply", "positions"), [("[2]", [1]), ("I think: [1, 3].", [0, 2]), ("[]", [])])
-def test_the_language_model_s_numbers_are_read(reply: str, positions: list[int]) -> None:
+def test_facts_of_one_target_meet_and_all_are_judged_in_one_call() -> None:
+    backend = open_backend("memory://")
+    seen: list[tuple[list[str], list[str]]] = []
+
+    def judge(new: Sequence[str], known: Sequence[str]) -> Sequence[tuple[int, int]]:
+        seen.append((list(new), list(known)))
+        return [(0, 0)]
+
+    quiet = ContradictionCheck(lambda new, known: [])
+    tell(backend, quiet, 2020, ExtractedEdge("Jonas", "owns", "Checkout"), ExtractedEdge("Sam", "likes", "tea"))
+    new = (ExtractedEdge("Sam", "owns", "Checkout"), ExtractedEdge("Sam", "drinks", "water"))
+    tell(backend, ContradictionCheck(judge), 2021, *new)
+    assert seen == [
+        (
+            ["Sam owns Checkout", "Sam drinks water"],
+            ["Jonas owns Checkout (since 2020-01-01)", "Sam likes tea (since 2020-01-01)"],
+        )
+    ]
+    assert "Jonas owns Checkout" not in active(backend)
+
+
+def test_facts_that_the_extractor_was_shown_and_unrelated_ones_are_not_judged() -> None:
+    backend = open_backend("memory://")
+
+    def judge(new: Sequence[str], known: Sequence[str]) -> Sequence[tuple[int, int]]:
+        raise AssertionError(known)
+
+    quiet = ContradictionCheck(lambda new, known: [])
+    tell(backend, quiet, 2020, ExtractedEdge("Jonas", "owns", "Checkout"), ExtractedEdge("Sam", "likes", "tea"))
+    shown = [e.id for e in backend.find_edges([SCOPE], EdgeQuery()) if e.relation == "owns"]
+    episode = Episode(scope=SCOPE, text="…")
+    edges = (ExtractedEdge("Sam", "owns", "Checkout"), ExtractedEdge("Sam", "drinks", "water"))
+    reading = read_extraction(episode, Extraction(edges=edges), DEFAULT_ONTOLOGY, Counter())
+    assert ContradictionCheck(judge).check(backend, SCOPE, [reading], shown) == [reading]
+
+
+@pytest.mark.parametrize(
+    ("reply", "pairs"),
+    [
+        ('{"pairs": [{"new": 1, "known": 2}]}', [(0, 1)]),
+        ('<think>{"pairs": [{"new": 1, "known": 1}]}</think>{"pairs": []}', []),
+        ('First {"pairs": [{"new": 1, "known": 1}]}, no: {"pairs": [{"new": 1, "known": 3}]}', [(0, 2)]),
+        ('{"pairs": [{"new": 1, "known": 9}, {"new": 0, "known": 1}, {"new": "x"}, 5]}', []),
+    ],
+    ids=["one", "thoughts", "a draft", "numbers of nothing"],
+)
+def test_the_language_model_s_pairs_are_read(reply: str, pairs: list[tuple[int, int]]) -> None:
     models = pytest.importorskip("langchain_core.language_models", reason="pip install 'graphmem[langchain]'")
     from graphmem.ingest.contradictions import llm_judge
 
     judge = llm_judge(models.FakeListChatModel(responses=[reply]), timeout=5)
-    assert judge("new", ["a", "b", "c"]) == positions
+    assert judge(["new"], ["a", "b", "c"]) == pairs
 
 
-def test_a_reply_without_a_list_is_a_failure() -> None:
+def test_a_reply_without_pairs_is_a_failure() -> None:
     models = pytest.importorskip("langchain_core.language_models", reason="pip install 'graphmem[langchain]'")
     from graphmem.ingest.contradictions import llm_judge
 
-    with pytest.raises(ExtractionFailed, match="no list"):
-        llm_judge(models.FakeListChatModel(responses=["none of them"]), timeout=5)("new", ["a"])
+    with pytest.raises(ExtractionFailed, match="no list of pairs"):
+        llm_judge(models.FakeListChatModel(responses=["none of them [1]"]), timeout=5)(["new"], ["a"])

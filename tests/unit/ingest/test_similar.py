@@ -83,9 +83,10 @@ def put(
     kind: str = "tool",
     links: NoteLinks | None = None,
     bulk: bool = False,
+    short: str = "",
 ) -> None:
     """Write an episode that names something, and says of each that it uses "target"."""
-    things = tuple(EntityMention.of(name, kind, DEFAULT_ONTOLOGY) for name in names)
+    things = tuple(EntityMention.of(name, kind, DEFAULT_ONTOLOGY, allowed=frozenset({short})) for name in names)
     target = EntityMention.of("target", "concept", DEFAULT_ONTOLOGY)
     statements = tuple(
         ExtractedFact(thing, target, "uses", EdgeType.SEMANTIC, "", ExtractedEdge(thing.display, "uses", "target"))
@@ -144,29 +145,49 @@ def test_entities_of_another_type_or_scope_are_not_meant(store: GraphBackend) ->
 
 
 def test_in_doubt_the_judge_is_asked_once_and_followed(store: GraphBackend) -> None:
-    asked: list[tuple[str, tuple[str, ...]]] = []
+    asked: list[tuple[list[str], list[str]]] = []
 
-    def ask(new: str, known: Sequence[str]) -> Sequence[int]:
-        asked.append((new, tuple(known)))
-        return [0] if new == "gadget" else []
+    def ask(new: Sequence[str], known: Sequence[str]) -> Sequence[tuple[int, int]]:
+        asked.append(([name.partition(" — ")[0] for name in new], list(known)))
+        return [(0, 0)]
 
     by = similar(store, Angles(widget=0, gadget=COS_80, doohickey=-COS_80), ask)
     put(store, 1, "widget", by=by)
     put(store, 2, "gadget", "doohickey", by=by)
-    assert asked == [("gadget", ("widget",)), ("doohickey", ("widget",))]
+    assert asked == [(["gadget", "doohickey"], ["widget"])]
     assert names(store) == ["doohickey", "widget"]
     assert [merge.method for merge in merges(store)] == ["llm"]
 
 
+@pytest.mark.parametrize(
+    ("known", "new"),
+    [("Sam Okafor", "Sam"), ("Alex Chen", "AC"), ("Elizabeth Hart", "Liz"), ("Sam", "Sam Okafor"), ("AC", "Alex Chen")],
+)
+def test_short_and_full_forms_of_a_name_are_asked_about_whatever_their_vectors(
+    store: GraphBackend, known: str, new: str
+) -> None:
+    asked: list[str] = []
+
+    def ask(names: Sequence[str], _: Sequence[str]) -> Sequence[tuple[int, int]]:
+        asked.extend(names)
+        return [(0, 0)]
+
+    by = similar(store, Angles(**{known.lower(): 0, new.lower(): 120}), ask)
+    put(store, 1, known, by=by, kind="person", short="ac")
+    put(store, 2, new, by=by, kind="person", short="ac")
+    assert names(store) == [known]
+    assert asked == [new]
+
+
 def test_names_that_the_vectors_would_join_but_whose_words_differ_are_left_to_the_judge(store: GraphBackend) -> None:
-    by = similar(store, Angles(widget=0, gadget=5), lambda new, known: [0])
+    by = similar(store, Angles(widget=0, gadget=5), lambda new, known: [(0, 0)])
     put(store, 1, "widget", by=by)
     put(store, 2, "gadget", by=by)
     assert [merge.method for merge in merges(store)] == ["llm"]
 
 
 def test_the_judge_is_not_asked_about_names_that_differ_in_a_number(store: GraphBackend) -> None:
-    def ask(new: str, known: Sequence[str]) -> Sequence[int]:
+    def ask(new: Sequence[str], known: Sequence[str]) -> Sequence[tuple[int, int]]:
         raise AssertionError(new)
 
     by = similar(store, Angles(**{"alpha 1": 0, "alpha 2": 1}), ask)
@@ -178,8 +199,8 @@ def test_the_judge_is_not_asked_about_names_that_differ_in_a_number(store: Graph
 def test_the_judge_is_asked_so_often_and_no_more(store: GraphBackend) -> None:
     asked: list[str] = []
 
-    def ask(new: str, known: Sequence[str]) -> Sequence[int]:
-        asked.append(new)
+    def ask(new: Sequence[str], known: Sequence[str]) -> Sequence[tuple[int, int]]:
+        asked.extend(new)
         return []
 
     by = similar(store, Angles(widget=0, gadget=COS_80, doohickey=-COS_80, gizmo=COS_80 + 1), ask, most_questions=2)
@@ -192,7 +213,7 @@ def test_the_judge_is_asked_so_often_and_no_more(store: GraphBackend) -> None:
 def test_a_failure_makes_a_new_entity_and_is_logged(
     store: GraphBackend, failure: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def ask(new: str, known: Sequence[str]) -> Sequence[int]:
+    def ask(new: Sequence[str], known: Sequence[str]) -> Sequence[tuple[int, int]]:
         raise EmbeddingFailed("no answer")
 
     model = Angles(widget=0, gadget=COS_80)
@@ -258,7 +279,7 @@ def test_eight_writers_of_names_that_mean_the_same_make_one_entity(store: GraphB
 def test_no_lock_is_held_while_the_judge_thinks(store: GraphBackend) -> None:
     thinking, written = threading.Event(), threading.Event()
 
-    def ask(new: str, known: Sequence[str]) -> Sequence[int]:
+    def ask(new: Sequence[str], known: Sequence[str]) -> Sequence[tuple[int, int]]:
         thinking.set()
         assert written.wait(30)
         return []
