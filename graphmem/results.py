@@ -8,7 +8,7 @@ from typing import Literal, overload
 
 from pydantic import Field
 
-from graphmem.models import AsOf, EdgeType, Entity, Model, Properties, UTCDateTime
+from graphmem.models import AsOf, Certainty, EdgeType, Entity, FactKind, Model, Properties, UTCDateTime
 
 Strategy = Literal["bfs", "spreading", "ppr", "astar"]
 """Traversal strategy of a recall from its seeds to facts (spec: strategies)."""
@@ -82,6 +82,11 @@ class Fact(Model):
     episode_ids: tuple[str, ...] = ()
     retrieval_count: float = 0.0
     properties: Properties = {}
+    certainty: Certainty = "stated"
+    kind: FactKind = "state"
+    valid_from_assumed: bool = Field(default=False, description="whether `valid_from` is only when it was told")
+    told_at: UTCDateTime | None = None
+    end_reason: str | None = Field(default=None, description="over, replaced, corrected, or words given by a caller")
     score: float | None = None
     hop: int | None = None
     seed: str | None = Field(default=None, description="name of the seed that it was reached from")
@@ -91,7 +96,8 @@ class Fact(Model):
     def __str__(self) -> str:
         since = f"since {self.valid_from:%Y-%m-%d}"
         until = f", until {self.valid_to:%Y-%m-%d}" if self.valid_to else ""
-        return f"{self.fact} ({since}{until}) [confidence: {self.confidence:.2f}]"
+        sure = "" if self.certainty == "stated" else f", {self.certainty}"
+        return f"{self.fact} ({since}{until}{sure}) [confidence: {self.confidence:.2f}]"
 
 
 class RecallResult(Model, Sequence[Fact]):

@@ -19,8 +19,10 @@ from graphmem.ingest.supersession import (
     superseded,
     told_at,
 )
-from graphmem.models import Corroboration, Edge, EdgeExpiry, EdgeKey, new_id
+from graphmem.models import Corroboration, Edge, EdgeExpiry, EdgeKey, Episode, Scope, new_id
 from graphmem.ontology import Ontology
+from graphmem.protocols import GraphBackend
+from graphmem.text.normalize import canonical
 
 Slot = tuple[str, str]
 Load = Callable[[Sequence[Edge]], Mapping[str, Sequence[Source]]]
@@ -210,6 +212,11 @@ class FactLedger:
         """Close a known fact at its beginning, so that it never held."""
         self._take([retracted(self._rows[edge_id], self._now, reason)])
 
+    def change(self, edge: Edge) -> None:
+        """Take a changed version of a known fact, and derive the others of its slot again."""
+        self._take([edge])
+        self.settle(edge)
+
     def settle(self, edge: Edge) -> None:
         """Derive the versions of a fact's slot again, so that what a retracted fact had ended goes on."""
         single = self._ontology.is_single_valued(edge.relation)
@@ -233,8 +240,7 @@ class FactLedger:
             return
         if end.corrected:
             self._corrected[end.episode_id, (edge.source_id, edge.relation)] = edge
-            self._take([retracted(edge, self._now, "corrected")])
-            self.settle(edge)
+            self.change(retracted(edge, self._now, "corrected"))
             return
         at = end.told_at if end.at <= edge.valid_from else end.at
         if edge.valid_to is not None and edge.valid_to <= at:
@@ -282,3 +288,20 @@ def _differing(edge: Edge, other: Edge) -> set[str]:
 def _without(edge: Edge, other: Edge | None) -> tuple[str, ...]:
     gone = set(other.episode_ids) if other is not None else set[str]()
     return tuple(i for i in edge.episode_ids if i not in gone)
+
+
+def episode_sources(backend: GraphBackend, scope: Scope, edges: Sequence[Edge]) -> dict[str, list[Source]]:
+    """Return the episodes that state facts, by fact, and whether the speaker is what the fact is about."""
+    ids = list(dict.fromkeys(i for edge in edges for i in edge.episode_ids))
+    episodes = backend.get_episodes([scope], ids) if ids else {}
+    about = list({edge.source_id for edge in edges})
+    names = {(e.id, e.canonical_name) for e in backend.get_entities([scope], about).values()}
+    names |= {(alias.entity_id, alias.alias) for alias in backend.find_aliases([scope], about)}
+
+    def own(edge: Edge, speaker: str | None) -> bool | None:
+        return None if speaker is None else (edge.source_id, canonical(speaker)) in names
+
+    def source(edge: Edge, episode: Episode) -> Source:
+        return Source(episode.id, episode.occurred_at, own(edge, episode.speaker))
+
+    return {e.id: [source(e, episodes[i]) for i in e.episode_ids if i in episodes] for e in edges}

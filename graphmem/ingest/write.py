@@ -11,11 +11,10 @@ from functools import partial
 
 from graphmem.errors import InvalidInput
 from graphmem.ingest.entity_matching import Outdated, Prepared, SimilarEntities
-from graphmem.ingest.fact_ledger import End, FactLedger
+from graphmem.ingest.fact_ledger import End, FactLedger, episode_sources
 from graphmem.ingest.links import NoteLinks
 from graphmem.ingest.replacement import EarlierExtraction
 from graphmem.ingest.resolution import EntityMention, Resolver
-from graphmem.ingest.supersession import Source
 from graphmem.models import (
     Changes,
     Edge,
@@ -332,7 +331,7 @@ class Writer:
         facts = (fact for fact in statements if isinstance(fact, _Fact) and not fact.stated.ended)
         stated = {(fact.edge.key, fact.edge.valid_from) for fact in facts}
         known = {edge.id: edge for edge in (*self._known(scope, statements, resolver), *earlier.known)}
-        ledger = FactLedger(known.values(), self._ontology, now, partial(self._sources, scope))
+        ledger = FactLedger(known.values(), self._ontology, now, partial(episode_sources, self._backend, scope))
         earlier.retract(ledger, stated)
         for fact in statements:
             if isinstance(fact, _Fact):
@@ -511,26 +510,6 @@ class Writer:
             query = EdgeQuery(slots=around, versions="all")
             known.update((e.id, e) for e in self._backend.all_edges([scope], query, chunk=5000))
         return known.values()
-
-    def _sources(self, scope: Scope, edges: Sequence[Edge]) -> dict[str, list[Source]]:
-        """Return the episodes that state facts, and whether the speaker is what the fact is about."""
-        ids = list(dict.fromkeys(i for edge in edges for i in edge.episode_ids))
-        episodes = self._backend.get_episodes([scope], ids)
-        about = list({edge.source_id for edge in edges})
-        names = {(e.id, e.canonical_name) for e in self._backend.get_entities([scope], about).values()}
-        names |= {(alias.entity_id, alias.alias) for alias in self._backend.find_aliases([scope], about)}
-
-        def own(edge: Edge, speaker: str | None) -> bool | None:
-            return None if speaker is None else (edge.source_id, canonical(speaker)) in names
-
-        return {
-            edge.id: [
-                Source(i, episodes[i].occurred_at, own(edge, episodes[i].speaker))
-                for i in edge.episode_ids
-                if i in episodes
-            ]
-            for edge in edges
-        }
 
     def _enter(self, ledger: FactLedger, fact: _Fact) -> None:
         edge = fact.edge

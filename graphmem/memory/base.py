@@ -12,8 +12,12 @@ from graphmem.background import Lane
 from graphmem.engine import Engine
 from graphmem.errors import NotFound
 from graphmem.inputs import to_scopes
-from graphmem.models import Entity, EntityQuery, Scope
+from graphmem.models import Edge, Entity, EntityQuery, Scope
+from graphmem.ontology import Ontology
+from graphmem.protocols import GraphBackend
+from graphmem.recall.recall import to_facts
 from graphmem.recall.seeds import find_named
+from graphmem.results import Fact
 from graphmem.text.normalize import canonical
 
 Time = datetime | str
@@ -55,6 +59,12 @@ class ScopedMemory:
                 raise NotFound(f"entity {name!r}: there is none of that name in scope {self.scope}")
             ids += found
         return ids
+
+    def _stored(self) -> tuple[GraphBackend, Scope, Ontology]:
+        return self._engine.backend, self.scope, self._engine.ontology
+
+    def _fact(self, edge: Edge) -> Fact:
+        return to_facts(self._engine.backend, [self.scope], [edge])[0]
 
 
 M = TypeVar("M", bound=ScopedMemory)

@@ -12,11 +12,22 @@ from graphmem.communities.results import FoundCommunity
 from graphmem.embed import Embeddings
 from graphmem.engine import Engine
 from graphmem.errors import InvalidInput, NotFound
+from graphmem.ingest.amend import end_fact, retract_fact
 from graphmem.ingest.bulk import OnProgress
 from graphmem.inputs import ItemLike, TripleLike, to_as_of, to_item, to_limit, to_scope, to_time
 from graphmem.memory.admin import Administration
 from graphmem.memory.base import Receipt, ScopedMemory, Scopes, Time, in_thread
-from graphmem.models import AsOf, EdgeQuery, EdgeType, Entity, EntityQuery, Episode, EpisodeQuery, RecallQuery, Scope
+from graphmem.models import (
+    AsOf,
+    EdgeQuery,
+    EdgeType,
+    Entity,
+    EntityQuery,
+    Episode,
+    EpisodeQuery,
+    RecallQuery,
+    Scope,
+)
 from graphmem.protocols import Extractor, Redactor
 from graphmem.recall.history import diff, history
 from graphmem.recall.options import RecallOptions
@@ -95,12 +106,7 @@ class GraphMemory(ScopedMemory):
         settings, **overrides
             All settings, or single ones by name; else from ``GRAPHMEM_…`` variables and ``graphmem.toml``.
 
-        Raises
-        ------
-        BackendUnavailable
-            If the store can't be opened; the message names it and what to check.
-        InvalidInput
-            If a setting is invalid.
+        Raises `BackendUnavailable` if the store can't be opened, `InvalidInput` if a setting is invalid.
         """
         settings = settings or Settings.load(**overrides)
         engine = Engine.open(
@@ -323,10 +329,7 @@ class GraphMemory(ScopedMemory):
         trace
             As in `recall`.
 
-        Raises
-        ------
-        IndexMismatch
-            If the memory was indexed with another embedding model.
+        Raises `IndexMismatch` if the memory was indexed with another embedding model.
         """
         settings, service = self._engine.settings, self._engine.search
         options = SearchOptions(
@@ -378,10 +381,7 @@ class GraphMemory(ScopedMemory):
     def why(self, trace_id: str, *, scopes: Scopes | None = None) -> Trace:
         """Return the trace of a recall or search with ``trace=True``: its seeds, and what it reached, with scores.
 
-        Raises
-        ------
-        NotFound
-            If there is no trace of this id (`RecallResult.trace_id`) in the scopes.
+        Raises `NotFound` if there is no trace of this id (`RecallResult.trace_id`) in the scopes.
         """
         found = self._engine.recall.traces(self._scopes(scopes), RecallQuery(ids=(trace_id,)), 1)
         if not found:
@@ -434,10 +434,8 @@ class GraphMemory(ScopedMemory):
         ----------
         source
             One of the entity's names, or its id.
-        relation
-            Only this relation, in any wording that maps to it.
-        text
-            Only facts that contain this text.
+        relation, text
+            Only this relation, in any wording that maps to it; only facts that contain this text.
         as_of
             What had begun by `valid`, as it was known at `known`.
         """
@@ -475,16 +473,9 @@ class GraphMemory(ScopedMemory):
     ) -> list[FoundCommunity]:
         """Return communities with their members: those that match a question, best first; without one, the largest.
 
-        Parameters
-        ----------
-        query
-            Compared with names, summaries and members, and, with an embedding model, with the members' mean vector.
-        level
-            0 is the partition; deeper levels exist after ``leiden``; None means all.
-        as_of
-            The communities as they had been detected by then.
-        ended
-            Whether to include ended communities.
+        A question is compared with names, summaries and members, and, with an embedding model, with the members' mean
+        vector. Level 0 is the partition; deeper levels exist after ``leiden``; None means all. With `as_of`, they are
+        as they had been detected by then; with `ended`, ended ones are included.
         """
         if level is not None and level < 0:
             raise InvalidInput(f"level: expected 0 or more, got {level}")
@@ -507,22 +498,15 @@ class GraphMemory(ScopedMemory):
 
         Parameters
         ----------
-        names, hops
-            Names of entities, and the distance from them, in [0, 6].
-        community
-            Id or name of a community, in place of names.
+        names, hops, community
+            Names of entities, and the distance from them, in [0, 6]; or the id or name of a community.
         limit
             Maximum number of entities: near ones before far ones, then those with more facts.
         format
             ``html``: an interactive page in one file, with facts of all times and their episodes; ``mermaid``: a flow
             chart for Markdown; ``dot``: for Graphviz; ``ascii``: a tree of lines.
 
-        Raises
-        ------
-        NotFound
-            If the scope has no such entity or community.
-        InvalidInput
-            If an argument is invalid, or several communities have that name.
+        Raises `NotFound` if the scope has no such entity or community, `InvalidInput` if several have that name.
         """
         ids = self._known_ids([names] if isinstance(names, str) else names or ())
         moment, limit, past = to_as_of(as_of), to_limit(limit), format == "html"
@@ -568,11 +552,26 @@ class GraphMemory(ScopedMemory):
         """
         given = {"entity": entity, "episode": episode, "session": session, "speaker": speaker}
         names = {kind: name and self._engine.known_name(name) for kind, name in given.items()}
-        backend, index, ontology = self._engine.backend, self._engine.search.index, self._engine.ontology
-        with self._engine.erasing(self.scope):
-            done = forget(backend, index, self.scope, ontology, **names, with_episodes=with_episodes, dry_run=dry_run)
+        (backend, scope, ontology), index = self._stored(), self._engine.search.index
+        with self._engine.erasing(scope):
+            done = forget(backend, index, scope, ontology, **names, with_episodes=with_episodes, dry_run=dry_run)
         self._engine.wake(self.scope)
         return done
+
+    def retract(self, fact_id: str, *, reason: str = "") -> Fact:
+        """Record that a fact was never true, and why, and return it. What it had ended goes on; the history has both.
+
+        Raises `NotFound` if the scope has no such fact.
+        """
+        return self._fact(retract_fact(*self._stored(), fact_id, self._engine.redacted(reason)))
+
+    def end(self, fact_id: str, *, at: Time | None = None, reason: str = "") -> Fact:
+        """Record when a fact stopped being true, by default now, and why, and return it.
+
+        Raises `NotFound` if the scope has no such fact, `InvalidInput` if it hadn't begun or had ended by then.
+        """
+        moment = None if at is None else to_time(at)
+        return self._fact(end_fact(*self._stored(), fact_id, moment, self._engine.redacted(reason)))
 
     def stats(self) -> Stats:
         """Count what the scope holds, and report what its queue could not extract."""
@@ -594,4 +593,6 @@ class GraphMemory(ScopedMemory):
     acommunities = in_thread(communities)
     avisualize = in_thread(visualize)
     aforget = in_thread(forget, "jobs")
+    aretract = in_thread(retract, "jobs")
+    aend = in_thread(end, "jobs")
     astats = in_thread(stats)

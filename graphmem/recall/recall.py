@@ -241,6 +241,11 @@ def to_fact(edge: Edge, source: str, target: str, **found: Any) -> Fact:
         episode_ids=edge.episode_ids,
         retrieval_count=edge.retrieval_count,
         properties=edge.properties,
+        certainty=edge.certainty,
+        kind=edge.kind,
+        valid_from_assumed=edge.valid_from_assumed,
+        told_at=edge.told_at,
+        end_reason=edge.end_reason,
         **found,
     )
 

@@ -1,4 +1,4 @@
-"""Commands of upkeep: forget, clear, evict, decay, backfill, dead-letters, merge, unmerge, merges, export, import."""
+"""Commands of upkeep: they correct, erase, merge, export and import."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ from graphmem.adapters.cli.session import (
     YesOption,
     ask,
     command,
+    moment,
 )
 
 if TYPE_CHECKING:
     from graphmem.models import Merge
+    from graphmem.results import Fact
     from graphmem.upkeep.forget import Forgotten
 
 
@@ -43,7 +45,7 @@ _COUNTS = (
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the program."""
-    for function in (forget, clear, evict, decay, backfill):
+    for function in (forget, retract, end, clear, evict, decay, backfill):
         command(app)(function)
     command(app, "dead-letters")(dead_letters)
     for function in (merge, unmerge, merges):
@@ -83,6 +85,35 @@ def forget(
             session.out.note("some episodes still mention it; to erase them as well:")
             session.out.command(session.command_line("forget", name, "--with-episodes"))
         _print_forgotten(session, done)
+
+
+def retract(
+    session: Session,
+    fact_id: Annotated[str, typer.Argument(help="The id of a fact, as in the output of history --json.")],
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why it is wrong.")] = "",
+) -> None:
+    """Record that a fact was never true; it stays in the history."""
+    with session.open() as memory:
+        _print_amended(session, memory.retract(fact_id, reason=reason))
+
+
+def end(
+    session: Session,
+    fact_id: Annotated[str, typer.Argument(help="The id of a fact, as in the output of history --json.")],
+    at: Annotated[str | None, typer.Option(metavar="DATE", help="When it ended; by default now.")] = None,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why it ended.")] = "",
+) -> None:
+    """Record when a fact stopped being true."""
+    ended_at = None if at is None else moment("--at", at)
+    with session.open() as memory:
+        _print_amended(session, memory.end(fact_id, at=ended_at, reason=reason))
+
+
+def _print_amended(session: Session, fact: Fact) -> None:
+    if session.out.as_json:
+        session.out.document(fact)
+        return
+    session.out.line(str(fact))
 
 
 def clear(session: Session, yes: YesOption = False) -> None:

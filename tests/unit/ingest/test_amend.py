@@ -1,0 +1,86 @@
+"""Facts that are retracted or ended by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from graphmem import GraphMemory, InvalidInput, NotFound
+from graphmem.results import Fact
+
+NEVER = "01890000-0000-7000-8000-000000000000"
+
+
+@pytest.fixture(params=["memory://", "sqlite"])
+def memory(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GraphMemory]:
+    place = tmp_path_factory.mktemp("store") / "memory.db"
+    url = f"sqlite:///{place}" if request.param == "sqlite" else request.param
+    with GraphMemory.open(url, extractor="none", embeddings="none", background=False) as memory:
+        for day, place in (("2026-01-10", "Rome"), ("2026-02-10", "Oslo")):
+            memory.add_facts([("Maya", "lives in", place)], occurred_at=day)
+        memory.add_facts([("Maya", "uses", "vim")], occurred_at="2026-01-10")
+        yield memory
+
+
+def fact(memory: GraphMemory, target: str) -> Fact:
+    return next(f for f in memory.history("Maya") if f.target == target)
+
+
+def held(memory: GraphMemory, as_of: str | None = None) -> set[str]:
+    return {f.target for f in memory.facts("Maya", as_of=as_of)}
+
+
+def test_what_a_retracted_fact_had_ended_goes_on(memory: GraphMemory) -> None:
+    done = memory.retract(fact(memory, "Oslo").id, reason="it was a joke")
+    assert (done.valid_to, done.end_reason) == (done.valid_from, "it was a joke")
+    assert held(memory) == {"Rome", "vim"}
+    rome = fact(memory, "Rome")
+    assert (rome.valid_to, rome.expired_at, rome.superseded_by, rome.end_reason) == (None, None, None, None)
+
+
+def test_a_retracted_fact_stays_in_the_history_and_is_not_retracted_twice(memory: GraphMemory) -> None:
+    first = memory.retract(fact(memory, "vim").id)
+    assert (first.end_reason, memory.retract(first.id, reason="again")) == ("retracted", first)
+    assert fact(memory, "vim") == first
+
+
+def test_a_retraction_stays_when_the_slot_is_told_again(memory: GraphMemory) -> None:
+    wrong = memory.retract(fact(memory, "Oslo").id)
+    memory.add_facts([("Maya", "lives in", "Bern")], occurred_at="2026-03-10")
+    assert fact(memory, "Oslo") == wrong
+    assert held(memory) == {"Bern", "vim"}
+    assert held(memory, "2026-02-20") == {"Rome", "vim"}
+
+
+def test_a_fact_ends_at_a_time_with_a_reason(memory: GraphMemory) -> None:
+    done = memory.end(fact(memory, "vim").id, at="2026-03-01", reason="switched")
+    assert done.valid_to is not None
+    assert (done.valid_to.date().isoformat(), done.end_reason) == ("2026-03-01", "switched")
+    assert (held(memory), held(memory, "2026-02-20")) == ({"Oslo"}, {"Oslo", "vim"})
+
+
+def test_a_fact_ends_now_by_default_and_sooner_than_known(memory: GraphMemory) -> None:
+    vim = memory.end(fact(memory, "vim").id)
+    assert vim.end_reason == "over"
+    rome = memory.end(fact(memory, "Rome").id, at="2026-01-20")
+    assert (rome.superseded_by, rome.end_reason) == (None, "over")
+    assert held(memory, "2026-02-01") == {"vim"}
+
+
+@pytest.mark.parametrize("at", ["2026-01-01", "2026-06-01"])
+def test_an_end_before_the_beginning_or_after_the_end_is_refused(memory: GraphMemory, at: str) -> None:
+    rome = fact(memory, "Rome")
+    with pytest.raises(InvalidInput, match="can't end at"):
+        memory.end(rome.id, at=at)
+    assert fact(memory, "Rome") == rome
+
+
+def test_a_fact_of_another_scope_is_unknown(memory: GraphMemory) -> None:
+    other = memory.in_scope("other")
+    for fact_id in (fact(memory, "vim").id, NEVER):
+        with pytest.raises(NotFound, match="is not in scope other"):
+            other.retract(fact_id)
+        with pytest.raises(NotFound, match="is not in scope other"):
+            other.end(fact_id)
+    assert held(memory) == {"Oslo", "vim"}
