@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from graphmem.errors import ExtractionFailed
 from graphmem.ingest.write import ExtractedFact, InterpretedEpisode
@@ -98,8 +98,9 @@ class _Judge:
         pairs: Any = None if answer is None else answer.get("pairs")
         if not isinstance(pairs, list):
             raise ExtractionFailed("the judge's reply has no list of pairs")
-        items: list[Any] = pairs
-        numbers = [(p.get("new"), p.get("known")) for p in items if isinstance(p, Mapping)]
+        stated = cast("list[object]", pairs)
+        items = [cast("Mapping[str, Any]", item) for item in stated if isinstance(item, Mapping)]
+        numbers = [(item.get("new"), item.get("known")) for item in items]
         return [(n - 1, k - 1) for n, k in numbers if isinstance(n, int) and isinstance(k, int)]
 
 
