@@ -12,7 +12,7 @@ from graphmem.embed import TokenVectors
 from graphmem.recall.options import SpreadingOptions
 from graphmem.search.corpus import Corpus
 from graphmem.search.graph_channel import Crossing, bridge, normalized, stepwise, walk
-from graphmem.search.question import ParsedQuestion, months
+from graphmem.search.question import USER, ParsedQuestion, months
 from graphmem.search.rerank import reciprocal_ranks
 from graphmem.search.results import ExpansionConfig, SearchOptions
 from graphmem.text.words import terms
@@ -150,9 +150,9 @@ def _text_parts(
 
 
 def _questions(corpus: Corpus) -> NDArray[np.float32]:
-    """Return 1 for each turn that is a question, 0 for those of a chat with an assistant: users state facts in them."""
+    """Return 1 for each turn that is a question, but not for requests to an assistant: users state facts in them."""
     asks = corpus.asks.rows
-    return np.where(corpus.side_of.rows > 0, 0, asks).astype(np.float32) if corpus.has_assistant else asks
+    return np.where(corpus.side_of.rows == USER, 0, asks).astype(np.float32) if corpus.has_assistant else asks
 
 
 def _length_trend(scores: NDArray[np.floating], corpus: Corpus, positions: Ints) -> Floats:

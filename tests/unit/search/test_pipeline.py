@@ -66,6 +66,8 @@ def test_without_an_assistant_there_are_no_sides() -> None:
 def test_a_request_to_an_assistant_counts_as_a_statement() -> None:
     made = chat("My budget is 300, can you plan the trip?", "Yes, here is a plan.")
     assert not ranked(made, "What is my budget?").channels["statement"].any()
+    asking = chat("My budget is 300, can you plan the trip?", "How long is it?")
+    assert ranked(asking, "What is my budget?").channels["statement"].tolist() == [0.125, 0]
 
 
 def test_between_people_a_question_is_no_statement() -> None:
