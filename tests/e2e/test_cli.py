@@ -15,7 +15,16 @@ import pytest
 from tests.e2e.shell import GRAPHMEM, TRIPLES, TURNS, Shell
 from tests.neo4j_server import PASSWORD
 
-ONES_OWN = {"recorded_at", "first_seen_at", "last_seen_at", "expired_at", "seconds", "store", "superseded_by"}
+ONES_OWN = {
+    "recorded_at",
+    "told_at",
+    "first_seen_at",
+    "last_seen_at",
+    "expired_at",
+    "seconds",
+    "store",
+    "superseded_by",
+}
 
 
 @pytest.fixture
