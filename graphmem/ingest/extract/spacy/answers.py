@@ -101,6 +101,13 @@ def _whether(asked: re.Match[str], answer: str) -> str:
     return f"{denied} I {auxiliary}{verb} {other}.".strip()
 
 
+def _next_job(_: re.Match[str], answer: str) -> str:
+    role, at, place = answer.partition(" at ")
+    if not at or not place[:1].isupper() or not _fragment(answer):
+        return ""
+    return f"I will work at {place}. I will work as {role if role.isupper() else role.lower()}."
+
+
 def _which(asked: re.Match[str], answer: str) -> str:
     return f"I {asked['verb']} {answer}." if _fragment(answer) else ""
 
@@ -131,6 +138,10 @@ _COMPLETIONS: list[tuple[re.Pattern[str], Callable[[re.Match[str], str], str]]] 
     (
         _question(rf"\bwhere (?:do|are) you {_ADVERBS}(?P<verb>live|work|study|stay)(?:ing)?(?: now| these days)?$"),
         _where,
+    ),
+    (
+        _question(r"^where(?: to|(?: are you|'re you)? (?:going|moving|headed|off to|heading)(?: to| next)?)$"),
+        _next_job,
     ),
     (_question(r"\bhow old are you(?: now)?$"), _age),
     (

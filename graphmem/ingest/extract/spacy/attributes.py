@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from graphmem.protocols import ExtractedEdge
 
 CONFIDENCE = 0.9
+_INTRODUCTION = 0.7
 
 _MONTH = (
     r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sep(?:t(?:ember)?)?|"
@@ -51,6 +53,15 @@ _CALLED = re.compile(
     r"\b(?:everybody|everyone|people|(?:my )?friends|they) calls? me|\bmy (?:nick)?name(?:'s| is)) "
     r"(?P<name>[A-Z][\w'-]{0,30}(?: [A-Z][\w'-]{0,30}){0,2})"
 )
+_INTRODUCED = re.compile(
+    r"(?:^|[,!.] |\b[Tt]his is |\bI'm )(?P<first>[A-Z][\w'-]{0,30}) from "
+    r"(?P<org>[A-Z][\w&'-]{0,30}(?: [A-Z][\w&'-]{0,30}){0,2})(?: here)?\s*(?:[.!,]|$)"
+)
+_CALLS = re.compile(
+    r"(?i:\b(?:we|everybody|everyone|people|friends|they)(?: all)? calls?) "
+    r"(?P<whom>[A-Z][\w'-]{0,30}(?: [A-Z][\w'-]{0,30})?) "
+    r"(?:[\"“](?P<quoted>[\w' -]{1,30})[\"”]|(?P<name>[A-Z][\w'-]{0,30})(?![\w'-]| [A-Z]))"
+)
 _SENTENCES = re.compile(r"(?<=[.!?])\s+|\n+")
 _OLDEST = 120
 _LONGEST = 500
@@ -75,6 +86,10 @@ def attributes(text: str, speaker: str) -> Iterator[ExtractedEdge]:
             continue
         yield from _owned(sentence, speaker)
         yield from _ages(sentence, speaker)
+        yield from _introductions(sentence, speaker)
+        for match in _CALLS.finditer(sentence):
+            if (name := match["quoted"] or match["name"]) != match["whom"]:
+                yield _edge(name, "alias_of", match["whom"], f"{match['whom']} is also called {name}.", "person")
         for match in _CALLED.finditer(sentence):
             if match["name"].casefold() != speaker.casefold():
                 yield _edge(match["name"], "alias_of", speaker, f"{speaker} is also called {match['name']}.", "person")
@@ -108,6 +123,14 @@ def _ages(sentence: str, speaker: str) -> Iterator[ExtractedEdge]:
         who = match["who"] or speaker
         if years <= _OLDEST and (match["who"] or years > 4):
             yield _edge(who, "has_age", f"{years} years", f"{who} is {years} years old.")
+
+
+def _introductions(sentence: str, speaker: str) -> Iterator[ExtractedEdge]:
+    """Yield works_at for "Dana from Globex here", said by Dana."""
+    for match in _INTRODUCED.finditer(sentence):
+        if match["first"].casefold() == speaker.split()[0].casefold():
+            fact = f"{speaker} is from {match['org']}."
+            yield replace(_edge(speaker, "works_at", match["org"], fact, "organization"), confidence=_INTRODUCTION)
 
 
 def _edge(source: str, relation: str, target: str, fact: str, target_type: str = "concept") -> ExtractedEdge:

@@ -154,6 +154,7 @@ class SpacyExtractor(Extractor):
             before = len(edges)
             edges += relatives(sentence, names, dates)
             edges += facts.of_last_days(sentence)
+            endings += facts.ending_of_last_day(sentence)
             for clause in clauses(sentence):
                 for found in facts.of(clause):
                     if isinstance(found, ExtractedEdge):

@@ -19,12 +19,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
 from graphmem.ingest.extract.spacy.clauses import Clause, subjects_of
-from graphmem.ingest.extract.spacy.jobs import last_days, owned_jobs
+from graphmem.ingest.extract.spacy.jobs import last_days, owned_jobs, unplaced_last_days
 from graphmem.ingest.extract.spacy.known import over
 from graphmem.ingest.extract.spacy.names import End, Names
 from graphmem.ingest.extract.spacy.patterns import statements
@@ -161,6 +161,14 @@ class Facts:
             if min(clause.certainty, subject.certainty) > INDIRECT and not _is_hearsay(clause, subject, self._names):
                 for relation in over(clause, subject, period):
                     yield ExtractedEnding(subject.name, relation, valid_to=period.begin, source_type="person")
+
+    def ending_of_last_day(self, sentence: Span) -> Iterator[ExtractedEnding]:
+        """Yield the ending of the job of whoever names a last day without a workplace: "My last day is Friday"."""
+        for clause, owner in unplaced_last_days(sentence, self._names):
+            period = Period.of(clause, self._dates, self._reference)
+            if period.begin is not None:
+                day = period.begin + timedelta(days=1)
+                yield ExtractedEnding(owner.name, "works_at", valid_to=day, source_type="person")
 
     def _subjects(self, clause: Clause) -> list[End]:
         """Return the subjects of a clause; for "my friend is Anna" the owner of the noun if the friend is unknown."""

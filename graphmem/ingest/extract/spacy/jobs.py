@@ -113,6 +113,10 @@ def _beginning(clause: Clause, subject: End, names: Names, period: Period) -> It
         for token in objects_of(verb, "dobj"):
             for end in _workplaces(token, names, "at" if role else "join"):
                 yield Statement("works_at", end, explicit=True, certainty=sure)
+        here = [c for c in verb.children if c.dep_ == "advmod"]
+        for word, noun in (pair for head in (verb, *objects_of(verb, "dobj"), *here) for pair in prepositions(head)):
+            if word == "at":  # "joined the design team at Acme"
+                yield from (Statement("works_at", end, explicit=True) for end in _workplaces(noun, names, "at"))
     if lemma in ("start", "begin") and not objects_of(verb, "dobj", "xcomp"):
         for word, noun in prepositions(verb):
             if word in ("at", "with") and noun.lower_ not in words.GROUPS | words.WORKPLACES:
@@ -251,3 +255,16 @@ def last_days(sentence: Span, names: Names) -> Iterator[tuple[Clause, Statement]
                 for end in _workplaces(noun, names, "at") if word in ("at", "with") else ():
                     fact = f"{owner.name} {'stopped' if clause.past else 'stops'} working at {end.name}."
                     yield clause, Statement("works_at", end, ended=True, explicit=True, source=owner, fact=fact)
+
+
+def unplaced_last_days(sentence: Span, names: Names) -> Iterator[tuple[Clause, End]]:
+    """Yield clauses that say when somebody's last day is, without saying where, with that person."""
+    for day in sentence:
+        verb = governor(day)
+        if day.lower_ != "day" or verb.lemma_ != "be" or negation(verb) or (owner := names.owner(day)) is None:
+            continue
+        places = [
+            n for w, n in (*prepositions(day), *prepositions(verb)) if w not in ("on", "until") or not _is_date(n)
+        ]
+        if any(c.lower_ == "last" for c in day.children) and not places:
+            yield Clause(verb, (verb,), (), past=verb.tag_ == "VBD"), owner

@@ -38,7 +38,10 @@ def well_known(clause: Clause, subject: End, names: Names, period: Period) -> It
         yield from _birth(clause, names)
     else:
         yield from hirings(clause, subject, names)
-        yield from _deployment(clause, names)
+    if not subject.role:
+        thing = replace(subject, kind="concept") if subject.kind == "person" else subject
+        yield from (replace(said, source=thing) for said in _deployment(clause, names))
+    yield from _handover(clause, subject, names)
     if acts:
         yield from (replace(said, source=whom) for said in _management(clause, names))
     yield from _death(clause, subject, names)
@@ -222,6 +225,18 @@ def _deployment(clause: Clause, names: Names) -> Iterator[Statement]:
         for word, noun in prepositions(clause.verb):
             if word in ("on", "to", "in"):
                 yield from (Statement("deployed_on", e, explicit=True) for e in names.end(noun) if e.named)
+
+
+def _handover(clause: Clause, subject: End, names: Names) -> Iterator[Statement]:
+    """Yield owns and its end for "Anna takes Apollo over from Peter"."""
+    verb = clause.verb
+    over = verb.lemma_ == "take" and any(c.lower_ == "over" and c.dep_ == "prt" for c in verb.children)
+    if not over or clause.passive or subject.kind != "person":
+        return
+    former = [e for w, n in prepositions(verb) if w == "from" for e in _people(n, names)]
+    for thing in (e for t in objects_of(verb, "dobj") for e in names.ends(t) if e.named and not e.role):
+        yield Statement("owns", thing, explicit=True, fact=f"{subject.name} owns {thing.name}.")
+        yield from (Statement("owns", thing, ended=True, explicit=True, source=e, presumed=True) for e in former)
 
 
 def _tools(ends: list[End]) -> list[End]:

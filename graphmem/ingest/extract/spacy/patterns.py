@@ -184,6 +184,12 @@ def _is_a(clause: Clause, subject: End, token: Token, names: Names) -> Iterator[
             if over:
                 yield Statement(f"had_{token.lower_}", subject, source=owner, timeless=True, former=True)
         return
+    if owner is not None and owner.role == "speaker" and subject.named and not subject.role and _names_a_part(token):
+        relation = f"has_{names.phrase(token).replace(' ', '_')}"
+        yield Statement(
+            relation, subject, source=owner, fact=f"{owner.name}'s {names.phrase(token)} is {subject.name}."
+        )
+        return
     articles = {c.lower_ for c in token.children if c.dep_ == "det"}
     if (
         not subject.named
@@ -251,6 +257,13 @@ def _owner_property(head: Token, token: Token, names: Names, *, favorite: bool) 
                 noun = relative.lemma_.lower()
                 fact = f"{possessor.name}'s {noun} is called {target.name}."
                 yield Statement(f"has_{noun}", target, explicit=True, source=possessor, fact=fact)
+
+
+def _names_a_part(noun: Token) -> bool:
+    """Return whether a noun says what something is to its owner: "our event bus", "my hometown"; not "my thing"."""
+    word = noun.lower_
+    vague = word in words.VAGUE or word in words.EVALUATIVE or word in words.NEVER_HEADS
+    return noun.tag_ == "NN" and not vague and not any(c.dep_ in ("relcl", "acl") for c in noun.children)
 
 
 def _favorite(noun: Token | None, target: End, owner: End, names: Names) -> Statement:

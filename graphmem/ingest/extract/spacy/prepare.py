@@ -28,7 +28,14 @@ _SLANG = re.compile(
     rf"(?=['a-z])(?<![\w'])(?:{'|'.join(f'({slang})' for slang in words.SPELLED)})(?![\w'])", re.IGNORECASE
 )
 _GREETING = "|".join(words.GREETINGS)
-_TAG = re.compile(r",? (?:can|would) you believe (?:it|that|this)\s*\?", re.IGNORECASE)  # rhetorical question
+_TAG = re.compile(  # rhetorical questions
+    r",? (?:can|would) you believe (?:it|that|this)\s*\?|"
+    r", (?:any (?:objections|thoughts|ideas|questions)|right|ok|okay|agreed|huh|you know|don't you think)\s*\?",
+    re.IGNORECASE,
+)
+_LEAD_IN = re.compile(
+    r"(?<![\w:])(?:[A-Za-z][\w'-]{0,20} ){0,6}[A-Za-z][\w'-]{0,20}: (?=[A-Z]|(?:I|we|it|my|our|the)\b)"
+)
 _DASH = re.compile(r"(?<!\s)\s+[-–—]+\s+|—|(?:(?<!\s)\s+)?\.{3,}\s*|…")
 # "Lost my job": the parser tags these as nouns or imperatives
 _NO_SUBJECT = re.compile(
@@ -81,7 +88,8 @@ def prose(text: str, participants: Iterable[str] = (), *, message: bool = True) 
     opening = re.compile(rf"(?:(?:{_GREETING}|{called})(?!\w)[,!.;\s]*)+", re.IGNORECASE)
     closing = re.compile(rf",\s*(?i:{called})(?=\s*[.!?]*$)")
     kept: list[str] = []
-    for part in _BETWEEN.split(_JOINED.sub(_begin, _DASH.sub(" - ", _TAG.sub(".", text)))):
+    text = _LEAD_IN.sub(_without_lead_in, _TAG.sub(".", text))
+    for part in _BETWEEN.split(_JOINED.sub(_begin, _DASH.sub(" - ", text))):
         if not _SEVERAL_WORDS.search(part):
             continue
         body = closing.sub("", _without_opening(opening, " ".join(part.split())))
@@ -96,6 +104,12 @@ def prose(text: str, participants: Iterable[str] = (), *, message: bool = True) 
 def _with_subject(match: re.Match[str]) -> str:
     adverb, verb = match[1] or "", match[2].lower()
     return f"I {'have ' if verb == 'been' else ''}{adverb.lower()}{verb}"
+
+
+def _without_lead_in(match: re.Match[str]) -> str:
+    """Remove what only announces a sentence, without a name or a verb of its own: "Quick recap:", "One more thing:"."""
+    said = match[0].lower().split()
+    return match[0] if any(word in words.ANNOUNCING_VERBS for word in said) else ""
 
 
 def _begin(match: re.Match[str]) -> str:
