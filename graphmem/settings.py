@@ -196,7 +196,9 @@ class Settings(BaseSettings):
     spreading_max_activated_nodes: Count = Field(50, description="maximum number of activated nodes after a hop")
     spreading_time_limit: Seconds = Field(0.5, description="time limit of spreading in seconds")
     context_window: Count = Field(128_000, description="context window of the model in tokens")
-    context_share: Share = Field(0.04, description="maximum share of the window that context() fills")
+    context_share: Share = Field(
+        0.00625, description="maximum share of the window that context() fills: 800 tokens of 128,000"
+    )
 
     def __init__(self, **values: Any) -> None:
         try:

@@ -362,8 +362,7 @@ class GraphMemory(ScopedMemory):
         Parameters
         ----------
         budget_tokens
-            Maximum number of tokens; defaults to 4 % of the context window (settings `context_share`,
-            `context_window`).
+            Maximum number of tokens; by default 800, by the settings `context_share` and `context_window`.
         count_tokens
             Function that counts tokens as the model does; the default estimates them.
         flagged
@@ -376,7 +375,7 @@ class GraphMemory(ScopedMemory):
         k = max(settings.search_limit, min(_MOST_QUOTES, budget // 40))
         said = worth_quoting(self.search(query, k=k, as_of=moment, scopes=scopes).found, flagged=flagged)
         about = self._engine.communities.overview(self._scopes(scopes), query, moment)
-        return render_context(known.facts, budget, count_tokens, episodes=said, communities=about)
+        return render_context(known.facts, budget, count_tokens, question=query, episodes=said, communities=about)
 
     def why(self, trace_id: str, *, scopes: Scopes | None = None) -> Trace:
         """Return the trace of a recall or search with ``trace=True``: its seeds, and what it reached, with scores.

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from graphmem.communities.results import FoundCommunity
 from graphmem.ingest.content_filter import SKIPPED
 from graphmem.models import Episode
 from graphmem.results import Fact
+from graphmem.search.passages import covered, passage, term_weights
 from graphmem.search.results import Found
 
 COMMUNITIES_HEADER = "## Communities"
 HEADER = "## Known facts"
 EPISODES_HEADER = "## Episodes"
 
-_QUOTED = 1000  # maximum characters of an episode
+_QUOTED = 1000  # maximum characters of a quote
+_SHORTEST_QUOTE = 240  # characters that a quote may have in any budget
+_FACTS = 3  # facts may have one of so many parts of the budget
+_QUOTES = 12  # quotes of full length that fit into the budget, as far as the limits above and below permit
+_BYTES = 4  # characters of a token, as estimated
 _GLIMPSE = 200  # maximum characters of a summary if not all communities fit in full
 _BREAKING = re.compile(r"[<>]|\s+")
 _GROUNDS = frozenset({"lexical", "fact", "graph"})
@@ -33,37 +38,65 @@ def render_context(
     budget_tokens: int,
     count_tokens: CountTokens = estimate_tokens,
     *,
+    question: str = "",
     episodes: Iterable[Episode] = (),
     communities: Iterable[FoundCommunity] = (),
 ) -> str:
     """Return blocks of communities, facts and episodes, one item per line, as many as fit; "" if none fits.
 
-    Communities come first and may use half of the budget, or all of it if there is nothing else. Facts may use half
-    of the remainder, episodes the rest, and facts then any budget that the episodes leave.
+    Communities come first and may use half of the budget, or all of it if there is nothing else. An episode is quoted
+    by the passage that matches the question. Facts are ordered by the words of the question that they have and by the
+    rank of the episodes that state them, and may use a third of the remainder and what the episodes leave. If a fact
+    has as much of the question as any quote, facts come first, and the best one may use more.
 
     Parameters
     ----------
     facts, episodes, communities
         Best first.
+    question
+        What passages and facts are chosen by.
     budget_tokens
         Maximum number of tokens in total.
     count_tokens
         Token counter of the prompt's model; the default estimates.
     """
-    stated = list(
-        dict.fromkeys(render_fact(fact) for fact in facts)
-    )  # a clause that states several facts is rendered once
-    quotes = list(dict.fromkeys(render_episode(episode) for episode in episodes))
-    overview = _overview(list(communities), _half(budget_tokens, stated or quotes), count_tokens)
+    said = list(episodes)
+    weights = term_weights(question, [episode.searchable_text for episode in said])
+    most = min(_QUOTED, max(_SHORTEST_QUOTE, _BYTES * budget_tokens // _QUOTES))
+    # a clause that states several facts is rendered once, and so is a text that was said twice
+    stated = list(dict.fromkeys(render_fact(fact) for fact in _by_relevance(list(facts), said, weights)))
+    quotes = list(dict.fromkeys(render_episode(episode, weights, most) for episode in said))
+    overview = _overview(list(communities), _share(budget_tokens, 2, stated or quotes), count_tokens)
     if overview:
         budget_tokens -= _cost(overview, count_tokens) + count_tokens("\n\n")
-    share = _half(budget_tokens, quotes)
-    some = _fit(HEADER, stated, share, count_tokens)
+    leads = _best(stated, weights) >= _best(quotes, weights)
+    room = _share(budget_tokens, _FACTS, quotes)
+    if stated and leads:
+        room = max(room, _cost([HEADER, stated[0]], count_tokens))
+    some = _fit(HEADER, stated, min(room, budget_tokens), count_tokens)
     between = count_tokens("\n\n") if quotes else 0
     quoted = _fit(EPISODES_HEADER, quotes, budget_tokens - between - _cost(some, count_tokens), count_tokens)
     left = budget_tokens - between - _cost(quoted, count_tokens)
     fact_block = _fit(HEADER, stated, left if quoted else budget_tokens, count_tokens)
-    return "\n\n".join("\n".join(block) for block in (overview, fact_block, quoted) if block)
+    blocks = (overview, fact_block, quoted) if leads else (overview, quoted, fact_block)
+    return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def _best(lines: Iterable[str], weights: Mapping[str, float]) -> float:
+    """Return how much of a question the best of some lines has."""
+    return max((covered(line, weights) for line in lines), default=-1.0)
+
+
+def _by_relevance(facts: Sequence[Fact], episodes: Sequence[Episode], weights: Mapping[str, float]) -> list[Fact]:
+    """Return facts by the share of the question's words that they have, plus 1 / the rank of the best source."""
+    ranks = {episode.id: rank for rank, episode in enumerate(episodes, 1)}
+    every = max(sum(weights.values()), 1e-9)
+
+    def relevance(fact: Fact) -> float:
+        best = min((ranks[i] for i in fact.episode_ids if i in ranks), default=None)
+        return covered(fact.fact, weights) / every + (0.0 if best is None else 1 / best)
+
+    return sorted(facts, key=relevance, reverse=True)
 
 
 def _overview(communities: Sequence[FoundCommunity], budget: int, count_tokens: CountTokens) -> list[str]:
@@ -74,8 +107,8 @@ def _overview(communities: Sequence[FoundCommunity], budget: int, count_tokens: 
     return _fit(COMMUNITIES_HEADER, [render_community(c, _GLIMPSE) for c in communities], budget, count_tokens)
 
 
-def _half(budget: int, others: Sequence[str]) -> int:
-    return budget // 2 if others else budget
+def _share(budget: int, parts: int, others: Sequence[str]) -> int:
+    return budget // parts if others else budget
 
 
 def _fit(header: str, lines: Sequence[str], budget: int, count_tokens: CountTokens) -> list[str]:
@@ -109,16 +142,11 @@ def render_fact(fact: Fact) -> str:
     return f"- {_tamed(fact.fact).rstrip('.')} ({when}) [confidence: {fact.confidence:.2f}]"
 
 
-def render_episode(episode: Episode) -> str:
-    """Return an episode as one line: date, author, text and attachments; a long text is truncated and ends with "…"."""
-    text, attached = _quoted(episode.text), _quoted(episode.attached)
+def render_episode(episode: Episode, weights: Mapping[str, float] | None = None, most: int = _QUOTED) -> str:
+    """Return an episode as one line: date, author, the passage with most of the weighted terms, and attachments."""
+    text, attached = (_tamed(passage(part, weights or {}, most)) for part in (episode.text, episode.attached))
     who = _tamed(episode.speaker or episode.title or episode.role or episode.source)
     return f'- {episode.occurred_at:%Y-%m-%d}, {who}: "{text}" {attached}'.rstrip()
-
-
-def _quoted(text: str) -> str:
-    text = _tamed(text)
-    return text if len(text) <= _QUOTED else f"{text[: _QUOTED - 1].rsplit(' ', 1)[0]}…"
 
 
 def worth_quoting(found: Sequence[Found], *, flagged: bool = False) -> list[Episode]:

@@ -20,7 +20,7 @@ from graphmem.search.context import (
 from graphmem.search.results import Channel, Found, Reason
 
 
-def fact(text: str, until: datetime | None = None) -> Fact:
+def fact(text: str, until: datetime | None = None, of: str | None = None) -> Fact:
     return Fact(
         id="1",
         source="a",
@@ -34,6 +34,7 @@ def fact(text: str, until: datetime | None = None) -> Fact:
         valid_from=datetime(2026, 1, 5, tzinfo=UTC),
         valid_to=until,
         recorded_at=datetime(2026, 1, 5, tzinfo=UTC),
+        episode_ids=() if of is None else (of,),
     )
 
 
@@ -112,11 +113,46 @@ def test_a_long_episode_is_cut_at_a_word_and_says_so() -> None:
     assert len(line) < 1100
 
 
-def test_facts_stand_before_episodes() -> None:
+def test_a_long_episode_is_quoted_by_the_sentences_that_match_the_question() -> None:
+    text = f"{'Nothing of it. ' * 200}Run brew install ruff in a shell. {'More of the rest. ' * 200}"
+    block = render_context([], 100, question="How do I install Ruff with brew?", episodes=[episode(text)])
+    assert "Run brew install ruff in a shell." in block
+    assert block.count("…") == 2
+
+
+def test_facts_stand_first_if_one_has_as_much_of_the_question_as_any_quote() -> None:
     block = render_context([fact("A fact")], 200, episodes=[episode("A quote.")])
     assert block == (
         f'{HEADER}\n- A fact (since 2026-01) [confidence: 0.95]\n\n{EPISODES_HEADER}\n- 2026-01-05, Maya: "A quote."'
     )
+
+
+def test_episodes_stand_first_if_a_quote_has_more_of_the_question() -> None:
+    facts, said = [fact("Ruff is written in Rust")], [episode("brew install ruff")]
+    block = render_context(facts, 200, question="How do I install Ruff with brew?", episodes=said)
+    assert block.startswith(EPISODES_HEADER)
+    assert HEADER in block
+
+
+def test_the_fact_that_answers_is_not_lost_in_a_small_budget() -> None:
+    facts, said = [fact("Maya works at Globex")], [episode(f"I work at Initech {i}.") for i in range(9)]
+    block = render_context(facts, 40, question="Where does Maya work?", episodes=said)
+    assert "Globex" in block
+    assert "Initech" in block
+
+
+def test_facts_with_words_of_the_question_stand_before_others() -> None:
+    facts = [fact("Monica needs more pie"), fact("Monica works at Javu")]
+    block = render_context(facts, 30, question="Where does Monica work?")
+    assert "Javu" in block
+    assert "pie" not in block
+
+
+def test_facts_of_the_best_episode_stand_before_others() -> None:
+    said = [episode("She moved to Lisbon."), episode("He likes tea.")]
+    facts = [fact("Tom likes tea", of=said[1].id), fact("Maya moved to Lisbon", of=said[0].id)]
+    block = render_context(facts, 200, question="Where does she live?", episodes=said)
+    assert block.index("Maya moved") < block.index("Tom likes")
 
 
 def test_both_blocks_together_never_exceed_the_budget() -> None:
@@ -128,12 +164,12 @@ def test_both_blocks_together_never_exceed_the_budget() -> None:
                 assert estimate_tokens(render_context(some, budget, episodes=others)) <= budget
 
 
-def test_facts_leave_half_of_the_budget_to_episodes() -> None:
+def test_facts_leave_two_thirds_of_the_budget_to_episodes() -> None:
     facts = [fact(f"fact number {i} says something of some length") for i in range(50)]
-    block = render_context(facts, 200, episodes=[episode(f"quote number {i}") for i in range(50)])
+    block = render_context(facts, 300, episodes=[episode(f"quote number {i}") for i in range(50)])
     told, quoted = block.split("\n\n")
-    assert 50 < estimate_tokens(told) <= 100
-    assert 50 < estimate_tokens(quoted) <= 100
+    assert 60 < estimate_tokens(told) <= 100
+    assert 170 < estimate_tokens(quoted) <= 200
 
 
 def test_facts_have_what_episodes_leave() -> None:
