@@ -51,6 +51,8 @@ class ScoreParts(Model):
         ``min(1 + 1 / (1 + age_days × rate), 2)``, or 1 when the rate is 0.
     relevance
         ``1 + weight × share``: share of the question's weighted words that the fact contains, in [0, 1].
+    past
+        1 for a fact that holds, 0.5 for one that is over.
     """
 
     seed: float = 1.0
@@ -60,6 +62,7 @@ class ScoreParts(Model):
     edge_type: float
     recency: float = 1.0
     relevance: float = 1.0
+    past: float = 1.0
 
 
 class Fact(Model):

@@ -20,6 +20,7 @@ from graphmem.models import (
     Membership,
     MembershipQuery,
     existed,
+    is_past,
     is_visible,
 )
 from graphmem.protocols import NAME_WEIGHT, split_words
@@ -53,6 +54,8 @@ def edge_matches(edge: Edge, query: EdgeQuery, now: datetime) -> bool:
     if query.versions == "active" and not edge.is_active:
         return False
     if query.versions == "visible" and not edge_is_visible(edge, query.as_of, now):
+        return False
+    if query.versions == "past" and not is_past(edge.valid_from, edge.valid_to, edge.superseded_by, now):
         return False
     return (
         (query.ids is None or edge.id in query.ids)

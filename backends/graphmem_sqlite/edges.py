@@ -64,6 +64,15 @@ _TO_TARGETS = """
 SELECT x.key FROM json_each(:targets) AS wanted CROSS JOIN entities AS p ON p.id = wanted.value
 CROSS JOIN edges AS x INDEXED BY edges_history_by_target WHERE x.target = p.key
 """
+# the ended facts of each node
+_PAST_FROM_SOURCES = """
+SELECT x.key FROM json_each(:sources) AS wanted CROSS JOIN entities AS p ON p.id = wanted.value
+CROSS JOIN edges AS x INDEXED BY edges_ended_by_source WHERE x.source = p.key
+"""
+_PAST_TO_TARGETS = """
+SELECT x.key FROM json_each(:targets) AS wanted CROSS JOIN entities AS p ON p.id = wanted.value
+CROSS JOIN edges AS x INDEXED BY edges_ended_by_target WHERE x.target = p.key
+"""
 # the newest of each node; the outer statement takes the first of them, so that a hub is read no further than needed
 _NEWEST_FROM_SOURCES = """
 SELECT k.key FROM json_each(:sources) AS wanted CROSS JOIN entities AS p ON p.id = wanted.value
@@ -98,6 +107,7 @@ SELECT k.key FROM json_each(:scopes) AS wanted CROSS JOIN edges AS k ON k.key IN
 
 # Filters on `x`.
 _VISIBLE_NOW = "AND (x.valid_to IS NULL OR (x.valid_to > :now AND x.valid_to > x.valid_from))"
+_PAST = "AND x.valid_to <= :now AND x.valid_to > x.valid_from AND x.superseded_by IS NULL"
 _VISIBLE_AS_OF = """
 AND x.recorded_at <= :known AND x.valid_from <= :valid
 AND (x.valid_to IS NULL OR :valid < x.valid_to OR :known < x.expired_at)
@@ -224,6 +234,8 @@ def _versions(query: EdgeQuery) -> str:
         return ""
     if query.versions == "active":
         return _ACTIVE
+    if query.versions == "past":
+        return _PAST
     return _VISIBLE_NOW if query.as_of is None else _VISIBLE_AS_OF
 
 
@@ -239,6 +251,8 @@ def _ways_in(query: EdgeQuery, *, newest_first: bool) -> list[tuple[str, str, st
     end = _NEWEST_END if newest_first else ""
     sources = _NEWEST_FROM_SOURCES if newest_first else _FROM_SOURCES
     targets = _NEWEST_TO_TARGETS if newest_first else _TO_TARGETS
+    if query.versions == "past":
+        sources, targets, end = _PAST_FROM_SOURCES, _PAST_TO_TARGETS, ""
     if query.source_ids is not None:
         return [("source_ids", sources, end)]
     if query.target_ids is not None:

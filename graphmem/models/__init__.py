@@ -87,6 +87,7 @@ from graphmem.models.rows import (
     FactKind,
     Mention,
     Scope,
+    is_past,
     is_visible,
     one_or_many,
 )
@@ -162,6 +163,7 @@ __all__ = [
     "Versions",
     "decayed",
     "existed",
+    "is_past",
     "is_visible",
     "new_id",
     "one_or_many",

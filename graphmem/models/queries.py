@@ -28,7 +28,7 @@ class EntityQuery:
     archived: bool = False
 
 
-Versions = Literal["visible", "active", "all"]
+Versions = Literal["visible", "active", "past", "all"]
 TimeAxis = Literal["valid_from", "valid_to", "recorded_at", "expired_at"]
 
 
@@ -51,7 +51,7 @@ class EdgeQuery:
     window
         (axis, after, until): rows whose time on that axis is in ``(after, until]``.
     versions
-        "visible" (the default: `is_visible` with `as_of`), "active", or "all" (`as_of` is ignored).
+        "visible" (the default: `is_visible` with `as_of`); or, whatever `as_of`, "active", "past" (`is_past`) or "all".
     """
 
     ids: tuple[str, ...] | None = None

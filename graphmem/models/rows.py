@@ -266,6 +266,11 @@ def is_visible(
     return expired_at is not None and as_of.known < expired_at
 
 
+def is_past(valid_from: datetime, valid_to: datetime | None, superseded_by: str | None, now: datetime) -> bool:
+    """Return whether a version of a fact is over without having been replaced or retracted."""
+    return superseded_by is None and valid_to is not None and valid_from < valid_to <= now
+
+
 EpisodeSource = Literal["message", "document", "triple"]
 
 UTC_OFFSET = "utc_offset"

@@ -26,6 +26,7 @@ from graphmem.protocols import GraphBackend
 from graphmem.recall import pagerank, scoring, strategies
 from graphmem.recall.embeddings import EntityEmbeddings, entity_vectors, query_cosines
 from graphmem.recall.options import RecallOptions
+from graphmem.recall.past import with_past
 from graphmem.recall.routing import HeuristicRouter, plan
 from graphmem.recall.scoring import Floats, Positions, Walk
 from graphmem.recall.seeds import find_seeds
@@ -45,11 +46,11 @@ def recall(
     meaning: EntityEmbeddings | None = None,
     observer: Callable[[Subgraph, Walk, Floats], None] | None = None,
 ) -> RecallResult:
-    """Return the facts around the entities named in a question, best first; at most ``hops + 6`` round trips.
+    """Return the facts around the entities named in a question, best first; at most ``hops + 8`` round trips.
 
-    The score of a fact is ``seed × proximity × reach × effective confidence × edge type weight × recency × relevance``;
-    the strategy defines the first three. Facts with the same (source, relation, target, edge type) are deduplicated to
-    the best one.
+    The score of a fact is ``seed × proximity × reach × effective confidence × edge type weight × recency × relevance ×
+    past``; the strategy defines the first three. Facts about a seed that are over without a successor are included.
+    Facts with the same (source, relation, target, edge type) are deduplicated to the best one.
 
     Parameters
     ----------
@@ -82,6 +83,11 @@ def recall(
         graph = _expand(
             backend, scopes, seeds, options, strategy, ()
         )  # no edges of the routed types: expand over all types
+    past = np.ones(len(graph.edge_ids))
+    if options.as_of is None and options.hops(strategy):
+        ids = [seed.entity_id for seed in seeds]
+        limits = ExpandLimits(max_frontier=options.max_frontier)
+        graph, past = with_past(backend, scopes, graph, ids, options.edge_types, limits)
     by_id = {seed.entity_id: seed.score for seed in seeds}
     seed_scores = np.array([by_id.get(i, 0.0) for i in graph.node_ids])
     match strategy:
@@ -102,7 +108,7 @@ def recall(
         case "astar":
             cosines = query_cosines(meaning, scopes, query, graph.node_ids)
             walk = strategies.walk_cheapest_paths(graph, seed_scores, cosines)
-    scored = _score(graph, walk, query, options, ontology, now)
+    scored = _score(graph, walk, query, options, ontology, now, past)
     if observer is not None:
         observer(graph, walk, scored.total)
     best = _best(graph, scored, options.limit)
@@ -184,10 +190,11 @@ class _Scored:
 
 
 def _score(
-    graph: Subgraph, walk: Walk, query: str, options: RecallOptions, ontology: Ontology, now: datetime
+    graph: Subgraph, walk: Walk, query: str, options: RecallOptions, ontology: Ontology, now: datetime, past: Floats
 ) -> _Scored:
     parts = {
         **walk.parts,
+        "past": past,
         "confidence": scoring.effective_confidence(graph.confidence, graph.retrieval_count),
         "edge_type": scoring.flow_weight(graph.edge_types),
         "recency": scoring.recency(graph.valid_from, now.timestamp(), options.temporal_decay_rate),

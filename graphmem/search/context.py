@@ -23,6 +23,7 @@ _QUOTES = 12  # quotes of full length that fit into the budget, as far as the li
 _BYTES = 4  # characters of a token, as estimated
 _GLIMPSE = 200  # maximum characters of a summary if not all communities fit in full
 _BREAKING = re.compile(r"[<>]|\s+")
+_SURE = {"stated": "", "plan": "planned", "hearsay": "reported", "possible": "possibly"}
 _GROUNDS = frozenset({"lexical", "fact", "graph"})
 
 CountTokens = Callable[[str], int]
@@ -135,10 +136,14 @@ def render_community(community: FoundCommunity, most: int | None = None) -> str:
 
 
 def render_fact(fact: Fact) -> str:
-    """Return a fact as one line: sentence, validity and confidence; newlines, "<" and ">" in it are removed."""
+    """Return a fact as one line: sentence, validity, certainty, confidence; newlines, "<" and ">" in it are removed."""
     when = f"since {fact.valid_from:%Y-%m}"
-    if fact.valid_to is not None:
-        when = f"{fact.valid_from:%Y-%m} to {fact.valid_to:%Y-%m}"
+    if fact.kind == "event":
+        when = f"{fact.valid_from:%Y-%m-%d}"
+    elif fact.valid_to is not None:
+        since = "" if fact.valid_from_assumed and fact.valid_to <= (fact.told_at or fact.valid_to) else fact.valid_from
+        when = f"{since:%Y-%m} to {fact.valid_to:%Y-%m}" if since else f"until {fact.valid_to:%Y-%m}"
+    when = ", ".join(filter(None, (when, _SURE[fact.certainty])))
     return f"- {_tamed(fact.fact).rstrip('.')} ({when}) [confidence: {fact.confidence:.2f}]"
 
 

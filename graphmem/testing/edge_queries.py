@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from graphmem.models import Edge, EdgeQuery, EdgeType
+from graphmem.models import AsOf, Edge, EdgeQuery, EdgeType
 from graphmem.protocols import GraphBackend
 from graphmem.testing.base import StoreTests
 from graphmem.testing.rows import (
@@ -67,6 +67,7 @@ ALONE: dict[str, tuple[Callable[[], EdgeQuery], list[int]]] = {
     "window": (lambda: EdgeQuery(window=("valid_from", day(1), day(2)), versions="all"), [4, 7]),
     "visible": (lambda: EdgeQuery(), [1, 2, 3, 5, 6]),
     "active": (lambda: EdgeQuery(versions="active"), [1, 2, 3, 5]),
+    "past": (lambda: EdgeQuery(versions="past"), [4]),
     "all": (lambda: EdgeQuery(versions="all"), [1, 2, 3, 4, 5, 6, 7]),
 }
 
@@ -179,6 +180,24 @@ class EdgeQueryTests(StoreTests):
         rows = store.find_edges([home()], EVERY, newest_first=True)
         assert edge_numbers(rows) == [5, 4, 3, 1, 2]
         assert store.find_edges([home()], EVERY, newest_first=True, limit=2) == rows[:2]
+
+    def test_past_facts_are_over_and_neither_replaced_nor_retracted(self, store: GraphBackend) -> None:
+        put_graph(
+            store,
+            edge(1, 1, 2, valid_to=day(2)),
+            edge(2, 1, 3, valid_to=day(2), expired_at=day(3), end_reason="over"),
+            edge(3, 2, 1, valid_to=day(2), superseded_by=edge_id(1)),
+            edge(4, 3, 1, valid_from=day(2), valid_to=day(2), expired_at=day(3)),
+            edge(5, 4, 1, valid_to=FUTURE),
+            edge(6, 1, 4),
+            edge(7, 3, 2, valid_to=day(5)),
+        )
+        past = EdgeQuery(versions="past")
+        assert edge_numbers(store.find_edges([home()], past)) == [1, 2, 7]
+        about = EdgeQuery(touching=(entity_id(1),), versions="past", as_of=AsOf(day(1), day(1)))
+        assert edge_numbers(store.find_edges([home()], about)) == [1, 2]
+        newest = store.find_edges([home()], about, newest_first=True, limit=1)
+        assert edge_numbers(newest) == [2]
 
     def test_active_facts_are_told_by_what_communities_are_found_by(self, store: GraphBackend) -> None:
         begin = day(-30000) + timedelta(microseconds=3)

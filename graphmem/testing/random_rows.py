@@ -177,7 +177,7 @@ EDGE_READ = st.builds(
     EdgeRead,
     SOME_SCOPES,
     EDGE_FIELDS,
-    st.sampled_from(("visible", "visible", "active", "all")),
+    st.sampled_from(("visible", "visible", "active", "past", "all")),
     AS_OF,
     LIMIT,
     st.booleans(),

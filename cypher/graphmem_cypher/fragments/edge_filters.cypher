@@ -11,4 +11,5 @@ AND ($q.text IS NULL OR r.fact =~ $q.text OR r.relation =~ $q.text)
 AND ($q.axis IS NULL OR (r[$q.axis] > $q.begin AND r[$q.axis] <= $q.end))
 AND ($q.versions = 'all'
     OR ($q.versions = 'active' AND r.valid_to IS NULL AND r.expired_at IS NULL)
+    OR ($q.versions = 'past' AND r.valid_from < r.valid_to AND r.valid_to <= $q.now AND r.superseded_by IS NULL)
     OR ($q.versions = 'visible' AND /* include edge_is_visible */))

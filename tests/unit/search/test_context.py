@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -46,6 +47,27 @@ def test_a_fact_is_one_line_with_its_time_and_confidence() -> None:
 def test_a_fact_that_ended_says_when() -> None:
     line = render_fact(fact("Maya works at Initech.", datetime(2026, 8, 1, tzinfo=UTC)))
     assert line == "- Maya works at Initech (2026-01 to 2026-08) [confidence: 0.95]"
+
+
+@pytest.mark.parametrize(
+    ("changes", "when"),
+    [
+        ({"certainty": "plan"}, "since 2026-01, planned"),
+        ({"certainty": "hearsay"}, "since 2026-01, reported"),
+        ({"certainty": "possible"}, "since 2026-01, possibly"),
+        ({"kind": "event", "valid_to": datetime(2026, 1, 6, tzinfo=UTC)}, "2026-01-05"),
+        (
+            {
+                "valid_from_assumed": True,
+                "valid_to": datetime(2026, 1, 6, tzinfo=UTC),
+                "told_at": datetime(2026, 1, 7, tzinfo=UTC),
+            },
+            "until 2026-01",
+        ),
+    ],
+)
+def test_a_fact_says_how_sure_it_is_and_what_is_known_of_its_time(changes: dict[str, Any], when: str) -> None:
+    assert render_fact(fact("Maya moves").changed(**changes)) == f"- Maya moves ({when}) [confidence: 0.95]"
 
 
 def test_text_of_a_fact_cannot_break_out_of_its_line() -> None:
