@@ -54,7 +54,7 @@ def build_requests(
         requests.append(ExtractionRequest(named, _context(backend, scope, episode, turns), addressee))
     if ontology is None or not requests:
         return requests
-    taking_part = [name for some in speakers.values() for name in some if name is not None]
+    taking_part = sorted(name for some in speakers.values() for name in some if name is not None)
     known = find_known(backend, scope, requests, taking_part, ontology)
     return [replace(request, known=known) for request in requests]
 
@@ -99,9 +99,10 @@ def find_known(
     texts = [*told, *context]
     said_by = {canonical(name) for name in speakers}
     phrases = dict.fromkeys((*said_by, *(p for piece in _pieces(texts) for p in query_phrases(piece, _PHRASE))))
-    words = dict.fromkeys(word for piece in _pieces(told) for word in query_words(piece))
+    # "Jonas" may have been stored before Jonas Weber spoke
+    words = dict.fromkeys(word for piece in (*speakers, *_pieces(told)) for word in query_words(piece))
     hits = backend.search_entities([scope], words=list(words)[:_WORDS], phrases=list(phrases), limit=2 * MOST_NAMES)
-    in_texts = {word for text in texts for word in split_words(text)}
+    in_texts = {word for text in (*texts, *speakers) for word in split_words(text)}
     best = sorted(hits, key=lambda hit: _name_rank(hit, said_by, in_texts))[:MOST_NAMES]
     if not best:
         return Known()
@@ -110,7 +111,7 @@ def find_known(
     entities = {entity.id: entity for entity in (*(hit.entity for hit in best), *others)}
     aliases: dict[str, list[str]] = {}
     for alias in backend.find_aliases([scope], [hit.entity.id for hit in best]):
-        if alias.alias != entities[alias.entity_id].canonical_name:
+        if alias.alias != canonical(entities[alias.entity_id].name):
             aliases.setdefault(alias.entity_id, []).append(alias.alias)
     return Known(
         tuple(

@@ -15,6 +15,7 @@ from typing import Protocol
 from graphmem.models import Alias, Entity, IndexEntry, Merge, MergeMethod, Properties, Removal, Scope, new_id
 from graphmem.ontology import Ontology
 from graphmem.protocols import EntityStore
+from graphmem.text.name_rules import may_be_same
 from graphmem.text.normalize import canonical, require_name
 
 TYPE_STATED = "type_stated"
@@ -193,6 +194,8 @@ class Resolver:
             found = by_type.get(thing.entity_type) or self._typed(by_type, thing.entity_type)
             if found is None:
                 found = _drifted(by_type, thing.entity_type)
+        if found is None and thing.aliases:
+            found = self._fuller(thing)
         if found is None and (matched := self._matched(thing, seen_at)) is not None:
             found = matched
         if found is None:
@@ -203,6 +206,18 @@ class Resolver:
         for alias in thing.aliases:
             self._add_alias(alias, entity)
         return entity
+
+    def _fuller(self, thing: EntityMention) -> Entity | None:
+        """Return the known entity of which a text tells the full name: "Jonas Weber", also Jonas; None without one."""
+        for alias in thing.aliases:
+            entity = self._known[alias].get(thing.entity_type or "concept")
+            if entity is not None and may_be_same(thing.display, entity.name, entity.entity_type):
+                entity = self._touched.get(entity.id, entity)
+                if len(thing.display) > len(entity.name):
+                    entity = self._touched[entity.id] = entity.changed(name=thing.display)
+                self._aliases.append(Alias(alias=thing.canonical, entity_type=entity.entity_type, entity_id=entity.id))
+                return entity
+        return None
 
     def _add_alias(self, alias: str, entity: Entity) -> None:
         """Add another name of an entity, unless an entity of its type has it: two people of one name stay two."""

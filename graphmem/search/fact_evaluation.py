@@ -26,6 +26,8 @@ Recall = Callable[[str, datetime | None], Sequence[str]]
 
 _DATE = re.compile(r"(\d{4})(?:-(\d\d))?(?:-(\d\d))?\Z")
 _TOLERANCE = timedelta(days=1, hours=14)  # a date is a day in some time zone, and an end may be its last day
+_COVERED = 0.65  # share of the words of an object that a fact contains
+_ALIASES = frozenset("called alias aliased nickname nicknamed known named".split())
 _CLAIMED = 0.8  # share of the words of a claim that a fact contains
 _DENIALS = frozenset("not no never isn doesn don didn won wasn without denied wrong".split())
 
@@ -163,8 +165,8 @@ def compare_facts(
     """Compare the stored facts of a scope with a key.
 
     Two names are the same if they are equal, one is an alias of the other's entity, or, where no entity has the name,
-    all words of one are in the other. The object of a fact may also be told by its sentence. Times are compared as
-    days, or as months or years where the key has those.
+    all words of one are in the other. The object of a fact, and a subject without an entity, may also be told by the
+    sentence, with most of their words. Times are compared as days, or as months or years where the key has those.
 
     Parameters
     ----------
@@ -249,26 +251,40 @@ class _Stored:
     def judge(self, fact: KeyFact) -> tuple[Verdict, Edge | None]:
         """Return the verdict on a fact of the key, and the stored fact that comes nearest."""
         subjects, objects = self._called(fact.subject), self._called(fact.object)
-        wanted = stems(fact.object)
         about = [edge for edge in self.edges.values() if not _retracted(edge) and self._is_sure(edge)]
-
-        def tells(edge: Edge, ends: set[str]) -> bool:
-            other = edge.target_id if edge.source_id in ends else edge.source_id
-            words = self._words[other] | stems(edge.fact)
-            return other in objects or (bool(wanted) and all(_is_told(word, words) for word in wanted))
-
-        matching = [e for e in about if {e.source_id, e.target_id} & subjects and tells(e, subjects)]
+        if subjects & objects and _ALIASES & set(fact.relation.lower().replace("_", " ").split()):
+            return "right", None  # the object is another name of the subject
+        if subjects:
+            matching = [e for e in about if {e.source_id, e.target_id} & subjects and self._tells(e, fact, objects)]
+        else:  # the subject has no entity of its own: "the budget of Q4"
+            matching = [e for e in about if self._tells(e, fact, objects) and _covers(fact.subject, self._said(e))]
         matching.sort(key=lambda edge: -len(stems(fact.relation.replace("_", " ")) & _relation_words(edge)))
         if timely := next((edge for edge in matching if _same_times(fact, edge)), None):
             return "right", timely
         if matching:
             return "wrong_interval", matching[0]
-        words = stems(fact.subject)
         for edge in about:
-            told = self._words[edge.source_id] | self._words[edge.target_id] | stems(edge.fact)
-            if words & told and wanted and wanted <= told:
+            if stems(fact.subject) & self._said(edge) and _covers(fact.object, self._said(edge)):
                 return "wrong_entity", edge
         return "lost", None
+
+    def _tells(self, edge: Edge, fact: KeyFact, objects: set[str]) -> bool:
+        """Return whether an end of an edge is the object of a fact, or its sentence tells object and relation."""
+        if {edge.source_id, edge.target_id} & objects:
+            return True
+        relation = stems(fact.relation.replace("_", " "))
+        related = not relation or bool(relation & _relation_words(edge)) or _covers(fact.object, self._ends(edge))
+        return related and _covers(fact.object, self._said(edge))
+
+    def _ends(self, edge: Edge) -> set[str]:
+        return self._words[edge.source_id] | self._words[edge.target_id]
+
+    def _said(self, edge: Edge) -> set[str]:
+        """Return the words of an edge: of its ends, its relation, its sentence and its times."""
+        times = {
+            part for moment in (edge.valid_from, edge.valid_to) if moment for part in str(moment.date()).split("-")
+        }
+        return self._ends(edge) | _relation_words(edge) | times
 
     def claimed(self, claim: NeverClaim) -> Edge | None:
         """Return a current fact that states a claim."""
@@ -312,6 +328,13 @@ def _is_told(word: str, words: set[str]) -> bool:
     """Return whether a word is among others; a number also with another unit: 40k and 40,000."""
     digits = re.match(r"\d+", word)
     return word in words or (digits is not None and any(re.match(rf"{digits[0]}(?!\d)", other) for other in words))
+
+
+def _covers(text: str, words: set[str]) -> bool:
+    """Return whether most words of a text, and both of two, are among others."""
+    wanted = stems(text)
+    told = sum(_is_told(word, words) for word in wanted)
+    return bool(wanted) and told >= max(_COVERED * len(wanted), min(2, len(wanted)))
 
 
 def _relation_words(edge: Edge) -> set[str]:

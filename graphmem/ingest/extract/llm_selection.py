@@ -81,7 +81,10 @@ class Grounds:
         known = requests[0].known
         names = (name for entity in known.names for name in (entity.name, *entity.aliases))
         ends = (name for fact in known.facts for name in (fact.source, fact.target))
-        return cls([*told, *(turn.text for turn in requests[0].context), *names, *ends, *speakers])
+        turns = [*requests[0].context, *(request.episode for request in requests)]
+        # names may tell the date: "outage of 4 February 2025"
+        dates = {f"{turn.local_time:%A} {turn.local_time.day} {turn.local_time:%B %Y}" for turn in turns}
+        return cls([*told, *(turn.text for turn in requests[0].context), *names, *ends, *speakers, *dates])
 
     def has(self, name: str) -> bool:
         """Return whether the texts contain a name: all its words that aren't fillers, or the whole name if all are.
@@ -100,10 +103,15 @@ class Grounds:
             return all(self._has_word(part, noun=part in nouns) for part in content)
         return f" {' '.join(parts)} " in self._phrases
 
-    def has_proper(self, name: str) -> bool:
-        """Return whether the texts contain the capitalized words and the numbers of a name."""
+    def has_proper(self, name: str, *, whole: bool = False) -> bool:
+        """Return whether the texts contain the capitalized words and the numbers of a name.
+
+        With `whole`, at least one word of the name has to be in the texts as well.
+        """
         proper = " ".join(word for word in name.split() if not (word.isascii() and word.islower()))
-        return not proper or self.has(proper)
+        if proper:
+            return self.has(proper)
+        return not whole or any(self._has_word(word, noun=True) for word in words(name) if word not in _FILLERS)
 
     def has_short(self, name: str) -> bool:
         """Return whether the texts contain a name of two characters written like one: AC, S3, Jo."""
@@ -244,7 +252,7 @@ class _Selection:
             fact = self._known.facts[item.known - 1]
             return ExtractedEnding(fact.source, fact.relation, fact.target, fact.id, item.at, item.why)
         source, why = self._named(item.source)
-        target, why_not = self._named(item.target, noun=True) if item.target else (None, "")
+        target, why_not = self._named(item.target, target=True) if item.target else (None, "")
         if source is None or (item.target and target is None):
             self._dropped[why or why_not] += 1
             return None
@@ -282,8 +290,11 @@ class _Selection:
             aliases = tuple(alias for alias in entity.aliases if self._named(alias)[0] is not None)
             named[key] = replace(entity, name=name, entity_type=self._type(key, entity.entity_type), aliases=aliases)
 
-    def _named(self, raw: str, *, noun: bool = False) -> tuple[str | None, str]:
-        """Return the resolved name, or None and the reason to drop it; the nouns of a `noun` needn't be in the text."""
+    def _named(self, raw: str, *, target: bool = False) -> tuple[str | None, str]:
+        """Return the resolved name, or None and the reason to drop it.
+
+        Common nouns needn't be in the text, except one, if there are no other words; for a target not even that.
+        """
         word = canonical(raw)
         if (person := self._referents.get(word)) and word not in self._people:
             return person, ""
@@ -295,7 +306,7 @@ class _Selection:
                 return None, "short name"
             self._found_short.add(canonical(shown))
             return shown, ""
-        grounded = self._grounds.has(shown) or (noun and self._grounds.has_proper(shown))
+        grounded = self._grounds.has(shown) or self._grounds.has_proper(shown, whole=not target)
         return (shown, "") if grounded else (None, "ungrounded")
 
     def _type(self, key: str, stated: str) -> str:
@@ -303,7 +314,7 @@ class _Selection:
         return self._known_types.get(key) or ("person" if key in self._people and stated == "concept" else stated)
 
     def _ends(self, edge: ExtractedEdge) -> tuple[str, str] | None:
-        (source, why), (target, why_not) = self._named(edge.source), self._named(edge.target, noun=True)
+        (source, why), (target, why_not) = self._named(edge.source), self._named(edge.target, target=True)
         if source is None or target is None:
             self._dropped[why or why_not] += 1
             return None
