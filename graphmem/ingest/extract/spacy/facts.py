@@ -216,7 +216,7 @@ class Facts:
             return None
         if subject.role == "addressee" and not (said.explicit or (target.named and not target.role)):
             return None  # "you're doing great": mostly courtesy
-        if not (said.explicit or target.named or target.role or said.former or _is_telling(clause, said, period)):
+        if not (said.explicit or target.named or target.role or _is_telling(clause, said, period)):
             return None
         ceiling = EXPLICIT if said.explicit else PLAIN
         if not (source.named and target.named) and not said.explicit:
@@ -226,7 +226,6 @@ class Facts:
             ceiling = min(ceiling, INDIRECT)
         ended = said.ended or (clause.ended and not said.timeless)
         start, end = period.bounds(ended=ended)
-        last = period.until if said.former and period.over else None
         return ExtractedEdge(
             source=source.name,
             relation=relation,
@@ -234,7 +233,7 @@ class Facts:
             fact=said.fact or sentence(clause, subject, self._names, self._dates, apart),
             confidence=min(ceiling, clause.certainty, source.certainty, target.certainty, said.certainty),
             valid_from=None if said.timeless else start,
-            valid_to=last if said.timeless else end,
+            valid_to=None if said.timeless else end,
             ended=ended,
             source_type=source.kind,
             target_type=target.kind,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy import words
@@ -39,7 +38,6 @@ def statements(clause: Clause, subject: End, names: Names, period: Period) -> It
         yield from (said for token in objects_of(clause.verb, "oprd") for said in _is_named(head, token, names))
         return
     yield from given_up(clause, names)
-    yield from (past for s in known if (past := _as_past(clause, s, period)) is not None)
     # an ending also yields its event: the job may only be known from "lost_job_at"
     successor = any(not s.ended for s in known)
     done = {s.target.name for s in known if successor or s.relation == verb_form(clause)}
@@ -47,17 +45,6 @@ def statements(clause: Clause, subject: End, names: Names, period: Period) -> It
     covered = any(s.relation.count("_") > verb_form(clause).count("_") + 1 for s in to)  # as in "took_trip_to"
     yield from (s for s in _objects(clause, names) if s.target.name not in done and (s.target.named or not covered))
     yield from to
-
-
-def _as_past(clause: Clause, said: Statement, period: Period) -> Statement | None:
-    """Return "worked_at" for "used to work at", as the former fact may not be known from another episode."""
-    if not (said.ended or clause.ended) or period.begin is not None or said.source is not None:
-        return None
-    lemma = clause.verb.lemma_.lower()
-    if words.third_person(lemma) != said.relation.partition("_")[0]:
-        return None
-    relation = said.relation.replace(words.third_person(lemma), words.past(lemma, lemma, "VB"), 1)
-    return replace(said, relation=relation, ended=False, explicit=False, timeless=True, former=True)
 
 
 def _objects(clause: Clause, names: Names) -> Iterator[Statement]:
@@ -181,8 +168,6 @@ def _is_a(clause: Clause, subject: End, token: Token, names: Names) -> Iterator[
             relation = words.relation_to(token.lower_)
             over = clause.past and not clause.ongoing and bool(owner.role)  # stories use the past tense
             yield Statement(relation, subject, ended=over, explicit=True, source=owner)
-            if over:
-                yield Statement(f"had_{token.lower_}", subject, source=owner, timeless=True, former=True)
         return
     if owner is not None and owner.role == "speaker" and subject.named and not subject.role and _names_a_part(token):
         relation = f"has_{names.phrase(token).replace(' ', '_')}"

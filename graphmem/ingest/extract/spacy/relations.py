@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 class Statement:
     """Relation from the subject of a clause to a target, converted to an edge by `Facts`.
 
-    A `presumed` ending is of a fact that may not be known: "sold the car" ends "drives". A `former` statement describes
-    an ended fact in the past tense ("worked_at"), with its end date if stated.
+    A `presumed` ending is of a fact that may not be known: "sold the car" ends "drives".
     """
 
     relation: str
@@ -29,7 +28,6 @@ class Statement:
     fact: str = ""
     timeless: bool = False
     certainty: float = 1.0
-    former: bool = False
     presumed: bool = False
 
 

@@ -263,9 +263,9 @@ def test_what_stands_beside_make_believe_is_a_fact() -> None:
 @pytest.mark.parametrize(
     ("text", "fact", "span"),
     [
-        ("I was working at Google until 2023.", "Sam worked_at Google", ("2023-12-31", "2024-01-01")),
-        ("I lived in Rome until 2020.", "Sam lived_in Rome", ("2020-12-31", "2021-01-01")),
-        ("I used to live in Rome.", "Sam lived_in Rome", ("2025-03-10", None)),
+        ("I was working at Google until 2023.", "Sam works_at Google", ("2023-12-31", "2024-01-01")),
+        ("I lived in Rome until 2020.", "Sam lives_in Rome", ("2020-12-31", "2021-01-01")),
+        ("I used to live in Rome.", "Sam lives_in Rome", ("2025-03-09", "2025-03-10")),
         ("I adopted a cat called Vespa on 3 January.", "Sam adopted cat", ("2025-01-03", None)),
         ("I adopted a cat called Vespa on 3 January.", "Sam has_cat Vespa", ("2025-01-03", None)),
         ("I got married on 3 January.", "Sam has_status married", ("2025-01-03", None)),
