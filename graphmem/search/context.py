@@ -11,6 +11,7 @@ from graphmem.models import Episode
 from graphmem.results import Fact
 from graphmem.search.passages import covered, passage, term_weights
 from graphmem.search.results import Found
+from graphmem.text.words import split_words
 
 COMMUNITIES_HEADER = "## Communities"
 HEADER = "## Known facts"
@@ -61,7 +62,8 @@ def render_context(
     count_tokens
         Token counter of the prompt's model; the default estimates.
     """
-    said = list(episodes)
+    asked = split_words(question)  # a turn that only asks the same says nothing about it
+    said = [episode for episode in episodes if not asked or split_words(episode.text) != asked]
     weights = term_weights(question, [episode.searchable_text for episode in said])
     most = min(_QUOTED, max(_SHORTEST_QUOTE, _BYTES * budget_tokens // _QUOTES))
     # a clause that states several facts is rendered once, and so is a text that was said twice

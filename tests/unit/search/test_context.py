@@ -170,6 +170,13 @@ def test_facts_with_words_of_the_question_stand_before_others() -> None:
     assert "pie" not in block
 
 
+def test_a_turn_that_only_asks_the_question_is_not_quoted() -> None:
+    said = [episode("Where do I work?"), episode("I work at Globex. Where do you work?")]
+    block = render_context([], 200, question="where do I work", episodes=said)
+    assert block.count("Maya:") == 1
+    assert "Globex" in block
+
+
 def test_facts_of_the_best_episode_stand_before_others() -> None:
     said = [episode("She moved to Lisbon."), episode("He likes tea.")]
     facts = [fact("Tom likes tea", of=said[1].id), fact("Maya moved to Lisbon", of=said[0].id)]
