@@ -10,6 +10,7 @@ from graphmem.ingest.content_filter import SKIPPED
 from graphmem.models import Episode
 from graphmem.results import Fact
 from graphmem.search.passages import covered, passage, term_weights
+from graphmem.search.question import asks_for_order
 from graphmem.search.results import Found
 from graphmem.text.words import split_words
 
@@ -49,7 +50,8 @@ def render_context(
     Communities come first and may use half of the budget, or all of it if there is nothing else. An episode is quoted
     by the passage that matches the question. Facts are ordered by the words of the question that they have and by the
     rank of the episodes that state them, and may use a third of the remainder and what the episodes leave. If a fact
-    has as much of the question as any quote, facts come first, and the best one may use more.
+    has as much of the question as any quote, facts come first, and the best one may use more. If the question asks
+    for an order, the quotes that fit are in order of time.
 
     Parameters
     ----------
@@ -68,7 +70,8 @@ def render_context(
     most = min(_QUOTED, max(_SHORTEST_QUOTE, _BYTES * budget_tokens // _QUOTES))
     # a clause that states several facts is rendered once, and so is a text that was said twice
     stated = list(dict.fromkeys(render_fact(fact) for fact in _by_relevance(list(facts), said, weights)))
-    quotes = list(dict.fromkeys(render_episode(episode, weights, most) for episode in said))
+    times = {render_episode(episode, weights, most): episode.occurred_at for episode in said}
+    quotes = list(times)
     overview = _overview(list(communities), _share(budget_tokens, 2, stated or quotes), count_tokens)
     if overview:
         budget_tokens -= _cost(overview, count_tokens) + count_tokens("\n\n")
@@ -79,6 +82,8 @@ def render_context(
     some = _fit(HEADER, stated, min(room, budget_tokens), count_tokens)
     between = count_tokens("\n\n") if quotes else 0
     quoted = _fit(EPISODES_HEADER, quotes, budget_tokens - between - _cost(some, count_tokens), count_tokens)
+    if asks_for_order(question):
+        quoted[1:] = sorted(quoted[1:], key=lambda line: times[line])
     left = budget_tokens - between - _cost(quoted, count_tokens)
     fact_block = _fit(HEADER, stated, left if quoted else budget_tokens, count_tokens)
     blocks = (overview, fact_block, quoted) if leads else (overview, quoted, fact_block)

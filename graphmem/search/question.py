@@ -43,6 +43,12 @@ _BOTH_SIDES = re.compile(
 )
 """Summaries need both sides, and so do questions about what the assistant told the user."""
 
+_ORDER = re.compile(
+    r"\b(?:in|the) (?:\w+ )?order (?:in|of)\b|\bin (?:the right |chronological |what |which )?order\b(?! to)"
+    r"|\bchronolog\w*|\btimeline\b|\bsequence of\b|\bover time\b",
+    re.IGNORECASE,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuestion:
@@ -80,6 +86,11 @@ def parse_question(text: str, speakers: Sequence[str], names: Names) -> ParsedQu
     found, seeds = _named(text, [*who, *(speakers[k] for k in roles)], names)
     said = text if not roles or asked else _as_the_user(text)
     return ParsedQuestion(text, first_person(said, who), asked, tuple(found), tuple(seeds), _side(text))
+
+
+def asks_for_order(text: str) -> bool:
+    """Return whether a question asks for what happened in order of time: an order, a timeline, a development."""
+    return _ORDER.search(text) is not None
 
 
 def side_of(role: str | None, speaker: str | None) -> int:

@@ -170,6 +170,15 @@ def test_facts_with_words_of_the_question_stand_before_others() -> None:
     assert "pie" not in block
 
 
+def test_quotes_are_in_order_of_time_where_an_order_is_asked_for() -> None:
+    late, early = episode("I bought the bowl."), episode("I made the bowl.")
+    said = [late.changed(occurred_at=datetime(2026, 3, 1, tzinfo=UTC)), early]
+    block = render_context([], 200, question="In what order did I get the bowl?", episodes=said)
+    assert block.index("I made") < block.index("I bought")
+    block = render_context([], 200, question="Where is the bowl?", episodes=said)
+    assert block.index("I bought") < block.index("I made")
+
+
 def test_a_turn_that_only_asks_the_question_is_not_quoted() -> None:
     said = [episode("Where do I work?"), episode("I work at Globex. Where do you work?")]
     block = render_context([], 200, question="where do I work", episodes=said)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphmem.search.names import Names
-from graphmem.search.question import ASSISTANT, USER, parse_question, side_of
+from graphmem.search.question import ASSISTANT, USER, asks_for_order, parse_question, side_of
 
 CHAT = ["User", "Assistant"]
 
@@ -34,6 +34,23 @@ def names(*known: str) -> Names:
 )
 def test_a_question_is_about_one_side_of_a_chat(question: str, side: int) -> None:
     assert parse_question(question, CHAT, names()).side == side
+
+
+@pytest.mark.parametrize(
+    ("question", "ordered"),
+    [
+        ("Can you list the order in which I brought up the features?", True),
+        ("List my jobs in chronological order.", True),
+        ("Which cities did we visit, in order?", True),
+        ("How did my plan change over time?", True),
+        ("Give me a timeline of the project.", True),
+        ("What did I buy in order to repair the sink?", False),
+        ("What did I order in the cafe?", False),
+        ("Where is my order?", False),
+    ],
+)
+def test_a_question_asks_for_an_order(question: str, ordered: bool) -> None:
+    assert asks_for_order(question) == ordered
 
 
 def test_a_role_is_not_the_name_of_a_speaker() -> None:
