@@ -92,7 +92,7 @@ class Engine:
         self._similar = similar
         reranker = Reranker(cross_encoder, settings.embedding_timeout) if cross_encoder is not None else None
         reader, spreading = EpisodeEncoder(embedder, phrase_finder()), SpreadingOptions.of(settings)
-        self.redaction = redaction
+        self.redactor, self.redaction = redactor, redaction
         self.recorder = RecallRecorder(backend)
         self.diagnostics = Diagnostics(backend, settings, queue, extractor, vectors, self.background_errors)
         meaning = StoredMeaning(backend, embedder, similar, settings.index_wait) if embedder and similar else None

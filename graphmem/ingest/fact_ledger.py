@@ -12,14 +12,13 @@ from graphmem.ingest.supersession import (
     decide,
     ended,
     is_retracted,
-    may_end,
     reopened,
     retracted,
     settle,
     superseded,
     told_at,
 )
-from graphmem.models import Corroboration, Edge, EdgeExpiry, EdgeKey, Episode, Scope, new_id
+from graphmem.models import Corroboration, Edge, EdgeExpiry, EdgeKey, Episode, Scope, may_end
 from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.text.normalize import canonical
@@ -226,12 +225,11 @@ class FactLedger:
             self._take(settle(known, self._sources, now=self._now))
 
     def take_up(self, edge: Edge) -> None:
-        """Reactivate an ended fact as a new version, unless another active fact has replaced it."""
-        slot = self._by_slot[edge.source_id, edge.relation] if self._ontology.is_single_valued(edge.relation) else ()
-        if any(e.is_active for e in self._rows_of(edge.key)) or any(self._rows[i].is_active for i in slot):
-            return
-        fields = {"valid_to": None, "expired_at": None, "superseded_by": None, "end_reason": None}
-        self._keep(edge.changed(id=new_id(), recorded_at=self._now, retrieval_count=0.0, **fields))
+        """Let a fact that a retracted one had superseded go on, unless another active fact has replaced it."""
+        if self._ontology.is_single_valued(edge.relation):
+            self.settle(edge)
+        elif not any(e.is_active for e in self._rows_of(edge.key)):
+            self._take([edge.without_end()])
 
     # Rows -------------------------------------------------------------------------------------------
 

@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta
 from typing import Any, NamedTuple
 
-from graphmem.models import Certainty, Edge, EdgeKey, new_id
+from graphmem.models import Certainty, Edge, EdgeKey, may_end, new_id
 
 DAY = timedelta(days=1)
-_SURENESS: Mapping[Certainty, int] = {"possible": 0, "hearsay": 1, "plan": 2, "stated": 3}
 
 
 class Source(NamedTuple):
@@ -41,19 +40,6 @@ class Decision:
 
     edges: tuple[Edge, ...]
     holder: str
-
-
-def may_end(later: Certainty, earlier: Certainty, *, same_fact: bool = False) -> bool:
-    """Return whether a telling of one certainty may end a fact of another.
-
-    A plan ends only plans, and is ended by plans, or by its own fact once that is stated. Otherwise a fact ends those
-    that aren't surer.
-    """
-    if same_fact:
-        return _SURENESS[later] > _SURENESS[earlier]
-    if "plan" in (later, earlier):
-        return later == earlier
-    return _SURENESS[later] >= _SURENESS[earlier]
 
 
 def told_at(edge: Edge) -> datetime:

@@ -63,6 +63,10 @@ class ScopedMemory:
     def _stored(self) -> tuple[GraphBackend, Scope, Ontology]:
         return self._engine.backend, self.scope, self._engine.ontology
 
+    def _reason(self, text: str) -> str:
+        redactor = self._engine.redactor
+        return self._engine.redacted(text if redactor is None else redactor.redact(text, ()))
+
     def _fact(self, edge: Edge) -> Fact:
         return to_facts(self._engine.backend, [self.scope], [edge])[0]
 

@@ -562,7 +562,7 @@ class GraphMemory(ScopedMemory):
 
         Raises `NotFound` if the scope has no such fact.
         """
-        return self._fact(retract_fact(*self._stored(), fact_id, self._engine.redacted(reason)))
+        return self._fact(retract_fact(*self._stored(), fact_id, self._reason(reason)))
 
     def end(self, fact_id: str, *, at: Time | None = None, reason: str = "") -> Fact:
         """Record when a fact stopped being true, by default now, and why, and return it.
@@ -570,7 +570,7 @@ class GraphMemory(ScopedMemory):
         Raises `NotFound` if the scope has no such fact, `InvalidInput` if it hadn't begun or had ended by then.
         """
         moment = None if at is None else to_time(at)
-        return self._fact(end_fact(*self._stored(), fact_id, moment, self._engine.redacted(reason)))
+        return self._fact(end_fact(*self._stored(), fact_id, moment, self._reason(reason)))
 
     def stats(self) -> Stats:
         """Count what the scope holds, and report what its queue could not extract."""

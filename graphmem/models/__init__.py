@@ -89,6 +89,7 @@ from graphmem.models.rows import (
     Scope,
     is_past,
     is_visible,
+    may_end,
     one_or_many,
 )
 
@@ -165,6 +166,7 @@ __all__ = [
     "existed",
     "is_past",
     "is_visible",
+    "may_end",
     "new_id",
     "one_or_many",
     "propagation_tries",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
@@ -239,8 +239,30 @@ class Edge(Model):
         """Whether the edge has neither an end nor an expiry."""
         return self.valid_to is None and self.expired_at is None
 
+    def without_end(self) -> Self:
+        """Return the fact as it was before it was superseded: with its stated end, if any, and its own beginning."""
+        begins = self.told_at if self.valid_from_assumed and self.told_at is not None else self.valid_from
+        ended = {"expired_at": None, "superseded_by": None, "end_reason": None, "prior_valid_to": None}
+        return self.changed(valid_from=begins, valid_to=self.prior_valid_to, **ended)
+
 
 EdgeKey = tuple[str, str, str, EdgeType]
+
+
+_SURENESS: Mapping[Certainty, int] = {"possible": 0, "hearsay": 1, "plan": 2, "stated": 3}
+
+
+def may_end(later: Certainty, earlier: Certainty, *, same_fact: bool = False) -> bool:
+    """Return whether a telling of one certainty may end a fact of another.
+
+    A plan ends only plans, and is ended by plans, or by its own fact once that is stated. Otherwise a fact ends those
+    that aren't surer.
+    """
+    if same_fact:
+        return _SURENESS[later] > _SURENESS[earlier]
+    if "plan" in (later, earlier):
+        return later == earlier
+    return _SURENESS[later] >= _SURENESS[earlier]
 
 
 def is_visible(

@@ -49,7 +49,8 @@ def as_known(edge: Edge, known: datetime) -> Edge:
     """Return a version as it was at a transaction time, without an end that was recorded later."""
     if edge.expired_at is None or edge.expired_at <= known:
         return edge
-    return edge.changed(valid_to=None, expired_at=None, superseded_by=None)
+    ended = {"expired_at": None, "superseded_by": None, "end_reason": None, "prior_valid_to": None}
+    return edge.changed(valid_to=edge.prior_valid_to, **ended)
 
 
 def diff(backend: GraphBackend, scopes: Sequence[Scope], start: datetime, end: datetime, *, limit: int) -> Diff:

@@ -227,10 +227,13 @@ def _reopened(
             after = gone[after].superseded_by
         if (later := there.get(after or "")) is not None:
             end = max(later.valid_from, edge.valid_from)
-            yield edge.id, edge.changed(valid_to=end, superseded_by=later.id)
+            if edge.prior_valid_to is not None and edge.prior_valid_to <= end:
+                yield edge.id, edge.without_end()
+            else:
+                yield edge.id, edge.changed(valid_to=end, superseded_by=later.id)
         elif edge.key not in held:
             held.add(edge.key)
-            yield edge.id, edge.changed(valid_to=None, expired_at=None, superseded_by=None)
+            yield edge.id, edge.without_end()
 
 
 # Entities -----------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ from graphmem.models import (
 )
 from graphmem.text.normalize import canonical
 from graphmem.upkeep.affected import Affected, ErasureRequest, find_affected, named_in
-from graphmem.upkeep.erase_ledger import scrub, without
+from graphmem.upkeep.erase_ledger import quotes_erased, scrub, without
 from graphmem.upkeep.merge import closed_first
 
 _PAGE = 500
@@ -152,7 +152,7 @@ def _rewrite_facts(request: ErasureRequest, found: Affected, plan: _Plan) -> Non
 
 
 def _quoting(request: ErasureRequest, found: Affected) -> Iterator[Edge]:
-    """Yield the remaining facts whose sentence contains a name that goes."""
+    """Yield the remaining facts whose sentence, or reason of the end, contains a name that goes."""
     edges: list[Edge] = []
     if found.entities.gone:
         episode_ids = [mention.episode_id for mention in found.entities.mentions_of_gone]
@@ -160,7 +160,7 @@ def _quoting(request: ErasureRequest, found: Affected) -> Iterator[Edge]:
         edges += request.backend.get_edges([request.scope], edge_ids).values()
     if request.subject is not None:
         edges += request.backend.all_edges([request.scope], EdgeQuery(versions="all"))
-    return (edge for edge in edges if edge.id not in found.facts.gone and found.quotes.found_in(edge.fact))
+    return (edge for edge in edges if edge.id not in found.facts.gone and quotes_erased(found, edge))
 
 
 def _clear_summaries(request: ErasureRequest, found: Affected, plan: _Plan) -> None:

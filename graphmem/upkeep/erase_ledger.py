@@ -38,7 +38,14 @@ def scrub(
 def without(request: ErasureRequest, found: Affected, edge: Edge, name_of: Callable[[str], str]) -> Edge:
     """Return a fact as the remaining episodes state it."""
     left = [i for i in edge.episode_ids if i not in request.episodes]
+    if found.quotes.found_in(edge.end_reason or ""):
+        edge = edge.changed(end_reason="over")
     return restated(edge, left, name_of, plain=found.quotes.found_in(edge.fact))
+
+
+def quotes_erased(found: Affected, edge: Edge) -> bool:
+    """Return whether the sentence of a fact, or the reason of its end, contains a name that goes."""
+    return found.quotes.found_in(edge.fact) or found.quotes.found_in(edge.end_reason or "")
 
 
 def _gone(found: Affected) -> set[str]:
@@ -114,7 +121,7 @@ class _Ledger:
     def _rewritten(self, edge: Edge, names: Mapping[str, str]) -> Edge:
         """Return a fact without forgotten episodes and without a sentence that quotes erased text."""
         request = self.request
-        if not set(edge.episode_ids) & request.episodes.keys() and not self.found.quotes.found_in(edge.fact):
+        if not set(edge.episode_ids) & request.episodes.keys() and not quotes_erased(self.found, edge):
             return edge
         ends = request.backend.get_entities([request.scope], [edge.source_id, edge.target_id])
         known = {**{i: entity.name for i, entity in ends.items()}, **names}

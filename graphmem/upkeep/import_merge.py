@@ -142,9 +142,8 @@ class Joining:
             confidence=max(ours.confidence, file.confidence),
             episode_ids=tuple(dict.fromkeys((*ours.episode_ids, *file.episode_ids))),
         )
-        if ours.is_active and not file.is_active:
-            ended = {"valid_to": file.valid_to, "expired_at": file.expired_at, "superseded_by": file.superseded_by}
-            joined = joined.changed(**ended)
+        if not file.is_active and (ours.is_active or _learned_later(file, ours)):
+            joined = joined.changed(**{name: getattr(file, name) for name in _ENDS})
         if file.last_retrieved_at is not None and (
             ours.last_retrieved_at is None or file.last_retrieved_at > ours.last_retrieved_at
         ):
@@ -212,6 +211,14 @@ class Joining:
     def _job_states(self, rows: Sequence[JobState]) -> Iterable[JobState]:
         held = {state.job for state in self._backend.find_job_states(self._scope)}
         return (row for row in rows if row.job not in held)
+
+
+_ENDS = ("valid_from", "valid_to", "expired_at", "superseded_by", "end_reason", "prior_valid_to")
+
+
+def _learned_later(edge: Edge, other: Edge) -> bool:
+    """Return whether the end of a fact was learned later than that of its other version."""
+    return edge.expired_at is not None and (other.expired_at is None or edge.expired_at > other.expired_at)
 
 
 class HeldBack:

@@ -26,6 +26,7 @@ from graphmem.models import (
     Merge,
     Removal,
     Scope,
+    may_end,
     utc_now,
 )
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
@@ -51,10 +52,9 @@ def ended_by_merge(
     """
     for slot in _active_slots(edges, ontology):
         for edge in slot:
-            others = (e for e in slot if (e.id in moved) != (edge.id in moved) and e.target_id != edge.target_id)
-            later = next((e for e in others if e.valid_from > edge.valid_from), None)
-            if later is not None:
-                yield EdgeExpiry(edge.id, later.valid_from, at, later.id)
+            others = (e for e in slot if (e.id in moved) != (edge.id in moved) and _is_later(e, edge))
+            if (later := next(others, None)) is not None:
+                yield EdgeExpiry(edge.id, later.valid_from, at, later.id, "replaced")
 
 
 def ended_by_later(edges: Iterable[Edge], ontology: Ontology, at: datetime) -> Iterator[Edge]:
@@ -71,10 +71,15 @@ def ended_by_later(edges: Iterable[Edge], ontology: Ontology, at: datetime) -> I
     """
     for slot in _active_slots(edges, ontology):
         for edge in slot:
-            rivals = (e for e in slot if e.target_id != edge.target_id and e.valid_from > edge.valid_from)
-            if (later := next(rivals, None)) is not None:
-                expired = max(at, edge.recorded_at)
-                yield edge.changed(valid_to=later.valid_from, expired_at=expired, superseded_by=later.id)
+            if (later := next((e for e in slot if _is_later(e, edge)), None)) is not None:
+                ended = {"expired_at": max(at, edge.recorded_at), "superseded_by": later.id, "end_reason": "replaced"}
+                yield edge.changed(valid_to=later.valid_from, **ended)
+
+
+def _is_later(edge: Edge, other: Edge) -> bool:
+    """Return whether a fact began later than another one with a different target, and may end it."""
+    later = edge.target_id != other.target_id and edge.valid_from > other.valid_from
+    return later and may_end(edge.certainty, other.certainty)
 
 
 def _active_slots(edges: Iterable[Edge], ontology: Ontology) -> Iterable[list[Edge]]:
@@ -129,7 +134,7 @@ class Parted:
                 changed.append(edge.changed(valid_to=ends, expired_at=expired, superseded_by=own.id))
             elif edge.key not in held:
                 held.add(edge.key)
-                changed.append(edge.changed(valid_to=None, expired_at=None, superseded_by=None))
+                changed.append(edge.without_end())
         return changed
 
     def _is_crossing(self, edge: Edge, by: Edge, at: datetime) -> bool:

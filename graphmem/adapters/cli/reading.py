@@ -229,20 +229,27 @@ def _print_recalled(session: Session, found: Sequence[Fact]) -> None:
         Column("via", 1),
     ]
     rows = [
-        [str(i), f.fact, day(f.valid_from), day(f.valid_to), f"{f.score or 0:.2f}", " > ".join(f.path)]
+        [str(i), _sentence(f), day(f.valid_from), day(f.valid_to), f"{f.score or 0:.2f}", " > ".join(f.path)]
         for i, f in enumerate(found, 1)
     ]
     session.out.table(columns, rows)
+
+
+def _sentence(fact: Fact) -> str:
+    return fact.fact if fact.certainty == "stated" else f"{fact.fact} ({fact.certainty})"
 
 
 def _print_versions(session: Session, found: Sequence[Fact], *, learned: bool = False) -> None:
     from graphmem.adapters.cli.output import Column, day
 
     columns = [Column("fact", 5), Column("relation", 2), Column("from"), Column("until")]
-    rows = [[f.fact, f.relation.replace("_", " "), day(f.valid_from), day(f.valid_to)] for f in found]
+    rows = [[_sentence(f), f.relation.replace("_", " "), day(f.valid_from), day(f.valid_to)] for f in found]
     if learned:
         columns.append(Column("learned"))
         rows = [[*row, day(f.recorded_at)] for row, f in zip(rows, found, strict=True)]
+    if any(f.end_reason for f in found):
+        columns.append(Column("because", 1))
+        rows = [[*row, f.end_reason or ""] for row, f in zip(rows, found, strict=True)]
     session.out.table(columns, rows)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -84,3 +85,32 @@ def test_a_fact_of_another_scope_is_unknown(memory: GraphMemory) -> None:
         with pytest.raises(NotFound, match="is not in scope other"):
             other.end(fact_id)
     assert held(memory) == {"Oslo", "vim"}
+
+
+def test_a_reason_that_names_somebody_who_is_forgotten_goes(memory: GraphMemory) -> None:
+    memory.add_facts([("Jonas", "knows", "Priya")])
+    vim = memory.end(fact(memory, "vim").id, reason="Jonas Meyer said so")
+    memory.forget("Jonas")
+    assert fact(memory, "vim").changed(end_reason=vim.end_reason) == vim
+    assert fact(memory, "vim").end_reason == "over"
+
+
+def test_a_stated_end_holds_again_when_what_ended_it_sooner_is_forgotten(memory: GraphMemory) -> None:
+    home = {"subject": "Ada", "relation": "lives in", "valid_from": "2026-01-01"}
+    memory.add_facts([{**home, "object": "Rome", "valid_to": "2027-01-01"}], occurred_at="2026-02-01")
+    memory.add_facts([("Ada", "lives in", "Bern")], occurred_at="2026-04-01")
+    ends = {f.target: f.valid_to for f in memory.history("Ada")}
+    assert (ends["Bern"], ends["Rome"] and ends["Rome"].date().isoformat()) == (None, "2026-04-01")
+    [bern] = [f for f in memory.history("Ada") if f.target == "Bern"]
+    memory.forget(episode=bern.episode_ids[0])
+    [rome] = memory.history("Ada")
+    assert (rome.valid_to and rome.valid_to.date().isoformat(), rome.superseded_by) == ("2027-01-01", None)
+
+
+@pytest.mark.parametrize("url", ["memory://", "sqlite"])
+def test_personal_data_is_redacted_from_a_reason(url: str, tmp_path: Path) -> None:
+    place = f"sqlite:///{tmp_path / 'memory.db'}" if url == "sqlite" else url
+    with GraphMemory.open(place, extractor="none", embeddings="none", background=False, redact="facts") as memory:
+        memory.add_facts([("Maya", "uses", "vim")])
+        [vim] = memory.facts("Maya")
+        assert memory.retract(vim.id, reason="says maya@example.org").end_reason == "says [email]"
