@@ -239,3 +239,50 @@ def test_the_queue_reads_waiting_turns_in_one_call(backend: GraphBackend) -> Non
     queue = ExtractionQueue(backend, LLMExtractor(model, concurrency=1), DEFAULT_ONTOLOGY, Settings())
     assert queue.process().claimed == 6
     assert [prompt.count("<episode ") for prompt in model.seen] == [4, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "kept"),
+    [
+        ("Checkout was down today.", "Checkout outage of 13 January 2025", True),
+        ("Checkout was down today.", "Checkout outage of 14 February 2025", False),
+        ("The orders live there.", "orders database", True),
+        ("The orders live there.", "unrelated thing", False),
+    ],
+)
+def test_a_name_may_tell_the_date_and_nouns_beside_a_word_of_the_text(
+    backend: GraphBackend, text: str, name: str, kept: bool
+) -> None:
+    reply = {"facts": [fact(name, "concerns", "Ann Lee")]}
+    [found] = LLMExtractor(scripted(reply)).extract(requests(backend, text))
+    assert isinstance(found, Extraction)
+    assert [edge.source for edge in found.edges] == [name] * kept
+
+
+def test_the_full_name_of_a_known_short_one_is_no_second_entity(backend: GraphBackend) -> None:
+    tell(backend, ExtractedEdge("Jonas", "likes", "tea", source_type="person"))
+    tell(
+        backend,
+        ExtractedEdge("Jonas Weber", "likes", "jazz", source_type="person"),
+        entities=(ExtractedEntity("Jonas Weber", "person", aliases=("Jonas",)),),
+    )
+    [(_, entity)] = backend.resolve_names(SCOPE, ["jonas"])
+    assert entity.name == "Jonas Weber"
+    assert len(backend.find_edges([SCOPE], EdgeQuery(source_ids=(entity.id,)))) == 2
+
+
+def test_two_people_of_one_first_name_stay_two(backend: GraphBackend) -> None:
+    for name in ("Alex Chen", "Alex Moreau"):
+        tell(
+            backend,
+            ExtractedEdge(name, "likes", "tea", source_type="person"),
+            entities=(ExtractedEntity(name, "person", aliases=("Alex",)),),
+        )
+    found = {e.name for _, e in backend.resolve_names(SCOPE, ["alex chen", "alex moreau"])}
+    assert found == {"Alex Chen", "Alex Moreau"}
+
+
+def test_a_speaker_shows_a_known_short_form_of_the_name(backend: GraphBackend) -> None:
+    tell(backend, ExtractedEdge("Jonas", "likes", "tea", source_type="person"))
+    [request] = requests(backend, "I'm bored.", speaker="Jonas Weber")
+    assert "Jonas" in [name.name for name in request.known.names]
