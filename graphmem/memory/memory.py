@@ -85,6 +85,8 @@ class GraphMemory(ScopedMemory):
     ) -> Self:
         """Open a memory, and continue with what an earlier process left in its queue.
 
+        Raises `BackendUnavailable` if the store can't be opened, `InvalidInput` if a setting is invalid.
+
         Parameters
         ----------
         url
@@ -105,8 +107,6 @@ class GraphMemory(ScopedMemory):
             Extract on a thread as episodes arrive. If False, only `flush`, `ingest` and `admin.backfill` extract.
         settings, **overrides
             All settings, or single ones by name; else from ``GRAPHMEM_…`` variables and ``graphmem.toml``.
-
-        Raises `BackendUnavailable` if the store can't be opened, `InvalidInput` if a setting is invalid.
         """
         settings = settings or Settings.load(**overrides)
         engine = Engine.open(
@@ -316,6 +316,8 @@ class GraphMemory(ScopedMemory):
     ) -> SearchResults:
         """Return the episodes that answer a question, best first, each with the reasons for its rank.
 
+        Raises `IndexMismatch` if the memory was indexed with another embedding model.
+
         Parameters
         ----------
         k, as_of
@@ -328,8 +330,6 @@ class GraphMemory(ScopedMemory):
             In [0, 1): above 0, episodes unlike those before them gain (MMR).
         trace
             As in `recall`.
-
-        Raises `IndexMismatch` if the memory was indexed with another embedding model.
         """
         settings, service = self._engine.settings, self._engine.search
         options = SearchOptions(
@@ -495,6 +495,8 @@ class GraphMemory(ScopedMemory):
     ) -> str:
         """Draw the graph around some entities, of a community, or of the whole scope, colored by community.
 
+        Raises `NotFound` if the scope has no such entity or community, `InvalidInput` if several have that name.
+
         Parameters
         ----------
         names, hops, community
@@ -504,8 +506,6 @@ class GraphMemory(ScopedMemory):
         format
             ``html``: an interactive page in one file, with facts of all times and their episodes; ``mermaid``: a flow
             chart for Markdown; ``dot``: for Graphviz; ``ascii``: a tree of lines.
-
-        Raises `NotFound` if the scope has no such entity or community, `InvalidInput` if several have that name.
         """
         ids = self._known_ids([names] if isinstance(names, str) else names or ())
         moment, limit, past = to_as_of(as_of), to_limit(limit), format == "html"
