@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, TypeVar, cast
@@ -333,3 +334,11 @@ def to_limit(limit: int) -> int:
     if not 0 <= limit <= _MAX_LIMIT:
         raise InvalidInput(f"limit: expected a number in [0, {_MAX_LIMIT}], got {limit}")
     return limit
+
+
+_FIRST_PERSON = re.compile(r"\b(?:I|[Mm]y|[Mm]e|[Mm]ine|[Mm]yself|we|our|us)\b|\bi(?= |')")
+
+
+def with_asker(question: str, asked_by: str | None) -> str:
+    """Return a question in the first person with the name of who asks before it; any other question unchanged."""
+    return f"{asked_by}: {question}" if asked_by and _FIRST_PERSON.search(question) else question

@@ -14,20 +14,10 @@ from graphmem.engine import Engine
 from graphmem.errors import InvalidInput, NotFound
 from graphmem.ingest.amend import end_fact, retract_fact
 from graphmem.ingest.bulk import OnProgress
-from graphmem.inputs import ItemLike, TripleLike, to_as_of, to_item, to_limit, to_scope, to_time
+from graphmem.inputs import ItemLike, TripleLike, to_as_of, to_item, to_limit, to_scope, to_time, with_asker
 from graphmem.memory.admin import Administration
 from graphmem.memory.base import Receipt, ScopedMemory, Scopes, Time, in_thread
-from graphmem.models import (
-    AsOf,
-    EdgeQuery,
-    EdgeType,
-    Entity,
-    EntityQuery,
-    Episode,
-    EpisodeQuery,
-    RecallQuery,
-    Scope,
-)
+from graphmem.models import AsOf, EdgeQuery, EdgeType, Entity, EntityQuery, Episode, EpisodeQuery, RecallQuery, Scope
 from graphmem.protocols import Extractor, Redactor
 from graphmem.recall.history import diff, history
 from graphmem.recall.options import RecallOptions
@@ -268,6 +258,7 @@ class GraphMemory(ScopedMemory):
         self,
         query: str,
         *,
+        asked_by: str | None = None,
         limit: int | None = None,
         edge_types: Iterable[EdgeType | str] = (),
         as_of: AsOf | Time | None = None,
@@ -281,6 +272,8 @@ class GraphMemory(ScopedMemory):
 
         Parameters
         ----------
+        asked_by
+            Name of who asks: "I" and "my" in the question are that person.
         edge_types, max_hops
             Types to follow, none means all; and hops from the entities that the question names.
         temporal_decay_rate
@@ -300,12 +293,13 @@ class GraphMemory(ScopedMemory):
             edge_types=tuple(self._engine.ontology.require_edge_type(kind) for kind in edge_types),
             as_of=to_as_of(as_of),
         )
-        return self._engine.recall.recall(self._scopes(scopes), query, options, trace=trace)
+        return self._engine.recall.recall(self._scopes(scopes), with_asker(query, asked_by), options, trace=trace)
 
     def search(
         self,
         query: str,
         *,
+        asked_by: str | None = None,
         k: int | None = None,
         as_of: AsOf | Time | None = None,
         expansion: ExpansionConfig | None = None,
@@ -328,10 +322,10 @@ class GraphMemory(ScopedMemory):
             How the channels are combined: "weighted" (the measured default), or "rrf" (reciprocal ranks).
         diversity
             In [0, 1): above 0, episodes unlike those before them gain (MMR).
-        trace
+        asked_by, trace
             As in `recall`.
         """
-        settings, service = self._engine.settings, self._engine.search
+        settings, service, query = self._engine.settings, self._engine.search, with_asker(query, asked_by)
         options = SearchOptions(
             k=to_limit(settings.search_limit if k is None else k),
             as_of=to_as_of(as_of),
@@ -349,6 +343,7 @@ class GraphMemory(ScopedMemory):
         self,
         query: str,
         *,
+        asked_by: str | None = None,
         budget_tokens: int | None = None,
         count_tokens: Callable[[str], int] = estimate_tokens,
         as_of: AsOf | Time | None = None,
@@ -357,7 +352,8 @@ class GraphMemory(ScopedMemory):
     ) -> str:
         """Return facts and dated quotes for a question, for a prompt; empty if there is nothing, or nothing fits.
 
-        A question about everything ("What are the main topics?") is answered by communities, which come first.
+        A question about everything ("What are the main topics?") is answered by communities, which come first. "I" is
+        `asked_by`, as in `recall`.
 
         Parameters
         ----------
@@ -371,6 +367,7 @@ class GraphMemory(ScopedMemory):
         settings, moment = self._engine.settings, to_as_of(as_of)
         budget = int(settings.context_window * settings.context_share) if budget_tokens is None else budget_tokens
         limit = max(settings.recall_limit, min(200, budget // 12))
+        query = with_asker(query, asked_by)
         known = self.recall(query, limit=limit, as_of=moment, scopes=scopes)
         k = max(settings.search_limit, min(_MOST_QUOTES, budget // 40))
         said = worth_quoting(self.search(query, k=k, as_of=moment, scopes=scopes).found, flagged=flagged)

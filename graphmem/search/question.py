@@ -141,7 +141,7 @@ def first_person(text: str, who: Sequence[str]) -> str:
         form = re.escape(speaker)
         text = re.sub(rf"\b{form}['’]s\b", "my", text, flags=re.IGNORECASE)
         text = re.sub(rf"\b{form}\b", "I", text, flags=re.IGNORECASE)
-    return " ".join(text.split())
+    return " ".join(text.split()).removeprefix("I: ")
 
 
 def _named(text: str, who: Sequence[str], names: Names) -> tuple[list[str], list[str]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphmem.adapters.cli.session import (
+    AskedByOption,
     AsOfOption,
     EdgeTypeOption,
     KnownOption,
@@ -54,6 +55,7 @@ def recall(
         typer.Option("--hops", min=1, max=6, help="Maximum distance from the seeds. [default: 2, or 3 for spreading]"),
     ] = None,
     how: StrategyOption = None,
+    asked_by: AskedByOption = None,
     as_of: AsOfOption = None,
     known: KnownOption = None,
     sources: Annotated[bool, typer.Option("--sources", help="Quote the source episodes of the facts.")] = False,
@@ -63,7 +65,14 @@ def recall(
     kinds, at, chosen = edge_types(edge_type), point_in_time(as_of, known), strategy(how)
     with session.open() as memory:
         found = memory.recall(
-            query, limit=limit, edge_types=kinds, max_hops=hops, strategy=chosen, as_of=at, trace=trace
+            query,
+            asked_by=asked_by,
+            limit=limit,
+            edge_types=kinds,
+            max_hops=hops,
+            strategy=chosen,
+            as_of=at,
+            trace=trace,
         )
         quoted = _episodes(memory, found.facts) if sources else {}
         if session.out.as_json:
@@ -85,13 +94,14 @@ def context(
     budget: Annotated[
         int | None, typer.Option("--budget", min=1, metavar="TOKENS", help="Maximum number of tokens.")
     ] = None,
+    asked_by: AskedByOption = None,
     as_of: AsOfOption = None,
     known: KnownOption = None,
 ) -> None:
     """Print facts about a question as a context block for a prompt."""
     at = point_in_time(as_of, known)
     with session.open() as memory:
-        block = memory.context(query, budget_tokens=budget, as_of=at)
+        block = memory.context(query, asked_by=asked_by, budget_tokens=budget, as_of=at)
         if session.out.as_json:
             session.out.document({"query": query, "context": block})
         elif block:

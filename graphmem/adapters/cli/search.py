@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphmem.adapters.cli.session import (
+    AskedByOption,
     AsOfOption,
     KnownOption,
     Session,
@@ -48,6 +49,7 @@ def search(
             "--k", "-k", min=1, max=100_000, help="Maximum number of episodes. [default: setting search_limit]"
         ),
     ] = None,
+    asked_by: AskedByOption = None,
     as_of: AsOfOption = None,
     known: KnownOption = None,
     why: Annotated[bool, typer.Option("--why", help="Show the reasons of each score.")] = False,
@@ -67,7 +69,9 @@ def search(
         raise typer.BadParameter("--strategy: 'auto' is for recall; search accepts ppr, bfs, spreading or astar")
     expansion = ExpansionConfig(enabled=graph, strategy=chosen)
     with session.open() as memory:
-        found = memory.search(query, k=k, as_of=at, expansion=expansion, diversity=diversity, trace=trace)
+        found = memory.search(
+            query, asked_by=asked_by, k=k, as_of=at, expansion=expansion, diversity=diversity, trace=trace
+        )
         if session.out.as_json:
             session.out.document(found)
         elif len(found):

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from graphmem.settings import Settings
 
 
+AskedByOption = Annotated[
+    str | None, typer.Option("--asked-by", metavar="NAME", help="Who asks: what I and my are in the question.")
+]
 AsOfOption = Annotated[
     str | None,
     typer.Option(
