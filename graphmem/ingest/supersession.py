@@ -126,6 +126,8 @@ def decide(known: Iterable[Edge], new: Edge, sources: Sources, *, single_valued:
     same = [e for e in known if e.key == new.key and not is_retracted(e)]
     if new.kind == "event":
         return _event(same, new)
+    if not known:
+        return Decision((new,), new.id)
     if is_over(new):
         return _past([e for e in same if e.kind == "state"], new, now)
     for edge in same:
@@ -282,7 +284,6 @@ class _Slot:
             told = min(s.told_at for s in known.values())
             assumed = told == edge.valid_from
         told = told or edge.recorded_at
-        first = next((s for s in known.values() if s.told_at == told), None)
 
         def telling(source: Source | None, row: Edge | None, begins: datetime, told: datetime) -> _Telling:
             own, episode_id = (None, None) if source is None else (source.own, source.episode_id)

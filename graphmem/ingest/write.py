@@ -333,6 +333,7 @@ class Writer:
         known = {edge.id: edge for edge in (*self._known(scope, statements, resolver), *earlier.known)}
         ledger = FactLedger(known.values(), self._ontology, now, partial(episode_sources, self._backend, scope))
         earlier.retract(ledger, stated)
+        ledger.prepare(fact.edge for fact in statements if isinstance(fact, _Fact))
         for fact in statements:
             if isinstance(fact, _Fact):
                 self._enter(ledger, fact)

@@ -257,7 +257,7 @@ def _print_versions(session: Session, found: Sequence[Fact], *, learned: bool = 
     if learned:
         columns.append(Column("learned"))
         rows = [[*row, day(f.recorded_at)] for row, f in zip(rows, found, strict=True)]
-    if any(f.end_reason for f in found):
+    if any(f.end_reason not in (None, "over", "replaced") for f in found):
         columns.append(Column("because", 1))
         rows = [[*row, f.end_reason or ""] for row, f in zip(rows, found, strict=True)]
     session.out.table(columns, rows)
