@@ -107,6 +107,9 @@ class Resolver:
     make_matcher
         Returns the matcher for the other names, given (name, entity) of the known ones; None makes new entities of
         them.
+    types_vary
+        Whether a model states the types, which it does differently for the same thing; types of ready-made facts are
+        taken as stated.
     """
 
     def __init__(
@@ -116,8 +119,11 @@ class Resolver:
         things: Iterable[EntityMention],
         now: datetime,
         make_matcher: Callable[[Sequence[tuple[str, Entity]]], EntityMatcher] | None = None,
+        *,
+        types_vary: bool = True,
     ) -> None:
         self._scope = scope
+        self._types_vary = types_vary
         self._now = now
         self._known: defaultdict[str, dict[str, Entity]] = defaultdict(dict)
         self._touched: dict[str, Entity] = {}
@@ -192,7 +198,7 @@ class Resolver:
                 found = self._typed(by_type, usual, guessed=True) or found
         else:
             found = by_type.get(thing.entity_type) or self._typed(by_type, thing.entity_type)
-            if found is None:
+            if found is None and self._types_vary:
                 found = _drifted(by_type, thing.entity_type)
         if found is None and thing.aliases:
             found = self._fuller(thing)

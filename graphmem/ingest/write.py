@@ -321,7 +321,9 @@ class Writer:
         make_matcher = None
         if self._similar is not None and prepared is not None:
             make_matcher = partial(self._similar.of, prepared)
-        resolver = Resolver(self._backend, scope, _things(readings), now, make_matcher)
+        resolver = Resolver(
+            self._backend, scope, _things(readings), now, make_matcher, types_vary=any(r.settles for r in readings)
+        )
         mentions: dict[tuple[str, str], Mention] = {}
         statements: list[_End | _Fact] = []
         for reading in readings:

@@ -7,6 +7,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from itertools import islice
 from typing import Any, TypeVar
@@ -16,6 +17,7 @@ from graphmem.ingest.extract.llm_parse import EndedItem, by_episode, edges_in, e
 from graphmem.ingest.extract.llm_prompt import speaker_name
 from graphmem.ontology import Ontology
 from graphmem.protocols import ExtractedEdge, ExtractedEnding, ExtractedEntity, Extraction, ExtractionRequest
+from graphmem.text.dates import find_dates
 from graphmem.text.normalize import canonical, display_name, require_name
 from graphmem.text.words import STOP_WORDS, stem, unaccented
 
@@ -31,6 +33,18 @@ _FILLERS = frozenset(
 
 _NUMBER = re.compile(r"\d+")
 _AMOUNT = re.compile(r"\d+(?:k|m|bn?)?")
+_DATE = re.compile(r"\b\d{1,2} [A-Z][a-z]{2,8} \d{4}\b|\b[A-Z][a-z]{2,8} \d{1,2}, \d{4}\b")
+_NEAR = timedelta(days=7)
+"""Distance of a date that a text may mean by "last night" or "on Friday"."""
+_CURRENCIES = {
+    "eur": ("€", "euro"),
+    "usd": ("$", "dollar"),
+    "gbp": ("£", "pound"),
+    "jpy": ("¥", "yen"),
+    "inr": ("₹", "rupee"),
+    "chf": ("Fr.", "franc"),
+}
+"""Code of a currency → its sign and word, which texts have in its place."""
 _SHORT_NAME = re.compile(r"(?<![\w'’])[A-Z][A-Za-z0-9](?![\w'’])")
 _NO_NAMES = frozenset("ah am eh er ha hi hm ho lo mm mr ms oh ok ow pm st uh um vs wow ya ye yo".split())
 
@@ -61,13 +75,18 @@ class Grounds:
     ----------
     texts
         Episodes, context, titles, and the names of the speakers and of what is known.
+    days
+        Days of the turns: a date near them needs no ground ("last night" is "14 September 2025").
     """
 
-    def __init__(self, texts: Iterable[str]) -> None:
+    def __init__(self, texts: Iterable[str], days: Iterable[date] = ()) -> None:
+        self._days = tuple(days)
         texts = list(texts)
         sequences = [words(text) for text in texts]
         self._texts = texts
-        self._words = frozenset(word for sequence in sequences for word in sequence)
+        told = {word for sequence in sequences for word in sequence}
+        told |= {code for code, (sign, word) in _CURRENCIES.items() if word in told or any(sign in t for t in texts)}
+        self._words = frozenset(told)
         self._stems = frozenset(stem(word) for word in self._words)
         self._numbers = frozenset(number for word in self._words for number in _NUMBER.findall(word))
         self._marked = frozenset(token for text in texts for token in _SHORT_NAME.findall(text))
@@ -82,17 +101,17 @@ class Grounds:
         names = (name for entity in known.names for name in (entity.name, *entity.aliases))
         ends = (name for fact in known.facts for name in (fact.source, fact.target))
         turns = [*requests[0].context, *(request.episode for request in requests)]
-        # names may tell the date: "outage of 4 February 2025"
-        dates = {f"{turn.local_time:%A} {turn.local_time.day} {turn.local_time:%B %Y}" for turn in turns}
-        return cls([*told, *(turn.text for turn in requests[0].context), *names, *ends, *speakers, *dates])
+        days = {turn.local_time.date() for turn in turns}
+        months = {f"{day:%A %B %Y}" for day in days}  # names may tell the month: "budget of May 2025"
+        return cls([*told, *(turn.text for turn in requests[0].context), *names, *ends, *speakers, *months], days)
 
     def has(self, name: str) -> bool:
         """Return whether the texts contain a name: all its words that aren't fillers, or the whole name if all are.
 
-        Common nouns may have another form than in the texts ("exhaustion" for "exhausted"), and amounts another
-        notation ("40,000" for "40k").
+        Common nouns may have another form than in the texts ("exhaustion" for "exhausted"), amounts another notation
+        ("40,000 EUR" for "€40k"), and dates near the turns need no ground.
         """
-        parts = words(name)
+        parts = words(self._undated(name)) or words(name)
         if not parts:  # a symbol, such as an emoji
             return bool(name.strip()) and any(name.strip() in text for text in self._texts)
         if _JOINED.search(name) and "".join(parts) in self._joined:
@@ -108,10 +127,20 @@ class Grounds:
 
         With `whole`, at least one word of the name has to be in the texts as well.
         """
-        proper = " ".join(word for word in name.split() if not (word.isascii() and word.islower()))
+        proper = " ".join(word for word in self._undated(name).split() if not (word.isascii() and word.islower()))
         if proper:
             return self.has(proper)
         return not whole or any(self._has_word(word, noun=True) for word in words(name) if word not in _FILLERS)
+
+    def _undated(self, name: str) -> str:
+        """Return a name without dates near those of the turns."""
+
+        def kept(match: re.Match[str]) -> str:
+            found = find_dates(match[0], datetime.now(UTC))
+            near = any(abs(day - one.begin.date()) <= _NEAR for day in self._days for one in found)
+            return " " if near else match[0]
+
+        return _DATE.sub(kept, name)
 
     def has_short(self, name: str) -> bool:
         """Return whether the texts contain a name of two characters written like one: AC, S3, Jo."""

@@ -163,11 +163,23 @@ def test_the_least_certain_facts_go_first() -> None:
 
 @pytest.mark.parametrize(
     ("text", "name"),
-    [("I'm exhausted.", "exhaustion"), ("I freelance now.", "freelancer"), ("It costs 40k.", "40,000 EUR")],
+    [
+        ("I'm exhausted.", "exhaustion"),
+        ("I freelance now.", "freelancer"),
+        ("It costs €40k.", "40,000 EUR per month"),
+        ("It costs 40k dollars.", "40,000 USD"),
+        ("The export was late last night.", "late export of 12 January 2025"),
+    ],
 )
-def test_another_form_of_a_noun_or_amount_is_grounded(text: str, name: str) -> None:
-    text = f"Ann Lee: {text} EUR"
+def test_another_form_of_a_noun_amount_or_date_is_grounded(text: str, name: str) -> None:
+    text = f"Ann Lee: {text}"
     assert extraction(answer({"source": "Ann Lee", "relation": "has", "target": name}), text).edges
+
+
+@pytest.mark.parametrize("name", ["40,000 EUR", "50,000 USD", "export of 14 September 2025 to Paris"])
+def test_an_amount_or_name_that_nobody_said_is_not_grounded(name: str) -> None:
+    text = "Ann Lee: It costs $40k, the export was late last night."
+    assert not extraction(answer({"source": "Ann Lee", "relation": "has", "target": name}), text).edges
 
 
 def test_long_episode_is_cut_in_the_prompt() -> None:
