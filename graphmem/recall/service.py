@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 
 from graphmem.errors import InvalidInput
-from graphmem.models import RecallQuery, Scope, utc_now
+from graphmem.models import AsOf, RecallQuery, Scope, utc_now
 from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.recall.embeddings import EntityEmbeddings
 from graphmem.recall.options import RecallOptions
 from graphmem.recall.recall import recall
+from graphmem.recall.routing import past_window
 from graphmem.recall.traces import Observer, RecallRecorder, explain
 from graphmem.results import RecallResult, Trace
+
+_INSTANT = timedelta(microseconds=1)
 
 
 def require_one_scope(scopes: Sequence[Scope]) -> Scope:
@@ -20,6 +24,18 @@ def require_one_scope(scopes: Sequence[Scope]) -> Scope:
     if len(scopes) != 1:
         raise InvalidInput(f"trace: a traced recall reads one scope, got {len(scopes)}")
     return scopes[0]
+
+
+def _joined(held: RecallResult, found: RecallResult, window: tuple[datetime, datetime], limit: int) -> RecallResult:
+    """Return what held at the end of a window, and then the other facts found that held for a part of it."""
+    begin, until = window
+    ids = {fact.id for fact in held.facts}
+    others = (
+        fact
+        for fact in found.facts
+        if fact.id not in ids and fact.valid_from < until and (fact.valid_to is None or fact.valid_to > begin)
+    )
+    return held.changed(facts=(*held.facts, *others)[:limit])
 
 
 class RecallService:
@@ -54,19 +70,24 @@ class RecallService:
     def recall(
         self, scopes: tuple[Scope, ...], query: str, options: RecallOptions, *, trace: bool = False
     ) -> RecallResult:
-        """Return facts for a question, best first; count them as retrieved, and store a trace if asked for."""
+        """Return facts for a question, best first; count them as retrieved, and store a trace if asked for.
+
+        A question about a time of the past ("in 2020") is answered as of its last moment, followed by other facts that
+        held then for a while; `as_of` of the result tells it. If nothing held then, it is answered as of now.
+        """
         scope = require_one_scope(scopes) if trace else None
         now, observer = utc_now(), Observer() if trace else None
-        result = recall(
-            self._backend,
-            scopes,
-            self._redact(query),
-            options,
-            self._ontology,
-            now,
-            meaning=self._meaning,
-            observer=observer,
-        )
+        query = self._redact(query)
+
+        def ask(options: RecallOptions) -> RecallResult:
+            services = (self._ontology, now)
+            return recall(self._backend, scopes, query, options, *services, meaning=self._meaning, observer=observer)
+
+        result = ask(options)
+        window = past_window(query, now) if options.as_of is None else None
+        if window is not None:
+            held = ask(options.changed(as_of=AsOf(valid=window[1] - _INSTANT)))
+            result = _joined(held, result, window, options.limit) if held.facts else result
         self._recorder.count(scopes, [fact.id for fact in result.facts])
         if observer is None or scope is None:
             return result
