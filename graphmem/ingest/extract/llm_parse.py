@@ -16,7 +16,7 @@ from typing import Any, Literal, cast
 
 from graphmem.errors import ExtractionFailed
 from graphmem.llm.structured import without_thoughts
-from graphmem.models import Certainty
+from graphmem.models import Certainty, FactKind
 from graphmem.protocols import ExtractedEdge, ExtractedEntity
 
 ENTITY_KEYS = ("entities", "nodes", "named_entities")
@@ -229,6 +229,11 @@ def read_edge(item: object, dropped: Counter[str]) -> ExtractedEdge | None:
     certainty = _CERTAINTIES.get(_text(fields.get("certainty")).lower(), "stated")
     rated = certainty == "stated" or "confidence" in fields
     confidence = read_confidence(_any(fields)) if rated else _CONFIDENCE_OF[certainty]
+    happened: FactKind = "event" if _text(fields.get("kind")).lower() == "event" else "state"
+    begin, end = read_time(fields.get("valid_from"), dropped), read_end(fields.get("valid_to"), dropped)
+    if happened == "event" and begin is not None and end is None:
+        until = read_end(fields.get("valid_from"), Counter())
+        end = until if until is not None and until - begin > timedelta(days=1) else None  # some day of a month or year
     kind = _text(fields.get("edge_type")) or ("" if related_by == "type" else _text(fields.get("type")))
     return ExtractedEdge(
         source,
@@ -237,13 +242,13 @@ def read_edge(item: object, dropped: Counter[str]) -> ExtractedEdge | None:
         edge_type=kind.lower() or None,
         fact=_first(fields, _FACT)[1],
         confidence=confidence,
-        valid_from=read_time(fields.get("valid_from"), dropped),
-        valid_to=read_end(fields.get("valid_to"), dropped),
+        valid_from=begin,
+        valid_to=end,
         ended=_text(fields.get("ended")).lower() in _TRUE,
         source_type=_text(fields.get("source_type")) or None,
         target_type=_text(fields.get("target_type")) or None,
         certainty=certainty,
-        kind="event" if _text(fields.get("kind")).lower() == "event" else "state",
+        kind=happened,
     )
 
 

@@ -148,6 +148,22 @@ def test_an_end_reaches_to_the_last_moment_of_its_day_month_or_year(stated: str,
     assert found.isoformat() == end
 
 
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [
+        ("2025-05", datetime(2025, 6, 1, tzinfo=UTC)),
+        ("2025", datetime(2026, 1, 1, tzinfo=UTC)),
+        ("2025-05-03", None),
+        ("2025-05-03T10:00", None),
+        (None, None),
+    ],
+)
+def test_an_event_of_a_month_or_year_lasts_until_its_end(begin: str | None, end: datetime | None) -> None:
+    item = {"source": "A", "relation": "visited", "target": "B", "valid_from": begin}
+    assert edge_of({**item, "kind": "event"}).valid_to == end
+    assert edge_of({**item, "kind": "state"}).valid_to is None
+
+
 def test_an_edge_outlives_its_unreadable_time() -> None:
     edge = edge_of({"source": "A", "relation": "r", "target": "B", "valid_from": "once upon a time", "ended": "yes"})
     assert (edge.valid_from, edge.ended) == (None, True)
