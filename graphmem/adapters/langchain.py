@@ -56,6 +56,8 @@ class GraphMemoryRetriever(BaseRetriever):
         Memory to search; it has to stay open while the retriever is used.
     k
         Maximum number of documents; defaults to the setting `search_limit`.
+    asked_by
+        Name of who asks: "I" and "my" in the question are that person.
     as_of
         Return only episodes that had occurred and were recorded by this time.
     expansion
@@ -68,6 +70,7 @@ class GraphMemoryRetriever(BaseRetriever):
 
     memory: GraphMemory = Field(exclude=True, repr=False)
     k: int | None = None
+    asked_by: str | None = None
     as_of: Moment | None = None
     expansion: ExpansionConfig = ExpansionConfig()
     scopes: tuple[Scope, ...] | None = None
@@ -112,6 +115,7 @@ class GraphMemoryRetriever(BaseRetriever):
     def _options(self, k: int | None, as_of: Moment | None) -> Mapping[str, Any]:
         return {
             "k": self.k if k is None else k,
+            "asked_by": self.asked_by,
             "as_of": self.as_of if as_of is None else as_of,
             "expansion": self.expansion,
             "scopes": self.scopes,

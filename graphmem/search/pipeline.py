@@ -130,7 +130,9 @@ def _text_parts(
         raw["speaker"] = (corpus.speaker_of.rows == asked.speakers[0]).astype(np.float32)
     if sessions := corpus.sessions_of(asked.speakers):
         raw["session"] = np.isin(corpus.session_of.rows, list(sessions)).astype(np.float32)
-    if asked.side and corpus.has_assistant:
+    if asked.asker is not None:
+        raw["side"] = (corpus.speaker_of.rows == asked.asker).astype(np.float32)
+    elif asked.side and corpus.has_assistant:
         raw["side"] = (corpus.side_of.rows == asked.side).astype(np.float32)
     if wanted := months(asked.text):
         raw["month"] = (corpus.months.rows & wanted > 0).astype(np.float32)

@@ -68,6 +68,8 @@ class ParsedQuestion:
         The names written as proper names.
     side
         Side of a chat with an assistant that the question is about: `USER` or `ASSISTANT`; 0 if it doesn't say.
+    asker
+        Number of the speaker who asks, where the question says it (`graphmem.inputs.with_asker`).
     """
 
     text: str
@@ -76,6 +78,7 @@ class ParsedQuestion:
     names: tuple[str, ...]
     seeds: tuple[str, ...]
     side: int = 0
+    asker: int | None = None
 
 
 def parse_question(text: str, speakers: Sequence[str], names: Names) -> ParsedQuestion:
@@ -85,7 +88,8 @@ def parse_question(text: str, speakers: Sequence[str], names: Names) -> ParsedQu
     who = [speakers[k] for k in asked]
     found, seeds = _named(text, [*who, *(speakers[k] for k in roles)], names)
     said = text if not roles or asked else _as_the_user(text)
-    return ParsedQuestion(text, first_person(said, who), asked, tuple(found), tuple(seeds), _side(text))
+    asker = next((k for k in asked if text.startswith(f"{speakers[k]}: ")), None)
+    return ParsedQuestion(text, first_person(said, who), asked, tuple(found), tuple(seeds), _side(text), asker)
 
 
 def asks_for_order(text: str) -> bool:

@@ -88,6 +88,12 @@ def test_it_finds_what_a_search_finds(memory: GraphMemory) -> None:
     assert ids(GraphMemoryRetriever(memory=memory, k=5).invoke(QUESTION)) == found
 
 
+@pytest.mark.parametrize(("asked_by", "first"), [("Maya", "t5"), ("Nate", "t4")])
+def test_a_question_in_the_first_person_is_about_who_asks(memory: GraphMemory, asked_by: str, first: str) -> None:
+    retriever = GraphMemoryRetriever(memory=memory, k=1, asked_by=asked_by)
+    assert ids(retriever.invoke("What did I say in February?")) == [first]
+
+
 def test_ainvoke_and_batch_find_the_same(memory: GraphMemory) -> None:
     retriever = GraphMemoryRetriever(memory=memory, k=2)
     one = retriever.invoke(QUESTION)
