@@ -350,12 +350,13 @@ def test_the_style_names_what_all_nodes_carry_first_for_later_rules_win() -> Non
 # The page about them
 
 
-@pytest.mark.parametrize("statement", re.findall(r"^```cypher\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
-def test_a_statement_of_the_page_runs(store: Neo4jBackend, statement: str) -> None:
-    if "gds." in statement and store.community_detector is None:
+def test_the_statements_of_the_page_run_one_after_the_other(store: Neo4jBackend) -> None:
+    statements: list[str] = re.findall(r"^```cypher\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    if any("gds." in statement for statement in statements) and store.community_detector is None:
         unavailable(NoServer("the server has no Graph Data Science"))
-    with store.database.session() as session:
-        assert list(session.run(cast("Any", statement.replace("'default'", f"'{TEAM.key}'"))))
+    for statement in statements:
+        with store.database.session() as session:
+            assert list(session.run(cast("Any", statement.replace("'default'", f"'{TEAM.key}'"))))
 
 
 def test_the_guide_lists_the_saved_queries_by_their_titles() -> None:
