@@ -76,18 +76,19 @@ class RecallService:
         held then for a while; `as_of` of the result tells it. If nothing held then, it is answered as of now.
         """
         scope = require_one_scope(scopes) if trace else None
-        now, observer = utc_now(), Observer() if trace else None
-        query = self._redact(query)
+        now, query = utc_now(), self._redact(query)
 
-        def ask(options: RecallOptions) -> RecallResult:
-            services = (self._ontology, now)
-            return recall(self._backend, scopes, query, options, *services, meaning=self._meaning, observer=observer)
+        def ask(options: RecallOptions) -> tuple[RecallResult, Observer | None]:
+            services, observer = (self._ontology, now), Observer() if trace else None
+            found = recall(self._backend, scopes, query, options, *services, meaning=self._meaning, observer=observer)
+            return found, observer
 
-        result = ask(options)
+        result, observer = ask(options)
         window = past_window(query, now) if options.as_of is None else None
         if window is not None:
-            held = ask(options.changed(as_of=AsOf(valid=window[1] - _INSTANT)))
-            result = _joined(held, result, window, options.limit) if held.facts else result
+            held, observer_then = ask(options.changed(as_of=AsOf(valid=window[1] - _INSTANT)))
+            if held.facts:
+                result, observer = _joined(held, result, window, options.limit), observer_then
         self._recorder.count(scopes, [fact.id for fact in result.facts])
         if observer is None or scope is None:
             return result

@@ -76,5 +76,11 @@ def test_a_time_at_which_nothing_held_changes_nothing(memory: GraphMemory) -> No
     assert found.facts[0].fact == "Maya works at Globex"
 
 
+def test_a_trace_explains_the_answer_if_nothing_held_then(memory: GraphMemory) -> None:
+    found = memory.recall("Where did Maya work in 1999?", trace=True)
+    assert found.trace_id is not None
+    assert memory.why(found.trace_id).facts[0].fact.id == found.facts[0].id
+
+
 def test_a_given_time_is_kept(memory: GraphMemory) -> None:
     assert memory.recall("Where did Maya work in 2020?", as_of="2024-01-01").facts[0].fact == "Maya works at Globex"
