@@ -50,7 +50,7 @@ Pairs = Sequence[tuple[int, int]]
 """Pairs of (position among the new, position among the known)."""
 
 Ask = Callable[[Sequence[str], Sequence[str]], Pairs]
-"""(new, known) → the pairs of which the second contradicts, or is the same as, the first; may raise."""
+"""Takes new and known facts; returns pairs in which the known fact contradicts or equals the new one; may raise."""
 
 
 def llm_judge(model: BaseChatModel | str, *, timeout: float | None) -> Ask:

@@ -214,7 +214,7 @@ class Resolver:
         return entity
 
     def _fuller(self, thing: EntityMention) -> Entity | None:
-        """Return the known entity of which a text tells the full name: "Jonas Weber", also Jonas; None without one."""
+        """Return the known entity whose full name a text gives ("Jonas Weber, also Jonas"), or None."""
         for alias in thing.aliases:
             entity = self._known[alias].get(thing.entity_type or "concept")
             if entity is not None and may_be_same(thing.display, entity.name, entity.entity_type):

@@ -20,7 +20,7 @@ EPISODES_HEADER = "## Episodes"
 
 _QUOTED = 1000  # maximum characters of a quote
 _SHORTEST_QUOTE = 240  # characters that a quote may have in any budget
-_FACTS = 3  # facts may have one of so many parts of the budget
+_FACTS = 3  # facts get at most 1 / _FACTS of the budget
 _QUOTES = 12  # quotes of full length that fit into the budget, as far as the limits above and below permit
 _BYTES = 4  # characters of a token, as estimated
 _GLIMPSE = 200  # maximum characters of a summary if not all communities fit in full

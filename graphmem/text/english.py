@@ -80,7 +80,7 @@ def seems_english(text: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _languages_of() -> dict[str, tuple[str, ...]]:
-    """Return word → languages of which it is a stop word."""
+    """Return a mapping from each stop word to its languages."""
     words: defaultdict[str, tuple[str, ...]] = defaultdict(tuple)
     for language in _LANGUAGES:
         stop_words = importlib.import_module(f"spacy.lang.{language}.stop_words").STOP_WORDS

@@ -35,7 +35,7 @@ def turns_of(folder: Path) -> list[dict[str, Any]]:
 
 
 def read_all(memory: GraphMemory, turns: list[dict[str, Any]], pace: str) -> None:
-    """Let a memory read turns: all at once, or so many at a time."""
+    """Add turns to a memory, all at once or in batches of a given size, and extract them."""
     if pace == "bulk":
         memory.ingest(turns)
         return

@@ -56,7 +56,7 @@ def fingerprint(extractor: str) -> str:
 
 
 class Built:
-    """The built memories: one store with a scope for each conversation, and notes about them beside it."""
+    """Cache of built memories: one store with a scope for each conversation, and a file of metadata."""
 
     def __init__(self, extractor: str) -> None:
         key = fingerprint(extractor)

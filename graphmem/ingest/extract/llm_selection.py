@@ -367,7 +367,7 @@ class _Selection:
         return True
 
     def _reserve(self, keys: Iterable[str]) -> bool:
-        """Reserve places for entities, of which speakers need none; return whether there are enough."""
+        """Reserve places for entities other than speakers; return whether there are enough."""
         needed = self._needed | set(keys) - self._people
         if len(needed) > self._limits.entities:
             return False
