@@ -497,7 +497,9 @@ class Writer:
             if self._ontology.is_single_valued(edge.relation):
                 slots[edge.source_id, edge.relation] = None
             elif not resolver.is_new(edge.target_id):
-                keys.update(dict.fromkeys(_keys(edge) if fact.stated.ended else (edge.key,)))
+                ended = fact.stated.ended
+                same = _keys(edge.source_id, edge.relation, edge.target_id) if ended else [edge.key]
+                keys.update(dict.fromkeys(same))
         queries = (
             EdgeQuery(keys=tuple(keys), versions="all"),
             EdgeQuery(slots=tuple(slots), versions="all"),
@@ -518,7 +520,7 @@ class Writer:
         edge = fact.edge
         if fact.stated.ended and edge.certainty == "stated":
             end = End(edge.valid_to or edge.valid_from, edge.told_at or edge.recorded_at, own=fact.own)
-            if ledger.end(_keys(edge), end):
+            if ledger.end(_keys(edge.source_id, edge.relation, edge.target_id), end):
                 return
         entered = ledger.add(edge, own=fact.own)  # a fact that is over and wasn't known is kept as a past one
         for edge_id in fact.contradicted:
@@ -575,7 +577,7 @@ class _End:
         """The keys of the fact under every edge type, if its target is named."""
         if self.target_id is None:
             return []
-        return [(self.slot[0], self.target_id, self.slot[1], kind) for kind in EdgeType]
+        return _keys(*self.slot, self.target_id)
 
     def applied(self, ledger: FactLedger) -> bool:
         """End the fact; return whether it was known."""
@@ -591,6 +593,6 @@ def _sentence(statement: ExtractedFact, source: Entity, target: Entity) -> str:
     return statement.fact or f"{source.name} {statement.relation.replace('_', ' ')} {target.name}"
 
 
-def _keys(edge: Edge) -> list[EdgeKey]:
+def _keys(source_id: str, relation: str, target_id: str) -> list[EdgeKey]:
     """Return the keys of a fact under every edge type."""
-    return [(edge.source_id, edge.target_id, edge.relation, kind) for kind in EdgeType]
+    return [(source_id, target_id, relation, kind) for kind in EdgeType]

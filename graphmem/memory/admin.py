@@ -18,7 +18,7 @@ from graphmem.recall.history import count_entities
 from graphmem.recall.options import RecallOptions
 from graphmem.results import Check, EntityCounts, LoadReport, QueueError, Trace
 from graphmem.search.evaluation import KS, Evaluation, QuestionLike, evaluate
-from graphmem.search.fact_evaluation import FactEvaluation, KeyLine, compare_facts, key_line, read_key
+from graphmem.search.fact_evaluation import FactEvaluation, KeyLine, compare_facts, read_key
 from graphmem.upkeep.eviction import Evicted, decay, decay_rule, evict, eviction_rule, is_interrupted
 from graphmem.upkeep.export import Exported, OnRows, Source, Target, export
 from graphmem.upkeep.forget import Forgotten, clear
@@ -344,9 +344,9 @@ class Administration(ScopedMemory):
         InvalidInput
             If a line is invalid, or there is none; for a file the message names the line.
         """
-        lines: list[KeyLine] = []
+        lines: list[KeyLine | Mapping[str, Any]] = []
         for item in key:
-            lines += read_key([item]) if isinstance(item, str | Path) else [key_line(item)]
+            lines += read_key([item]) if isinstance(item, str | Path) else [item]
 
         def recall(question: str, at: datetime | None) -> list[str]:
             options = RecallOptions.of(self._engine.settings, limit=limit, as_of=None if at is None else AsOf(at))

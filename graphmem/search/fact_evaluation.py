@@ -12,6 +12,7 @@ from typing import Any, Literal, cast
 from pydantic import Field, field_validator
 
 from graphmem.errors import InvalidInput
+from graphmem.ingest.supersession import is_retracted
 from graphmem.models import Edge, EdgeQuery, EntityQuery, Model, Scope, Text, utc_now
 from graphmem.protocols import GraphBackend
 from graphmem.text.normalize import canonical
@@ -216,7 +217,7 @@ def compare_facts(
         answered=answered,
         answered_clean=clean,
         unanswered=tuple(unanswered),
-        stored=sum(not _retracted(edge) for edge in stored.edges.values()),
+        stored=sum(not is_retracted(edge) for edge in stored.edges.values()),
     )
 
 
@@ -251,7 +252,7 @@ class _Stored:
     def judge(self, fact: KeyFact) -> tuple[Verdict, Edge | None]:
         """Return the verdict on a fact of the key, and the stored fact that comes nearest."""
         subjects, objects = self._called(fact.subject), self._called(fact.object)
-        about = [edge for edge in self.edges.values() if not _retracted(edge) and self._is_sure(edge)]
+        about = [edge for edge in self.edges.values() if not is_retracted(edge) and self._is_sure(edge)]
         if subjects & objects and _ALIASES & set(fact.relation.lower().replace("_", " ").split()):
             return "right", None  # the object is another name of the subject
         if subjects:
@@ -319,7 +320,7 @@ class _Stored:
 
     def _states(self, edge: Edge, claim: NeverClaim) -> bool:
         wanted = stems(claim.claim)
-        told = self._words[edge.source_id] | self._words[edge.target_id] | stems(edge.fact) | _relation_words(edge)
+        told = self._ends(edge) | _relation_words(edge)
         denies = bool(_DENIALS & set(edge.fact.lower().replace("'", " ").split()))
         return not denies and bool(wanted) and len(wanted & told) / len(wanted) >= _CLAIMED
 
@@ -339,10 +340,6 @@ def _covers(text: str, words: set[str]) -> bool:
 
 def _relation_words(edge: Edge) -> set[str]:
     return stems(f"{edge.relation.replace('_', ' ')} {edge.fact}")
-
-
-def _retracted(edge: Edge) -> bool:
-    return edge.valid_to is not None and edge.valid_to <= edge.valid_from
 
 
 def _same_times(fact: KeyFact, edge: Edge) -> bool:

@@ -245,26 +245,26 @@ def owned_jobs(clause: Clause, names: Names, period: Period) -> Iterator[Stateme
 
 def last_days(sentence: Span, names: Names) -> Iterator[tuple[Clause, Statement]]:
     """Yield endings such as "Friday is my last day at Acme", with the clause that states the time."""
-    for day in sentence:
-        verb = governor(day)
-        if day.lower_ != "day" or verb.lemma_ != "be" or negation(verb) or (owner := names.owner(day)) is None:
-            continue
-        clause = Clause(verb, (verb,), (), past=verb.tag_ == "VBD")
-        if any(c.lower_ == "last" for c in day.children):
-            for word, noun in (*prepositions(day), *prepositions(verb)):
-                for end in _workplaces(noun, names, "at") if word in ("at", "with") else ():
-                    fact = f"{owner.name} {'stopped' if clause.past else 'stops'} working at {end.name}."
-                    yield clause, Statement("works_at", end, ended=True, explicit=True, source=owner, fact=fact)
+    for day, clause, owner in _owned_last_days(sentence, names):
+        for word, noun in (*prepositions(day), *prepositions(clause.verb)):
+            for end in _workplaces(noun, names, "at") if word in ("at", "with") else ():
+                fact = f"{owner.name} {'stopped' if clause.past else 'stops'} working at {end.name}."
+                yield clause, Statement("works_at", end, ended=True, explicit=True, source=owner, fact=fact)
 
 
 def unplaced_last_days(sentence: Span, names: Names) -> Iterator[tuple[Clause, End]]:
     """Yield clauses that say when somebody's last day is, without saying where, with that person."""
+    for day, clause, owner in _owned_last_days(sentence, names):
+        nouns = (*prepositions(day), *prepositions(clause.verb))
+        if all(word in ("on", "until") and _is_date(noun) for word, noun in nouns):
+            yield clause, owner
+
+
+def _owned_last_days(sentence: Span, names: Names) -> Iterator[tuple[Token, Clause, End]]:
+    """Yield the "day" of each "my last day is …", its clause, and the owner."""
     for day in sentence:
         verb = governor(day)
         if day.lower_ != "day" or verb.lemma_ != "be" or negation(verb) or (owner := names.owner(day)) is None:
             continue
-        places = [
-            n for w, n in (*prepositions(day), *prepositions(verb)) if w not in ("on", "until") or not _is_date(n)
-        ]
-        if any(c.lower_ == "last" for c in day.children) and not places:
-            yield Clause(verb, (verb,), (), past=verb.tag_ == "VBD"), owner
+        if any(c.lower_ == "last" for c in day.children):
+            yield day, Clause(verb, (verb,), (), past=verb.tag_ == "VBD"), owner
