@@ -10,7 +10,6 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from graphmem.background import Lane
 from graphmem.engine import Engine
-from graphmem.errors import NotFound
 from graphmem.inputs import to_scopes
 from graphmem.models import Edge, Entity, EntityQuery, Scope
 from graphmem.ontology import Ontology
@@ -50,15 +49,6 @@ class ScopedMemory:
         """Return the entities that a text names and a query selects, best first."""
         weight = self._engine.settings.seed_structural_weight
         return find_named(self._engine.backend, scopes, text, wanted, structural_weight=weight, limit=limit)
-
-    def _known_ids(self, names: Iterable[str]) -> list[str]:
-        """Return the ids of the entities with these names in this scope; raise `NotFound` for an unknown name."""
-        ids: list[str] = []
-        for name in names:
-            if not (found := self._ids([self.scope], name)):
-                raise NotFound(f"entity {name!r}: there is none of that name in scope {self.scope}")
-            ids += found
-        return ids
 
     def _stored(self) -> tuple[GraphBackend, Scope, Ontology]:
         return self._engine.backend, self.scope, self._engine.ontology
