@@ -84,6 +84,7 @@ class ExtractionPool(Generic[T]):
         self._busy: set[Session] = set()
         self._held: set[str] = set()
         self._events = 0
+        self._claiming = threading.Lock()
         self._changed = threading.Condition()
 
     def notify(self) -> None:
@@ -135,9 +136,10 @@ class ExtractionPool(Generic[T]):
             if stop:
                 abandoned |= self._drop(mine)
             elif left != 0 and (most := self._room(mine)):
-                claimed = claim(most if left is None else min(most, left))
+                with self._claiming:  # else a later claim could be added first, and its turns be read first
+                    claimed = claim(most if left is None else min(most, left))
+                    self._add(mine, claimed)
                 left = None if left is None else left - len(claimed)
-                self._add(mine, claimed)
             with self._changed:
                 self._start_ready()
                 results, mine.results = mine.results, []

@@ -82,10 +82,10 @@ def seems_english(text: str) -> bool:
 def _languages_of() -> dict[str, tuple[str, ...]]:
     """Return a mapping from each stop word to its languages."""
     words: defaultdict[str, tuple[str, ...]] = defaultdict(tuple)
-    for language in _LANGUAGES:
-        stop_words = importlib.import_module(f"spacy.lang.{language}.stop_words").STOP_WORDS
-        for word in stop_words:
-            words[word] += (language,)
+    with parsing:  # spaCy's modules import each other, so two threads must not import it at once
+        for language in _LANGUAGES:
+            for word in importlib.import_module(f"spacy.lang.{language}.stop_words").STOP_WORDS:
+                words[word] += (language,)
     return dict(words)
 
 
