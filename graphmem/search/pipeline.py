@@ -12,7 +12,7 @@ from graphmem.embed import TokenVectors
 from graphmem.recall.options import SpreadingOptions
 from graphmem.search.corpus import Corpus
 from graphmem.search.graph_channel import Crossing, bridge, normalized, stepwise, walk
-from graphmem.search.question import USER, ParsedQuestion, months
+from graphmem.search.question import ASSISTANT, USER, ParsedQuestion, months
 from graphmem.search.rerank import reciprocal_ranks
 from graphmem.search.results import ExpansionConfig, SearchOptions
 from graphmem.text.words import terms
@@ -104,6 +104,8 @@ def rank(
         if graph_share > 0:
             walked = _walked(ranking.total, corpus, tokens, seeds, candidates, options.expansion, limits)
             _blend(ranking, corpus, asked, tokens, seeds, walked, graph_share, options.graph_weight)
+    if asked.form == "summary":
+        _join_replies(ranking, corpus)
     if options.fusion == "rrf":
         ranking.channels = reciprocal_ranks(ranking.channels)
         ranking.total = np.sum(list(ranking.channels.values()), axis=0)
@@ -149,6 +151,19 @@ def _text_parts(
     if tokens is not None and len(facts):
         parts["sentence"], parts["fact"] = _shared(parts["sentence"], raw["sentence"], best - own)
     return parts, candidates, facts
+
+
+def _join_replies(ranking: Ranking, corpus: Corpus) -> None:
+    """Give a request and the assistant's reply to it the mean of their scores: a summary needs both."""
+    replies = np.flatnonzero(corpus.side_of.rows == ASSISTANT)
+    requests = corpus.sessions.at(-1)[replies]
+    answers = (requests >= 0) & (corpus.side_of.rows[requests] == USER)
+    replies, requests = replies[answers], requests[answers]
+    for channel, part in ranking.channels.items():
+        joined = part.copy()
+        joined[replies] = joined[requests] = (part[replies] + part[requests]) / 2
+        ranking.channels[channel] = joined
+    ranking.total = np.sum(list(ranking.channels.values()), axis=0)
 
 
 def _questions(corpus: Corpus) -> NDArray[np.float32]:

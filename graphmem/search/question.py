@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from graphmem.search.names import Names, names_in
 from graphmem.text.names import plain
@@ -14,6 +15,8 @@ _NICKNAME = 3  # length of a name prefix that matches a speaker: "Mel"
 _MONTHS = tuple("january february march april may june july august september october november december".split())
 _MAY = re.compile(r"\b(?:in|on|of|during|by|until|since|\d)\s+May\b|\bMay,?\s+\d")
 _WORD = re.compile(r"[^\W_]+")
+
+Form = Literal["answer", "order", "summary"]
 
 USER, ASSISTANT = 1, 2
 """Sides of a chat with an assistant; 0 for turns of neither."""
@@ -34,9 +37,14 @@ def _about(side: int) -> re.Pattern[str]:
 
 _ABOUT_SIDE = {side: _about(side) for side in (USER, ASSISTANT)}
 _FIRST_PERSON = re.compile(r"\b(?:I|[Mm]y|[Mm]e|[Mm]ine|[Mm]yself)\b")
+_SUMMARY = re.compile(
+    r"\bsummari[sz]e\b|\brecap\b"
+    r"|\b(?:give|have|make|need|provide|show|want|write)(?: \w+){0,4} (?:summary|overview)\b"
+    r"|^(?:an? |the )?(?:\w+ )?(?:summary|overview) of\b",
+    re.IGNORECASE,
+)
 _BOTH_SIDES = re.compile(
-    r"\b(?:summar(?:y|ies|i[sz]e\w*)|overview|recap)\b"
-    r"|\b(?:did|have|had) you\b"
+    r"\b(?:summar(?:y|ies|i[sz]e\w*)|overview|recap)\b|\b(?:did|have|had) you\b"
     r"|\byou(?:['’]ve| have| had)? (?:advised|described|explained|gave|given|listed|mentioned|offered|outlined|proposed"
     r"|provided|recommended|said|showed|shown|suggested|told|wrote|written)\b",
     re.IGNORECASE,
@@ -49,6 +57,20 @@ _ORDER = re.compile(
     re.IGNORECASE,
 )
 
+_ASKING = re.compile(
+    r"^(?:(?:can|could|would|will) you\b)?(?: ?please\b)?(?: help me)?"
+    r"|\b(?:(?:list|walk|give|provide|tell|show|describe|outline|summari[sz]e)\b(?: me)?(?: through)?)"
+    r"|\b(?:an?|the) (?:[\w-]+ ){0,2}(?:summary|overview|recap|timeline|list|order|sequence) (?:of|in which)\b"
+    r"|\b(?:I|we)(?:['’]ve| have)? (?:asked about|brought up|covered|discussed|mentioned|raised|talked about)\b"
+    r"|\bdifferent (?:aspects|parts|points|things|topics)\b(?: (?:of|about))?"
+    r"|\b(?:across|during|in|over|throughout) (?:all )?(?:my|our|the|these) (?:\w+ )?"
+    r"(?:chat|conversation|discussion|session)s?\b"
+    r"|,? ?\bin (?:chronological |the right )?order\b(?! to)|\b(?:over time|so far)\b"
+    r"|\b(?:list|mention|name) only\b[^.?!]*",
+    re.IGNORECASE,
+)
+"""Words that ask for an order or a summary, and say nothing about what of."""
+
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuestion:
@@ -57,9 +79,9 @@ class ParsedQuestion:
     Attributes
     ----------
     text
-        The original text.
+        The text, without the words that ask for an order or a summary.
     first_person
-        The text with the named speakers replaced by "I", as speakers refer to themselves.
+        That text with the named speakers replaced by "I", as speakers refer to themselves.
     speakers
         Numbers of the speakers in the question.
     names
@@ -70,6 +92,8 @@ class ParsedQuestion:
         Side of a chat with an assistant that the question is about: `USER` or `ASSISTANT`; 0 if it doesn't say.
     asker
         Number of the speaker who asks, where the question says it (`graphmem.inputs.with_asker`).
+    form
+        Whether the question asks for one "answer", an "order" of events, or a "summary".
     """
 
     text: str
@@ -79,22 +103,35 @@ class ParsedQuestion:
     seeds: tuple[str, ...]
     side: int = 0
     asker: int | None = None
+    form: Form = "answer"
 
 
 def parse_question(text: str, speakers: Sequence[str], names: Names) -> ParsedQuestion:
     """Parse a question with the speakers and names of a memory."""
+    side, form = _side(text), _form(text)
+    text = text if form == "answer" else _subject(text)
     roles = [k for k, speaker in enumerate(speakers) if side_of(None, speaker)]  # "user" is an ordinary word
     asked = tuple(k for k, speaker in enumerate(speakers) if k not in roles and _is_asked(speaker, text))
     who = [speakers[k] for k in asked]
     found, seeds = _named(text, [*who, *(speakers[k] for k in roles)], names)
     said = text if not roles or asked else _as_the_user(text)
     asker = next((k for k in asked if text.startswith(f"{speakers[k]}: ")), None)
-    return ParsedQuestion(text, first_person(said, who), asked, tuple(found), tuple(seeds), _side(text), asker)
+    return ParsedQuestion(text, first_person(said, who), asked, tuple(found), tuple(seeds), side, asker, form)
 
 
 def asks_for_order(text: str) -> bool:
     """Return whether a question asks for what happened in order of time: an order, a timeline, a development."""
     return _ORDER.search(text) is not None
+
+
+def _form(text: str) -> Form:
+    return "summary" if _SUMMARY.search(text) else "order" if asks_for_order(text) else "answer"
+
+
+def _subject(text: str) -> str:
+    """Return a text without the words that ask for an order or a summary, unless little is left."""
+    left = " ".join(_ASKING.sub(" ", text).split())
+    return left if len([word for word in _WORD.findall(left.lower()) if word not in STOP_WORDS]) > 1 else text
 
 
 def side_of(role: str | None, speaker: str | None) -> int:

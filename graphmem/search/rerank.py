@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
@@ -24,6 +25,10 @@ READ = 50
 READER_WEIGHT = 2.0
 """Weight of the cross-encoder relative to the score range of the reranked episodes."""
 
+SESSION_PENALTY = 0.05
+"""What each turn before it in a list that is spread over sessions takes from the score of a turn of its session."""
+
+_SPREAD = 100  # number of episodes that are spread over sessions
 _POOL_FACTOR = 5  # size of the diversification pool as a multiple of k
 
 
@@ -115,3 +120,27 @@ def varied(order: Sequence[int], scores: Floats, vectors: NDArray[np.float32], d
         left[best] = False
         nearest = np.maximum(nearest, cosines[best])
     return chosen
+
+
+def spread(order: Sequence[int], scores: Floats, sessions: NDArray[np.int64], weight: float) -> list[int]:
+    """Return the order with the best episodes spread over their sessions; documents keep their places.
+
+    Parameters
+    ----------
+    order
+        Positions, best first.
+    scores, sessions
+        Score and session of each episode, -1 for none; shape (n,).
+    weight
+        What one turn counts in its session.
+    """
+    pool, rest = list(order[:_SPREAD]), order[_SPREAD:]
+    taken: defaultdict[int, float] = defaultdict(float)
+    chosen: list[int] = []
+    while pool:
+        best = max(pool, key=lambda i: scores[i] - SESSION_PENALTY * taken[int(sessions[i])])
+        pool.remove(best)
+        chosen.append(best)
+        if sessions[best] >= 0:
+            taken[int(sessions[best])] += weight
+    return [*chosen, *rest]

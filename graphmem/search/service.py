@@ -21,7 +21,7 @@ from graphmem.search.baselines import Baseline, baseline
 from graphmem.search.graph_channel import best_first
 from graphmem.search.pipeline import CANDIDATES, Ranking, rank
 from graphmem.search.question import parse_question
-from graphmem.search.rerank import READ, READER_WEIGHT, Reranker, varied
+from graphmem.search.rerank import READ, READER_WEIGHT, Reranker, spread, varied
 from graphmem.search.results import Channel, Found, Reason, SearchOptions, SearchResults
 from graphmem.search.search_index import SearchIndex, Snapshot
 from graphmem.text.normalize import canonical
@@ -146,6 +146,9 @@ class GraphRAGService:
             order = _in_order(ranking.total, copy, options)
             if self._reranker is not None:
                 order = self._reranked(scopes, query, order, ranking, copy, degraded)
+            if asked.form != "answer":  # half of a pair of request and reply, which a summary needs together
+                sessions, weight = copy.corpus.session_of.rows, 0.5 if asked.form == "summary" else 1.0
+                order = spread(order, ranking.total, sessions, weight)
             top = varied(order, ranking.total, copy.corpus.episode_vectors.rows, options.diversity, options.k)
             top = list(dict.fromkeys([*top, *order]))[: max(len(top), options.considered)]
             reasons = {i: _reasons(i, ranking, copy) for i in top}

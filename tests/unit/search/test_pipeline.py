@@ -14,6 +14,7 @@ from graphmem.search.corpus import Corpus, Unit
 from graphmem.search.lexical import LENT, Lexicon, Sessions
 from graphmem.search.pipeline import LONG, Ranking, rank
 from graphmem.search.question import parse_question
+from graphmem.search.rerank import spread
 from graphmem.search.results import ExpansionConfig, SearchOptions
 from graphmem.settings import Settings
 
@@ -56,6 +57,22 @@ def test_a_question_in_the_first_person_prefers_what_the_user_said() -> None:
     made = chat("The sprint ends on Friday.", "The sprint ends on Friday.")
     assert ranked(made, "When does my sprint end?").channels["side"].tolist() == [0.25, 0]
     assert ranked(made, "When did the assistant say the sprint ends?").channels["side"].tolist() == [0, 0.25]
+
+
+def test_in_a_summary_a_request_and_its_reply_count_the_same() -> None:
+    made = chat("I want to plan my garden.", "Roses need sun.", "And the shed?", "Paint it.")
+    asked = ranked(made, "Can you summarize my garden plan?")
+    assert np.allclose(asked.total[[0, 2]], asked.total[[1, 3]])
+    assert asked.total[0] > asked.total[2]
+    assert np.allclose(np.sum(list(asked.channels.values()), axis=0), asked.total)
+    assert len(set(ranked(made, "What about my garden plan?").total.round(6))) > 2
+
+
+def test_turns_are_spread_over_sessions_by_what_they_score() -> None:
+    scores = np.array([1.0, 0.99, 0.98, 0.97, 0.5, 0.96])
+    sessions = np.array([0, 0, 0, 1, 1, -1])
+    assert spread([0, 1, 2, 3, 5, 4], scores, sessions, 1.0) == [0, 3, 5, 1, 2, 4]
+    assert spread([5, 4], scores, np.full(6, -1), 1.0) == [5, 4]
 
 
 def test_without_an_assistant_there_are_no_sides() -> None:

@@ -53,6 +53,27 @@ def test_a_question_asks_for_an_order(question: str, ordered: bool) -> None:
     assert asks_for_order(question) == ordered
 
 
+@pytest.mark.parametrize(
+    ("question", "form", "left"),
+    [
+        ("Where do I work?", "answer", "Where do I work?"),
+        ("List the order in which I brought up parts of my garden plan.", "order", "parts of my garden plan."),
+        ("Give me a timeline of the move to Ghent. Mention only five items.", "order", "the move to Ghent. ."),
+        ("Could you summarize how my plan changed across our conversations?", "summary", "how my plan changed ?"),
+        ("Please give me a short overview of my job search.", "summary", "my job search."),
+        ("What does the summary of the report say?", "answer", "What does the summary of the report say?"),
+        ("I need a summary of everything so far", "summary", "I need everything"),
+    ],
+)
+def test_a_question_for_an_order_or_a_summary_is_searched_by_its_subject(question: str, form: str, left: str) -> None:
+    asked = parse_question(question, CHAT, names())
+    assert (asked.form, asked.text) == (form, left)
+
+
+def test_the_side_of_a_question_for_an_order_is_told_by_the_whole_of_it() -> None:
+    assert parse_question("List the order in which I brought up garden tools.", CHAT, names()).side == USER
+
+
 def test_a_role_is_not_the_name_of_a_speaker() -> None:
     asked = parse_question("How do I add user login?", CHAT, names("user"))
     assert asked.speakers == ()
