@@ -1,0 +1,33 @@
+"""LangChain adapters: retriever, chat history, middleware, tools and compaction (docs/how-to/langchain.md)."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from graphmem.errors import MissingExtra
+
+if TYPE_CHECKING:
+    from graphmem.adapters.langchain.chat_history import GraphMemoryChatMessageHistory
+    from graphmem.adapters.langchain.retriever import GraphMemoryRetriever
+
+__all__ = ["GraphMemoryChatMessageHistory", "GraphMemoryRetriever"]
+
+# loaded on first use: the middleware needs LangGraph, which takes a second to import
+_MODULE_OF = {"GraphMemoryChatMessageHistory": "chat_history", "GraphMemoryRetriever": "retriever"}
+
+try:
+    import langchain_core as _  # noqa: F401
+except ImportError as error:
+    raise MissingExtra("graphmem.adapters.langchain", "langchain") from error
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    except ImportError as error:
+        raise MissingExtra(f"{__name__}.{name}", "langchain") from error
+    globals()[name] = value
+    return value
