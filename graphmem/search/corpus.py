@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,9 +15,17 @@ from graphmem.models import Episode
 from graphmem.search.late_interaction import STATED, Pieces
 from graphmem.search.lexical import Lexicon, Sessions
 from graphmem.search.names import Names, Titles
-from graphmem.search.question import ASSISTANT, months, side_of
+from graphmem.search.question import ASSISTANT, USER, months, side_of
 from graphmem.text.names import bare_title, plain
 from graphmem.text.words import terms
+
+_INSTRUCTION = re.compile(
+    r"\W*(?:(?:and|also|ok|please)\b\W*)*"
+    r"(?:(?:always|never) (?!(?:an?|the|been|glad|good|great|had|happy|heard|mind|said|seen|thought|tried|used)\b)\w"
+    r"|from now on\b|going forward\b|in (?:the )?future,|whenever I\b|(?:every|each) time I\b|(?:when|if) I ask\b)",
+    re.IGNORECASE,
+)
+_LONGEST_INSTRUCTION = 400  # characters
 
 NOVELTY = 0.4
 """Minimum share of a fact's terms missing in an episode's text for the fact to be indexed with the episode."""
@@ -103,6 +112,8 @@ class Corpus:
         self.has_assistant = False
         """Whether any turn is an assistant's."""
         self.asks: GrowingArray[np.float32] = GrowingArray(np.float32)
+        self.instructs: GrowingArray[np.float32] = GrowingArray(np.float32)
+        """1 for each turn in which a user tells an assistant what to do from then on, as by `is_instruction`."""
         self.times: GrowingArray[np.float64] = GrowingArray(np.float64, 2)
         """Times of occurrence and recording of each episode, in seconds since 1970."""
         self.months: GrowingArray[np.int64] = GrowingArray(np.int64)
@@ -196,6 +207,7 @@ class Corpus:
         self.side_of.extend(np.array([side_of(e.role, e.speaker) for e in episodes]))
         self.has_assistant = self.has_assistant or bool((self.side_of.rows == ASSISTANT).any())
         self.asks.extend(np.array([e.text.rstrip().endswith("?") for e in episodes], dtype=np.float32))
+        self.instructs.extend(np.array([is_instruction(e) for e in episodes], dtype=np.float32))
         self.times.extend(np.array([[e.occurred_at.timestamp(), e.recorded_at.timestamp()] for e in episodes]))
         self.months.extend(np.array([months(unit.date) for unit in units]))
 
@@ -265,6 +277,13 @@ class Corpus:
 def adds_words(stated: Sequence[str], has: Callable[[str], bool]) -> bool:
     """Return whether at least `NOVELTY` of a fact's terms are missing in an episode's text."""
     return sum(not has(term) for term in stated) >= NOVELTY * len(stated)
+
+
+def is_instruction(episode: Episode) -> bool:
+    """Return whether a user's turn is a standing instruction, such as "Always give dates in full"."""
+    if side_of(episode.role, episode.speaker) != USER or len(episode.text) > _LONGEST_INSTRUCTION:
+        return False
+    return _INSTRUCTION.match(episode.text) is not None
 
 
 def spoken(episode: Episode) -> str:

@@ -27,6 +27,7 @@ WEIGHTS = {
     "lexical": 0.2,
     "speaker": 0.125,
     "statement": 0.125,
+    "instruction": 0.125,
     "session": 0.25,
     "month": 0.25,
     "side": 0.25,
@@ -136,6 +137,8 @@ def _text_parts(
         raw["side"] = (corpus.speaker_of.rows == asked.asker).astype(np.float32)
     elif asked.side and corpus.has_assistant:
         raw["side"] = (corpus.side_of.rows == asked.side).astype(np.float32)
+    if corpus.has_assistant and asked.form == "answer":
+        raw["instruction"] = corpus.instructs.rows
     if wanted := months(asked.text):
         raw["month"] = (corpus.months.rows & wanted > 0).astype(np.float32)
     weights = _weights(tokens)

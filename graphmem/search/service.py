@@ -72,6 +72,7 @@ _CHANNELS: dict[str, tuple[Channel, str]] = {
     "bridge": ("graph", "bridge"),
     "speaker": ("prior", "speaker"),
     "statement": ("prior", "statement"),
+    "instruction": ("prior", "instruction"),
     "session": ("prior", "session"),
     "month": ("prior", "month"),
     "side": ("prior", "side"),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
 from graphmem.embed.interface import TokenVectors
 from graphmem.models import Episode, Scope
@@ -57,6 +58,34 @@ def test_a_question_in_the_first_person_prefers_what_the_user_said() -> None:
     made = chat("The sprint ends on Friday.", "The sprint ends on Friday.")
     assert ranked(made, "When does my sprint end?").channels["side"].tolist() == [0.25, 0]
     assert ranked(made, "When did the assistant say the sprint ends?").channels["side"].tolist() == [0, 0.25]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Always give dates in full when I ask about deadlines.", True),
+        ("Please never use tables.", True),
+        ("From now on, answer in French.", True),
+        ("Whenever I mention Ghent, add the weather.", True),
+        ("When I ask for recipes, leave out nuts.", True),
+        ("Never mind.", False),
+        ("Always a pleasure!", False),
+        ("I always walk to work.", False),
+        ("Always " + "explain " * 60, False),
+    ],
+)
+def test_standing_instructions_of_a_user_gain(text: str, expected: bool) -> None:
+    made = chat(text, "Sure.")
+    gained = ranked(made, "When is the deadline?").channels["instruction"]
+    assert gained.tolist() == ([0.125, 0] if expected else [0, 0])
+    assert "instruction" not in ranked(made, "Summarize the project.").channels
+
+
+def test_between_people_there_are_no_instructions() -> None:
+    made = corpus(
+        ({"text": "Always lock the door.", "speaker": "Ines"}, 0.5), ({"text": "Sure.", "speaker": "Ole"}, 0.5)
+    )
+    assert "instruction" not in ranked(made, "Who has the key?").channels
 
 
 def test_in_a_summary_a_request_and_its_reply_count_the_same() -> None:
