@@ -60,6 +60,7 @@ LANES = {
         "tests/integration/embed/test_langchain.py",
         "tests/integration/embed/test_minilm.py",
         "tests/integration/langchain/test_history.py",
+        "tests/integration/langchain/test_middleware.py",
         "tests/integration/langchain/test_retriever.py",
         "tests/integration/llm/test_llm_http.py",
         "tests/integration/neo4j/test_browser_command.py",

@@ -5,6 +5,7 @@ The adapters of agent frameworks share this module; it imports none of them.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +17,7 @@ from graphmem.errors import InvalidInput
 from graphmem.inputs import Turn
 from graphmem.memory import GraphMemory
 from graphmem.messages import TOOL_CALL_ID, TOOL_CALLS, digest, message_fields
-from graphmem.models import ATTACHMENTS
+from graphmem.models import ATTACHMENTS, Episode
 
 _log = logging.getLogger(__name__)
 
@@ -53,6 +54,24 @@ class Conversation:
     user: str | None = None
     assistant: str | None = None
 
+    @property
+    def names(self) -> Mapping[str, str | None]:
+        """Names of the speakers of messages without a name, by role."""
+        return {"user": self.user, "assistant": self.assistant}
+
+    @property
+    def _prefix(self) -> str:
+        """Beginning of external ids, which are unique in a scope; keys are unique in a session.
+
+        No prefix is the start of another.
+        """
+        return f"{quote(self.session_id or '', safe='')}:"
+
+    def key_of(self, episode: Episode) -> str | None:
+        """Return the key with which a message was stored; None if it had none."""
+        given = episode.external_id or ""
+        return given.removeprefix(self._prefix) if given.startswith(self._prefix) else None
+
     def context(self, question: str, **options: Any) -> str:
         """Return what the memory has on a question, fenced as data; `options` as in `GraphMemory.context`."""
         return as_data(self.memory.context(question, asked_by=self.user, **options)) if question.strip() else ""
@@ -61,7 +80,7 @@ class Conversation:
         """`context` for async code."""
         return as_data(await self.memory.acontext(question, asked_by=self.user, **options)) if question.strip() else ""
 
-    def store(self, messages: Sequence[object], keys: Sequence[str | None] = ()) -> int:
+    def store(self, messages: Sequence[object], keys: Sequence[str | None]) -> int:
         """Store messages that aren't stored yet, and return their number; extraction runs in the background.
 
         Parameters
@@ -70,23 +89,60 @@ class Conversation:
             Messages of any known library, or their fields. Those without content, and those that can't be read, are
             left out.
         keys
-            Ids of the messages, unique in the conversation; without one, a message is always stored.
+            Id of each message, unique in the conversation; a message with None is always stored.
         """
-        turns = self.turns(messages, keys)
-        known = self._known(turns) if self.session_id else set[str]()
-        receipts = [self.memory.remember(turn) for turn in turns if turn.external_id not in known]
-        return sum(receipt.created for receipt in receipts)
+        turns = self._turns(messages, keys)
+        if self._may_repeat(turns):
+            turns = _missing(turns, self.memory.session(self.session_id or "", limit=2 * len(turns)))
+        return sum(self.memory.remember(turn).created for turn in turns)
 
-    async def astore(self, messages: Sequence[object], keys: Sequence[str | None] = ()) -> int:
+    async def astore(self, messages: Sequence[object], keys: Sequence[str | None]) -> int:
         """`store` for async code."""
-        turns = self.turns(messages, keys)
-        if self.session_id and any(turn.external_id for turn in turns):
-            stored = await self.memory.asession(self.session_id, limit=2 * len(turns))
-            known = {episode.external_id for episode in stored}
-            turns = [turn for turn in turns if turn.external_id is None or turn.external_id not in known]
-        receipts = [await self.memory.aremember(turn) for turn in turns]
+        turns = self._turns(messages, keys)
+        if self._may_repeat(turns):
+            turns = _missing(turns, await self.memory.asession(self.session_id or "", limit=2 * len(turns)))
+        receipts = await asyncio.gather(*(self.memory.aremember(turn) for turn in turns))
         return sum(receipt.created for receipt in receipts)
 
-    def _known(self, turns: Sequence[Turn]) -> set[str]:
-        stored = self.memory.session(self.session_id or "", limit=2 * len(turns))
-        return {episode.external_id for episode in stored if episode.external_id}
+    def _may_repeat(self, turns: Sequence[Turn]) -> bool:
+        """Return whether a read of the session may save writes; `external_id` prevents repetitions in any case."""
+        return self.session_id is not None and sum(turn.external_id is not None for turn in turns) > 1
+
+    def _turns(self, messages: Sequence[object], keys: Sequence[str | None]) -> list[Turn]:
+        turns: list[Turn] = []
+        for message, key in zip(messages, keys, strict=True):
+            try:
+                turn = self._turn(message, key)
+            except InvalidInput as error:
+                _log.warning("a message of session %s is not stored: %s", self.session_id, error)
+            else:
+                turns += [turn] if turn else []
+        return turns
+
+    def _turn(self, message: object, key: str | None) -> Turn | None:
+        fields = message_fields(message, {"session_id": self.session_id})
+        if not fields["text"].strip() and not any(fields[name] for name in (ATTACHMENTS, TOOL_CALLS, TOOL_CALL_ID)):
+            return None
+        fields["speaker"] = fields.get("speaker") or self.names.get(fields.get("role") or "")
+        fields["external_id"] = f"{self._prefix}{key}" if key else None
+        return Turn(**fields)
+
+
+def _missing(turns: Iterable[Turn], stored: Iterable[Episode]) -> list[Turn]:
+    known = {episode.external_id for episode in stored if episode.external_id}
+    return [turn for turn in turns if turn.external_id not in known]
+
+
+def content_keys(messages: Iterable[object]) -> list[str]:
+    """Return a key for each message, made of its content and the number of equal ones before it.
+
+    For messages without lasting ids: a longer version of the same conversation has the same keys at its beginning.
+    """
+    seen: Counter[str] = Counter()
+    keys: list[str] = []
+    for message in messages:
+        fields = message_fields(message, {})
+        same = digest(*(fields.get(name) for name in ("role", "speaker", "text", TOOL_CALLS, TOOL_CALL_ID)))
+        keys.append(f"{same}:{seen[same]}")
+        seen[same] += 1
+    return keys

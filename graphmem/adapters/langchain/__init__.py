@@ -9,12 +9,32 @@ from graphmem.errors import MissingExtra
 
 if TYPE_CHECKING:
     from graphmem.adapters.langchain.chat_history import GraphMemoryChatMessageHistory
+    from graphmem.adapters.langchain.middleware import (
+        GraphMemoryContext,
+        GraphMemoryMiddleware,
+        recall_node,
+        remember_node,
+    )
     from graphmem.adapters.langchain.retriever import GraphMemoryRetriever
 
-__all__ = ["GraphMemoryChatMessageHistory", "GraphMemoryRetriever"]
+__all__ = [
+    "GraphMemoryChatMessageHistory",
+    "GraphMemoryContext",
+    "GraphMemoryMiddleware",
+    "GraphMemoryRetriever",
+    "recall_node",
+    "remember_node",
+]
 
-# loaded on first use: the middleware needs LangGraph, which takes a second to import
-_MODULE_OF = {"GraphMemoryChatMessageHistory": "chat_history", "GraphMemoryRetriever": "retriever"}
+# loaded on first use: the middleware imports LangGraph, which takes a second
+_MODULE_OF = {
+    "GraphMemoryChatMessageHistory": "chat_history",
+    "GraphMemoryContext": "middleware",
+    "GraphMemoryMiddleware": "middleware",
+    "GraphMemoryRetriever": "retriever",
+    "recall_node": "middleware",
+    "remember_node": "middleware",
+}
 
 try:
     import langchain_core as _  # noqa: F401

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
-from urllib.parse import quote
 
 from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import (
@@ -18,18 +17,17 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
+from graphmem.adapters.conversation import Conversation
 from graphmem.errors import InvalidInput, NotFound
-from graphmem.inputs import Turn, to_limit
+from graphmem.inputs import to_limit
 from graphmem.memory import GraphMemory
 from graphmem.messages import (
     NO_TEXT,
     TOOL_CALL_ID,
-    TOOL_CALLS,
     TOOL_STATUS,
-    message_fields,
     tool_calls_of,
 )
-from graphmem.models import ATTACHMENTS, Episode
+from graphmem.models import Episode
 
 
 class GraphMemoryChatMessageHistory(BaseChatMessageHistory):
@@ -65,9 +63,7 @@ class GraphMemoryChatMessageHistory(BaseChatMessageHistory):
             raise InvalidInput("session_id: expected the id of a conversation, got an empty value")
         self._memory = memory
         self._session_id = session_id
-        # external ids are unique in a scope, message ids only in a session; no prefix is the start of another
-        self._prefix = f"{quote(session_id, safe='')}:"
-        self._names = {"user": user, "assistant": assistant}
+        self._conversation = Conversation(memory, session_id, user, assistant)
         self._limit = to_limit(limit)
 
     @property
@@ -82,13 +78,7 @@ class GraphMemoryChatMessageHistory(BaseChatMessageHistory):
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
         """Store messages durably; extraction runs in the background. Empty messages are skipped."""
-        for message in messages:
-            fields = message_fields(message, {"session_id": self._session_id})
-            if not fields["text"].strip() and not any(fields[name] for name in (ATTACHMENTS, TOOL_CALLS, TOOL_CALL_ID)):
-                continue
-            fields["speaker"] = fields["speaker"] or self._names.get(fields["role"])
-            fields["external_id"] = f"{self._prefix}{message.id}" if message.id else None
-            self._memory.remember(Turn(**fields))
+        self._conversation.store(messages, [message.id or None for message in messages])
 
     def clear(self) -> None:
         """Erase the session: its messages, and the facts that only they state."""
@@ -97,9 +87,8 @@ class GraphMemoryChatMessageHistory(BaseChatMessageHistory):
 
     def _message(self, episode: Episode) -> BaseMessage:
         """Return a turn as a message with its original id, or else the id of the episode."""
-        given = (episode.external_id or "").startswith(self._prefix)
-        number = (episode.external_id or "").removeprefix(self._prefix) if given else episode.id
-        name = None if episode.speaker == self._names.get(episode.role or "user") else episode.speaker
+        number = self._conversation.key_of(episode) or episode.id
+        name = None if episode.speaker == self._conversation.names.get(episode.role or "user") else episode.speaker
         shared: dict[str, Any] = {"content": _content(episode), "id": number, "name": name}
         if episode.role == "assistant":
             return AIMessage(**shared, **_calls(episode))

@@ -1,0 +1,296 @@
+"""Long-term memory for LangChain agents: context before the model is called, messages stored after the agent."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, NotRequired, TypedDict, cast
+
+from langchain.agents.middleware.types import (
+    AgentMiddleware,
+    AgentState,
+    ExtendedModelResponse,
+    ModelRequest,
+    ModelResponse,
+    OmitFromInput,
+    PrivateStateAttr,
+)
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage
+from langgraph.channels import UntrackedValue  # pyright: ignore[reportMissingTypeStubs]
+from langgraph.config import get_config
+from langgraph.runtime import Runtime
+from langgraph.types import Command
+
+from graphmem.adapters.conversation import Conversation, content_keys
+from graphmem.errors import GraphMemError, InvalidInput
+from graphmem.memory import GraphMemory
+from graphmem.models import Scope
+from graphmem.search.context import CountTokens, estimate_tokens
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphMemoryContext:
+    """Context of an agent's run: whose memory it uses, and who talks.
+
+    Pass it as ``context=`` of ``invoke``; any object or mapping with some of these names will do. It comes from the
+    application: no message and no model can change it.
+
+    Attributes
+    ----------
+    user_id
+        Id of the user, whose scope is ``users/ID``.
+    scope
+        Scope to use instead.
+    user
+        Name of the user, to whom "I" refers in messages and questions.
+    session_id
+        Id of the conversation; by default the thread id.
+    """
+
+    user_id: str | None = None
+    scope: Scope | str | None = None
+    user: str | None = None
+    session_id: str | None = None
+
+
+class Recalled(TypedDict):
+    """Context that was recalled for a turn."""
+
+    turn: str
+    text: str
+
+
+class GraphMemoryState(AgentState[Any]):
+    """State of an agent with a memory."""
+
+    memory_unavailable: NotRequired[Annotated[str | None, OmitFromInput]]
+    """Why the memory couldn't be read or written in the last run; None if it could."""
+    memory_recalled: NotRequired[Annotated[Recalled, UntrackedValue, PrivateStateAttr]]
+    """Context of the current turn; not in checkpoints, so that what is erased from the memory isn't kept there."""
+
+
+class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
+    """Long-term memory of an agent of ``create_agent``.
+
+    Once a turn of the user, what the memory has on it is recalled and added to the system prompt of each model call,
+    fenced as data. It is no message, so the conversation doesn't grow by it. After the agent, the new messages of user,
+    assistant and tools are stored; facts are extracted in the background. `GraphMemoryContext` says whose memory it is.
+
+    Nothing is stored twice when a run is interrupted, resumed, retried or streamed: with a checkpointer a message is
+    known by its id, without one by its content and the number of equal ones before it in the session. Without a
+    session, the messages since the last one of the user are stored.
+
+    If the memory is unavailable, the agent goes on without it; `memory_unavailable` in its state says why, and so does
+    a warning in the log. An invalid scope or setting is an error.
+
+    Parameters
+    ----------
+    memory
+        Memory to use; the scope of a run is that of its context, or else the memory's own.
+    user, assistant
+        Names of the user, if the context has none, and of the assistant.
+    budget_tokens, count_tokens
+        As in `GraphMemory.context`.
+    require_scope
+        Whether a run is refused whose context has neither `user_id` nor `scope`.
+    store
+        Whether messages are stored.
+    """
+
+    state_schema = GraphMemoryState
+
+    def __init__(
+        self,
+        memory: GraphMemory,
+        *,
+        user: str | None = None,
+        assistant: str | None = None,
+        budget_tokens: int | None = None,
+        count_tokens: CountTokens = estimate_tokens,
+        require_scope: bool = False,
+        store: bool = True,
+    ) -> None:
+        super().__init__()
+        self.tools = []
+        self._memory = memory
+        self._user = user
+        self._assistant = assistant
+        self._options = {"budget_tokens": budget_tokens, "count_tokens": count_tokens}
+        self._require_scope = require_scope
+        self._store = store
+
+    def before_agent(self, state: GraphMemoryState, runtime: Runtime[Any]) -> dict[str, Any]:
+        """Recall the context of the turn."""
+        turn, question = _question(state["messages"])
+        try:
+            text = self.conversation(runtime).context(question, **self._options)
+        except GraphMemError as error:
+            return _unavailable("read", error) | _recalled(turn, "")
+        return {"memory_unavailable": None} | _recalled(turn, text)
+
+    async def abefore_agent(self, state: GraphMemoryState, runtime: Runtime[Any]) -> dict[str, Any]:
+        """Recall the context of the turn."""
+        turn, question = _question(state["messages"])
+        try:
+            text = await self.conversation(runtime).acontext(question, **self._options)
+        except GraphMemError as error:
+            return _unavailable("read", error) | _recalled(turn, "")
+        return {"memory_unavailable": None} | _recalled(turn, text)
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ExtendedModelResponse[Any]:
+        """Call the model with the context of the turn, which a resumed run recalls again."""
+        state = cast("GraphMemoryState", request.state)
+        update = {} if _is_recalled(state) else self.before_agent(state, request.runtime)
+        response = handler(_with_context(request, {**state, **update}))
+        return ExtendedModelResponse(response, Command(update=update) if update else None)
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ExtendedModelResponse[Any]:
+        """Call the model with the context of the turn, which a resumed run recalls again."""
+        state = cast("GraphMemoryState", request.state)
+        update = {} if _is_recalled(state) else await self.abefore_agent(state, request.runtime)
+        response = await handler(_with_context(request, {**state, **update}))
+        return ExtendedModelResponse(response, Command(update=update) if update else None)
+
+    def after_agent(self, state: GraphMemoryState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Store the new messages."""
+        try:
+            if self._store:
+                conversation = self.conversation(runtime)
+                conversation.store(*_to_store(state["messages"], runtime, conversation.session_id))
+        except GraphMemError as error:
+            return _unavailable("written", error)
+        return None
+
+    async def aafter_agent(self, state: GraphMemoryState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Store the new messages."""
+        try:
+            if self._store:
+                conversation = self.conversation(runtime)
+                await conversation.astore(*_to_store(state["messages"], runtime, conversation.session_id))
+        except GraphMemError as error:
+            return _unavailable("written", error)
+        return None
+
+    def conversation(self, runtime: Runtime[Any]) -> Conversation:
+        """Return the conversation of a run, by its context and thread id."""
+        memory, context = self._memory, _fields(runtime.context)
+        if (scope := context["scope"]) is not None:
+            memory = memory.in_scope(scope)
+        elif (user_id := context["user_id"]) is not None:
+            memory = memory.in_scope(Scope("users", str(user_id)))
+        elif self._require_scope:
+            raise InvalidInput("context: expected user_id or scope, the run has neither; pass context= to the agent")
+        session = context["session_id"] or get_config().get("configurable", {}).get("thread_id")
+        return Conversation(memory, session and str(session), context["user"] or self._user, self._assistant)
+
+
+def recall_node(
+    memory: GraphMemory, **options: Any
+) -> Callable[[GraphMemoryState, Runtime[GraphMemoryContext]], dict[str, Any]]:
+    """Return a node for LangGraph that writes the context of the last user message to `memory_context` of the state.
+
+    Declare that key in your state, and put its text, if any, into the system prompt of your model call. `options` are
+    those of `GraphMemoryMiddleware`.
+    """
+    middleware = GraphMemoryMiddleware(memory, **options)
+
+    def recall(state: GraphMemoryState, runtime: Runtime[GraphMemoryContext]) -> dict[str, Any]:
+        return {"memory_context": middleware.before_agent(state, runtime)["memory_recalled"]["text"]}
+
+    return recall
+
+
+def remember_node(
+    memory: GraphMemory, **options: Any
+) -> Callable[[GraphMemoryState, Runtime[GraphMemoryContext]], dict[str, Any]]:
+    """Return a node for LangGraph that stores the messages of the state that aren't stored yet."""
+    middleware = GraphMemoryMiddleware(memory, **options)
+
+    def remember(state: GraphMemoryState, runtime: Runtime[GraphMemoryContext]) -> dict[str, Any]:
+        middleware.after_agent(state, runtime)
+        return {}
+
+    return remember
+
+
+def _fields(context: object) -> dict[str, Any]:
+    names = ("user_id", "scope", "user", "session_id")
+    if isinstance(context, Mapping):
+        return {name: cast("Mapping[str, Any]", context).get(name) for name in names}
+    return {name: getattr(context, name, None) for name in names}
+
+
+def _question(messages: Sequence[BaseMessage]) -> tuple[str, str]:
+    """Return the id and the text of the last message of the user."""
+    last = next((message for message in reversed(messages) if _is_of_user(message)), None)
+    return ("", "") if last is None else (last.id or str(last.text), str(last.text))
+
+
+def _is_of_user(message: BaseMessage) -> bool:
+    return isinstance(message, HumanMessage) and not _is_made(message)
+
+
+def _is_made(message: BaseMessage) -> bool:
+    """Return whether a middleware made a message, such as a summary of earlier ones."""
+    return "lc_source" in message.additional_kwargs
+
+
+def _recalled(turn: str, text: str) -> dict[str, Any]:
+    return {"memory_recalled": Recalled(turn=turn, text=text)}
+
+
+def _is_recalled(state: GraphMemoryState) -> bool:
+    recalled = state.get("memory_recalled")
+    return recalled is not None and recalled["turn"] == _question(state["messages"])[0]
+
+
+def _unavailable(done: str, error: GraphMemError) -> dict[str, Any]:
+    if isinstance(error, InvalidInput):
+        raise error
+    _log.warning("the memory couldn't be %s, the agent goes on without it: %s", done, error)
+    return {"memory_unavailable": f"{type(error).__name__}: {error}"}
+
+
+def _with_context(request: ModelRequest[Any], state: Mapping[str, Any]) -> ModelRequest[Any]:
+    text = state["memory_recalled"]["text"]
+    if not text:
+        return request
+    before = request.system_message.content_blocks if request.system_message else []
+    blocks: list[Any] = [*before, {"type": "text", "text": text}]
+    return request.override(system_message=SystemMessage(content=blocks))
+
+
+def _to_store(
+    messages: Sequence[AnyMessage], runtime: Runtime[Any], session_id: str | None
+) -> tuple[list[BaseMessage], list[str | None]]:
+    """Return the messages of a conversation to store, and their keys."""
+    said = _without_retries([m for m in messages if not isinstance(m, SystemMessage) and not _is_made(m)])
+    info = runtime.execution_info
+    if info is not None and info.thread_id is not None:  # kept by a checkpointer, with their ids
+        return said, [message.id for message in said]
+    if session_id is not None:
+        return said, list[str | None](content_keys(said))
+    begin = max((place for place, message in enumerate(said) if _is_of_user(message)), default=0)
+    return said[begin:], [message.id for message in said[begin:]]
+
+
+def _without_retries(messages: Iterable[BaseMessage]) -> list[BaseMessage]:
+    """Return messages without repetitions of a user message that wasn't answered yet, as a retried run adds them."""
+    kept: list[BaseMessage] = []
+    waiting: list[Any] = []
+    for message in messages:
+        if _is_of_user(message):
+            if message.content in waiting:
+                continue
+            waiting.append(message.content)
+        elif isinstance(message, AIMessage) and not message.tool_calls:
+            waiting.clear()
+        kept.append(message)
+    return kept
