@@ -62,6 +62,7 @@ LANES = {
         "tests/integration/langchain/test_history.py",
         "tests/integration/langchain/test_middleware.py",
         "tests/integration/langchain/test_retriever.py",
+        "tests/integration/langchain/test_tools.py",
         "tests/integration/llm/test_llm_http.py",
         "tests/integration/neo4j/test_browser_command.py",
         "tests/integration/neo4j/test_concurrency.py",

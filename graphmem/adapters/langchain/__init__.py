@@ -16,12 +16,14 @@ if TYPE_CHECKING:
         remember_node,
     )
     from graphmem.adapters.langchain.retriever import GraphMemoryRetriever
+    from graphmem.adapters.langchain.tools import memory_tools
 
 __all__ = [
     "GraphMemoryChatMessageHistory",
     "GraphMemoryContext",
     "GraphMemoryMiddleware",
     "GraphMemoryRetriever",
+    "memory_tools",
     "recall_node",
     "remember_node",
 ]
@@ -32,6 +34,7 @@ _MODULE_OF = {
     "GraphMemoryContext": "middleware",
     "GraphMemoryMiddleware": "middleware",
     "GraphMemoryRetriever": "retriever",
+    "memory_tools": "tools",
     "recall_node": "middleware",
     "remember_node": "middleware",
 }
