@@ -16,6 +16,7 @@ from graphmem.search.late_interaction import STATED, Pieces
 from graphmem.search.lexical import Lexicon, Sessions
 from graphmem.search.names import Names, Titles
 from graphmem.search.question import ASSISTANT, USER, months, side_of
+from graphmem.search.speaker_names import SpeakerNames
 from graphmem.text.names import bare_title, plain
 from graphmem.text.words import terms
 
@@ -99,6 +100,7 @@ class Corpus:
         self.ids: list[str] = []
         self.position: dict[str, int] = {}
         self.speakers: list[str] = []
+        self.speaker_names = SpeakerNames()
         self.sessions = Sessions()
         self.lexicon = Lexicon(self.sessions)
         self.pieces = Pieces(self.sessions)
@@ -200,6 +202,7 @@ class Corpus:
                     self._talks.setdefault(who, set()).add(session)
             speakers.append(who)
             sessions.append(session)
+            self.speaker_names.add(unit.episode.text, who, session)
         self.speakers = list(numbers)
         episodes = [unit.episode for unit in units]
         self.speaker_of.extend(np.array(speakers))

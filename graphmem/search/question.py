@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 from graphmem.search.names import Names, names_in
@@ -106,8 +107,15 @@ class ParsedQuestion:
     form: Form = "answer"
 
 
-def parse_question(text: str, speakers: Sequence[str], names: Names) -> ParsedQuestion:
-    """Parse a question with the speakers and names of a memory."""
+def parse_question(
+    text: str, speakers: Sequence[str], names: Names, called: Mapping[str, str] = MappingProxyType({})
+) -> ParsedQuestion:
+    """Parse a question with the speakers and names of a memory, and the names by which speakers are called."""
+    for name, speaker in called.items():
+        flags = re.IGNORECASE if text.islower() else 0
+        if _stands_alone(name, text, flags):
+            own = f"the {speaker.lower()}" if side_of(None, speaker) else speaker
+            text = re.sub(rf"\b{re.escape(name)}\b", lambda _, own=own: own, text, flags=flags)
     side, form = _side(text), _form(text)
     text = text if form == "answer" else _subject(text)
     roles = [k for k, speaker in enumerate(speakers) if side_of(None, speaker)]  # "user" is an ordinary word

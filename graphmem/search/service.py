@@ -140,7 +140,8 @@ class GraphRAGService:
         with self.index.copy(scopes) as copy:
             if not len(copy.corpus) or not query.strip():
                 return SearchResults(query=query, found=(), as_of=options.as_of, degraded=tuple(degraded))
-            asked = parse_question(query, copy.corpus.speakers, copy.corpus.names)
+            speakers = copy.corpus.speakers
+            asked = parse_question(query, speakers, copy.corpus.names, copy.corpus.speaker_names.meant(speakers))
             tokens = self._tokens(asked.first_person, degraded)
             sentence = None if tokens is None else self._sentences(scopes, copy, tokens.pooled, degraded)
             ranking = rank(copy.corpus, asked, tokens, options, self._spreading, sentence=sentence)

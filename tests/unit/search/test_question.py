@@ -6,6 +6,7 @@ import pytest
 
 from graphmem.search.names import Names
 from graphmem.search.question import ASSISTANT, USER, asks_for_order, parse_question, side_of
+from graphmem.search.speaker_names import SpeakerNames
 
 CHAT = ["User", "Assistant"]
 
@@ -79,6 +80,48 @@ def test_a_role_is_not_the_name_of_a_speaker() -> None:
     assert asked.speakers == ()
     assert asked.names == ()
     assert asked.first_person == "How do I add user login?"
+
+
+@pytest.mark.parametrize(
+    ("question", "left"),
+    [
+        ("Where does Kate work?", "Where does I work?"),
+        ("Where is Kate's desk?", "Where is my desk?"),
+        ("where does kate work?", "where does I work?"),
+        ("Who is Kate Bush?", "Who is Kate Bush?"),
+        ("Where does Craig work?", "Where does I work?"),
+    ],
+)
+def test_a_speaker_is_meant_by_the_name_that_others_use(question: str, left: str) -> None:
+    called = {"Kate": "kt_88", "Craig": "User"}
+    assert parse_question(question, ["kt_88", "User", "Assistant"], names(), called).first_person == left
+
+
+def test_the_names_of_speakers_are_those_of_greetings_between_two() -> None:
+    found = SpeakerNames()
+    for text in (
+        "Hello Kate!",
+        "Thanks so much, Kate. I saw Ole.",
+        "Wow Kate, really?",
+        "Hi Everyone!",
+        "Hi Everyone!",
+    ):
+        found.add(text, 0, 0)
+    for text in ("Hey Emily!", "Hey Emily!", "Yes Ines.", "Yes Ines.", "Yes Ines.", "We moved to Austin, Texas."):
+        found.add(text, 1, 0)
+    assert found.meant(["Ines", "kt_88"]) == {"Kate": "kt_88"}  # Emily was used twice, Ines is a speaker's own name
+    found.add("Hi Emily!", 1, 0)
+    assert found.meant(["Ines", "kt_88"]) == {"Kate": "kt_88", "Emily": "Ines"}
+
+
+def test_in_a_group_nobody_knows_who_is_greeted() -> None:
+    found = SpeakerNames()
+    for speaker in (0, 1, 2):
+        found.add("Hello Kate!", speaker, 0)
+    assert found.meant(["Ines", "kt_88", "Ole"]) == {}
+    for speaker in (-1, 0, 0, 0):
+        found.add("Hello Kate!", speaker, -1)
+    assert found.meant(["Ines", "kt_88", "Ole"]) == {}
 
 
 def test_the_user_becomes_the_first_person() -> None:
