@@ -73,7 +73,9 @@ def edge_matches(edge: Edge, query: EdgeQuery, now: datetime) -> bool:
 
 def edge_is_visible(edge: Edge, as_of: AsOf | None, now: datetime) -> bool:
     """Return whether a read sees this version of a fact (`graphmem.models.is_visible`)."""
-    return is_visible(edge.valid_from, edge.valid_to, edge.recorded_at, edge.expired_at, as_of, now)
+    return is_visible(
+        edge.valid_from, edge.valid_to, edge.recorded_at, edge.expired_at, edge.prior_valid_to, as_of, now
+    )
 
 
 def _contains(edge: Edge, text: str) -> bool:

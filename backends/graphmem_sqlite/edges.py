@@ -110,7 +110,7 @@ _VISIBLE_NOW = "AND (x.valid_to IS NULL OR (x.valid_to > :now AND x.valid_to > x
 _PAST = "AND x.valid_to <= :now AND x.valid_to > x.valid_from AND x.superseded_by IS NULL"
 _VISIBLE_AS_OF = """
 AND x.recorded_at <= :known AND x.valid_from <= :valid
-AND (x.valid_to IS NULL OR :valid < x.valid_to OR :known < x.expired_at)
+AND coalesce(:valid < CASE WHEN :known < x.expired_at THEN x.prior_valid_to ELSE x.valid_to END, 1)
 """
 _FILTERS = {
     "ids": "AND x.id IN (SELECT value FROM json_each(:ids))",

@@ -44,11 +44,13 @@ AND recorded_at <= :known AND valid_from <= :valid
 UNION ALL
 SELECT key, confidence, id FROM edges INDEXED BY edges_ended_by_source
 WHERE source = front.value AND valid_to IS NOT NULL AND edge_type IN (:t0, :t1, :t2, :t3, :t4)
-AND recorded_at <= :known AND valid_from <= :valid AND (:valid < valid_to OR :known < expired_at)
+AND recorded_at <= :known AND valid_from <= :valid
+AND coalesce(:valid < CASE WHEN :known < expired_at THEN prior_valid_to ELSE valid_to END, 1)
 UNION ALL
 SELECT key, confidence, id FROM edges INDEXED BY edges_ended_by_target
 WHERE target = front.value AND valid_to IS NOT NULL AND edge_type IN (:t0, :t1, :t2, :t3, :t4)
-AND recorded_at <= :known AND valid_from <= :valid AND (:valid < valid_to OR :known < expired_at)
+AND recorded_at <= :known AND valid_from <= :valid
+AND coalesce(:valid < CASE WHEN :known < expired_at THEN prior_valid_to ELSE valid_to END, 1)
 ORDER BY confidence DESC, id LIMIT :per_node
 """
 _HOP = """

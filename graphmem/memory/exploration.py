@@ -47,7 +47,8 @@ class Exploration(ScopedMemory):
         if not ids:
             return ()
         backend, query = self._engine.backend, EdgeQuery(touching=ids, as_of=moment)
-        return to_facts(backend, where, backend.find_edges(where, query, limit=limit, newest_first=True))
+        edges = backend.find_edges(where, query, limit=limit, newest_first=True)
+        return to_facts(backend, where, edges if moment is None else [e.as_known(moment.known) for e in edges])
 
     def history(
         self,

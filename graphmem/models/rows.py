@@ -239,6 +239,13 @@ class Edge(Model):
         """Whether the edge has neither an end nor an expiry."""
         return self.valid_to is None and self.expired_at is None
 
+    def as_known(self, known: datetime) -> Self:
+        """Return the fact as recorded at a transaction time, with the end that was known then."""
+        if self.expired_at is None or self.expired_at <= known:
+            return self
+        ended = {"expired_at": None, "superseded_by": None, "end_reason": None, "prior_valid_to": None}
+        return self.changed(valid_to=self.prior_valid_to, **ended)
+
     def without_end(self) -> Self:
         """Return the fact as it was before it was superseded: with its stated end, if any, and its own beginning."""
         begins = self.told_at if self.valid_from_assumed and self.told_at is not None else self.valid_from
@@ -270,22 +277,22 @@ def is_visible(
     valid_to: datetime | None,
     recorded_at: datetime,
     expired_at: datetime | None,
+    prior_valid_to: datetime | None,
     as_of: AsOf | None,
     now: datetime,
 ) -> bool:
     """Return whether a read sees a version of a fact; the single definition that every store implements.
 
-    With `as_of`: recorded by `known`, started by `valid`, and not ended at `valid` (or the end not yet
-    recorded at `known`). Without: not ended at `now` and not retracted, so that facts that start or end
-    in the future are visible.
+    With `as_of`: recorded by `known`, started by `valid`, and not ended at `valid`; an end that was not yet recorded
+    at `known` doesn't count, but the one stated before, `prior_valid_to`, does. Without: not ended at `now` and not
+    retracted, so that facts that start or end in the future are visible.
     """
     if as_of is None:
         return valid_to is None or (valid_to > now and valid_to > valid_from)
     if recorded_at > as_of.known or valid_from > as_of.valid:
         return False
-    if valid_to is None or as_of.valid < valid_to:
-        return True
-    return expired_at is not None and as_of.known < expired_at
+    end = prior_valid_to if expired_at is not None and as_of.known < expired_at else valid_to
+    return end is None or as_of.valid < end
 
 
 def is_past(valid_from: datetime, valid_to: datetime | None, superseded_by: str | None, now: datetime) -> bool:

@@ -42,15 +42,7 @@ def history(
         e for e in backend.all_edges(scopes, query) if e.recorded_at <= as_of.known and e.valid_from <= as_of.valid
     ]
     edges.sort(key=lambda e: (e.valid_from, e.recorded_at, e.id), reverse=True)
-    return to_facts(backend, scopes, [as_known(e, as_of.known) for e in edges[:limit]])
-
-
-def as_known(edge: Edge, known: datetime) -> Edge:
-    """Return a version as it was at a transaction time, without an end that was recorded later."""
-    if edge.expired_at is None or edge.expired_at <= known:
-        return edge
-    ended = {"expired_at": None, "superseded_by": None, "end_reason": None, "prior_valid_to": None}
-    return edge.changed(valid_to=edge.prior_valid_to, **ended)
+    return to_facts(backend, scopes, [e.as_known(as_of.known) for e in edges[:limit]])
 
 
 def diff(backend: GraphBackend, scopes: Sequence[Scope], start: datetime, end: datetime, *, limit: int) -> Diff:

@@ -113,6 +113,8 @@ def recall(
         observer(graph, walk, scored.total)
     best = _best(graph, scored, options.limit)
     edges = backend.get_edges(scopes, [graph.edge_ids[i] for i in best])
+    if options.as_of is not None:
+        edges = {i: edge.as_known(options.as_of.known) for i, edge in edges.items()}
     facts = tuple(scored.fact(i, edges[graph.edge_ids[i]]) for i in best if graph.edge_ids[i] in edges)
     return RecallResult(
         query=query,

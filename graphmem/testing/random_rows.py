@@ -292,6 +292,6 @@ def edge_of(scope: Scope, spec: EdgeSpec) -> Edge:
         kind="event" if spec.happened else "state",
         valid_from_assumed=spec.told is not None,
         told_at=None if spec.told is None else day(spec.told),
-        prior_valid_to=None if spec.expired is None else day(spec.begins + EVER),
+        prior_valid_to=None if spec.expired is None or spec.happened else day(spec.begins + (spec.lasts or 0) + 2),
         end_reason=None if spec.expired is None else spec.fact,
     )

@@ -19,20 +19,26 @@ TICK = timedelta(microseconds=1)
 
 @dataclass(frozen=True)
 class Case:
-    """The four times of a fact, a point on both axes (None for the present), and whether the fact is visible."""
+    """The times of a fact, a point on both axes (None for the present), and whether the fact is visible."""
 
     what: str
     valid_from: datetime
     valid_to: datetime | None
     recorded_at: datetime
     expired_at: datetime | None
+    prior_valid_to: datetime | None
     valid: datetime | None
     known: datetime | None
     seen: bool
 
 
 def _case(
-    what: str, times: tuple[float, float | None, float, float | None], moment: tuple[float, float], seen: bool
+    what: str,
+    times: tuple[float, float | None, float, float | None],
+    moment: tuple[float, float],
+    seen: bool,
+    *,
+    prior: float | None = None,
 ) -> Case:
     valid_from, valid_to, recorded_at, expired_at = times
     return Case(
@@ -41,6 +47,7 @@ def _case(
         None if valid_to is None else day(valid_to),
         day(recorded_at),
         None if expired_at is None else day(expired_at),
+        None if prior is None else day(prior),
         day(moment[0]),
         day(moment[1]),
         seen,
@@ -77,19 +84,26 @@ CASES = [
     _case("retracted, about its beginning", (2, 2, 2, 5), (2, 6), False),
     _case("never true on arrival", (2, 2, 2, None), (2, 6), False),
     _case("recorded before it began", (5, None, 1, None), (6, 2), True),
+    _case("ended sooner than stated, before the stated end, not known", (2, 4, 2, 7), (5, 6), True, prior=6),
+    _case("ended sooner than stated, before the stated end, known", (2, 4, 2, 7), (5, 7), False, prior=6),
+    _case("ended sooner than stated, at the stated end, not known", (2, 4, 2, 7), (6, 6), False, prior=6),
+    _case("ended sooner than stated, after the stated end, not known", (2, 4, 2, 7), (8, 6), False, prior=6),
+    _case("ended sooner than stated, before its end", (2, 4, 2, 7), (3, 8), True, prior=6),
+    _case("retracted, after the stated end, not known", (2, 2, 2, 7), (8, 6), False, prior=6),
+    _case("retracted, before the stated end, not known", (2, 2, 2, 7), (5, 6), True, prior=6),
 ]
 
 NOW_CASES = [
-    Case("open", day(2), None, day(2), None, None, None, True),
-    Case("begins in the future", FUTURE, None, day(2), None, None, None, True),
-    Case("ends in the future", day(2), FUTURE, day(2), None, None, None, True),
-    Case("ends in the future, as was learned", day(2), FUTURE, day(2), day(3), None, None, True),
-    Case("begins and ends in the future", FUTURE, FUTURE + TICK, day(2), None, None, None, True),
-    Case("ended", day(2), day(3), day(2), day(3), None, None, False),
-    Case("closed on arrival", day(2), day(3), day(2), None, None, None, False),
-    Case("retracted", day(2), day(2), day(2), day(3), None, None, False),
-    Case("retracted before it began", FUTURE, FUTURE, day(2), day(3), None, None, False),
-    Case("recorded in the future", day(2), None, FUTURE, None, None, None, True),
+    Case("open", day(2), None, day(2), None, None, None, None, True),
+    Case("begins in the future", FUTURE, None, day(2), None, None, None, None, True),
+    Case("ends in the future", day(2), FUTURE, day(2), None, None, None, None, True),
+    Case("ends in the future, as was learned", day(2), FUTURE, day(2), day(3), None, None, None, True),
+    Case("begins and ends in the future", FUTURE, FUTURE + TICK, day(2), None, None, None, None, True),
+    Case("ended", day(2), day(3), day(2), day(3), None, None, None, False),
+    Case("closed on arrival", day(2), day(3), day(2), None, None, None, None, False),
+    Case("retracted", day(2), day(2), day(2), day(3), None, None, None, False),
+    Case("retracted before it began", FUTURE, FUTURE, day(2), day(3), None, None, None, False),
+    Case("recorded in the future", day(2), None, FUTURE, None, None, None, None, True),
 ]
 
 
@@ -175,6 +189,7 @@ def _write(store: GraphBackend, case: Case) -> None:
             valid_to=case.valid_to,
             recorded_at=case.recorded_at,
             expired_at=case.expired_at,
+            prior_valid_to=case.prior_valid_to,
         ),
     )
 

@@ -20,7 +20,6 @@ from graphmem.models import (
     utc_now,
 )
 from graphmem.protocols import GraphBackend
-from graphmem.recall.history import as_known
 from graphmem.visualize.picture import Group, Link, Node, Picture, Source
 
 _LINKS_PER_NODE = 10  # limit of links per node, for readability
@@ -173,7 +172,7 @@ class _Reader:
         """Return the facts as known at `as_of`, without retracted ones."""
         if self._as_of is not None:
             known = self._as_of.known
-            edges = [as_known(e, known) for e in edges if e.recorded_at <= known]
+            edges = [e.as_known(known) for e in edges if e.recorded_at <= known]
         return [e for e in edges if e.valid_to is None or e.valid_to > e.valid_from]
 
     def _groups(self, ids: Sequence[str]) -> tuple[tuple[Group, ...], dict[str, int]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from graphmem import GraphMemory, InvalidInput, NotFound
+from graphmem import AsOf, GraphMemory, InvalidInput, NotFound
 from graphmem.results import Fact
 
 NEVER = "01890000-0000-7000-8000-000000000000"
@@ -114,3 +114,17 @@ def test_personal_data_is_redacted_from_a_reason(url: str, tmp_path: Path) -> No
         memory.add_facts([("Maya", "uses", "vim")])
         [vim] = memory.facts("Maya")
         assert memory.retract(vim.id, reason="says maya@example.org").end_reason == "says [email]"
+
+
+def test_an_earlier_transaction_time_shows_the_end_that_was_known_then(memory: GraphMemory) -> None:
+    rented = {"subject": "Maya", "relation": "rents", "object": "a flat"}
+    memory.add_facts([{**rented, "valid_from": "2026-02-01", "valid_to": "2027-01-01"}])
+    flat = fact(memory, "a flat")
+    ended = memory.end(flat.id, at="2026-12-01")
+    assert ended.recorded_at < (ended.expired_at or ended.recorded_at)
+    before = AsOf("2026-12-15", ended.recorded_at)
+    (shown,) = (f for f in memory.facts("Maya", as_of=before) if f.target == "a flat")
+    (recalled,) = (f for f in memory.recall("What does Maya rent?", as_of=before).facts if f.target == "a flat")
+    assert (shown.valid_to, recalled.valid_to, shown.expired_at) == (flat.valid_to, flat.valid_to, None)
+    assert "a flat" not in held(memory, "2026-12-15")
+    assert all(f.target != "a flat" for f in memory.facts("Maya", as_of=AsOf("2027-02-01", ended.recorded_at)))
