@@ -179,14 +179,25 @@ def cli_page() -> str:
     lines = [_CLI.rstrip("\n"), "\n## Options of every command\n", "They can be given before or after the command.\n"]
     lines += _parameters([p for p in program.params if p.name in shared], root)
     lines += ["\n## Commands\n", "| command | purpose |", "|---|---|"]
-    commands = program.commands.items()
-    lines += [f"| [`{name}`](#{name}) | {_cell(each.get_short_help_str(200))} |" for name, each in commands]
+    commands = list(_commands(program.commands))
+    lines += [
+        f"| [`{name}`](#{name.replace(' ', '-')}) | {_cell(each.get_short_help_str(200))} |" for name, each in commands
+    ]
     for name, each in commands:
         inside = context(each, parent=root, info_name=name)
         lines += [f"\n### {name}\n", f"`{each.get_usage(inside).removeprefix('Usage: ')}`\n", each.help.rstrip()]
         if own := [p for p in each.params if p.name not in shared]:
             lines += ["", *_parameters(own, inside)]
     return "\n".join(lines) + "\n"
+
+
+def _commands(commands: dict[str, Any], group: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the commands and those of groups, with their full names."""
+    for name, each in commands.items():
+        if (inner := getattr(each, "commands", None)) is not None:
+            yield from _commands(inner, f"{group}{name} ")
+        else:
+            yield f"{group}{name}", each
 
 
 def _parameters(parameters: list[Any], context: Any) -> Iterator[str]:

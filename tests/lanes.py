@@ -64,6 +64,7 @@ LANES = {
         "tests/integration/langchain/test_retriever.py",
         "tests/integration/langchain/test_tools.py",
         "tests/integration/llm/test_llm_http.py",
+        "tests/integration/mcp/test_core.py",
         "tests/integration/neo4j/test_browser_command.py",
         "tests/integration/neo4j/test_concurrency.py",
         "tests/integration/neo4j/test_doctor.py",
