@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tomllib
 import warnings
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
@@ -241,6 +242,30 @@ class Settings(BaseSettings):
             model_config = SettingsConfigDict(toml_file=path)
 
         return FromFile(**values)
+
+    @classmethod
+    def origins(cls, config: str | Path | None = None, given: Iterable[str] = ()) -> dict[str, str]:
+        """Return where each setting comes from: ``argument``, the variable, the TOML file, or ``default``.
+
+        Parameters
+        ----------
+        config
+            As in `load`.
+        given
+            Names of the settings that were passed as arguments.
+        """
+        path = Path("graphmem.toml" if config is None else config)
+        in_file = tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
+        variables = {variable.lower(): variable for variable in os.environ}
+        arguments = set(given)
+
+        def origin(name: str) -> str:
+            if name in arguments:
+                return "argument"
+            variable = variables.get(f"{_PREFIX}{name}".lower())
+            return variable or (str(path) if name in in_file else "default")
+
+        return {name: origin(name) for name in cls.model_fields}
 
     @classmethod
     def settings_customise_sources(

@@ -78,8 +78,11 @@ def scopes(session: Session) -> None:
 
 
 def doctor(session: Session) -> None:
-    """Check store, extractor and queue."""
-    checks = _checks(session)
+    """Check store, extractor and queue, and tell which settings differ from their defaults.
+
+    graphmem config --explain says of each setting where its value comes from and what it does.
+    """
+    checks = [*_checks(session), _settings_check(session)]
     if session.out.as_json:
         session.out.document({"ok": all(check.ok for check in checks), "checks": checks})
     else:
@@ -102,13 +105,36 @@ def _checks(session: Session) -> list[Check]:
             return [broken if check.name == "extractor" else check for check in memory.admin.doctor()]
 
 
-def config(session: Session) -> None:
+def _settings_check(session: Session) -> Check:
+    """Return a check that names the settings which are set, and where."""
+    from graphmem.results import Check
+
+    found = [f"{name} ({origin})" for name, origin in session.origins.items() if origin != "default"]
+    return Check(name="settings", ok=True, detail=f"set: {', '.join(found)}" if found else "all are defaults")
+
+
+def config(
+    session: Session,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Also print where each value comes from, and what it does.")
+    ] = False,
+) -> None:
     """Print the effective settings with passwords masked."""
     values = session.settings.shown()
+    if not explain:
+        session.out.document(values) if session.out.as_json else session.out.pairs(values.items())
+        return
+    from graphmem.adapters.cli.output import Column
+    from graphmem.settings import Settings
+
+    fields = Settings.model_fields
+    rows = [(name, values[name], origin, fields[name].description or "") for name, origin in session.origins.items()]
     if session.out.as_json:
-        session.out.document(values)
-    else:
-        session.out.pairs(values.items())
+        names = ("name", "value", "from", "description")
+        session.out.document({"settings": [dict(zip(names, row, strict=True)) for row in rows]})
+        return
+    columns = [Column("setting"), Column("value"), Column("from"), Column("what it does", 1)]
+    session.out.table(columns, [(row[0], str(row[1]), *row[2:]) for row in rows])
 
 
 def browser(

@@ -163,8 +163,19 @@ class Session:
         """The settings, overridden by the command line options."""
         from graphmem.settings import Settings
 
+        return Settings.load(self.shared.config, **self._given)
+
+    @cached_property
+    def origins(self) -> dict[str, str]:
+        """Where each setting comes from, as in `Settings.origins`."""
+        from graphmem.settings import Settings
+
+        return Settings.origins(self.shared.config, self._given)
+
+    @property
+    def _given(self) -> dict[str, str]:
         given = {"store": self.shared.store, "scope": self.shared.scope}
-        return Settings.load(self.shared.config, **{name: value for name, value in given.items() if value is not None})
+        return {name: value for name, value in given.items() if value is not None}
 
     @cached_property
     def scope(self) -> Scope:

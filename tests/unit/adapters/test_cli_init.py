@@ -1,0 +1,139 @@
+"""`graphmem init`: answers, checks, the file that it writes; and where settings come from."""
+
+from __future__ import annotations
+
+import io
+import json
+import stat
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphmem.adapters.cli import main
+from graphmem.settings import Settings
+from tests.e2e.shell import Ran
+
+LOCAL = ("--extractor", "none", "--embeddings", "none")
+SECRET = "correct-horse-battery"
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Return a function that runs a command in a folder; with `typed`, as on a terminal."""
+    monkeypatch.chdir(tmp_path)
+
+    def run_one(*arguments: str, typed: str | None = None) -> Ran:
+        stdin = io.TextIOWrapper(io.BytesIO((typed or "").encode()))
+        monkeypatch.setattr(stdin, "isatty", lambda: typed is not None)
+        monkeypatch.setattr(sys, "stdin", stdin)
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        out, err = capsys.readouterr()
+        return Ran(int(ended.value.code or 0), out, err)
+
+    return run_one
+
+
+def written(path: str = "graphmem.toml") -> dict[str, Any]:
+    return tomllib.loads(Path(path).read_text("utf-8"))
+
+
+def test_without_questions_the_defaults_are_checked_and_written(run: Run) -> None:
+    done = run("init", "--yes", *LOCAL)
+    assert done.code == 0, done.err
+    assert written() == {
+        "store": "sqlite:///graphmem.db",
+        "scope": "default",
+        "extractor": "none",
+        "embeddings": "none",
+        "redact": "off",
+        "detect_injection": False,
+        "expired_edge_retention_days": "none",
+    }
+    assert stat.S_IMODE(Path("graphmem.toml").stat().st_mode) == 0o600
+    assert Path("graphmem.db").exists()
+    assert "graphmem doctor" in done.err
+    assert Settings.load().extractor == "none"
+
+
+def test_answers_are_asked_again_until_their_check_passes(run: Run) -> None:
+    answers = ["nosuch://x", "sqlite:///mine.db", "team/", "team/one", "none", "none", "y", "facts", "-3", "90"]
+    done = run("init", typed="\n".join(answers) + "\n")
+    assert done.code == 0, done.err
+    assert done.err.count("another answer") == 3
+    values = written()
+    assert (values["store"], values["scope"], values["redact"]) == ("sqlite:///mine.db", "team/one", "facts")
+    assert (values["detect_injection"], values["expired_edge_retention_days"]) == (True, 90.0)
+
+
+def test_without_a_terminal_it_names_the_option(run: Run) -> None:
+    done = run("init")
+    assert (done.code, Path("graphmem.toml").exists()) == (1, False)
+    assert "--yes" in done.err
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "reason"),
+    [
+        (("--store", "nosuch://x"), 3, "nosuch"),
+        (("--scope", "team/"), 2, "Scope"),
+        (("--redact", "some"), 2, "redact"),
+        (("--retention-days", "-1"), 2, "expired_edge_retention_days"),
+        (("--extractor", "nosuch"), 2, "nosuch"),
+        (("--store", "neo4j://me:secret@localhost:1"), 2, "GRAPHMEM_STORE_PASSWORD"),
+        (("--config", "missing/graphmem.toml"), 2, "folder"),
+    ],
+)
+def test_an_answer_that_fails_its_check_writes_nothing(
+    run: Run, options: tuple[str, ...], code: int, reason: str
+) -> None:
+    done = run("init", "--yes", *LOCAL, *options)
+    assert (done.code, done.err.count("\n  graphmem")) == (code, 0)
+    assert reason in done.err
+    assert list(Path().glob("*.toml")) == []
+
+
+def test_a_model_that_cannot_be_called_is_told_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("langchain_openai", reason="needs langchain-openai")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    done = run("init", "--yes", "--extractor", "llm:openai:gpt-5-mini", "--embeddings", "none")
+    assert done.code == 1
+    assert done.err.count("OPENAI_API_KEY") == 1
+    assert "per 1,000 turns" in done.err
+    assert not Path("graphmem.toml").exists()
+
+
+def test_a_file_is_replaced_only_by_force(run: Run) -> None:
+    Path("graphmem.toml").write_text('scope = "mine"\n')
+    assert run("init", "--yes", *LOCAL).code == 2
+    assert written() == {"scope": "mine"}
+    assert run("init", "--yes", "--force", *LOCAL).code == 0
+    assert written()["scope"] == "default"
+
+
+def test_secrets_are_neither_written_nor_printed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAPHMEM_STORE_PASSWORD", SECRET)
+    done = run("init", "--yes", "--no-check", "--store", "neo4j://localhost:7687", "--json", *LOCAL)
+    assert done.code == 0, done.err
+    assert written()["store_username"] == "neo4j"
+    assert json.loads(done.out)["settings"]["store"] == "neo4j://localhost:7687"
+    assert SECRET not in Path("graphmem.toml").read_text() + done.out + done.err
+
+
+def test_a_setting_says_where_it_comes_from(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("graphmem.toml").write_text('search_limit = 5\nrecall_limit = 5\nextractor = "none"\n')
+    monkeypatch.setenv("GRAPHMEM_RECALL_LIMIT", "7")
+    done = run("config", "--explain", "--json", "--scope", "team")
+    found = {row["name"]: (row["value"], row["from"]) for row in json.loads(done.out)["settings"]}
+    assert found["search_limit"] == (5, "graphmem.toml")
+    assert found["recall_limit"] == (7, "GRAPHMEM_RECALL_LIMIT")
+    assert found["scope"] == ("team", "argument")
+    assert found["max_hops"] == (2, "default")
+    assert all(row["description"] for row in json.loads(done.out)["settings"])
+    assert "search_limit (graphmem.toml)" in run("doctor", "--store", "memory://").out.replace("\n", " ")
