@@ -21,7 +21,7 @@ from graphmem.text.names import bare_title, plain
 from graphmem.text.words import terms
 
 _INSTRUCTION = re.compile(
-    r"\W*(?:(?:and|also|ok|please)\b\W*)*"
+    r"\W{0,3}(?:(?:and|also|ok|please)\b\W{1,3}){0,3}"
     r"(?:(?:always|never) (?!(?:an?|the|been|glad|good|great|had|happy|heard|mind|said|seen|thought|tried|used)\b)\w"
     r"|from now on\b|going forward\b|in (?:the )?future,|whenever I\b|(?:every|each) time I\b|(?:when|if) I ask\b)",
     re.IGNORECASE,

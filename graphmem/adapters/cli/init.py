@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -220,12 +222,9 @@ class _Wizard:
         settings = _settings(values)
         if not self._checks:
             return
-        import logging
-
         from graphmem.memory import GraphMemory
 
-        logging.getLogger("graphmem").setLevel(logging.CRITICAL)  # the reason is printed once, below
-        with GraphMemory.open("memory://", settings=settings, background=False) as memory:
+        with _quiet(), GraphMemory.open("memory://", settings=settings, background=False) as memory:
             memory.remember(_SENTENCE)
             if values["extractor"] != "none":
                 left, stats = memory.flush(_SECONDS), memory.stats()
@@ -236,6 +235,18 @@ class _Wizard:
                 self._out.note(f"extraction: {_SENTENCE!r} gives {found or 'no facts'}")
             degraded = memory.search("Where does Maya work?").degraded
             self._out.note(f"search: {degraded[0] if degraded else 'ok'}")
+
+
+@contextmanager
+def _quiet() -> Generator[None]:
+    """Keep the log of graphmem silent; the command prints the reason of a failure itself."""
+    log = logging.getLogger("graphmem")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
 
 
 def _settings(values: Mapping[str, Any]) -> Settings:
