@@ -174,13 +174,20 @@ class KeyFile:
                 file.flush()
                 os.fsync(file.fileno())
             Path(part).replace(self.path)
-        except BaseException:
+        finally:
             Path(part).unlink(missing_ok=True)
-            raise
 
     @contextmanager
     def _locked(self) -> Generator[None]:
-        """Let one process at a time change the file."""
+        """Let one process at a time change the file; an error of the system is one about the file."""
+        try:
+            with self._lock():
+                yield
+        except OSError as error:
+            raise InvalidInput(f"keys {self.path}: cannot be written ({error.strerror or error})") from error
+
+    @contextmanager
+    def _lock(self) -> Generator[None]:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         lock = os.open(self.path.with_name(f".{self.path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
         try:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp import Client
 
+import graphmem_sqlite
 from graphmem import GraphMemory
 from graphmem.adapters.mcp import Access, MemoryServer
 from graphmem.adapters.mcp.server import INSTRUCTIONS
@@ -265,6 +268,26 @@ def test_hostile_text_stays_inside_of_the_fence_without_control_characters(memor
                 assert all(line.startswith("- ") for line in inside.strip().splitlines())
 
     run(MemoryServer(memory), era, work)
+
+
+def test_a_store_that_is_away_is_an_error_until_it_is_back(
+    tmp_path: Path, era: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(graphmem_sqlite.open_backend, "__kwdefaults__", {"busy_timeout": 0.1})
+    url = f"sqlite:///{tmp_path}/memory.db"
+
+    async def work(client: Client) -> None:
+        data_of(await client.call_tool("memory_remember", {"text": "Before."}))
+        with closing(sqlite3.connect(tmp_path / "memory.db", isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            refused = await client.call_tool("memory_remember", {"text": "Meanwhile."})
+        assert refused.is_error
+        assert "the memory is unavailable, try again later" in text_of(refused)
+        data_of(await client.call_tool("memory_remember", {"text": "After."}))
+
+    with GraphMemory.open(url, extractor="none", embeddings="none", background=False) as memory:
+        run(MemoryServer(memory), era, work)
+        assert memory.stats().episodes == 2
 
 
 @pytest.mark.slow
