@@ -200,6 +200,15 @@ class Settings(BaseSettings):
     context_share: Share = Field(
         0.00625, description="maximum share of the window that context() fills: 800 tokens of 128,000"
     )
+    compaction_recent: Share = Field(
+        0.5, description="share of the budget of a compacted conversation for its last messages, unchanged"
+    )
+    compaction_quotes: Share = Field(
+        0.08, description="share for quotes of earlier messages, which also get what other parts leave"
+    )
+    compaction_summaries: Share = Field(0.08, description="share for summaries of communities about the question")
+    compaction_facts: Share = Field(0.04, description="share for facts about the question")
+    compaction_cross_session: Share = Field(0.04, description="share for quotes of other conversations")
 
     def __init__(self, **values: Any) -> None:
         try:

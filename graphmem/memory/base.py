@@ -17,6 +17,7 @@ from graphmem.protocols import GraphBackend
 from graphmem.recall.recall import to_facts
 from graphmem.recall.seeds import find_named
 from graphmem.results import Fact
+from graphmem.settings import Settings
 from graphmem.text.normalize import canonical
 
 Time = datetime | str
@@ -34,6 +35,11 @@ class ScopedMemory:
             engine.redaction.require_scope(scope)
         self._engine = engine
         self.scope = scope
+
+    @property
+    def settings(self) -> Settings:
+        """Settings that the memory was opened with."""
+        return self._engine.settings
 
     def _scopes(self, scopes: Scopes | None) -> tuple[Scope, ...]:
         return (self.scope,) if scopes is None else to_scopes(scopes)

@@ -69,7 +69,7 @@ def render_context(
     weights = term_weights(question, [episode.searchable_text for episode in said])
     most = min(_QUOTED, max(_SHORTEST_QUOTE, _BYTES * budget_tokens // _QUOTES))
     # a clause that states several facts is rendered once, and so is a text that was said twice
-    stated = list(dict.fromkeys(render_fact(fact) for fact in _by_relevance(list(facts), said, weights)))
+    stated = list(dict.fromkeys(render_fact(fact) for fact in order_facts(list(facts), said, weights)))
     times = {render_episode(episode, weights, most): episode.occurred_at for episode in said}
     quotes = list(times)
     overview = _overview(list(communities), _share(budget_tokens, 2, stated or quotes), count_tokens)
@@ -95,7 +95,7 @@ def _best(lines: Iterable[str], weights: Mapping[str, float]) -> float:
     return max((covered(line, weights) for line in lines), default=-1.0)
 
 
-def _by_relevance(facts: Sequence[Fact], episodes: Sequence[Episode], weights: Mapping[str, float]) -> list[Fact]:
+def order_facts(facts: Sequence[Fact], episodes: Sequence[Episode], weights: Mapping[str, float]) -> list[Fact]:
     """Return facts by the share of the question's words that they have, plus half of 1 / the rank of the best source.
 
     A fact that is over counts half, so that what is so stands before what was.

@@ -9,6 +9,7 @@ from graphmem.errors import MissingExtra
 
 if TYPE_CHECKING:
     from graphmem.adapters.langchain.chat_history import GraphMemoryChatMessageHistory
+    from graphmem.adapters.langchain.compaction import GraphMemoryCompactor
     from graphmem.adapters.langchain.middleware import (
         GraphMemoryContext,
         GraphMemoryMiddleware,
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "GraphMemoryChatMessageHistory",
+    "GraphMemoryCompactor",
     "GraphMemoryContext",
     "GraphMemoryMiddleware",
     "GraphMemoryRetriever",
@@ -31,6 +33,7 @@ __all__ = [
 # loaded on first use: the middleware imports LangGraph, which takes a second
 _MODULE_OF = {
     "GraphMemoryChatMessageHistory": "chat_history",
+    "GraphMemoryCompactor": "compaction",
     "GraphMemoryContext": "middleware",
     "GraphMemoryMiddleware": "middleware",
     "GraphMemoryRetriever": "retriever",

@@ -74,7 +74,7 @@ class GraphMemoryChatMessageHistory(BaseChatMessageHistory):
         it is the last message.
         """
         said = self._memory.session(self._session_id, limit=self._limit)
-        return _with_answers([self._message(episode) for episode in said])
+        return in_valid_order([self._message(episode) for episode in said])
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
         """Store messages durably; extraction runs in the background. Empty messages are skipped."""
@@ -131,8 +131,11 @@ def _calls(episode: Episode) -> dict[str, Any]:
     return {"tool_calls": valid, "invalid_tool_calls": invalid}
 
 
-def _with_answers(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Return messages with tool results directly after their calls; unmatched calls and results are omitted."""
+def in_valid_order(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Return messages with tool results directly after their calls, as chat models require.
+
+    Results without a call are omitted, and calls without a result, unless in the last message.
+    """
     answers: dict[str, list[tuple[int, ToolMessage]]] = {}
     for place, message in enumerate(messages):
         if isinstance(message, ToolMessage):

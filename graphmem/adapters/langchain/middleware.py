@@ -23,6 +23,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from graphmem.adapters.conversation import Conversation, content_keys
+from graphmem.adapters.langchain.compaction import GraphMemoryCompactor
 from graphmem.errors import GraphMemError, InvalidInput
 from graphmem.memory import GraphMemory
 from graphmem.models import Scope
@@ -94,6 +95,9 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
         Names of the user, if the context has none, and of the assistant.
     budget_tokens, count_tokens
         As in `GraphMemory.context`.
+    compact_to_tokens
+        If the messages and the context have more tokens than this, the model gets them as `GraphMemoryCompactor`
+        compacts them. The state keeps all messages.
     require_scope
         Whether a run is refused whose context has neither `user_id` nor `scope`.
     store
@@ -110,6 +114,7 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
         assistant: str | None = None,
         budget_tokens: int | None = None,
         count_tokens: CountTokens = estimate_tokens,
+        compact_to_tokens: int | None = None,
         require_scope: bool = False,
         store: bool = True,
     ) -> None:
@@ -119,6 +124,8 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
         self._user = user
         self._assistant = assistant
         self._options = {"budget_tokens": budget_tokens, "count_tokens": count_tokens}
+        self._count = count_tokens
+        self._compact_to = compact_to_tokens
         self._require_scope = require_scope
         self._store = store
 
@@ -146,7 +153,15 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
         """Call the model with the context of the turn, which a resumed run recalls again."""
         state = cast("GraphMemoryState", request.state)
         update = {} if _is_recalled(state) else self.before_agent(state, request.runtime)
-        response = handler(_with_context(request, {**state, **update}))
+        prepared = _with_context(request, {**state, **update})
+        if (compactor := self._compactor(prepared)) is not None:
+            try:
+                messages = compactor.compact(_all_messages(request), self._compact_to or 0)
+            except GraphMemError as error:
+                update |= _unavailable("read", error)
+                messages = compactor.without_memory(_all_messages(request), self._compact_to or 0)
+            prepared = _with_messages(request, messages)
+        response = handler(prepared)
         return ExtendedModelResponse(response, Command(update=update) if update else None)
 
     async def awrap_model_call(
@@ -155,7 +170,15 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
         """Call the model with the context of the turn, which a resumed run recalls again."""
         state = cast("GraphMemoryState", request.state)
         update = {} if _is_recalled(state) else await self.abefore_agent(state, request.runtime)
-        response = await handler(_with_context(request, {**state, **update}))
+        prepared = _with_context(request, {**state, **update})
+        if (compactor := self._compactor(prepared)) is not None:
+            try:
+                messages = await compactor.acompact(_all_messages(request), self._compact_to or 0)
+            except GraphMemError as error:
+                update |= _unavailable("read", error)
+                messages = compactor.without_memory(_all_messages(request), self._compact_to or 0)
+            prepared = _with_messages(request, messages)
+        response = await handler(prepared)
         return ExtendedModelResponse(response, Command(update=update) if update else None)
 
     def after_agent(self, state: GraphMemoryState, runtime: Runtime[Any]) -> dict[str, Any] | None:
@@ -177,6 +200,16 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
         except GraphMemError as error:
             return _unavailable("written", error)
         return None
+
+    def _compactor(self, request: ModelRequest[Any]) -> GraphMemoryCompactor | None:
+        """Return a compactor for a request that has too many tokens."""
+        if self._compact_to is None:
+            return None
+        conversation = self.conversation(request.runtime)
+        compactor = GraphMemoryCompactor(
+            conversation.memory, conversation.session_id, user=conversation.user, count_tokens=self._count
+        )
+        return compactor if compactor.cost(_all_messages(request)) > self._compact_to else None
 
     def conversation(self, runtime: Runtime[Any]) -> Conversation:
         """Return the conversation of a run, by its context and thread id."""
@@ -265,6 +298,16 @@ def _with_context(request: ModelRequest[Any], state: Mapping[str, Any]) -> Model
     before = request.system_message.content_blocks if request.system_message else []
     blocks: list[Any] = [*before, {"type": "text", "text": text}]
     return request.override(system_message=SystemMessage(content=blocks))
+
+
+def _all_messages(request: ModelRequest[Any]) -> list[BaseMessage]:
+    return [*([request.system_message] if request.system_message else []), *request.messages]
+
+
+def _with_messages(request: ModelRequest[Any], messages: Sequence[BaseMessage]) -> ModelRequest[Any]:
+    system = next((message for message in messages if isinstance(message, SystemMessage)), None)
+    others = [message for message in messages if not isinstance(message, SystemMessage)]
+    return request.override(system_message=system, messages=cast("list[AnyMessage]", others))
 
 
 def _to_store(

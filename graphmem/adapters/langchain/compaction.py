@@ -1,0 +1,187 @@
+"""Compaction of a conversation: a digest of its memory in place of old messages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+
+from graphmem.adapters.conversation import Conversation
+from graphmem.adapters.digest import BudgetShares, Material
+from graphmem.adapters.langchain.chat_history import in_valid_order
+from graphmem.errors import InvalidInput
+from graphmem.memory import GraphMemory
+from graphmem.search.context import CountTokens, estimate_tokens
+
+_OVERHEAD = 4  # tokens of a message in addition to its text
+_SHORTEST = 200  # characters to which the result of a tool may be cut
+_CUT = " … [cut]"
+
+
+class GraphMemoryCompactor:
+    """Compacts a conversation to a budget with the help of a memory that has its messages.
+
+    The result is the system prompt with a digest of the memory, the last messages, and the current turn, which begins
+    with the last message of the user. The digest has facts, quotes of earlier messages, and summaries about that
+    message, fenced as data. The order is always one that chat models accept: a conversation begins with the user, and
+    tool results follow their calls. What has to be left out to fit is, in this order: old messages, the digest, and
+    text of tool results of the current turn; the system prompt and the last message of the user are never cut.
+
+    Parameters
+    ----------
+    memory
+        Memory in the scope of the conversation.
+    session_id
+        Id of the conversation, by which quotes of other ones are told apart.
+    user
+        Name of the user, to whom "I" refers.
+    shares
+        Split of the budget; by default that of the settings.
+    count_tokens
+        Function that counts the tokens of a text as the model does; the default estimates them.
+    """
+
+    def __init__(
+        self,
+        memory: GraphMemory,
+        session_id: str | None = None,
+        *,
+        user: str | None = None,
+        shares: BudgetShares | None = None,
+        count_tokens: CountTokens = estimate_tokens,
+    ) -> None:
+        self._conversation = Conversation(memory, session_id, user)
+        self._shares = shares or BudgetShares.of(memory.settings)
+        self._count = count_tokens
+
+    def compact(self, messages: Sequence[BaseMessage], budget_tokens: int) -> list[BaseMessage]:
+        """Return messages in place of a conversation that have at most `budget_tokens` tokens.
+
+        A conversation that fits is returned as it is, except for its order.
+        """
+        parts = self._parts(messages, budget_tokens)
+        if self.cost(parts.messages) <= budget_tokens:
+            return parts.messages
+        return self._compacted(parts, Material.read(self._conversation, parts.question, budget_tokens), budget_tokens)
+
+    async def acompact(self, messages: Sequence[BaseMessage], budget_tokens: int) -> list[BaseMessage]:
+        """`compact` for async code."""
+        parts = self._parts(messages, budget_tokens)
+        if self.cost(parts.messages) <= budget_tokens:
+            return parts.messages
+        material = await Material.aread(self._conversation, parts.question, budget_tokens)
+        return self._compacted(parts, material, budget_tokens)
+
+    def without_memory(self, messages: Sequence[BaseMessage], budget_tokens: int) -> list[BaseMessage]:
+        """Return the last messages that fit, for a memory that is unavailable."""
+        parts = self._parts(messages, budget_tokens)
+        return self._compacted(parts, Material(parts.question), budget_tokens)
+
+    def cost(self, messages: Sequence[BaseMessage]) -> int:
+        """Return the number of tokens of messages."""
+        return sum(_OVERHEAD + self._count(str(m.text)) + self._cost_of_calls(m) for m in messages)
+
+    def _parts(self, messages: Sequence[BaseMessage], budget_tokens: int) -> _Parts:
+        if budget_tokens < 1:
+            raise InvalidInput(f"budget_tokens: expected at least 1, got {budget_tokens}")
+        return _Parts.of(messages)
+
+    def _compacted(self, parts: _Parts, material: Material, whole: int) -> list[BaseMessage]:
+        left = whole - self.cost(parts.system) - _OVERHEAD
+        current = self._shortened(parts.current, left)
+        left -= self.cost(current)
+        groups = _groups(parts.earlier)
+        recent = self._last(groups, min(left, int(self._shares.recent * whole)))
+        kept = {str(message.text) for group in (*recent, current) for message in group}
+        room = left - self.cost(_joined(recent))
+        digest = material.digest(
+            room, self._shares, whole, self._count, session_id=self._conversation.session_id, kept=kept
+        )
+        if digest:
+            room -= self._count(digest)
+        older = groups[: len(groups) - len(recent)]
+        recent = [*self._last(older, room), *recent]
+        return [*_system(parts.system, digest), *_from_user(_joined(recent)), *current]
+
+    def _last(self, groups: Sequence[list[BaseMessage]], room: int) -> list[list[BaseMessage]]:
+        """Return the last groups that fit."""
+        begin = len(groups)
+        while begin > 0 and (cost := self.cost(groups[begin - 1])) <= room:
+            room -= cost
+            begin -= 1
+        return list(groups[begin:])
+
+    def _shortened(self, current: list[BaseMessage], room: int) -> list[BaseMessage]:
+        """Return the current turn with the texts of its tool results cut, oldest first, as far as it must be."""
+        shortened = list(current)
+        for place, message in enumerate(current):
+            excess = self.cost(shortened) - room
+            if excess <= 0:
+                break
+            if isinstance(message, ToolMessage):
+                text = str(message.text)
+                characters = len(text) * excess // max(1, self._count(text)) + len(_CUT) + 1
+                most = max(_SHORTEST, len(text) - characters)
+                if most < len(text):
+                    shortened[place] = message.model_copy(update={"content": text[:most] + _CUT})
+        return shortened
+
+    def _cost_of_calls(self, message: BaseMessage) -> int:
+        calls = message.tool_calls if isinstance(message, AIMessage) else ()
+        return sum(self._count(f"{call['name']} {json.dumps(call['args'], default=str)}") for call in calls)
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """A conversation in valid order: system prompt, earlier messages, and the current turn."""
+
+    system: list[BaseMessage]
+    earlier: list[BaseMessage]
+    current: list[BaseMessage]
+
+    @classmethod
+    def of(cls, messages: Sequence[BaseMessage]) -> _Parts:
+        system: list[BaseMessage] = [m for m in messages if isinstance(m, SystemMessage)]
+        said = in_valid_order([m for m in messages if not isinstance(m, SystemMessage)])
+        begin = max((place for place, message in enumerate(said) if isinstance(message, HumanMessage)), default=0)
+        return cls(system, said[:begin], said[begin:])
+
+    @property
+    def messages(self) -> list[BaseMessage]:
+        return [*self.system, *_from_user([*self.earlier, *self.current])]
+
+    @property
+    def question(self) -> str:
+        return str(self.current[0].text) if self.current else ""
+
+
+def _groups(messages: Sequence[BaseMessage]) -> list[list[BaseMessage]]:
+    """Return messages in groups that stay together: a call of tools and its results."""
+    groups: list[list[BaseMessage]] = []
+    for message in messages:
+        if isinstance(message, ToolMessage) and groups:
+            groups[-1].append(message)
+        else:
+            groups.append([message])
+    return groups
+
+
+def _joined(groups: Sequence[Sequence[BaseMessage]]) -> list[BaseMessage]:
+    return [message for group in groups for message in group]
+
+
+def _from_user(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """Return messages from the first one of the user, if there is one."""
+    begin = next((place for place, message in enumerate(messages) if isinstance(message, HumanMessage)), 0)
+    return list(messages[begin:])
+
+
+def _system(messages: Sequence[BaseMessage], digest: str) -> list[BaseMessage]:
+    """Return the system prompt with a digest, in one message."""
+    if not digest:
+        return list(messages)
+    blocks: list[Any] = [*(block for message in messages for block in message.content_blocks)]
+    return [SystemMessage([*blocks, {"type": "text", "text": digest}])]
