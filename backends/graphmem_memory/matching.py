@@ -20,6 +20,7 @@ from graphmem.models import (
     Membership,
     MembershipQuery,
     existed,
+    filter_matches,
     is_past,
     is_visible,
 )
@@ -99,6 +100,7 @@ def episode_matches(episode: Episode, query: EpisodeQuery) -> bool:
             query.as_of is None
             or (episode.recorded_at <= query.as_of.known and episode.occurred_at <= query.as_of.valid)
         )
+        and (query.filters is None or filter_matches(episode, query.filters))
     )
 
 

@@ -14,12 +14,15 @@ from graphmem_neo4j.rows import (
     Times,
     episode_of,
     episode_row,
+    filter_values,
     ids_of,
     index_key,
     keys_of,
     moment,
     require_no_cursor,
 )
+
+_ALL = 2**31 - 1  # rows of a page that has all
 
 
 class Neo4jEpisodes(Neo4jRole, EpisodeStore):
@@ -45,11 +48,29 @@ class Neo4jEpisodes(Neo4jRole, EpisodeStore):
     ) -> list[Episode]:
         """Return a page of the episodes that match."""
         require_no_cursor(after, newest_first=newest_first)
+        rows = self._matching(scopes, query, after=after, limit=limit, newest_first=newest_first)
+        return [episode_of(row) for row in rows]
+
+    def find_episode_ids(self, scopes: Sequence[Scope], query: EpisodeQuery) -> list[str]:
+        """Return the ids of all episodes that match."""
+        return self._matching(scopes, query, limit=_ALL, ids_only=True)
+
+    def _matching(
+        self,
+        scopes: Sequence[Scope],
+        query: EpisodeQuery,
+        *,
+        after: str = "",
+        limit: int,
+        newest_first: bool = False,
+        ids_only: bool = False,
+    ) -> list[Any]:
         values: dict[str, Any] = {
             "scopes": keys_of(scopes),
             "after": after,
             "limit": limit,
             "newest": newest_first,
+            "ids_only": ids_only,
             "ids": None if query.ids is None else ids_of(query.ids),
             "external_ids": query.external_ids,
             "session": query.session_id,
@@ -59,13 +80,14 @@ class Neo4jEpisodes(Neo4jRole, EpisodeStore):
             "state": query.state,
             "valid": None if query.as_of is None else query.as_of.valid,
             "known": None if query.as_of is None else query.as_of.known,
+            "filter": filter_values(query.filters),
         }
         if query.before is not None:
             last = self._database.read("session_of_episode", scopes, id=query.before, scopes=values["scopes"])
             if not last or query.session_id not in (None, last[0][1]):
                 return []
             values["before_scope"], values["before_session"], _ = last[0]
-        return [episode_of(row) for row in self._page(scopes, query, values, newest_first=newest_first)]
+        return self._page(scopes, query, values, newest_first=newest_first)
 
     def _page(
         self, scopes: Sequence[Scope], query: EpisodeQuery, values: dict[str, Any], *, newest_first: bool

@@ -11,14 +11,27 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from decimal import Decimal
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
 from graphmem.errors import InvalidInput
-from graphmem.models import Edge, EdgeKey, EdgeType, Entity, Episode, Properties, RowReader, Scope, with_attachments
+from graphmem.models import (
+    Edge,
+    EdgeKey,
+    EdgeType,
+    Entity,
+    Episode,
+    EpisodeFilter,
+    Properties,
+    RowReader,
+    Scalar,
+    Scope,
+    with_attachments,
+)
 from graphmem.protocols import split_words
 
 Row = Sequence[Any]
@@ -93,6 +106,79 @@ def scoped_words(scope: Scope, text: str) -> str:
     """Return the words of a text as they are indexed for a scope."""
     mark = scope_mark(scope.key)
     return " ".join([f"{mark}_{word}" for word in split_words(text)])
+
+
+# Metadata as it is filtered ---------------------------------------------------------------------
+
+_FIRST, _LAST = "", "~"  # bounds below and above every entry, which begins with a digit
+_EXPONENT = 10**6  # added to exponents, so that they have the same number of digits
+
+
+def metadata_entries(metadata: Mapping[str, Scalar]) -> list[str] | None:
+    """Return metadata as the texts that filters compare, one for each key; None if there is none.
+
+    Equal values have equal texts, and texts of numbers, or of texts, under a key are in the order of their values. The
+    length of the key is in front, so that no key is the beginning of another.
+    """
+    return [f"{_key_entry(key)}{_value_entry(value)}" for key, value in metadata.items()] or None
+
+
+def _key_entry(key: str) -> str:
+    return f"{len(key)}:{key}:"
+
+
+def _value_entry(value: Scalar) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "b1" if value else "b0"
+    return f"t{value}" if isinstance(value, str) else f"n{_number_entry(value)}"
+
+
+def _number_entry(value: float) -> str:
+    """Return a number as a text with the same order: sign, exponent and digits, in complement below zero."""
+    number = Decimal(int(value) if value == int(value) else repr(value))
+    if not number:
+        return "1"
+    digits = "".join(map(str, number.as_tuple().digits)).rstrip("0")
+    if number > 0:
+        return f"2{_EXPONENT + number.adjusted():07}{digits}"
+    return f"0{_EXPONENT - number.adjusted():07}{digits.translate(_COMPLEMENT)}~"
+
+
+_COMPLEMENT = str.maketrans("0123456789", "9876543210")
+_ORDERS = {"$gt": "above", "$gte": "least", "$lt": "below", "$lte": "most"}
+
+
+def filter_values(wanted: EpisodeFilter | None) -> dict[str, Any] | None:
+    """Return a filter as the parameter of the fragment ``episode_is_wanted``; None for no filter."""
+    if wanted is None:
+        return None
+    lists = {name: getattr(wanted, name) for name in ("session_ids", "speakers", "roles", "sources")}
+    return {
+        **{name: None if given is None else list(given) for name, given in lists.items()},
+        "since": wanted.since,
+        "until": wanted.until,
+        "metadata": [
+            _condition(_key_entry(key), name, value)
+            for key, operators in wanted.metadata.items()
+            for name, value in operators.items()
+        ],
+    }
+
+
+def _condition(key: str, name: str, value: Any) -> dict[str, Any]:
+    """Return a condition: whether an entry that is in `entries`, or begins with `begin` within the bounds, is there."""
+    bounds = {"above": _FIRST, "least": _FIRST, "below": _LAST, "most": _LAST}
+    condition: dict[str, Any] = {"key": key, "entries": [], "begin": _LAST, "absent": False, "negated": False, **bounds}
+    if name == "$exists":
+        return {**condition, "begin": key, "negated": not value}
+    if name in _ORDERS:
+        entry = f"{key}{_value_entry(value)}"
+        return {**condition, "begin": entry[: len(key) + 1], _ORDERS[name]: entry}
+    values = value if name in ("$in", "$nin") else [value]
+    entries = [f"{key}{_value_entry(one)}" for one in values]
+    return {**condition, "entries": entries, "absent": None in values, "negated": name in ("$ne", "$nin")}
 
 
 # Rows of writing queries ------------------------------------------------------------------------
@@ -203,4 +289,5 @@ def episode_row(episode: Episode, times: Times) -> StoredRow:
         times[episode.recorded_at],
         times[episode.processed_at],
         times[episode.retry_at],
+        metadata_entries(episode.metadata),
     ]

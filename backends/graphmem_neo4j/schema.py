@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+import json
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
 from neo4j import ManagedTransaction, Query, Session, unit_of_work
 from neo4j.exceptions import ClientError
 
 from graphmem.errors import BackendUnavailable, SchemaTooNew
+from graphmem.models import split_attachments
 from graphmem_cypher import migrations, query
 from graphmem_neo4j.driver_errors import PAST_CLIENT_LIMIT, PAST_SERVER_LIMIT
+from graphmem_neo4j.rows import metadata_entries
 
 _DONE_BY_ANOTHER = (
     "Neo.ClientError.Schema.EquivalentSchemaRuleAlreadyExists",
@@ -20,6 +23,8 @@ _DONE_BY_ANOTHER = (
 _RECORDED_WITHIN = 5
 _TRIES = 24
 _POPULATED_WITHIN = 300
+_METADATA_ENTRIES = 10
+_EPISODES_AT_ONCE = 5000
 _IN_PARTS = "IN TRANSACTIONS"
 """What a statement says that makes its own transactions."""
 
@@ -55,6 +60,8 @@ def migrate(open_session: Callable[[], Session], place: str) -> None:
             if step > number:
                 for statement in statements:
                     _apply(session, statement)
+                if step == _METADATA_ENTRIES:
+                    _enter_metadata(session)
                 _record(session, step, name)
         _await_indexes(session, place)
 
@@ -78,6 +85,23 @@ def unless_done_by_another() -> Generator[None]:
     except ClientError as error:
         if error.code not in _DONE_BY_ANOTHER:
             raise
+
+
+def _enter_metadata(session: Session) -> None:
+    """Set `metadata_entries` of the episodes that an earlier version stored, in transactions of some thousand."""
+    after = ""
+    while page := [record[0] for record in session.run(query("episodes_with_metadata"), q=_page_after(after))]:
+        rows = [[key, metadata_entries(split_attachments(json.loads(stored))[0])] for key, stored in page]
+        session.execute_write(_set_entries, rows)
+        after = page[-1][0]
+
+
+def _page_after(after: str) -> dict[str, object]:
+    return {"after": after, "limit": _EPISODES_AT_ONCE}
+
+
+def _set_entries(transaction: ManagedTransaction, rows: Sequence[Sequence[object]]) -> None:
+    transaction.run(query("set_metadata_entries"), q={"rows": rows}).consume()
 
 
 def _record(session: Session, number: int, name: str) -> None:

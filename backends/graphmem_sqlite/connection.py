@@ -31,6 +31,7 @@ from graphmem_sqlite.file import (
     release,
     too_many_files,
 )
+from graphmem_sqlite.rows import stored_metadata_matches
 from graphmem_sqlite.schema import migrate, require_known_schema, set_application_id
 
 _PRAGMAS = (
@@ -169,6 +170,7 @@ class Database:
         try:
             for pragma in _PRAGMAS:
                 connection.execute(pragma)
+            connection.create_function("metadata_matches", 2, stored_metadata_matches, deterministic=True)
         except BaseException:
             connection.close()
             raise

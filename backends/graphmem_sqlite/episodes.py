@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -36,6 +37,7 @@ INSERT INTO episodes (
 """
 
 _PAGE = ("SELECT", EPISODE_COLUMNS, "FROM episodes AS e CROSS JOIN scopes AS s ON s.key = e.scope WHERE e.key IN (")
+ID_PAGE = ("SELECT e.id FROM episodes AS e WHERE e.key IN (",)
 _BY_ID_ORDER = ") ORDER BY +e.id LIMIT :limit"
 _NEWEST_FIRST = ") ORDER BY +e.id DESC LIMIT :limit"
 _SCOPE_CHECK = "AND x.scope IN (SELECT value FROM json_each(:scopes)) AND x.id > :after"
@@ -46,6 +48,10 @@ CROSS JOIN episodes AS x WHERE x.scope = wanted.value AND x.external_id = named.
 """
 _OF_EACH_SCOPE = "SELECT k.key FROM json_each(:scopes) AS wanted CROSS JOIN episodes AS k ON k.key IN ("
 _BY_SESSION = "SELECT x.key FROM episodes AS x WHERE x.scope = wanted.value AND x.session_id = :session"
+_BY_SESSIONS = """
+SELECT x.key FROM json_each(:sessions) AS named CROSS JOIN episodes AS x
+WHERE x.scope = wanted.value AND x.session_id = named.value
+"""
 _BY_STATE = "SELECT x.key FROM episodes AS x INDEXED BY episodes_unprocessed_by_scope WHERE x.scope = wanted.value"
 _BY_SCOPE = "SELECT x.key FROM episodes AS x INDEXED BY episodes_by_scope WHERE x.scope = wanted.value"
 _SCOPE_END = "ORDER BY x.id LIMIT :limit)"
@@ -66,6 +72,16 @@ _FILTERS = {
     "session_id": "AND x.session_id = :session",
     "as_of": "AND x.recorded_at <= :known AND x.occurred_at <= :valid",
 }
+_FILTERED = {
+    "session_ids": "AND x.session_id IN (SELECT value FROM json_each(:sessions))",
+    "speakers": "AND x.speaker IN (SELECT value FROM json_each(:speakers))",
+    "roles": "AND x.role IN (SELECT value FROM json_each(:roles))",
+    "sources": "AND x.source IN (SELECT value FROM json_each(:sources))",
+    "since": "AND x.occurred_at >= :since",
+    "until": "AND x.occurred_at < :until",
+    "metadata": "AND metadata_matches(x.metadata, :metadata)",
+}
+"""Field of a filter → its condition."""
 _PENDING = "AND x.processed_at IS NULL AND (x.error IS NULL OR x.retry_at IS NOT NULL)"
 _STATES = {
     "processed": "AND x.processed_at IS NOT NULL",
@@ -186,17 +202,18 @@ class SQLiteEpisodes(SQLiteRole, EpisodeStore):
     ) -> list[Episode]:
         """Return a page of the episodes that match."""
         require_no_cursor(after, newest_first=newest_first)
-        values: dict[str, Any] = {"after": after, "limit": limit, "session": query.session_id, "before": query.before}
-        if query.ids is not None:
-            values["ids"] = as_json(dict.fromkeys(query.ids))
-        if query.external_ids is not None:
-            values["external_ids"] = as_json(dict.fromkeys(query.external_ids))
-        if query.as_of is not None:
-            values["valid"], values["known"] = micros(query.as_of.valid), micros(query.as_of.known)
+        values = {**_values(query), "after": after, "limit": limit}
         with self._database.reading() as connection:
             values["scopes"] = as_json(scope_keys(connection, scopes))
             rows = connection.execute(episode_statement(query, newest_first=newest_first), values)
             return [episode_of(row) for row in rows]
+
+    def find_episode_ids(self, scopes: Sequence[Scope], query: EpisodeQuery) -> list[str]:
+        """Return the ids of all episodes that match."""
+        values = {**_values(query), "after": "", "limit": -1}
+        with self._database.reading() as connection:
+            values["scopes"] = as_json(scope_keys(connection, scopes))
+            return [found for (found,) in connection.execute(episode_statement(query, page=ID_PAGE), values)]
 
     def claim_episodes(
         self, owner: str, *, now: datetime, until: datetime, limit: int, scopes: Sequence[Scope] | None = None
@@ -290,14 +307,39 @@ def _episode_row(episode: Episode, scope_key: int) -> tuple[Any, ...]:
     )
 
 
-def episode_statement(query: EpisodeQuery, *, newest_first: bool = False) -> str:
+def _values(query: EpisodeQuery) -> dict[str, Any]:
+    """Return the parameters of a query."""
+    values: dict[str, Any] = {"session": query.session_id, "before": query.before}
+    if query.ids is not None:
+        values["ids"] = as_json(dict.fromkeys(query.ids))
+    if query.external_ids is not None:
+        values["external_ids"] = as_json(dict.fromkeys(query.external_ids))
+    if query.as_of is not None:
+        values["valid"], values["known"] = micros(query.as_of.valid), micros(query.as_of.known)
+    if (wanted := query.filters) is not None:
+        lists = {
+            "sessions": wanted.session_ids,
+            "speakers": wanted.speakers,
+            "roles": wanted.roles,
+            "sources": wanted.sources,
+        }
+        values |= {name: as_json(dict.fromkeys(given or ())) for name, given in lists.items()}
+        values["metadata"] = json.dumps(wanted.metadata)
+        values["since"], values["until"] = micros_or_none(wanted.since), micros_or_none(wanted.until)
+    return values
+
+
+def episode_statement(query: EpisodeQuery, *, newest_first: bool = False, page: tuple[str, ...] = _PAGE) -> str:
     """Return the statement that reads a page of a query, assembled from constants."""
     served, begin, end = _way_in(query, newest_first=newest_first)
     filters = [text for name, text in _FILTERS.items() if name != served and getattr(query, name) is not None]
+    if (wanted := query.filters) is not None:
+        given = (name for name in _FILTERED if getattr(wanted, name) not in (None, {}))
+        filters += [_FILTERED[name] for name in given if name != served]
     if query.state is not None:
         filters.append(_STATES[query.state])
     order = _NEWEST_FIRST if newest_first else _BY_ID_ORDER
-    return " ".join((*_PAGE, begin, _SCOPE_CHECK, *filters, end, order))
+    return " ".join((*page, begin, _SCOPE_CHECK, *filters, end, order))
 
 
 def _way_in(query: EpisodeQuery, *, newest_first: bool) -> tuple[str, str, str]:
@@ -310,6 +352,8 @@ def _way_in(query: EpisodeQuery, *, newest_first: bool) -> tuple[str, str, str]:
         return "before", " ".join(("SELECT key FROM (", _BEFORE)), end
     if query.session_id is not None:
         return "session_id", " ".join((_OF_EACH_SCOPE, _BY_SESSION)), end
+    if query.filters is not None and query.filters.session_ids is not None:
+        return "session_ids", " ".join((_OF_EACH_SCOPE, _BY_SESSIONS)), end
     if query.state in ("pending", "failed"):
         return "", " ".join((_OF_EACH_SCOPE, _BY_STATE)), end
     return "", " ".join((_OF_EACH_SCOPE, _BY_SCOPE)), end

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from graphmem.errors import InvalidInput
-from graphmem.models import EdgeType, Properties, RowReader, Scope
+from graphmem.models import EdgeType, Properties, RowReader, Scope, metadata_matches
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TYPES = {kind.value: kind for kind in EdgeType}
@@ -60,6 +60,16 @@ def as_json(values: Iterable[str | int]) -> str:
 def properties_json(properties: Properties) -> str | None:
     """Return properties as they are stored."""
     return json.dumps(properties) if properties else None
+
+
+@lru_cache(maxsize=64)
+def _conditions(stored: str) -> dict[str, dict[str, Any]]:
+    return json.loads(stored)
+
+
+def stored_metadata_matches(stored: str | None, conditions: str) -> bool:
+    """Return whether stored metadata meets the conditions of a filter (JSON); a function of the statements."""
+    return metadata_matches({} if stored is None else json.loads(stored), _conditions(conditions))
 
 
 def _ids(stored: str) -> tuple[str, ...]:

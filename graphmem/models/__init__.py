@@ -4,7 +4,7 @@ All models are frozen. Times are timezone-aware UTC; a naive datetime is an erro
 Models validate input at the API boundary; hot read paths use the arrays of `Subgraph`.
 """
 
-from graphmem.models.attachments import ATTACHMENTS, Attachment, with_attachments
+from graphmem.models.attachments import ATTACHMENTS, Attachment, split_attachments, with_attachments
 from graphmem.models.base import (
     MAX_FACT_BYTES,
     MAX_NAME_BYTES,
@@ -44,6 +44,7 @@ from graphmem.models.communities import (
     existed,
     propagation_tries,
 )
+from graphmem.models.filters import EpisodeFilter, filter_matches, metadata_matches
 from graphmem.models.index import (
     IndexCursor,
     IndexEntry,
@@ -122,6 +123,7 @@ __all__ = [
     "EntityHit",
     "EntityQuery",
     "Episode",
+    "EpisodeFilter",
     "EpisodeQuery",
     "EpisodeRedaction",
     "EpisodeSource",
@@ -164,12 +166,15 @@ __all__ = [
     "Versions",
     "decayed",
     "existed",
+    "filter_matches",
     "is_past",
     "is_visible",
     "may_end",
+    "metadata_matches",
     "new_id",
     "one_or_many",
     "propagation_tries",
+    "split_attachments",
     "utc_now",
     "with_attachments",
 ]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from graphmem.models.filters import EpisodeFilter
 from graphmem.models.rows import AsOf, EdgeKey, EdgeType, Entity
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class EpisodeQuery:
     `before` is an episode id and selects the earlier episodes of its session (ids are in insertion order).
     `state`: processed; pending (not processed, attempts left); failed (not processed, no attempts left).
     `as_of` excludes episodes recorded after `known` or that occurred after `valid`.
+    `filters`: those that `filter_matches`.
     """
 
     ids: tuple[str, ...] | None = None
@@ -86,6 +88,7 @@ class EpisodeQuery:
     before: str | None = None
     state: EpisodeState | None = None
     as_of: AsOf | None = None
+    filters: EpisodeFilter | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

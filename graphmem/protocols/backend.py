@@ -328,6 +328,13 @@ class GraphBackend(
         """Yield every episode that matches, read in pages of `chunk` rows."""
         return chain.from_iterable(pages(lambda after: self.find_episodes(scopes, query, after=after, limit=chunk)))
 
+    def find_episode_ids(self, scopes: Sequence[Scope], query: EpisodeQuery) -> list[str]:
+        """Return the ids of all episodes that match, in ascending order.
+
+        Stores may override it to read only the ids: a search with filters calls it.
+        """
+        return [episode.id for episode in self.all_episodes(scopes, query)]
+
     def all_mentions(
         self,
         scopes: Sequence[Scope],

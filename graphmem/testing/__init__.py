@@ -27,9 +27,9 @@ pytest.register_assert_rewrite(
     *(
         f"{__name__}.{module}"
         for module in (
-            "atomicity base communities communities_detect concurrency edge_queries edges entities episodes index "
-            "isolation merges odd_input pair recalls stateful stateful_groups stateful_upkeep time traversal upkeep "
-            "vectors".split()
+            "atomicity base communities communities_detect concurrency edge_queries edges entities episodes filters "
+            "index isolation merges odd_input pair recalls stateful stateful_groups stateful_upkeep time traversal "
+            "upkeep vectors".split()
         )
     )
 )
@@ -42,6 +42,7 @@ from graphmem.testing.edge_queries import EdgeQueryTests  # noqa: E402
 from graphmem.testing.edges import EdgeTests, ExpiryTests, RetrievalTests  # noqa: E402
 from graphmem.testing.entities import AliasTests, EntityTests, SearchTests  # noqa: E402
 from graphmem.testing.episodes import EpisodeTests, MentionTests, QueueTests  # noqa: E402
+from graphmem.testing.filters import FilterTests  # noqa: E402
 from graphmem.testing.index import IndexNewsTests, IndexStateTests, IndexTests, UnindexedTests  # noqa: E402
 from graphmem.testing.isolation import IsolationTests  # noqa: E402
 from graphmem.testing.merges import MergeLedgerTests, RemovalTests  # noqa: E402
@@ -66,6 +67,7 @@ __all__ = [
     "EpisodeTests",
     "ErasureTests",
     "ExpiryTests",
+    "FilterTests",
     "GraphBackendTests",
     "IdleTests",
     "IndexNewsTests",
@@ -105,6 +107,7 @@ class GraphBackendTests(
     TimeTests,
     EpisodeTests,
     QueueTests,
+    FilterTests,
     MentionTests,
     CommunityTests,
     MembershipTests,

@@ -8,3 +8,4 @@ AND ($q.state IS NULL
     OR ($q.state = 'processed' AND e.processed_at IS NOT NULL)
     OR ($q.state = 'pending' AND e.processed_at IS NULL AND (e.error IS NULL OR e.retry_at IS NOT NULL))
     OR ($q.state = 'failed' AND e.processed_at IS NULL AND e.error IS NOT NULL AND e.retry_at IS NULL))
+AND /* include episode_is_wanted */

@@ -21,6 +21,7 @@ from graphmem.models import (
     Entity,
     EntityQuery,
     Episode,
+    EpisodeFilter,
     EpisodeQuery,
     MembershipQuery,
     RecallQuery,
@@ -41,11 +42,14 @@ from graphmem_sqlite import (
 from graphmem_sqlite.communities import community_statement, membership_statement
 from graphmem_sqlite.edges import edge_statement
 from graphmem_sqlite.entities import entity_statement
-from graphmem_sqlite.episodes import episode_statement
+from graphmem_sqlite.episodes import ID_PAGE, episode_statement
 from graphmem_sqlite.traces import trace_statement
 from tests.integration.sqlite.support import MOMENT, SCOPE, edge, entity, of, store_at
 
 AS_OF = AsOf(MOMENT, MOMENT)
+FILTER = EpisodeFilter(
+    speakers=("a",), roles=("a",), sources=("message",), since=MOMENT, until=MOMENT, metadata={"a": {"$gt": 1}}
+)
 
 EDGE_PARTS = {
     "ids": ("a",),
@@ -139,8 +143,13 @@ def statements() -> list[str]:
         EpisodeQuery(state="processed"),
         EpisodeQuery(state="pending"),
         EpisodeQuery(state="failed", as_of=AS_OF),
+        EpisodeQuery(filters=FILTER),
+        EpisodeQuery(filters=FILTER.changed(session_ids=("s", "t"))),
+        EpisodeQuery(ids=("a",), filters=FILTER),
+        EpisodeQuery(session_id="s", filters=FILTER),
     ):
         found += [episode_statement(query), episode_statement(query, newest_first=True)]
+        found.append(episode_statement(query, page=ID_PAGE))
     return list(dict.fromkeys([*found, *community_statements()]))
 
 
