@@ -30,7 +30,6 @@ from graphmem.factory import (
 from graphmem.index.encoder import EpisodeEncoder
 from graphmem.index.phrases import phrase_finder
 from graphmem.ingest.bulk import Loader, OnProgress
-from graphmem.ingest.content_filter import looks_like_injection
 from graphmem.ingest.queue import ExtractionQueue, Processed
 from graphmem.ingest.redaction import RedactingExtractor, Redaction
 from graphmem.ingest.turns import TurnWriter
@@ -49,6 +48,7 @@ from graphmem.search.rerank import CrossEncoder, Reranker
 from graphmem.search.service import GraphRAGService
 from graphmem.settings import Settings
 from graphmem.text.redact import PatternRedactor
+from graphmem.trust import is_suspicious
 from graphmem.upkeep.eviction import upkeep_jobs
 from graphmem.upkeep.schedule import UpkeepSchedule
 
@@ -109,7 +109,7 @@ class Engine:
             queue,
             redactor=redactor,
             redaction=redaction,
-            detector=looks_like_injection if settings.detect_injection else None,
+            detector=is_suspicious if settings.detect_injection else None,
             batch_size=settings.batch_size,
             similar=similar,
             links=links,

@@ -37,9 +37,7 @@ from graphmem.models import (
     one_or_many,
     utc_now,
 )
-
-INJECTION_FLAG = "has_injection_flags"
-"""Field of an input, and metadata key of its episode, that marks the text as untrusted."""
+from graphmem.trust import INJECTION_FLAG, TRUST, Trust
 
 _MAX_LIMIT = 2**31 - 2
 
@@ -63,6 +61,7 @@ class _Item(Model):
     metadata: Properties = {}
     attachments: tuple[Attachment, ...] = ()
     has_injection_flags: bool = False
+    trust: Trust | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -90,6 +89,8 @@ class _Item(Model):
         fields["metadata"] = {**self.metadata, **self._beside()}
         if self.has_injection_flags:
             fields["metadata"][INJECTION_FLAG] = True
+        if self.trust is not None:
+            fields["metadata"][TRUST] = self.trust
         return Episode(scope=scope, source=self.episode_source, recorded_at=now, **fields)
 
     def _beside(self) -> Mapping[str, Scalar]:
@@ -125,6 +126,9 @@ class Turn(_Item):
         Additional scalar values.
     has_injection_flags
         True if a detector of the caller flagged the text: it is stored but not extracted.
+    trust
+        ``trusted``, ``external`` or ``untrusted``; by default ``external`` for outputs of tools, else ``trusted``.
+        Untrusted text is stored but not extracted, and not quoted by `context`.
     """
 
     episode_source = "message"
@@ -166,6 +170,8 @@ class Document(_Item):
     ----------
     text, occurred_at, external_id, metadata, attachments, has_injection_flags
         As in `Turn`.
+    trust
+        As in `Turn`; ``external`` by default (setting `document_trust`).
     title
         Its title, to which "he", "she" or "it" at its beginning may refer.
     """

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from graphmem.background import gc_paused
 from graphmem.errors import InvalidInput
-from graphmem.ingest.content_filter import SKIPPED, skip_reason
+from graphmem.ingest.content_filter import skip_reason
 from graphmem.ingest.entity_matching import SimilarEntities
 from graphmem.ingest.links import NoteLinks
 from graphmem.ingest.queue import ExtractionQueue, Processed
@@ -24,6 +24,7 @@ from graphmem.ontology import Ontology
 from graphmem.protocols import ExtractedEdge, GraphBackend, Redactor
 from graphmem.results import MAX_REJECTED, LoadReport, Rejected
 from graphmem.text.normalize import clean
+from graphmem.trust import SKIPPED
 
 T = TypeVar("T")
 
@@ -88,7 +89,7 @@ OnProgress = Callable[[Progress], None]
 Index = Callable[[Scope, Callable[[int], None]], None]
 """(scope, progress callback) → None. Indexes all pending rows of a scope; the callback gets the rows done so far."""
 
-Detector = Callable[[str], bool]
+Detector = Callable[[Episode], bool]
 
 
 class Loader:

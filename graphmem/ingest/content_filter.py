@@ -7,20 +7,14 @@ import re
 from collections import Counter
 from collections.abc import Callable
 
-from graphmem.inputs import INJECTION_FLAG
 from graphmem.messages import NO_TEXT
 from graphmem.models import Episode
-from graphmem.text.normalize import clean
-
-SKIPPED = "skipped"
-"""Metadata key of an episode excluded from extraction; its value is the reason."""
-
-TOOL_ROLES = frozenset({"tool", "function", "tool_result", "tool_output", "function_call_output", "ipython"})
+from graphmem.trust import INJECTION_FLAG, TOOL_ROLES, trust_of
 
 SYSTEM_ROLES = frozenset({"system", "developer"})
 
 
-def skip_reason(episode: Episode, *, detector: Callable[[str], bool] | None = None) -> str | None:
+def skip_reason(episode: Episode, *, detector: Callable[[Episode], bool] | None = None) -> str | None:
     """Return the reason to exclude an episode from extraction; None if there is none.
 
     Parameters
@@ -28,16 +22,19 @@ def skip_reason(episode: Episode, *, detector: Callable[[str], bool] | None = No
     episode
         The episode to check.
     detector
-        Returns whether a text looks like a prompt injection, such as `looks_like_injection`; with None only the
-        caller's own flag counts.
+        Returns whether an episode looks like a prompt injection, such as `graphmem.trust.is_suspicious`; with None only
+        the caller's own flag and trust count.
 
     Returns
     -------
     str or None
-        "injection", "tool_output", "system_prompt", "no_text" or "code".
+        "injection", "untrusted", "tool_output", "system_prompt", "no_text" or "code".
     """
-    if episode.metadata.get(INJECTION_FLAG) or (detector is not None and detector(episode.searchable_text)):
+    trust = trust_of(episode)
+    if episode.metadata.get(INJECTION_FLAG) or (detector is not None and detector(episode)):
         return "injection"
+    if trust == "untrusted":
+        return "untrusted"
     if (episode.role or "").strip().lower() in TOOL_ROLES:
         return "tool_output"
     if (episode.role or "").strip().lower() in SYSTEM_ROLES:
@@ -79,46 +76,6 @@ def is_small_talk(text: str, *, after_question: bool = False) -> bool:
     if len(said) > _SMALL_TALK_WORDS or not _GREETINGS.issuperset(said):
         return False
     return not (after_question and _ANSWERS.intersection(said))
-
-
-# Prompt injection ---------------------------------------------------------------------------------
-
-_INJECTIONS = re.compile(
-    r"(?=[<\[]|\b[bdfgijlnoprstuy][aeghiopruvy])(?:"  # first characters of the phrases: skips most positions
-    + "|".join(
-        (
-            r"\b(?:ignore|disregard|forget|override|bypass)\b[^.!?]{0,30}"
-            r"\b(?:previous|prior|above|earlier|preceding|system|safety|original)\b[^.!?]{0,20}"
-            r"\b(?:instructions?|prompts?|rules?|messages?|directives?|guidelines?)\b",
-            r"\b(?:ignore|disregard|forget) (?:all |any |everything )?(?:of )?your (?:instructions|rules|guidelines)\b",
-            r"\byou are now\b(?=.{0,80}\b(?:ai|assistant|chatbot|bot|model|dan|gpt|llm|agent|jailbroken|unrestricted|"
-            r"admin\w*|root|mode|persona)\b)",
-            r"\b(?:reveal|print|show|repeat|output|leak|tell me)\b[^.!?]{0,30}"
-            r"\b(?:system|hidden|initial|developer) (?:prompt|instructions?|message)\b",
-            r"\b(?:new|updated|real) (?:system )?instructions?\s*:",
-            r"\bsystem prompt\b",
-            r"\b(?:developer|debug|god|dan|jailbreak) mode\b[^.!?]{0,30}\b(?:enabled?|activated?|on|engaged)\b",
-            r"\bdo anything now\b",
-            r"<\|?(?:im_start|im_end|system|endoftext)\|?>|\[/?inst\]|<</?sys>>",
-            r"\bdo not (?:tell|inform|mention (?:this|it) to) the user\b",
-        )
-    )
-    + ")",
-    re.DOTALL,
-)
-
-_PIECE, _LONGEST_PHRASE = 10_000, 300
-
-
-def looks_like_injection(text: str) -> bool:
-    """Return whether a text contains a known phrase of prompt injections, in any letter case or spacing.
-
-    A short list of English phrases that a reworded attack passes. Off by default.
-    """
-    text = " ".join(text.split())
-    # in overlapping pieces, so that other threads can run; the overlap is longer than any phrase
-    pieces = (text[begin : begin + _PIECE] for begin in range(0, len(text), _PIECE - _LONGEST_PHRASE))
-    return any(_INJECTIONS.search(clean(piece, 80 * _PIECE).lower()) for piece in pieces)
 
 
 # Code and raw data --------------------------------------------------------------------------------

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Self
 
-from graphmem.ingest.content_filter import SKIPPED
 from graphmem.llm.errors import FailureKind
 from graphmem.models import Changes, Episode, EpisodeQuery, EpisodeState, ProcessingResult, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.settings import Settings
+from graphmem.trust import SKIPPED
 
 _OUTAGE = 3  # consecutive different episodes that failed on an unavailable model
 _BEHIND_THE_PROBE = 0.1  # share of the probe interval by which a misconfigured episode follows the pause: others first

@@ -6,13 +6,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from graphmem.communities.results import FoundCommunity
-from graphmem.ingest.content_filter import SKIPPED
 from graphmem.models import Episode
 from graphmem.results import Fact
 from graphmem.search.passages import covered, passage, term_weights
 from graphmem.search.question import asks_for_order
 from graphmem.search.results import Found
 from graphmem.text.words import split_words
+from graphmem.trust import SKIPPED
 
 COMMUNITIES_HEADER = "## Communities"
 HEADER = "## Known facts"

@@ -17,7 +17,7 @@ from graphmem.errors import (
     InvalidInput,
     MissingExtra,
 )
-from graphmem.ingest.content_filter import SKIPPED, is_small_talk, skip_reason
+from graphmem.ingest.content_filter import is_small_talk, skip_reason
 from graphmem.ingest.extract.llm_parse import as_extraction, find_json
 from graphmem.ingest.extract.llm_prompt import answer_schema, data_blocks, rules
 from graphmem.ingest.extract.llm_selection import Limits, select
@@ -28,6 +28,7 @@ from graphmem.llm.structured import StructuredModel, name_of
 from graphmem.models import Episode
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import Extraction, ExtractionRequest
+from graphmem.trust import SKIPPED
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from graphmem.ingest import content_filter
-from graphmem.ingest.content_filter import is_code, looks_like_injection, skip_reason
+from graphmem.ingest.content_filter import is_code, skip_reason
 from graphmem.models import Episode, Scope
+from graphmem.text.injection import looks_like_injection
 
 
 def reason(text: str = "I moved to Oslo.", **fields: Any) -> str | None:
@@ -30,9 +31,14 @@ def test_a_flag_that_is_false_lets_it_through() -> None:
     assert reason(metadata={"has_injection_flags": False}) is None
 
 
+def test_untrusted_text_is_kept_out() -> None:
+    assert reason(metadata={"trust": "untrusted"}) == "untrusted"
+    assert reason(metadata={"trust": "external"}) is None
+
+
 def test_a_detector_is_asked() -> None:
     episode = Episode(scope=Scope(), text="hello")
-    assert skip_reason(episode, detector=lambda text: text == "hello") == "injection"
+    assert skip_reason(episode, detector=lambda one: one.text == "hello") == "injection"
 
 
 def test_without_a_detector_a_suspicious_text_passes() -> None:

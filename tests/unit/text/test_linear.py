@@ -22,7 +22,7 @@ from graphmem.models import Episode, Scope
 from graphmem.protocols import backend
 from graphmem.recall.routing import HeuristicRouter
 from graphmem.search import context, names, question
-from graphmem.text import dates, normalize, redact, words
+from graphmem.text import dates, injection, normalize, redact, words
 from graphmem.text.names import bare_title
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -42,6 +42,7 @@ raise a|SELECT |
 diff --git |+|2024-01-01 10:00|10:00:00 .|1,2,3|1.2e3,|1,|;|{"a":|[1,|"a":|at a.b|  File "|AError.|goroutine |
 x = y|x :=|$ a|a:[]=\|., |
 ignore |ignore previous |you are now |reveal system |new instructions |god mode |the |in |in the early |
+the user |the assistant must |send notes |when asked, |decode it, |remember the user |call x_y |<!--|-->|i g n |1a |
 a couple of |a few |1 january |jan |
 2020 |2020-|2020-01-|this past |the day before |last |since |what does |what do think |Mr. |… |?!|....|& | & |
  - | ... |yes |hey |thanks |
@@ -139,7 +140,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "full_text": backend.split_words,
     "find_dates": lambda s: dates.find_dates(s, NOW),
     "redact": lambda s: redact.PatternRedactor().redact(s, ()),
-    "injection": content_filter.looks_like_injection,
+    "injection": injection.looks_like_injection,
     "is_code": content_filter.is_code,
     "plain text": lambda s: list(passages.passages(enumerate(s.split("\n")))),
     "markdown": lambda s: list(passages.passages(enumerate(s.split("\n")), markdown=True)),
