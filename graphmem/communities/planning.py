@@ -12,12 +12,24 @@ from graphmem.communities.facts import Ints
 from graphmem.communities.intra_community_facts import CommunityFacts
 from graphmem.communities.matching import Before, Group, moves
 from graphmem.communities.results import Present
-from graphmem.communities.summaries import CENTRAL, TOP_FACTS, Description, Material, name_of, summary_of
+from graphmem.communities.summaries import (
+    CENTRAL,
+    FEWEST_FACTS,
+    TOP_FACTS,
+    Description,
+    Material,
+    TopFact,
+    name_of,
+    summary_of,
+)
 from graphmem.models import Community, Edge, Membership, Partition, Scope, utc_now
 from graphmem.protocols import GraphBackend
 
 EXTRACTIVE = ":extractive"
 """Suffix of the fingerprint of a summary that was not written by a language model."""
+
+REFUSED = ":refused"
+"""Suffix of a fingerprint for which the reply of the language model was unusable: the text is an earlier one."""
 
 _SAME = 0.8
 """Minimum Jaccard similarity of old and new members for a community to keep its name."""
@@ -43,12 +55,15 @@ class Row:
         Fingerprint of the group.
     renamed
         Whether too many members changed to keep a name by a language model.
+    facts
+        Number of facts in the group.
     """
 
     community: Community
     group: Group
     digest: str
     renamed: bool
+    facts: int
 
     @property
     def level(self) -> int:
@@ -57,8 +72,10 @@ class Row:
 
     @property
     def wants_summary(self) -> bool:
-        """Whether the community needs a new summary by a language model."""
-        return self.community.fingerprint != self.digest
+        """Whether to ask the language model: it hasn't answered for these facts yet, and they are enough."""
+        refused = self.digest + REFUSED
+        answered = self.community.fingerprint in (self.digest, refused, refused + EXTRACTIVE)
+        return not answered and self.facts >= FEWEST_FACTS
 
 
 @dataclass(slots=True)
@@ -137,17 +154,22 @@ class Planner:
             for group in groups:
                 old = self._present.communities.get(group.id)
                 digest = grouped[level].fingerprint(group.number, partition.node_ids)
-                if old is not None and not self._needs_row(old, group, digest, touched):
-                    plan.rows.append(Row(old, group, digest, renamed=False))
+                facts = grouped[level].count(group.number)
+                if old is not None and not self._needs_row(old, group, digest, touched, facts):
+                    plan.rows.append(Row(old, group, digest, renamed=False, facts=facts))
                 else:
                     wanted.append((group, old, digest))
         self._describe(plan, wanted, {g.id: level for level, groups in enumerate(levels) for g in groups}, shared)
         self._end_others(plan)
         return plan
 
-    def _needs_row(self, old: Community, group: Group, digest: str, touched: Mapping[str, int]) -> bool:
-        stays = is_of(old, digest) or (is_by_model(old) and self._models_write)
+    def _needs_row(self, old: Community, group: Group, digest: str, touched: Mapping[str, int], facts: int) -> bool:
+        stays = is_of(old, digest) or self._keeps_text(old, facts)
         return group.id in touched or old.parent_id != group.parent_id or not stays
+
+    def _keeps_text(self, old: Community, facts: int) -> bool:
+        """Return whether an earlier text by the model stays until it writes a new one."""
+        return is_by_model(old) and self._models_write and facts >= FEWEST_FACTS
 
     def _members(
         self, plan: Plan, levels: Sequence[Sequence[Group]], before: Mapping[int, Before]
@@ -193,7 +215,7 @@ class Planner:
                 union = sizes[group.id] + now - shared[group.id]
                 same = old is not None and shared[group.id] >= _SAME * union
                 row = self._row(group, old, digest, material, level=level, same=same)
-                plan.rows.append(Row(row, group, digest, renamed=not same))
+                plan.rows.append(Row(row, group, digest, renamed=not same, facts=material.facts))
                 plan.communities.append(row)
                 plan.created += old is None
         plan.moved = sum(
@@ -211,7 +233,7 @@ class Planner:
                 id=group.id, scope=self._scope, level=level, created_at=self.moment, updated_at=self.moment
             )
         text: dict[str, str] = {}
-        if not is_of(old, digest) and not (by_model and self._models_write):
+        if not is_of(old, digest) and not self._keeps_text(old, material.facts):
             text["name"] = old.name if by_model and same else name_of(material, "" if by_model else old.name)
             text["summary"] = self._redact(summary_of(material), material.names)
             text["fingerprint"] = digest + EXTRACTIVE
@@ -226,7 +248,7 @@ class Planner:
 
 def is_of(community: Community, digest: str) -> bool:
     """Return whether the texts of a community were made from data with this fingerprint."""
-    return community.fingerprint.removesuffix(EXTRACTIVE) == digest
+    return community.fingerprint.removesuffix(EXTRACTIVE).removesuffix(REFUSED) == digest
 
 
 def is_by_model(community: Community) -> bool:
@@ -240,6 +262,12 @@ def described_by(row: Row, found: Description, material: Material, redact: Redac
     keeps_name = is_by_model(community) and community.name and not row.renamed
     name = community.name if keeps_name else redact(found.name, material.names) or name_of(material)
     return community.changed(name=name, summary=redact(found.summary, material.names), fingerprint=row.digest)
+
+
+def refused(row: Row) -> Community:
+    """Return a community with its text, marked so that the model is not asked again about these facts."""
+    by_model = is_by_model(row.community)
+    return row.community.changed(fingerprint=row.digest + REFUSED + ("" if by_model else EXTRACTIVE))
 
 
 def materials(
@@ -267,8 +295,19 @@ def materials(
             names=tuple(names[i] for i in some if i in names),
             size=len(grouped[level].members(number)),
             facts=grouped[level].count(number),
-            top=tuple((ends, edge.fact or in_words(edge)) for i, ends in top if (edge := edges.get(i)) is not None),
+            top=tuple(
+                TopFact(ends, edge.fact or in_words(edge), _when(edge))
+                for i, ends in top
+                if (edge := edges.get(i)) is not None
+            ),
             period=grouped[level].period(number),
         )
         for (level, number), some, top in zip(groups, central, best, strict=True)
     ]
+
+
+def _when(edge: Edge) -> str:
+    """Return when a fact began or happened, or when it was told if that isn't known, and its certainty."""
+    word = "on" if edge.kind == "event" else "told" if edge.valid_from_assumed else "since"
+    certainty = "" if edge.certainty == "stated" else f", {edge.certainty}"
+    return f"{word} {edge.valid_from.date().isoformat()}{certainty}"

@@ -14,7 +14,7 @@ from graphmem.communities.detection import chunk_of, detected_by_store, partitio
 from graphmem.communities.facts import read_facts
 from graphmem.communities.intra_community_facts import CommunityFacts
 from graphmem.communities.matching import Before, match_levels
-from graphmem.communities.planning import TICK, Plan, Planner, Redact, Row, described_by, materials
+from graphmem.communities.planning import REFUSED, TICK, Plan, Planner, Redact, Row, described_by, materials, refused
 from graphmem.communities.results import Refreshed, State, read_present, read_state
 from graphmem.communities.summaries import AT_ONCE, Description, Material, Summaries
 from graphmem.errors import ExtractionFailed, InvalidInput
@@ -176,14 +176,17 @@ class CommunityRefresh:
         for row, material, found in zip(rows, texts, replies, strict=True):
             if isinstance(found, ExtractionFailed):
                 _log.warning("community %s has no summary by the model yet: %s", row.community.id, found)
-                self._failed.add(row.community.id)
+                if isinstance(found, NoReply):
+                    self._failed.add(row.community.id)
+                else:
+                    described.append(refused(row))
                 continue
             self._failed.discard(row.community.id)
             described.append(described_by(row, found, material, self._redact()))
         return described
 
     def _write_texts(self, scope: Scope, described: Sequence[Community], since: str) -> int:
-        """Write the texts of communities unchanged since they were read; return their number."""
+        """Write the texts of communities unchanged since they were read; return the number of new texts."""
         expected = {community.id: community for community in described}
 
         def work() -> int:
@@ -195,7 +198,7 @@ class CommunityRefresh:
             moment = utc_now()
             rows = tuple(c.changed(updated_at=max(moment, c.updated_at + TICK)) for c in now)
             self._backend.write(scope, Changes(communities=rows))
-            return len(rows)
+            return sum(REFUSED not in row.fingerprint for row in rows)
 
         return self._backend.atomic(work) if described else 0
 

@@ -324,6 +324,45 @@ def test_nonsense_is_no_summary(store_url: str, open_memory: OpenMemory, reply: 
     assert "Alma" in community.summary
 
 
+@pytest.mark.parametrize("usable", [True, False], ids=["described", "refused"])
+def test_a_model_is_asked_again_only_after_a_change(durable_url: str, open_memory: OpenMemory, usable: bool) -> None:
+    chat = ScriptedChat(answer=described if usable else lambda _: "no.")
+
+    def asked(memory: GraphMemory) -> int:
+        before = len(chat.prompts)
+        memory.admin.refresh_communities()
+        memory.admin.refresh_communities()
+        return len(chat.prompts) - before
+
+    memory = open_memory(durable_url, llm=chat, embeddings="none")
+    memory.add_facts(friends(*BAND), occurred_at="2025-03-01")
+    first = asked(memory)
+    memory.add_facts(friends(*BAND), occurred_at="2025-04-01")
+    memory.recall("Alma")
+    told_again = asked(memory)
+    memory.close()
+    memory = open_memory(durable_url, llm=chat, embeddings="none")
+    restarted = asked(memory)
+    memory.end(next(f for f in memory.facts("Alma") if f.target == "Bruno").id, at="2025-05-01")
+    assert (first, told_again, restarted, asked(memory)) == (1, 0, 0, 1)
+    assert "Alma knows Dario (since 2025-03-01)" in chat.prompts[-1]
+    assert ("They met." in memory.communities()[0].summary) is usable
+
+
+def test_a_community_of_two_facts_is_not_described_by_a_model(store_url: str, open_memory: OpenMemory) -> None:
+    chat = ScriptedChat(answer=described)
+    memory = open_memory(store_url, llm=chat, embeddings="none")
+    memory.add_facts([("Alma", "knows", "Bruno"), ("Bruno", "knows", "Clara")])
+    done = memory.admin.refresh_communities()
+    assert (done.summarized, done.failed, len(chat.prompts)) == (0, 0, 0)
+    assert "Alma knows Bruno." in memory.communities()[0].summary
+    memory.add_facts([("Alma", "knows", "Clara")])
+    assert memory.admin.refresh_communities().summarized == 1
+    memory.end(next(f for f in memory.facts("Alma") if f.target == "Clara").id)
+    assert memory.admin.refresh_communities().summarized == 0
+    assert "They met." not in memory.communities()[0].summary
+
+
 def test_prompts_are_small_and_few_at_once(open_memory: OpenMemory, tmp_path_factory: pytest.TempPathFactory) -> None:
     together = threading.Barrier(AT_ONCE)
 

@@ -12,6 +12,7 @@ from graphmem.communities.summaries import (
     MAX_PROMPT_BYTES,
     Description,
     Material,
+    TopFact,
     _read,  # pyright: ignore[reportPrivateUsage]
     name_of,
     prompt_for,
@@ -25,9 +26,9 @@ MATERIAL = Material(
     size=12,
     facts=30,
     top=(
-        (frozenset({"1", "2"}), "Caroline went to a support group"),
-        (frozenset({"1", "2"}), "Caroline likes the support group."),
-        (frozenset({"1", "3"}), "Caroline's home country is Sweden."),
+        TopFact(frozenset({"1", "2"}), "Caroline went to a support group", "on 2023-05-07"),
+        TopFact(frozenset({"1", "2"}), "Caroline likes the support group."),
+        TopFact(frozenset({"1", "3"}), "Caroline's home country is Sweden.", "told 2023-10-01, hearsay"),
     ),
     period=(BEGIN, END),
 )
@@ -62,11 +63,18 @@ def test_a_summary_of_one_fact_says_one_month() -> None:
 
 
 def test_a_prompt_has_the_best_facts_that_fit() -> None:
-    many = replace(MATERIAL, top=tuple((frozenset({str(n)}), f"Fact {n} " + "ü" * 400) for n in range(100)))
+    many = replace(MATERIAL, top=tuple(TopFact(frozenset({str(n)}), f"Fact {n} " + "ü" * 400) for n in range(100)))
     prompt = prompt_for(many)
     assert len(prompt.encode()) <= MAX_PROMPT_BYTES
     assert "Fact 0 " in prompt
     assert "Fact 99 " not in prompt
+
+
+def test_a_prompt_dates_facts_and_marks_unsure_ones() -> None:
+    prompt = prompt_for(MATERIAL)
+    assert "- Caroline went to a support group (on 2023-05-07)\n" in prompt
+    assert "- Caroline's home country is Sweden. (told 2023-10-01, hearsay)" in prompt
+    assert "- Caroline likes the support group.\n" in prompt
 
 
 def test_names_cannot_fill_a_prompt() -> None:
