@@ -122,6 +122,8 @@ class Engine:
         self._upkeep = BackgroundJob("graphmem-upkeep", self._run_upkeep) if background else None
         self.workers = Workers()
         self.turns = TurnWriter(backend, partial(self.workers.submit, "turns"), lambda scopes: self.wake(*scopes))
+        self.served: Sequence[Scope] | None = None
+        """Scopes whose episodes the background work extracts; None means all."""
         self._pause = _FIRST_PAUSE
         self._resumed = False
         self._watchers: dict[str, set[Future[None]]] = {}
@@ -200,6 +202,11 @@ class Engine:
     def known_name(self, text: str) -> str:
         """Return the stored form of a name or id given by a caller; redaction may have replaced it."""
         return text if self.redaction is None else self.redaction.known_name(text)
+
+    @property
+    def has_background(self) -> bool:
+        """Whether extraction, indexing and upkeep run in the background."""
+        return self._upkeep is not None
 
     @property
     def can_extract(self) -> bool:
@@ -382,9 +389,9 @@ class Engine:
     def _extract(self) -> float | None:
         try:
             if not self._resumed:  # what a model that was away has delayed needn't wait for its time
-                self.queue.retry_now(self.backend.scopes())
+                self.queue.retry_now(self.backend.scopes() if self.served is None else self.served)
                 self._resumed = True
-            done = self.queue.process(on_step=self._extracted, stopping=lambda: self._closed)
+            done = self.queue.process(scopes=self.served, on_step=self._extracted, stopping=lambda: self._closed)
         except StoreReadOnly:
             return None  # whoever may write to it will extract
         if (seconds := self.queue.seconds_to_wait()) > 0:
@@ -423,15 +430,22 @@ class Engine:
             if self._similar is not None:
                 self._similar.vectors.drop_copies(scope)
 
-    def close(self) -> None:
-        """Wait for running work, write recorded recalls, release claims, and close the store."""
+    def close(self, seconds: float | None = None) -> None:
+        """Wait for running work, write recorded recalls, release claims, and close the store.
+
+        Parameters
+        ----------
+        seconds
+            Maximum time to wait for a running extraction; by default twice the time limit of a model's call.
+        """
         with self._close_lock:
             if self._closed:
                 return
             self._closed = True
         if self._extraction is not None and self._queue is not None:
             self._queue.notify(())
-            self._extraction.stop(timeout=2 * (self.settings.extraction_timeout or SECONDS))
+            wait = 2 * (self.settings.extraction_timeout or SECONDS) if seconds is None else seconds
+            self._extraction.stop(timeout=wait)
         for job in (self._indexing, self._assignment, self._upkeep):
             if job is not None:
                 job.stop(timeout=self.settings.embedding_timeout * 2)

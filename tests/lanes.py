@@ -56,6 +56,7 @@ LANES = {
         "tests/e2e/test_upkeep.py",
         "tests/e2e/test_visualize.py",
         "tests/e2e/test_wheel.py",
+        "tests/e2e/test_worker.py",
         "tests/integration/embed/test_hub.py",
         "tests/integration/embed/test_langchain.py",
         "tests/integration/embed/test_minilm.py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 from graphmem.communities.results import Refreshed
 from graphmem.diagnostics import queue_error
 from graphmem.ingest.bulk import OnProgress
-from graphmem.inputs import to_as_of, to_limit
+from graphmem.inputs import to_as_of, to_limit, to_scopes
 from graphmem.memory.base import ScopedMemory, Scopes, Time, in_thread
 from graphmem.models import AsOf, CommunityAlgorithm, EntityQuery, EpisodeQuery, Merge, MergeQuery, RecallQuery, Scope
 from graphmem.protocols import Explorer
@@ -26,6 +27,7 @@ from graphmem.upkeep.importing import Imported, ImportOptions, import_rows
 from graphmem.upkeep.merge import merge_entities
 from graphmem.upkeep.scope_rows import checksum
 from graphmem.upkeep.unmerge import Unmerged, unmerge
+from graphmem.worker import Worker, WorkerState
 
 
 class Administration(ScopedMemory):
@@ -294,6 +296,37 @@ class Administration(ScopedMemory):
     def scopes(self) -> list[Scope]:
         """Return the scopes of the store that have rows."""
         return self._engine.backend.scopes()
+
+    def work(
+        self,
+        stopping: threading.Event,
+        *,
+        scopes: Scopes | None = None,
+        seconds: float = 1.0,
+        on_state: Callable[[WorkerState], None] = lambda _: None,
+    ) -> None:
+        """Extract, index and maintain what other processes store, until `stopping` is set; see `Worker`.
+
+        The memory has to be open with background work, and closing it releases what was claimed.
+
+        Parameters
+        ----------
+        stopping
+            Set it, from a signal handler or another thread, to return.
+        scopes
+            Scopes, or their texts, to serve; by default all scopes of the store, also new ones.
+        seconds
+            Time between two looks at the store.
+        on_state
+            Called with the state after each look.
+
+        Raises
+        ------
+        InvalidInput
+            If the memory was opened with ``background=False``.
+        """
+        served = None if scopes is None else to_scopes(scopes)
+        Worker(self._engine, served, seconds=seconds).run(stopping, on_state)
 
     def doctor(self) -> list[Check]:
         """Examine the store, the extractor and the queue."""

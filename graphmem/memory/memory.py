@@ -124,9 +124,15 @@ class GraphMemory(Exploration):
         """Methods that correct, move and maintain this memory."""
         return Administration(self._engine, self.scope)
 
-    def close(self) -> None:
-        """Let running work end and release the store; what waits in the queue stays there for the next start."""
-        self._engine.close()
+    def close(self, seconds: float | None = None) -> None:
+        """Let running work end and release the store; what waits in the queue stays there for the next start.
+
+        Parameters
+        ----------
+        seconds
+            Maximum time to wait for a running extraction; by default twice the time limit of a model's call.
+        """
+        self._engine.close(seconds)
 
     async def aclose(self) -> None:
         """`close` for async code."""

@@ -41,6 +41,7 @@ _ORDER = (
     ("factory",),
     ("diagnostics",),
     ("engine",),
+    ("worker",),
     ("memory",),
     ("",),
     ("testing", "adapters", "__main__"),

@@ -191,7 +191,9 @@ class Session:
 
         return Output(as_json=self.shared.json)
 
-    def open(self, *, extractor: str | None = "none", make: bool = False) -> GraphMemory:
+    def open(
+        self, *, extractor: str | None = "none", make: bool = False, background: bool = False, **overrides: Any
+    ) -> GraphMemory:
         """Open the memory.
 
         Parameters
@@ -201,6 +203,10 @@ class Session:
             for reading.
         make
             Whether to create a store that doesn't exist.
+        background
+            Whether to extract, index and maintain in the background.
+        **overrides
+            Settings to use instead of those of the session.
 
         Raises
         ------
@@ -214,7 +220,8 @@ class Session:
         if not make and (path := _file_of(url)) and not Path(path).exists():
             hint = "create one with graphmem ingest, try graphmem demo, or name another with --store URL"
             raise BackendUnavailable(f"there is no store at {path}: {hint}")
-        return GraphMemory.open(url, scope=self.scope, settings=self.settings, extractor=extractor, background=False)
+        settings = self.settings.model_copy(update=overrides)
+        return GraphMemory.open(url, scope=self.scope, settings=settings, extractor=extractor, background=background)
 
     def command_line(self, *arguments: str) -> str:
         """Return a command with the store, scope and settings options of this one; passwords are masked."""

@@ -1,0 +1,93 @@
+"""`graphmem worker`: a process that extracts, indexes and maintains what other processes store."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graphmem.adapters.cli.session import FAILED, Session, command
+
+if TYPE_CHECKING:
+    from graphmem.worker import WorkerState
+
+_STALE = 30.0  # seconds after which a health file means that its worker hangs or is gone
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the program."""
+    command(app)(worker)
+
+
+def worker(
+    session: Session,
+    scopes: Annotated[
+        list[str] | None,
+        typer.Option("--scopes", metavar="SCOPE", help="Only this scope; may be given several times."),
+    ] = None,
+    concurrency: Annotated[int | None, typer.Option(min=1, help="Concurrent calls of a language model.")] = None,
+    extractor: Annotated[str | None, typer.Option(metavar="NAME", help="Extractor. [default: the setting]")] = None,
+    health: Annotated[Path | None, typer.Option(metavar="FILE", help="File with the worker's state as JSON.")] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Start nothing; exit with 0 if the worker of --health is alive, else 1.")
+    ] = False,
+    grace: Annotated[float, typer.Option(min=0.0, help="Seconds that a running extraction has after SIGTERM.")] = 20.0,
+) -> None:
+    """Extract, index and maintain what other processes store, until SIGTERM or Ctrl-C.
+
+    Several workers can run on one store, on one machine or on several. Programs that only store and ask can then open
+    the memory with background=False.
+    """
+    if check:
+        raise typer.Exit(0 if health is not None and _is_alive(session, health) else FAILED)
+    overrides = {} if concurrency is None else {"extraction_concurrency": concurrency}
+    stopping = threading.Event()
+
+    def stop(*_: object) -> None:
+        stopping.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    memory = session.open(extractor=extractor, make=True, background=True, **overrides)
+    last: WorkerState | None = None
+
+    def on_state(state: WorkerState) -> None:
+        nonlocal last
+        if last is None or (state.state, state.reason, state.errors) != (last.state, last.reason, last.errors):
+            details = ": ".join(filter(None, (state.state, state.reason, *state.errors)))
+            session.out.note(f"{state.at:%H:%M:%S} {details}")
+        last = state
+        if health is not None:
+            _write(health, state)
+
+    try:
+        memory.admin.work(stopping, scopes=scopes, on_state=on_state)
+    finally:
+        memory.close(grace)
+        if health is not None:
+            health.unlink(missing_ok=True)
+    session.out.note("stopped; claimed episodes were released")
+
+
+def _write(health: Path, state: WorkerState) -> None:
+    """Replace the health file, so that a reader never sees half of it."""
+    part = health.with_name(f".{health.name}.part")
+    part.write_text(state.model_dump_json(exclude_none=True), "utf-8")
+    part.replace(health)
+
+
+def _is_alive(session: Session, health: Path) -> bool:
+    try:
+        state = json.loads(health.read_text("utf-8"))
+        age = time.time() - datetime.fromisoformat(state["at"]).timestamp()
+    except (OSError, ValueError, KeyError) as error:
+        session.out.note(f"{health}: {error}")
+        return False
+    session.out.note(f"{state['state']}, {age:.0f} s ago")
+    return age <= _STALE and state["state"] != "store unavailable"

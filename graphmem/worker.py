@@ -1,0 +1,100 @@
+"""Worker: a process that extracts, indexes and maintains what other processes store."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from graphmem.engine import Engine
+from graphmem.errors import BackendUnavailable, InvalidInput
+from graphmem.models import EpisodeQuery, Model, Scope, UTCDateTime, utc_now
+
+_log = logging.getLogger(__name__)
+
+_UPKEEP_SECONDS = 60.0  # between two checks of whether upkeep is due
+
+
+class WorkerState(Model):
+    """State of a worker.
+
+    Attributes
+    ----------
+    state
+        working: episodes wait. idle: none do. paused: extraction waits for a model or a repair, see `reason`. store
+        unavailable: the store doesn't answer, and the worker tries again. stopped: it has ended.
+    reason
+        Why extraction is paused, or the error of the store.
+    errors
+        Errors of background work whose last run failed.
+    at
+        Time of this state.
+    """
+
+    state: Literal["working", "idle", "paused", "store unavailable", "stopped"]
+    reason: str | None = None
+    errors: tuple[str, ...] = ()
+    at: UTCDateTime
+
+
+class Worker:
+    """A loop that has the background work of an engine take up what other processes store.
+
+    Any number of workers can run on one store: claims keep an episode from being extracted twice, and what a killed
+    worker had claimed is released by another on the same machine, or after the setting `claim_seconds`.
+
+    Parameters
+    ----------
+    engine
+        Engine with background work.
+    scopes
+        Scopes to serve; None serves all scopes of the store, also new ones.
+    seconds
+        Time between two looks at the store.
+
+    Raises
+    ------
+    InvalidInput
+        If the engine has no background work.
+    """
+
+    def __init__(self, engine: Engine, scopes: Sequence[Scope] | None = None, *, seconds: float = 1.0) -> None:
+        if not engine.has_background:
+            raise InvalidInput("worker: the memory has no background work; open it with background=True")
+        self._engine = engine
+        self._engine.served = self._scopes = scopes
+        self._seconds = seconds
+        self._checked_at = float("-inf")
+
+    def run(self, stopping: threading.Event, on_state: Callable[[WorkerState], None]) -> None:
+        """Work until `stopping` is set; report the state after each look at the store."""
+        while not stopping.is_set():
+            try:
+                state = self._look()
+            except BackendUnavailable as error:
+                _log.warning("worker: %s", error)
+                state = self._state("store unavailable", str(error))
+            on_state(state)
+            stopping.wait(self._seconds)
+
+    def _look(self) -> WorkerState:
+        engine = self._engine
+        scopes = engine.backend.scopes() if self._scopes is None else self._scopes
+        if time.monotonic() - self._checked_at >= _UPKEEP_SECONDS:
+            self._checked_at = time.monotonic()
+            engine.schedule_upkeep(*scopes)
+        waiting = bool(scopes) and bool(engine.backend.find_episodes(scopes, EpisodeQuery(state="pending"), limit=1))
+        stale = engine.search.index.stale_scopes(scopes) if scopes else []
+        if waiting or stale:
+            engine.wake(*stale)
+        pause = engine.queue.pause if engine.can_extract else None
+        if pause is not None:
+            return self._state("paused", pause.reason)
+        return self._state("working" if waiting or stale else "idle")
+
+    def _state(self, state: Literal["working", "idle", "paused", "store unavailable"], reason: str = "") -> WorkerState:
+        return WorkerState(
+            state=state, reason=reason or None, errors=tuple(self._engine.background_errors()), at=utc_now()
+        )

@@ -1,0 +1,141 @@
+"""`graphmem worker`: several at once, ended, killed, and what they say about themselves."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from shell import GRAPHMEM
+
+from graphmem import GraphMemory
+from graphmem.testing.rows import home
+
+SECONDS = 120
+TURNS = [(f"Person {n} knows Person {n + 1}.", f"session {n % 6}") for n in range(60)]
+
+
+def recorded(folder: Path) -> str:
+    """Write what the extractor says of each turn, and return the option that names it."""
+    file = folder / "recorded.jsonl"
+    lines = [
+        {"text": text, "edges": [[f"Person {n}", "knows", f"Person {n + 1}"]]} for n, (text, _) in enumerate(TURNS)
+    ]
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf-8")
+    return f"recorded:{file}"
+
+
+@contextmanager
+def worker(url: str, *options: str) -> Generator[subprocess.Popen[str]]:
+    command = [GRAPHMEM, "worker", "--store", url, "--scopes", str(home()), *options]
+    variables = {**os.environ, "GRAPHMEM_EMBEDDINGS": "none"}
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=variables)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "it didn't happen in time"
+        time.sleep(0.1)
+
+
+def store(memory: GraphMemory) -> None:
+    for n, (text, session) in enumerate(TURNS):
+        memory.remember(text, session_id=session, external_id=f"turn {n}")
+
+
+def expect_each_fact_once(memory: GraphMemory) -> None:
+    stats = memory.stats()
+    assert (stats.pending_episodes, stats.failed_episodes) == (0, 0)
+    facts = [fact for n in range(len(TURNS)) for fact in memory.facts(f"Person {n}") if fact.source == f"Person {n}"]
+    assert Counter(fact.target for fact in facts) == {f"Person {n + 1}": 1 for n in range(len(TURNS))}
+    assert all(len(set(fact.episode_ids)) == len(fact.episode_ids) == 1 for fact in facts)
+
+
+@pytest.mark.server
+@pytest.mark.slow
+def test_three_workers_extract_everything_once_and_end_cleanly(durable_url: str, tmp_path: Path) -> None:
+    health = tmp_path / "health.json"
+    check = [GRAPHMEM, "worker", "--check", "--health", str(health)]
+    assert subprocess.run(check, capture_output=True, check=False).returncode == 1
+    with GraphMemory.open(durable_url, extractor="none", embeddings="none", background=False) as memory:
+        options = ("--extractor", recorded(tmp_path))
+        with (
+            worker(durable_url, *options, "--health", str(health)) as first,
+            worker(durable_url, *options) as second,
+            worker(durable_url, *options) as third,
+        ):
+            store(memory)
+            wait_until(lambda: memory.stats().pending_episodes == 0)
+            wait_until(lambda: health.exists() and json.loads(health.read_text("utf-8"))["state"] == "idle")
+            assert subprocess.run(check, capture_output=True, check=False).returncode == 0
+            for process in (first, second, third):
+                process.send_signal(signal.SIGTERM)
+            ends = [process.communicate(timeout=SECONDS) for process in (first, second, third)]
+            assert [process.returncode for process in (first, second, third)] == [0, 0, 0]
+            assert all("stopped" in said for _, said in ends)
+        assert not health.exists()
+        expect_each_fact_once(memory)
+
+
+@pytest.mark.slow
+def test_what_a_killed_worker_had_claimed_is_done_by_the_next(durable_url: str, tmp_path: Path) -> None:
+    options = ("--extractor", recorded(tmp_path))
+    with GraphMemory.open(durable_url, extractor="none", embeddings="none", background=False) as memory:
+        store(memory)
+        with worker(durable_url, *options) as process:
+            wait_until(lambda: memory.stats().pending_episodes < len(TURNS))
+            process.send_signal(signal.SIGKILL)
+            process.wait(SECONDS)
+        with worker(durable_url, *options):
+            wait_until(lambda: memory.stats().pending_episodes == 0)
+        expect_each_fact_once(memory)
+
+
+def test_a_worker_needs_background_work(tmp_path: Path) -> None:
+    import threading
+
+    from graphmem.errors import InvalidInput
+
+    with (
+        GraphMemory.open("memory://", extractor="none", embeddings="none", background=False) as memory,
+        pytest.raises(InvalidInput, match="background"),
+    ):
+        memory.admin.work(threading.Event())
+
+
+def test_a_worker_serves_only_its_scopes() -> None:
+    import threading
+
+    from toy import ToyExtractor
+
+    with GraphMemory.open("memory://", extractor=ToyExtractor(), embeddings="none") as memory:
+        stopping = threading.Event()
+        served, other = memory.in_scope("served"), memory.in_scope("other")
+        states: list[str] = []
+        thread = threading.Thread(
+            target=memory.admin.work,
+            args=(stopping,),
+            kwargs={"scopes": ["served"], "seconds": 0.01, "on_state": lambda state: states.append(state.state)},
+        )
+        thread.start()
+        wait_until(lambda: bool(states))
+        other.remember("Alice Stone | knows | Bob Fox")
+        served.remember("Alice Stone | knows | Bob Fox")
+        wait_until(lambda: served.stats().pending_episodes == 0)
+        stopping.set()
+        thread.join()
+        assert other.stats().pending_episodes == 1
+        assert {"idle", "working"} >= set(states)
