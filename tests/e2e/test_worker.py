@@ -6,17 +6,22 @@ import json
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 from shell import GRAPHMEM
+from toy import ToyExtractor
 
 from graphmem import GraphMemory
+from graphmem.errors import InvalidInput
 from graphmem.testing.rows import home
+from graphmem.worker import WorkerState
 
 SECONDS = 120
 TURNS = [(f"Person {n} knows Person {n + 1}.", f"session {n % 6}") for n in range(60)]
@@ -105,10 +110,6 @@ def test_what_a_killed_worker_had_claimed_is_done_by_the_next(durable_url: str, 
 
 
 def test_a_worker_needs_background_work(tmp_path: Path) -> None:
-    import threading
-
-    from graphmem.errors import InvalidInput
-
     with (
         GraphMemory.open("memory://", extractor="none", embeddings="none", background=False) as memory,
         pytest.raises(InvalidInput, match="background"),
@@ -117,19 +118,16 @@ def test_a_worker_needs_background_work(tmp_path: Path) -> None:
 
 
 def test_a_worker_serves_only_its_scopes() -> None:
-    import threading
-
-    from toy import ToyExtractor
-
     with GraphMemory.open("memory://", extractor=ToyExtractor(), embeddings="none") as memory:
         stopping = threading.Event()
         served, other = memory.in_scope("served"), memory.in_scope("other")
         states: list[str] = []
-        thread = threading.Thread(
-            target=memory.admin.work,
-            args=(stopping,),
-            kwargs={"scopes": ["served"], "seconds": 0.01, "on_state": lambda state: states.append(state.state)},
-        )
+
+        def on_state(state: WorkerState) -> None:
+            states.append(state.state)
+
+        work = partial(memory.admin.work, stopping, scopes=["served"], seconds=0.01, on_state=on_state)
+        thread = threading.Thread(target=work)
         thread.start()
         wait_until(lambda: bool(states))
         other.remember("Alice Stone | knows | Bob Fox")

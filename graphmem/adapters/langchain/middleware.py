@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, NotRequired, TypedDict, cast
@@ -22,14 +21,12 @@ from langgraph.config import get_config
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from graphmem.adapters.conversation import Conversation, content_keys
+from graphmem.adapters.conversation import Conversation, content_keys, report_unavailable
 from graphmem.adapters.langchain.compaction import GraphMemoryCompactor
 from graphmem.errors import GraphMemError, InvalidInput
 from graphmem.memory import GraphMemory
 from graphmem.models import Scope
 from graphmem.search.context import CountTokens, estimate_tokens
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -285,9 +282,7 @@ def _is_recalled(state: GraphMemoryState) -> bool:
 
 
 def _unavailable(done: str, error: GraphMemError) -> dict[str, Any]:
-    if isinstance(error, InvalidInput):
-        raise error
-    _log.warning("the memory couldn't be %s, the agent goes on without it: %s", done, error)
+    report_unavailable(done, error)
     return {"memory_unavailable": f"{type(error).__name__}: {error}"}
 
 

@@ -1,0 +1,62 @@
+"""LlamaIndex: a memory block of `Memory` (docs/how-to/agents.md)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphmem.adapters.conversation import Conversation, report_unavailable
+from graphmem.errors import GraphMemError, MissingExtra
+from graphmem.memory import GraphMemory
+
+try:
+    from llama_index.core.base.llms.types import ChatMessage, MessageRole, ToolCallBlock
+    from llama_index.core.bridge.pydantic import Field
+    from llama_index.core.memory.memory import BaseMemoryBlock
+except ImportError as error:
+    raise MissingExtra("graphmem.adapters.llama_index", "llama-index") from error
+
+
+class GraphMemoryBlock(BaseMemoryBlock[str]):
+    """Block of a LlamaIndex `Memory` that gives what a graph memory has on the last message, fenced as data.
+
+    Messages that `Memory` passes on, when they leave its short-term part, are stored as turns of the memory. If the
+    memory is unavailable, the block is empty, with a warning in the log.
+    """
+
+    name: str = "GraphMemory"
+    memory: GraphMemory = Field(exclude=True, repr=False)
+    user: str | None = Field(default=None, description='name of the user, to whom "I" refers')
+    assistant: str | None = Field(default=None, description="name of the assistant")
+    budget_tokens: int | None = Field(default=None, description="as in GraphMemory.context")
+
+    async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
+        del block_kwargs
+        said = [m.content for m in messages or () if m.role == MessageRole.USER and m.content]
+        conversation = Conversation(self.memory, user=self.user)
+        try:
+            return await conversation.acontext(said[-1], budget_tokens=self.budget_tokens) if said else ""
+        except GraphMemError as error:
+            report_unavailable("read", error)
+            return ""
+
+    async def _aput(self, messages: list[ChatMessage]) -> None:
+        sessions: dict[str | None, list[dict[str, Any]]] = {}
+        for message in messages:
+            extra = message.additional_kwargs
+            sessions.setdefault(extra.get("session_id"), []).append(_fields(message))
+        try:
+            for session, said in sessions.items():
+                await Conversation(self.memory, session, self.user, self.assistant).astore(said, [None] * len(said))
+        except GraphMemError as error:
+            report_unavailable("written", error)
+
+
+def _fields(message: ChatMessage) -> dict[str, Any]:
+    """Return a message in the form of `graphmem.messages`."""
+    calls = [block for block in message.blocks if isinstance(block, ToolCallBlock)]
+    return {
+        "role": message.role.value,
+        "content": message.content or "",
+        "tool_calls": [{"id": c.tool_call_id, "name": c.tool_name, "arguments": c.tool_kwargs} for c in calls],
+        "tool_call_id": message.additional_kwargs.get("tool_call_id"),
+    }

@@ -1,0 +1,115 @@
+"""OpenAI Agents SDK: a session whose items are turns of a memory, and tools (docs/how-to/agents.md)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, cast
+
+from graphmem.adapters.conversation import Conversation
+from graphmem.adapters.notes import ACTIONS, MANAGE, SEARCH, Action, Notes
+from graphmem.errors import InvalidInput, MissingExtra, NotFound
+from graphmem.inputs import to_limit
+from graphmem.memory import GraphMemory
+from graphmem.messages import NO_TEXT, is_message
+from graphmem.models import Episode
+
+try:
+    from agents import FunctionTool, TResponseInputItem, function_tool
+    from agents.memory import SessionABC, SessionSettings
+except ImportError as error:
+    raise MissingExtra("graphmem.adapters.openai_agents", "openai-agents") from error
+
+_ITEM = "item"
+_FIELDS = ("type", "role", "content", "name", "arguments", "call_id", "output")
+
+
+class GraphMemorySession(SessionABC):
+    """Session of an agent, stored as turns of a memory that are searchable and from which facts are extracted.
+
+    Items come back exactly as they were added, with tool calls and reasoning.
+
+    Parameters
+    ----------
+    memory
+        Memory to store the items in.
+    session_id
+        Id of the conversation.
+    user, assistant
+        Names of the speakers; "I" in a message refers to them.
+    limit
+        Maximum number of items that `get_items` returns by default; the last ones are kept.
+    """
+
+    def __init__(
+        self,
+        memory: GraphMemory,
+        session_id: str,
+        *,
+        user: str | None = None,
+        assistant: str | None = None,
+        limit: int = 1000,
+    ) -> None:
+        if not session_id:
+            raise InvalidInput("session_id: expected the id of a conversation, got an empty value")
+        self.session_id = session_id
+        self.session_settings: SessionSettings | None = SessionSettings(limit=to_limit(limit))
+        self._memory = memory
+        self._conversation = Conversation(memory, session_id, user, assistant)
+        self._limit = limit
+
+    async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
+        """Return the last items in order of time; results of tools whose call is beyond the limit are left out."""
+        stored = await self._memory.asession(self.session_id, limit=self._limit if limit is None else limit)
+        items = [item for episode in stored if (item := _item(episode)) is not None]
+        calls = {item.get("call_id") for item in items if not _is_output(item)}
+        kept = [item for item in items if not _is_output(item) or item.get("call_id") in calls]
+        return cast("list[TResponseInputItem]", kept)
+
+    async def add_items(self, items: list[TResponseInputItem]) -> None:
+        """Store items durably; extraction runs in the background."""
+        messages = [_message(cast("dict[str, Any]", item)) for item in items]
+        await self._conversation.astore(messages, [None] * len(messages))
+
+    async def pop_item(self) -> TResponseInputItem | None:
+        """Erase the last item and return it."""
+        for episode in await self._memory.asession(self.session_id, limit=1):
+            await self._memory.aforget(episode=episode.id)
+            return cast("TResponseInputItem | None", _item(episode))
+        return None
+
+    async def clear_session(self) -> None:
+        """Erase the session: its items, and the facts that only they state."""
+        with suppress(NotFound):
+            await self._memory.aforget(session=self.session_id)
+
+
+def memory_tools(
+    memory: GraphMemory, *, user: str | None = None, limit: int = 10, actions: Sequence[Action] = ACTIONS
+) -> list[FunctionTool]:
+    """Return the tools `manage_memory` and `search_memory`; parameters as in `graphmem.adapters.langchain`."""
+    notes = Notes(memory, user, limit, actions)
+    return [
+        function_tool(notes.manage_memory, name_override="manage_memory", description_override=MANAGE),
+        function_tool(notes.search_memory, name_override="search_memory", description_override=SEARCH),
+    ]
+
+
+def _message(item: dict[str, Any]) -> dict[str, Any]:
+    """Return an item as the fields of a message, with the item itself in the metadata."""
+    metadata = {_ITEM: json.dumps(item, ensure_ascii=False)}
+    if is_message(item) and (item.get("content") or "call_id" in item):
+        return {**{name: item[name] for name in _FIELDS if name in item}, "metadata": metadata}
+    kind = str(item.get("type") or "message")
+    role = str(item.get("role") or "assistant")
+    return {"role": role, "content": f"[{kind}]", "metadata": {**metadata, NO_TEXT: True}}
+
+
+def _item(episode: Episode) -> dict[str, Any] | None:
+    stored = episode.metadata.get(_ITEM)
+    return json.loads(stored) if isinstance(stored, str) else None
+
+
+def _is_output(item: dict[str, Any]) -> bool:
+    return str(item.get("type") or "").endswith("_call_output")

@@ -1,0 +1,126 @@
+"""Pydantic AI: long-term memory as a capability, and its tools as a toolset (docs/how-to/agents.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from graphmem.adapters.conversation import Conversation, content_keys, report_unavailable
+from graphmem.adapters.notes import ACTIONS, MANAGE, SEARCH, Action, Notes
+from graphmem.errors import GraphMemError, MissingExtra
+from graphmem.memory import GraphMemory
+
+try:
+    from pydantic_ai import AgentRunResult, FunctionToolset, RunContext
+    from pydantic_ai.capabilities import AbstractCapability
+    from pydantic_ai.messages import (
+        ModelMessage,
+        ModelRequest,
+        SystemPromptPart,
+        TextPart,
+        ToolCallPart,
+        ToolReturnPart,
+        UserPromptPart,
+    )
+    from pydantic_ai.models import ModelRequestContext
+except ImportError as error:
+    raise MissingExtra("graphmem.adapters.pydantic_ai", "pydantic-ai") from error
+
+
+@dataclass
+class GraphMemoryCapability(AbstractCapability[Any]):
+    """Long-term memory of an agent in one conversation; pass it as one of ``capabilities`` of the agent or the run.
+
+    What the memory has on the prompt is recalled once a run and precedes the messages of each request, fenced as data;
+    it isn't kept in the history. After the run its messages are stored. If the memory is unavailable, the agent goes on
+    without it, with a warning in the log.
+
+    Attributes
+    ----------
+    memory
+        Memory in the scope of the user.
+    session_id
+        Id of the conversation; by default the one of Pydantic AI.
+    user, assistant
+        Names of the speakers; "I" in a message refers to them.
+    budget_tokens
+        As in `GraphMemory.context`.
+    """
+
+    memory: GraphMemory
+    session_id: str | None = None
+    user: str | None = None
+    assistant: str | None = None
+    budget_tokens: int | None = None
+    _recalled: dict[str, str] = field(default_factory=dict[str, str], repr=False)
+
+    async def before_model_request(
+        self, ctx: RunContext[Any], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        """Add the context to a request."""
+        run = ctx.run_id or ""
+        if run not in self._recalled:
+            question = "\n".join(_texts([ctx.prompt] if isinstance(ctx.prompt, str) else ctx.prompt or ()))
+            try:
+                self._recalled[run] = await self._conversation(ctx).acontext(question, budget_tokens=self.budget_tokens)
+            except GraphMemError as error:
+                report_unavailable("read", error)
+                self._recalled[run] = ""
+        first, *rest = request_context.messages
+        if self._recalled[run] and isinstance(first, ModelRequest):
+            request_context.messages = [
+                replace(first, parts=[SystemPromptPart(self._recalled[run]), *first.parts]),
+                *rest,
+            ]
+        return request_context
+
+    async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
+        """Store the messages of the conversation that aren't stored yet."""
+        self._recalled.pop(ctx.run_id or "", None)
+        messages = list(_messages(result.all_messages()))
+        try:
+            await self._conversation(ctx).astore(messages, content_keys(messages))
+        except GraphMemError as error:
+            report_unavailable("written", error)
+        return result
+
+    def _conversation(self, ctx: RunContext[Any]) -> Conversation:
+        return Conversation(self.memory, self.session_id or ctx.conversation_id, self.user, self.assistant)
+
+
+def memory_toolset(
+    memory: GraphMemory, *, user: str | None = None, limit: int = 10, actions: Sequence[Action] = ACTIONS
+) -> FunctionToolset[Any]:
+    """Return the tools `manage_memory` and `search_memory`; parameters as in `graphmem.adapters.langchain`."""
+    notes, toolset = Notes(memory, user, limit, actions), FunctionToolset[Any]()
+    toolset.add_function(notes.manage_memory, takes_ctx=False, name="manage_memory", description=MANAGE)
+    toolset.add_function(notes.search_memory, takes_ctx=False, name="search_memory", description=SEARCH)
+    return toolset
+
+
+def _messages(history: Iterable[ModelMessage]) -> Iterator[dict[str, Any]]:
+    """Yield the messages of a history in the form of `graphmem.messages`, without system prompts and reasoning."""
+    for message in history:
+        if isinstance(message, ModelRequest):
+            for part in message.parts:
+                if isinstance(part, UserPromptPart):
+                    given = [part.content] if isinstance(part.content, str) else part.content
+                    yield {"role": "user", "content": "\n".join(_texts(given))}
+                elif isinstance(part, ToolReturnPart):
+                    yield {"role": "tool", "content": part.model_response_str(), "tool_call_id": part.tool_call_id}
+            continue
+        calls = [part for part in message.parts if isinstance(part, ToolCallPart)]
+        yield {
+            "role": "assistant",
+            "content": "".join(part.content for part in message.parts if isinstance(part, TextPart)),
+            "tool_calls": [_call(part) for part in calls],
+        }
+
+
+def _call(part: ToolCallPart) -> dict[str, Any]:
+    return {"id": part.tool_call_id, "name": part.tool_name, "arguments": part.args_as_json_str()}
+
+
+def _texts(content: Iterable[object]) -> list[str]:
+    return [each for each in content if isinstance(each, str)]

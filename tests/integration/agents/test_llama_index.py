@@ -1,0 +1,112 @@
+"""GraphMemoryBlock in a `Memory` of LlamaIndex, with its mock model."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from llama_index.core.agent.workflow import FunctionAgent
+from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock, ToolCallBlock
+from llama_index.core.llms.mock import MockFunctionCallingLLM
+from llama_index.core.memory import Memory
+
+from graphmem import GraphMemory, Turn
+from graphmem.adapters.llama_index import GraphMemoryBlock
+from tests.integration.agents.blocked import error_without
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[GraphMemory]:
+    url = f"sqlite:///{tmp_path}/memory.db"
+    with GraphMemory.open(url, scope="maya", extractor="none", embeddings="none", background=False) as opened:
+        opened.remember(Turn(text="I moved to Lisbon.", speaker="Maya", occurred_at="2026-01-05T10:00:00Z"))  # pyright: ignore[reportArgumentType]
+        yield opened
+
+
+def chat(memory: GraphMemory, **options: Any) -> Memory:
+    block = GraphMemoryBlock(memory=memory, user="Maya", assistant="Helper")
+    kind: Any = Memory  # its types are incomplete
+    return kind.from_defaults(session_id="t", memory_blocks=[block], **options)
+
+
+def test_context_of_the_last_message_is_in_what_the_model_gets(memory: GraphMemory) -> None:
+    talk = chat(memory)
+    question = ChatMessage(role="user", content="Where did I move?")
+
+    async def use() -> list[ChatMessage]:
+        await talk.aput(question)
+        return await talk.aget()
+
+    given = asyncio.run(use())
+    assert 'Maya: "I moved to Lisbon."' in str(given[0].content)
+    assert given[-1].content == question.content
+
+
+def test_messages_that_leave_the_short_term_part_are_stored_once(memory: GraphMemory) -> None:
+    talk = chat(memory, token_limit=300, chat_history_token_ratio=0.3, token_flush_size=40)
+    said = [
+        ChatMessage(role="user" if number % 2 == 0 else "assistant", content=f"Message {number} about the garden.")
+        for number in range(40)
+    ]
+
+    async def use() -> list[ChatMessage]:
+        for message in said:
+            await talk.aput(message)
+        return await talk.aget()
+
+    given = asyncio.run(use())
+    stored = memory.session("t", limit=100)
+    texts = [episode.text for episode in stored]
+    assert len(texts) > 10
+    assert texts == [message.content for message in said[: len(texts)]]
+    assert [e.speaker for e in stored[:2]] == ["Maya", "Helper"]
+    assert given[-1].content == said[-1].content
+
+
+def test_calls_of_tools_are_kept(memory: GraphMemory) -> None:
+    call = ToolCallBlock(tool_call_id="c1", tool_name="weather", tool_kwargs={"city": "Oslo"})
+    said = [
+        ChatMessage(role="assistant", blocks=[TextBlock(text="I look."), call]),
+        ChatMessage(role=MessageRole.TOOL, content="20 degrees", additional_kwargs={"tool_call_id": "c1"}),
+    ]
+    block = GraphMemoryBlock(memory=memory)
+    asyncio.run(block.aput(said, session_id="t"))
+    [first, second] = memory.session("t")
+    assert "weather" in str(first.metadata["tool_calls"])
+    assert (second.role, second.metadata["tool_call_id"]) == ("tool", "c1")
+
+
+def test_an_agent_has_it(memory: GraphMemory) -> None:
+    seen: list[str] = []
+
+    class Echo(MockFunctionCallingLLM):
+        async def astream_chat_with_tools(self, *args: Any, **kwargs: Any) -> Any:
+            seen.extend(str(message.content) for message in kwargs.get("chat_history") or args)
+            return await super().astream_chat_with_tools(*args, **kwargs)
+
+    async def use() -> None:
+        await FunctionAgent(llm=Echo(), tools=[]).run(user_msg="Where did I move?", memory=chat(memory))
+
+    asyncio.run(use())
+    assert any('Maya: "I moved to Lisbon."' in text for text in seen)
+
+
+def test_block_is_empty_without_its_memory(memory: GraphMemory, caplog: pytest.LogCaptureFixture) -> None:
+    memory.close()
+    block = GraphMemoryBlock(memory=memory)
+
+    async def use() -> str:
+        await block.aput([ChatMessage(role="user", content="Hello")], session_id="t")
+        return await block.aget([ChatMessage(role="user", content="Where did I move?")])
+
+    with caplog.at_level(logging.WARNING, "graphmem"):
+        assert asyncio.run(use()) == ""
+    assert len(caplog.records) == 2
+
+
+def test_without_the_package_the_error_names_the_extra(tmp_path: Path) -> None:
+    assert "graphmem[llama-index]" in error_without("llama_index.core", "graphmem.adapters.llama_index", tmp_path)

@@ -1,0 +1,136 @@
+"""GraphMemoryCapability and the toolset in agents of Pydantic AI, with a scripted model."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic_ai import Agent
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    SystemPromptPart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+)
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.test import TestModel
+
+from graphmem import GraphMemory, Turn
+from graphmem.adapters.pydantic_ai import GraphMemoryCapability, memory_toolset
+from tests.integration.agents.blocked import error_without
+
+
+class Script:
+    """Answers of a model, and what it was asked."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = list(answers)
+        self.asked: list[list[ModelMessage]] = []
+        self.model = FunctionModel(self.answer)
+
+    def answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        self.asked.append(list(messages))
+        parts = self.answers.pop(0) if self.answers else [TextPart(f"Answer {len(self.asked)}.")]
+        return ModelResponse(parts=parts)
+
+    def system(self, call: int = -1) -> list[str]:
+        """Return the system prompts of a call."""
+        parts = [part for m in self.asked[call] if isinstance(m, ModelRequest) for part in m.parts]
+        return [part.content for part in parts if isinstance(part, SystemPromptPart)]
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[GraphMemory]:
+    url = f"sqlite:///{tmp_path}/memory.db"
+    with GraphMemory.open(url, scope="maya", extractor="none", embeddings="none", background=False) as opened:
+        opened.remember(Turn(text="I moved to Lisbon.", speaker="Maya", occurred_at="2026-01-05T10:00:00Z"))  # pyright: ignore[reportArgumentType]
+        yield opened
+
+
+def weather(city: str) -> str:
+    """Return the weather."""
+    return f"20 degrees in {city}"
+
+
+def test_context_precedes_each_request_and_is_not_kept(memory: GraphMemory) -> None:
+    script = Script([ToolCallPart("weather", {"city": "Lisbon"}, "c1")], [ThinkingPart("Hm."), TextPart("Warm.")])
+    agent = Agent(script.model, tools=[weather], system_prompt="Be brief.")
+    mine = GraphMemoryCapability(memory, "t", "Maya", "Helper")
+    first = agent.run_sync("Is it warm where I live?", capabilities=[mine])
+    second = agent.run_sync("Where did I move?", capabilities=[mine], message_history=first.all_messages())
+    for number in range(3):
+        assert len([text for text in script.system(number) if 'Maya: "I moved to Lisbon."' in text]) == 1
+        assert "Be brief." in script.system(number)
+    kept = [part for m in second.all_messages() if isinstance(m, ModelRequest) for part in m.parts]
+    assert [part.content for part in kept if isinstance(part, SystemPromptPart)] == ["Be brief."]
+
+
+def test_messages_are_stored_once_with_calls_and_speakers(memory: GraphMemory) -> None:
+    script = Script([ToolCallPart("weather", {"city": "Lisbon"}, "c1")], [ThinkingPart("Hm."), TextPart("Warm.")])
+    agent, mine = Agent(script.model, tools=[weather]), GraphMemoryCapability(memory, "t", "Maya", "Helper")
+    history = agent.run_sync("Is it warm?", capabilities=[mine]).all_messages()
+    for _ in range(2):
+        history = agent.run_sync("Yes?", capabilities=[mine], message_history=history).all_messages()
+    said = memory.session("t")
+    assert [(e.role, e.speaker, e.text) for e in said] == [
+        ("user", "Maya", "Is it warm?"),
+        ("assistant", "Helper", '[calls weather({"city":"Lisbon"})]'),
+        ("tool", None, "20 degrees in Lisbon"),
+        ("assistant", "Helper", "Warm."),
+        ("user", "Maya", "Yes?"),
+        ("assistant", "Helper", "Answer 3."),
+        ("user", "Maya", "Yes?"),
+        ("assistant", "Helper", "Answer 4."),
+    ]
+
+
+def test_conversations_at_once_stay_in_their_scopes(memory: GraphMemory) -> None:
+    script = Script()
+    agent = Agent(script.model)
+
+    async def talk(number: int) -> None:
+        mine = GraphMemoryCapability(memory.in_scope(f"users/{number}"), f"t{number}")
+        await agent.run(f"My code word is word{number}.", capabilities=[mine])
+        await agent.run("What is my code word?", capabilities=[mine])
+
+    async def all_talk() -> None:
+        await asyncio.gather(*(talk(number) for number in range(20)))
+
+    asyncio.run(all_talk())
+    prompts = [text for number in range(40) for text in script.system(number)]
+    words = [{f"word{n}" for n in range(20) if f"word{n}." in text} for text in prompts]
+    assert sorted(len(found) for found in words) == [1] * 20
+    assert len(set[str]().union(*words)) == 20
+
+
+def test_agent_goes_on_without_its_memory(memory: GraphMemory, caplog: pytest.LogCaptureFixture) -> None:
+    agent = Agent(TestModel(custom_output_text="Hello."))
+    memory.close()
+    with caplog.at_level(logging.WARNING, "graphmem"):
+        done = agent.run_sync("Where do I live?", capabilities=[GraphMemoryCapability(memory, "t")])
+    assert done.output == "Hello."
+    assert ["read" in r.message or "written" in r.message for r in caplog.records] == [True, True]
+
+
+def test_an_agent_uses_the_toolset(memory: GraphMemory) -> None:
+    script = Script(
+        [ToolCallPart("manage_memory", {"content": "Maya prefers tea."}, "c1")],
+        [ToolCallPart("search_memory", {"query": "What does Maya prefer?"}, "c2")],
+    )
+    agent = Agent(script.model, toolsets=[memory_toolset(memory)])
+    done = agent.run_sync("I prefer tea. What do I prefer?")
+    parts = [part for m in done.all_messages() for part in m.parts if isinstance(part, ToolReturnPart)]
+    assert str(parts[0].content).startswith("Created note ")
+    assert "Maya prefers tea." in str(parts[1].content)
+
+
+def test_without_the_package_the_error_names_the_extra(tmp_path: Path) -> None:
+    assert "graphmem[pydantic-ai]" in error_without("pydantic_ai", "graphmem.adapters.pydantic_ai", tmp_path)
