@@ -64,6 +64,7 @@ LANES = {
         "tests/integration/embed/test_langchain.py",
         "tests/integration/embed/test_minilm.py",
         "tests/integration/langchain/test_compaction.py",
+        "tests/integration/embed/test_name_pairs.py",
         "tests/integration/langchain/test_history.py",
         "tests/integration/langchain/test_middleware.py",
         "tests/integration/langchain/test_retriever.py",

@@ -29,14 +29,14 @@ from graphmem.index.entity_vectors import EntityVectors, Vectors, entity_entry, 
 from graphmem.ingest.resolution import EntityMatcher, EntityMention
 from graphmem.models import Changes, Entity, EntityQuery, IndexEntry, MergeMethod, Scope
 from graphmem.protocols import GraphBackend
-from graphmem.text.name_rules import may_be_same, numbers_differ, obstacle, short_forms, spellings
+from graphmem.text.name_rules import is_same_spelling, may_be_same, numbers_differ, obstacle, short_forms, spellings
 from graphmem.text.words import split_words
 
 _log = logging.getLogger(__name__)
 
 _WAITING_AT_ONCE = 256  # unindexed entities embedded per batch
 _PAIRED = 64  # most names of one spelling compared in pairs; larger groups are embedded whole
-_FORM_WORDS, _FORMS, _PEOPLE = 60, 60, 500  # words looked up for other forms of names; entities compared
+_FORM_WORDS, _FORMS, _LISTED = 60, 60, 500  # words looked up for other forms of names; entities compared
 _LONGEST_INITIALS = 4
 _INDEXED_AT_ONCE = 64  # entities embedded between two checks of the deadline
 
@@ -183,7 +183,7 @@ class SimilarEntities:
             ]
             for key, scored in zip(open_keys, scores, strict=True)
         }
-        return _Compared(prepared, near, self._merge_at if self._resolves else math.inf)
+        return _Compared(prepared, near, self._merge_at if self._resolves else math.inf, self._ask_at)
 
     def index_some(self, scope: Scope, limit: int) -> bool:
         """Compute up to `limit` of the vectors that bulk loads deferred; return whether none are left.
@@ -302,9 +302,10 @@ class SimilarEntities:
             [scope], words=sorted(words)[:_FORM_WORDS], phrases=sorted(initials), limit=_FORMS
         )
         known = {hit.entity.id: hit.entity for hit in hits}
-        if any(len(thing.display) <= _LONGEST_INITIALS for thing in new.values()):
-            people = self._backend.find_entities([scope], EntityQuery(entity_types=("person",)), limit=_PEOPLE)
-            known.update((person.id, person) for person in people)
+        short = {kind for (_, kind), thing in new.items() if len(thing.display) <= _LONGEST_INITIALS}
+        if short:  # no search finds Alex Chen by AC
+            query = EntityQuery(entity_types=tuple(sorted(short)))
+            known.update((e.id, e) for e in self._backend.find_entities([scope], query, limit=_LISTED))
         return {
             key: [e for e in known.values() if e.entity_type == key[1] and may_be_same(thing.display, e.name, key[1])]
             for key, thing in new.items()
@@ -349,10 +350,13 @@ class _Nothing:
 class _Compared:
     """Matcher of the names of a batch with the nearest known entities and the new entities of the batch."""
 
-    def __init__(self, prepared: Prepared, near: dict[Key, list[tuple[float, Entity]]], merge_at: float) -> None:
+    def __init__(
+        self, prepared: Prepared, near: dict[Key, list[tuple[float, Entity]]], merge_at: float, ask_at: float
+    ) -> None:
         self._prepared = prepared
         self._near = near
         self._merge_at = merge_at
+        self._likely_at = min(merge_at, ask_at) if merge_at < math.inf else merge_at
         self._new: dict[str, tuple[list[Entity], GrowingArray[np.float32]]] = {}
         self._entries: list[IndexEntry] = []
 
@@ -371,7 +375,7 @@ class _Compared:
         if kind in self._new:
             entities, rows = self._new[kind]
             scores = rows.rows @ vector
-            likely = np.flatnonzero(scores >= self._merge_at).tolist()
+            likely = np.flatnonzero(scores >= self._likely_at).tolist()
             near += [(min(1.0, float(scores[i])), entities[i]) for i in likely]
         near.sort(key=lambda hit: (-hit[0], hit[1].id))
         if (sure := _sure(thing, near, self._merge_at)) is not None:
@@ -394,12 +398,13 @@ class _Compared:
 
 
 def _sure(thing: EntityMention, near: Sequence[tuple[float, Entity]], merge_at: float) -> tuple[float, Entity] | None:
-    """Return the nearest entity that vectors alone may match."""
+    """Return the nearest entity that vectors alone may match: near enough, or another spelling of the same name."""
     return next(
         (
             (score, entity)
             for score, entity in near
-            if score >= merge_at and obstacle(thing.display, entity.name, entity.entity_type) is None
+            if (score >= merge_at or is_same_spelling(thing.display, entity.name, entity.entity_type))
+            and obstacle(thing.display, entity.name, entity.entity_type) is None
         ),
         None,
     )

@@ -16,9 +16,19 @@ from importlib.resources import files
 from graphmem.text.words import unaccented
 
 _WORDS = re.compile(r"[^\W_]+")
+_LONG_WORD = 6  # minimum letters of a word that may be misspelled
+_DOTTED = re.compile(r"\b(?:[^\W\d_]\.){2,}")  # "U.S.", "S.A."
+_APOSTROPHES = re.compile(r"['’]s\b|['’]")
 _FILLERS = frozenset("the a an of and".split())
-_COMPANY = frozenset("inc incorporated ltd limited llc corp corporation company co gmbh plc".split())
-_TITLES = frozenset("mr mrs ms miss dr prof professor sir madam".split())
+_COMPANY = frozenset(
+    "inc incorporated ltd limited llc llp corp corporation company co gmbh plc ag se sa sas sarl srl spa bv nv ab asa "
+    "oy oyj kg kk pty pvt".split()
+)
+_TITLES = frozenset(
+    "mr mrs ms miss mx dr doctor prof professor sir madam lord lady rev reverend capt captain lt lieutenant sgt "
+    "sergeant col colonel gen general maj major officer detective inspector judge justice senator governor president "
+    "chancellor".split()
+)
 _LONG_FORMS = {
     "assoc": "association",
     "bros": "brothers",
@@ -80,12 +90,21 @@ def obstacle(first: str, second: str, entity_type: str) -> str | None:
     return "different words"
 
 
+def is_same_spelling(first: str, second: str, entity_type: str) -> bool:
+    """Return whether two names of a type are spellings of the same words in the same order ("Acme", "ACME Inc.")."""
+    if numbers_differ(first, second):
+        return False
+    without = _TITLES if entity_type == "person" else _FILLERS | _COMPANY
+    one, other = ("".join(_bare(_words(name), without)) for name in (first, second))
+    return one == other
+
+
 @lru_cache(maxsize=100_000)
 def spellings(name: str, entity_type: str) -> frozenset[str]:
     """Return lookup keys of a name: names of a type without an `obstacle` share at least one."""
     words = _words(name)
     if entity_type == "person":
-        return frozenset({" ".join(_bare(words, _TITLES))})
+        return frozenset({"".join(_bare(words, _TITLES))})
     bare = _bare(words, _FILLERS | _COMPANY)
     keys = {"".join(bare), " ".join(sorted(map(_without_plural, bare))), name.lower().replace(".", "")}
     return frozenset({*keys, "".join(word[0] for word in bare)} if len(bare) >= 3 else keys)
@@ -95,20 +114,24 @@ def may_be_same(first: str, second: str, entity_type: str) -> bool:
     """Return whether two names of a type are worth a question: one may be a short form of the other.
 
     That is so if the words of one are in the other (Sam, Sam Okafor), with nicknames for given names (Liz, Elizabeth
-    Hart), or if one consists of the initials of the other (AC, Alex Chen). Names with different numbers are not.
+    Hart), initials (P. Raman, Priya Raman) and misspelled long words (Mircosoft, Microsoft), or if one consists of the
+    initials of the other (AC, Alex Chen). Names with different numbers are not.
     """
     if numbers_differ(first, second):
         return False
     one, other = sorted((_words(first), _words(second)), key=len)
     if not one or not other:
         return False
-    if len(one) == 1 and len(other) > 1 and first.isascii() and _is_initials(one[0], other):
+    forms = (other, _bare(other, _FILLERS)) if len(one) == 1 < len(other) and first.isascii() else ()
+    if any(_is_initials(one[0], words) for words in forms):
         return True
     one, other = _bare(one, _FILLERS | _COMPANY | _TITLES), _bare(other, _FILLERS | _COMPANY | _TITLES)
     if entity_type == "person":
-        return all(any(_is_given_name_of(word, full) for full in other) for word in one)
+        initials = len(one) > 1
+        return all(any(_is_given_name_of(word, full, initials=initials) for full in other) for word in one)
     # for a thing, a word is enough only where it begins the other name: "Northwind", not "team"
-    return set(one) <= set(other) and (len(one) > 1 or one[0] == other[0])
+    within = all(word in other or any(_is_misspelled(word, full) for full in other) for word in one)
+    return within and (len(one) > 1 or one[0] == other[0] or len(other) == 1)
 
 
 def short_forms(name: str) -> frozenset[str]:
@@ -127,8 +150,23 @@ def _nicknames() -> dict[str, frozenset[str]]:
     return {name: frozenset(forms) for name, forms in found.items()}
 
 
-def _is_given_name_of(word: str, full: str) -> bool:
-    return word == full or full in short_forms(word)
+def _is_given_name_of(word: str, full: str, *, initials: bool) -> bool:
+    if word == full or full in short_forms(word) or _is_misspelled(word, full):
+        return True
+    short, long = sorted((word, full), key=len)
+    return initials and len(short) == 1 and long.startswith(short)
+
+
+def _is_misspelled(one: str, other: str) -> bool:
+    """Return whether two words of at least six letters differ in one letter, or in the order of two."""
+    if min(len(one), len(other)) < _LONG_WORD or abs(len(one) - len(other)) > 1 or one == other:
+        return False
+    begin = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    if len(one) != len(other):
+        short, long = sorted((one, other), key=len)
+        return short[begin:] == long[begin + 1 :]
+    a, b = one[begin:], other[begin:]
+    return a[1:] == b[1:] or (a[:2] == b[1::-1] and a[2:] == b[2:])
 
 
 def _is_initials(letters: str, words: Sequence[str]) -> bool:
@@ -141,8 +179,12 @@ def numbers_differ(first: str, second: str) -> bool:
 
 
 def _words(name: str) -> list[str]:
-    plain = unaccented(name.lower())
-    return [_spelt(word) for word in _WORDS.findall(re.sub(r"['’]s\b|['’]", "", plain))]
+    plain = unaccented(name.lower().replace("ß", "ss"))
+    return [_spelt(word) for word in _WORDS.findall(_APOSTROPHES.sub("", _DOTTED.sub(_joined, plain)))]
+
+
+def _joined(found: re.Match[str]) -> str:
+    return found[0].replace(".", "")
 
 
 def _spelt(word: str) -> str:
@@ -166,7 +208,7 @@ def _bare(words: Sequence[str], without: frozenset[str]) -> list[str]:
 def _of_persons(one: Sequence[str], other: Sequence[str]) -> str | None:
     titles = _TITLES.intersection(one), _TITLES.intersection(other)
     bare = _bare(one, _TITLES), _bare(other, _TITLES)
-    if bare[0] != bare[1]:
+    if bare[0] != bare[1] and "".join(bare[0]) != "".join(bare[1]):
         return "names of two persons"
     # "Mr Smith" and "Mrs Smith" are two, and so may be "Dr Smith" and "Smith"
     if titles[0] != titles[1] and (all(titles) or len(bare[0]) < 2):

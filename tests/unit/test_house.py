@@ -61,7 +61,7 @@ FILES = {
     "mkdocs.yml",
     "requirements.lock",
 }
-TEST_FOLDERS = {"unit", "conformance", "integration", "e2e", "bench"}
+TEST_FOLDERS = {"unit", "conformance", "integration", "e2e", "bench", "data"}
 
 
 def module_of(path: Path) -> str:
