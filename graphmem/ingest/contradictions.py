@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,7 +15,7 @@ from graphmem.llm.chat import TimedCalls, as_data
 from graphmem.llm.errors import reason_for, secrets_of
 from graphmem.llm.providers import seconds_for
 from graphmem.llm.structured import StructuredModel, array_of, last_object, name_of, object_of
-from graphmem.models import Edge, EdgeQuery, Scope
+from graphmem.models import Certainty, Edge, EdgeQuery, Episode, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.text.words import stems
 
@@ -117,19 +118,39 @@ _SHARED = 2  # content words that make two facts comparable
 
 
 @dataclass(frozen=True, slots=True)
+class _Earlier:
+    """A fact that a new one may contradict: a stored one, or one of an earlier episode of the same write."""
+
+    id: str
+    sources: Collection[str]
+    targets: Collection[str]
+    relation: str
+    fact: str
+    since: date
+    certainty: Certainty
+
+    @property
+    def line(self) -> str:
+        """The fact as the judge sees it."""
+        certainty = "" if self.certainty == "stated" else f", {self.certainty}"
+        return f"{self.fact} (since {self.since.isoformat()}{certainty})"
+
+
+@dataclass(frozen=True, slots=True)
 class _New:
     reading: int
     statement: int
     sentence: str
-    known: tuple[Edge, ...]
+    known: tuple[_Earlier, ...]
 
 
 class ContradictionCheck:
-    """Contradiction check: a judge compares the new facts of a write with known ones, in one call.
+    """Contradiction check: a judge compares the new facts of a write with known and with earlier ones, in one call.
 
-    A known fact of the same source or target is compared with a new one if they share the relation, the target or two
-    content words. Facts that the extractor was shown are left out, since it has judged them; for an extractor that is
-    shown nothing, all facts of the source are compared.
+    Earlier ones are those of episodes of the same write that occurred before. A known or earlier fact of the same
+    source or target is compared with a new one if they share the relation, the target or two content words. Facts that
+    the extractor was shown are left out, since it has judged them; for an extractor that is shown nothing, all facts of
+    the source are compared.
 
     Parameters
     ----------
@@ -147,7 +168,7 @@ class ContradictionCheck:
         readings: Sequence[InterpretedEpisode],
         shown: Collection[str] | None = None,
     ) -> list[InterpretedEpisode]:
-        """Return the interpreted episodes with the known edges that their statements contradict.
+        """Return the interpreted episodes with the edges that their statements contradict.
 
         Runs before the write, so that no lock is held during the call of the judge. An edge that another writer
         ends in the meantime keeps that end.
@@ -166,7 +187,7 @@ class ContradictionCheck:
         if not known:
             return list(readings)
         try:
-            pairs = self._ask([one.sentence for one in new], [_dated(edge) for edge in known])
+            pairs = self._ask([one.sentence for one in new], [edge.line for edge in known])
         except Exception as error:  # noqa: BLE001 - the write continues whatever the judge's library raises
             _log.warning("contradiction check failed: %s", error)
             return list(readings)
@@ -182,27 +203,45 @@ class ContradictionCheck:
 def _comparable(
     backend: GraphBackend, scope: Scope, readings: Sequence[InterpretedEpisode], shown: frozenset[str] | None
 ) -> list[_New]:
-    """Return the new facts that have known ones to compare with."""
+    """Return the new facts that have known or earlier ones to compare with."""
     stated = [
-        (i, j, s)
-        for i, reading in enumerate(readings)
-        for j, s in enumerate(reading.statements)
-        if not s.stated.ended and s.stated.certainty == "stated"
+        (i, j, s) for i, reading in enumerate(readings) for j, s in enumerate(reading.statements) if not s.stated.ended
     ]
     names = list(dict.fromkeys(end.canonical for _, _, s in stated for end in (s.source, s.target)))
-    ids: dict[str, set[str]] = {}
+    ends: dict[str, set[str]] = {name: {name} for name in names}
     for name, entity in backend.resolve_names(scope, names) if names else ():
-        ids.setdefault(name, set()).add(entity.id)
-    if not ids:
-        return []
-    query = EdgeQuery(touching=tuple({i for some in ids.values() for i in some}), versions="active")
-    found = backend.find_edges([scope], query, limit=_SAMPLE, newest_first=True)
-    known = [edge for edge in found if edge.id not in (shown or ())]
-    return [
-        _New(i, j, _sentence(s), tuple(near))
-        for i, j, s in stated
-        if (near := _nearest(s, known, ids, any_of_source=shown is None))
-    ]
+        ends[name].add(entity.id)
+    ids = tuple({i for name, some in ends.items() for i in some - {name}})
+    query = EdgeQuery(touching=ids, versions="active")
+    found = backend.find_edges([scope], query, limit=_SAMPLE, newest_first=True) if ids else []
+    known = [_stored(edge) for edge in found if edge.id not in (shown or ())]
+    new: list[_New] = []
+    for i, j, statement in stated:
+        if statement.stated.certainty != "stated":
+            continue
+        at = readings[i].episode.occurred_at
+        earlier = [
+            _told(s, readings[n].episode, ends)
+            for n, _, s in stated
+            if n != i and (readings[n].episode.occurred_at, n) < (at, i)
+        ]
+        near = _nearest(statement, [*reversed(earlier), *known], ends, any_of_source=shown is None)
+        if near:
+            new.append(_New(i, j, _sentence(statement), tuple(near)))
+    return new
+
+
+def _stored(edge: Edge) -> _Earlier:
+    ends = (edge.source_id,), (edge.target_id,)
+    return _Earlier(edge.id, *ends, edge.relation, edge.fact, edge.valid_from.date(), edge.certainty)
+
+
+def _told(statement: ExtractedFact, episode: Episode, ends: Mapping[str, Collection[str]]) -> _Earlier:
+    names = ends[statement.source.canonical], ends[statement.target.canonical]
+    since = (statement.stated.valid_from or episode.occurred_at).date()
+    return _Earlier(
+        statement.edge_id, *names, statement.relation, _sentence(statement), since, statement.stated.certainty
+    )
 
 
 def _sentence(statement: ExtractedFact) -> str:
@@ -210,27 +249,26 @@ def _sentence(statement: ExtractedFact) -> str:
     return statement.fact or " ".join(words)
 
 
-def _dated(edge: Edge) -> str:
-    certainty = "" if edge.certainty == "stated" else f", {edge.certainty}"
-    return f"{edge.fact} (since {edge.valid_from.date().isoformat()}{certainty})"
-
-
 def _nearest(
-    statement: ExtractedFact, known: Sequence[Edge], ids: Mapping[str, Collection[str]], *, any_of_source: bool
-) -> list[Edge]:
-    """Return the comparable facts that share most words with a new one; ties keep the newest first."""
+    statement: ExtractedFact,
+    known: Sequence[_Earlier],
+    ends: Mapping[str, Collection[str]],
+    *,
+    any_of_source: bool,
+) -> list[_Earlier]:
+    """Return the comparable facts that share most words with a new one; ties keep the order."""
     wanted = stems(_sentence(statement))
-    sources, targets = ids.get(statement.source.canonical, ()), ids.get(statement.target.canonical, ())
+    sources, targets = set(ends[statement.source.canonical]), set(ends[statement.target.canonical])
 
-    def shared(edge: Edge) -> int:
+    def shared(edge: _Earlier) -> int:
         return len(wanted & stems(f"{edge.relation.replace('_', ' ')} {edge.fact}"))
 
-    def comparable(edge: Edge) -> bool:
-        ends = edge.source_id in sources, edge.target_id in targets
-        if all(ends) and edge.relation == statement.relation:
+    def comparable(edge: _Earlier) -> bool:
+        same = not sources.isdisjoint(edge.sources), not targets.isdisjoint(edge.targets)
+        if all(same) and edge.relation == statement.relation:
             return False  # the same fact again
-        if not any(ends):
+        if not any(same):
             return False
-        return ends[1] or any_of_source or edge.relation == statement.relation or shared(edge) >= _SHARED
+        return same[1] or any_of_source or edge.relation == statement.relation or shared(edge) >= _SHARED
 
     return sorted(filter(comparable, known), key=lambda edge: -shared(edge))[:_NEAREST]

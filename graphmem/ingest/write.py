@@ -40,7 +40,7 @@ _LAST_DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class ExtractedFact:
-    """A cleaned fact of an episode, before its ends are resolved."""
+    """A cleaned fact of an episode, before its ends are resolved; `edge_id` is the id of the edge if it is new."""
 
     source: EntityMention
     target: EntityMention
@@ -49,6 +49,7 @@ class ExtractedFact:
     fact: str
     stated: ExtractedEdge
     properties: Properties = field(default_factory=dict[str, "str | int | float | bool | None"])
+    edge_id: str = field(default_factory=new_id, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,8 @@ class InterpretedEpisode:
     Attributes
     ----------
     contradicted
-        Position of a statement → ids of known edges that it ends, from the contradiction check.
+        Position of a statement → ids of edges that it ends, known ones or of earlier episodes, from the contradiction
+        check.
     settles
         Whether the write marks the episode as processed; False for ready-made triples, which are never queued.
     """
@@ -336,9 +338,10 @@ class Writer:
         ledger = FactLedger(known.values(), self._ontology, now, partial(episode_sources, self._backend, scope))
         earlier.retract(ledger, stated)
         ledger.prepare(fact.edge for fact in statements if isinstance(fact, _Fact))
+        entered: dict[str, str] = {}
         for fact in statements:
             if isinstance(fact, _Fact):
-                self._enter(ledger, fact)
+                self._enter(ledger, fact, entered)
             elif not fact.applied(ledger):
                 written.dropped["ending of an unknown fact"] += 1
         self._backend.write(
@@ -444,7 +447,7 @@ class Writer:
                 resolver.known_since(source, begin)
                 resolver.known_since(target, begin)
             edge = Edge.trusted(  # cleaned by `statement_of`
-                id=new_id(),
+                id=statement.edge_id,
                 scope=scope,
                 source_id=source.id,
                 target_id=target.id,
@@ -516,15 +519,16 @@ class Writer:
             known.update((e.id, e) for e in self._backend.all_edges([scope], query, chunk=5000))
         return known.values()
 
-    def _enter(self, ledger: FactLedger, fact: _Fact) -> None:
+    def _enter(self, ledger: FactLedger, fact: _Fact, entered: dict[str, str]) -> None:
+        """Apply a fact; `entered` holds the rows of the earlier facts of the write by their edge ids."""
         edge = fact.edge
         if fact.stated.ended and edge.certainty == "stated":
             end = End(edge.valid_to or edge.valid_from, edge.told_at or edge.recorded_at, own=fact.own)
             if ledger.end(_keys(edge.source_id, edge.relation, edge.target_id), end):
                 return
-        entered = ledger.add(edge, own=fact.own)  # a fact that is over and wasn't known is kept as a past one
+        holder = entered[edge.id] = ledger.add(edge, own=fact.own)  # what is over and wasn't known is kept as past
         for edge_id in fact.contradicted:
-            ledger.end_edge(edge_id, edge, entered, own=fact.own)
+            ledger.end_edge(entered.get(edge_id, edge_id), edge, holder, own=fact.own)
 
 
 def _without_contacts(reading: InterpretedEpisode, dropped: Counter[str]) -> InterpretedEpisode:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from graphmem.errors import ExtractionFailed
 from graphmem.ingest.contradictions import ContradictionCheck
-from graphmem.ingest.write import Writer, read_extraction
+from graphmem.ingest.write import InterpretedEpisode, Writer, read_extraction
 from graphmem.models import EdgeQuery, Episode, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.protocols import ExtractedEdge, Extraction, GraphBackend
@@ -109,6 +110,64 @@ def test_facts_that_the_extractor_was_shown_and_unrelated_ones_are_not_judged() 
     edges = (ExtractedEdge("Sam", "owns", "Checkout"), ExtractedEdge("Sam", "drinks", "water"))
     reading = read_extraction(episode, Extraction(edges=edges), DEFAULT_ONTOLOGY, Counter())
     assert ContradictionCheck(judge).check(backend, SCOPE, [reading], shown) == [reading]
+
+
+def together(*told: tuple[int, ExtractedEdge]) -> list[InterpretedEpisode]:
+    """Return readings of episodes that come in one batch, each in a year."""
+    readings: list[InterpretedEpisode] = []
+    for year, edge in told:
+        episode = Episode(scope=SCOPE, text="…", occurred_at=datetime(year, 1, 1, tzinfo=UTC))
+        readings.append(read_extraction(episode, Extraction(edges=(edge,)), DEFAULT_ONTOLOGY, Counter()))
+    return readings
+
+
+def test_facts_of_one_batch_meet_in_one_call_and_the_later_one_ends_the_earlier() -> None:
+    backend = open_backend("memory://")
+    seen: list[tuple[list[str], list[str]]] = []
+
+    def judge(new: Sequence[str], known: Sequence[str]) -> Sequence[tuple[int, int]]:
+        seen.append((list(new), list(known)))
+        return [(0, 0)]
+
+    readings = together(
+        (2022, ExtractedEdge("Sam", "owns", "Checkout")),
+        (2020, ExtractedEdge("Jonas", "owns", "Checkout")),
+        (2023, ExtractedEdge("Mia", "drinks", "tea")),
+    )
+    backend.add_episodes(SCOPE, [reading.episode for reading in readings])
+    checked = ContradictionCheck(judge).check(backend, SCOPE, readings, shown=())
+    Writer(backend, DEFAULT_ONTOLOGY).write(SCOPE, sorted(checked, key=lambda r: r.episode.occurred_at))
+    assert seen == [(["Sam owns Checkout"], ["Jonas owns Checkout (since 2020-01-01)"])]
+    [ended] = [e for e in backend.find_edges([SCOPE], EdgeQuery(versions="all")) if e.valid_to is not None]
+    assert (ended.fact, ended.valid_to) == ("Jonas owns Checkout", datetime(2022, 1, 1, tzinfo=UTC))
+    assert active(backend) == ["Sam owns Checkout", "Mia drinks tea"]
+
+
+def test_facts_of_one_batch_meet_by_relation_target_or_words_alone() -> None:
+    backend = open_backend("memory://")
+
+    def judge(new: Sequence[str], known: Sequence[str]) -> Sequence[tuple[int, int]]:
+        raise AssertionError((new, known))
+
+    unrelated = together(
+        (2020, ExtractedEdge("Jonas", "owns", "Checkout")),
+        (2021, ExtractedEdge("Jonas", "drinks", "tea")),
+        (2022, ExtractedEdge("Jonas", "owns", "Checkout")),
+        (2023, ExtractedEdge("Mia", "owns", "a bike")),
+    )
+    assert ContradictionCheck(judge).check(backend, SCOPE, unrelated, shown=()) == unrelated
+
+
+def test_a_plan_of_a_batch_contradicts_nothing() -> None:
+    backend = open_backend("memory://")
+    told = together(
+        (2020, ExtractedEdge("Jonas", "owns", "Checkout")), (2021, ExtractedEdge("Sam", "owns", "Checkout"))
+    )
+    plan = replace(told[1].statements[0].stated, certainty="plan")
+    told[1] = replace(told[1], statements=(replace(told[1].statements[0], stated=plan),))
+    asked: list[Sequence[str]] = []
+    ContradictionCheck(lambda new, known: asked.append(new) or []).check(backend, SCOPE, told, shown=())
+    assert asked == []
 
 
 @pytest.mark.parametrize(
