@@ -71,6 +71,7 @@ LANES = {
         "tests/integration/langchain/test_tools.py",
         "tests/integration/llm/test_llm_http.py",
         "tests/integration/mcp/test_core.py",
+        "tests/integration/mcp/test_full.py",
         "tests/integration/mcp/test_http.py",
         "tests/integration/neo4j/test_browser_command.py",
         "tests/integration/neo4j/test_concurrency.py",

@@ -42,6 +42,9 @@ def mcp(
     keys: Annotated[
         str | None, typer.Option("--keys", metavar="FILE", help="For --http: the keys that callers need.")
     ] = None,
+    profile: Annotated[
+        str, typer.Option("--profile", metavar="NAME", help="core: six tools; full: all, resources and prompts.")
+    ] = "core",
     rights: RightsOption = "admin",
     user: UserOption = None,
     agent: AgentOption = None,
@@ -55,12 +58,17 @@ def mcp(
         raise typer.BadParameter("--keys: standard input and output needs no keys; add --http HOST:PORT")
     _require_extra()
     from graphmem.adapters.mcp import Access, KeyFile, MemoryServer
+    from graphmem.adapters.mcp.server import Profile
     from graphmem.memory import GraphMemory
+
+    profiles: dict[str, Profile] = {each: each for each in get_args(Profile)}
+    if (chosen := profiles.get(profile)) is None:
+        raise typer.BadParameter(f"--profile: {profile!r} is none of {', '.join(profiles)}")
 
     file = None if keys is None else KeyFile(keys)
     access = Access(scopes=(session.scope,), rights=_rights(rights), user=user, agent=agent)
     with GraphMemory.open(session.settings.store, scope=session.scope, settings=session.settings) as memory:
-        server = MemoryServer(memory, access=access, keys=file)
+        server = MemoryServer(memory, profile=chosen, access=access, keys=file)
         if address is None:
             asyncio.run(server.run_stdio_async())
         else:

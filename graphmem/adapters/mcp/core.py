@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver.exceptions import ToolError
@@ -11,6 +12,7 @@ from pydantic import BaseModel, Field
 from graphmem.adapters.mcp.results import (
     Added,
     Episodes,
+    FactItem,
     Facts,
     Remembered,
     Text,
@@ -164,13 +166,20 @@ class CoreTools(ToolSet):
         return result(added, "\n".join(lines))
 
 
-async def facts_page(caller: Caller, facts: list[Fact], offset: int, limit: int, budget_tokens: int) -> CallToolResult:
-    """Return a page of facts as the result of a tool, with the episodes that state them."""
-    ids = [i for fact in facts[offset : offset + limit] for i in fact.episode_ids[:_SOURCES]]
-    episodes = {e.id: e for e in await caller.memory.aepisodes(ids, scopes=caller.access.scopes)}
-    items = [fact_item(fact, episodes) for fact in facts]
+async def facts_page(
+    caller: Caller, facts: Sequence[Fact], offset: int, limit: int, budget_tokens: int
+) -> CallToolResult:
+    """Return a page of facts as the result of a tool."""
+    items = await fact_items(caller, facts[: offset + limit + 1])
     shown, after = paged(items, offset, limit, budget_tokens)
     return listed(Facts(facts=shown, next_offset=after), shown)
+
+
+async def fact_items(caller: Caller, facts: Sequence[Fact]) -> list[FactItem]:
+    """Return facts with the first episodes that state them."""
+    ids = [i for fact in facts for i in fact.episode_ids[:_SOURCES]]
+    episodes = {e.id: e for e in await caller.memory.aepisodes(ids, scopes=caller.access.scopes)}
+    return [fact_item(fact, episodes) for fact in facts]
 
 
 def speaker_of(caller: Caller, role: str, speaker: str | None) -> str | None:

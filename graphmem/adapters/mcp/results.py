@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from mcp.types import CallToolResult, TextContent
 from pydantic import BaseModel
@@ -112,6 +112,133 @@ class Added(BaseModel):
     refused: list[str] = []
 
 
+class EntityItem(BaseModel):
+    """An entity with its numbers of mentions and facts."""
+
+    id: str
+    name: str
+    type: str
+    mentions: int
+    facts: int
+
+    def __str__(self) -> str:
+        return f"- {self.name} ({self.type}, {self.mentions} mentions, {self.facts} facts) [entity {self.id}]"
+
+
+class Entities(Page):
+    """Entities, best first."""
+
+    entities: list[EntityItem]
+
+
+class GraphFacts(Facts):
+    """Facts around an entity or along a path, and how many an entity has by relation."""
+
+    relations: dict[str, int] | None = None
+
+
+class Extracted(BaseModel):
+    """A stored episode and the new facts that were extracted from it; `done` is false if it still waits."""
+
+    episode_id: str
+    done: bool
+    facts: list[FactItem]
+
+
+class Merged(BaseModel):
+    """Ids of merges, which memory_unmerge takes, or the entity that is separate again."""
+
+    merge_ids: list[str] | None = None
+    entity: str | None = None
+
+
+class Changed(BaseModel):
+    """Facts that began to hold, ended, and were learned in an interval."""
+
+    began: list[FactItem]
+    ended: list[FactItem]
+    learned: list[FactItem]
+    truncated: bool = False
+
+
+class Considered(BaseModel):
+    """A fact that a recall considered; one that it returned has a rank."""
+
+    fact: str
+    fact_id: str
+    found_at: str
+    score: float
+    hop: int
+    rank: int | None = None
+
+    def __str__(self) -> str:
+        place = f"rank {self.rank}" if self.rank else "not returned"
+        at = f"{self.hop} hops away at {self.found_at}"
+        return f"- {self.fact} ({place}, score {self.score}, {at}) [fact {self.fact_id}]"
+
+
+class Explained(BaseModel):
+    """The entities that a recall started from, and the facts that it considered."""
+
+    seeds: list[str]
+    facts: list[Considered]
+
+
+class CommunityItem(BaseModel):
+    """A group of entities with many facts among themselves."""
+
+    id: str
+    name: str
+    summary: str
+    members: list[str]
+    size: int
+
+    def __str__(self) -> str:
+        return f"- {self.name} ({self.size} members: {', '.join(self.members)}): {self.summary} [community {self.id}]"
+
+
+class Communities(Page):
+    """Communities, best or largest first."""
+
+    communities: list[CommunityItem]
+
+
+class Erasure(BaseModel):
+    """What was erased, or would be; `examples` are some of the texts, `remaining` is what stays and why."""
+
+    erased: bool
+    counts: dict[str, int]
+    examples: dict[str, list[str]]
+    remaining: list[str]
+    left: list[str]
+
+
+class ScopeStats(BaseModel):
+    """Counts of a scope."""
+
+    scope: str
+    entities: int
+    facts: int
+    current_facts: int
+    episodes: int
+    waiting_episodes: int
+    failed_episodes: int
+    communities: int
+
+
+class AllStats(BaseModel):
+    """Counts of all scopes of the caller."""
+
+    scopes: list[ScopeStats]
+
+
+class Export(Page):
+    """Lines of an export; all of them together are a file for `graphmem import`."""
+
+    lines: list[str]
+    checksum: str
+
+
 def clean(text: str) -> str:
     """Return a text without control characters and invisible ones, on one line."""
     return " ".join(_CONTROL.sub(" ", text).split())
@@ -123,23 +250,23 @@ def plain(text: str) -> str:
 
 
 def fenced(text: str) -> str:
-    """Return lines from the memory inside of the fence; they can't contain "<" or ">", so that they can't leave it."""
-    inside = plain(text).replace("<", "‹").replace(">", "›")
+    """Return lines from the memory inside of the fence; none of them can close it, since "<" is replaced."""
+    inside = plain(text).replace("<", "‹")
     return f"{_OPENING}\n{inside}\n{_CLOSING}" if inside.strip() else "Nothing was found."
 
 
-def result(model: BaseModel, text: str, meta: dict[str, object] | None = None) -> CallToolResult:
+def result(model: BaseModel, text: str, meta: dict[str, Any] | None = None) -> CallToolResult:
     """Return the result of a tool: a model as structured content, and its text."""
     content = model.model_dump(mode="json", exclude_none=True)
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=content, _meta=meta)
 
 
-def listed(page: Page, lines: Iterable[object]) -> CallToolResult:
+def listed(page: BaseModel, lines: Iterable[object]) -> CallToolResult:
     """Return the result of a tool that lists items: a line for each, in the fence, and where the next page begins."""
     text = fenced("\n".join(map(str, lines)))
     if isinstance(page, Episodes):
         text += "".join(f"\nNote: {note}" for note in page.notes or ())
-    if page.next_offset is not None:
+    if isinstance(page, Page) and page.next_offset is not None:
         text += f"\nThere is more: call again with offset={page.next_offset}."
     return result(page, text)
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from hashlib import sha256
 from importlib.metadata import version
+from importlib.resources import files
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, Literal
 
+from mcp.server.apps import Apps
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.mcpserver import Context, MCPServer, RequestStateSecurity
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
@@ -16,13 +18,18 @@ from mcp.types import Tool as ListedTool
 from pydantic import AnyHttpUrl
 
 from graphmem.adapters.mcp.core import CoreTools
+from graphmem.adapters.mcp.erasure import AllTools
+from graphmem.adapters.mcp.full import PAGE
 from graphmem.adapters.mcp.keys import Access, KeyFile
+from graphmem.adapters.mcp.resources import add_prompts, add_resources
 from graphmem.adapters.mcp.results import clean
 from graphmem.adapters.mcp.tools import KeyVerifier, ToolSpec
 from graphmem.errors import BackendUnavailable, GraphMemError, InvalidInput
 from graphmem.memory import GraphMemory
 
 AsgiApp = Callable[[Any, Any, Any], Awaitable[None]]
+
+Profile = Literal["core", "full"]
 
 NAME = "graphmem"
 PATH = "/mcp"
@@ -49,6 +56,8 @@ class MemoryServer(MCPServer[Any]):
     ----------
     memory
         An open memory; the server doesn't close it.
+    profile
+        ``core``: six tools; ``full``: all tools, resources and prompts.
     access
         Access of callers without a key: always on stdio, and over HTTP if there are no keys. By default everything in
         the scope of the memory.
@@ -60,14 +69,15 @@ class MemoryServer(MCPServer[Any]):
         self,
         memory: GraphMemory,
         *,
+        profile: Profile = "core",
         access: Access | None = None,
         keys: KeyFile | None = None,
     ) -> None:
         own = access or Access(scopes=(memory.scope,), rights="admin")
-        tools = CoreTools(memory, own)
+        tools = CoreTools(memory, own) if profile == "core" else AllTools(memory, own)
+        self.toolset = tools
         self._specs: dict[str, ToolSpec] = {}
         self._fields: dict[str, frozenset[str]] = {}
-        self._tools = tools
         made = tools.tools()
         for each, spec in made:
             self._specs[each.name] = spec
@@ -86,13 +96,17 @@ class MemoryServer(MCPServer[Any]):
             instructions=INSTRUCTIONS,
             version=version("graphmem"),
             tools=[each for each, _ in made],
+            extensions=[] if profile == "core" else [_graph_app()],
             log_level="WARNING",
             **verified,
         )
+        if profile == "full":
+            add_resources(self, tools)
+            add_prompts(self, tools)
 
     async def list_tools(self) -> list[ListedTool]:
         """Return the tools that the caller has the rights for."""
-        access = self._tools.caller().access
+        access = self.toolset.caller().access
         return [each for each in await super().list_tools() if access.permits(self._specs[each.name].rights)]
 
     async def call_tool(
@@ -100,7 +114,7 @@ class MemoryServer(MCPServer[Any]):
     ) -> CallToolResult | InputRequiredResult:
         """Call a tool, if the caller has the rights and every argument is one of the tool's."""
         if (spec := self._specs.get(name)) is not None:
-            access = self._tools.caller().access
+            access = self.toolset.caller().access
             if not access.permits(spec.rights):
                 raise ToolError(f"{name} needs the right {spec.rights!r}; this key has {access.rights!r}")
             if unknown := sorted(arguments.keys() - self._fields[name]):
@@ -134,6 +148,14 @@ class MemoryServer(MCPServer[Any]):
             max_request_body_size=MAX_BODY,
             host=host,
         )
+
+
+def _graph_app() -> Apps:
+    """Return the MCP App that shows pictures of the graph."""
+    apps = Apps()
+    page = files("graphmem.adapters.mcp").joinpath("graph.html").read_text("utf-8")
+    apps.add_html_resource(PAGE, page, name="graph", title="Graph of the memory", prefers_border=True)
+    return apps
 
 
 def is_loopback(host: str) -> bool:

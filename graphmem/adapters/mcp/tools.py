@@ -8,9 +8,11 @@ from typing import Annotated, Any, TypeVar, cast
 
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.provider import AccessToken
+from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
 from mcp.types import ToolAnnotations
+from mcp.types.version import is_version_at_least
 from pydantic import Field
 
 from graphmem.adapters.mcp.keys import Access, KeyFile, Rights
@@ -25,16 +27,18 @@ Name = Annotated[str, Field(description="name or id of an entity")]
 F = TypeVar("F", bound=Callable[..., Any])
 
 _SPEC = "_tool_spec"
+_ASKS_BY_RESULT = "2026-07-28"  # from this version on, a question is a result and needs no connection back
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """Declaration of a tool: title, needed rights, and whether calls destroy data or can be repeated."""
+    """Declaration of a tool; fields as in `tool`."""
 
     title: str
     rights: Rights
     destructive: bool
     idempotent: bool
+    page: str | None = None
 
     @property
     def annotations(self) -> ToolAnnotations:
@@ -47,13 +51,37 @@ class ToolSpec:
         )
 
 
+def can_ask(ctx: Context[Any, Any]) -> bool:
+    """Return whether the client can show a question to its user, and the transport can carry it."""
+    capabilities = ctx.client_capabilities
+    asked = None if capabilities is None else capabilities.elicitation
+    has_forms = asked is not None and (asked.form is not None or asked.url is None)
+    stateless = ctx.protocol_version is not None and is_version_at_least(ctx.protocol_version, _ASKS_BY_RESULT)
+    return has_forms and (stateless or ctx.session.can_send_request)
+
+
 def tool(
-    title: str, rights: Rights = "read", *, destructive: bool = False, idempotent: bool = False
+    title: str,
+    rights: Rights = "read",
+    *,
+    destructive: bool = False,
+    idempotent: bool = False,
+    page: str | None = None,
 ) -> Callable[[F], F]:
-    """Declare a method of a `ToolSet` as a tool; its docstring is the description."""
+    """Declare a method of a `ToolSet` as a tool; its docstring is the description.
+
+    Parameters
+    ----------
+    title, rights
+        Title of the tool, and rights that a caller needs; a tool that needs ``read`` changes nothing.
+    destructive, idempotent
+        Whether calls erase data, and whether repeating one has no further effect.
+    page
+        URI of the page that shows its results in hosts with MCP Apps.
+    """
 
     def declare(function: F) -> F:
-        setattr(function, _SPEC, ToolSpec(title, rights, destructive, idempotent))
+        setattr(function, _SPEC, ToolSpec(title, rights, destructive, idempotent, page))
         return function
 
     return declare
@@ -125,10 +153,16 @@ class ToolSet:
         return [(_made(method), spec) for method in methods if (spec := getattr(method, _SPEC, None)) is not None]
 
 
+def toolset_of(ctx: Context[Any, Any]) -> ToolSet:
+    """Return the tools of the server that handles a request."""
+    return cast("ToolSet", getattr(ctx.mcp_server, "toolset"))  # noqa: B009 - an attribute of MemoryServer
+
+
 def _made(method: Callable[..., Any]) -> Tool:
     spec: ToolSpec = getattr(method, _SPEC)
     text = " ".join((method.__doc__ or "").split())
     made = Tool.from_function(method, title=spec.title, description=text, annotations=spec.annotations)
+    made.meta = None if spec.page is None else {"ui": {"resourceUri": spec.page}}
     made.parameters = {**compact(made.parameters), "additionalProperties": False}
     if made.fn_metadata.output_schema is not None:
         made.fn_metadata.output_schema = compact(made.fn_metadata.output_schema, result=True)

@@ -262,7 +262,6 @@ def test_hostile_text_stays_inside_of_the_fence_without_control_characters(memor
                 assert not {"\x1b", "\u202e", "\u200b", "\x9b"} & set(shown), name
             inside = text.partition(">")[2].rpartition("</memory>")[0]
             assert "<" not in inside
-            assert ">" not in inside
             assert text.count("</memory>") == 1
             if name != "memory_context":  # its items are lines of the memory as well
                 assert all(line.startswith("- ") for line in inside.strip().splitlines())

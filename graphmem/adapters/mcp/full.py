@@ -1,0 +1,377 @@
+"""Further tools of the profile ``full``: look at the graph, correct it, and export."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from io import BytesIO
+from typing import Annotated, Any, Literal
+
+from mcp.server.apps import client_supports_apps
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import CallToolResult
+from pydantic import Field
+
+from graphmem.adapters.mcp.core import CoreTools, authorship, fact_items, facts_page, speaker_of
+from graphmem.adapters.mcp.results import (
+    AllStats,
+    Changed,
+    Communities,
+    CommunityItem,
+    Considered,
+    Entities,
+    EntityItem,
+    Explained,
+    Export,
+    Extracted,
+    Facts,
+    GraphFacts,
+    Merged,
+    ScopeStats,
+    Text,
+    clean,
+    fenced,
+    listed,
+    paged,
+    plain,
+    result,
+)
+from graphmem.adapters.mcp.tools import Budget, Caller, Limit, Name, Offset, Time, tool
+from graphmem.models import utc_now
+from graphmem.results import Fact
+from graphmem.text.normalize import canonical
+
+_LONGEST_WAIT = 60  # seconds
+_MOST_FACTS = 1000  # facts of an entity that are looked at
+_MOST_VISITED = 200  # entities that a search for a path visits
+_MOST_EXPLAINED = 20  # facts of an explanation
+_MOST_MEMBERS = 12  # members of a community that a result names
+
+PAGE = "ui://graphmem/graph.html"
+"""URI of the MCP App that shows a picture."""
+PAGE_META = "graphmem/page"
+"""Key of the page of a picture in the metadata of a result, which the MCP App shows."""
+
+
+class FullTools(CoreTools):
+    """Tools that explore and correct a memory, beside those of the core."""
+
+    @tool("List entities")
+    async def memory_entities(
+        self,
+        query: str | None = None,
+        entity_type: str | None = None,
+        as_of: Time = None,
+        limit: Limit = 20,
+        offset: Offset = 0,
+        budget_tokens: Budget = 2000,
+    ) -> Annotated[CallToolResult, Entities]:
+        """Return entities that words or names match; without a query, those with most mentions and facts.
+
+        Not for what is known about one: use memory_relationships.
+        """
+        caller = self.caller()
+        found = await caller.memory.admin.aentity_counts(
+            query, entity_type=entity_type, as_of=as_of, limit=offset + limit + 1, scopes=caller.access.scopes
+        )
+        items = [
+            EntityItem(
+                id=one.entity.id,
+                name=clean(one.entity.name),
+                type=one.entity.entity_type,
+                mentions=one.mentions,
+                facts=one.facts,
+            )
+            for one in found
+        ]
+        shown, after = paged(items, offset, limit, budget_tokens)
+        return listed(Entities(entities=shown, next_offset=after), shown)
+
+    @tool("Relationships of an entity")
+    async def memory_relationships(
+        self,
+        name: Name,
+        relation: str | None = None,
+        as_of: Time = None,
+        limit: Limit = 20,
+        offset: Offset = 0,
+        budget_tokens: Budget = 2000,
+    ) -> Annotated[CallToolResult, Facts]:
+        """Return the facts of an entity that hold now or at as_of, newest first. Not for ended ones: memory_history."""
+        caller = self.caller()
+        found = await _facts(caller, name, as_of)
+        wanted = None if relation is None else _relation(relation)
+        kept = [fact for fact in found if wanted is None or _relation(fact.relation) == wanted]
+        return await facts_page(caller, kept, offset, limit, budget_tokens)
+
+    @tool("Query the graph")
+    async def memory_query(
+        self,
+        kind: Literal["neighbors", "path", "stats"],
+        name: Name,
+        target: Annotated[str | None, Field(description="for path: the other entity")] = None,
+        hops: Annotated[int, Field(ge=1, le=4)] = 2,
+        as_of: Time = None,
+        limit: Limit = 50,
+    ) -> Annotated[CallToolResult, GraphFacts]:
+        """Return the facts within some hops of an entity, a shortest path to another, or its counts by relation.
+
+        Not for questions in words: use memory_recall.
+        """
+        caller = self.caller()
+        if kind == "stats":
+            facts = await _facts(caller, name, as_of)
+            counts = dict(Counter(clean(fact.relation) for fact in facts).most_common())
+            lines = (f"- {relation}: {number}" for relation, number in counts.items())
+            return listed(GraphFacts(facts=[], relations=counts), lines)
+        if kind == "path":
+            if target is None:
+                raise ToolError("target: a path needs the name of the other entity")
+            found = await _path(caller, name, target, hops, as_of)
+        else:
+            found = await _neighborhood(caller, name, hops, as_of, limit)
+        items = await fact_items(caller, found[:limit])
+        return listed(GraphFacts(facts=items), items)
+
+    @tool("Extract facts from a text", "write")
+    async def memory_extract(
+        self,
+        text: str,
+        role: Literal["user", "assistant"] = "user",
+        speaker: str | None = None,
+        session_id: str | None = None,
+        occurred_at: Time = None,
+        external_id: str | None = None,
+        timeout_seconds: Annotated[float, Field(ge=0, le=_LONGEST_WAIT)] = 30,
+    ) -> Annotated[CallToolResult, Extracted]:
+        """Store a text, wait until its facts are extracted, and return the new ones.
+
+        Not for messages whose facts you don't need at once: use memory_remember.
+        """
+        caller, start = self.caller(), utc_now()
+        stored = await caller.memory.aremember(
+            text,
+            role=role,
+            speaker=speaker_of(caller, role, speaker),
+            session_id=session_id,
+            occurred_at=occurred_at,
+            external_id=external_id,
+            metadata=authorship(caller),
+        )
+        done = await caller.memory.aflush(timeout_seconds, episode_id=stored.episode_id) == 0
+        # what was recorded since, whenever it holds
+        learned = (await caller.memory.adiff(start.isoformat(), utc_now().isoformat())).learned
+        items = await fact_items(caller, [fact for fact in learned if stored.episode_id in fact.episode_ids])
+        state = "" if done else "\nIt is stored, and still waits for its extraction."
+        extracted = Extracted(episode_id=stored.episode_id, done=done, facts=items)
+        return result(extracted, fenced("\n".join(map(str, items))) + state)
+
+    @tool("Merge entities", "admin")
+    async def memory_merge(
+        self, names: Annotated[list[str], Field(min_length=1)], into: Name
+    ) -> Annotated[CallToolResult, Merged]:
+        """Merge entities that are the same into one; memory_unmerge undoes it. Not for similar ones: ask first."""
+        made = await self.caller().memory.admin.amerge(names, into=into)
+        ids = [one.id for one in made]
+        return result(Merged(merge_ids=ids), f"Merged; to undo: memory_unmerge with {', '.join(ids)}.")
+
+    @tool("Undo a merge", "admin")
+    async def memory_unmerge(self, merge_id: str) -> Annotated[CallToolResult, Merged]:
+        """Undo a merge by the id that memory_merge returned. Not for facts: use memory_retract."""
+        done = await self.caller().memory.admin.aunmerge(merge_id)
+        return result(Merged(entity=clean(done.entity.name)), fenced(f"{clean(done.entity.name)} is separate again."))
+
+    @tool("Changes between two times")
+    async def memory_diff(
+        self, start: Annotated[str, Field(description="ISO 8601")], end: Time = None, limit: Limit = 20
+    ) -> Annotated[CallToolResult, Changed]:
+        """Return what became true, what ended and what was learned after start and until end, by default now.
+
+        Not for one entity: use memory_history.
+        """
+        caller = self.caller()
+        diff = await caller.memory.adiff(start, end or utc_now().isoformat(), limit=limit, scopes=caller.access.scopes)
+        parts = {name: await fact_items(caller, getattr(diff, name)) for name in ("began", "ended", "learned")}
+        lines = [line for name, items in parts.items() if items for line in (f"{name}:", *map(str, items))]
+        more = "\nThere is more: choose a shorter interval." if diff.truncated else ""
+        return result(Changed(**parts, truncated=diff.truncated), fenced("\n".join(lines)) + more)
+
+    @tool("Explain a recall")
+    async def memory_why(self, query: str, as_of: Time = None) -> Annotated[CallToolResult, Explained]:
+        """Recall facts for a question and return why: its entities, and each fact with score, hops and rank.
+
+        Not for an answer: use memory_recall. It covers the scope that you write to.
+        """
+        caller = self.caller()
+        found = await caller.memory.arecall(query, asked_by=caller.access.user, as_of=as_of, trace=True)
+        if found.trace_id is None:
+            return listed(Explained(seeds=[], facts=[]), ())
+        trace = await caller.memory.awhy(found.trace_id)
+        facts = [
+            Considered(
+                fact=clean(one.fact.fact),
+                fact_id=one.fact.id,
+                found_at=clean(one.found_at),
+                score=round(one.score, 3),
+                hop=one.hop,
+                rank=one.rank,
+            )
+            for one in trace.facts[:_MOST_EXPLAINED]
+        ]
+        seeds = [f"{clean(seed.name)} ({seed.entity_type}, {seed.score:.2f})" for seed in trace.seeds]
+        return listed(Explained(seeds=seeds, facts=facts), (f"started from: {', '.join(seeds)}", *facts))
+
+    @tool("Communities")
+    async def memory_communities(
+        self, query: str | None = None, limit: Limit = 10, offset: Offset = 0, budget_tokens: Budget = 2000
+    ) -> Annotated[CallToolResult, Communities]:
+        """Return groups of related entities with summaries: the largest, or those that match a query.
+
+        Use it for questions about everything. Not for single facts: use memory_recall.
+        """
+        caller = self.caller()
+        found = await caller.memory.acommunities(query, limit=offset + limit + 1, scopes=caller.access.scopes)
+        items = [
+            CommunityItem(
+                id=one.id,
+                name=clean(one.name),
+                summary=clean(one.summary),
+                members=[clean(member.name) for member in one.members[:_MOST_MEMBERS]],
+                size=len(one),
+            )
+            for one in found
+        ]
+        shown, after = paged(items, offset, limit, budget_tokens)
+        return listed(Communities(communities=shown, next_offset=after), shown)
+
+    @tool("Draw the graph", page=PAGE)
+    async def memory_visualize(
+        self,
+        ctx: Context[Any, Any],
+        names: list[str] | None = None,
+        hops: Annotated[int, Field(ge=0, le=6)] = 1,
+        as_of: Time = None,
+        limit: Annotated[int, Field(ge=1, le=1000)] = 100,
+        format: Literal["mermaid", "ascii", "dot", "html"] = "mermaid",  # noqa: A002 - the word that callers expect
+    ) -> Annotated[CallToolResult, Text]:
+        """Draw the graph around entities, or all of it, as text or as a page; a host with MCP Apps shows the page.
+
+        Not for reading facts: use memory_relationships.
+        """
+        memory = self.caller().memory
+        picture = await memory.avisualize(names, hops=hops, as_of=as_of, limit=limit, format=format)
+        meta = None
+        if client_supports_apps(ctx):
+            meta = {PAGE_META: await memory.avisualize(names, hops=hops, as_of=as_of, limit=limit, format="html")}
+        return result(Text(text=plain(picture)), fenced(picture), meta)
+
+    @tool("Retract a fact", "write", idempotent=True)
+    async def memory_retract(self, fact_id: str, reason: str = "") -> Annotated[CallToolResult, Facts]:
+        """Record that a fact was never true; the history keeps it. Not for what was true once: use memory_end."""
+        caller = self.caller()
+        return await facts_page(caller, [await caller.memory.aretract(fact_id, reason=reason)], 0, 1, 2000)
+
+    @tool("End a fact", "write", idempotent=True)
+    async def memory_end(self, fact_id: str, at: Time = None, reason: str = "") -> Annotated[CallToolResult, Facts]:
+        """Record that a fact stopped being true, by default now. Not for errors: use memory_retract."""
+        caller = self.caller()
+        return await facts_page(caller, [await caller.memory.aend(fact_id, at=at, reason=reason)], 0, 1, 2000)
+
+    @tool("Counts of the memory")
+    async def memory_stats(self) -> Annotated[CallToolResult, AllStats]:
+        """Return how much the memory holds and what waits for extraction. Not for counts of an entity: memory_query."""
+        scopes = await scope_stats(self.caller())
+        lines = [
+            f"- scope {one.scope}: {one.episodes} episodes ({one.waiting_episodes} waiting, {one.failed_episodes} "
+            f"failed), {one.entities} entities, {one.facts} facts ({one.current_facts} current)"
+            for one in scopes
+        ]
+        return listed(AllStats(scopes=scopes), lines)
+
+    @tool("Export the memory", "admin", idempotent=True)
+    async def memory_export(
+        self, limit: Annotated[int, Field(ge=1, le=5000)] = 200, offset: Annotated[int, Field(ge=0)] = 0
+    ) -> Annotated[CallToolResult, Export]:
+        """Return the scope that you write to as lines of JSON, in pages. Not for large memories: graphmem export."""
+        target = BytesIO()
+        done = await self.caller().memory.admin.aexport(target, vectors=False)
+        lines = target.getvalue().decode().splitlines()
+        page = lines[offset : offset + limit]
+        after = offset + len(page)
+        exported = Export(lines=page, checksum=done.checksum, next_offset=after if after < len(lines) else None)
+        return listed(exported, page)
+
+
+async def scope_stats(caller: Caller) -> list[ScopeStats]:
+    """Return the counts of the scopes of a caller."""
+    found = [await caller.memory.in_scope(scope).astats() for scope in caller.access.scopes]
+    return [
+        ScopeStats(
+            scope=clean(one.scope),
+            entities=one.entities,
+            facts=one.edges,
+            current_facts=one.active_edges,
+            episodes=one.episodes,
+            waiting_episodes=one.pending_episodes,
+            failed_episodes=one.failed_episodes,
+            communities=one.communities,
+        )
+        for one in found
+    ]
+
+
+def _relation(text: str) -> str:
+    return "_".join(text.casefold().replace("_", " ").split())
+
+
+async def _facts(caller: Caller, name: str, as_of: str | None) -> tuple[Fact, ...]:
+    return await caller.memory.afacts(name, as_of=as_of, limit=_MOST_FACTS, scopes=caller.access.scopes)
+
+
+async def _neighborhood(caller: Caller, name: str, hops: int, as_of: str | None, limit: int) -> list[Fact]:
+    """Return the facts within some hops of an entity, the nearest first."""
+    found: dict[str, Fact] = {}
+    frontier, visited = [name], {name}
+    for _ in range(hops):
+        following: list[str] = []
+        for each in frontier:
+            facts = await _facts(caller, each, as_of)
+            found.update({fact.id: fact for fact in facts if fact.id not in found})
+            following += [i for fact in facts for i in (fact.source_id, fact.target_id)]
+            if len(found) >= limit:
+                return list(found.values())
+        frontier = [i for i in dict.fromkeys(following) if i not in visited][: _MOST_VISITED - len(visited)]
+        visited.update(frontier)
+    return list(found.values())
+
+
+async def _path(caller: Caller, name: str, target: str, hops: int, as_of: str | None) -> list[Fact]:
+    """Return the facts of a shortest path between two entities; empty if there is none within the hops."""
+    goals = _ids_of(target, await _facts(caller, target, as_of))
+    reached: dict[str, list[Fact]] = {i: [] for i in _ids_of(name, await _facts(caller, name, as_of))}
+    frontier = list(reached)
+    for _ in range(hops):
+        following: list[str] = []
+        for each in frontier:
+            for fact in await _facts(caller, each, as_of):
+                other = fact.target_id if fact.source_id == each else fact.source_id
+                if other not in reached:
+                    reached[other] = [*reached[each], fact]
+                    following.append(other)
+                if other in goals:
+                    return reached[other]
+        frontier = following[: max(0, _MOST_VISITED - len(reached))]
+    return []
+
+
+def _ids_of(name: str, facts: Sequence[Fact]) -> set[str]:
+    """Return the ids of the entities with a name, given their facts; the name may be an alias or an id."""
+    ends = [((fact.source_id, fact.source), (fact.target_id, fact.target)) for fact in facts]
+    exact = {i for pair in ends for i, called in pair if i == name or canonical(called) == canonical(name)}
+    if exact or not ends:
+        return exact
+    common = {i for i, _ in ends[0]}
+    for pair in ends:
+        common &= {i for i, _ in pair}
+    return common
