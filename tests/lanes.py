@@ -104,6 +104,7 @@ LANES = {
         "tests/e2e/test_server_crash.py",
         "tests/e2e/test_sqlite_container.py",
         "tests/e2e/test_upkeep_crash.py",
+        "tests/integration/mcp/test_npm.py",
         "tests/integration/neo4j/test_browser.py",
         "tests/integration/neo4j/test_docker.py",
         "tests/integration/neo4j/test_plain_server.py",
@@ -121,6 +122,7 @@ ON_SERVER = "uses a Neo4j server"  # a keyword of such tests, for reports, which
 ALLOWED_SKIPS = (
     r"no shared data at ",
     r"not a git checkout",
+    r"no npm: ",
     r"this system ",
     r"sends SIGINT to a process",
     r"the open files of a process are read from /proc",
