@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from graphmem.inputs import Document, Triple, Turn
     from graphmem.memory import Administration, GraphMemory, Receipt
     from graphmem.messages import MessageLike, ToolCall
-    from graphmem.models import AsOf, Attachment, EdgeType, Entity, Episode, Merge, Scope
+    from graphmem.models import AsOf, Attachment, EdgeType, Entity, Episode, EpisodeFilter, Merge, Scope
     from graphmem.ontology import Ontology
     from graphmem.results import (
         Check,
@@ -92,7 +92,7 @@ _HOME = {
     "graphmem.inputs": ("Document", "Triple", "Turn"),
     "graphmem.memory": ("Administration", "GraphMemory", "Receipt"),
     "graphmem.messages": ("MessageLike", "ToolCall"),
-    "graphmem.models": ("AsOf", "Attachment", "EdgeType", "Entity", "Episode", "Merge", "Scope"),
+    "graphmem.models": ("AsOf", "Attachment", "EdgeType", "Entity", "Episode", "EpisodeFilter", "Merge", "Scope"),
     "graphmem.ontology": ("Ontology",),
     "graphmem.search.evaluation": ("Evaluation", "Question"),
     "graphmem.search.results": ("ExpansionConfig", "SearchResults"),
@@ -136,6 +136,7 @@ __all__ = [
     "Entity",
     "EntityCounts",
     "Episode",
+    "EpisodeFilter",
     "Evaluation",
     "Evicted",
     "ExpansionConfig",

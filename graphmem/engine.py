@@ -33,9 +33,9 @@ from graphmem.ingest.bulk import Loader, OnProgress
 from graphmem.ingest.queue import ExtractionQueue, Processed
 from graphmem.ingest.redaction import RedactingExtractor, Redaction
 from graphmem.ingest.turns import TurnWriter
-from graphmem.inputs import ItemLike, TripleLike
+from graphmem.inputs import FilterLike, ItemLike, TripleLike, to_filter
 from graphmem.llm.providers import SECONDS
-from graphmem.models import EpisodeQuery, Scope
+from graphmem.models import EpisodeFilter, EpisodeQuery, Scope
 from graphmem.ontology import Ontology
 from graphmem.protocols import Extractor, GraphBackend, Redactor, VectorIndex
 from graphmem.recall.options import SpreadingOptions
@@ -202,6 +202,11 @@ class Engine:
     def known_name(self, text: str) -> str:
         """Return the stored form of a name or id given by a caller; redaction may have replaced it."""
         return text if self.redaction is None else self.redaction.known_name(text)
+
+    def known_filter(self, wanted: FilterLike | None) -> EpisodeFilter | None:
+        """Return the filter of stored episodes that a caller gives; None for one without conditions."""
+        found = to_filter(wanted)
+        return found if found is None or self.redaction is None else self.redaction.known_filter(found)
 
     @property
     def has_background(self) -> bool:

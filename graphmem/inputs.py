@@ -27,6 +27,7 @@ from graphmem.models import (
     Attachment,
     Confidence,
     Episode,
+    EpisodeFilter,
     EpisodeSource,
     Model,
     Properties,
@@ -240,6 +241,7 @@ class Triple(Model):
 
 Item = Turn | Document
 TripleLike = Triple | Mapping[str, Any] | Sequence[str]
+FilterLike = EpisodeFilter | Mapping[str, Any]
 ItemLike = Turn | Document | Mapping[str, Any] | MessageLike | str
 
 
@@ -327,6 +329,23 @@ def to_scopes(scopes: Scope | str | Iterable[Scope | str]) -> tuple[Scope, ...]:
 def to_as_of(moment: AsOf | datetime | str | None) -> AsOf | None:
     """Convert a moment or a valid time to `AsOf`; None stays None."""
     return moment if moment is None or isinstance(moment, AsOf) else AsOf(valid=to_time(moment))
+
+
+def to_filter(wanted: FilterLike | None) -> EpisodeFilter | None:
+    """Convert a filter or a mapping of its fields to a filter; None for one without conditions.
+
+    Raises
+    ------
+    InvalidInput
+        If it has another type, an unknown field or operator, or an invalid value.
+    """
+    if wanted is None or isinstance(wanted, EpisodeFilter):
+        found = wanted
+    elif isinstance(wanted, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        found = EpisodeFilter(**{str(name): value for name, value in wanted.items()})
+    else:
+        raise InvalidInput(f"filters: expected an EpisodeFilter or a mapping of its fields, got {wanted!r:.120}")
+    return None if found is None or found.is_empty else found
 
 
 def to_limit(limit: int) -> int:

@@ -1,4 +1,4 @@
-"""Trust in the sources of a memory (docs/how-to/trust.md). Pure functions.
+"""Trust in the sources of a memory (docs/how-to/privacy.md). Pure functions.
 
 `trusted` is what the user and the assistant say, `external` what documents and tools say, `untrusted` what the caller
 or the detector of prompt injections flagged.
@@ -16,6 +16,8 @@ Trust = Literal["untrusted", "external", "trusted"]
 """Trust of a source, in ascending order."""
 
 LEVELS: tuple[Trust, ...] = ("untrusted", "external", "trusted")
+
+_BY_NAME: dict[str, Trust] = {level: level for level in LEVELS}
 
 TRUST = "trust"
 """Metadata key of the trust that a caller stated."""
@@ -39,8 +41,7 @@ def trust_of(episode: Episode) -> Trust:
 
 def stated_trust(episode: Episode) -> Trust | None:
     """Return the trust that a caller stated for an episode; None if there is none."""
-    given = episode.metadata.get(TRUST)
-    return None if given not in LEVELS else LEVELS[LEVELS.index(given)]
+    return _BY_NAME.get(str(episode.metadata.get(TRUST)))
 
 
 def is_external(episode: Episode) -> bool:
@@ -50,7 +51,7 @@ def is_external(episode: Episode) -> bool:
 
 def best_trust(levels: Iterable[Trust]) -> Trust:
     """Return the highest of some levels; trusted if there is none."""
-    return max(levels, key=LEVELS.index, default="trusted")
+    return LEVELS[max((LEVELS.index(level) for level in levels), default=-1)]
 
 
 def is_trusted(trust: Trust, minimum: Trust) -> bool:

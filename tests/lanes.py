@@ -41,6 +41,7 @@ LANES = {
         "tests/e2e/test_docs.py",
         "tests/e2e/test_export_beside_writers.py",
         "tests/e2e/test_extraction_failures.py",
+        "tests/e2e/test_filters.py",
         "tests/e2e/test_forget_beside_others.py",
         "tests/e2e/test_forget_person.py",
         "tests/e2e/test_hostile_input.py",

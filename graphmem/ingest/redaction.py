@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from graphmem.errors import ExtractionFailed, InvalidInput
 from graphmem.inputs import Triple
-from graphmem.models import Episode, Model, Scope
+from graphmem.models import Episode, EpisodeFilter, Model, Scope
 from graphmem.protocols import (
     ExtractedEdge,
     Extraction,
@@ -104,6 +104,15 @@ class Redaction:
             if (value := getattr(episode, name)) is not None
         }
         return self._model(episode, names)
+
+    def known_filter(self, wanted: EpisodeFilter) -> EpisodeFilter:
+        """Return a filter of stored episodes: with the stored forms of its sessions, speakers and metadata."""
+        names = {
+            name: tuple(map(self.known_name, given))
+            for name in ("session_ids", "speakers")
+            if (given := getattr(wanted, name)) is not None
+        }
+        return wanted.changed(**names, metadata=self._any(wanted.metadata))
 
     def triple(self, triple: Triple) -> Triple:
         """Return the redacted triple."""

@@ -13,7 +13,18 @@ from graphmem.engine import Engine
 from graphmem.errors import InvalidInput
 from graphmem.ingest.amend import end_fact, retract_fact
 from graphmem.ingest.bulk import OnProgress
-from graphmem.inputs import ItemLike, TripleLike, to_as_of, to_item, to_limit, to_scope, to_time, with_asker
+from graphmem.inputs import (
+    FilterLike,
+    ItemLike,
+    TripleLike,
+    to_as_of,
+    to_filter,
+    to_item,
+    to_limit,
+    to_scope,
+    to_time,
+    with_asker,
+)
 from graphmem.memory.admin import Administration
 from graphmem.memory.base import Receipt, Scopes, Time, in_thread
 from graphmem.memory.exploration import Exploration
@@ -266,6 +277,7 @@ class GraphMemory(Exploration):
         max_hops: int | None = None,
         temporal_decay_rate: float | None = None,
         strategy: StrategyChoice | None = None,
+        filters: FilterLike | None = None,
         trace: bool = False,
         scopes: Scopes | None = None,
     ) -> RecallResult:
@@ -281,6 +293,8 @@ class GraphMemory(Exploration):
             In [0, 10]; above 0, newer facts gain.
         strategy
             How the graph is walked: bfs (nearest first), spreading, ppr, astar, or auto: by the kind of question.
+        filters
+            Only facts that an episode states which this filter matches.
         trace
             Whether to store a trace, in the background, which `why` explains later. A trace belongs to one scope:
             with several, `trace` is refused.
@@ -293,6 +307,7 @@ class GraphMemory(Exploration):
             temporal_decay_rate=temporal_decay_rate,
             edge_types=tuple(self._engine.ontology.require_edge_type(kind) for kind in edge_types),
             as_of=to_as_of(as_of),
+            filters=self._engine.known_filter(filters),
         )
         return self._engine.recall.recall(self._scopes(scopes), with_asker(query, asked_by), options, trace=trace)
 
@@ -306,6 +321,7 @@ class GraphMemory(Exploration):
         expansion: ExpansionConfig | None = None,
         fusion: Fusion = "weighted",
         diversity: float = 0.0,
+        filters: FilterLike | None = None,
         trace: bool = False,
         scopes: Scopes | None = None,
     ) -> SearchResults:
@@ -321,6 +337,8 @@ class GraphMemory(Exploration):
             How the channels are combined: "weighted" (the measured default), or "rrf" (reciprocal ranks).
         diversity
             In [0, 1): above 0, episodes unlike those before them gain (MMR).
+        filters
+            An `EpisodeFilter`, or a mapping of its fields: only episodes that it matches are ranked.
         asked_by, trace
             As in `recall`.
 
@@ -337,6 +355,7 @@ class GraphMemory(Exploration):
             expansion_boost=settings.expansion_boost,
             fusion=fusion,
             diversity=diversity,
+            filters=self._engine.known_filter(filters),
             wait=settings.index_wait,
         )
         if trace:
@@ -351,6 +370,7 @@ class GraphMemory(Exploration):
         budget_tokens: int | None = None,
         count_tokens: Callable[[str], int] = estimate_tokens,
         as_of: AsOf | Time | None = None,
+        filters: FilterLike | None = None,
         flagged: bool = False,
         scopes: Scopes | None = None,
     ) -> str:
@@ -365,6 +385,8 @@ class GraphMemory(Exploration):
             Maximum number of tokens; by default 800, by the settings `context_share` and `context_window`.
         count_tokens
             Function that counts tokens as the model does; the default estimates them.
+        filters
+            As in `recall` and `search`; communities, which are about everything, are then left out.
         flagged
             Whether to quote texts that are flagged as prompt injections.
         """
@@ -372,10 +394,11 @@ class GraphMemory(Exploration):
         budget = int(settings.context_window * settings.context_share) if budget_tokens is None else budget_tokens
         limit = max(settings.recall_limit, min(200, budget // 12))
         query = with_asker(query, asked_by)
-        known = self.recall(query, limit=limit, as_of=moment, scopes=scopes)
+        known = self.recall(query, limit=limit, as_of=moment, filters=filters, scopes=scopes)
         k = max(settings.search_limit, min(_MOST_QUOTES, budget // 40))
-        said = worth_quoting(self.search(query, k=k, as_of=moment, scopes=scopes).found, flagged=flagged)
-        about = self._engine.communities.overview(self._scopes(scopes), query, moment)
+        found = self.search(query, k=k, as_of=moment, filters=filters, scopes=scopes).found
+        said = worth_quoting(found, flagged=flagged)
+        about = () if to_filter(filters) else self._engine.communities.overview(self._scopes(scopes), query, moment)
         return render_context(known.facts, budget, count_tokens, question=query, episodes=said, communities=about)
 
     def forget(

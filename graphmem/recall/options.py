@@ -6,7 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from graphmem.models import AsOf, EdgeType, Model
+from graphmem.models import AsOf, EdgeType, EpisodeFilter, Model
 from graphmem.recall.seeds import SeedMode
 from graphmem.results import Strategy, StrategyChoice
 from graphmem.settings import Settings
@@ -68,6 +68,7 @@ class RecallOptions(Model):
     temporal_decay_rate: Annotated[float, Field(ge=0.0, le=10.0, allow_inf_nan=False)]
     edge_types: tuple[EdgeType, ...] = ()
     as_of: AsOf | None = None
+    filters: EpisodeFilter | None = None
 
     @classmethod
     def of(
@@ -80,6 +81,7 @@ class RecallOptions(Model):
         temporal_decay_rate: float | None = None,
         edge_types: tuple[EdgeType, ...] = (),
         as_of: AsOf | None = None,
+        filters: EpisodeFilter | None = None,
     ) -> Self:
         """Return the options from the arguments; None takes the value of the settings.
 
@@ -104,6 +106,7 @@ class RecallOptions(Model):
             temporal_decay_rate=settings.temporal_decay_rate if temporal_decay_rate is None else temporal_decay_rate,
             edge_types=edge_types,
             as_of=as_of,
+            filters=filters,
         )
 
     def hops(self, strategy: Strategy) -> int:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from graphmem.models import EdgeQuery, EdgeType, ExpandLimits, Scope, Subgraph
+from graphmem.models import Edge, EdgeQuery, EdgeType, ExpandLimits, Scope, Subgraph
 from graphmem.protocols import GraphBackend
 from graphmem.recall.scoring import Floats
 
@@ -37,16 +37,23 @@ def with_past(
     few = tuple(i for i in seed_ids if i in position and degree[position[i]] < most)
     query = EdgeQuery(touching=few, edge_types=edge_types or None, versions="past")
     edges = backend.find_edges(scopes, query, limit=_MOST, newest_first=True) if few else []
+    count = len(graph.edge_ids)
+    graph = with_edges(backend, scopes, graph, edges)
+    return graph, np.concatenate((np.ones(count), np.full(len(graph.edge_ids) - count, PAST)))
+
+
+def with_edges(backend: GraphBackend, scopes: Sequence[Scope], graph: Subgraph, edges: Sequence[Edge]) -> Subgraph:
+    """Return a subgraph with further facts of its nodes, and their other ends, which must not be archived."""
+    position = {node: i for i, node in enumerate(graph.node_ids)}
     others = {end for edge in edges for end in (edge.source_id, edge.target_id)} - position.keys()
     found = backend.get_entities(scopes, sorted(others)) if others else {}
     added = [entity for _, entity in sorted(found.items()) if entity.archived_at is None]
     position.update((entity.id, len(graph.node_ids) + n) for n, entity in enumerate(added))
     known = set(graph.edge_ids)
     edges = [e for e in edges if e.id not in known and e.source_id in position and e.target_id in position]
-    factor = np.concatenate((np.ones(len(graph.edge_ids)), np.full(len(edges), PAST)))
     if not edges:
-        return graph, factor
-    whole = replace(
+        return graph
+    return replace(
         graph,
         node_ids=[*graph.node_ids, *(entity.id for entity in added)],
         names=[*graph.names, *(entity.name for entity in added)],
@@ -62,4 +69,3 @@ def with_past(
         retrieval_count=np.append(graph.retrieval_count, [e.retrieval_count for e in edges]),
         valid_from=np.append(graph.valid_from, [e.valid_from.timestamp() for e in edges]),
     )
-    return whole, factor

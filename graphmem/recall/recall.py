@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from graphmem.models import (
-    AsOf,
     Edge,
     EdgeKey,
     EdgeType,
@@ -27,6 +26,7 @@ from graphmem.recall import pagerank, scoring, strategies
 from graphmem.recall.embeddings import EntityEmbeddings, entity_vectors, query_cosines
 from graphmem.recall.options import RecallOptions
 from graphmem.recall.past import with_past
+from graphmem.recall.provenance import stated_in, with_facts_of_hubs, with_only
 from graphmem.recall.routing import HeuristicRouter, plan
 from graphmem.recall.scoring import Floats, Positions, Walk
 from graphmem.recall.seeds import find_seeds
@@ -50,7 +50,8 @@ def recall(
 
     The score of a fact is ``seed × proximity × reach × effective confidence × edge type weight × recency × relevance ×
     past``; the strategy defines the first three. Facts about a seed that are over without a successor are included.
-    Facts with the same (source, relation, target, edge type) are deduplicated to the best one.
+    Facts with the same (source, relation, target, edge type) are deduplicated to the best one. With filters, only facts
+    that a matching episode states are walked.
 
     Parameters
     ----------
@@ -83,11 +84,15 @@ def recall(
         graph = _expand(
             backend, scopes, seeds, options, strategy, ()
         )  # no edges of the routed types: expand over all types
+    ids, limits = [seed.entity_id for seed in seeds], ExpandLimits(max_frontier=options.max_frontier)
+    if options.filters is not None and options.hops(strategy):
+        graph = with_facts_of_hubs(backend, scopes, graph, ids, options.edge_types, options.as_of, limits)
     past = np.ones(len(graph.edge_ids))
     if options.as_of is None and options.hops(strategy):
-        ids = [seed.entity_id for seed in seeds]
-        limits = ExpandLimits(max_frontier=options.max_frontier)
         graph, past = with_past(backend, scopes, graph, ids, options.edge_types, limits)
+    if options.filters is not None:
+        kept = stated_in(backend, scopes, graph, options.filters)
+        graph, past = with_only(graph, kept), past[kept]
     by_id = {seed.entity_id: seed.score for seed in seeds}
     seed_scores = np.array([by_id.get(i, 0.0) for i in graph.node_ids])
     match strategy:
@@ -103,7 +108,7 @@ def recall(
                 deadline=deadline,
             )
         case "ppr":
-            mentions = _mentions(backend, scopes, graph.node_ids, options.as_of)
+            mentions = _mentions(backend, scopes, graph.node_ids, options)
             walk = pagerank.walk(graph, seed_scores, mentions, entity_vectors(meaning, scopes, graph.node_ids))
         case "astar":
             cosines = query_cosines(meaning, scopes, query, graph.node_ids)
@@ -155,15 +160,15 @@ def _planned(
 
 
 def _mentions(
-    backend: GraphBackend, scopes: Sequence[Scope], entity_ids: Sequence[str], as_of: AsOf | None
+    backend: GraphBackend, scopes: Sequence[Scope], entity_ids: Sequence[str], options: RecallOptions
 ) -> list[tuple[str, str]]:
-    """Return (entity id, episode id) of each mention in a visible episode; one or two round trips."""
+    """Return (entity id, episode id) of each mention in an episode to read; one or two round trips."""
     mentions = backend.find_mentions(scopes, entity_ids=entity_ids, limit=_MENTIONS)
-    if as_of is None:
+    if options.as_of is None and options.filters is None:
         return [(m.entity_id, m.episode_id) for m in mentions]
     ids = tuple(dict.fromkeys(m.episode_id for m in mentions))
-    query = EpisodeQuery(ids=ids, as_of=as_of)
-    seen = {e.id for e in backend.find_episodes(scopes, query, limit=max(1, len(ids)))}
+    query = EpisodeQuery(ids=ids, as_of=options.as_of, filters=options.filters)
+    seen = set(backend.find_episode_ids(scopes, query))
     return [(m.entity_id, m.episode_id) for m in mentions if m.episode_id in seen]
 
 

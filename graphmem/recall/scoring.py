@@ -15,6 +15,7 @@ from graphmem.text.words import stem
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,7 @@ def rank(
     limits: SpreadingOptions,
     *,
     sentence: Vectors | None = None,
+    among: Ints | None = None,
 ) -> Ranking:
     """Score all episodes of a corpus for a question.
 
@@ -95,8 +96,11 @@ def rank(
         Limits of spreading activation, for that strategy.
     sentence
         Cosine of each episode's best sentence with the question, shape (n,), from an external index; None computes it.
+    among
+        Positions of the episodes to rank, ascending; None ranks all. The scores of others have no meaning.
     """
-    parts, candidates, facts = _text_parts(corpus, asked, tokens, sentence)
+    among = np.arange(len(corpus)) if among is None else among
+    parts, candidates, facts = _text_parts(corpus, asked, tokens, sentence, among)
     text = np.sum(list(parts.values()), axis=0)
     ranking = Ranking(text, parts, facts=facts)
     seeds = tuple(corpus.names.known[name] for name in asked.seeds)
@@ -104,17 +108,27 @@ def rank(
         graph_share = _graph_share(corpus, asked, seeds)
         if graph_share > 0:
             walked = _walked(ranking.total, corpus, tokens, seeds, candidates, options.expansion, limits)
-            _blend(ranking, corpus, asked, tokens, seeds, walked, graph_share, options.graph_weight)
+            _blend(ranking, corpus, asked, tokens, seeds, walked, graph_share, options.graph_weight, among)
     if asked.form == "summary":
         _join_replies(ranking, corpus)
     if options.fusion == "rrf":
-        ranking.channels = reciprocal_ranks(ranking.channels)
+        inside = reciprocal_ranks({channel: values[among] for channel, values in ranking.channels.items()})
+        ranking.channels = {channel: _placed(values, among, len(corpus)) for channel, values in inside.items()}
         ranking.total = np.sum(list(ranking.channels.values()), axis=0)
     return ranking
 
 
+def _placed(values: NDArray[np.floating], among: Ints, n: int) -> Floats:
+    """Return the values of some episodes as an array of all, 0 elsewhere."""
+    if len(among) == n:
+        return np.asarray(values, dtype=np.float64)
+    found = np.zeros(n)
+    found[among] = values
+    return found
+
+
 def _text_parts(
-    corpus: Corpus, asked: ParsedQuestion, tokens: TokenVectors | None, sentence: Vectors | None
+    corpus: Corpus, asked: ParsedQuestion, tokens: TokenVectors | None, sentence: Vectors | None, among: Ints
 ) -> tuple[dict[str, Floats], Ints, dict[int, str]]:
     """Return the weighted channels of the text score, the candidates whose score is complete, and the best facts."""
     n = len(corpus)
@@ -142,17 +156,17 @@ def _text_parts(
     if wanted := months(asked.text):
         raw["month"] = (corpus.months.rows & wanted > 0).astype(np.float32)
     weights = _weights(tokens)
-    parts = {channel: weights[channel] * normalized(values) for channel, values in raw.items()}
-    if n and raw["lexical"].min() > 0 and not parts["lexical"].any():
+    parts = {channel: weights[channel] * _placed(normalized(v[among]), among, n) for channel, v in raw.items()}
+    if len(among) and raw["lexical"][among].min() > 0 and not parts["lexical"].any():
         parts["lexical"] = np.full(n, weights["lexical"])  # all episodes match equally well, which is evidence too
-    candidates = _best(np.sum(list(parts.values()), axis=0), CANDIDATES)
+    candidates = among[_best(np.sum(list(parts.values()), axis=0)[among], CANDIDATES)]
     if tokens is not None and len(tokens.pieces):
         late = np.zeros(n)
         found = corpus.pieces.scores(tokens.pieces, tokens.vectors, candidates)
         late[candidates] = WEIGHTS["late"] * normalized(found - _length_trend(found, corpus, candidates))
         parts["late"] = late
     if tokens is not None and len(facts):
-        parts["sentence"], parts["fact"] = _shared(parts["sentence"], raw["sentence"], best - own)
+        parts["sentence"], parts["fact"] = _shared(parts["sentence"], raw["sentence"][among], best - own)
     return parts, candidates, facts
 
 
@@ -190,7 +204,10 @@ def _length_trend(scores: NDArray[np.floating], corpus: Corpus, positions: Ints)
 
 
 def _shared(part: Floats, scores: NDArray[np.floating], gained: NDArray[np.floating]) -> tuple[Floats, Floats]:
-    """Split a normalized channel into the parts of an episode's own sentences and of its facts."""
+    """Split a normalized channel into the parts of an episode's own sentences and of its facts.
+
+    `scores` are those that the channel was normalized over.
+    """
     span = float(scores.max() - scores.min())
     added = np.asarray(gained, dtype=np.float64) * (float(part.max()) / span if span > 0 else 0.0)
     return part - added, added
@@ -253,10 +270,11 @@ def _blend(
     walked: Floats,
     graph_share: float,
     weight: float,
+    among: Ints,
 ) -> None:
     """Blend the graph score into the ranking: ``(1 − .9 γ) × text + γ × weight × (walk + bridge)``."""
     text = ranking.total
-    kept = normalized(text) * (1 - (1 - KEPT) * graph_share)
+    kept = _placed(normalized(text[among]), among, len(corpus)) * (1 - (1 - KEPT) * graph_share)
     share = np.divide(kept, text, out=np.zeros(len(corpus)), where=np.abs(text) > 1e-12)
     ranking.channels = {channel: part * share for channel, part in ranking.channels.items()}
     ranking.channels["graph"] = graph_share * weight * walked

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, overload
 
 from pydantic import Field
 
-from graphmem.models import AsOf, Episode, Model
+from graphmem.models import AsOf, Episode, EpisodeFilter, Model
 from graphmem.results import Strategy
 
 Channel = Literal["lexical", "semantic", "fact", "graph", "prior", "rerank"]
@@ -132,6 +132,8 @@ class SearchOptions(Model):
         Fusion of the channels: weighted sum of normalized scores, or reciprocal ranks (k = 60).
     diversity
         0 ranks by score alone; higher values prefer episodes unlike those ranked before (MMR, λ = 1 - diversity).
+    filters
+        Only episodes that it matches are ranked.
     wait
         Seconds that a search may spend on indexing rows that were stored but not indexed yet.
     """
@@ -143,6 +145,7 @@ class SearchOptions(Model):
     expansion_boost: float = 1.2
     fusion: Fusion = "weighted"
     diversity: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
+    filters: EpisodeFilter | None = None
     wait: float = 1.0
 
     @property

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from graphmem.embed import TokenVectors
 from graphmem.errors import EmbeddingFailed, IndexUnavailable, StoreFull, StoreReadOnly
 from graphmem.index.encoder import EpisodeEncoder
-from graphmem.models import RecallTrace, Scope, TracedEpisode, TracedSeed, utc_now
+from graphmem.models import EpisodeQuery, RecallTrace, Scope, TracedEpisode, TracedSeed, utc_now
 from graphmem.protocols import GraphBackend, VectorIndex
 from graphmem.recall.options import SpreadingOptions
 from graphmem.recall.service import require_one_scope
@@ -62,6 +62,7 @@ def search_trace(
 
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 _CHANNELS: dict[str, tuple[Channel, str]] = {
     "lexical": ("lexical", "words"),
@@ -140,12 +141,15 @@ class GraphRAGService:
         with self.index.copy(scopes) as copy:
             if not len(copy.corpus) or not query.strip():
                 return SearchResults(query=query, found=(), as_of=options.as_of, degraded=tuple(degraded))
+            among = self._among(scopes, copy, options)
+            if among is not None and not len(among):
+                return SearchResults(query=query, found=(), as_of=options.as_of, degraded=tuple(degraded))
             speakers = copy.corpus.speakers
             asked = parse_question(query, speakers, copy.corpus.names, copy.corpus.speaker_names.meant(speakers))
             tokens = self._tokens(asked.first_person, degraded)
-            sentence = None if tokens is None else self._sentences(scopes, copy, tokens.pooled, degraded)
-            ranking = rank(copy.corpus, asked, tokens, options, self._spreading, sentence=sentence)
-            order = _in_order(ranking.total, copy, options)
+            sentence = None if tokens is None else self._sentences(scopes, copy, tokens.pooled, among, degraded)
+            ranking = rank(copy.corpus, asked, tokens, options, self._spreading, sentence=sentence, among=among)
+            order = _in_order(ranking.total, copy, options, among)
             if self._reranker is not None:
                 order = self._reranked(scopes, query, order, ranking, copy, degraded)
             if asked.form != "answer":  # half of a pair of request and reply, which a summary needs together
@@ -218,6 +222,14 @@ class GraphRAGService:
         none = np.empty((0, len(whole)), np.float32)
         return TokenVectors((), none, np.empty((0, 2), np.int64), whole)
 
+    def _among(self, scopes: Sequence[Scope], copy: Snapshot, options: SearchOptions) -> Ints | None:
+        """Return the positions of the episodes to rank, ascending, as the store selects them; None for all."""
+        if options.filters is None:
+            return None
+        ids = self._backend.find_episode_ids(scopes, EpisodeQuery(filters=options.filters))
+        found = (copy.corpus.position.get(i) for i in ids)
+        return np.sort(np.array([i for i in found if i is not None], dtype=np.int64))
+
     def _reranked(
         self,
         scopes: Sequence[Scope],
@@ -244,11 +256,17 @@ class GraphRAGService:
         return sorted(best, key=lambda i: -ranking.total[i]) + [i for i in order if i not in set(best)]
 
     def _sentences(
-        self, scopes: Sequence[Scope], copy: Snapshot, question: NDArray[np.float32], degraded: list[str]
+        self,
+        scopes: Sequence[Scope],
+        copy: Snapshot,
+        question: NDArray[np.float32],
+        among: Ints | None,
+        degraded: list[str],
     ) -> NDArray[np.float32] | None:
         """Return the cosine of each episode's best sentence from the external index; None leaves it to the corpus.
 
-        The index returns `CANDIDATES` episodes; the others get the score of the last of them.
+        The index returns `CANDIDATES` episodes; the others get the score of the last of them, or, if some episodes are
+        ranked, which may all be among the others, the cosine of the whole episode if that is lower.
         """
         if self.index.follower is None:
             return None
@@ -259,14 +277,20 @@ class GraphRAGService:
             return None
         rest = hits[-1].score if len(hits) == CANDIDATES else 0.0
         scores = np.full(len(copy.corpus), rest, np.float32)
+        if among is not None:
+            scores = np.minimum(scores, copy.corpus.best_sentence(question))
         for hit in hits:
             if (position := copy.corpus.position.get(hit.key)) is not None:
                 scores[position] = hit.score
         return scores
 
 
-def _in_order(total: Floats, copy: Snapshot, options: SearchOptions) -> list[int]:
-    """Return the positions of the episodes that are visible at `as_of`, best first."""
+def _in_order(total: Floats, copy: Snapshot, options: SearchOptions, among: Ints | None) -> list[int]:
+    """Return the positions of the episodes that are ranked and visible at `as_of`, best first."""
+    if among is not None:
+        inside = np.zeros(len(total), dtype=bool)
+        inside[among] = True
+        total = np.where(inside, total, -np.inf)
     if options.as_of is not None:
         moment = np.array([options.as_of.valid.timestamp(), options.as_of.known.timestamp()])
         total = np.where((copy.corpus.times.rows <= moment).all(axis=1), total, -np.inf)

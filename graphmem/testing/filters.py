@@ -83,7 +83,7 @@ class FilterTests(StoreTests):
             ({}, [1, 2, 3, 4, 5]),
         ],
     )
-    def test_episodes_are_selected_by_each_field(
+    def test_a_filter_selects_by_each_field(
         self, store: GraphBackend, wanted: Mapping[str, Any], expected: list[int]
     ) -> None:
         store.add_episodes(

@@ -67,7 +67,7 @@ def test_no_module_reads_a_setting_when_imported() -> None:
     names = [
         ".".join(path.relative_to(Path(graphmem.__file__).parents[1]).with_suffix("").parts)
         for path in Path(graphmem.__file__).parent.rglob("*.py")
-        if path.name not in {"__init__.py", "__main__.py", "pytest_plugin.py"}
+        if path.name not in {"__init__.py", "__main__.py", "pytest_plugin.py", "llama_index.py"}  # LlamaIndex reads all
     ]
     imports = "\n".join(f"import {name}" for name in sorted(names))
     program = WATCH.replace("import graphmem\n", imports + "\n")

@@ -11,6 +11,7 @@ from graphmem.adapters.cli.session import (
     AskedByOption,
     AsOfOption,
     EdgeTypeOption,
+    Filters,
     KnownOption,
     LimitOption,
     Session,
@@ -60,6 +61,7 @@ def recall(
     known: KnownOption = None,
     sources: Annotated[bool, typer.Option("--sources", help="Quote the source episodes of the facts.")] = False,
     trace: Annotated[bool, typer.Option("--trace", help="Store a trace, which graphmem why explains.")] = False,
+    filters: Filters = None,
 ) -> None:
     """Return facts that answer a question, best first."""
     kinds, at, chosen = edge_types(edge_type), point_in_time(as_of, known), strategy(how)
@@ -72,6 +74,7 @@ def recall(
             max_hops=hops,
             strategy=chosen,
             as_of=at,
+            filters=filters,
             trace=trace,
         )
         quoted = _episodes(memory, found.facts) if sources else {}
@@ -97,11 +100,12 @@ def context(
     asked_by: AskedByOption = None,
     as_of: AsOfOption = None,
     known: KnownOption = None,
+    filters: Filters = None,
 ) -> None:
     """Print facts about a question as a context block for a prompt."""
     at = point_in_time(as_of, known)
     with session.open() as memory:
-        block = memory.context(query, asked_by=asked_by, budget_tokens=budget, as_of=at)
+        block = memory.context(query, asked_by=asked_by, budget_tokens=budget, as_of=at, filters=filters)
         if session.out.as_json:
             session.out.document({"query": query, "context": block})
         elif block:

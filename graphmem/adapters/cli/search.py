@@ -13,6 +13,7 @@ import typer
 from graphmem.adapters.cli.session import (
     AskedByOption,
     AsOfOption,
+    Filters,
     KnownOption,
     Session,
     StrategyOption,
@@ -59,6 +60,7 @@ def search(
         float, typer.Option("--diversity", help="Weight of diversity in the ranking, from 0 to below 1.")
     ] = 0.0,
     trace: Annotated[bool, typer.Option("--trace", help="Store a trace, which graphmem why explains.")] = False,
+    filters: Filters = None,
 ) -> None:
     """Find the episodes that answer a question, best first."""
     from graphmem.search.results import ExpansionConfig
@@ -70,7 +72,14 @@ def search(
     expansion = ExpansionConfig(enabled=graph, strategy=chosen)
     with session.open() as memory:
         found = memory.search(
-            query, asked_by=asked_by, k=k, as_of=at, expansion=expansion, diversity=diversity, trace=trace
+            query,
+            asked_by=asked_by,
+            k=k,
+            as_of=at,
+            expansion=expansion,
+            diversity=diversity,
+            filters=filters,
+            trace=trace,
         )
         if session.out.as_json:
             session.out.document(found)

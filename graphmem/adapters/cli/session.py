@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import os
 import re
 import shlex
@@ -152,6 +153,65 @@ def shared_options(
     return Shared(store, scope, config, json, debug)
 
 
+Filters = dict[str, Any] | None
+"""Type of the parameter ``filters`` of a command, which `command` replaces by the options of `filter_options`."""
+
+
+def filter_options(
+    in_session: Annotated[
+        list[str] | None,
+        typer.Option("--session", metavar="ID", help="Only episodes of this session; may be given several times."),
+    ] = None,
+    speaker: Annotated[
+        list[str] | None,
+        typer.Option("--speaker", metavar="NAME", help="Only episodes of this speaker; may be given several times."),
+    ] = None,
+    role: Annotated[
+        list[str] | None,
+        typer.Option("--role", metavar="ROLE", help="Only episodes of this role; may be given several times."),
+    ] = None,
+    source: Annotated[
+        list[str] | None,
+        typer.Option("--source", metavar="KIND", help="Only episodes of this kind: message, document or triple."),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="DATE", help="Only episodes of this time or later.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", metavar="DATE", help="Only episodes before this time.")
+    ] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--where",
+            metavar="KEY=VALUE",
+            help='Only episodes with this metadata, or JSON: {"page": {"$gte": 2}}; may be given several times.',
+        ),
+    ] = None,
+) -> Filters:
+    """Return the fields of an `EpisodeFilter`; None without one."""
+    lists = {"session_ids": in_session, "speakers": speaker, "roles": role, "sources": source}
+    times = {name: text and moment(f"--{name}", text) for name, text in (("since", since), ("until", until))}
+    metadata: dict[str, Any] = {}
+    for text in where or ():
+        metadata.update(_condition(text))
+    return {name: value for name, value in {**lists, **times, "metadata": metadata}.items() if value} or None
+
+
+def _condition(text: str) -> dict[str, Any]:
+    """Return the condition of --where; a value that isn't JSON is a text."""
+    key, equals, value = text.partition("=")
+    try:
+        if text.lstrip().startswith("{"):
+            return dict(json.loads(text))
+        if equals and key:
+            return {key: json.loads(value)}
+    except (ValueError, RecursionError):
+        if not text.lstrip().startswith("{"):
+            return {key: value}
+    raise typer.BadParameter(f"--where: {text!r:.80} is neither KEY=VALUE nor a JSON object")
+
+
 class Session:
     """One run of a command: its settings, memory and output."""
 
@@ -260,12 +320,16 @@ def command(
     Returns
     -------
     Callable
-        A decorator for functions whose first parameter is a `Session`.
+        A decorator for functions whose first parameter is a `Session`. The parameter ``filters`` gets the value of
+        `filter_options`.
     """
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
         _, *own = inspect.signature(function, eval_str=True).parameters.values()
         shared = inspect.signature(shared_options, eval_str=True).parameters.values()
+        filters = inspect.signature(filter_options, eval_str=True).parameters.values()
+        if filters_episodes := any(parameter.name == "filters" for parameter in own):
+            own = [parameter for parameter in own if parameter.name != "filters"] + [*filters]
         context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
 
         def run(*, context: typer.Context, **values: Any) -> None:
@@ -273,6 +337,8 @@ def command(
             outer: Shared = context.obj or Shared()
             session = Session(given.over(outer))
             with failures_told(debug=session.shared.debug):
+                if filters_episodes:
+                    values["filters"] = filter_options(**{p.name: values.pop(p.name) for p in filters})
                 function(session, **values)
 
         parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (context, *own, *shared)]

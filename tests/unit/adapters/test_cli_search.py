@@ -114,3 +114,34 @@ def test_reindex_asks_before_it_begins(talk: Shell) -> None:
     ran = talk.run("reindex", stdin="y\n")
     assert ran.code == 0
     assert "indexed 3 episodes and facts" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--speaker", "Nate"], ["t2"]),
+        (["--since", "2026-02-01", "--speaker", "Maya"], ["t3"]),
+        (["--until", "2026-02"], ["t1"]),
+        (["--session", "a", "--session", "b"], []),
+        (["--source", "message"], ["t2", "t1", "t3"]),
+        (["--where", "page=2"], ["m1"]),
+        (["--where", '{"page": {"$gt": 2}, "topic": "tax"}'], ["m2"]),
+        (["--where", "topic=tax", "--where", 'page={"$lt": 3}'], ["m1"]),
+    ],
+)
+def test_search_keeps_to_the_episodes_of_a_filter(talk: Shell, options: list[str], expected: list[str]) -> None:
+    if expected[:1] in (["m1"], ["m2"]):
+        pages = [
+            {"external_id": f"m{n}", "text": f"Page {n}", "metadata": {"page": n + 1, "topic": "tax"}} for n in (1, 2)
+        ]
+        talk.write_lines("pages.jsonl", *pages)
+        assert talk.run("ingest", "pages.jsonl", "--extractor", "none").code == 0
+    found = talk.run("search", "Where does Nate play chess?", *options, "--json").document["found"]
+    assert sorted(one["episode"]["external_id"] for one in found) == sorted(expected)
+
+
+@pytest.mark.parametrize("command", ["search", "recall", "context"])
+def test_a_filter_that_cannot_be_read_is_a_usage_error(talk: Shell, command: str) -> None:
+    assert talk.run(command, "chess", "--where", "topic").code == 2
+    assert talk.run(command, "chess", "--where", '{"topic": {"$like": "x"}}').code == 2
+    assert talk.run(command, "chess", "--since", "soon").code == 2
