@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -14,6 +14,7 @@ T = TypeVar("T")
 _SCOPES_AT_ONCE = 64  # in one claim
 _BUFFERED = 32  # maximum number of claimed episodes per worker that wait for an earlier one of their session
 _GROUP_LENGTH = 8_000  # characters of the turns of a group
+_LONGEST_ORDERED = 120.0  # seconds that a write waits for earlier episodes of other sessions
 _LONGEST_WAIT = 1.0  # seconds between two checks of `stopping`
 
 Session = tuple[Scope, str]
@@ -74,6 +75,7 @@ class ExtractionPool(Generic[T]):
 
     A group is one episode, or up to `group` successive turns of a session that wait together; each session has one
     running group. Each runs on its own daemon thread, so that a hanging call doesn't block the exit of the program.
+    A group that waits for its turn to write (`in_order`) doesn't count, so that other sessions go on.
     """
 
     def __init__(self, concurrency: int, group: int = 1) -> None:
@@ -82,7 +84,7 @@ class ExtractionPool(Generic[T]):
         self._free = concurrency
         self._waiting: list[_Entry[T]] = []
         self._busy: set[Session] = set()
-        self._held: set[str] = set()
+        self._held: dict[str, Scope | None] = {}  # with the scope if later episodes may wait for it
         self._events = 0
         self._claiming = threading.Lock()
         self._changed = threading.Condition()
@@ -155,10 +157,48 @@ class ExtractionPool(Generic[T]):
             raise mine.errors[0]
         return abandoned
 
+    def in_order(self, episodes: Sequence[Episode], late: Collection[str]) -> Iterator[Sequence[Episode]]:
+        """Yield the episodes of a group in parts to write.
+
+        An episode whose id is in `late` comes once all that were stored earlier in its scope are written or have
+        failed, whichever session's call returns first; the others don't wait. It doesn't wait for retries, whose
+        session may be waiting itself, and not longer than `_LONGEST_ORDERED`. Call it in `work`, after the calls of the
+        extractor.
+        """
+        scope, own, left = episodes[0].scope, {episode.id for episode in episodes}, list(episodes)
+
+        def due() -> int:
+            first = min((i for i, where in self._held.items() if where == scope and i not in own), default=None)
+            waits = (n for n, e in enumerate(left) if first is not None and e.id in late and e.id > first)
+            return next(waits, len(left))
+
+        with self._changed:
+            self._free += 1
+            self._start_ready()
+        try:
+            while left:
+                with self._changed:
+                    ordered = self._changed.wait_for(lambda: due() > 0, _LONGEST_ORDERED)
+                    part = left[: due()] if ordered else list(left)
+                yield part
+                left = left[len(part) :]
+                self._finish(part)
+        finally:
+            with self._changed:
+                self._free -= 1
+
+    def _finish(self, episodes: Sequence[Episode]) -> None:
+        """Let later episodes of the scope be written."""
+        with self._changed:
+            for episode in episodes:
+                self._held.pop(episode.id, None)
+            self._changed.notify_all()
+
     def _room(self, mine: _Round[T]) -> int:
         """Return the number of episodes to claim; larger buffers are allowed while workers idle on busy sessions."""
         with self._changed:
-            if mine.waiting < self._concurrency or (self._free and mine.waiting < _BUFFERED * self._concurrency):
+            most = _BUFFERED * self._concurrency
+            if mine.running < most and (mine.waiting < self._concurrency or (self._free > 0 and mine.waiting < most)):
                 return 2 * self._concurrency * self._group
             return 0
 
@@ -167,7 +207,7 @@ class ExtractionPool(Generic[T]):
             for episode in episodes:
                 if episode.id in self._held:
                     continue  # its claim expired while it was waiting here
-                self._held.add(episode.id)
+                self._held[episode.id] = None if episode.attempts else episode.scope
                 mine.waiting += 1
                 self._waiting.append(_Entry(episode, (episode.scope, episode.session_id or episode.id), mine))
 
@@ -175,20 +215,22 @@ class ExtractionPool(Generic[T]):
         with self._changed:
             dropped = [entry for entry in self._waiting if entry.round is mine]
             self._waiting = [entry for entry in self._waiting if entry.round is not mine]
-            self._held.difference_update(entry.episode.id for entry in dropped)
+            for entry in dropped:
+                self._held.pop(entry.episode.id, None)
+            self._changed.notify_all()
             mine.waiting = 0
             return bool(dropped)
 
     def _start_ready(self) -> None:
         """Start waiting episodes in order of arrival, for each idle session only its first."""
-        if not self._free or not self._waiting:
+        if self._free <= 0 or not self._waiting:
             return
         first: dict[Session, str] = {}
         for entry in self._waiting:
             first[entry.session] = min(first.get(entry.session, entry.episode.id), entry.episode.id)
         started: set[str] = set()
         for entry in self._waiting:
-            if not self._free or entry.session in self._busy or first[entry.session] != entry.episode.id:
+            if self._free <= 0 or entry.session in self._busy or first[entry.session] != entry.episode.id:
                 continue
             group = self._successive(entry)
             started.update(each.episode.id for each in group)
@@ -225,7 +267,8 @@ class ExtractionPool(Generic[T]):
             mine.running -= 1
             self._free += 1
             self._busy.discard(entry.session)
-            self._held.difference_update(each.episode.id for each in group)
+            for each in group:
+                self._held.pop(each.episode.id, None)
             self._events += 1
             self._start_ready()
             self._changed.notify_all()

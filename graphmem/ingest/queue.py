@@ -238,20 +238,45 @@ class ExtractionQueue:
     def _group(self, episodes: Sequence[Episode]) -> Processed:
         """Extract and write episodes of a session; repeat it after an erasure, as the result may quote erased text."""
         scope, done = episodes[0].scope, Processed(scopes=(episodes[0].scope,))
-        query = EpisodeQuery(ids=tuple(episode.id for episode in episodes), state="pending")
+        open_ids = tuple(episode.id for episode in episodes)
         for _ in range(_TRIES_AFTER_ERASURES):
             since = self._backend.erasure_token(scope)
             # they may have been erased since the claim
-            waiting = self._backend.find_episodes([scope], query, limit=len(episodes))
+            query = EpisodeQuery(ids=open_ids, state="pending")
+            waiting = self._backend.find_episodes([scope], query, limit=len(open_ids))
             if not waiting:
                 break
-            done.claimed = len(waiting)
+            done.claimed = max(done.claimed, len(waiting))
             requests = self._requests(scope, waiting)
-            self._store(scope, waiting, self._extract(requests), done, since, self._shown(requests))
-            if done.settled or done.failed:
+            results = self._extract(requests)
+            open_ids = self._store_in_order(waiting, results, done, since, self._shown(requests))
+            if not open_ids:
                 break
         self.on_settled(done.settled)
         return done
+
+    def _store_in_order(
+        self,
+        episodes: Sequence[Episode],
+        results: Sequence[Extraction | Exception],
+        done: Processed,
+        since: str,
+        shown: Collection[str] | None,
+    ) -> tuple[str, ...]:
+        """Write the results of a group; return the ids of those that an erasure has outdated.
+
+        A result that ends a fact without its id waits for the episodes before it, which may tell that fact.
+        """
+        assert self._pool is not None
+        scope, result_of = episodes[0].scope, {e.id: r for e, r in zip(episodes, results, strict=True)}
+        late = {i for i, result in result_of.items() if isinstance(result, Extraction) and _ends_by_name(result)}
+        outdated: list[str] = []
+        for part in self._pool.in_order(episodes, late):
+            before = len(done.settled) + done.failed
+            self._store(scope, part, [result_of[e.id] for e in part], done, since, shown)
+            if len(done.settled) + done.failed == before:
+                outdated += [episode.id for episode in part]
+        return tuple(outdated)
 
     def _claim(self, owner: str, limit: int, scopes: Sequence[Scope] | None) -> list[Episode]:
         if self._rule.waits(self._clock()):
@@ -422,6 +447,11 @@ class ExtractionQueue:
                 return [(readings[0].episode, error)]
             return [failure for reading in readings for failure in self._write(scope, [reading], written, since)]
         return []
+
+
+def _ends_by_name(extraction: Extraction) -> bool:
+    """Return whether an extraction ends facts that are lost if they aren't stored yet, such as "I was laid off"."""
+    return any(ending.fact_id is None for ending in extraction.endings)
 
 
 def _ignore(_: Sequence[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 from asyncio import CancelledError
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -15,7 +16,7 @@ from graphmem.errors import BackendUnavailable, ExtractionFailed
 from graphmem.ingest.queue import ExtractionQueue
 from graphmem.models import FORGETTING, Changes, EdgeQuery, Episode, EpisodeQuery, JobState, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY
-from graphmem.protocols import ExtractedEdge, Extraction, ExtractionRequest, GraphBackend
+from graphmem.protocols import ExtractedEdge, ExtractedEnding, Extraction, ExtractionRequest, GraphBackend
 from graphmem.registry import open_backend
 from graphmem.settings import Settings
 
@@ -234,3 +235,37 @@ def test_a_pool_takes_no_more_than_its_limit(backend: GraphBackend) -> None:
     store(backend, *(f"Maya knows N{n:02d}" for n in range(9)))
     assert ExtractionQueue(backend, Parallel(), DEFAULT_ONTOLOGY, FAST).process(5).claimed == 5
     assert len(facts(backend)) == 5
+
+
+class Ending(Parallel):
+    """As `Parallel`; "Maya quits" ends her job, whatever it is."""
+
+    def _one(self, text: str) -> Extraction | Exception:
+        if not text.endswith("quits"):
+            return super()._one(text)
+        return Extraction(endings=(ExtractedEnding(text.split()[0], "works_at"),))
+
+
+@pytest.mark.parametrize("first", ["Maya works_at Acme", "bad"])
+def test_an_end_without_a_name_waits_for_the_turns_before_it_also_if_they_fail(
+    backend: GraphBackend, first: str
+) -> None:
+    ends_read, others_written = threading.Event(), threading.Event()
+
+    def before(text: str) -> None:
+        if text == first:
+            assert ends_read.wait(20)
+            assert others_written.wait(20)
+        elif text == "Maya quits":
+            ends_read.set()
+
+    times = (datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2, 3))
+    for text, at in zip((first, "Maya quits", "Jonas knows Tom"), times, strict=True):
+        store(backend, text, occurred_at=at)
+    queue = ExtractionQueue(backend, Ending(before), DEFAULT_ONTOLOGY, FAST)
+    queue.on_settled = lambda _: others_written.set()
+    done = queue.process(3)
+    assert (done.claimed, done.failed) == (3, first == "bad")
+    ended = [e for e in backend.find_edges([SCOPE], EdgeQuery(versions="all")) if e.valid_to is not None]
+    assert [e.valid_to for e in ended] == ([] if first == "bad" else [datetime(2026, 1, 2, tzinfo=UTC)])
+    assert "Jonas knows Tom" in facts(backend)
