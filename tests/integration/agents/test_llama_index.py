@@ -89,7 +89,8 @@ def test_an_agent_has_it(memory: GraphMemory) -> None:
             return await super().astream_chat_with_tools(*args, **kwargs)
 
     async def use() -> None:
-        await FunctionAgent(llm=Echo(), tools=[]).run(user_msg="Where did I move?", memory=chat(memory))  # pyright: ignore[reportDeprecated]
+        agent: Any = FunctionAgent(llm=Echo(), tools=[])
+        await agent.run(user_msg="Where did I move?", memory=chat(memory))
 
     asyncio.run(use())
     assert any('Maya: "I moved to Lisbon."' in text for text in seen)
