@@ -76,6 +76,7 @@ LANES = {
         "tests/integration/mcp/test_full.py",
         "tests/integration/mcp/test_http.py",
         "tests/integration/mcp/test_page.py",
+        "tests/integration/mcp/test_state.py",
         "tests/integration/neo4j/test_browser_command.py",
         "tests/integration/neo4j/test_concurrency.py",
         "tests/integration/neo4j/test_doctor.py",
