@@ -455,3 +455,31 @@ def test_an_option_of_ingest_that_is_wrong_says_what_is_expected(
     shell.write("talk.csv", "text\nHello\n")
     ran = shell.run("ingest", "talk.csv", option, value)
     assert (ran.code, told in " ".join(ran.err.split())) == (2, True)
+
+
+def test_mcp_refuses_other_machines_without_keys_and_bad_options(shell: Shell) -> None:
+    refused = shell.run("mcp", "--http", "0.0.0.0:8765")
+    assert refused.code == 2
+    assert "graphmem keys add" in refused.err
+    for options in (
+        ("--http", "8765"),
+        ("--http", "127.0.0.1:99999"),
+        ("--keys", "keys.json"),
+        ("--profile", "most"),
+        ("--rights", "all"),
+    ):
+        assert shell.run("mcp", *options).code == 2
+    missing = shell.run("mcp", "--http", "0.0.0.0:8765", "--keys", "none.json")
+    assert missing.code == 2
+    assert "graphmem keys add creates it" in missing.err
+
+
+def test_keys_are_added_listed_and_revoked(shell: Shell) -> None:
+    made = shell.run("keys", "add", "laptop", "--scope", "users/maya", "--user", "Maya", "--json").document
+    assert made["token"].startswith(f"gm_{made['id']}_")
+    assert (made["scopes"], made["rights"], made["state"]) == (["users/maya"], "write", "valid")
+    assert made["token"] not in (shell.folder / "graphmem-keys.json").read_text()
+    assert [key["name"] for key in shell.run("keys", "list", "--json").document] == ["laptop"]
+    assert shell.run("keys", "revoke", "laptop").code == 0
+    assert shell.run("keys", "revoke", "laptop").code == 4
+    assert shell.run("keys", "list", "--json").document[0]["state"] == "revoked"
