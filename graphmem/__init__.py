@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         Stats,
         Trace,
     )
+    from graphmem.search.context import Context
     from graphmem.search.evaluation import Evaluation, Question
     from graphmem.search.rerank import CrossEncoder
     from graphmem.search.results import ExpansionConfig, SearchResults
@@ -71,6 +72,7 @@ _HOME = {
     "graphmem.errors": (
         "BackendUnavailable",
         "Conflict",
+        "Context",
         "EmbeddingFailed",
         "ExtractionFailed",
         "ExtractorMisconfigured",
@@ -94,6 +96,7 @@ _HOME = {
     "graphmem.messages": ("MessageLike", "ToolCall"),
     "graphmem.models": ("AsOf", "Attachment", "EdgeType", "Entity", "Episode", "EpisodeFilter", "Merge", "Scope"),
     "graphmem.ontology": ("Ontology",),
+    "graphmem.search.context": ("Context",),
     "graphmem.search.evaluation": ("Evaluation", "Question"),
     "graphmem.search.results": ("ExpansionConfig", "SearchResults"),
     "graphmem.search.rerank": ("CrossEncoder",),
@@ -127,6 +130,7 @@ __all__ = [
     "BackendUnavailable",
     "Check",
     "Conflict",
+    "Context",
     "CrossEncoder",
     "Diff",
     "Document",

@@ -9,6 +9,7 @@ from typing import Literal, overload
 from pydantic import Field
 
 from graphmem.models import AsOf, Certainty, EdgeType, Entity, FactKind, Model, Properties, UTCDateTime
+from graphmem.trust import Trust
 
 Strategy = Literal["bfs", "spreading", "ppr", "astar"]
 """Traversal strategy of a recall from its seeds to facts (spec: strategies)."""
@@ -90,6 +91,7 @@ class Fact(Model):
     valid_from_assumed: bool = Field(default=False, description="whether `valid_from` is only when it was told")
     told_at: UTCDateTime | None = None
     end_reason: str | None = Field(default=None, description="over, replaced, corrected, or words given by a caller")
+    trust: Trust = Field(default="trusted", description="trust of the best source that states it")
     score: float | None = None
     hop: int | None = None
     seed: str | None = Field(default=None, description="name of the seed that it was reached from")

@@ -131,6 +131,9 @@ class Settings(BaseSettings):
     qdrant_api_key: SecretStr | None = Field(None, description="API key of a Qdrant server")
     qdrant_prefix: str = Field("graphmem", description="prefix of the Qdrant collections; use one per store")
     search_limit: Count = Field(10, description="maximum number of episodes that a search returns")
+    min_confidence: Share = Field(
+        0.0, description="confidence of a search below which it returns nothing (docs/concepts/search.md); 0 is off"
+    )
     expansion_boost: Annotated[float, Field(ge=0.0, le=10.0, allow_inf_nan=False)] = Field(
         1.2, description="factor of the graph's score in a search that requests the boost"
     )

@@ -32,10 +32,19 @@ from graphmem.models import AsOf, EdgeType, Scope
 from graphmem.protocols import Extractor, Redactor
 from graphmem.recall.options import RecallOptions
 from graphmem.results import Fact, LoadReport, RecallResult, Stats, StrategyChoice
-from graphmem.search.context import estimate_tokens, render_context, worth_quoting
+from graphmem.search.context import (
+    Context,
+    build_context,
+    estimate_tokens,
+    explain_context,
+    fence_tokens,
+    fenced,
+    worth_quoting,
+)
 from graphmem.search.rerank import CrossEncoder
 from graphmem.search.results import ExpansionConfig, Fusion, SearchOptions, SearchResults
 from graphmem.settings import Settings
+from graphmem.trust import Trust
 from graphmem.upkeep.forget import Forgotten, forget
 
 if TYPE_CHECKING:
@@ -278,6 +287,7 @@ class GraphMemory(Exploration):
         temporal_decay_rate: float | None = None,
         strategy: StrategyChoice | None = None,
         filters: FilterLike | None = None,
+        min_trust: Trust = "untrusted",
         trace: bool = False,
         scopes: Scopes | None = None,
     ) -> RecallResult:
@@ -295,6 +305,8 @@ class GraphMemory(Exploration):
             How the graph is walked: bfs (nearest first), spreading, ppr, astar, or auto: by the kind of question.
         filters
             Only facts that an episode states which this filter matches.
+        min_trust
+            Only facts that a source of at least this trust states: ``untrusted``, ``external`` or ``trusted``.
         trace
             Whether to store a trace, in the background, which `why` explains later. A trace belongs to one scope:
             with several, `trace` is refused.
@@ -308,6 +320,7 @@ class GraphMemory(Exploration):
             edge_types=tuple(self._engine.ontology.require_edge_type(kind) for kind in edge_types),
             as_of=to_as_of(as_of),
             filters=self._engine.known_filter(filters),
+            min_trust=min_trust,
         )
         return self._engine.recall.recall(self._scopes(scopes), with_asker(query, asked_by), options, trace=trace)
 
@@ -322,6 +335,8 @@ class GraphMemory(Exploration):
         fusion: Fusion = "weighted",
         diversity: float = 0.0,
         filters: FilterLike | None = None,
+        min_trust: Trust = "untrusted",
+        min_confidence: float | None = None,
         trace: bool = False,
         scopes: Scopes | None = None,
     ) -> SearchResults:
@@ -339,6 +354,10 @@ class GraphMemory(Exploration):
             In [0, 1): above 0, episodes unlike those before them gain (MMR).
         filters
             An `EpisodeFilter`, or a mapping of its fields: only episodes that it matches are ranked.
+        min_trust
+            Only episodes of sources with at least this trust: ``untrusted``, ``external`` or ``trusted``.
+        min_confidence
+            Return nothing if the probability of an answer is below this; by default the setting of that name.
         asked_by, trace
             As in `recall`.
 
@@ -356,6 +375,8 @@ class GraphMemory(Exploration):
             fusion=fusion,
             diversity=diversity,
             filters=self._engine.known_filter(filters),
+            min_trust=min_trust,
+            min_confidence=settings.min_confidence if min_confidence is None else min_confidence,
             wait=settings.index_wait,
         )
         if trace:
@@ -371,9 +392,12 @@ class GraphMemory(Exploration):
         count_tokens: Callable[[str], int] = estimate_tokens,
         as_of: AsOf | Time | None = None,
         filters: FilterLike | None = None,
+        min_trust: Trust = "external",
+        min_confidence: float | None = None,
         flagged: bool = False,
+        explain: bool = False,
         scopes: Scopes | None = None,
-    ) -> str:
+    ) -> Context:
         """Return facts and dated quotes for a question, for a prompt; empty if there is nothing, or nothing fits.
 
         A question about everything ("What are the main topics?") is answered by communities, which come first. "I" is
@@ -387,19 +411,32 @@ class GraphMemory(Exploration):
             Function that counts tokens as the model does; the default estimates them.
         filters
             As in `recall` and `search`; communities, which are about everything, are then left out.
+        min_trust
+            Trust that sources need; above ``external``, communities are left out, as they mix sources.
+        min_confidence
+            As in `search`: without a probable answer, nothing is quoted, and facts alone are rendered.
         flagged
-            Whether to quote texts that are flagged as prompt injections.
+            Whether to quote texts that are flagged as prompt injections, too.
+        explain
+            Whether the `lines` of the result tell why each is there. The result is a text in any case.
         """
         settings, moment = self._engine.settings, to_as_of(as_of)
         budget = int(settings.context_window * settings.context_share) if budget_tokens is None else budget_tokens
         limit = max(settings.recall_limit, min(200, budget // 12))
         query = with_asker(query, asked_by)
-        known = self.recall(query, limit=limit, as_of=moment, filters=filters, scopes=scopes)
+        least: Trust = "untrusted" if flagged else min_trust
+        known = self.recall(query, limit=limit, as_of=moment, filters=filters, min_trust=least, scopes=scopes)
         k = max(settings.search_limit, min(_MOST_QUOTES, budget // 40))
-        found = self.search(query, k=k, as_of=moment, filters=filters, scopes=scopes).found
-        said = worth_quoting(found, flagged=flagged)
-        about = () if to_filter(filters) else self._engine.communities.overview(self._scopes(scopes), query, moment)
-        return render_context(known.facts, budget, count_tokens, question=query, episodes=said, communities=about)
+        found = self.search(
+            query, k=k, as_of=moment, filters=filters, min_trust=least, min_confidence=min_confidence, scopes=scopes
+        )
+        said = worth_quoting(found.found, least)
+        overview = least != "trusted" and not to_filter(filters)
+        about = self._engine.communities.overview(self._scopes(scopes), query, moment) if overview else ()
+        left = budget - fence_tokens(count_tokens)
+        text, lines = build_context(known.facts, left, count_tokens, question=query, episodes=said, communities=about)
+        why = explain_context(lines, text, found, count_tokens) if explain else ()
+        return Context(fenced(text), why, confidence=found.confidence, degraded=found.degraded)
 
     def forget(
         self,

@@ -10,6 +10,7 @@ from graphmem.models import AsOf, EdgeType, EpisodeFilter, Model
 from graphmem.recall.seeds import SeedMode
 from graphmem.results import Strategy, StrategyChoice
 from graphmem.settings import Settings
+from graphmem.trust import Trust
 
 _Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 
@@ -69,6 +70,7 @@ class RecallOptions(Model):
     edge_types: tuple[EdgeType, ...] = ()
     as_of: AsOf | None = None
     filters: EpisodeFilter | None = None
+    min_trust: Trust = "untrusted"
 
     @classmethod
     def of(
@@ -82,6 +84,7 @@ class RecallOptions(Model):
         edge_types: tuple[EdgeType, ...] = (),
         as_of: AsOf | None = None,
         filters: EpisodeFilter | None = None,
+        min_trust: Trust = "untrusted",
     ) -> Self:
         """Return the options from the arguments; None takes the value of the settings.
 
@@ -107,6 +110,7 @@ class RecallOptions(Model):
             edge_types=edge_types,
             as_of=as_of,
             filters=filters,
+            min_trust=min_trust,
         )
 
     def hops(self, strategy: Strategy) -> int:

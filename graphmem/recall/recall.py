@@ -32,7 +32,10 @@ from graphmem.recall.scoring import Floats, Positions, Walk
 from graphmem.recall.seeds import find_seeds
 from graphmem.results import Fact, RecallResult, ScoreParts, Seed, Strategy
 from graphmem.text.words import query_words
+from graphmem.trust import LEVELS, Trust, best_trust, is_trusted, trust_of
 
+_TRUST_POOL = 4  # facts that are looked at for one of the trust that is asked for
+_SOURCES = 20  # newest sources of a fact whose trust is looked at
 _MENTIONS = 10_000  # maximum mentions of a subgraph's entities in a walk, oldest episodes first
 
 
@@ -46,7 +49,7 @@ def recall(
     meaning: EntityEmbeddings | None = None,
     observer: Callable[[Subgraph, Walk, Floats], None] | None = None,
 ) -> RecallResult:
-    """Return the facts around the entities named in a question, best first; at most ``hops + 8`` round trips.
+    """Return the facts around the entities named in a question, best first; at most ``hops + 9`` round trips.
 
     The score of a fact is ``seed × proximity × reach × effective confidence × edge type weight × recency × relevance ×
     past``; the strategy defines the first three. Facts about a seed that are over without a successor are included.
@@ -116,11 +119,12 @@ def recall(
     scored = _score(graph, walk, query, options, ontology, now, past)
     if observer is not None:
         observer(graph, walk, scored.total)
-    best = _best(graph, scored, options.limit)
+    best = _best(graph, scored, options.limit if options.min_trust == LEVELS[0] else _TRUST_POOL * options.limit)
     edges = backend.get_edges(scopes, [graph.edge_ids[i] for i in best])
     if options.as_of is not None:
         edges = {i: edge.as_known(options.as_of.known) for i, edge in edges.items()}
     facts = tuple(scored.fact(i, edges[graph.edge_ids[i]]) for i in best if graph.edge_ids[i] in edges)
+    facts = with_trust(backend, scopes, facts, options.min_trust)[: options.limit]
     return RecallResult(
         query=query,
         facts=facts,
@@ -264,8 +268,30 @@ def to_fact(edge: Edge, source: str, target: str, **found: Any) -> Fact:
     )
 
 
+def with_trust(
+    backend: GraphBackend, scopes: Sequence[Scope], facts: Sequence[Fact], minimum: Trust = "untrusted"
+) -> tuple[Fact, ...]:
+    """Return the facts of at least some trust, each with that of its best source; one round trip.
+
+    Of a fact with many sources, the newest 20 count. A fact without sources is trusted: the caller stated it.
+    """
+    ids = dict.fromkeys(i for fact in facts for i in fact.episode_ids[-_SOURCES:])
+    levels: dict[str, Trust] = {
+        i: trust_of(e) for i, e in (backend.get_episodes(scopes, list(ids)) if ids else {}).items()
+    }
+    trusts: list[Trust] = [
+        best_trust([levels[i] for i in fact.episode_ids[-_SOURCES:] if i in levels]) for fact in facts
+    ]
+    return tuple(
+        fact if trust == fact.trust else fact.changed(trust=trust)
+        for fact, trust in zip(facts, trusts, strict=True)
+        if is_trusted(trust, minimum)
+    )
+
+
 def to_facts(backend: GraphBackend, scopes: Sequence[Scope], edges: Sequence[Edge]) -> tuple[Fact, ...]:
-    """Return edges as facts with the names of their ends; one round trip."""
+    """Return edges as facts with the names of their ends and the trust of their sources; two round trips."""
     ids = dict.fromkeys(i for e in edges for i in (e.source_id, e.target_id))
     names: dict[str, Entity] = backend.get_entities(scopes, list(ids)) if ids else {}
-    return tuple(to_fact(e, names[e.source_id].name, names[e.target_id].name) for e in edges)
+    facts = [to_fact(e, names[e.source_id].name, names[e.target_id].name) for e in edges]
+    return with_trust(backend, scopes, facts)

@@ -19,6 +19,7 @@ from graphmem.search.question import ASSISTANT, USER, months, side_of
 from graphmem.search.speaker_names import SpeakerNames
 from graphmem.text.names import bare_title, plain
 from graphmem.text.words import terms
+from graphmem.trust import LEVELS, trust_of
 
 _INSTRUCTION = re.compile(
     r"\W{0,3}(?:(?:and|also|ok|please)\b\W{1,3}){0,3}"
@@ -113,6 +114,8 @@ class Corpus:
         """Side of each episode in a chat with an assistant, as in `graphmem.search.question.side_of`."""
         self.has_assistant = False
         """Whether any turn is an assistant's."""
+        self.trust_of: GrowingArray[np.int64] = GrowingArray(np.int64)
+        """Trust of the source of each episode, as its position in `graphmem.trust.LEVELS`."""
         self.asks: GrowingArray[np.float32] = GrowingArray(np.float32)
         self.instructs: GrowingArray[np.float32] = GrowingArray(np.float32)
         """1 for each turn in which a user tells an assistant what to do from then on, as by `is_instruction`."""
@@ -209,6 +212,7 @@ class Corpus:
         self.session_of.extend(np.array(sessions))
         self.side_of.extend(np.array([side_of(e.role, e.speaker) for e in episodes]))
         self.has_assistant = self.has_assistant or bool((self.side_of.rows == ASSISTANT).any())
+        self.trust_of.extend(np.array([LEVELS.index(trust_of(e)) for e in episodes]))
         self.asks.extend(np.array([e.text.rstrip().endswith("?") for e in episodes], dtype=np.float32))
         self.instructs.extend(np.array([is_instruction(e) for e in episodes], dtype=np.float32))
         self.times.extend(np.array([[e.occurred_at.timestamp(), e.recorded_at.timestamp()] for e in episodes]))

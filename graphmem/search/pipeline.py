@@ -60,6 +60,8 @@ class Ranking:
         Names that the walk started from.
     facts
         Episode → its best fact for the question.
+    late
+        Late interaction, not normalized, shape (n,), 0 outside of the candidates; None without token vectors.
     """
 
     total: Floats
@@ -67,6 +69,7 @@ class Ranking:
     bridge_hops: dict[int, Crossing] = field(default_factory=dict[int, Crossing])
     seeds: tuple[int, ...] = ()
     facts: dict[int, str] = field(default_factory=dict[int, str])
+    late: Floats | None = None
 
 
 def rank(
@@ -100,9 +103,9 @@ def rank(
         Positions of the episodes to rank, ascending; None ranks all. The scores of others have no meaning.
     """
     among = np.arange(len(corpus)) if among is None else among
-    parts, candidates, facts = _text_parts(corpus, asked, tokens, sentence, among)
+    parts, candidates, facts, late = _text_parts(corpus, asked, tokens, sentence, among)
     text = np.sum(list(parts.values()), axis=0)
-    ranking = Ranking(text, parts, facts=facts)
+    ranking = Ranking(text, parts, facts=facts, late=late)
     seeds = tuple(corpus.names.known[name] for name in asked.seeds)
     if options.expansion.enabled and seeds:
         graph_share = _graph_share(corpus, asked, seeds)
@@ -129,10 +132,11 @@ def _placed(values: NDArray[np.floating], among: Ints, n: int) -> Floats:
 
 def _text_parts(
     corpus: Corpus, asked: ParsedQuestion, tokens: TokenVectors | None, sentence: Vectors | None, among: Ints
-) -> tuple[dict[str, Floats], Ints, dict[int, str]]:
-    """Return the weighted channels of the text score, the candidates whose score is complete, and the best facts."""
+) -> tuple[dict[str, Floats], Ints, dict[int, str], Floats | None]:
+    """Return the weighted channels of the text score, the complete candidates, the best facts and late interaction."""
     n = len(corpus)
     facts: dict[int, str] = {}
+    matched: Floats | None = None
     own = best = np.empty(0, np.float32)
     raw: dict[str, NDArray[np.floating]] = {
         "lexical": corpus.lexicon.scores(terms(asked.text)),
@@ -161,13 +165,14 @@ def _text_parts(
         parts["lexical"] = np.full(n, weights["lexical"])  # all episodes match equally well, which is evidence too
     candidates = among[_best(np.sum(list(parts.values()), axis=0)[among], CANDIDATES)]
     if tokens is not None and len(tokens.pieces):
-        late = np.zeros(n)
+        late, matched = np.zeros(n), np.zeros(n)
         found = corpus.pieces.scores(tokens.pieces, tokens.vectors, candidates)
         late[candidates] = WEIGHTS["late"] * normalized(found - _length_trend(found, corpus, candidates))
+        matched[candidates] = found
         parts["late"] = late
     if tokens is not None and len(facts):
         parts["sentence"], parts["fact"] = _shared(parts["sentence"], raw["sentence"][among], best - own)
-    return parts, candidates, facts
+    return parts, candidates, facts, matched
 
 
 def _join_replies(ranking: Ranking, corpus: Corpus) -> None:

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from graphmem.models import AsOf, Episode, EpisodeFilter, Model
 from graphmem.results import Strategy
+from graphmem.trust import Trust
 
 Channel = Literal["lexical", "semantic", "fact", "graph", "prior", "rerank"]
 
@@ -46,11 +47,21 @@ class Reason(Model):
 
 
 class Found(Model):
-    """An episode found by a search, with the reasons for its score."""
+    """An episode found by a search, with the reasons for its score.
+
+    Attributes
+    ----------
+    confidence
+        Calibrated probability that the episode answers the question, in [0, 1].
+    trust
+        Trust of its source; ``untrusted`` if it was flagged as a prompt injection.
+    """
 
     episode: Episode
     score: float
     reasons: tuple[Reason, ...]
+    confidence: float = 0.0
+    trust: Trust = "trusted"
 
 
 class SearchResults(Model, Sequence[Found]):
@@ -64,6 +75,8 @@ class SearchResults(Model, Sequence[Found]):
         Names in the question that the graph walk started from.
     trace_id
         Id of the trace for `why`, if the search was traced.
+    confidence
+        Calibrated probability that one of the ten best episodes answers the question, in [0, 1].
     """
 
     query: str
@@ -72,6 +85,7 @@ class SearchResults(Model, Sequence[Found]):
     degraded: tuple[str, ...] = ()
     seeds: tuple[str, ...] = ()
     trace_id: str | None = None
+    confidence: float = 0.0
 
     def __iter__(self) -> Iterator[Found]:  # type: ignore[override]
         return iter(self.found)
@@ -134,6 +148,10 @@ class SearchOptions(Model):
         0 ranks by score alone; higher values prefer episodes unlike those ranked before (MMR, λ = 1 - diversity).
     filters
         Only episodes that it matches are ranked.
+    min_trust
+        Only episodes of sources with at least this trust.
+    min_confidence
+        Return nothing if the confidence of the whole result is below this.
     wait
         Seconds that a search may spend on indexing rows that were stored but not indexed yet.
     """
@@ -146,6 +164,8 @@ class SearchOptions(Model):
     fusion: Fusion = "weighted"
     diversity: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
     filters: EpisodeFilter | None = None
+    min_trust: Trust = "untrusted"
+    min_confidence: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
     wait: float = 1.0
 
     @property

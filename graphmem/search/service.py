@@ -18,6 +18,7 @@ from graphmem.recall.options import SpreadingOptions
 from graphmem.recall.service import require_one_scope
 from graphmem.recall.traces import RecallRecorder
 from graphmem.search.baselines import Baseline, baseline
+from graphmem.search.confidence import confidences, overall
 from graphmem.search.graph_channel import best_first
 from graphmem.search.pipeline import CANDIDATES, Ranking, rank
 from graphmem.search.question import parse_question
@@ -26,6 +27,7 @@ from graphmem.search.results import Channel, Found, Reason, SearchOptions, Searc
 from graphmem.search.search_index import SearchIndex, Snapshot
 from graphmem.text.normalize import canonical
 from graphmem.text.words import MAX_QUERY
+from graphmem.trust import LEVELS, trust_of
 
 CONSIDERED = 100
 """Episodes of a trace: the returned ones, then the next best."""
@@ -157,12 +159,22 @@ class GraphRAGService:
                 order = spread(order, ranking.total, sessions, weight)
             top = varied(order, ranking.total, copy.corpus.episode_vectors.rows, options.diversity, options.k)
             top = list(dict.fromkeys([*top, *order]))[: max(len(top), options.considered)]
+            each = confidences(ranking, copy.corpus, asked, order)
+            whole, sure = overall(each), dict(zip(order, each.tolist(), strict=True))
+            if whole < options.min_confidence:
+                top = []
             reasons = {i: _reasons(i, ranking, copy) for i in top}
             seeds = tuple(copy.corpus.names.texts[seed] for seed in ranking.seeds)
-            chosen = [(copy.corpus.ids[i], float(ranking.total[i]), reasons[i]) for i in top]
-        episodes = self._backend.get_episodes(scopes, [episode_id for episode_id, _, _ in chosen])
-        found = tuple(Found(episode=episodes[i], score=score, reasons=why) for i, score, why in chosen if i in episodes)
-        return SearchResults(query=query, found=found, as_of=options.as_of, degraded=tuple(degraded), seeds=seeds)
+            chosen = [(copy.corpus.ids[i], float(ranking.total[i]), reasons[i], sure[i]) for i in top]
+        episodes = self._backend.get_episodes(scopes, [row[0] for row in chosen])
+        found = tuple(
+            Found(episode=episodes[i], score=score, reasons=why, confidence=likely, trust=trust_of(episodes[i]))
+            for i, score, why, likely in chosen
+            if i in episodes
+        )
+        return SearchResults(
+            query=query, found=found, as_of=options.as_of, degraded=tuple(degraded), seeds=seeds, confidence=whole
+        )
 
     def traced(
         self, scopes: Sequence[Scope], query: str, options: SearchOptions, recorder: RecallRecorder
@@ -286,7 +298,7 @@ class GraphRAGService:
 
 
 def _in_order(total: Floats, copy: Snapshot, options: SearchOptions, among: Ints | None) -> list[int]:
-    """Return the positions of the episodes that are ranked and visible at `as_of`, best first."""
+    """Return the positions of the episodes that are ranked, visible at `as_of` and of enough trust, best first."""
     if among is not None:
         inside = np.zeros(len(total), dtype=bool)
         inside[among] = True
@@ -294,6 +306,8 @@ def _in_order(total: Floats, copy: Snapshot, options: SearchOptions, among: Ints
     if options.as_of is not None:
         moment = np.array([options.as_of.valid.timestamp(), options.as_of.known.timestamp()])
         total = np.where((copy.corpus.times.rows <= moment).all(axis=1), total, -np.inf)
+    if options.min_trust != LEVELS[0]:
+        total = np.where(copy.corpus.trust_of.rows >= LEVELS.index(options.min_trust), total, -np.inf)
     order = best_first(total, max(_MIN_ORDERED, 5 * options.k))
     return order[np.isfinite(total[order])].tolist()
 

@@ -59,6 +59,10 @@ def search(
     diversity: Annotated[
         float, typer.Option("--diversity", help="Weight of diversity in the ranking, from 0 to below 1.")
     ] = 0.0,
+    min_confidence: Annotated[
+        float | None,
+        typer.Option("--min-confidence", min=0.0, max=1.0, help="Print nothing below. [default: setting]"),
+    ] = None,
     trace: Annotated[bool, typer.Option("--trace", help="Store a trace, which graphmem why explains.")] = False,
     filters: Filters = None,
 ) -> None:
@@ -79,6 +83,7 @@ def search(
             expansion=expansion,
             diversity=diversity,
             filters=filters,
+            min_confidence=min_confidence,
             trace=trace,
         )
         if session.out.as_json:

@@ -15,6 +15,7 @@ from graphmem.inputs import to_as_of, to_limit, to_scopes
 from graphmem.memory import GraphMemory
 from graphmem.models import ATTACHMENTS, AsOf, Scope
 from graphmem.search.results import ExpansionConfig, Found, SearchResults
+from graphmem.trust import Trust
 
 Moment = AsOf | datetime | str
 
@@ -37,6 +38,8 @@ class GraphMemoryRetriever(BaseRetriever):
         Return only episodes that had occurred and were recorded by this time.
     expansion
         Expansion of the results in the graph.
+    min_trust, min_confidence
+        As in `GraphMemory.search`.
     scopes
         Scopes, or their texts, to search instead of the memory's own.
     """
@@ -48,6 +51,8 @@ class GraphMemoryRetriever(BaseRetriever):
     asked_by: str | None = None
     as_of: Moment | None = None
     expansion: ExpansionConfig = ExpansionConfig()
+    min_trust: Trust = "untrusted"
+    min_confidence: float | None = None
     scopes: tuple[Scope, ...] | None = None
 
     @field_validator("k")
@@ -93,6 +98,8 @@ class GraphMemoryRetriever(BaseRetriever):
             "asked_by": self.asked_by,
             "as_of": self.as_of if as_of is None else as_of,
             "expansion": self.expansion,
+            "min_trust": self.min_trust,
+            "min_confidence": self.min_confidence,
             "scopes": self.scopes,
         }
 
@@ -110,6 +117,8 @@ def _document(found: Found, degraded: Sequence[str]) -> Document:
             **{name: value for name, value in episode.metadata.items() if value is not None},
             **({ATTACHMENTS: [each.model_dump(exclude_none=True) for each in attached]} if attached else {}),
             "score": found.score,
+            "confidence": found.confidence,
+            "trust": found.trust,
             "reasons": [reason.model_dump(mode="json", exclude_defaults=True) for reason in found.reasons],
             "episode_id": episode.id,
             "scope": str(episode.scope),
