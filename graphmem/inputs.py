@@ -172,7 +172,7 @@ class Document(_Item):
     text, occurred_at, external_id, metadata, attachments, has_injection_flags
         As in `Turn`.
     trust
-        As in `Turn`; ``external`` by default (setting `document_trust`).
+        As in `Turn`; ``external`` by default.
     title
         Its title, to which "he", "she" or "it" at its beginning may refer.
     """

@@ -204,7 +204,7 @@ class Settings(BaseSettings):
         0.00625, description="maximum share of the window that context() fills: 800 tokens of 128,000"
     )
     compaction_recent: Share = Field(
-        0.5, description="share of the budget of a compacted conversation for its last messages, unchanged"
+        0.2, description="share of the budget of a compacted conversation for its last messages, unchanged"
     )
     compaction_quotes: Share = Field(
         0.08, description="share for quotes of earlier messages, which also get what other parts leave"

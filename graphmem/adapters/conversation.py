@@ -81,11 +81,15 @@ class Conversation:
 
     def context(self, question: str, **options: Any) -> str:
         """Return what the memory has on a question, fenced as data; `options` as in `GraphMemory.context`."""
-        return as_data(self.memory.context(question, asked_by=self.user, **options)) if question.strip() else ""
+        if not question.strip():
+            return ""
+        return as_data(self.memory.context(question, asked_by=self.user, **options).unfenced)
 
     async def acontext(self, question: str, **options: Any) -> str:
         """`context` for async code."""
-        return as_data(await self.memory.acontext(question, asked_by=self.user, **options)) if question.strip() else ""
+        if not question.strip():
+            return ""
+        return as_data((await self.memory.acontext(question, asked_by=self.user, **options)).unfenced)
 
     def store(self, messages: Sequence[object], keys: Sequence[str | None]) -> int:
         """Store messages that aren't stored yet, and return their number; extraction runs in the background.

@@ -453,6 +453,7 @@ class Administration(ScopedMemory):
     aimport_ = in_thread(import_, "jobs")
     achecksum = in_thread(checksum, "jobs")
     ascopes = in_thread(scopes)
+    awork = in_thread(work, "jobs")
     adoctor = in_thread(doctor)
     aevaluate = in_thread(evaluate, "jobs")
     aevaluate_facts = in_thread(evaluate_facts, "jobs")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import tzinfo
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -154,9 +154,9 @@ class GraphMemory(Exploration):
         """
         self._engine.close(seconds)
 
-    async def aclose(self) -> None:
+    async def aclose(self, seconds: float | None = None) -> None:
         """`close` for async code."""
-        await self._engine.workers.run("jobs", self._engine.close)
+        await self._engine.workers.run("jobs", partial(self._engine.close, seconds))
 
     def __enter__(self) -> Self:
         return self

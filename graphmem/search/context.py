@@ -94,6 +94,11 @@ class Context(str):
         made.lines, made.confidence, made.degraded = tuple(lines), confidence, tuple(degraded)
         return made
 
+    @property
+    def unfenced(self) -> str:
+        """The text without the lines of `FENCE`, for a fence of the caller's own."""
+        return self.removeprefix(f"{FENCE[0]}\n").removesuffix(f"\n{FENCE[1]}")
+
 
 def estimate_tokens(text: str) -> int:
     """Return an estimate of the number of tokens: a quarter of the UTF-8 bytes, at least the number of words."""

@@ -242,7 +242,7 @@ def test_a_question_about_everything_is_answered_by_communities(memory: GraphMem
     assert "## Communities" not in memory.context("What are the main topics?")
     memory.admin.refresh_communities()
     block = memory.context("What are the main topics?")
-    assert block.startswith("## Communities\n- ")
+    assert block.unfenced.startswith("## Communities\n- ")
     assert block.count(" members): ") == 2
     assert "## Communities" not in memory.context("Whom does Alma know?")
 

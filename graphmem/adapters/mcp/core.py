@@ -61,7 +61,7 @@ class CoreTools(ToolSet):
         text = await caller.memory.acontext(
             query, asked_by=caller.access.user, budget_tokens=budget_tokens, as_of=as_of, scopes=caller.access.scopes
         )
-        return result(Text(text=plain(text)), fenced(text))
+        return result(Text(text=plain(text.unfenced)), fenced(text.unfenced))
 
     @tool("Search episodes")
     async def memory_search(

@@ -128,7 +128,7 @@ def add_prompts(server: MCPServer[Any], tools: ToolSet) -> None:
         return f"""We begin a session about: {clean(topic)}
 
 What the memory knows:
-{fenced(known)}
+{fenced(known.unfenced)}
 
 Ask memory_context before you answer from it, and store what I tell you that lasts with memory_remember."""
 
