@@ -113,7 +113,7 @@ def rank(
             walked = _walked(ranking.total, corpus, tokens, seeds, candidates, options.expansion, limits)
             _blend(ranking, corpus, asked, tokens, seeds, walked, graph_share, options.graph_weight, among)
     if asked.form == "summary":
-        _join_replies(ranking, corpus)
+        _join_replies(ranking, corpus, among)
     if options.fusion == "rrf":
         inside = reciprocal_ranks({channel: values[among] for channel, values in ranking.channels.items()})
         ranking.channels = {channel: _placed(values, among, len(corpus)) for channel, values in inside.items()}
@@ -175,11 +175,14 @@ def _text_parts(
     return parts, candidates, facts, matched
 
 
-def _join_replies(ranking: Ranking, corpus: Corpus) -> None:
-    """Give a request and the assistant's reply to it the mean of their scores: a summary needs both."""
-    replies = np.flatnonzero(corpus.side_of.rows == ASSISTANT)
+def _join_replies(ranking: Ranking, corpus: Corpus, among: Ints) -> None:
+    """Give a request and the assistant's reply to it, if both are ranked, the mean of their scores.
+
+    A summary needs both.
+    """
+    replies = among[corpus.side_of.rows[among] == ASSISTANT]
     requests = corpus.sessions.at(-1)[replies]
-    answers = (requests >= 0) & (corpus.side_of.rows[requests] == USER)
+    answers = np.isin(requests, among) & (corpus.side_of.rows[requests] == USER)
     replies, requests = replies[answers], requests[answers]
     for channel, part in ranking.channels.items():
         joined = part.copy()

@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field, field_validator
 
 from graphmem.inputs import to_as_of, to_limit, to_scopes
 from graphmem.memory import GraphMemory
-from graphmem.models import ATTACHMENTS, AsOf, Scope
+from graphmem.models import ATTACHMENTS, AsOf, EpisodeFilter, Scope
 from graphmem.search.results import ExpansionConfig, Found, SearchResults
 from graphmem.trust import Trust
 
@@ -38,7 +38,7 @@ class GraphMemoryRetriever(BaseRetriever):
         Return only episodes that had occurred and were recorded by this time.
     expansion
         Expansion of the results in the graph.
-    min_trust, min_confidence
+    filters, min_trust, min_confidence
         As in `GraphMemory.search`.
     scopes
         Scopes, or their texts, to search instead of the memory's own.
@@ -51,6 +51,7 @@ class GraphMemoryRetriever(BaseRetriever):
     asked_by: str | None = None
     as_of: Moment | None = None
     expansion: ExpansionConfig = ExpansionConfig()
+    filters: EpisodeFilter | None = None
     min_trust: Trust = "untrusted"
     min_confidence: float | None = None
     scopes: tuple[Scope, ...] | None = None
@@ -98,6 +99,7 @@ class GraphMemoryRetriever(BaseRetriever):
             "asked_by": self.asked_by,
             "as_of": self.as_of if as_of is None else as_of,
             "expansion": self.expansion,
+            "filters": self.filters,
             "min_trust": self.min_trust,
             "min_confidence": self.min_confidence,
             "scopes": self.scopes,

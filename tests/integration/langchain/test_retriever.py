@@ -15,7 +15,7 @@ from langchain_core.runnables import RunnableLambda
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 from pydantic import ValidationError
 
-from graphmem import GraphMemory
+from graphmem import EpisodeFilter, GraphMemory
 from graphmem.adapters.langchain import GraphMemoryRetriever
 
 TURNS = [
@@ -86,6 +86,11 @@ def test_metadata_can_be_written_as_json(memory: GraphMemory) -> None:
 def test_it_finds_what_a_search_finds(memory: GraphMemory) -> None:
     found = [one.episode.external_id for one in memory.search(QUESTION, k=5)]
     assert ids(GraphMemoryRetriever(memory=memory, k=5).invoke(QUESTION)) == found
+
+
+def test_it_finds_only_what_the_filter_matches(memory: GraphMemory) -> None:
+    found = GraphMemoryRetriever(memory=memory, k=5, filters=EpisodeFilter(speakers=("Nate",))).invoke(QUESTION)
+    assert {document.metadata["speaker"] for document in found} == {"Nate"}
 
 
 @pytest.mark.parametrize(("asked_by", "first"), [("Maya", "t5"), ("Nate", "t4")])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -95,6 +96,16 @@ def test_in_a_summary_a_request_and_its_reply_count_the_same() -> None:
     assert asked.total[0] > asked.total[2]
     assert np.allclose(np.sum(list(asked.channels.values()), axis=0), asked.total)
     assert len(set(ranked(made, "What about my garden plan?").total.round(6))) > 2
+
+
+def test_a_reply_that_is_not_ranked_takes_nothing_from_its_request() -> None:
+    made = chat("I want to plan my garden.", "Roses need sun.", "And the shed?", "Paint it.")
+    tokens = TokenVectors((), np.empty((0, 2), np.float32), np.empty((0, 2), np.int64), QUESTION)
+    asked = parse_question("Can you summarize my garden plan?", made.speakers, made.names)
+    options, users = SearchOptions(expansion=ExpansionConfig()), np.array([0, 2])
+    total = rank(made, asked, tokens, options, LIMITS, among=users).total
+    assert total[0] > total[2]
+    assert total[0] == rank(made, replace(asked, form="order"), tokens, options, LIMITS, among=users).total[0]
 
 
 def test_turns_are_spread_over_sessions_by_what_they_score() -> None:
