@@ -174,6 +174,7 @@ def stored(memory: GraphMemory, sizes: list[int]) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.skipif(not spacy_available(), reason="spaCy and an English model are not installed")
 @pytest.mark.parametrize("pace", [pace for pace in PACES if pace != "live"])
+@pytest.mark.slow  # spaCy reads a chat five times
 def test_the_local_parser_stores_the_same_facts_at_every_pace(
     store_url: str, open_memory: OpenMemory, pace: str
 ) -> None:

@@ -148,6 +148,7 @@ def test_import_rules_see_lazy_relative_and_type_checking_imports(
 
 
 @pytest.mark.slow
+@pytest.mark.slow  # it reads what all installed distributions contain
 def test_every_declared_dependency_is_used() -> None:
     used = imported_roots() | named_in_strings()  # spaCy loads its model by name
     assert sorted(name for name, modules in declared().items() if not modules & used and name not in PLUG_INS) == []

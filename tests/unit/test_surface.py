@@ -63,6 +63,7 @@ def test_import_opens_nothing(fresh_import: dict[str, list[str]]) -> None:
     assert fresh_import["opened"] == []
 
 
+@pytest.mark.slow  # it imports the frameworks of agents
 def test_no_module_reads_a_setting_when_imported() -> None:
     names = [
         ".".join(path.relative_to(Path(graphmem.__file__).parents[1]).with_suffix("").parts)

@@ -126,6 +126,7 @@ def test_a_message_is_remembered_once_and_found_with_its_provenance(memory: Grap
 
 
 @pytest.mark.parametrize("name", ["memory_recall", "memory_search", "memory_history"])
+@pytest.mark.slow  # it starts a server and reads page by page
 def test_pages_hold_everything_once_within_the_budget(memory: GraphMemory, era: str, name: str) -> None:
     memory.add_facts([("Maya Chen", "knows", f"Person Number{n}") for n in range(30)])
     memory.ingest([{"text": f"Maya Chen met Person Number{n}.", "external_id": str(n)} for n in range(30)])
