@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from graphmem.errors import ExtractionFailed
-from graphmem.ingest.write import ExtractedFact, InterpretedEpisode
+from graphmem.ingest.interpretation import ExtractedFact, InterpretedEpisode
 from graphmem.llm.chat import TimedCalls, as_data
 from graphmem.llm.errors import reason_for, secrets_of
 from graphmem.llm.providers import seconds_for

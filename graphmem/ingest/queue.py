@@ -20,10 +20,11 @@ from graphmem.errors import Conflict, ExtractionFailed, ExtractorMisconfigured, 
 from graphmem.ingest.contradictions import ContradictionCheck
 from graphmem.ingest.entity_matching import SimilarEntities
 from graphmem.ingest.failures import Pause, RetryRule, pause_message, put_back, to_be_read_again, without_delay
+from graphmem.ingest.interpretation import InterpretedEpisode, read_extraction
 from graphmem.ingest.links import NoteLinks
 from graphmem.ingest.pool import ExtractionPool, ScopeRotation
 from graphmem.ingest.requests import build_requests
-from graphmem.ingest.write import InterpretedEpisode, Writer, Written, read_extraction
+from graphmem.ingest.write import Writer, Written
 from graphmem.llm.errors import kind_of
 from graphmem.models import Changes, Episode, EpisodeQuery, EpisodeState, ProcessingResult, Scope, new_id, utc_now
 from graphmem.ontology import Ontology

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from graphmem.embed import Embedder
 from graphmem.errors import EmbeddingFailed
 from graphmem.ingest.entity_matching import AskSame, Prepared, SimilarEntities
+from graphmem.ingest.interpretation import ExtractedFact, InterpretedEpisode
 from graphmem.ingest.links import NoteLinks
 from graphmem.ingest.resolution import EntityMention
-from graphmem.ingest.write import ExtractedFact, InterpretedEpisode, Writer
+from graphmem.ingest.write import Writer
 from graphmem.models import Changes, EdgeQuery, EdgeType, EntityQuery, IndexEntry, Merge, MergeQuery, Removal, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.protocols import ExtractedEdge, GraphBackend

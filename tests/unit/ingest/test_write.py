@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from graphmem.ingest.write import InterpretedEpisode, Writer, read_extraction
+from graphmem.ingest.interpretation import InterpretedEpisode, read_extraction
+from graphmem.ingest.write import Writer
 from graphmem.models import EdgeQuery, EdgeType, EntityQuery, Episode, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.protocols import ExtractedEdge, ExtractedEnding, ExtractedEntity, Extraction, GraphBackend
