@@ -118,22 +118,6 @@ def fence_tokens(count_tokens: CountTokens) -> int:
 ContextItem = Fact | Episode | FoundCommunity
 
 
-def render_context(
-    facts: Iterable[Fact],
-    budget_tokens: int,
-    count_tokens: CountTokens = estimate_tokens,
-    *,
-    question: str = "",
-    episodes: Iterable[Episode] = (),
-    communities: Iterable[FoundCommunity] = (),
-) -> str:
-    """Return the text of `build_context`."""
-    items = build_context(
-        facts, budget_tokens, count_tokens, question=question, episodes=episodes, communities=communities
-    )
-    return items[0]
-
-
 def build_context(
     facts: Iterable[Fact],
     budget_tokens: int,

@@ -79,6 +79,13 @@ class Forgotten(Model):
     dry_run: bool = False
     left: tuple[str, ...] = ()
 
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """The counts that aren't 0, by what was counted, such as "rewritten facts"; index entries are left out."""
+        named = type(self).model_fields.items()
+        counted = [name for name, field in named if field.annotation is int and name != "index_entries"]
+        return {name.replace("_", " "): number for name in counted if (number := getattr(self, name))}
+
 
 def forget(
     backend: GraphBackend,

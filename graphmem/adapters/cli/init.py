@@ -142,8 +142,8 @@ class _Wizard:
                 chosen = f"llm:{model}"
             if chosen.startswith("llm:"):
                 self._out.note(
-                    f"per 1,000 turns, about {_CALLS} calls, {_TOKENS_IN:,} tokens in, of which most are the same in "
-                    f"each call and can be cached, and {_TOKENS_OUT:,} out (docs/concepts/extraction.md)"
+                    f"estimated cost per 1,000 turns: {_CALLS} calls, {_TOKENS_IN:,} input tokens (mostly a fixed "
+                    f"prompt, which providers cache), {_TOKENS_OUT:,} output tokens; see docs/concepts/extraction.md"
                 )
             return {
                 "extractor": "spacy" if chosen == "local" else chosen,

@@ -29,20 +29,6 @@ if TYPE_CHECKING:
     from graphmem.upkeep.forget import Forgotten
 
 
-_COUNTS = (
-    "episodes",
-    "entities",
-    "facts",
-    "mentions",
-    "communities",
-    "recalls",
-    "merges",
-    "rewritten_facts",
-    "redacted_episodes",
-    "emptied_communities",
-)
-
-
 def register(app: typer.Typer) -> None:
     """Add the commands to the program."""
     for function in (forget, retract, end, clear, evict, decay, backfill):
@@ -252,8 +238,7 @@ def _print_forgotten(session: Session, done: Forgotten) -> None:
     if session.out.as_json:
         session.out.document(done)
     else:
-        counts = [(name.replace("_", " "), getattr(done, name)) for name in _COUNTS]
-        session.out.pairs([pair for pair in counts if pair[1]] or [("erased", 0)])
+        session.out.pairs(list(done.counts.items()) or [("erased", 0)])
         for kind, texts in done.examples.items() if done.dry_run else ():
             session.out.line(f"{kind.replace('_', ' ')}, such as:")
             for text in texts:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 from mcp.server.mcpserver import AcceptedElicitation, Context, Elicit, ElicitationResult, Resolve
@@ -14,17 +13,6 @@ from graphmem.adapters.mcp.results import Erasure, clean, fenced, result
 from graphmem.adapters.mcp.tools import can_ask, tool, toolset_of
 from graphmem.upkeep.forget import Forgotten
 
-_COUNTED = (
-    "episodes",
-    "entities",
-    "facts",
-    "mentions",
-    "communities",
-    "recalls",
-    "merges",
-    "rewritten_facts",
-    "redacted_episodes",
-)
 _SHOWN = 5  # texts of a kind, and names in a question
 
 
@@ -51,7 +39,7 @@ async def ask_before_erasing(
     what = {"entity": entity, "episode": episode, "session": session, "speaker": speaker}
     plan = await tools.caller().memory.aforget(**what, with_episodes=with_episodes, dry_run=True)
     [named] = [f"{kind} {clean(name)!r}" for kind, name in what.items() if name is not None]
-    counts = ", ".join(f"{number} {name}" for name, number in _counts(plan).items())
+    counts = ", ".join(f"{number} {name}" for name, number in plan.counts.items())
     stays = "".join(f" {clean(each)}." for each in plan.remaining[:_SHOWN])
     return Elicit(f"Erase {named} from the memory? It has {counts or 'no rows'}.{stays}", Consent)
 
@@ -98,14 +86,10 @@ class AllTools(FullTools):
         return _reported(done, outcome, erased=erase)
 
 
-def _counts(done: Forgotten) -> Mapping[str, int]:
-    return {name.replace("_", " "): number for name in _COUNTED if (number := getattr(done, name))}
-
-
 def _reported(done: Forgotten, outcome: str, *, erased: bool) -> CallToolResult:
     report = Erasure(
         erased=erased,
-        counts=dict(_counts(done)),
+        counts=dict(done.counts),
         examples={kind: [clean(text) for text in texts[:_SHOWN]] for kind, texts in done.examples.items()},
         remaining=[clean(each) for each in done.remaining],
         left=[clean(each) for each in done.left],

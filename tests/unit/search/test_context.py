@@ -12,13 +12,17 @@ from graphmem.results import Fact
 from graphmem.search.context import (
     EPISODES_HEADER,
     HEADER,
+    build_context,
     estimate_tokens,
-    render_context,
     render_episode,
     render_fact,
     worth_quoting,
 )
 from graphmem.search.results import Channel, Found, Reason
+
+
+def render_context(*args: Any, **options: Any) -> str:
+    return build_context(*args, **options)[0]
 
 
 def fact(text: str, until: datetime | None = None, of: str | None = None) -> Fact:
