@@ -409,6 +409,9 @@ _TOOLS = _any(
 )
 """Orders to use tools, in texts that aren't the user's."""
 
+_AGENT = re.compile(r"\b(?:agents?|assistants?|ai|llms?|chat ?bots?|tool|webhook|access token|user'?s?)\b")
+"""Words beside which an order to use a tool is meant for an agent; how-to texts order their readers to run commands."""
+
 _FIRST_PERSON = re.compile(r"\b(?:i|i'm|i've|i'd|i'll|me|my|mine|we|us|our|myself)\b")
 
 _FOREIGN = _any(
@@ -516,7 +519,9 @@ def _has_strong(text: str) -> bool:
 def _gives_order(sentence: str, origin: Origin) -> bool:
     if origin == "user" and _FIRST_PERSON.search(sentence):
         return False
-    return _holds(_ORDERS, sentence) or (origin == "external" and _TOOLS.search(sentence) is not None)
+    if _holds(_ORDERS, sentence):
+        return True
+    return origin == "external" and _AGENT.search(sentence) is not None and _TOOLS.search(sentence) is not None
 
 
 _FOREIGN_CUE = re.compile(
