@@ -96,8 +96,9 @@ class Engine:
         self.recorder = RecallRecorder(backend)
         self.diagnostics = Diagnostics(backend, settings, queue, extractor, vectors, self.background_errors)
         meaning = StoredMeaning(backend, embedder, similar, settings.index_wait) if embedder and similar else None
-        self.recall = RecallService(backend, ontology, self.recorder, meaning, self.redacted)
-        self.search = GraphRAGService(backend, reader, spreading, vectors, reranker, redact=self.redacted)
+        wait = settings.index_wait
+        self.search = GraphRAGService(backend, reader, spreading, vectors, reranker, redact=self.redacted, wait=wait)
+        self.recall = RecallService(backend, ontology, self.recorder, meaning, self.redacted, self.search.evidence)
         self.communities = Communities(backend, settings, embedder=embedder, redactor=redactor, llm=llm)
         self.settings = settings
         self.ontology = ontology

@@ -33,7 +33,7 @@ class Seed(Model):
 
 
 class ScoreParts(Model):
-    """The factors of a fact's score; their product is the score.
+    """The parts of a fact's score: ``evidence`` plus the product of the others.
 
     Attributes
     ----------
@@ -54,6 +54,10 @@ class ScoreParts(Model):
         ``1 + weight × share``: share of the question's weighted words that the fact contains, in [0, 1].
     past
         1 for a fact that holds, 0.5 for one that is over.
+    evidence
+        What the best episode that states the fact adds, 0 if the search for the question finds none of its episodes.
+
+    Of a fact that was found by its episodes alone, `seed` is 0.
     """
 
     seed: float = 1.0
@@ -64,6 +68,7 @@ class ScoreParts(Model):
     recency: float = 1.0
     relevance: float = 1.0
     past: float = 1.0
+    evidence: float = 0.0
 
 
 class Fact(Model):
@@ -108,7 +113,8 @@ class Fact(Model):
 class RecallResult(Model, Sequence[Fact]):
     """Facts for a question, best first, with the seeds that led to them; a sequence of its `facts`.
 
-    `strategy` is the one that was used; `timed_out` is True if its time limit ended it early.
+    `strategy` is the one that was used; `timed_out` is True if its time limit ended it early. `degraded` has messages
+    about parts of the search for its evidence that were unavailable; empty if none were.
     """
 
     query: str
@@ -118,6 +124,7 @@ class RecallResult(Model, Sequence[Fact]):
     strategy: Strategy = "bfs"
     timed_out: bool = False
     trace_id: str | None = Field(default=None, description="id of its trace, if one was asked for")
+    degraded: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[Fact]:  # type: ignore[override]
         return iter(self.facts)

@@ -142,6 +142,9 @@ class Settings(BaseSettings):
     )
 
     recall_limit: Count = Field(10, description="maximum number of facts that a recall returns")
+    recall_episodes: int = Field(
+        20, ge=0, le=1_000, description="best episodes of a search whose facts a recall adds; 0 walks the graph alone"
+    )
     recall_strategy: StrategyChoice = Field(
         "bfs", description="graph traversal of a recall: bfs, spreading, ppr, astar, or auto (by kind of question)"
     )

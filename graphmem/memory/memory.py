@@ -288,6 +288,7 @@ class GraphMemory(Exploration):
         strategy: StrategyChoice | None = None,
         filters: FilterLike | None = None,
         min_trust: Trust = "untrusted",
+        episodes: int | None = None,
         trace: bool = False,
         scopes: Scopes | None = None,
     ) -> RecallResult:
@@ -307,6 +308,9 @@ class GraphMemory(Exploration):
             Only facts that an episode states which this filter matches.
         min_trust
             Only facts that a source of at least this trust states: ``untrusted``, ``external`` or ``trusted``.
+        episodes
+            Number of best episodes of a search whose facts are added, 0 to walk the graph alone; by default the
+            setting `recall_episodes`.
         trace
             Whether to store a trace, in the background, which `why` explains later. A trace belongs to one scope:
             with several, `trace` is refused.
@@ -321,6 +325,7 @@ class GraphMemory(Exploration):
             as_of=to_as_of(as_of),
             filters=self._engine.known_filter(filters),
             min_trust=min_trust,
+            episodes=episodes,
         )
         return self._engine.recall.recall(self._scopes(scopes), with_asker(query, asked_by), options, trace=trace)
 
@@ -425,11 +430,16 @@ class GraphMemory(Exploration):
         limit = max(settings.recall_limit, min(200, budget // 12))
         query = with_asker(query, asked_by)
         least: Trust = "untrusted" if flagged else min_trust
-        known = self.recall(query, limit=limit, as_of=moment, filters=filters, min_trust=least, scopes=scopes)
         k = max(settings.search_limit, min(_MOST_QUOTES, budget // 40))
         found = self.search(
             query, k=k, as_of=moment, filters=filters, min_trust=least, min_confidence=min_confidence, scopes=scopes
         )
+        options = RecallOptions.of(
+            settings, limit=limit, as_of=moment, filters=self._engine.known_filter(filters), min_trust=least
+        )
+        # a recall at a time searches also what was told later about that time
+        evidence = found.evidence if moment is None and options.episodes else None
+        known = self._engine.recall.recall(self._scopes(scopes), query, options, evidence=evidence)
         said = worth_quoting(found.found, least)
         overview = least != "trusted" and not to_filter(filters)
         about = self._engine.communities.overview(self._scopes(scopes), query, moment) if overview else ()

@@ -71,6 +71,7 @@ class RecallOptions(Model):
     as_of: AsOf | None = None
     filters: EpisodeFilter | None = None
     min_trust: Trust = "untrusted"
+    episodes: Annotated[int, Field(ge=0, le=1_000)] = 0
 
     @classmethod
     def of(
@@ -85,6 +86,7 @@ class RecallOptions(Model):
         as_of: AsOf | None = None,
         filters: EpisodeFilter | None = None,
         min_trust: Trust = "untrusted",
+        episodes: int | None = None,
     ) -> Self:
         """Return the options from the arguments; None takes the value of the settings.
 
@@ -111,6 +113,7 @@ class RecallOptions(Model):
             as_of=as_of,
             filters=filters,
             min_trust=min_trust,
+            episodes=settings.recall_episodes if episodes is None else episodes,
         )
 
     def hops(self, strategy: Strategy) -> int:

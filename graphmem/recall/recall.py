@@ -24,6 +24,7 @@ from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.recall import pagerank, scoring, strategies
 from graphmem.recall.embeddings import EntityEmbeddings, entity_vectors, query_cosines
+from graphmem.recall.evidence import Evidence, StatedFacts, fact_text, stated_facts
 from graphmem.recall.options import RecallOptions
 from graphmem.recall.past import with_past
 from graphmem.recall.provenance import stated_in, with_facts_of_hubs, with_only
@@ -33,6 +34,8 @@ from graphmem.recall.seeds import find_seeds
 from graphmem.results import Fact, RecallResult, ScoreParts, Seed, Strategy
 from graphmem.text.words import query_words
 from graphmem.trust import LEVELS, Trust, best_trust, is_trusted, trust_of
+
+Observe = Callable[[Subgraph, Walk, Floats], None]
 
 _TRUST_POOL = 4  # facts that are looked at for one of the trust that is asked for
 _SOURCES = 20  # newest sources of a fact whose trust is looked at
@@ -47,14 +50,16 @@ def recall(
     ontology: Ontology,
     now: datetime,
     meaning: EntityEmbeddings | None = None,
-    observer: Callable[[Subgraph, Walk, Floats], None] | None = None,
+    observer: Observe | None = None,
+    evidence: Evidence | None = None,
 ) -> RecallResult:
-    """Return the facts around the entities named in a question, best first; at most ``hops + 9`` round trips.
+    """Return the facts around the entities named in a question, and those that episodes state, best first.
 
     The score of a fact is ``seed × proximity × reach × effective confidence × edge type weight × recency × relevance ×
-    past``; the strategy defines the first three. Facts about a seed that are over without a successor are included.
-    Facts with the same (source, relation, target, edge type) are deduplicated to the best one. With filters, only facts
-    that a matching episode states are walked.
+    past + evidence``; the strategy defines the first three, `stated_facts` the last. Facts about a seed that are over
+    without a successor are included. Facts with the same (source, relation, target, edge type) are deduplicated to the
+    best one. With filters, only facts that a matching episode states are walked. At most ``hops + 11`` round trips, and
+    one for each scope.
 
     Parameters
     ----------
@@ -66,6 +71,8 @@ def recall(
         Optional vectors, for seeds without a word match and for the strategies that use them (astar, ppr).
     observer
         Called with the subgraph, the walk and the scores of the edges, if there are seeds.
+    evidence
+        Episodes that a search found for the question.
     """
     seeds = find_seeds(
         backend,
@@ -79,8 +86,38 @@ def recall(
         mode=options.seed_mode,
     )
     strategy, edge_types = _planned(query, seeds, options, now)
-    if not seeds:
-        return RecallResult(query=query, facts=(), seeds=(), as_of=options.as_of, strategy=strategy)
+    scored = None
+    if seeds:
+        scored = _walked(backend, scopes, query, seeds, options, strategy, edge_types, ontology, now, meaning)
+        if observer is not None:
+            observer(scored.graph, scored.walk, scored.total)
+    evidence = evidence or Evidence()
+    stated = stated_facts(backend, scopes, query, evidence, options, ontology, now)
+    facts = _best_facts(backend, scopes, scored, stated, options)
+    return RecallResult(
+        query=query,
+        facts=with_trust(backend, scopes, facts, options.min_trust)[: options.limit],
+        seeds=tuple(seeds),
+        as_of=options.as_of,
+        strategy=strategy,
+        timed_out=scored is not None and scored.walk.timed_out,
+        degraded=evidence.degraded,
+    )
+
+
+def _walked(
+    backend: GraphBackend,
+    scopes: Sequence[Scope],
+    query: str,
+    seeds: Sequence[Seed],
+    options: RecallOptions,
+    strategy: Strategy,
+    edge_types: tuple[EdgeType, ...],
+    ontology: Ontology,
+    now: datetime,
+    meaning: EntityEmbeddings | None,
+) -> _Scored:
+    """Return the facts around the seeds, with the scores of a walk by a strategy."""
     deadline = time.monotonic() + options.spreading.time_limit
     graph = _expand(backend, scopes, seeds, options, strategy, edge_types)
     if not graph.edge_ids and edge_types != options.edge_types:
@@ -116,23 +153,44 @@ def recall(
         case "astar":
             cosines = query_cosines(meaning, scopes, query, graph.node_ids)
             walk = strategies.walk_cheapest_paths(graph, seed_scores, cosines)
-    scored = _score(graph, walk, query, options, ontology, now, past)
-    if observer is not None:
-        observer(graph, walk, scored.total)
-    best = _best(graph, scored, options.limit if options.min_trust == LEVELS[0] else _TRUST_POOL * options.limit)
-    edges = backend.get_edges(scopes, [graph.edge_ids[i] for i in best])
-    if options.as_of is not None:
-        edges = {i: edge.as_known(options.as_of.known) for i, edge in edges.items()}
-    facts = tuple(scored.fact(i, edges[graph.edge_ids[i]]) for i in best if graph.edge_ids[i] in edges)
-    facts = with_trust(backend, scopes, facts, options.min_trust)[: options.limit]
-    return RecallResult(
-        query=query,
-        facts=facts,
-        seeds=tuple(seeds),
-        as_of=options.as_of,
-        strategy=strategy,
-        timed_out=walk.timed_out,
-    )
+    return _score(graph, walk, query, options, ontology, now, past)
+
+
+def _best_facts(
+    backend: GraphBackend, scopes: Sequence[Scope], scored: _Scored | None, stated: StatedFacts, options: RecallOptions
+) -> list[Fact]:
+    """Return the best facts of a walk and of the best episodes, each edge key once, ties by latest valid_from."""
+    most = options.limit if options.min_trust == LEVELS[0] else _TRUST_POOL * options.limit
+    walked: dict[str, int] = {} if scored is None else {scored.graph.edge_ids[i]: i for i in _best(scored, most)}
+    missing = [i for i in walked if i not in stated.edges]
+    edges = {**(backend.get_edges(scopes, missing) if missing else {}), **stated.edges}
+    if scored is not None:
+        reached = (i for i, edge_id in enumerate(scored.graph.edge_ids) if edge_id in stated.edges)
+        walked.update((scored.graph.edge_ids[i], i) for i in reached if scored.walk.near[i] >= 0)
+    evidence = {edge_id: parts.evidence for edge_id, parts in stated.parts.items()}
+
+    def total(edge: Edge) -> float:
+        near = 0.0 if scored is None or edge.id not in walked else float(scored.total[walked[edge.id]])
+        return near + evidence.get(edge.id, 0.0)
+
+    best: dict[EdgeKey, Edge] = {}
+    for edge in sorted(edges.values(), key=lambda edge: (-total(edge), -edge.valid_from.timestamp(), edge.id)):
+        best.setdefault(edge.key, edge)
+        if len(best) == most:
+            break
+    alone = [edge for edge in best.values() if edge.id not in walked]
+    ends = dict.fromkeys(end for edge in alone for end in (edge.source_id, edge.target_id))
+    entities = backend.get_entities(scopes, list(ends)) if ends else {}
+    names = {entity.id: entity.name for entity in entities.values() if entity.archived_at is None}
+    facts: list[Fact] = []
+    for edge in best.values():
+        known = edge if options.as_of is None else edge.as_known(options.as_of.known)
+        if scored is not None and edge.id in walked:
+            facts.append(scored.fact(walked[edge.id], known, evidence.get(edge.id, 0.0)))
+        elif edge.source_id in names and edge.target_id in names:
+            of_ends = names[edge.source_id], names[edge.target_id]
+            facts.append(to_fact(known, *of_ends, score=evidence[edge.id], parts=stated.parts[edge.id]))
+    return facts
 
 
 def _expand(
@@ -185,18 +243,18 @@ class _Scored:
     parts: dict[str, Floats]
     total: Floats
 
-    def fact(self, i: int, edge: Edge) -> Fact:
+    def fact(self, i: int, edge: Edge, evidence: float) -> Fact:
         names = self.graph.names
         path = tuple(names[node] for node in self.walk.reached.path(int(self.walk.near[i])))
         return to_fact(
             edge,
             names[int(self.graph.source[i])],
             names[int(self.graph.target[i])],
-            score=float(self.total[i]),
+            score=float(self.total[i]) + evidence,
             hop=len(path) - 1,
             seed=path[0],
             path=path,
-            parts=ScoreParts(**{name: float(values[i]) for name, values in self.parts.items()}),
+            parts=ScoreParts(**{name: float(values[i]) for name, values in self.parts.items()}, evidence=evidence),
         )
 
 
@@ -211,10 +269,7 @@ def _score(
         "recency": scoring.recency(graph.valid_from, now.timestamp(), options.temporal_decay_rate),
     }
     if options.fact_text_weight:
-        texts = [
-            f"{relation} {ontology.words(relation)} {fact}"
-            for relation, fact in zip(graph.relations, graph.facts, strict=True)
-        ]
+        texts = [fact_text(*said, ontology) for said in zip(graph.relations, graph.facts, strict=True)]
         parts["relevance"] = 1.0 + options.fact_text_weight * scoring.shared_words(query_words(query), texts)
     total = np.ones(len(graph.edge_ids))
     for values in parts.values():
@@ -222,8 +277,9 @@ def _score(
     return _Scored(graph, walk, parts, total)
 
 
-def _best(graph: Subgraph, scored: _Scored, limit: int) -> list[int]:
+def _best(scored: _Scored, limit: int) -> list[int]:
     """Return the positions of the best facts, each edge key once; ties are ordered by latest valid_from."""
+    graph = scored.graph
     found = np.flatnonzero(scored.walk.near >= 0)
     ids = np.array(graph.edge_ids)[found]
     order: Positions = found[

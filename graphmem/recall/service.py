@@ -10,6 +10,7 @@ from graphmem.models import AsOf, RecallQuery, Scope, utc_now
 from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.recall.embeddings import EntityEmbeddings
+from graphmem.recall.evidence import Evidence, FindEvidence
 from graphmem.recall.options import RecallOptions
 from graphmem.recall.recall import recall
 from graphmem.recall.routing import past_window
@@ -51,6 +52,8 @@ class RecallService:
         Vectors to find entities by; None finds them by words only.
     redact
         Redacts a question before it is processed.
+    find_evidence
+        Searches the episodes whose facts are added; None walks the graph alone.
     """
 
     def __init__(
@@ -60,27 +63,46 @@ class RecallService:
         recorder: RecallRecorder,
         meaning: EntityEmbeddings | None,
         redact: Callable[[str], str],
+        find_evidence: FindEvidence | None = None,
     ) -> None:
         self._backend = backend
         self._ontology = ontology
         self._recorder = recorder
         self._meaning = meaning
         self._redact = redact
+        self._find_evidence = find_evidence
 
     def recall(
-        self, scopes: tuple[Scope, ...], query: str, options: RecallOptions, *, trace: bool = False
+        self,
+        scopes: tuple[Scope, ...],
+        query: str,
+        options: RecallOptions,
+        *,
+        trace: bool = False,
+        evidence: Evidence | None = None,
     ) -> RecallResult:
         """Return facts for a question, best first; count them as retrieved, and store a trace if asked for.
 
         A question about a time of the past ("in 2020") is answered as of its last moment, followed by other facts that
         held then for a while; `as_of` of the result tells it. If nothing held then, it is answered as of now.
+
+        Parameters
+        ----------
+        scopes, query, options
+            The scopes to read, the question, and the options.
+        trace
+            Whether to store a trace; the recall then reads one scope.
+        evidence
+            What a search for the question has found; None searches here.
         """
         scope = require_one_scope(scopes) if trace else None
         now, query = utc_now(), self._redact(query)
+        if evidence is None and options.episodes and self._find_evidence is not None:
+            evidence = self._find_evidence(scopes, query, options)
 
         def ask(options: RecallOptions) -> tuple[RecallResult, Observer | None]:
             services, observer = (self._ontology, now), Observer() if trace else None
-            found = recall(self._backend, scopes, query, options, *services, meaning=self._meaning, observer=observer)
+            found = recall(self._backend, scopes, query, options, *services, self._meaning, observer, evidence)
             return found, observer
 
         result, observer = ask(options)

@@ -28,7 +28,7 @@ from graphmem.recall.scoring import Floats, Positions, Walk
 from graphmem.results import RecallResult, Trace, TraceEpisode, TraceFact, TraceSeed
 
 _CONSIDERED = 1000  # maximum facts of a trace, best first; a hub may have many more
-_CHANNEL = "graph"
+_WALKED, _STATED = "graph", "episode"
 
 
 class Observer:
@@ -60,15 +60,24 @@ class Observer:
                 entity_id=graph.node_ids[int(far[i])],
                 score=float(total[i]),
                 hop=len(walk.reached.path(int(walk.near[i]))) - 1,
-                channel=_CHANNEL,
+                channel=_WALKED,
             )
             for i in map(int, found[order][:_CONSIDERED])
         ]
 
     def trace(self, scope: Scope, result: RecallResult, asked_at: datetime) -> RecallTrace:
         """Return the trace of a recall: its seeds, the returned facts, then the facts only considered."""
-        ranks = {fact.id: rank for rank, fact in enumerate(result.facts, 1)}
-        facts = [fact.changed(rank=ranks.get(fact.edge_id)) for fact in self._facts]
+        walked = {fact.edge_id: fact for fact in self._facts}
+        returned = [
+            walked[fact.id].changed(score=fact.score, rank=rank)
+            if fact.id in walked
+            else TracedFact(
+                edge_id=fact.id, entity_id=fact.target_id, score=fact.score or 0.0, hop=0, channel=_STATED, rank=rank
+            )
+            for rank, fact in enumerate(result.facts, 1)
+        ]
+        ids = {fact.edge_id for fact in returned}
+        considered = [fact for fact in self._facts if fact.edge_id not in ids]
         return RecallTrace(
             scope=scope,
             query=result.query,
@@ -76,7 +85,7 @@ class Observer:
             asked_at=asked_at,
             as_of=result.as_of,
             seeds=tuple(TracedSeed(entity_id=seed.entity_id, score=seed.score) for seed in result.seeds),
-            facts=tuple(sorted(facts, key=lambda fact: (fact.rank is None, fact.rank or 0))),
+            facts=(*returned, *considered),
         )
 
 

@@ -11,7 +11,7 @@ from graphmem.models import Episode, Model
 from graphmem.results import Fact
 from graphmem.search.passages import covered, passage, term_weights
 from graphmem.search.question import asks_for_order
-from graphmem.search.results import Found
+from graphmem.search.results import Found, is_grounded
 from graphmem.text.words import split_words
 from graphmem.trust import Trust, is_trusted, trust_of
 
@@ -30,7 +30,6 @@ _BYTES = 4  # characters of a token, as estimated
 _GLIMPSE = 200  # maximum characters of a summary if not all communities fit in full
 _BREAKING = re.compile(r"[<>]|\s+")
 _SURE = {"stated": "", "plan": "planned", "hearsay": "reported", "possible": "possibly"}
-_GROUNDS = frozenset({"lexical", "fact", "graph"})
 
 CountTokens = Callable[[str], int]
 
@@ -293,7 +292,7 @@ def worth_quoting(found: Sequence[Found], min_trust: Trust = "external") -> list
     Return none if no result shares a word, a fact or a name with the question, since a nearest vector always exists.
     Triples are left out because their facts say the same, as are episodes of less trust.
     """
-    grounded = any(reason.channel in _GROUNDS and reason.score > 0 for one in found for reason in one.reasons)
+    grounded = is_grounded(one.reasons for one in found)
     episodes = [one.episode for one in found if one.episode.source != "triple"] if grounded else []
     return [episode for episode in episodes if is_trusted(trust_of(episode), min_trust)]
 

@@ -116,6 +116,8 @@ class Corpus:
         """Whether any turn is an assistant's."""
         self.trust_of: GrowingArray[np.int64] = GrowingArray(np.int64)
         """Trust of the source of each episode, as its position in `graphmem.trust.LEVELS`."""
+        self.lists: set[str] = set()
+        """Ids of the episodes that are lists of ready-made facts."""
         self.asks: GrowingArray[np.float32] = GrowingArray(np.float32)
         self.instructs: GrowingArray[np.float32] = GrowingArray(np.float32)
         """1 for each turn in which a user tells an assistant what to do from then on, as by `is_instruction`."""
@@ -213,6 +215,7 @@ class Corpus:
         self.side_of.extend(np.array([side_of(e.role, e.speaker) for e in episodes]))
         self.has_assistant = self.has_assistant or bool((self.side_of.rows == ASSISTANT).any())
         self.trust_of.extend(np.array([LEVELS.index(trust_of(e)) for e in episodes]))
+        self.lists.update(e.id for e in episodes if e.source == "triple")
         self.asks.extend(np.array([e.text.rstrip().endswith("?") for e in episodes], dtype=np.float32))
         self.instructs.extend(np.array([is_instruction(e) for e in episodes], dtype=np.float32))
         self.times.extend(np.array([[e.occurred_at.timestamp(), e.recorded_at.timestamp()] for e in episodes]))

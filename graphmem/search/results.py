@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Literal, overload
 
 from pydantic import Field
 
 from graphmem.models import AsOf, Episode, EpisodeFilter, Model
+from graphmem.recall.evidence import Evidence
 from graphmem.results import Strategy
 from graphmem.trust import Trust
 
@@ -44,6 +45,14 @@ class Reason(Model):
     def __str__(self) -> str:
         via = f" via {' → '.join(self.path)}" if self.path else ""
         return f"{self.channel} ({self.detail}){via} {self.score:.3f}"
+
+
+_GROUNDS = frozenset({"lexical", "fact", "graph"})
+
+
+def is_grounded(of_results: Iterable[Iterable[Reason]]) -> bool:
+    """Return whether any result shares a word, a fact or a name with the question; a nearest vector always exists."""
+    return any(reason.channel in _GROUNDS and reason.score > 0 for reasons in of_results for reason in reasons)
 
 
 class Found(Model):
@@ -86,6 +95,12 @@ class SearchResults(Model, Sequence[Found]):
     seeds: tuple[str, ...] = ()
     trace_id: str | None = None
     confidence: float = 0.0
+
+    @property
+    def evidence(self) -> Evidence:
+        """The episodes that share a word, a fact or a name with the question, for a recall."""
+        grounded = [one.episode for one in self.found if is_grounded([one.reasons])]
+        return Evidence([e.id for e in grounded], {e.id for e in grounded if e.source == "triple"})
 
     def __iter__(self) -> Iterator[Found]:  # type: ignore[override]
         return iter(self.found)

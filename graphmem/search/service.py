@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphmem.embed import TokenVectors
-from graphmem.errors import EmbeddingFailed, IndexUnavailable, StoreFull, StoreReadOnly
+from graphmem.errors import EmbeddingFailed, IndexMismatch, IndexUnavailable, StoreFull, StoreReadOnly
 from graphmem.index.encoder import EpisodeEncoder
-from graphmem.models import EpisodeQuery, RecallTrace, Scope, TracedEpisode, TracedSeed, utc_now
+from graphmem.models import AsOf, EpisodeQuery, RecallTrace, Scope, TracedEpisode, TracedSeed, utc_now
 from graphmem.protocols import GraphBackend, VectorIndex
-from graphmem.recall.options import SpreadingOptions
+from graphmem.recall.evidence import Evidence
+from graphmem.recall.options import RecallOptions, SpreadingOptions
 from graphmem.recall.service import require_one_scope
 from graphmem.recall.traces import RecallRecorder
 from graphmem.search.baselines import Baseline, baseline
 from graphmem.search.confidence import confidences, overall
 from graphmem.search.graph_channel import best_first
 from graphmem.search.pipeline import CANDIDATES, Ranking, rank
-from graphmem.search.question import parse_question
+from graphmem.search.question import USER, parse_question
 from graphmem.search.rerank import READ, READER_WEIGHT, Reranker, spread, varied
-from graphmem.search.results import Channel, Found, Reason, SearchOptions, SearchResults
+from graphmem.search.results import Channel, Found, Reason, SearchOptions, SearchResults, is_grounded
 from graphmem.search.search_index import SearchIndex, Snapshot
 from graphmem.text.normalize import canonical
 from graphmem.text.words import MAX_QUERY
@@ -85,6 +87,27 @@ _NEGLIGIBLE = 1e-9
 _MIN_ORDERED = 250  # minimum number of ranked positions
 
 
+class _Row(NamedTuple):
+    """A ranked episode."""
+
+    episode_id: str
+    score: float
+    reasons: tuple[Reason, ...]
+    confidence: float
+    is_list: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """The best episodes, best first, and what a search says about them."""
+
+    degraded: list[str]
+    rows: Sequence[_Row] = ()
+    seeds: tuple[str, ...] = ()
+    confidence: float = 0.0
+    unknown_asker: bool = False
+
+
 class GraphRAGService:
     """Search over the episodes of a store.
 
@@ -102,6 +125,8 @@ class GraphRAGService:
         Optional cross-encoder that reranks the top episodes; None disables reranking.
     redact
         Redacts a question before it is processed.
+    wait
+        Seconds that the search for a recall's evidence may spend on indexing stored rows.
     """
 
     def __init__(
@@ -113,8 +138,10 @@ class GraphRAGService:
         reranker: Reranker | None = None,
         *,
         redact: Callable[[str], str] | None = None,
+        wait: float = 0.0,
     ) -> None:
         self._backend = backend
+        self._wait = wait
         self._reader = reader
         self._spreading = spreading
         self._reranker = reranker
@@ -139,21 +166,65 @@ class GraphRAGService:
             If the index was built with another embedding model.
         """
         query = (query if self._redact is None else self._redact(query))[:MAX_QUERY]
+        ranked = self._ranked(scopes, query, options, self._reranker)
+        episodes = self._backend.get_episodes(scopes, [row.episode_id for row in ranked.rows]) if ranked.rows else {}
+        found = tuple(
+            Found(
+                episode=episode,
+                score=row.score,
+                reasons=row.reasons,
+                confidence=row.confidence,
+                trust=trust_of(episode),
+            )
+            for row in ranked.rows
+            if (episode := episodes.get(row.episode_id)) is not None
+        )
+        return SearchResults(
+            query=query,
+            found=found,
+            as_of=options.as_of,
+            degraded=tuple(ranked.degraded),
+            seeds=ranked.seeds,
+            confidence=ranked.confidence,
+        )
+
+    def evidence(self, scopes: Sequence[Scope], query: str, options: RecallOptions) -> Evidence:
+        """Return the best episodes for the question of a recall that share a word, a fact or a name with it.
+
+        There are none for a question in the first person if several people speak and it isn't known who asks, nor in an
+        index of another embedding model, which is reported.
+        """
+        known = None if options.as_of is None else AsOf(known=options.as_of.known)
+        wanted = SearchOptions(
+            k=options.episodes, as_of=known, filters=options.filters, min_trust=options.min_trust, wait=self._wait
+        )
+        try:
+            ranked = self._ranked(scopes, query[:MAX_QUERY], wanted, None)
+        except IndexMismatch as error:
+            return Evidence(degraded=(str(error),))
+        rows = [row for row in ranked.rows if is_grounded([row.reasons]) and not ranked.unknown_asker]
+        lists = {row.episode_id for row in rows if row.is_list}
+        return Evidence([row.episode_id for row in rows], lists, tuple(ranked.degraded))
+
+    def _ranked(
+        self, scopes: Sequence[Scope], query: str, options: SearchOptions, reranker: Reranker | None
+    ) -> _Ranked:
+        """Return the best episodes as rows of the index."""
         degraded = self._index_waiting(scopes, options.wait)
         with self.index.copy(scopes) as copy:
             if not len(copy.corpus) or not query.strip():
-                return SearchResults(query=query, found=(), as_of=options.as_of, degraded=tuple(degraded))
+                return _Ranked(degraded)
             among = self._among(scopes, copy, options)
             if among is not None and not len(among):
-                return SearchResults(query=query, found=(), as_of=options.as_of, degraded=tuple(degraded))
+                return _Ranked(degraded)
             speakers = copy.corpus.speakers
             asked = parse_question(query, speakers, copy.corpus.names, copy.corpus.speaker_names.meant(speakers))
             tokens = self._tokens(asked.first_person, degraded)
             sentence = None if tokens is None else self._sentences(scopes, copy, tokens.pooled, among, degraded)
             ranking = rank(copy.corpus, asked, tokens, options, self._spreading, sentence=sentence, among=among)
             order = _in_order(ranking.total, copy, options, among)
-            if self._reranker is not None:
-                order = self._reranked(scopes, query, order, ranking, copy, degraded)
+            if reranker is not None:
+                order = self._reranked(reranker, scopes, query, order, ranking, copy, degraded)
             if asked.form != "answer":  # half of a pair of request and reply, which a summary needs together
                 sessions, weight = copy.corpus.session_of.rows, 0.5 if asked.form == "summary" else 1.0
                 order = spread(order, ranking.total, sessions, weight)
@@ -163,18 +234,14 @@ class GraphRAGService:
             whole, sure = overall(each), dict(zip(order, each.tolist(), strict=True))
             if whole < options.min_confidence:
                 top = []
-            reasons = {i: _reasons(i, ranking, copy) for i in top}
             seeds = tuple(copy.corpus.names.texts[seed] for seed in ranking.seeds)
-            chosen = [(copy.corpus.ids[i], float(ranking.total[i]), reasons[i], sure[i]) for i in top]
-        episodes = self._backend.get_episodes(scopes, [row[0] for row in chosen])
-        found = tuple(
-            Found(episode=episodes[i], score=score, reasons=why, confidence=likely, trust=trust_of(episodes[i]))
-            for i, score, why, likely in chosen
-            if i in episodes
-        )
-        return SearchResults(
-            query=query, found=found, as_of=options.as_of, degraded=tuple(degraded), seeds=seeds, confidence=whole
-        )
+            ids, total = copy.corpus.ids, ranking.total
+            rows = [
+                _Row(ids[i], float(total[i]), _reasons(i, ranking, copy), sure[i], ids[i] in copy.corpus.lists)
+                for i in top
+            ]
+            nobody = asked.side == USER and not asked.speakers and not copy.corpus.has_assistant and len(speakers) > 1
+        return _Ranked(degraded, rows, seeds, whole, nobody)
 
     def traced(
         self, scopes: Sequence[Scope], query: str, options: SearchOptions, recorder: RecallRecorder
@@ -244,6 +311,7 @@ class GraphRAGService:
 
     def _reranked(
         self,
+        reranker: Reranker,
         scopes: Sequence[Scope],
         question: str,
         order: list[int],
@@ -252,12 +320,11 @@ class GraphRAGService:
         degraded: list[str],
     ) -> list[int]:
         """Return the order after adding the cross-encoder's scores to those of the top episodes."""
-        assert self._reranker is not None
         best, ids = order[:READ], copy.corpus.ids
         episodes = self._backend.get_episodes(scopes, [ids[i] for i in best])
         best = [i for i in best if ids[i] in episodes]
         try:
-            scores = self._reranker.scores(question, [episodes[ids[i]].searchable_text for i in best])
+            scores = reranker.scores(question, [episodes[ids[i]].searchable_text for i in best])
         except EmbeddingFailed as error:
             degraded.append(f"not reranked by the {error}")
             return order

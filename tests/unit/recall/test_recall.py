@@ -126,10 +126,12 @@ def test_every_fact_tells_its_seed_its_path_and_its_hop(backend: GraphBackend, s
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_the_parts_of_a_score_multiply_to_it(backend: GraphBackend, strategy: Strategy) -> None:
+def test_a_score_is_the_product_of_its_parts_and_the_evidence(backend: GraphBackend, strategy: Strategy) -> None:
     for fact in ask(backend, "Where does Maya work?", strategy=strategy, temporal_decay_rate=0.1):
         assert fact.parts is not None
-        assert fact.score == pytest.approx(math.prod(fact.parts.model_dump().values()))
+        parts = fact.parts.model_dump()
+        evidence = parts.pop("evidence")
+        assert fact.score == pytest.approx(math.prod(parts.values()) + evidence)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

@@ -1,0 +1,101 @@
+"""A recall adds the facts of the episodes that a search finds for the question."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from itertools import pairwise
+
+import pytest
+from conftest import OpenMemory
+
+from graphmem import GraphMemory
+
+TURNS = [
+    ("I finally handed in my notice; the new people pay twice as much.", ("Priya", "works_at", "Volta Energy")),
+    ("The dentist pulled a tooth on Monday.", ("Priya", "visited", "Dr. Mertens")),
+    ("We painted the kitchen yellow.", ("Priya", "painted", "the kitchen")),
+]
+
+
+@pytest.fixture
+def memory(store_url: str, open_memory: OpenMemory) -> GraphMemory:
+    memory = open_memory(store_url, embeddings="none", extractor="none")
+    for n, (text, (subject, relation, target)) in enumerate(TURNS):
+        turn = {"text": text, "speaker": "Priya", "session_id": f"s{n}", "external_id": f"t{n}"}
+        memory.ingest([turn | {"occurred_at": f"2026-03-0{n + 1}"}])
+        memory.add_facts([{"subject": subject, "relation": relation, "object": target, "source": f"t{n}"}])
+    return memory
+
+
+@pytest.mark.server
+def test_facts_of_turns_are_found_by_the_words_of_the_turns(memory: GraphMemory) -> None:
+    question = "Who handed in a notice because of the pay?"  # none of its words is in a name or a fact
+    assert memory.recall(question, episodes=0).facts == ()
+    [fact] = memory.recall(question)
+    assert fact.fact == "Priya works at Volta Energy"
+    assert fact.parts is not None
+    assert (fact.seed, fact.path, fact.parts.seed) == (None, (), 0.0)
+    assert fact.score == fact.parts.evidence > 0
+
+
+@pytest.mark.server
+def test_evidence_changes_the_order_of_facts_around_a_seed(memory: GraphMemory) -> None:
+    question = "Which colour did Priya choose, yellow?"
+    walked, found = memory.recall(question, episodes=0), memory.recall(question)
+    assert {f.id for f in walked} == {f.id for f in found}
+    assert found[0].target == "the kitchen"
+    assert (found[0].seed, found[0].hop) == ("Priya", 0)
+
+
+def test_a_question_that_shares_no_word_has_no_evidence(memory: GraphMemory) -> None:
+    assert memory.recall("Quarterly revenue forecast?").facts == ()
+
+
+def test_of_a_list_of_facts_only_those_that_share_a_word_count(memory: GraphMemory) -> None:
+    memory.add_facts([("Tom", "plays", "the cello"), ("Ada", "owns", "a bakery"), ("Ben", "repairs", "clocks")])
+    assert [f.source for f in memory.recall("Is there anybody with a cello?")] == ["Tom"]
+
+
+@pytest.mark.server
+def test_evidence_keeps_to_filters_types_trust_and_time(memory: GraphMemory) -> None:
+    question = "Who handed in a notice because of the pay?"
+    assert memory.recall(question, filters={"session_ids": ["two"]}).facts == ()
+    assert memory.recall(question, edge_types=["causal"]).facts == ()
+    assert memory.recall(question, as_of=datetime(2020, 1, 1, tzinfo=UTC)).facts == ()
+    [fact] = memory.recall(question, min_trust="trusted")
+    assert memory.recall(question, as_of=fact.valid_from)[0].id == fact.id
+
+
+def test_a_fact_that_is_over_counts_half(memory: GraphMemory) -> None:
+    question = "Who handed in a notice because of the pay?"
+    [before] = memory.recall(question)
+    memory.end(before.id)
+    [after] = memory.recall(question)
+    assert (before.score or 0.0) / (after.score or 1.0) == pytest.approx(2, rel=0.2)
+
+
+def test_retracted_facts_and_those_of_archived_entities_are_no_evidence(memory: GraphMemory) -> None:
+    question = "Who handed in a notice because of the pay?"
+    [fact] = memory.recall(question)
+    memory.retract(fact.id)
+    assert memory.recall(question).facts == ()
+
+
+def test_evidence_is_in_the_trace(memory: GraphMemory) -> None:
+    found = memory.recall("Who handed in a notice because of the pay?", trace=True)
+    [row] = memory.why(found.trace_id or "").facts
+    assert (row.channel, row.rank, row.found_at, row.score) == ("episode", 1, "Volta Energy", found[0].score)
+
+
+def test_several_facts_of_one_turn_do_not_fill_the_result(memory: GraphMemory) -> None:
+    more = [("Priya", "earns", f"bonus {n}") for n in range(5)]
+    memory.add_facts([{"subject": s, "relation": r, "object": o, "source": "t0"} for s, r, o in more])
+    evidence = [f.parts.evidence for f in memory.recall("Who handed in a notice because of the pay?") if f.parts]
+    assert len(evidence) == 6
+    assert [later / earlier for earlier, later in pairwise(evidence)] == pytest.approx([0.7] * 5)
+
+
+def test_in_the_first_person_nobody_of_several_is_meant(memory: GraphMemory) -> None:
+    memory.ingest([{"text": "I sold my car.", "speaker": "Tom", "session_id": "two"}])
+    assert memory.recall("Did I hand in my notice?").facts == ()
+    assert memory.recall("Did I hand in my notice?", asked_by="Priya").facts != ()
