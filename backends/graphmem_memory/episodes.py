@@ -49,6 +49,11 @@ class MemoryEpisodes(MemoryRole, EpisodeStore):
             candidates: Iterable[str] | None = query.ids
             if candidates is None and query.external_ids is not None:
                 candidates = table.keys_of("external", [(s, x) for s in scopes for x in query.external_ids])
+            elif candidates is None and query.expired_by is not None:
+                candidates = table.keys_of("expiring", [s.key for s in scopes])
+            elif candidates is None and query.hidden_at is not None:
+                keys = [s.key for s in scopes]
+                candidates = table.keys_of("expiring", keys) | table.keys_of("ended", keys)
             found: Iterable[Episode] = (
                 row for row in table.read(scopes, candidates, after=after) if matching.episode_matches(row, query)
             )

@@ -21,6 +21,7 @@ from graphmem.models import (
     MembershipQuery,
     existed,
     filter_matches,
+    is_live,
     is_past,
     is_visible,
 )
@@ -101,7 +102,14 @@ def episode_matches(episode: Episode, query: EpisodeQuery) -> bool:
             or (episode.recorded_at <= query.as_of.known and episode.occurred_at <= query.as_of.valid)
         )
         and (query.filters is None or filter_matches(episode, query.filters))
+        and (query.live_at is None or _is_live(episode, query, query.live_at))
+        and (query.hidden_at is None or not _is_live(episode, query, query.hidden_at))
+        and (query.expired_by is None or (episode.expires_at is not None and episode.expires_at <= query.expired_by))
     )
+
+
+def _is_live(episode: Episode, query: EpisodeQuery, now: datetime) -> bool:
+    return is_live(episode.ended_at, episode.expires_at, query.as_of, now)
 
 
 def episode_state(episode: Episode) -> str:

@@ -224,6 +224,8 @@ class Store:
             {
                 "external": lambda e: [(e.scope, e.external_id)] if e.external_id is not None else [],
                 "unprocessed": lambda e: [e.scope.key] if e.processed_at is None else [],
+                "ended": lambda e: [e.scope.key] if e.ended_at is not None else [],
+                "expiring": lambda e: [e.scope.key] if e.expires_at is not None else [],
             },
         )
         self.mentions = Table[tuple[str, ...], MentionRow](

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import get_args
 
 from graphmem.errors import Conflict, InvalidInput
@@ -55,6 +56,12 @@ def _apply(store: Store, scope: Scope, changes: Changes) -> None:
         _set_result(store, scope, result)
     for redaction in changes.redactions:
         _redact(store, scope, redaction)
+    for end in changes.episode_ends:
+        episode = _episode(store, scope, end.episode_id)
+        store.episodes.put(episode.id, episode.changed(ended_at=_utc_or_none(end.ended_at)))
+    for lifetime in changes.episode_expiries:
+        episode = _episode(store, scope, lifetime.episode_id)
+        store.episodes.put(episode.id, episode.changed(expires_at=_utc_or_none(lifetime.expires_at)))
     for community in changes.communities:
         _put_community(store, scope, community)
     for community in changes.communities:
@@ -143,14 +150,18 @@ def _put_mention(store: Store, scope: Scope, mention: Mention) -> None:
 def _set_result(store: Store, scope: Scope, result: ProcessingResult) -> None:
     episode = _episode(store, scope, result.episode_id)
     changed = episode.changed(
-        processed_at=None if result.processed_at is None else utc(result.processed_at),
+        processed_at=_utc_or_none(result.processed_at),
         error=result.error,
         attempts=result.attempts,
-        retry_at=None if result.retry_at is None else utc(result.retry_at),
+        retry_at=_utc_or_none(result.retry_at),
     )
     store.episodes.put(episode.id, changed)
     if store.claims.get(episode.id) is not None:
         store.claims.put(episode.id, None)
+
+
+def _utc_or_none(moment: datetime | None) -> datetime | None:
+    return None if moment is None else utc(moment)
 
 
 def _redact(store: Store, scope: Scope, redaction: EpisodeRedaction) -> None:

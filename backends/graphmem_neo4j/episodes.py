@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from graphmem.errors import Conflict, InvalidInput
-from graphmem.models import Episode, EpisodeQuery, Mention, Scope, utc_now
+from graphmem.models import Episode, EpisodeQuery, Mention, Scope, ended_by, utc_now
 from graphmem.protocols import EpisodeStore
 from graphmem_neo4j.connection import Neo4jRole, Transaction
 from graphmem_neo4j.rows import (
@@ -81,6 +81,11 @@ class Neo4jEpisodes(Neo4jRole, EpisodeStore):
             "valid": None if query.as_of is None else query.as_of.valid,
             "known": None if query.as_of is None else query.as_of.known,
             "filter": filter_values(query.filters),
+            "live_at": query.live_at,
+            "live_end": None if query.live_at is None else ended_by(query.as_of, query.live_at),
+            "hidden_at": query.hidden_at,
+            "hidden_end": None if query.hidden_at is None else ended_by(query.as_of, query.hidden_at),
+            "expired_by": query.expired_by,
         }
         if query.before is not None:
             last = self._database.read("session_of_episode", scopes, id=query.before, scopes=values["scopes"])
@@ -102,6 +107,10 @@ class Neo4jEpisodes(Neo4jRole, EpisodeStore):
             values["scopes"], values["session"] = [values["before_scope"]], values["before_session"]
         if values["session"] is not None:
             return read("episodes_of_session", scopes, session_key=index_key(values["session"]), **values)
+        if query.expired_by is not None:
+            return read("expired_episodes", scopes, **values)
+        if query.hidden_at is not None:
+            return read("hidden_episodes", scopes, **values)
         if query.state in ("pending", "failed"):
             return read("unprocessed_episodes", scopes, **values)
         return read("newest_episodes_of_scopes" if newest_first else "episodes_of_scopes", scopes, **values)

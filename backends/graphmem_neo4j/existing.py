@@ -56,7 +56,8 @@ def query_existing(transaction: Transaction, scope: Scope, changes: Changes) -> 
     for mention in changes.mentions:
         nodes.update({mention.entity_id: None, mention.episode_id: None})
     nodes.update(dict.fromkeys(o.episode_id for o in changes.results))
-    nodes.update(dict.fromkeys(r.episode_id for r in changes.redactions))
+    for timed in (changes.redactions, changes.episode_ends, changes.episode_expiries):
+        nodes.update(dict.fromkeys(row.episode_id for row in timed))
     edges = dict.fromkeys(c.edge_id for c in changes.expiries)
     edges.update(dict.fromkeys(e.id for e in changes.edges))
     edges.update(dict.fromkeys(s.edge_id for s in changes.corroborations))

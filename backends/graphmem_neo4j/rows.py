@@ -290,4 +290,6 @@ def episode_row(episode: Episode, times: Times) -> StoredRow:
         times[episode.processed_at],
         times[episode.retry_at],
         metadata_entries(episode.metadata),
+        times[episode.ended_at],
+        times[episode.expires_at],
     ]

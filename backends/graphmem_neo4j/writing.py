@@ -101,6 +101,8 @@ class GraphPlan:
         self._mentions: dict[tuple[str, str], StoredRow] = {}
         self._results: list[StoredRow] = []
         self._redactions: dict[str, str] = {}
+        self._ends: list[StoredRow] = []
+        self._lifetimes: list[StoredRow] = []
 
     def judge(self, existing: ExistingRows) -> None:
         """Check all changes; raise for an invalid one."""
@@ -122,6 +124,12 @@ class GraphPlan:
             self._set_result(result)
         for redaction in changes.redactions:
             self._redact(redaction)
+        for end in changes.episode_ends:
+            self._require_episode(end.episode_id)
+            self._ends.append([end.episode_id, self._times[end.ended_at]])
+        for expiry in changes.episode_expiries:
+            self._require_episode(expiry.episode_id)
+            self._lifetimes.append([expiry.episode_id, self._times[expiry.expires_at]])
 
     def run(self, transaction: Transaction) -> None:
         """Write the rows."""
@@ -142,6 +150,9 @@ class GraphPlan:
             transaction.run("redact_episodes", rows=[list(item) for item in self._redactions.items()])
             unindexed = [["episode", episode_id] for episode_id in self._redactions]
             transaction.run("remove_index", scope=self._key, rows=unindexed)
+
+        if self._ends or self._lifetimes:
+            transaction.run("limit_episodes", ends=self._ends, expiries=self._lifetimes, times=times)
 
     def _rows(self) -> dict[str, list[Any]]:
         old = self._old_entities

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from graphmem.errors import Conflict, InvalidInput
-from graphmem.models import Episode, EpisodeQuery, Mention, Scope, utc_now, with_attachments
+from graphmem.models import Episode, EpisodeQuery, Mention, Scope, ended_by, utc_now, with_attachments
 from graphmem.protocols import EpisodeStore
 from graphmem_sqlite.connection import SQLiteRole
 from graphmem_sqlite.rows import (
@@ -32,8 +32,8 @@ KNOWN_EPISODES = "SELECT e.id FROM json_each(?) AS wanted CROSS JOIN episodes AS
 INSERT_EPISODE = """
 INSERT INTO episodes (
     id, scope, source, text, session_id, role, speaker, title, occurred_at, recorded_at, metadata, external_id,
-    processed_at, attempts, error, retry_at
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    processed_at, attempts, error, retry_at, ended_at, expires_at
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
 _PAGE = ("SELECT", EPISODE_COLUMNS, "FROM episodes AS e CROSS JOIN scopes AS s ON s.key = e.scope WHERE e.key IN (")
@@ -53,6 +53,18 @@ SELECT x.key FROM json_each(:sessions) AS named CROSS JOIN episodes AS x
 WHERE x.scope = wanted.value AND x.session_id = named.value
 """
 _BY_STATE = "SELECT x.key FROM episodes AS x INDEXED BY episodes_unprocessed_by_scope WHERE x.scope = wanted.value"
+_EXPIRED = """
+SELECT x.key FROM episodes AS x INDEXED BY episodes_expiring
+WHERE x.scope = wanted.value AND x.expires_at <= :expired_by
+"""
+_HIDDEN = """
+SELECT x.key FROM (
+    SELECT h.key FROM episodes AS h INDEXED BY episodes_expiring
+    WHERE h.scope = wanted.value AND h.expires_at <= :hidden_at
+    UNION
+    SELECT h.key FROM episodes AS h INDEXED BY episodes_ended WHERE h.scope = wanted.value AND h.ended_at <= :hidden_end
+) AS hidden CROSS JOIN episodes AS x ON x.key = hidden.key WHERE 1
+"""
 _BY_SCOPE = "SELECT x.key FROM episodes AS x INDEXED BY episodes_by_scope WHERE x.scope = wanted.value"
 _SCOPE_END = "ORDER BY x.id LIMIT :limit)"
 _SCOPE_END_NEWEST = "ORDER BY x.id DESC LIMIT :limit)"
@@ -71,6 +83,9 @@ _FILTERS = {
     "before": _IS_BEFORE,
     "session_id": "AND x.session_id = :session",
     "as_of": "AND x.recorded_at <= :known AND x.occurred_at <= :valid",
+    "live_at": "AND ifnull(x.expires_at > :live_at, 1) AND ifnull(x.ended_at > :live_end, 1)",
+    "hidden_at": "AND (x.expires_at <= :hidden_at OR x.ended_at <= :hidden_end)",
+    "expired_by": "AND x.expires_at <= :expired_by",
 }
 _FILTERED = {
     "session_ids": "AND x.session_id IN (SELECT value FROM json_each(:sessions))",
@@ -304,6 +319,8 @@ def _episode_row(episode: Episode, scope_key: int) -> tuple[Any, ...]:
         episode.attempts,
         episode.error,
         micros_or_none(episode.retry_at),
+        micros_or_none(episode.ended_at),
+        micros_or_none(episode.expires_at),
     )
 
 
@@ -316,6 +333,10 @@ def _values(query: EpisodeQuery) -> dict[str, Any]:
         values["external_ids"] = as_json(dict.fromkeys(query.external_ids))
     if query.as_of is not None:
         values["valid"], values["known"] = micros(query.as_of.valid), micros(query.as_of.known)
+    for name, now in (("live", query.live_at), ("hidden", query.hidden_at)):
+        if now is not None:
+            values[f"{name}_at"], values[f"{name}_end"] = micros(now), micros(ended_by(query.as_of, now))
+    values["expired_by"] = micros_or_none(query.expired_by)
     if (wanted := query.filters) is not None:
         lists = {
             "sessions": wanted.session_ids,
@@ -354,6 +375,10 @@ def _way_in(query: EpisodeQuery, *, newest_first: bool) -> tuple[str, str, str]:
         return "session_id", " ".join((_OF_EACH_SCOPE, _BY_SESSION)), end
     if query.filters is not None and query.filters.session_ids is not None:
         return "session_ids", " ".join((_OF_EACH_SCOPE, _BY_SESSIONS)), end
+    if query.expired_by is not None:
+        return "expired_by", " ".join((_OF_EACH_SCOPE, _EXPIRED)), end
+    if query.hidden_at is not None:
+        return "hidden_at", " ".join((_OF_EACH_SCOPE, _HIDDEN)), end
     if query.state in ("pending", "failed"):
         return "", " ".join((_OF_EACH_SCOPE, _BY_STATE)), end
     return "", " ".join((_OF_EACH_SCOPE, _BY_SCOPE)), end

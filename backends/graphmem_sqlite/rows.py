@@ -31,7 +31,8 @@ EDGE_COLUMNS = (
 )
 EPISODE_COLUMNS = (
     "e.id, s.scope_key, e.source, e.text, e.session_id, e.role, e.speaker, e.title, e.occurred_at, e.recorded_at, "
-    "e.metadata, e.external_id, e.processed_at, e.attempts, e.error, e.retry_at"
+    "e.metadata, e.external_id, e.processed_at, e.attempts, e.error, e.retry_at, "
+    "e.ended_at, e.expires_at"
 )
 
 

@@ -96,6 +96,8 @@ UPDATE episodes SET
 WHERE key = ?
 """
 REDACT = "UPDATE episodes SET text = ? WHERE key = ?"
+END_EPISODE = "UPDATE episodes SET ended_at = ? WHERE key = ?"
+SET_EXPIRY = "UPDATE episodes SET expires_at = ? WHERE key = ?"
 _REMOVE = {
     "entity": "DELETE FROM entities WHERE id = :id AND scope = :scope",
     "edge": "DELETE FROM edges WHERE id = :id AND scope = :scope",
@@ -148,6 +150,7 @@ class _Write:
         self._add_mentions()
         self._set_results()
         self._redact_episodes()
+        self._limit_episodes()
         self._put_communities()
         self._add_traces()
         put_entries(self._connection, self._scope, self._scope_key, self._changes.index)
@@ -224,7 +227,8 @@ class _Write:
         named.update(dict.fromkeys(i for s in changes.corroborations for i in s.episode_ids))
         named.update(dict.fromkeys(m.episode_id for m in changes.mentions))
         named.update(dict.fromkeys(o.episode_id for o in changes.results))
-        named.update(dict.fromkeys(r.episode_id for r in changes.redactions))
+        timed = (*changes.redactions, *changes.episode_ends, *changes.episode_expiries)
+        named.update(dict.fromkeys(r.episode_id for r in timed))
         named.update(dict.fromkeys(found.episode_id for trace in changes.recalls for found in trace.episodes))
         self._episodes = require_keys(self._connection, EPISODE_KEYS, self._scope, self._scope_key, list(named))
 
@@ -358,6 +362,13 @@ class _Write:
         self._connection.executemany(REDACT, [(r.text, self._episodes[r.episode_id]) for r in redactions])
         for redaction in redactions:
             _remove_entry(self._connection, self._scope_key, "episode", redaction.episode_id)
+
+    def _limit_episodes(self) -> None:
+        keys, changes = self._episodes, self._changes
+        ends = [(micros_or_none(e.ended_at), keys[e.episode_id]) for e in changes.episode_ends]
+        expiries = [(micros_or_none(e.expires_at), keys[e.episode_id]) for e in changes.episode_expiries]
+        self._connection.executemany(END_EPISODE, ends)
+        self._connection.executemany(SET_EXPIRY, expiries)
 
     # Communities and traces ----------------------------------------------------------------------
 

@@ -182,6 +182,22 @@ class EpisodeRedaction:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class EpisodeEnd:
+    """The time at which an episode was replaced; None takes an end back. The episode stays as history."""
+
+    episode_id: str
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeExpiry:
+    """The time from which an episode is hidden and to be erased; None means never."""
+
+    episode_id: str
+    expires_at: datetime | None
+
+
 RemovalKind = Literal["entity", "alias", "edge", "episode", "mention", "community", "recall", "index", "merge"]
 
 
@@ -215,9 +231,10 @@ class Changes:
 
     Applied in this order: entities (inserted, or replaced by id), aliases (inserted, or repointed), expiries, edges
     (inserted, or replaced by id), corroborations, mentions (the first of an entity and an episode is kept), results,
-    redactions, communities (inserted, or replaced by id; a parent may follow its parts), memberships (inserted, or
-    replaced by community, entity and `since`), recalls (the first of an id is kept), index (inserted, or replaced by
-    kind and key), merges (inserted, or replaced by id), job states (inserted, or replaced by job), removals.
+    redactions, ends and expiries of episodes, communities (inserted, or replaced by id; a parent may follow its parts),
+    memberships (inserted, or replaced by community, entity and `since`), recalls (the first of an id is kept), index
+    (inserted, or replaced by kind and key), merges (inserted, or replaced by id), job states (inserted, or replaced by
+    job), removals.
     """
 
     entities: tuple[Entity, ...] = ()
@@ -228,6 +245,8 @@ class Changes:
     mentions: tuple[Mention, ...] = ()
     results: tuple[ProcessingResult, ...] = ()
     redactions: tuple[EpisodeRedaction, ...] = ()
+    episode_ends: tuple[EpisodeEnd, ...] = ()
+    episode_expiries: tuple[EpisodeExpiry, ...] = ()
     communities: tuple[Community, ...] = ()
     memberships: tuple[Membership, ...] = ()
     recalls: tuple[RecallTrace, ...] = ()

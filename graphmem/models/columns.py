@@ -106,6 +106,8 @@ class RowReader:
             attempts=row[13],
             error=row[14],
             retry_at=self.moment_or_none(row[15]),
+            ended_at=self.moment_or_none(row[16]),
+            expires_at=self.moment_or_none(row[17]),
         )
 
     def community(self, row: Row) -> Community:

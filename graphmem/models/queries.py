@@ -80,6 +80,8 @@ class EpisodeQuery:
     `state`: processed; pending (not processed, attempts left); failed (not processed, no attempts left).
     `as_of` excludes episodes recorded after `known` or that occurred after `valid`.
     `filters`: those that `filter_matches`.
+    `live_at` excludes episodes that can't be found at that time (`is_live`, with `as_of`); `hidden_at` selects them.
+    `expired_by` selects those whose `expires_at` isn't later.
     """
 
     ids: tuple[str, ...] | None = None
@@ -89,6 +91,9 @@ class EpisodeQuery:
     state: EpisodeState | None = None
     as_of: AsOf | None = None
     filters: EpisodeFilter | None = None
+    live_at: datetime | None = None
+    hidden_at: datetime | None = None
+    expired_by: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -309,6 +309,9 @@ UTC_OFFSET = "utc_offset"
 class Episode(Model):
     """One ingested item: a message, a document or a set of triples.
 
+    `ended_at` is when the episode was replaced, if it was; it stays as history. From `expires_at` on, nothing of the
+    episode is returned, and it is going to be erased. Both are decided by `is_live`.
+
     Metadata in which a store keeps attachments (`split_attachments`) is split when an episode is built from it.
     """
 
@@ -329,6 +332,8 @@ class Episode(Model):
     attempts: int = 0
     error: Text | None = None
     retry_at: UTCDateTime | None = None
+    ended_at: UTCDateTime | None = None
+    expires_at: UTCDateTime | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -366,6 +371,21 @@ class Episode(Model):
             return self.occurred_at.astimezone(datetime.strptime(offset, "%z").tzinfo)
         except (ValueError, OverflowError):
             return self.occurred_at
+
+
+def is_live(ended_at: datetime | None, expires_at: datetime | None, as_of: AsOf | None, now: datetime) -> bool:
+    """Return whether an episode can be found; the single definition that every store implements.
+
+    It has not expired at `now`, whatever `as_of`, and not ended: at `now`, or at `as_of.valid` as `as_of.known`.
+    """
+    if expires_at is not None and expires_at <= now:
+        return False
+    return ended_at is None or ended_at > ended_by(as_of, now)
+
+
+def ended_by(as_of: AsOf | None, now: datetime) -> datetime:
+    """Return the time by which an episode must have ended to be hidden from a read."""
+    return now if as_of is None else min(as_of.valid, as_of.known)
 
 
 class Mention(Model):

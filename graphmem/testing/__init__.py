@@ -41,7 +41,7 @@ from graphmem.testing.concurrency import ConnectionTests, ThreadTests  # noqa: E
 from graphmem.testing.edge_queries import EdgeQueryTests  # noqa: E402
 from graphmem.testing.edges import EdgeTests, ExpiryTests, RetrievalTests  # noqa: E402
 from graphmem.testing.entities import AliasTests, EntityTests, SearchTests  # noqa: E402
-from graphmem.testing.episodes import EpisodeTests, MentionTests, QueueTests  # noqa: E402
+from graphmem.testing.episodes import EpisodeTests, LifetimeTests, MentionTests, QueueTests  # noqa: E402
 from graphmem.testing.filters import FilterTests  # noqa: E402
 from graphmem.testing.index import IndexNewsTests, IndexStateTests, IndexTests, UnindexedTests  # noqa: E402
 from graphmem.testing.isolation import IsolationTests  # noqa: E402
@@ -75,6 +75,7 @@ __all__ = [
     "IndexTests",
     "IsolationTests",
     "JobStateTests",
+    "LifetimeTests",
     "MembershipTests",
     "MentionTests",
     "MergeLedgerTests",
@@ -108,6 +109,7 @@ class GraphBackendTests(
     EpisodeTests,
     QueueTests,
     FilterTests,
+    LifetimeTests,
     MentionTests,
     CommunityTests,
     MembershipTests,

@@ -5,11 +5,21 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from graphmem.errors import Conflict, InvalidInput
-from graphmem.models import AsOf, Attachment, Changes, EpisodeQuery, Mention, ProcessingResult
+from graphmem.models import (
+    AsOf,
+    Attachment,
+    Changes,
+    EpisodeEnd,
+    EpisodeExpiry,
+    EpisodeQuery,
+    Mention,
+    ProcessingResult,
+)
 from graphmem.protocols import GraphBackend
 from graphmem.testing.base import StoreTests, contents
 from graphmem.testing.rows import (
@@ -52,6 +62,8 @@ class EpisodeTests(StoreTests):
             attempts=2,
             error="timed out",
             retry_at=day(3.125),
+            ended_at=day(4.5),
+            expires_at=day(5.75),
         )
         store.add_episodes(home(), [written])
         (read,) = store.find_episodes([home()], EpisodeQuery())
@@ -287,6 +299,101 @@ class QueueTests(StoreTests):
         _claim(empty_store, "a", limit=1)
         stats = empty_store.stats(home())
         assert (stats.episodes, stats.pending_episodes, stats.failed_episodes) == (4, 2, 1)
+
+
+class LifetimeTests(StoreTests):
+    """Episodes end and expire at their times; `is_live` is the definition."""
+
+    def test_episodes_are_selected_by_what_can_be_found_of_them(self, store: GraphBackend) -> None:
+        rows = [
+            episode(1),
+            episode(2, ended_at=day(5)),
+            episode(3, expires_at=day(5)),
+            episode(4, ended_at=day(3), expires_at=day(8)),
+            episode(5, ended_at=day(8), expires_at=day(3)),
+            episode(6, ended_at=day(8), expires_at=day(8)),
+        ]
+        store.add_episodes(home(), rows)
+        store.add_episodes(project(), [episode(9, project(), ended_at=day(1), expires_at=day(1))])
+        asked: dict[str, tuple[EpisodeQuery, list[int]]] = {
+            "live": (EpisodeQuery(live_at=day(4)), [1, 2, 3, 6]),
+            "live at the moment of the end": (EpisodeQuery(live_at=day(5)), [1, 6]),
+            "live before all": (EpisodeQuery(live_at=day(0)), [1, 2, 3, 4, 5, 6]),
+            "hidden": (EpisodeQuery(hidden_at=day(4)), [4, 5]),
+            "hidden at the moment of the end": (EpisodeQuery(hidden_at=day(5)), [2, 3, 4, 5]),
+            "hidden before all": (EpisodeQuery(hidden_at=day(0)), []),
+            "expired": (EpisodeQuery(expired_by=day(5)), [3, 5]),
+            "expired and not ended": (EpisodeQuery(expired_by=day(9), live_at=day(7)), [6]),
+            "live by id": (EpisodeQuery(ids=tuple(row.id for row in rows[:3]), live_at=day(5)), [1]),
+            "hidden by id": (EpisodeQuery(ids=tuple(row.id for row in rows[:3]), hidden_at=day(5)), [2, 3]),
+            "expired by id": (EpisodeQuery(ids=tuple(row.id for row in rows[:3]), expired_by=day(5)), [3]),
+        }
+        found = {name: episode_numbers(store.find_episodes([home()], query)) for name, (query, _) in asked.items()}
+        assert found == {name: expected for name, (_, expected) in asked.items()}
+        ids = store.find_episode_ids([home()], EpisodeQuery(hidden_at=day(5)))
+        assert ids == [episode_id(n) for n in (2, 3, 4, 5)]
+
+    def test_an_episode_of_the_past_is_found_unless_it_has_expired(self, store: GraphBackend) -> None:
+        rows = [episode(1, ended_at=day(5)), episode(2, expires_at=day(5)), episode(3, ended_at=day(2))]
+        store.add_episodes(home(), [row.changed(occurred_at=day(1), recorded_at=day(1)) for row in rows])
+        asked: dict[str, tuple[AsOf, list[int]]] = {
+            "valid": (AsOf(day(4), day(9)), [1]),
+            "known": (AsOf(day(9), day(4)), [1]),
+            "both": (AsOf(day(9), day(9)), []),
+            "early": (AsOf(day(1), day(1)), [1, 3]),
+        }
+        found = {
+            name: episode_numbers(store.find_episodes([home()], EpisodeQuery(as_of=as_of, live_at=day(6))))
+            for name, (as_of, _) in asked.items()
+        }
+        assert found == {name: expected for name, (_, expected) in asked.items()}
+        hidden = EpisodeQuery(as_of=AsOf(day(4), day(9)), hidden_at=day(6))
+        assert episode_numbers(store.find_episodes([home()], hidden)) == [2, 3]
+
+    def test_pages_of_hidden_episodes_neither_skip_nor_repeat(self, store: GraphBackend) -> None:
+        rows = [episode(n, ended_at=day(9 - n) if n % 2 else None, expires_at=day(n)) for n in range(9)]
+        store.add_episodes(home(), [*rows, episode(9)])
+        for query in (EpisodeQuery(hidden_at=day(9)), EpisodeQuery(expired_by=day(9))):
+            assert episode_numbers(list(store.all_episodes([home()], query, chunk=2))) == [*range(9)]
+            newest = store.find_episodes([home()], query, limit=3, newest_first=True)
+            assert episode_numbers(newest) == [8, 7, 6]
+
+    def test_an_end_and_an_expiry_are_set_and_taken_back(self, store: GraphBackend) -> None:
+        written = episode(1, external_id="x", processed_at=day(1), metadata={"a": 1})
+        store.add_episodes(home(), [written, episode(2)])
+        steps = [
+            (Changes(episode_ends=(EpisodeEnd(episode_id(1), day(2.25)),)), {"ended_at": day(2.25)}),
+            (
+                Changes(episode_expiries=(EpisodeExpiry(episode_id(1), day(3.5)),)),
+                {"ended_at": day(2.25), "expires_at": day(3.5)},
+            ),
+            (Changes(episode_ends=(EpisodeEnd(episode_id(1), None),)), {"expires_at": day(3.5)}),
+            (
+                Changes(
+                    episode_ends=(EpisodeEnd(episode_id(1), day(5)), EpisodeEnd(episode_id(1), day(4))),
+                    episode_expiries=(EpisodeExpiry(episode_id(1), None),),
+                ),
+                {"ended_at": day(4)},
+            ),
+        ]
+        for changes, fields in steps:
+            store.write(home(), changes)
+            assert store.find_episodes([home()], EpisodeQuery()) == [written.changed(**fields), episode(2)]
+            assert episode_numbers(store.find_episodes([home()], EpisodeQuery(hidden_at=FUTURE))) == [1]
+
+    @pytest.mark.parametrize(
+        "part", [{"episode_ends": (EpisodeEnd, day)}, {"episode_expiries": (EpisodeExpiry, day)}], ids=["end", "expiry"]
+    )
+    @pytest.mark.parametrize("n", [2, 9], ids=["of another scope", "absent"])
+    def test_the_end_of_an_episode_that_is_not_in_the_scope_is_refused(
+        self, store: GraphBackend, part: dict[str, Any], n: int
+    ) -> None:
+        store.add_episodes(project(), [episode(2, project())])
+        [(name, (change, at))] = part.items()
+        before = contents(store, project())
+        with pytest.raises(InvalidInput):
+            store.write(home(), Changes(**{name: (change(episode_id(n), at(1)),)}))
+        assert contents(store, project()) == before
 
 
 class MentionTests(StoreTests):

@@ -204,6 +204,9 @@ EPISODE_FIELDS = _some_of(
         "session_id": st.sampled_from(("s", "t")),
         "before": EPISODE.map(episode_id),
         "state": st.sampled_from(("processed", "pending", "failed")),
+        "live_at": TIME.map(day),
+        "hidden_at": TIME.map(day),
+        "expired_by": TIME.map(day),
     }
 )
 

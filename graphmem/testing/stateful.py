@@ -22,6 +22,8 @@ from graphmem.models import (
     EdgeQuery,
     EntityQuery,
     Episode,
+    EpisodeEnd,
+    EpisodeExpiry,
     EpisodeQuery,
     Mention,
     ProcessingResult,
@@ -171,6 +173,17 @@ class StoreMachine(PairOfStores):
             "again": ProcessingResult(episode_id(n)),
         }[what]
         self.write(lambda s: s.write(scope, Changes(results=(result,))))
+
+    @rule(scope=A_SCOPE, n=EPISODE, at=st.none() | TIME, ends=st.booleans())
+    def limit_episode(self, scope: Scope, n: int, at: int | None, ends: bool) -> None:
+        """End an episode, or let it expire; or take that back."""
+        when = None if at is None else day(at)
+        changes = (
+            Changes(episode_ends=(EpisodeEnd(episode_id(n), when),))
+            if ends
+            else Changes(episode_expiries=(EpisodeExpiry(episode_id(n), when),))
+        )
+        self.write(lambda s: s.write(scope, changes))
 
     @rule(owner=st.sampled_from("ab"), scopes=st.none() | SOME_SCOPES, now=TIME, lease=st.integers(1, 4), limit=LIMIT)
     def claim(self, owner: str, scopes: list[Scope] | None, now: int, lease: int, limit: int) -> None:

@@ -12,11 +12,14 @@ from typing import Any, TypeVar
 
 from graphmem.models import (
     Alias,
+    Changes,
     Community,
     CommunityQuery,
     Edge,
     Entity,
     Episode,
+    EpisodeEnd,
+    EpisodeExpiry,
     IndexEntry,
     IndexKind,
     JobState,
@@ -96,6 +99,19 @@ class Joining:
             and (e.processed_at is not None or e.attempts > held.attempts)
         )
         return tuple(result_of(e) for e in further)
+
+    def limits(self, episodes: Iterable[Episode], there: dict[str, Episode]) -> Changes:
+        """Return ends that existing episodes lack, and expiries that they lack or that are later in the file."""
+        ends: list[EpisodeEnd] = []
+        expiries: list[EpisodeExpiry] = []
+        for row in episodes:
+            if (held := there.get(row.id)) is None:
+                continue
+            if row.ended_at is not None and held.ended_at is None:
+                ends.append(EpisodeEnd(row.id, row.ended_at))
+            if row.expires_at is not None and (held.expires_at is None or held.expires_at < row.expires_at):
+                expiries.append(EpisodeExpiry(row.id, row.expires_at))
+        return Changes(episode_ends=tuple(ends), episode_expiries=tuple(expiries))
 
     def _holder(self, entity_id: str) -> str:
         """Return the id of the entity that holds the data of this one in the store; merges may have moved it."""

@@ -248,7 +248,7 @@ class _Import:
             self._backend.write(self._scope, Changes(**changes))
 
     def _put_episodes(self, episodes: Sequence[Episode]) -> None:
-        """Store new episodes; of existing ones, only update the processing state."""
+        """Store new episodes; of existing ones, only update the processing state, the end and the expiry."""
         there = self._backend.get_episodes([self._scope], [episode.id for episode in episodes])
         held = self._held_back.take(episodes, there)
         new = [held.get(episode.id, episode) for episode in episodes if episode.id not in there]
@@ -261,6 +261,7 @@ class _Import:
         results = [result_of(episode) for episode in held.values() if episode.id in there]
         if self._joining is not None:
             results += self._joining.results([e for e in episodes if e.id not in held], there)
+            self._backend.write(self._scope, self._joining.limits(episodes, there))
         self._settle(results)
 
     def _release(self) -> None:

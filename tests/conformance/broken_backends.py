@@ -17,6 +17,7 @@ from graphmem.models import (
     Entity,
     EntityQuery,
     Episode,
+    EpisodeQuery,
     JobState,
     Membership,
     MembershipQuery,
@@ -350,3 +351,52 @@ class ReadsOnInSnapshots(Sound):
 
     def snapshot(self, work: Callable[[GraphBackend], T]) -> T:
         return work(self)
+
+
+class NeverEndsEpisodes(Sound):
+    """Takes no note of the end of an episode."""
+
+    def write(self, scope: Scope, changes: Changes) -> None:
+        super().write(scope, replace(changes, episode_ends=()))
+
+
+class NeverExpires(Sound):
+    """Takes no note of the expiry of an episode that is stored."""
+
+    def write(self, scope: Scope, changes: Changes) -> None:
+        super().write(scope, replace(changes, episode_expiries=()))
+
+
+class FindsWhatIsOver(Sound):
+    """Finds the episodes that have ended or expired, too."""
+
+    def find_episodes(self, scopes: Sequence[Scope], query: EpisodeQuery, **paging: Any) -> list[Episode]:
+        return super().find_episodes(scopes, replace(query, live_at=None), **paging)
+
+
+class BringsBackWhatHasExpired(Sound):
+    """Answers about a moment with what had not expired then."""
+
+    def find_episodes(self, scopes: Sequence[Scope], query: EpisodeQuery, **paging: Any) -> list[Episode]:
+        if query.live_at is not None and query.as_of is not None:
+            query = replace(query, live_at=query.as_of.valid)
+        return super().find_episodes(scopes, query, **paging)
+
+
+class SweepsTooMuch(Sound):
+    """Takes an episode that is replaced for one that has expired."""
+
+    def find_episodes(self, scopes: Sequence[Scope], query: EpisodeQuery, **paging: Any) -> list[Episode]:
+        if query.expired_by is not None:
+            query = replace(query, expired_by=None, hidden_at=query.expired_by)
+        return super().find_episodes(scopes, query, **paging)
+
+
+class DropsWhatHasNoValue(Sound):
+    """Lets no episode without a key meet a condition on it, as a comparison with NULL does."""
+
+    def find_episodes(self, scopes: Sequence[Scope], query: EpisodeQuery, **paging: Any) -> list[Episode]:
+        if query.filters is not None:
+            conditions = {key: {"$exists": True, **wanted} for key, wanted in query.filters.metadata.items()}
+            query = replace(query, filters=query.filters.changed(metadata=conditions))
+        return super().find_episodes(scopes, query, **paging)

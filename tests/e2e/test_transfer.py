@@ -21,10 +21,10 @@ from conftest import OpenMemory
 from test_search import WordVectors
 
 from graphmem import Conflict, GraphMemory, InvalidInput
-from graphmem.models import Scope, utc_now
+from graphmem.models import Changes, EpisodeEnd, EpisodeExpiry, EpisodeQuery, Scope, utc_now
 from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
-from graphmem.testing.rows import home, scope_of
+from graphmem.testing.rows import FUTURE, home, scope_of
 from graphmem.upkeep.importing import ImportOptions, import_rows
 
 
@@ -207,6 +207,28 @@ def test_a_newer_export_brings_what_is_new(memory: GraphMemory, tmp_path: Path, 
         assert there.history(name) == memory.history(name)
     assert there.admin.merges(undone=True) == memory.admin.merges(undone=True)
     assert {entity.id: entity for entity in there.entities()} == {entity.id: entity for entity in memory.entities()}
+
+
+def test_ends_and_expiries_of_episodes_are_imported_and_not_rewound(
+    memory: GraphMemory, tmp_path: Path, open_memory: OpenMemory
+) -> None:
+    ended, expiring = (memory.remember(f"Ada | knows | {name}").episode_id for name in ("Bob", "Cy"))
+    memory.admin.backfill()
+    memory.admin.export(tmp_path / "old.jsonl")
+    store = memory._engine.backend  # pyright: ignore[reportPrivateUsage]
+    end, expiry = EpisodeEnd(ended, FUTURE - timedelta(1)), EpisodeExpiry(expiring, FUTURE)
+    store.write(memory.scope, Changes(episode_ends=(end,), episode_expiries=(expiry,)))
+    memory.admin.export(tmp_path / "new.jsonl")
+    there = open_memory("memory://")
+    for name in ("old", "new", "old"):
+        there.admin.import_(tmp_path / f"{name}.jsonl")
+    imported = there._engine.backend  # pyright: ignore[reportPrivateUsage]
+    rows = imported.find_episodes([there.scope], EpisodeQuery(hidden_at=FUTURE))
+    assert {row.id: (row.ended_at, row.expires_at) for row in rows} == {
+        ended: (end.ended_at, None),
+        expiring: (None, FUTURE),
+    }
+    assert there.admin.checksum() == memory.admin.checksum()
 
 
 def test_a_scope_is_renamed_where_it_is_asked_for(told: GraphMemory, tmp_path: Path, open_memory: OpenMemory) -> None:

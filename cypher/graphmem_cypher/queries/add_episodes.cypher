@@ -17,7 +17,8 @@ CALL (times, fresh, taken) {
         source: row[3], text: row[4], session_id: row[5], session_key: row[6], role: row[7], speaker: row[8],
         title: row[9], metadata: row[10], attempts: row[11], error: row[12], queue: row[13],
         occurred_at: times[row[14]], recorded_at: times[row[15]], processed_at: times[row[16]],
-        retry_at: times[row[17]], metadata_entries: row[18]})
+        retry_at: times[row[17]], metadata_entries: row[18], ended_at: times[row[19]],
+        expires_at: times[row[20]]})
 }
 UNWIND held + taken AS row
 RETURN row

@@ -7,6 +7,7 @@ import sqlite3
 import struct
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -20,10 +21,10 @@ from graphmem.errors import (
     StoreFull,
     StoreReadOnly,
 )
-from graphmem.models import EntityQuery, Episode, Scope
+from graphmem.models import Changes, EntityQuery, Episode, EpisodeExpiry, EpisodeQuery, Scope
 from graphmem.registry import open_backend
 from graphmem_sqlite.file import APPLICATION_ID
-from tests.integration.sqlite.support import SCOPE, entity, files_in, of, raw, store_at, unprivileged
+from tests.integration.sqlite.support import MOMENT, SCOPE, entity, files_in, of, raw, store_at, unprivileged
 
 
 @pytest.fixture
@@ -182,6 +183,23 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     with raw(path) as connection:
         connection.execute("INSERT INTO schema_migrations VALUES (99, 'from the future', 0)")
     refuses(path, SchemaTooNew, "has schema 99")
+
+
+def test_a_file_of_an_older_schema_is_migrated(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    stored = Episode(scope=SCOPE, text="hello", metadata={"n": 1})
+    with closing(store_at(path)) as store:
+        store.add_episodes(SCOPE, [stored])
+    with closing(sqlite3.connect(path)) as connection:  # schema 7 had no times of the end of an episode
+        connection.executescript(
+            "DROP INDEX episodes_ended; DROP INDEX episodes_expiring;"
+            "ALTER TABLE episodes DROP COLUMN ended_at; ALTER TABLE episodes DROP COLUMN expires_at;"
+            "DELETE FROM schema_migrations WHERE number >= 8;"
+        )
+    with closing(store_at(path)) as store:
+        assert store.find_episodes([SCOPE], EpisodeQuery(live_at=MOMENT)) == [stored]
+        store.write(SCOPE, Changes(episode_expiries=(EpisodeExpiry(stored.id, MOMENT),)))
+        assert store.find_episode_ids([SCOPE], EpisodeQuery(expired_by=MOMENT)) == [stored.id]
 
 
 def test_a_folder_is_no_store(tmp_path: Path) -> None:

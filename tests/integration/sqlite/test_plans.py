@@ -147,6 +147,11 @@ def statements() -> list[str]:
         EpisodeQuery(filters=FILTER.changed(session_ids=("s", "t"))),
         EpisodeQuery(ids=("a",), filters=FILTER),
         EpisodeQuery(session_id="s", filters=FILTER),
+        EpisodeQuery(live_at=MOMENT),
+        EpisodeQuery(hidden_at=MOMENT),
+        EpisodeQuery(hidden_at=MOMENT, as_of=AS_OF),
+        EpisodeQuery(expired_by=MOMENT, live_at=MOMENT),
+        EpisodeQuery(ids=("a",), hidden_at=MOMENT, expired_by=MOMENT),
     ):
         found += [episode_statement(query), episode_statement(query, newest_first=True)]
         found.append(episode_statement(query, page=ID_PAGE))

@@ -1,0 +1,9 @@
+// A page of the episodes of some scopes that have expired by a time.
+UNWIND $q.scopes AS scope
+CALL (scope) {
+    MATCH (e:Episode)
+    USING INDEX e:Episode(scope, expires_at)
+    WHERE e.scope = scope AND e.expires_at <= $q.expired_by AND e:Graphmem AND /* include episode_filters */
+    RETURN e ORDER BY CASE WHEN $q.newest THEN e.id END DESC, e.id LIMIT $q.limit
+}
+/* include episode_page */
