@@ -35,7 +35,7 @@ from graphmem.ingest.redaction import RedactingExtractor, Redaction
 from graphmem.ingest.turns import TurnWriter
 from graphmem.inputs import FilterLike, ItemLike, TripleLike, to_filter
 from graphmem.llm.providers import SECONDS
-from graphmem.models import EpisodeFilter, EpisodeQuery, Scope
+from graphmem.models import EpisodeFilter, EpisodeQuery, Scope, utc_now
 from graphmem.ontology import Ontology
 from graphmem.protocols import Extractor, GraphBackend, Redactor, VectorIndex
 from graphmem.recall.options import SpreadingOptions
@@ -86,8 +86,10 @@ class Engine:
         links: NoteLinks | None,
         llm: BaseChatModel | str | None,
         background: bool,
+        clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self.backend = backend
+        self.clock = clock
         self._vectors = vectors
         self._similar = similar
         reranker = Reranker(cross_encoder, settings.embedding_timeout) if cross_encoder is not None else None
@@ -96,9 +98,12 @@ class Engine:
         self.recorder = RecallRecorder(backend)
         self.diagnostics = Diagnostics(backend, settings, queue, extractor, vectors, self.background_errors)
         meaning = StoredMeaning(backend, embedder, similar, settings.index_wait) if embedder and similar else None
-        wait = settings.index_wait
-        self.search = GraphRAGService(backend, reader, spreading, vectors, reranker, redact=self.redacted, wait=wait)
-        self.recall = RecallService(backend, ontology, self.recorder, meaning, self.redacted, self.search.evidence)
+        self.search = GraphRAGService(
+            backend, reader, spreading, vectors, reranker, redact=self.redacted, wait=settings.index_wait, clock=clock
+        )
+        self.recall = RecallService(
+            backend, ontology, self.recorder, meaning, self.redacted, self.search.evidence, clock
+        )
         self.communities = Communities(backend, settings, embedder=embedder, redactor=redactor, llm=llm)
         self.settings = settings
         self.ontology = ontology
@@ -114,6 +119,7 @@ class Engine:
             batch_size=settings.batch_size,
             similar=similar,
             links=links,
+            clock=clock,
         )
         self._extraction = BackgroundJob("graphmem-extract", self._extract) if queue and background else None
         self._indexing = ScopedJob("graphmem-index", self._index_some) if background else None
@@ -146,6 +152,7 @@ class Engine:
         embeddings: Embeddings | str | None,
         cross_encoder: CrossEncoder | None,
         background: bool,
+        clock: Callable[[], datetime] | None = None,
     ) -> Self:
         """Open the store and create the parts; with `background`, resume extraction, indexing and upkeep."""
         ontology = choose_ontology(settings)
@@ -185,6 +192,7 @@ class Engine:
                 links=links,
                 llm=llm,
                 background=background,
+                clock=clock or utc_now,
             )
             if background:
                 engine.wake(*(scopes := backend.scopes()))
@@ -208,6 +216,10 @@ class Engine:
         """Return the filter of stored episodes that a caller gives; None for one without conditions."""
         found = to_filter(wanted)
         return found if found is None or self.redaction is None else self.redaction.known_filter(found)
+
+    def has_expired(self, scopes: Sequence[Scope]) -> bool:
+        """Whether an episode of the scopes has expired and isn't erased yet."""
+        return bool(self.backend.find_episodes(scopes, EpisodeQuery(expired_by=self.clock()), limit=1))
 
     @property
     def has_background(self) -> bool:

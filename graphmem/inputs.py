@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
-from typing import Annotated, Any, ClassVar, TypeVar, cast
+from datetime import datetime, timedelta
+from typing import Annotated, Any, ClassVar, Self, TypeVar, cast
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from graphmem.errors import InvalidInput
 from graphmem.messages import (
@@ -51,6 +51,29 @@ def _has_words(text: str) -> str:
     return text
 
 
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) ?([smhdw])")
+
+
+def _duration(value: object) -> timedelta:
+    """Return a duration, a number of seconds, or a text such as ``30d`` as a duration."""
+    found: timedelta | None = value if isinstance(value, timedelta) else None
+    try:
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            found = timedelta(seconds=value)
+        elif isinstance(value, str) and (parts := _DURATION.fullmatch(value.strip())):
+            found = timedelta(**{_UNITS[parts[2]]: float(parts[1])})
+    except (ValueError, OverflowError):
+        found = None
+    if found is None or found <= timedelta(0):
+        raise ValueError("expected a positive duration: a timedelta, seconds, or a text such as 90s, 15m, 12h, 30d, 8w")
+    return found
+
+
+Duration = Annotated[timedelta, BeforeValidator(_duration)]
+"""A positive duration; a number is seconds, a text a number and one of s, m, h, d, w."""
+
+
 class _Item(Model):
     """Common fields of turns and documents."""
 
@@ -63,6 +86,14 @@ class _Item(Model):
     attachments: tuple[Attachment, ...] = ()
     has_injection_flags: bool = False
     trust: Trust | None = None
+    expires_at: UTCDateTime | None = None
+    expires_in: Duration | None = None
+
+    @model_validator(mode="after")
+    def _expire_once(self) -> Self:
+        if self.expires_at is not None and self.expires_in is not None:
+            raise ValueError("give expires_at or expires_in, not both")
+        return self
 
     @model_validator(mode="before")
     @classmethod
@@ -81,13 +112,18 @@ class _Item(Model):
             return {**given, "metadata": {UTC_OFFSET: f"{at:%z}", **cast("dict[str, Any]", metadata)}}
         return given
 
-    def to_episode(self, scope: Scope) -> Episode:
-        """Return the episode to store for this item."""
-        now = utc_now()
+    def to_episode(self, scope: Scope, now: datetime | None = None) -> Episode:
+        """Return the episode to store for this item; `expires_in` counts from `now`, by default the present."""
+        begin, now = now or utc_now(), utc_now()
         fields = {name: getattr(self, name) for name in type(self).model_fields if name in Episode.model_fields}
         fields["occurred_at"] = self.occurred_at or now
         fields["external_id"] = self.external_id or None
         fields["metadata"] = {**self.metadata, **self._beside()}
+        if self.expires_in is not None:
+            try:
+                fields["expires_at"] = begin + self.expires_in
+            except OverflowError:
+                raise InvalidInput(f"expires_in: {self.expires_in} from now is after the year 9999") from None
         if self.has_injection_flags:
             fields["metadata"][INJECTION_FLAG] = True
         if self.trust is not None:
@@ -130,6 +166,9 @@ class Turn(_Item):
     trust
         ``trusted``, ``external`` or ``untrusted``; by default ``external`` for outputs of tools, else ``trusted``.
         Untrusted text is stored but not extracted, and not quoted by `context`.
+    expires_at, expires_in
+        When the turn expires, or after which time: a `timedelta`, seconds, or a text such as ``12h`` or ``30d``. From
+        then on nothing of it is returned, and it is erased as by `GraphMemory.forget`.
     """
 
     episode_source = "message"
@@ -169,7 +208,7 @@ class Document(_Item):
 
     Parameters
     ----------
-    text, occurred_at, external_id, metadata, attachments, has_injection_flags
+    text, occurred_at, external_id, metadata, attachments, has_injection_flags, expires_at, expires_in
         As in `Turn`.
     trust
         As in `Turn`; ``external`` by default.

@@ -40,6 +40,7 @@ LANES = {
         "tests/e2e/test_communities.py",
         "tests/e2e/test_demo.py",
         "tests/e2e/test_docs.py",
+        "tests/e2e/test_expiry.py",
         "tests/e2e/test_export_beside_writers.py",
         "tests/e2e/test_extraction_failures.py",
         "tests/e2e/test_filters.py",

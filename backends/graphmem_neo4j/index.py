@@ -24,7 +24,7 @@ class Neo4jIndex(Neo4jRole, IndexStore):
         """Return the index status of each scope, read in one round trip."""
         asked = [[look.scope.key, look.episode, look.fact, look.position] for look in looks]
         rows = self._database.read("index_status", [look.scope for look in looks], looks=asked)
-        found = {key: IndexStatus(IndexState(*state), waiting, entries) for key, *state, waiting, entries in rows}
+        found = {key: IndexStatus(IndexState(model, generation), *news) for key, model, generation, *news in rows}
         return [found[look.scope.key] for look in looks]
 
     def read_index(

@@ -66,7 +66,12 @@ SELECT
             WHERE i.scope = x.scope AND i.kind = 'fact' AND i.key = x.id AND i.complete
         )
     ),
-    EXISTS (SELECT 1 FROM index_entries AS i WHERE i.scope = a.scope AND i.position > a.position)
+    EXISTS (SELECT 1 FROM index_entries AS i WHERE i.scope = a.scope AND i.position > a.position),
+    EXISTS (
+        SELECT 1 FROM episodes AS x INDEXED BY episodes_ended WHERE x.scope = a.scope AND x.ended_at IS NOT NULL
+    ) OR EXISTS (
+        SELECT 1 FROM episodes AS x INDEXED BY episodes_expiring WHERE x.scope = a.scope AND x.expires_at IS NOT NULL
+    )
 FROM asked AS a LEFT JOIN index_states AS t ON t.scope = a.scope
 """
 DROP = "DELETE FROM index_entries WHERE scope = ? AND kind = ? AND key = ?"
@@ -101,8 +106,8 @@ class SQLiteIndex(SQLiteRole, IndexStore):
         asked = json.dumps([(look.scope.key, look.episode, look.fact, look.position) for look in looks])
         found = [IndexStatus() for _ in looks]
         with self._database.reading() as connection:
-            for place, model, generation, waiting, entries in connection.execute(INDEX_STATUS, (asked,)):
-                found[place] = IndexStatus(IndexState(model, generation), bool(waiting), bool(entries))
+            for place, model, generation, *news in connection.execute(INDEX_STATUS, (asked,)):
+                found[place] = IndexStatus(IndexState(model, generation), *map(bool, news))
         return found
 
     def read_index(

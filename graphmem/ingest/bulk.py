@@ -114,6 +114,8 @@ class Loader:
         Items or triples per transaction.
     similar, links
         As for `Writer`.
+    clock
+        Returns the present, from which lifetimes count.
     """
 
     def __init__(
@@ -128,7 +130,9 @@ class Loader:
         batch_size: int,
         similar: SimilarEntities | None = None,
         links: NoteLinks | None = None,
+        clock: Callable[[], datetime] = utc_now,
     ) -> None:
+        self._clock = clock
         self._backend = backend
         self._ontology = ontology
         self._queue = queue
@@ -139,7 +143,7 @@ class Loader:
 
     def to_episode(self, scope: Scope, item: Item) -> Episode:
         """Return the episode of an item; one that the content filter excludes is marked as processed."""
-        episode = item.to_episode(scope)
+        episode = item.to_episode(scope, self._clock())
         if self._redaction is not None:
             episode = self._redaction.episode(episode)
         reason = skip_reason(episode, detector=self._detector)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from graphmem.models import Edge, EdgeQuery, Entity, EntityHit, Episode, EpisodeQuery, Scope
+from graphmem.models import Edge, EdgeQuery, Entity, EntityHit, Episode, EpisodeQuery, Scope, utc_now
 from graphmem.ontology import Ontology
 from graphmem.protocols import ExtractionRequest, GraphBackend, Known, KnownFact, KnownName
 from graphmem.text.normalize import canonical
@@ -68,7 +68,7 @@ def _context(backend: GraphBackend, scope: Scope, episode: Episode, turns: int) 
     """Return the turns that precede an episode in its session, oldest first, without those of tools."""
     if episode.session_id is None or not turns:
         return ()
-    query = EpisodeQuery(session_id=episode.session_id, before=episode.id)
+    query = EpisodeQuery(session_id=episode.session_id, before=episode.id, live_at=utc_now())
     earlier = backend.find_episodes([scope], query, limit=turns * 3, newest_first=True)
     said = [_with_speaker(e) for e in earlier if e.role in _USER_ROLES or e.role in _ASSISTANT_ROLES]
     return tuple(reversed(said[:turns]))

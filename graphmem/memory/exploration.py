@@ -9,7 +9,7 @@ from graphmem.communities.results import FoundCommunity
 from graphmem.errors import InvalidInput, NotFound
 from graphmem.inputs import to_as_of, to_limit, to_time
 from graphmem.memory.base import ScopedMemory, Scopes, Time, in_thread
-from graphmem.models import AsOf, EdgeQuery, Entity, EntityQuery, Episode, EpisodeQuery, RecallQuery
+from graphmem.models import AsOf, EdgeQuery, Entity, EntityQuery, Episode, EpisodeQuery, RecallQuery, is_live
 from graphmem.recall.history import diff, history
 from graphmem.recall.recall import to_facts
 from graphmem.results import Diff, Fact, Trace
@@ -48,7 +48,8 @@ class Exploration(ScopedMemory):
             return ()
         backend, query = self._engine.backend, EdgeQuery(touching=ids, as_of=moment)
         edges = backend.find_edges(where, query, limit=limit, newest_first=True)
-        return to_facts(backend, where, edges if moment is None else [e.as_known(moment.known) for e in edges])
+        known = edges if moment is None else [edge.as_known(moment.known) for edge in edges]
+        return to_facts(backend, where, known, self._engine.clock())
 
     def history(
         self,
@@ -76,21 +77,24 @@ class Exploration(ScopedMemory):
         if not ids:
             return ()
         relation = None if relation is None else self._engine.ontology.relation(relation)
-        backend = self._engine.backend
-        return history(backend, where, ids, relation=relation, text=text, as_of=moment, limit=limit)
+        backend, now = self._engine.backend, self._engine.clock()
+        return history(backend, where, ids, relation=relation, text=text, as_of=moment, limit=limit, now=now)
 
     def diff(self, start: Time, end: Time, *, limit: int = 1000, scopes: Scopes | None = None) -> Diff:
         """Return what became true, what ended and what was learned after `start` and until `end`."""
-        return diff(self._engine.backend, self._scopes(scopes), to_time(start), to_time(end), limit=to_limit(limit))
+        where, axis = self._scopes(scopes), (to_time(start), to_time(end))
+        return diff(self._engine.backend, where, *axis, limit=to_limit(limit), now=self._engine.clock())
 
     def episodes(self, ids: Sequence[str], *, scopes: Scopes | None = None) -> list[Episode]:
-        """Return the episodes with these ids, such as those of a fact, in this order."""
+        """Return the episodes with these ids, such as those of a fact, in this order, unless they have expired."""
         found = self._engine.backend.get_episodes(self._scopes(scopes), list(dict.fromkeys(ids)))
-        return [found[i] for i in ids if i in found]
+        now = self._engine.clock()
+        return [found[i] for i in ids if i in found and is_live(None, found[i].expires_at, None, now)]
 
     def session(self, session_id: str, *, limit: int = 100, scopes: Scopes | None = None) -> list[Episode]:
-        """Return the last episodes of a session, in the order in which they were stored."""
-        where, query = self._scopes(scopes), EpisodeQuery(session_id=self._engine.known_name(session_id))
+        """Return the last episodes of a session, in the order in which they were stored; none that ended or expired."""
+        named, now = self._engine.known_name(session_id), self._engine.clock()
+        where, query = self._scopes(scopes), EpisodeQuery(session_id=named, live_at=now)
         return self._engine.backend.find_episodes(where, query, limit=to_limit(limit), newest_first=True)[::-1]
 
     def communities(

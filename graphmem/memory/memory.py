@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import tzinfo
+from datetime import datetime, tzinfo
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -88,6 +88,7 @@ class GraphMemory(Exploration):
         cross_encoder: CrossEncoder | None = None,
         settings: Settings | None = None,
         background: bool = True,
+        clock: Callable[[], datetime] | None = None,
         **overrides: Any,
     ) -> Self:
         """Open a memory, and continue with what an earlier process left in its queue.
@@ -110,6 +111,8 @@ class GraphMemory(Exploration):
             Reranks the best episodes of each search: a LangChain `BaseCrossEncoder`, or an object with its `score`.
         background
             Extract on a thread as episodes arrive. If False, only `flush`, `ingest` and `admin.backfill` extract.
+        clock
+            Returns the present, by which episodes end and expire; by default the system's time.
         settings, **overrides
             All settings, or single ones by name; else from ``GRAPHMEM_…`` variables and ``graphmem.toml``.
         """
@@ -123,6 +126,7 @@ class GraphMemory(Exploration):
             embeddings=embeddings,
             cross_encoder=cross_encoder,
             background=background,
+            clock=clock,
         )
         return cls(engine, to_scope(scope if scope is not None else settings.scope))
 
@@ -443,6 +447,8 @@ class GraphMemory(Exploration):
         said = worth_quoting(found.found, least)
         overview = least != "trusted" and not to_filter(filters)
         about = self._engine.communities.overview(self._scopes(scopes), query, moment) if overview else ()
+        if about and self._engine.has_expired(self._scopes(scopes)):
+            about = ()  # summaries may be about what has expired, until that is erased
         left = budget - fence_tokens(count_tokens)
         text, lines = build_context(known.facts, left, count_tokens, question=query, episodes=said, communities=about)
         why = explain_context(lines, text, found, count_tokens) if explain else ()

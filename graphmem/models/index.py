@@ -81,11 +81,14 @@ class IndexStatus:
         Whether episodes or active facts after the cursor have no complete entry.
     entries
         Whether there are entries after the cursor's position.
+    limited
+        Whether an episode of the scope has an end or an expiry, at any time.
     """
 
     state: IndexState = IndexState()
     waiting: bool = False
     entries: bool = False
+    limited: bool = False
 
 
 Score = Annotated[float, Field(allow_inf_nan=False)]

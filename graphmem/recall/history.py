@@ -24,8 +24,9 @@ def history(
     text: str | None,
     as_of: AsOf | None,
     limit: int,
+    now: datetime,
 ) -> tuple[Fact, ...]:
-    """Return the versions of an entity's facts, newest first.
+    """Return the versions of an entity's facts, newest first, without those whose sources have expired by now.
 
     With `as_of`, return the versions recorded by `known` that had started by `valid`, without ends that were
     recorded later.
@@ -37,16 +38,18 @@ def history(
         versions="all",
     )
     if as_of is None:
-        return to_facts(backend, scopes, backend.find_edges(scopes, query, limit=limit, newest_first=True))
+        return to_facts(backend, scopes, backend.find_edges(scopes, query, limit=limit, newest_first=True), now)
     edges = [
         e for e in backend.all_edges(scopes, query) if e.recorded_at <= as_of.known and e.valid_from <= as_of.valid
     ]
     edges.sort(key=lambda e: (e.valid_from, e.recorded_at, e.id), reverse=True)
-    return to_facts(backend, scopes, [e.as_known(as_of.known) for e in edges[:limit]])
+    return to_facts(backend, scopes, [e.as_known(as_of.known) for e in edges[:limit]], now)
 
 
-def diff(backend: GraphBackend, scopes: Sequence[Scope], start: datetime, end: datetime, *, limit: int) -> Diff:
-    """Return the facts that began, ended or were recorded in ``(start, end]``.
+def diff(
+    backend: GraphBackend, scopes: Sequence[Scope], start: datetime, end: datetime, *, limit: int, now: datetime
+) -> Diff:
+    """Return the facts that began, ended or were recorded in ``(start, end]``, without those that have expired by now.
 
     Retracted facts (never true) are listed neither as begun nor as ended.
     """
@@ -62,9 +65,9 @@ def diff(backend: GraphBackend, scopes: Sequence[Scope], start: datetime, end: d
         return [e for e in edges if e.valid_from != e.valid_to]
 
     return Diff(
-        began=to_facts(backend, scopes, held(began)[:limit]),
-        ended=to_facts(backend, scopes, held(ended)[:limit]),
-        learned=to_facts(backend, scopes, learned[:limit]),
+        began=to_facts(backend, scopes, held(began)[:limit], now),
+        ended=to_facts(backend, scopes, held(ended)[:limit], now),
+        learned=to_facts(backend, scopes, learned[:limit], now),
         truncated=truncated,
     )
 

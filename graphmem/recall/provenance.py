@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 
 import numpy as np
 
@@ -46,6 +47,16 @@ def stated_in(backend: GraphBackend, scopes: Sequence[Scope], graph: Subgraph, w
     query = EpisodeQuery(ids=tuple(named), filters=wanted)
     matching = set(backend.find_episode_ids(scopes, query)) if named else set[str]()
     return np.array([i in edges and not matching.isdisjoint(edges[i].episode_ids) for i in graph.edge_ids], dtype=bool)
+
+
+def not_expired(backend: GraphBackend, scopes: Sequence[Scope], graph: Subgraph, now: datetime) -> Flags:
+    """Return whether each fact has a source that hasn't expired, or none at all, shape (m,); two round trips."""
+    edges = backend.get_edges(scopes, graph.edge_ids) if graph.edge_ids else {}
+    named = dict.fromkeys(i for edge in edges.values() for i in edge.episode_ids)
+    query = EpisodeQuery(ids=tuple(named), expired_by=now)
+    gone = set(backend.find_episode_ids(scopes, query)) if named else set[str]()
+    sources = [edges[i].episode_ids if i in edges else () for i in graph.edge_ids]
+    return np.array([not ids or not gone.issuperset(ids) for ids in sources], dtype=bool)
 
 
 def with_only(graph: Subgraph, kept: Flags) -> Subgraph:

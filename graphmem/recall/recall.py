@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,6 +15,7 @@ from graphmem.models import (
     EdgeKey,
     EdgeType,
     Entity,
+    Episode,
     EpisodeQuery,
     ExpandLimits,
     Scope,
@@ -27,7 +28,7 @@ from graphmem.recall.embeddings import EntityEmbeddings, entity_vectors, query_c
 from graphmem.recall.evidence import Evidence, StatedFacts, fact_text, stated_facts
 from graphmem.recall.options import RecallOptions
 from graphmem.recall.past import with_past
-from graphmem.recall.provenance import stated_in, with_facts_of_hubs, with_only
+from graphmem.recall.provenance import not_expired, stated_in, with_facts_of_hubs, with_only
 from graphmem.recall.routing import HeuristicRouter, plan
 from graphmem.recall.scoring import Floats, Positions, Walk
 from graphmem.recall.seeds import find_seeds
@@ -52,27 +53,31 @@ def recall(
     meaning: EntityEmbeddings | None = None,
     observer: Observe | None = None,
     evidence: Evidence | None = None,
+    *,
+    past_expiry: bool = False,
 ) -> RecallResult:
     """Return the facts around the entities named in a question, and those that episodes state, best first.
 
     The score of a fact is ``seed × proximity × reach × effective confidence × edge type weight × recency × relevance ×
     past + evidence``; the strategy defines the first three, `stated_facts` the last. Facts about a seed that are over
     without a successor are included. Facts with the same (source, relation, target, edge type) are deduplicated to the
-    best one. With filters, only facts that a matching episode states are walked. At most ``hops + 11`` round trips, and
-    one for each scope.
+    best one. With filters, only facts that a matching episode states are walked. Facts all of whose episodes have
+    expired aren't returned: if an expired one is among the sources of the result, it is made again without them.
 
     Parameters
     ----------
     backend, scopes, query, options, ontology
         The store, the scopes to search, the question, and the options and ontology to apply.
     now
-        Reference time of ages and relative dates.
+        Reference time of ages, relative dates and expiry.
     meaning
         Optional vectors, for seeds without a word match and for the strategies that use them (astar, ppr).
     observer
         Called with the subgraph, the walk and the scores of the edges, if there are seeds.
     evidence
         Episodes that a search found for the question.
+    past_expiry
+        Whether to read which facts have no source left that hasn't expired, and walk the others only.
     """
     seeds = find_seeds(
         backend,
@@ -88,15 +93,31 @@ def recall(
     strategy, edge_types = _planned(query, seeds, options, now)
     scored = None
     if seeds:
-        scored = _walked(backend, scopes, query, seeds, options, strategy, edge_types, ontology, now, meaning)
+        scored = _walked(
+            backend,
+            scopes,
+            query,
+            seeds,
+            options,
+            strategy,
+            edge_types,
+            ontology,
+            now,
+            meaning,
+            past_expiry=past_expiry,
+        )
         if observer is not None:
             observer(scored.graph, scored.walk, scored.total)
     evidence = evidence or Evidence()
     stated = stated_facts(backend, scopes, query, evidence, options, ontology, now)
     facts = _best_facts(backend, scopes, scored, stated, options)
+    sources = sources_of(backend, scopes, facts)
+    if not past_expiry and _expired(sources, now):
+        again = (backend, scopes, query, options, ontology, now, meaning, observer, evidence)
+        return recall(*again, past_expiry=True)
     return RecallResult(
         query=query,
-        facts=with_trust(backend, scopes, facts, options.min_trust)[: options.limit],
+        facts=with_trust(facts, sources, options.min_trust)[: options.limit],
         seeds=tuple(seeds),
         as_of=options.as_of,
         strategy=strategy,
@@ -116,6 +137,8 @@ def _walked(
     ontology: Ontology,
     now: datetime,
     meaning: EntityEmbeddings | None,
+    *,
+    past_expiry: bool,
 ) -> _Scored:
     """Return the facts around the seeds, with the scores of a walk by a strategy."""
     deadline = time.monotonic() + options.spreading.time_limit
@@ -132,6 +155,9 @@ def _walked(
         graph, past = with_past(backend, scopes, graph, ids, options.edge_types, limits)
     if options.filters is not None:
         kept = stated_in(backend, scopes, graph, options.filters)
+        graph, past = with_only(graph, kept), past[kept]
+    if past_expiry:
+        kept = not_expired(backend, scopes, graph, now)
         graph, past = with_only(graph, kept), past[kept]
     by_id = {seed.entity_id: seed.score for seed in seeds}
     seed_scores = np.array([by_id.get(i, 0.0) for i in graph.node_ids])
@@ -324,17 +350,22 @@ def to_fact(edge: Edge, source: str, target: str, **found: Any) -> Fact:
     )
 
 
-def with_trust(
-    backend: GraphBackend, scopes: Sequence[Scope], facts: Sequence[Fact], minimum: Trust = "untrusted"
-) -> tuple[Fact, ...]:
-    """Return the facts of at least some trust, each with that of its best source; one round trip.
-
-    Of a fact with many sources, the newest 20 count. A fact without sources is trusted: the caller stated it.
-    """
+def sources_of(backend: GraphBackend, scopes: Sequence[Scope], facts: Sequence[Fact]) -> dict[str, Episode]:
+    """Return the episodes that state some facts, of each at most the newest 20; one round trip."""
     ids = dict.fromkeys(i for fact in facts for i in fact.episode_ids[-_SOURCES:])
-    levels: dict[str, Trust] = {
-        i: trust_of(e) for i, e in (backend.get_episodes(scopes, list(ids)) if ids else {}).items()
-    }
+    return backend.get_episodes(scopes, list(ids)) if ids else {}
+
+
+def _expired(sources: Mapping[str, Episode], now: datetime) -> set[str]:
+    return {i for i, episode in sources.items() if episode.expires_at is not None and episode.expires_at <= now}
+
+
+def with_trust(facts: Sequence[Fact], sources: Mapping[str, Episode], minimum: Trust = "untrusted") -> tuple[Fact, ...]:
+    """Return the facts of at least some trust, each with that of its best source.
+
+    A fact without sources is trusted: the caller stated it.
+    """
+    levels: dict[str, Trust] = {i: trust_of(episode) for i, episode in sources.items()}
     trusts: list[Trust] = [
         best_trust([levels[i] for i in fact.episode_ids[-_SOURCES:] if i in levels]) for fact in facts
     ]
@@ -345,9 +376,17 @@ def with_trust(
     )
 
 
-def to_facts(backend: GraphBackend, scopes: Sequence[Scope], edges: Sequence[Edge]) -> tuple[Fact, ...]:
-    """Return edges as facts with the names of their ends and the trust of their sources; two round trips."""
+def to_facts(
+    backend: GraphBackend, scopes: Sequence[Scope], edges: Sequence[Edge], now: datetime | None = None
+) -> tuple[Fact, ...]:
+    """Return edges as facts with the names of their ends and the trust of their sources; two round trips.
+
+    With a time, facts all of whose episodes have expired by then are left out.
+    """
     ids = dict.fromkeys(i for e in edges for i in (e.source_id, e.target_id))
     names: dict[str, Entity] = backend.get_entities(scopes, list(ids)) if ids else {}
     facts = [to_fact(e, names[e.source_id].name, names[e.target_id].name) for e in edges]
-    return with_trust(backend, scopes, facts)
+    sources = sources_of(backend, scopes, facts)
+    if now is not None and (expired := _expired(sources, now)):
+        facts = [fact for fact in facts if not fact.episode_ids or not expired.issuperset(fact.episode_ids)]
+    return with_trust(facts, sources)

@@ -54,6 +54,8 @@ class RecallService:
         Redacts a question before it is processed.
     find_evidence
         Searches the episodes whose facts are added; None walks the graph alone.
+    clock
+        Returns the present.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class RecallService:
         meaning: EntityEmbeddings | None,
         redact: Callable[[str], str],
         find_evidence: FindEvidence | None = None,
+        clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self._backend = backend
         self._ontology = ontology
@@ -71,6 +74,7 @@ class RecallService:
         self._meaning = meaning
         self._redact = redact
         self._find_evidence = find_evidence
+        self._clock = clock
 
     def recall(
         self,
@@ -96,7 +100,7 @@ class RecallService:
             What a search for the question has found; None searches here.
         """
         scope = require_one_scope(scopes) if trace else None
-        now, query = utc_now(), self._redact(query)
+        now, query = self._clock(), self._redact(query)
         if evidence is None and options.episodes and self._find_evidence is not None:
             evidence = self._find_evidence(scopes, query, options)
 
@@ -122,4 +126,4 @@ class RecallService:
         """Return stored traces, newest first, including those of this process that were still to be written."""
         self._recorder.write_if_room()
         found = self._backend.find_recalls(scopes, query, limit=limit, newest_first=True)
-        return explain(self._backend, scopes, found)
+        return explain(self._backend, scopes, found, self._clock())

@@ -89,13 +89,15 @@ class Observer:
         )
 
 
-def explain(backend: GraphBackend, scopes: Sequence[Scope], traces: Sequence[RecallTrace]) -> list[Trace]:
-    """Return traces with the current names and facts of the store; three round trips."""
+def explain(
+    backend: GraphBackend, scopes: Sequence[Scope], traces: Sequence[RecallTrace], now: datetime
+) -> list[Trace]:
+    """Return traces with the current names and facts of the store that haven't expired by now; three round trips."""
     edge_ids = list(dict.fromkeys(fact.edge_id for trace in traces for fact in trace.facts))
     named = dict.fromkeys(seed.entity_id for trace in traces for seed in trace.seeds)
     named.update(dict.fromkeys(fact.entity_id for trace in traces for fact in trace.facts))
     edges = backend.get_edges(scopes, edge_ids)
-    facts = {fact.id: fact for fact in to_facts(backend, scopes, list(edges.values()))}
+    facts = {fact.id: fact for fact in to_facts(backend, scopes, list(edges.values()), now)}
     entities = backend.get_entities(scopes, list(named))
     return [
         Trace(

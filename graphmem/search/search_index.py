@@ -43,12 +43,16 @@ class _Seen:
 
 @dataclass(slots=True)
 class Snapshot:
-    """An in-memory corpus with the index states and positions up to which it was read."""
+    """An in-memory corpus with the index states and positions up to which it was read.
+
+    `limited` says whether episodes of the scopes end or expire.
+    """
 
     corpus: Corpus
     states: dict[Scope, IndexState]
     positions: dict[Scope, int]
     lock: threading.RLock
+    limited: bool = False
 
 
 class SearchIndex:
@@ -336,7 +340,7 @@ class SearchIndex:
             emptied = self._empty(scopes)
             copy.corpus, copy.positions = emptied.corpus, {}
             fresh = self._news(copy, scopes)
-        copy.states = states
+        copy.states, copy.limited = states, any(status.limited for status in news.values())
         self._apply(copy, scopes, fresh)
 
     def _news(self, copy: Snapshot, scopes: Sequence[Scope]) -> dict[IndexKind, dict[str, IndexEntry]]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from graphmem.embed import TokenVectors
 from graphmem.errors import EmbeddingFailed, IndexMismatch, IndexUnavailable, StoreFull, StoreReadOnly
 from graphmem.index.encoder import EpisodeEncoder
-from graphmem.models import AsOf, EpisodeQuery, RecallTrace, Scope, TracedEpisode, TracedSeed, utc_now
+from graphmem.models import AsOf, EpisodeQuery, RecallTrace, Scope, TracedEpisode, TracedSeed, is_live, utc_now
 from graphmem.protocols import GraphBackend, VectorIndex
 from graphmem.recall.evidence import Evidence
 from graphmem.recall.options import RecallOptions, SpreadingOptions
@@ -99,8 +99,9 @@ class _Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Ranked:
-    """The best episodes, best first, and what a search says about them."""
+    """The best episodes at a time, best first, and what a search says about them."""
 
+    at: datetime
     degraded: list[str]
     rows: Sequence[_Row] = ()
     seeds: tuple[str, ...] = ()
@@ -127,6 +128,8 @@ class GraphRAGService:
         Redacts a question before it is processed.
     wait
         Seconds that the search for a recall's evidence may spend on indexing stored rows.
+    clock
+        Returns the present, at which episodes have ended or expired.
     """
 
     def __init__(
@@ -139,6 +142,7 @@ class GraphRAGService:
         *,
         redact: Callable[[str], str] | None = None,
         wait: float = 0.0,
+        clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self._backend = backend
         self._wait = wait
@@ -146,6 +150,7 @@ class GraphRAGService:
         self._spreading = spreading
         self._reranker = reranker
         self._redact = redact
+        self._clock = clock
         self.index = SearchIndex(backend, reader, vectors)
 
     def search(self, scopes: Sequence[Scope], query: str, options: SearchOptions) -> SearchResults:
@@ -178,6 +183,7 @@ class GraphRAGService:
             )
             for row in ranked.rows
             if (episode := episodes.get(row.episode_id)) is not None
+            and is_live(episode.ended_at, episode.expires_at, options.as_of, ranked.at)
         )
         return SearchResults(
             query=query,
@@ -210,13 +216,13 @@ class GraphRAGService:
         self, scopes: Sequence[Scope], query: str, options: SearchOptions, reranker: Reranker | None
     ) -> _Ranked:
         """Return the best episodes as rows of the index."""
-        degraded = self._index_waiting(scopes, options.wait)
+        degraded, now = self._index_waiting(scopes, options.wait), self._clock()
         with self.index.copy(scopes) as copy:
             if not len(copy.corpus) or not query.strip():
-                return _Ranked(degraded)
-            among = self._among(scopes, copy, options)
+                return _Ranked(now, degraded)
+            among = self._among(scopes, copy, options, now)
             if among is not None and not len(among):
-                return _Ranked(degraded)
+                return _Ranked(now, degraded)
             speakers = copy.corpus.speakers
             asked = parse_question(query, speakers, copy.corpus.names, copy.corpus.speaker_names.meant(speakers))
             tokens = self._tokens(asked.first_person, degraded)
@@ -241,13 +247,13 @@ class GraphRAGService:
                 for i in top
             ]
             nobody = asked.side == USER and not asked.speakers and not copy.corpus.has_assistant and len(speakers) > 1
-        return _Ranked(degraded, rows, seeds, whole, nobody)
+        return _Ranked(now, degraded, rows, seeds, whole, nobody)
 
     def traced(
         self, scopes: Sequence[Scope], query: str, options: SearchOptions, recorder: RecallRecorder
     ) -> SearchResults:
         """Search one scope, and store a trace of the returned and the next best episodes."""
-        scope, now = require_one_scope(scopes), utc_now()
+        scope, now = require_one_scope(scopes), self._clock()
         found = self.search(scopes, query, options.changed(considered=CONSIDERED))
         kept = search_trace(self._backend, scope, found, options.k, now)
         recorder.keep(kept)
@@ -301,12 +307,19 @@ class GraphRAGService:
         none = np.empty((0, len(whole)), np.float32)
         return TokenVectors((), none, np.empty((0, 2), np.int64), whole)
 
-    def _among(self, scopes: Sequence[Scope], copy: Snapshot, options: SearchOptions) -> Ints | None:
+    def _among(self, scopes: Sequence[Scope], copy: Snapshot, options: SearchOptions, now: datetime) -> Ints | None:
         """Return the positions of the episodes to rank, ascending, as the store selects them; None for all."""
-        if options.filters is None:
+        if options.filters is not None:
+            live_at = now if copy.limited else None
+            query = EpisodeQuery(filters=options.filters, live_at=live_at, as_of=options.as_of if live_at else None)
+            return self._positions(scopes, copy, query)
+        if not copy.limited:
             return None
-        ids = self._backend.find_episode_ids(scopes, EpisodeQuery(filters=options.filters))
-        found = (copy.corpus.position.get(i) for i in ids)
+        hidden = self._positions(scopes, copy, EpisodeQuery(hidden_at=now, as_of=options.as_of))
+        return np.delete(np.arange(len(copy.corpus)), hidden) if len(hidden) else None
+
+    def _positions(self, scopes: Sequence[Scope], copy: Snapshot, query: EpisodeQuery) -> Ints:
+        found = (copy.corpus.position.get(i) for i in self._backend.find_episode_ids(scopes, query))
         return np.sort(np.array([i for i in found if i is not None], dtype=np.int64))
 
     def _reranked(

@@ -9,10 +9,22 @@ from dataclasses import replace
 import pytest
 
 from graphmem.errors import InvalidInput
-from graphmem.models import Changes, EdgeExpiry, IndexCursor, IndexEntry, IndexKind, IndexState, IndexStatus, Scope
+from graphmem.models import (
+    Changes,
+    EdgeExpiry,
+    EpisodeEnd,
+    EpisodeExpiry,
+    IndexCursor,
+    IndexEntry,
+    IndexKind,
+    IndexState,
+    IndexStatus,
+    Scope,
+)
 from graphmem.protocols import GraphBackend
 from graphmem.testing.base import StoreTests
 from graphmem.testing.rows import (
+    FUTURE,
     day,
     edge,
     edge_id,
@@ -182,6 +194,16 @@ class IndexNewsTests(StoreTests):
         assert nothing == IndexStatus()
         assert (at_home.state.model, at_home.waiting, at_home.entries) == ("m", True, True)
         assert not store.index_status([IndexCursor(home(), episode=episode_id(2))])[0].waiting
+
+    def test_news_tell_whether_an_episode_ends_or_expires(self, store: GraphBackend) -> None:
+        rows = [episode(1, home()), episode(2, project(), ended_at=FUTURE), episode(3, elsewhere(), expires_at=day(1))]
+        for row in rows:
+            store.add_episodes(row.scope, [row])
+        looks = [IndexCursor(row.scope) for row in rows]
+        assert [status.limited for status in store.index_status(looks)] == [False, True, True]
+        store.write(home(), Changes(episode_expiries=(EpisodeExpiry(episode_id(1), FUTURE),)))
+        store.write(project(), Changes(episode_ends=(EpisodeEnd(episode_id(2), None),)))
+        assert [status.limited for status in store.index_status(looks)] == [True, False, True]
 
     def test_an_incomplete_entry_waits(self, store: GraphBackend) -> None:
         store.add_episodes(home(), [episode(1)])

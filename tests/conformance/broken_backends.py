@@ -18,6 +18,8 @@ from graphmem.models import (
     EntityQuery,
     Episode,
     EpisodeQuery,
+    IndexCursor,
+    IndexStatus,
     JobState,
     Membership,
     MembershipQuery,
@@ -390,6 +392,13 @@ class SweepsTooMuch(Sound):
         if query.expired_by is not None:
             query = replace(query, expired_by=None, hidden_at=query.expired_by)
         return super().find_episodes(scopes, query, **paging)
+
+
+class DeniesEnds(Sound):
+    """Says of no scope that its episodes end or expire, so that a search doesn't look."""
+
+    def index_status(self, looks: Sequence[IndexCursor]) -> list[IndexStatus]:
+        return [replace(status, limited=False) for status in super().index_status(looks)]
 
 
 class DropsWhatHasNoValue(Sound):

@@ -101,6 +101,7 @@ CAUGHT = [
     ("FindsWhatIsOver", "LifetimeTests", {"test_episodes_are_selected_by_what_can_be_found_of_them"}),
     ("BringsBackWhatHasExpired", "LifetimeTests", {"test_an_episode_of_the_past_is_found_unless_it_has_expired"}),
     ("SweepsTooMuch", "LifetimeTests", {"test_episodes_are_selected_by_what_can_be_found_of_them"}),
+    ("DeniesEnds", "IndexNewsTests", {"test_news_tell_whether_an_episode_ends_or_expires"}),
     ("DropsWhatHasNoValue", "FilterTests", {"test_metadata_is_compared_like_the_definition"}),
 ]
 
@@ -115,6 +116,7 @@ NOT_RANDOM = {
     "IgnoresWhatWasKnown",
     "ClearsWithoutAGeneration",
     "BringsBackWhatHasExpired",
+    "DeniesEnds",
     "DropsWhatHasNoValue",
 }
 

@@ -46,4 +46,18 @@ CALL (scope, position) {
     WITH i LIMIT 1
     RETURN count(i) > 0 AS entries
 }
-RETURN [scope, l.index_model, coalesce(l.index_generation, 0), episodes OR facts, entries] AS row
+CALL (scope) {
+    CALL (scope) {
+        MATCH (e:Episode)
+        USING INDEX e:Episode(scope, ended_at)
+        WHERE e.scope = scope AND e.ended_at IS NOT NULL AND e:Graphmem
+        RETURN e LIMIT 1
+        UNION ALL
+        MATCH (e:Episode)
+        USING INDEX e:Episode(scope, expires_at)
+        WHERE e.scope = scope AND e.expires_at IS NOT NULL AND e:Graphmem
+        RETURN e LIMIT 1
+    }
+    RETURN count(e) > 0 AS limited
+}
+RETURN [scope, l.index_model, coalesce(l.index_generation, 0), episodes OR facts, entries, limited] AS row

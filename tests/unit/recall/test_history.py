@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from graphmem.models import AsOf, Changes, Edge, EdgeExpiry, Entity, Scope
+from graphmem.models import AsOf, Changes, Edge, EdgeExpiry, Entity, Scope, utc_now
 from graphmem.protocols import GraphBackend
 from graphmem.recall.history import diff, history
 from graphmem.registry import open_backend
@@ -55,7 +55,7 @@ def backend() -> Iterator[GraphBackend]:
 
 
 def versions(backend: GraphBackend, as_of: AsOf | None = None, limit: int = 10) -> list[tuple[str, datetime | None]]:
-    found = history(backend, [SCOPE], ["maya"], relation=None, text=None, as_of=as_of, limit=limit)
+    found = history(backend, [SCOPE], ["maya"], relation=None, text=None, as_of=as_of, limit=limit, now=utc_now())
     return [(f.target, f.valid_to) for f in found]
 
 
@@ -80,18 +80,18 @@ def test_what_had_not_begun_is_not_told(backend: GraphBackend) -> None:
 
 
 def test_a_diff_is_behind_its_start_and_up_to_its_end(backend: GraphBackend) -> None:
-    changed = diff(backend, [SCOPE], day(1), day(5), limit=10)
+    changed = diff(backend, [SCOPE], day(1), day(5), limit=10, now=utc_now())
     assert ([f.id for f in changed.began], [f.id for f in changed.ended]) == (["globex"], ["initech"])
     assert [f.id for f in changed.learned] == ["initech"]
 
 
 def test_a_diff_that_is_cut_says_so(backend: GraphBackend) -> None:
-    assert diff(backend, [SCOPE], datetime(2025, 1, 1, tzinfo=UTC), day(9), limit=1).truncated
-    assert not diff(backend, [SCOPE], day(1), day(9), limit=2).truncated
+    assert diff(backend, [SCOPE], datetime(2025, 1, 1, tzinfo=UTC), day(9), limit=1, now=utc_now()).truncated
+    assert not diff(backend, [SCOPE], day(1), day(9), limit=2, now=utc_now()).truncated
 
 
 def test_a_retracted_fact_neither_began_nor_ended(backend: GraphBackend) -> None:
     backend.write(SCOPE, Changes(expiries=(EdgeExpiry("globex", day(5), day(8)),)))
-    changed = diff(backend, [SCOPE], day(4), day(9), limit=10)
+    changed = diff(backend, [SCOPE], day(4), day(9), limit=10, now=utc_now())
     assert [f.id for f in changed.began] == []
     assert [f.id for f in changed.ended] == ["initech"]
