@@ -94,7 +94,7 @@ _FILTERED = {
     "sources": "AND x.source IN (SELECT value FROM json_each(:sources))",
     "since": "AND x.occurred_at >= :since",
     "until": "AND x.occurred_at < :until",
-    "metadata": "AND metadata_matches(x.metadata, :metadata)",
+    "metadata": "AND (:contained = '' OR instr(x.metadata, :contained)) AND metadata_matches(x.metadata, :metadata)",
 }
 """Field of a filter → its condition."""
 _PENDING = "AND x.processed_at IS NULL AND (x.error IS NULL OR x.retry_at IS NOT NULL)"
@@ -346,6 +346,8 @@ def _values(query: EpisodeQuery) -> dict[str, Any]:
         }
         values |= {name: as_json(dict.fromkeys(given or ())) for name, given in lists.items()}
         values["metadata"] = json.dumps(wanted.metadata)
+        equal = (one["$eq"] for one in wanted.metadata.values() if isinstance(one.get("$eq"), str))
+        values["contained"] = max(map(json.dumps, equal), key=len, default="")  # sought before metadata is decoded
         values["since"], values["until"] = micros_or_none(wanted.since), micros_or_none(wanted.until)
     return values
 
