@@ -243,14 +243,14 @@ class SearchIndex:
         self._write(scope, [replace(entry, complete=False) for entry in entries], since)
 
     def _with_earlier(self, scope: Scope, ids: Sequence[str]) -> list[tuple[Episode, Episode | None]]:
-        """Return episodes, each with the previous one of its session."""
+        """Return episodes, each message with the previous one of its session."""
         found = self._backend.get_episodes([scope], ids)
         episodes = [found[i] for i in sorted(found)]
         last: dict[str, Episode] = {}
         pairs: list[tuple[Episode, Episode | None]] = []
         for episode in episodes:
             earlier = None
-            if (session := episode.session_id) is not None:
+            if episode.source == "message" and (session := episode.session_id) is not None:
                 earlier = last.get(session) or self._before(scope, episode)
                 last[session] = episode
             pairs.append((episode, earlier))
@@ -387,7 +387,8 @@ def _fact_unit(entry: IndexEntry, dimension: int) -> FactUnit:
 
 
 def _unit(episode: Episode, entry: IndexEntry) -> Unit:
-    session = None if episode.session_id is None else (episode.scope, episode.session_id)
+    talks = episode.source == "message" and episode.session_id is not None
+    session = (episode.scope, episode.session_id) if talks else None
     at = episode.occurred_at
     detail = detail_of(entry)
     return Unit(
