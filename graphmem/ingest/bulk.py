@@ -146,6 +146,10 @@ class Loader:
         episode = item.to_episode(scope, self._clock())
         if self._redaction is not None:
             episode = self._redaction.episode(episode)
+        return self.filtered(episode)
+
+    def filtered(self, episode: Episode) -> Episode:
+        """Return an episode, marked as processed if the content filter excludes it."""
         reason = skip_reason(episode, detector=self._detector)
         if reason is None:
             return episode
