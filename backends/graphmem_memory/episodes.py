@@ -49,6 +49,8 @@ class MemoryEpisodes(MemoryRole, EpisodeStore):
             candidates: Iterable[str] | None = query.ids
             if candidates is None and query.external_ids is not None:
                 candidates = table.keys_of("external", [(s, x) for s in scopes for x in query.external_ids])
+            elif candidates is None and query.session_id is not None:
+                candidates = table.keys_of("session", [(scope, query.session_id) for scope in scopes])
             elif candidates is None and query.expired_by is not None:
                 candidates = table.keys_of("expiring", [s.key for s in scopes])
             elif candidates is None and query.hidden_at is not None:

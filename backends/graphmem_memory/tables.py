@@ -223,6 +223,7 @@ class Store:
             self._journal,
             {
                 "external": lambda e: [(e.scope, e.external_id)] if e.external_id is not None else [],
+                "session": lambda e: [(e.scope, e.session_id)] if e.session_id is not None else [],
                 "unprocessed": lambda e: [e.scope.key] if e.processed_at is None else [],
                 "ended": lambda e: [e.scope.key] if e.ended_at is not None else [],
                 "expiring": lambda e: [e.scope.key] if e.expires_at is not None else [],

@@ -1,0 +1,359 @@
+"""`Items`: values under keys in namespaces, with their history, as episodes of a scope."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import islice
+from typing import Any, TypeVar
+
+from graphmem.background import Lane
+from graphmem.errors import EmbeddingFailed, IndexUnavailable, NotFound, StoreFull, StoreReadOnly
+from graphmem.inputs import to_limit
+from graphmem.memory.base import ScopedMemory
+from graphmem.memory.item_rows import (
+    INDEXED,
+    ItemPut,
+    ItemVersion,
+    Namespace,
+    check_filter,
+    is_item,
+    marker_of,
+    matches,
+    metadata_of,
+    namespace_of,
+    place_of,
+    session_of,
+    stored_conditions,
+    under,
+    version_of,
+)
+from graphmem.memory.memory import GraphMemory
+from graphmem.models import (
+    AsOf,
+    Changes,
+    Episode,
+    EpisodeEnd,
+    EpisodeExpiry,
+    EpisodeFilter,
+    EpisodeQuery,
+    Scalar,
+    Scope,
+    is_live,
+    new_id,
+    utc_now,
+)
+from graphmem.search.results import SearchOptions
+from graphmem.trust import SKIPPED
+from graphmem.upkeep.forget import Forgotten
+
+T = TypeVar("T")
+
+_ALWAYS = datetime.max.replace(tzinfo=UTC)
+_CURRENT = AsOf(_ALWAYS, _ALWAYS)
+"""After every end, also after one that a clock set that was ahead."""
+
+_PAGE = 500  # items that are read at once where a filter decides
+_MOST_PLACES = 200_000  # items whose place is kept in memory
+_BATCH = 100  # concurrent writes in a transaction
+_UNTOUCHED = 0.01  # share of a TTL by which a read has to move the expiry to be written
+_NOT_WANTED = "item"  # why an item isn't extracted
+
+
+class Items(ScopedMemory):
+    """Items of a memory: a `put` over a key ends the stored version and keeps it as history.
+
+    Each version is an episode, and the versions of an item are a session. Current versions have no `ended_at`.
+
+    Parameters
+    ----------
+    memory
+        The memory.
+    visible
+        Whether the items belong to the scope of the memory, where its searches find them. Otherwise they have a scope
+        beside it, which no text of the form ``domain/project`` names.
+    extract
+        Whether facts are extracted from the texts of items.
+    clock
+        Returns the time.
+    """
+
+    def __init__(
+        self, memory: GraphMemory, *, visible: bool, extract: bool, clock: Callable[[], datetime] = utc_now
+    ) -> None:
+        own = memory.scope if visible else Scope(f"{memory.scope.domain}/items", memory.scope.project_id)
+        super().__init__(memory._engine, own)  # noqa: SLF001  memories of a store share it
+        self.memory = memory.in_scope(own)
+        self._extract = extract
+        self._clock = clock
+        self._places: dict[str, tuple[str, Namespace]] = {}
+        """Place and namespace of versions by episode id; they never change."""
+        self._waiting: list[tuple[Sequence[ItemPut], Future[None]]] = []
+        self._is_writing = False
+        self._lock = threading.Lock()
+
+    # Writing ----------------------------------------------------------------------------------------
+
+    def write(self, puts: Iterable[ItemPut]) -> None:
+        """Store and delete items in one transaction; of several puts with the same path the last one counts."""
+        self._engine.backend.atomic(partial(self._write, self._last(puts)))
+        self._engine.wake(self.scope)
+
+    async def awrite(self, puts: Iterable[ItemPut]) -> None:
+        """`write` for async code; calls that arrive during a transaction share the next one."""
+        future = Future[None]()
+        with self._lock:
+            self._waiting.append((self._last(puts), future))
+            idle, self._is_writing = not self._is_writing, True
+        if idle:
+            self._engine.workers.submit("turns", self._write_waiting)
+        return await asyncio.wrap_future(future)
+
+    async def run(self, lane: Lane, call: Callable[[], T]) -> T:
+        """Run a blocking call on a thread of the memory."""
+        return await self._engine.workers.run(lane, call)
+
+    def _last(self, puts: Iterable[ItemPut]) -> Sequence[ItemPut]:
+        """Return the last put of each path, redacted, in the order of the first ones."""
+        return list({(put.namespace, put.key): put for put in map(self._redacted, puts)}.values())
+
+    def _write_waiting(self) -> None:
+        while True:
+            with self._lock:
+                taken, self._waiting = self._waiting[:_BATCH], self._waiting[_BATCH:]
+                self._is_writing = bool(taken)
+            if not taken:
+                return
+            batch = [one for one in taken if one[1].set_running_or_notify_cancel()]
+            try:
+                errors = self._engine.backend.atomic(partial(self._write_each, [puts for puts, _ in batch]))
+            except Exception as error:  # noqa: BLE001 - it belongs to the callers
+                errors = [error] * len(batch)
+            for (_, future), error in zip(batch, errors, strict=True):
+                if error is None:
+                    future.set_result(None)
+                else:
+                    future.set_exception(error)
+            self._engine.wake(self.scope)
+
+    def _write_each(self, group: Sequence[Sequence[ItemPut]]) -> list[Exception | None]:
+        return [self._tried(puts) for puts in group]
+
+    def _tried(self, puts: Sequence[ItemPut]) -> Exception | None:
+        """Write puts of one caller inside of the transaction of several; return the error that undid them."""
+        try:
+            self._engine.backend.atomic(partial(self._write, puts))
+        except Exception as error:  # noqa: BLE001 - it belongs to the caller
+            return error
+        return None
+
+    def _write(self, puts: Sequence[ItemPut]) -> None:
+        backend, now = self._engine.backend, self._clock()
+        new: list[Episode] = []
+        ends: list[EpisodeEnd] = []
+        firsts: dict[Namespace, str] = {}
+        for put in puts:
+            current = self._current(put.namespace, put.key, _CURRENT)
+            at = now if current is None else max(now, current.recorded_at + timedelta(microseconds=1))
+            if current is not None:
+                ends.append(EpisodeEnd(current.id, at))
+            if put.value is not None:
+                new.append(self._episode(put, current, at, firsts))
+        backend.add_episodes(self.scope, new)
+        if ends:
+            backend.write(self.scope, Changes(episode_ends=tuple(ends)))
+
+    def _episode(self, put: ItemPut, current: Episode | None, at: datetime, firsts: dict[Namespace, str]) -> Episode:
+        """Return the episode of a new version; `firsts` has the first version in each namespace seen so far."""
+        number, marker = new_id(), None
+        if current is not None:
+            before = version_of(current)
+            place, created_at = before.place, before.created_at
+        else:
+            if put.namespace not in firsts:
+                marker = marker_of(put.namespace)
+                query = EpisodeQuery(external_ids=(marker,))
+                known = self._engine.backend.find_episodes([self.scope], query, limit=1)
+                firsts[put.namespace] = known[0].id if known else number
+                marker = None if known else marker
+            place, created_at = f"{firsts[put.namespace]} {number}", at
+        episode = Episode(
+            id=number,
+            scope=self.scope,
+            source="document",
+            text=put.text or "",
+            session_id=session_of(put.namespace, put.key),
+            external_id=marker,
+            occurred_at=at,
+            recorded_at=at,
+            expires_at=None if put.ttl is None else self._clock() + put.ttl,
+            metadata=metadata_of(put, place, created_at),
+        )
+        episode = self._engine.loader.filtered(episode)
+        if (self._extract and put.text) or episode.processed_at is not None:
+            return episode
+        return episode.changed(processed_at=at, metadata={**episode.metadata, SKIPPED: _NOT_WANTED})
+
+    def refresh(self, versions: Iterable[ItemVersion]) -> None:
+        """Begin the TTL of items again, as a read does; a store that can't be written keeps the old one."""
+        now, moved = self._clock(), dict[str, datetime]()
+        for version in versions:
+            if version.ttl is not None and version.expires_at is not None:
+                expires_at = now + version.ttl
+                if expires_at - version.expires_at > version.ttl * _UNTOUCHED:
+                    moved[version.episode_id] = expires_at
+
+        def work() -> None:
+            stored = self._engine.backend.get_episodes([self.scope], list(moved))  # others may have been erased
+            expiries = tuple(EpisodeExpiry(i, moved[i]) for i in stored)
+            self._engine.backend.write(self.scope, Changes(episode_expiries=expiries))
+
+        if moved:
+            with suppress(StoreReadOnly, StoreFull):
+                self._engine.backend.atomic(work)
+
+    def erase(self, namespace: Namespace, key: str) -> Forgotten | None:
+        """Erase all versions of an item as `GraphMemory.forget` does; return None if there is none."""
+        with suppress(NotFound):
+            return self.memory.forget(session=session_of(*self._stored_path(namespace, key)))
+        return None
+
+    def sweep(self) -> int:
+        """Erase expired items; return the number of versions erased."""
+        expired = EpisodeQuery(expired_by=self._clock())
+        gone = [e.id for e in self._engine.backend.all_episodes([self.scope], expired) if is_item(e)]
+        for number in gone:
+            with suppress(NotFound):
+                self.memory.forget(episode=number)
+        return len(gone)
+
+    # Reading ----------------------------------------------------------------------------------------
+
+    def get(self, namespace: Namespace, key: str, as_of: AsOf | None = None) -> ItemVersion | None:
+        """Return an item, or the version of it that was current at a time."""
+        found = self._current(*self._stored_path(namespace, key), as_of or _CURRENT)
+        return None if found is None else version_of(found)
+
+    def history(self, namespace: Namespace, key: str) -> list[ItemVersion]:
+        """Return all versions of an item that haven't expired, oldest first."""
+        session = session_of(*self._stored_path(namespace, key))
+        query = EpisodeQuery(session_id=session, as_of=_CURRENT)
+        found = self._engine.backend.all_episodes([self.scope], query)
+        versions = [version_of(e) for e in found if e.expires_at is None or e.expires_at > self._clock()]
+        return sorted(versions, key=lambda version: version.updated_at)
+
+    def find(
+        self,
+        prefix: Namespace,
+        *,
+        query: str | None = None,
+        wanted: Mapping[str, Any] | None = None,
+        limit: int = 10,
+        offset: int = 0,
+        as_of: AsOf | None = None,
+    ) -> Sequence[tuple[ItemVersion, float | None]]:
+        """Return the items under a prefix that a filter matches: by place, or for a query the indexed ones by score.
+
+        Raises
+        ------
+        InvalidInput
+            If the filter has an unknown operator, or `limit` or `offset` is negative.
+        """
+        wanted = self._redacted_data(wanted or {})
+        check_filter(wanted)
+        moment, page = as_of or _CURRENT, slice(to_limit(offset), to_limit(offset) + to_limit(limit))
+        conditions = {**self._under(prefix), **stored_conditions(wanted)}
+        if query:
+            return self._ranked(query, conditions, wanted, page, moment)
+        ids = self._listed(conditions, moment)
+        if not wanted:
+            return [(version_of(e), None) for e in self._read(ids[page], moment)]
+        found = (version_of(e) for e in self._read(ids, moment))
+        matching = (version for version in found if matches(version.value, wanted))
+        return [(version, None) for version in islice(matching, page.start, page.stop)]
+
+    def namespaces(self, prefix: Namespace = ()) -> set[Namespace]:
+        """Return the namespaces of items under a prefix."""
+        return {self._places[i][1] for i in self._listed(self._under(prefix), _CURRENT)}
+
+    def _current(self, namespace: Namespace, key: str, as_of: AsOf) -> Episode | None:
+        query = EpisodeQuery(session_id=session_of(namespace, key), live_at=self._clock(), as_of=as_of)
+        found = self._engine.backend.find_episodes([self.scope], query, limit=2)
+        return max(found, key=lambda episode: episode.recorded_at, default=None)
+
+    def _listed(self, conditions: Mapping[str, Scalar], as_of: AsOf) -> list[str]:
+        """Return the ids of the versions of a time that have this metadata, by place."""
+        backend, scopes = self._engine.backend, [self.scope]
+        query = EpisodeQuery(filters=EpisodeFilter(metadata=dict(conditions)), live_at=self._clock(), as_of=as_of)
+        ids = backend.find_episode_ids(scopes, query)
+        if len(self._places) > _MOST_PLACES:
+            self._places = {}
+        places = self._places
+        missing = [i for i in ids if i not in places]
+        for start in range(0, len(missing), _PAGE):
+            for number, episode in backend.get_episodes(scopes, missing[start : start + _PAGE]).items():
+                places[number] = place_of(episode), namespace_of(episode)
+        return sorted((i for i in ids if i in places), key=lambda i: places[i][0])
+
+    def _read(self, ids: Sequence[str], as_of: AsOf) -> Iterator[Episode]:
+        """Yield episodes in the order of their ids, without those that ended since the ids were read."""
+        for start in range(0, len(ids), _PAGE):
+            page = ids[start : start + _PAGE]
+            found = self._engine.backend.get_episodes([self.scope], page)
+            yield from (e for i in page if (e := found.get(i)) is not None and self._is_live(e, as_of))
+
+    def _ranked(
+        self, query: str, conditions: Mapping[str, Scalar], wanted: Mapping[str, Any], page: slice, as_of: AsOf
+    ) -> Sequence[tuple[ItemVersion, float | None]]:
+        self._index()
+        k = page.stop if not wanted else 4 * page.stop
+        filters = EpisodeFilter(metadata={**conditions, INDEXED: True})
+        while True:
+            options = SearchOptions(k=k, filters=filters, as_of=as_of, wait=self.settings.index_wait)
+            results = self._engine.search.search([self.scope], query, options).found
+            found = [
+                (version, each.score)
+                for each in results
+                if self._is_live(each.episode, as_of) and matches((version := version_of(each.episode)).value, wanted)
+            ]
+            if len(found) >= page.stop or len(results) < k:
+                return found[page]
+            k *= 4
+
+    def _is_live(self, episode: Episode, as_of: AsOf) -> bool:
+        return is_live(episode.ended_at, episode.expires_at, as_of, self._clock())
+
+    def _index(self) -> None:
+        """Index what was stored before; what fails is reported by the search."""
+        index = self._engine.search.index
+        for scope in index.stale_scopes([self.scope]):
+            with suppress(EmbeddingFailed, IndexUnavailable, StoreReadOnly, StoreFull):
+                index.index_waiting(scope)
+
+    # Redaction --------------------------------------------------------------------------------------
+
+    def _redacted(self, put: ItemPut) -> ItemPut:
+        """Return a put as it is stored."""
+        redaction = self._engine.redaction
+        if redaction is not None:
+            namespace = tuple(redaction.name("namespace", label) for label in put.namespace)
+            value = None if put.value is None else self._redacted_data(put.value)
+            text = None if put.text is None else redaction.text(put.text)
+            put = ItemPut(namespace, redaction.name("key", put.key), value, text, put.ttl)
+        return put
+
+    def _redacted_data(self, value: T) -> T:
+        redaction = self._engine.redaction
+        return value if redaction is None else redaction.data(value)
+
+    def _stored_path(self, namespace: Namespace, key: str) -> tuple[Namespace, str]:
+        known = self._engine.known_name
+        return tuple(map(known, namespace)), known(key)
+
+    def _under(self, prefix: Namespace) -> dict[str, Scalar]:
+        return under(tuple(map(self._engine.known_name, prefix)))

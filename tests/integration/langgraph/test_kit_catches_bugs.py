@@ -1,0 +1,94 @@
+"""The parity kit fails LangGraph stores that have a bug, and passes those that have none."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.store.base import BaseStore
+
+from graphmem.testing.langgraph import (
+    FILTERS,
+    Clock,
+    LangGraphQueryTests,
+    LangGraphStoreTests,
+    LangGraphTTLTests,
+)
+from tests.integration.langgraph import broken_stores
+from tests.integration.langgraph.broken_stores import Sound, Timed
+
+RANDOM = "test_random_operations_have_the_results_of_langgraphs_store"
+
+# store, the part of the kit, and the tests of which each has to fail
+CAUGHT: list[tuple[str, type[Any], dict[str, dict[str, Any]]]] = [
+    (
+        "ComparesPrefixesAsText",
+        LangGraphStoreTests,
+        {RANDOM: {}, "test_labels_and_keys_of_any_characters_are_told_apart": {"label": "a"}},
+    ),
+    ("IgnoresOffsets", LangGraphStoreTests, {RANDOM: {}}),
+    ("WritesBeforeItReads", LangGraphStoreTests, {RANDOM: {}, "test_a_batch_reads_what_was_there_before_it": {}}),
+    ("KeepsTheFirstPut", LangGraphStoreTests, {RANDOM: {}, "test_a_batch_reads_what_was_there_before_it": {}}),
+    (
+        "FiltersByTheFirstLevel",
+        LangGraphStoreTests,
+        {RANDOM: {}, "test_a_filter_matches_what_it_matches_in_langgraphs_store": {"wanted": FILTERS[15]}},
+    ),
+    ("MovesUpdatedItemsToTheEnd", LangGraphStoreTests, {RANDOM: {}}),
+    ("TakesStarsForLabels", LangGraphStoreTests, {RANDOM: {}}),
+    ("CutsNamespacesAfterThePage", LangGraphStoreTests, {RANDOM: {}}),
+    ("RoundsNumbers", LangGraphStoreTests, {RANDOM: {}}),
+    (
+        "ForgetsAsyncWrites",
+        LangGraphStoreTests,
+        {"test_random_async_operations_have_the_results_of_langgraphs_store": {}},
+    ),
+    ("IndexesEverything", LangGraphQueryTests, {"test_an_item_that_is_not_indexed_is_listed_but_not_found": {}}),
+    (
+        "SearchesTheOldText",
+        LangGraphQueryTests,
+        {"test_a_query_finds_the_new_value_of_a_key_and_no_deleted_one": {}},
+    ),
+    ("NeverRefreshes", LangGraphTTLTests, {"test_a_read_begins_the_ttl_again": {"read": "get"}}),
+    ("AlwaysRefreshes", LangGraphTTLTests, {"test_a_read_begins_the_ttl_again": {"read": "search"}}),
+    ("ReturnsExpiredItems", LangGraphTTLTests, {"test_an_item_expires_and_is_gone_from_every_read": {}}),
+    ("RefreshesOnGetAlone", LangGraphTTLTests, {"test_a_read_begins_the_ttl_again": {"read": "filter"}}),
+]
+
+
+class TestASoundStore(LangGraphStoreTests, LangGraphQueryTests):
+    def make_store(self, tmp_path: Path, clock: Clock) -> BaseStore:
+        del tmp_path, clock
+        return Sound()
+
+
+class TestASoundStoreWithTTLs(LangGraphTTLTests):
+    def make_store(self, tmp_path: Path, clock: Clock) -> BaseStore:
+        del tmp_path
+        return Timed(clock)
+
+
+@pytest.mark.parametrize(
+    ("store", "kit", "name", "arguments"),
+    [(store, kit, name, arguments) for store, kit, tests in CAUGHT for name, arguments in tests.items()],
+    ids=[f"{store}-{name}" for store, _, tests in CAUGHT for name in tests],
+)
+def test_a_bug_is_caught(store: str, kit: type[Any], name: str, arguments: dict[str, Any]) -> None:
+    clock = Clock()
+    broken: type[Any] = getattr(broken_stores, store)
+    made = broken(clock) if issubclass(broken, Timed) else broken()
+    case = type("Case", (kit,), {"make_store": lambda *_: made})()
+    test = getattr(case, name)
+    given = {"store": made, "root": "root-label", "clock": clock, **arguments}
+    with pytest.raises((AssertionError, ExceptionGroup)):
+        test(**{each: given[each] for each in inspect.signature(test).parameters})
+
+
+def test_every_broken_store_is_tried() -> None:
+    source = Path(broken_stores.__file__).read_text("utf-8")
+    stores = re.findall(r"^class (\w+)\((?:Sound|Timed)\)", source, flags=re.MULTILINE)
+    assert [store for store in stores if store != "Timed"] == [store for store, _, _ in CAUGHT]
+    assert len(CAUGHT) >= 8

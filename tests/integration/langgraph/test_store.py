@@ -1,0 +1,340 @@
+"""What the store of a memory adds to LangGraph's interface, and what it holds to when things go wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.store.base import PutOp
+
+from graphmem import Fact, GraphMemory, InvalidInput
+from graphmem.adapters.langgraph import GraphMemoryStore
+from graphmem.models import Episode, EpisodeQuery
+from graphmem.testing.langgraph import Clock, keys
+from graphmem.text.redact import PatternRedactor
+from tests.e2e.toy import ToyExtractor
+
+Open = Callable[..., GraphMemory]
+MAYA, NATE = ("users", "maya"), ("users", "nate")
+
+
+@pytest.fixture
+def open_memory(tmp_path: Path) -> Iterator[Open]:
+    with ExitStack() as opened:
+
+        def open_one(**options: Any) -> GraphMemory:
+            given = {"extractor": "none", "embeddings": "none", "background": False, "scope": "app", **options}
+            return opened.enter_context(GraphMemory.open(f"sqlite:///{tmp_path}/memory.db", **given))
+
+        yield open_one
+
+
+@pytest.fixture
+def store(open_memory: Open) -> GraphMemoryStore:
+    return GraphMemoryStore(open_memory())
+
+
+def episodes(store: GraphMemoryStore) -> list[Episode]:
+    memory = store.memory
+    return memory._engine.backend.find_episodes([memory.scope], EpisodeQuery(), limit=10_000)  # pyright: ignore[reportPrivateUsage]
+
+
+# History
+
+
+def test_a_put_over_a_key_keeps_the_old_value_and_its_times(store: GraphMemoryStore) -> None:
+    for color in ("red", "blue", "green"):
+        store.put(MAYA, "color", {"is": color})
+    red, blue, green = store.history(MAYA, "color")
+    assert [item.value["is"] for item in (red, blue, green)] == ["red", "blue", "green"]
+    assert (red.ended_at, blue.ended_at, green.ended_at) == (blue.updated_at, green.updated_at, None)
+    assert red.created_at == blue.created_at == green.created_at == red.updated_at
+    current = store.get(MAYA, "color")
+    assert current is not None
+    assert (current.created_at, current.updated_at) == (red.created_at, green.updated_at)
+
+
+def test_the_past_is_read_with_as_of(store: GraphMemoryStore) -> None:
+    store.put(MAYA, "tea", {"text": "Maya drinks green tea"})
+    store.put(MAYA, "tea", {"text": "Maya drinks oolong"})
+    store.put(MAYA, "dog", {"text": "Rex"})
+    then = store.history(MAYA, "tea")[0].updated_at
+    old = {"text": "Maya drinks green tea"}
+    found = store.get(MAYA, "tea", as_of=then)
+    assert found is not None
+    assert found.value == old
+    for options in ({}, {"query": "green tea"}, {"filter": old}, {"filter": {"text": {"$ne": "x"}}}):
+        assert [item.value for item in store.search(("users",), as_of=then, **options)] == [old]
+        assert [item.value for item in asyncio.run(store.asearch(("users",), as_of=then, **options))] == [old]
+    assert store.search(("users",), as_of="2020-01-01") == []
+    assert store.get(MAYA, "tea", as_of="2020-01-01") is None
+    assert store.search(("users",), filter=old) == []
+
+
+def test_a_deleted_item_has_a_history_and_begins_again(store: GraphMemoryStore) -> None:
+    store.put(MAYA, "k", {"n": 1})
+    store.put(MAYA, "other", {"n": 2})
+    store.delete(MAYA, "k")
+    assert [item.ended_at is None for item in store.history(MAYA, "k")] == [False]
+    store.put(MAYA, "k", {"n": 3})
+    first, second = asyncio.run(store.ahistory(MAYA, "k"))
+    assert first.created_at < second.created_at == second.updated_at
+    assert keys(store.search(MAYA)) == ["other", "k"]
+    assert store.history(MAYA, "unknown") == []
+
+
+def test_an_old_version_has_no_part_in_the_ranking_of_a_new_one(store: GraphMemoryStore) -> None:
+    store.put(MAYA, "a", {"text": "apples"})
+    store.put(MAYA, "a", {"text": "the weather"})
+    store.put(MAYA, "b", {"text": "the weather"})
+    first, second = store.search(MAYA, query="apples")
+    assert first.score == second.score == 0.0
+
+
+def test_erase_removes_every_version_to_the_bytes_of_the_file(
+    store: GraphMemoryStore, open_memory: Open, tmp_path: Path
+) -> None:
+    store.put(MAYA, "code", {"text": "plumeria"})
+    store.put(MAYA, "code", {"text": "jacaranda"})
+    store.put(MAYA, "other", {"text": "stays"})
+    assert store.search(MAYA, query="jacaranda")
+    erased = store.erase(MAYA, "code")
+    assert erased is not None
+    assert (erased.episodes, erased.left) == (2, ())
+    assert store.history(MAYA, "code") == []
+    assert keys(store.search(MAYA)) == ["other"]
+    assert asyncio.run(store.aerase(MAYA, "code")) is None
+    store.memory.close()
+    left = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert b"stays" in left
+    assert b"plumeria" not in left
+    assert b"jacaranda" not in left
+
+
+# Scopes
+
+
+def test_searches_of_the_memory_find_items_only_where_they_are_to_be_visible(open_memory: Open) -> None:
+    memory = open_memory()
+    hidden, shown = GraphMemoryStore(memory), GraphMemoryStore(memory, visible=True)
+    hidden.put(MAYA, "tea", {"text": "Maya drinks green tea"})
+    assert memory.search("green tea").found == ()
+    assert "green tea" not in memory.context("green tea")
+    assert hidden.memory.search("green tea").found[0].episode.text == "text: Maya drinks green tea"
+    shown.put(MAYA, "tea", {"text": "Maya drinks white tea"})
+    assert "white tea" in memory.context("Which tea?")
+    assert [item.value for item in hidden.search(())] == [{"text": "Maya drinks green tea"}]
+    memory.remember("Nate drinks tea.")
+    assert [item.value for item in shown.search((), query="tea")] == [{"text": "Maya drinks white tea"}]
+    assert [item.value for item in shown.search(())] == [{"text": "Maya drinks white tea"}]
+
+
+def test_stores_of_other_scopes_share_nothing(open_memory: Open) -> None:
+    memory = open_memory()
+    stores = {
+        text: GraphMemoryStore(memory.in_scope(text)) for text in ("app", "app/items", "users/a", "users/a/items")
+    }
+    for text, store in stores.items():
+        store.put(("ns",), "k", {"of": text})
+    for text, store in stores.items():
+        assert [item.value for item in store.search(())] == [{"of": text}]
+        assert memory.in_scope(text).search("of").found == ()
+
+
+def test_an_item_is_not_extracted_unless_asked_for(open_memory: Open) -> None:
+    memory = open_memory(extractor=ToyExtractor())
+    plain = GraphMemoryStore(memory)
+    plain.put(MAYA, "home", {"text": "Maya | lives_in | Lisbon"}, index=["text"])
+    assert plain.memory.stats().pending == 0
+    store = GraphMemoryStore(memory.in_scope("other"), index={"fields": ["text"]}, extract=True)
+    store.put(MAYA, "home", {"text": "Maya | lives_in | Porto", "n": 1})
+    store.put(MAYA, "job", {"text": "Maya | works_at | Globex"}, index=False)
+    assert store.memory.flush() == 0
+    facts: list[Fact] = list(store.memory.recall("Maya").facts)
+    assert [fact.fact for fact in facts] == ["Maya lives_in Porto"]
+    assert plain.memory.recall("Maya").facts == ()
+
+
+# Batches
+
+
+def test_a_batch_with_an_invalid_value_stores_nothing(store: GraphMemoryStore) -> None:
+    with pytest.raises(InvalidInput, match="JSON"):
+        store.batch([PutOp(MAYA, "good", {"n": 1}), PutOp(MAYA, "bad", {"n": object()})])
+    for ops in ([PutOp(("a.b",), "k", {})], [PutOp(MAYA, "k", {}, ttl=-1)], [PutOp(MAYA, "k", {}, ttl=1e300)], [1]):
+        with pytest.raises(ValueError, match=r"."):
+            store.batch([PutOp(MAYA, "good", {"n": 1}), *ops])  # pyright: ignore[reportArgumentType]
+    assert store.search(()) == []
+
+
+def test_concurrent_async_puts_share_transactions_and_no_errors(store: GraphMemoryStore) -> None:
+    items, groups = store._items, list[int]()  # pyright: ignore[reportPrivateUsage]
+    write = items._write_each  # pyright: ignore[reportPrivateUsage]
+    items._write_each = lambda group: groups.append(len(group)) or write(group)  # pyright: ignore[reportPrivateUsage]
+
+    async def run() -> list[Any]:
+        values = [{"n": n if n != 7 else object()} for n in range(100)]
+        return await asyncio.gather(*(store.aput(MAYA, str(v["n"]), v) for v in values), return_exceptions=True)
+
+    failed = [error for error in asyncio.run(run()) if error is not None]
+    assert [type(error) for error in failed] == [InvalidInput]
+    assert len(store.search((), limit=1000)) == 99
+    assert len(groups) < 20
+
+
+def test_threads_that_put_one_key_leave_one_current_version(store: GraphMemoryStore) -> None:
+    threads = [threading.Thread(target=store.put, args=(MAYA, "k", {"n": n})) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    versions = store.history(MAYA, "k")
+    assert sorted(item.value["n"] for item in versions) == list(range(8))
+    assert [item.ended_at is None for item in versions] == [False] * 7 + [True]
+    assert [item.ended_at for item in versions[:-1]] == [item.updated_at for item in versions[1:]]
+    assert [item.value for item in store.search(())] == [versions[-1].value]
+
+
+WRITER = """
+import sys
+from langgraph.store.base import PutOp
+from graphmem import GraphMemory
+from graphmem.adapters.langgraph import GraphMemoryStore
+
+memory = GraphMemory.open(sys.argv[1], scope="app", extractor="none", embeddings="none", background=False)
+store = GraphMemoryStore(memory)
+for number in range(int(sys.argv[2])):
+    puts = [PutOp(("batches", str(number)), str(n), {"n": n}) for n in range(50)]
+    store.batch([*puts, PutOp(("k",), "k", {"n": number})])
+    print(number, flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_process_leaves_whole_batches_and_what_it_acknowledged(
+    store: GraphMemoryStore, tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path}/memory.db"
+    with subprocess.Popen([sys.executable, "-c", WRITER, url, "100000"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for _ in range(5):
+            acknowledged = int(process.stdout.readline())
+        process.kill()
+        acknowledged += len(process.stdout.readlines())
+    namespaces = store.list_namespaces(prefix=("batches",), limit=100_000)
+    assert len(namespaces) >= acknowledged + 1
+    assert {len(store.search(namespace, limit=100)) for namespace in namespaces} == {50}
+    current = store.get(("k",), "k")
+    assert current is not None
+    assert current.value["n"] == len(namespaces) - 1
+
+
+@pytest.mark.slow
+def test_two_processes_write_to_one_file_and_see_each_other(store: GraphMemoryStore, tmp_path: Path) -> None:
+    store.put(("k",), "k", {"n": -1})
+    assert store.list_namespaces() == [("k",)]
+    url = f"sqlite:///{tmp_path}/memory.db"
+    with subprocess.Popen([sys.executable, "-c", WRITER, url, "10"], stdout=subprocess.PIPE, text=True) as process:
+        for n in range(100):
+            store.put(("k",), "k", {"n": 1000 + n})
+        assert process.stdout is not None
+        assert len(process.stdout.readlines()) == 10
+    versions = store.history(("k",), "k")
+    assert len(versions) == 111
+    assert [item.ended_at is None for item in versions].count(True) == 1
+    assert len(store.list_namespaces(prefix=("batches",))) == 10
+    assert len(store.search(("batches",), limit=1000)) == 500
+
+
+# Settings of the store
+
+
+def test_an_embedding_model_of_the_store_is_refused(open_memory: Open) -> None:
+    with pytest.raises(InvalidInput, match=r"dims, embed .*GraphMemory\.open\(embeddings=…\)"):
+        GraphMemoryStore(open_memory(), index={"dims": 3, "embed": lambda texts: [[1.0] for _ in texts]})
+
+
+def test_only_the_fields_of_the_store_are_indexed_by_default(open_memory: Open) -> None:
+    store = GraphMemoryStore(open_memory(), index={"fields": ["title", "tags[*]"]})
+    store.put(MAYA, "a", {"title": "apples", "tags": ["plums"], "body": "corn"})
+    store.put(MAYA, "b", {"body": "corn"})
+    assert [episode.text for episode in episodes(store)] == ["apples\nplums", ""]
+    assert keys(store.search(MAYA, query="plums")) == ["a"]
+    assert keys(store.search(MAYA)) == ["a", "b"]
+
+
+def test_a_default_ttl_and_reads_that_do_not_refresh(open_memory: Open) -> None:
+    clock = Clock()
+    store = GraphMemoryStore(open_memory(), ttl={"default_ttl": 10, "refresh_on_read": False}, clock=clock)
+    store.put(MAYA, "short", {"n": 1})
+    store.put(MAYA, "never", {"n": 1}, ttl=None)
+    clock.move(9)
+    assert store.get(MAYA, "short") is not None
+    clock.move(2)
+    assert keys(store.search(MAYA)) == ["never"]
+    assert store.history(MAYA, "short") == []
+    assert asyncio.run(store.asweep_ttl()) == 1
+    assert len(episodes(store)) == 1
+
+
+def test_a_sweeper_erases_at_intervals(open_memory: Open) -> None:
+    clock = Clock()
+    store = GraphMemoryStore(open_memory(), ttl={"sweep_interval_minutes": 60}, clock=clock)
+    store.put(MAYA, "short", {"n": 1}, ttl=1)
+    clock.move(2)
+    swept, sweep = threading.Event(), store.sweep_ttl
+    store.sweep_ttl = lambda: sweep() or swept.set() or 1  # type: ignore[method-assign]
+    store.start_ttl_sweeper()
+    store.start_ttl_sweeper(0.001)
+    assert store.stop_ttl_sweeper(30)
+    assert store.stop_ttl_sweeper()
+    assert episodes(store) == []
+
+
+def test_personal_data_is_redacted_in_values_keys_and_namespaces(open_memory: Open, tmp_path: Path) -> None:
+    store = GraphMemoryStore(open_memory(redact="all", redact_key="k" * 32, redactor=PatternRedactor()))
+    namespace = ("users", "maya@example.com")
+    store.put(namespace, "+49 170 1234567", {"mail": "maya@example.com", "card": 4111111111111111, "n": 1})
+    item = store.get(namespace, "+49 170 1234567")
+    assert item is not None
+    assert (item.value["mail"], item.value["n"]) == ("[EMAIL]", 1)
+    assert item.value["card"] != 4111111111111111
+    assert keys(store.search(namespace)) == [item.key]
+    assert keys(store.search(("users",), filter={"mail": "maya@example.com"})) == [item.key]
+    assert keys(store.search(("users",), query="mail")) == [item.key]
+    assert len(store.history(namespace, "+49 170 1234567")) == 1
+    store.memory.close()
+    stored = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert b"maya@example" not in stored
+    assert b"4111111111111111" not in stored
+
+
+def test_items_survive_a_restart_and_an_export(open_memory: Open, tmp_path: Path) -> None:
+    store = GraphMemoryStore(open_memory())
+    store.put(MAYA, "k", {"n": 1})
+    store.put(MAYA, "k", {"n": 2})
+    store.memory.admin.export(tmp_path / "items.jsonl")
+    store.memory.close()
+    again = GraphMemoryStore(open_memory())
+    assert [item.value for item in again.history(MAYA, "k")] == [{"n": 1}, {"n": 2}]
+    with GraphMemory.open("memory://", scope="moved", extractor="none", embeddings="none", background=False) as other:
+        moved = GraphMemoryStore(other)
+        moved.memory.admin.import_(tmp_path / "items.jsonl", rename=True)
+        assert [item.value for item in moved.search(())] == [{"n": 2}]
+        assert [item.value for item in moved.history(MAYA, "k")] == [{"n": 1}, {"n": 2}]
+
+
+@pytest.mark.slow
+def test_a_query_is_answered_by_meaning_too(open_memory: Open) -> None:
+    store = GraphMemoryStore(open_memory(embeddings=None), index={"fields": ["text"]})
+    for key, text in {"pet": "Rex is a poodle", "city": "She moved to Lisbon", "work": "Her job is accounting"}.items():
+        store.put(MAYA, key, {"text": text})
+    assert keys(store.search(MAYA, query="Which dog is there?"))[0] == "pet"
+    assert keys(store.search(MAYA, query="profession"))[0] == "work"
