@@ -73,6 +73,7 @@ LANES = {
         "tests/integration/langchain/test_middleware.py",
         "tests/integration/langchain/test_retriever.py",
         "tests/integration/langchain/test_tools.py",
+        "tests/integration/langgraph/test_kit_catches_bugs.py",
         "tests/integration/llm/test_llm_http.py",
         "tests/integration/mcp/test_core.py",
         "tests/integration/mcp/test_full.py",

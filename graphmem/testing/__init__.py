@@ -28,8 +28,8 @@ pytest.register_assert_rewrite(
         f"{__name__}.{module}"
         for module in (
             "atomicity base communities communities_detect concurrency edge_queries edges entities episodes filters "
-            "index isolation merges odd_input pair recalls stateful stateful_groups stateful_upkeep time traversal "
-            "upkeep vectors".split()
+            "index isolation langgraph merges odd_input pair recalls stateful stateful_groups stateful_upkeep time "
+            "traversal upkeep vectors".split()
         )
     )
 )
