@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Literal
@@ -77,8 +77,6 @@ class GraphMemoryStore(BaseStore):
         scope of their own.
     extract
         Whether facts are extracted from the indexed texts of items; `memory` of the store recalls them.
-    clock
-        Returns the time.
     """
 
     supports_ttl = True
@@ -91,7 +89,6 @@ class GraphMemoryStore(BaseStore):
         ttl: TTLConfig | None = None,
         visible: bool = False,
         extract: bool = False,
-        clock: Callable[[], datetime] = utc_now,
     ) -> None:
         if foreign := sorted(set(index or {}) - {"fields"}):
             raise InvalidInput(
@@ -100,7 +97,7 @@ class GraphMemoryStore(BaseStore):
             )
         self.ttl_config = ttl
         self._fields: Sequence[str] = (index or {}).get("fields") or ["$"]
-        self._items = Items(memory, visible=visible, extract=extract, clock=clock)
+        self._items = Items(memory, visible=visible, extract=extract)
         self._sweeper: BackgroundJob | None = None
 
     @property

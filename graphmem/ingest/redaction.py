@@ -114,6 +114,10 @@ class Redaction:
         }
         return wanted.changed(**names, metadata=self._any(wanted.metadata))
 
+    def data(self, value: T) -> T:
+        """Return a value of mappings, lists and scalars with every text in it redacted."""
+        return self._any(value)
+
     def triple(self, triple: Triple) -> Triple:
         """Return the redacted triple."""
         names = {"subject": self.name("Triple.subject", triple.subject)}

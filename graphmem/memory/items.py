@@ -46,7 +46,6 @@ from graphmem.models import (
     Scope,
     is_live,
     new_id,
-    utc_now,
 )
 from graphmem.search.results import SearchOptions
 from graphmem.trust import SKIPPED
@@ -79,18 +78,13 @@ class Items(ScopedMemory):
         beside it, which no text of the form ``domain/project`` names.
     extract
         Whether facts are extracted from the texts of items.
-    clock
-        Returns the time.
     """
 
-    def __init__(
-        self, memory: GraphMemory, *, visible: bool, extract: bool, clock: Callable[[], datetime] = utc_now
-    ) -> None:
+    def __init__(self, memory: GraphMemory, *, visible: bool, extract: bool) -> None:
         own = memory.scope if visible else Scope(f"{memory.scope.domain}/items", memory.scope.project_id)
         super().__init__(memory._engine, own)  # noqa: SLF001  memories of a store share it
         self.memory = memory.in_scope(own)
         self._extract = extract
-        self._clock = clock
         self._places: dict[str, tuple[str, Namespace]] = {}
         """Place and namespace of versions by episode id; they never change."""
         self._waiting: list[tuple[Sequence[ItemPut], Future[None]]] = []
@@ -153,7 +147,7 @@ class Items(ScopedMemory):
         return None
 
     def _write(self, puts: Sequence[ItemPut]) -> None:
-        backend, now = self._engine.backend, self._clock()
+        backend, now = self._engine.backend, self._engine.clock()
         new: list[Episode] = []
         ends: list[EpisodeEnd] = []
         firsts: dict[Namespace, str] = {}
@@ -191,7 +185,7 @@ class Items(ScopedMemory):
             external_id=marker,
             occurred_at=at,
             recorded_at=at,
-            expires_at=None if put.ttl is None else self._clock() + put.ttl,
+            expires_at=None if put.ttl is None else self._engine.clock() + put.ttl,
             metadata=metadata_of(put, place, created_at),
         )
         episode = self._engine.loader.filtered(episode)
@@ -201,7 +195,7 @@ class Items(ScopedMemory):
 
     def refresh(self, versions: Iterable[ItemVersion]) -> None:
         """Begin the TTL of items again, as a read does; a store that can't be written keeps the old one."""
-        now, moved = self._clock(), dict[str, datetime]()
+        now, moved = self._engine.clock(), dict[str, datetime]()
         for version in versions:
             if version.ttl is not None and version.expires_at is not None:
                 expires_at = now + version.ttl
@@ -225,7 +219,7 @@ class Items(ScopedMemory):
 
     def sweep(self) -> int:
         """Erase expired items; return the number of versions erased."""
-        expired = EpisodeQuery(expired_by=self._clock())
+        expired = EpisodeQuery(expired_by=self._engine.clock())
         gone = [e.id for e in self._engine.backend.all_episodes([self.scope], expired) if is_item(e)]
         for number in gone:
             with suppress(NotFound):
@@ -244,7 +238,7 @@ class Items(ScopedMemory):
         session = session_of(*self._stored_path(namespace, key))
         query = EpisodeQuery(session_id=session, as_of=_CURRENT)
         found = self._engine.backend.all_episodes([self.scope], query)
-        versions = [version_of(e) for e in found if e.expires_at is None or e.expires_at > self._clock()]
+        versions = [version_of(e) for e in found if e.expires_at is None or e.expires_at > self._engine.clock()]
         return sorted(versions, key=lambda version: version.updated_at)
 
     def find(
@@ -270,7 +264,7 @@ class Items(ScopedMemory):
         conditions = {**self._under(prefix), **stored_conditions(wanted)}
         if query:
             return self._ranked(query, conditions, wanted, page, moment)
-        ids = self._listed(conditions, moment)
+        ids = list(self._listed(conditions, moment))
         if not wanted:
             return [(version_of(e), None) for e in self._read(ids[page], moment)]
         found = (version_of(e) for e in self._read(ids, moment))
@@ -279,17 +273,19 @@ class Items(ScopedMemory):
 
     def namespaces(self, prefix: Namespace = ()) -> set[Namespace]:
         """Return the namespaces of items under a prefix."""
-        return {self._places[i][1] for i in self._listed(self._under(prefix), _CURRENT)}
+        return set(self._listed(self._under(prefix), _CURRENT).values())
 
     def _current(self, namespace: Namespace, key: str, as_of: AsOf) -> Episode | None:
-        query = EpisodeQuery(session_id=session_of(namespace, key), live_at=self._clock(), as_of=as_of)
+        query = EpisodeQuery(session_id=session_of(namespace, key), live_at=self._engine.clock(), as_of=as_of)
         found = self._engine.backend.find_episodes([self.scope], query, limit=2)
         return max(found, key=lambda episode: episode.recorded_at, default=None)
 
-    def _listed(self, conditions: Mapping[str, Scalar], as_of: AsOf) -> list[str]:
-        """Return the ids of the versions of a time that have this metadata, by place."""
+    def _listed(self, conditions: Mapping[str, Scalar], as_of: AsOf) -> dict[str, Namespace]:
+        """Return the namespaces of the versions of a time that have this metadata, by id, in the order of places."""
         backend, scopes = self._engine.backend, [self.scope]
-        query = EpisodeQuery(filters=EpisodeFilter(metadata=dict(conditions)), live_at=self._clock(), as_of=as_of)
+        query = EpisodeQuery(
+            filters=EpisodeFilter(metadata=dict(conditions)), live_at=self._engine.clock(), as_of=as_of
+        )
         ids = backend.find_episode_ids(scopes, query)
         if len(self._places) > _MOST_PLACES:
             self._places = {}
@@ -298,7 +294,7 @@ class Items(ScopedMemory):
         for start in range(0, len(missing), _PAGE):
             for number, episode in backend.get_episodes(scopes, missing[start : start + _PAGE]).items():
                 places[number] = place_of(episode), namespace_of(episode)
-        return sorted((i for i in ids if i in places), key=lambda i: places[i][0])
+        return {i: places[i][1] for i in sorted((i for i in ids if i in places), key=lambda i: places[i][0])}
 
     def _read(self, ids: Sequence[str], as_of: AsOf) -> Iterator[Episode]:
         """Yield episodes in the order of their ids, without those that ended since the ids were read."""
@@ -326,7 +322,7 @@ class Items(ScopedMemory):
             k *= 4
 
     def _is_live(self, episode: Episode, as_of: AsOf) -> bool:
-        return is_live(episode.ended_at, episode.expires_at, as_of, self._clock())
+        return is_live(episode.ended_at, episode.expires_at, as_of, self._engine.clock())
 
     def _index(self) -> None:
         """Index what was stored before; what fails is reported by the search."""

@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 import pytest
 from langchain.agents import create_agent  # pyright: ignore[reportUnknownVariableType]
 from langchain.tools import ToolRuntime, tool
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START, StateGraph  # pyright: ignore[reportMissingTypeStubs]
 from langgraph.runtime import Runtime
-from langmem import create_manage_memory_tool, create_search_memory_tool
+from langmem import (  # pyright: ignore[reportMissingTypeStubs]
+    create_manage_memory_tool,  # pyright: ignore[reportUnknownVariableType]
+    create_search_memory_tool,
+)
 
 from graphmem import GraphMemory
 from graphmem.adapters.langgraph import GraphMemoryStore
@@ -30,26 +33,26 @@ def store(tmp_path: Path) -> Iterator[GraphMemoryStore]:
         yield GraphMemoryStore(memory)
 
 
-class State(TypedDict, total=False):
+class State(TypedDict):
     user: str
     text: str
-    found: list[str]
+    found: NotRequired[list[str]]
 
 
 def graph(store: GraphMemoryStore) -> Any:
     """Return a compiled graph that finds notes of the user and then stores one."""
 
-    def read(state: State, runtime: Runtime) -> State:
+    def read(state: State, runtime: Runtime) -> dict[str, Any]:
         assert runtime.store is not None
         found = runtime.store.search(("notes", state["user"]), query=state["text"])
         return {"found": [item.value["text"] for item in found]}
 
-    async def write(state: State, runtime: Runtime) -> State:
+    async def write(state: State, runtime: Runtime) -> dict[str, Any]:
         assert runtime.store is not None
         await runtime.store.aput(("notes", state["user"]), state["text"], {"text": state["text"]})
         return {}
 
-    built = StateGraph(State)
+    built: Any = StateGraph(State)
     built.add_node("read", read)
     built.add_node("write", write)
     built.add_edge(START, "read")
@@ -88,13 +91,15 @@ def told(answer: dict[str, Any]) -> list[str]:
 
 def test_tools_of_an_agent_get_it_by_their_runtime(store: GraphMemoryStore) -> None:
     @tool
-    def note(text: str, runtime: ToolRuntime) -> str:
+    def note(text: str, runtime: ToolRuntime[None, Any]) -> str:
         """Store a note."""
         assert runtime.store is not None
         runtime.store.put(("notes",), "note", {"text": text})
         return "Noted."
 
-    agent = create_agent(Scripted(answers=[call("note", text="Call Nate."), "Done."]), [note], store=store)
+    agent: Any = create_agent(  # pyright: ignore[reportUnknownVariableType]
+        Scripted(answers=[call("note", text="Call Nate."), "Done."]), [note], store=store
+    )
     answer = agent.invoke({"messages": [HumanMessage("Remind me.")]})
     assert told(answer) == ["Noted."]
     assert keys(store.search(("notes",), query="Nate")) == ["note"]
@@ -104,7 +109,9 @@ def test_langmems_tools_store_search_change_and_delete_by_user(store: GraphMemor
     tools = [create_manage_memory_tool(namespace=NAMESPACE), create_search_memory_tool(namespace=NAMESPACE)]
 
     def run(user: str, *answers: Any) -> dict[str, Any]:
-        agent = create_agent(Scripted(answers=[*answers, "Done."]), tools, store=store)
+        agent: Any = create_agent(  # pyright: ignore[reportUnknownVariableType]
+            Scripted(answers=[*answers, "Done."]), tools, store=store
+        )
         return agent.invoke({"messages": [HumanMessage("Hi.")]}, config={"configurable": {"user_id": user}})
 
     run("maya", call("manage_memory", content="Maya drinks green tea.", action="create"))
