@@ -44,7 +44,6 @@ from graphmem.models import (
     EpisodeQuery,
     Scalar,
     Scope,
-    is_live,
     new_id,
 )
 from graphmem.search.results import SearchOptions
@@ -266,8 +265,8 @@ class Items(ScopedMemory):
             return self._ranked(query, conditions, wanted, page, moment)
         ids = list(self._listed(conditions, moment))
         if not wanted:
-            return [(version_of(e), None) for e in self._read(ids[page], moment)]
-        found = (version_of(e) for e in self._read(ids, moment))
+            return [(version_of(e), None) for e in self._read(ids[page])]
+        found = (version_of(e) for e in self._read(ids))
         matching = (version for version in found if matches(version.value, wanted))
         return [(version, None) for version in islice(matching, page.start, page.stop)]
 
@@ -296,12 +295,12 @@ class Items(ScopedMemory):
                 places[number] = place_of(episode), namespace_of(episode)
         return {i: places[i][1] for i in sorted((i for i in ids if i in places), key=lambda i: places[i][0])}
 
-    def _read(self, ids: Sequence[str], as_of: AsOf) -> Iterator[Episode]:
-        """Yield episodes in the order of their ids, without those that ended since the ids were read."""
+    def _read(self, ids: Sequence[str]) -> Iterator[Episode]:
+        """Yield episodes in the order of their ids; one that ended since the ids were read was current then."""
         for start in range(0, len(ids), _PAGE):
             page = ids[start : start + _PAGE]
             found = self._engine.backend.get_episodes([self.scope], page)
-            yield from (e for i in page if (e := found.get(i)) is not None and self._is_live(e, as_of))
+            yield from (found[i] for i in page if i in found)
 
     def _ranked(
         self, query: str, conditions: Mapping[str, Scalar], wanted: Mapping[str, Any], page: slice, as_of: AsOf
@@ -315,14 +314,11 @@ class Items(ScopedMemory):
             found = [
                 (version, each.score)
                 for each in results
-                if self._is_live(each.episode, as_of) and matches((version := version_of(each.episode)).value, wanted)
+                if matches((version := version_of(each.episode)).value, wanted)
             ]
             if len(found) >= page.stop or len(results) < k:
                 return found[page]
             k *= 4
-
-    def _is_live(self, episode: Episode, as_of: AsOf) -> bool:
-        return is_live(episode.ended_at, episode.expires_at, as_of, self._engine.clock())
 
     def _index(self) -> None:
         """Index what was stored before; what fails is reported by the search."""

@@ -352,5 +352,7 @@ def test_a_query_is_answered_by_meaning_too(open_memory: Open) -> None:
     store = GraphMemoryStore(open_memory(embeddings=None), index={"fields": ["text"]})
     for key, text in {"pet": "Rex is a poodle", "city": "She moved to Lisbon", "work": "Her job is accounting"}.items():
         store.put(MAYA, key, {"text": text})
+    store.put(MAYA, "unindexed", {"text": "A dog is there"}, index=False)
     assert keys(store.search(MAYA, query="Which dog is there?"))[0] == "pet"
+    assert "unindexed" not in keys(store.search(MAYA, query="dog", limit=10))
     assert keys(store.search(MAYA, query="profession"))[0] == "work"
