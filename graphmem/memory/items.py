@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -13,7 +14,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from graphmem.background import Lane
-from graphmem.errors import EmbeddingFailed, IndexUnavailable, NotFound, StoreFull, StoreReadOnly
+from graphmem.errors import NotFound, StoreFull, StoreReadOnly
 from graphmem.inputs import to_limit
 from graphmem.memory.base import ScopedMemory
 from graphmem.memory.item_rows import (
@@ -305,11 +306,10 @@ class Items(ScopedMemory):
     def _ranked(
         self, query: str, conditions: Mapping[str, Scalar], wanted: Mapping[str, Any], page: slice, as_of: AsOf
     ) -> Sequence[tuple[ItemVersion, float | None]]:
-        self._index()
         k = page.stop if not wanted else 4 * page.stop
         filters = EpisodeFilter(metadata={**conditions, INDEXED: True})
         while True:
-            options = SearchOptions(k=k, filters=filters, as_of=as_of, wait=self.settings.index_wait)
+            options = SearchOptions(k=k, filters=filters, as_of=as_of, wait=math.inf)  # what was put is found
             results = self._engine.search.search([self.scope], query, options).found
             found = [
                 (version, each.score)
@@ -319,13 +319,6 @@ class Items(ScopedMemory):
             if len(found) >= page.stop or len(results) < k:
                 return found[page]
             k *= 4
-
-    def _index(self) -> None:
-        """Index what was stored before; what fails is reported by the search."""
-        index = self._engine.search.index
-        for scope in index.stale_scopes([self.scope]):
-            with suppress(EmbeddingFailed, IndexUnavailable, StoreReadOnly, StoreFull):
-                index.index_waiting(scope)
 
     # Redaction --------------------------------------------------------------------------------------
 
