@@ -6,18 +6,18 @@ import json
 import signal
 import threading
 import time
+from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graphmem.adapters.cli.health import STALE, Health, serving
 from graphmem.adapters.cli.session import FAILED, Session, command
 
 if TYPE_CHECKING:
     from graphmem.worker import WorkerState
-
-_STALE = 30.0  # seconds after which a health file means that its worker hangs or is gone
 
 
 def register(app: typer.Typer) -> None:
@@ -37,6 +37,10 @@ def worker(
     check: Annotated[
         bool, typer.Option("--check", help="Start nothing; exit with 0 if the worker of --health is alive, else 1.")
     ] = False,
+    health_port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Port for GET /health and /ready; 0 takes a free one.")
+    ] = None,
+    health_host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address of --health-port.")] = "127.0.0.1",
     grace: Annotated[float, typer.Option(min=0.0, help="Seconds that a running extraction has after SIGTERM.")] = 20.0,
 ) -> None:
     """Extract, index and maintain what other processes store, until SIGTERM or Ctrl-C.
@@ -56,18 +60,27 @@ def worker(
         signal.signal(number, stop)
     memory = session.open(extractor=extractor, make=True, background=True, **overrides)
     last: WorkerState | None = None
+    served = Health()
 
     def on_state(state: WorkerState) -> None:
         nonlocal last
         if last is None or (state.state, state.reason, state.errors) != (last.state, last.reason, last.errors):
             details = ": ".join(filter(None, (state.state, state.reason, *state.errors)))
             session.out.note(f"{state.at:%H:%M:%S} {details}")
-        last = state
+        last = served.state = state
         if health is not None:
             _write(health, state)
 
     try:
-        memory.admin.work(stopping, scopes=scopes, on_state=on_state)
+        with ExitStack() as stack:
+            if health_port is not None:
+                try:
+                    port = stack.enter_context(serving(served, health_host, health_port))
+                except OSError as error:
+                    session.out.note(f"--health-port {health_port}: {error}")
+                    raise typer.Exit(FAILED) from None
+                session.out.note(f"health: http://{health_host}:{port}/health")
+            memory.admin.work(stopping, scopes=scopes, on_state=on_state)
     finally:
         memory.close(grace)
         if health is not None:
@@ -90,4 +103,4 @@ def _is_alive(session: Session, health: Path) -> bool:
         session.out.note(f"{health}: {error}")
         return False
     session.out.note(f"{state['state']}, {age:.0f} s ago")
-    return age <= _STALE and state["state"] != "store unavailable"
+    return age <= STALE and state["state"] != "store unavailable"

@@ -1,0 +1,68 @@
+"""HTTP endpoints with the health of a worker, for orchestrators."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
+
+from graphmem.models import utc_now
+
+if TYPE_CHECKING:
+    from graphmem.worker import WorkerState
+
+STALE = 30.0  # seconds after which a state means that its worker hangs or is gone
+_REQUEST_SECONDS = 5.0  # for a client that connects and sends nothing
+
+
+class Health:
+    """Last state of a worker; `/health` is 200 while its loop runs, `/ready` while the store answers, too."""
+
+    def __init__(self) -> None:
+        self.state: WorkerState | None = None
+
+    def answer(self, path: str) -> tuple[int, dict[str, object]]:
+        """Return the HTTP status and the JSON body for a path."""
+        if path not in {"/health", "/ready"}:
+            return 404, {"error": "not found: use /health or /ready"}
+        state = self.state
+        if state is None:
+            return (503 if path == "/ready" else 200), {"state": "starting"}
+        alive = (utc_now() - state.at).total_seconds() <= STALE
+        if path == "/ready":
+            alive = alive and state.state not in {"store unavailable", "stopped"}
+        return (200 if alive else 503), {"state": state.state, "at": state.at.isoformat()}
+
+
+@contextmanager
+def serving(health: Health, host: str, port: int) -> Generator[int]:
+    """Serve the health on daemon threads; yield the port, which the system chooses for 0."""
+
+    class Handler(BaseHTTPRequestHandler):
+        timeout = _REQUEST_SECONDS
+
+        def do_GET(self) -> None:
+            """Answer a request."""
+            status, content = health.answer(self.path.partition("?")[0])
+            body = json.dumps(content).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (name given by the base class)
+            """Write no line per request."""
+
+    server = ThreadingHTTPServer((host, port), Handler)
+    server.daemon_threads = True
+    server.block_on_close = False
+    threading.Thread(target=server.serve_forever, args=(0.1,), name="graphmem-health", daemon=True).start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()
