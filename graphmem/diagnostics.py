@@ -13,6 +13,7 @@ from graphmem.protocols import Extractor, GraphBackend, VectorIndex
 from graphmem.results import Check, QueueError, QueueState, Stats, UpkeepState
 from graphmem.settings import Settings
 from graphmem.upkeep.eviction import DELETED
+from graphmem.upkeep.expiry import EXPIRED
 
 _ERRORS_SEARCHED, _ERRORS_SHOWN = 100, 10  # episodes in `stats`
 
@@ -67,13 +68,14 @@ class Diagnostics:
         upkeep = tuple(
             UpkeepState(job=state.job, done_at=state.done_at, episodes=state.episodes, begun_at=state.begun_at)
             for state in states
-            if state.job != DELETED
+            if state.job not in (DELETED, EXPIRED)
         )
         return Stats(
             scope=str(scope),
             **asdict(counts),
             waiting_entities=waiting,
             deleted_facts=sum(state.episodes for state in states if state.job == DELETED),
+            expired_episodes=sum(state.episodes for state in states if state.job == EXPIRED),
             queue=self._queue_state(with_errors),
             errors=tuple(map(queue_error, with_errors[:_ERRORS_SHOWN])),
             upkeep=upkeep,

@@ -50,6 +50,8 @@ from graphmem.settings import Settings
 from graphmem.text.redact import PatternRedactor
 from graphmem.trust import is_suspicious
 from graphmem.upkeep.eviction import upkeep_jobs
+from graphmem.upkeep.expiry import expire, scopes_with_expired
+from graphmem.upkeep.forget import Forgotten
 from graphmem.upkeep.schedule import UpkeepSchedule
 
 if TYPE_CHECKING:
@@ -61,6 +63,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _INDEXED_AT_ONCE = 64  # rows per indexing step
+_EXPIRY_PAUSE = 60.0  # seconds between two looks for expired episodes
+_EXPIRY_SHARE = 50  # a pause is at least this many times as long as the erasure before it, which may rewrite a file
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0  # seconds between two polls of an empty queue
 _FLUSH_PAUSES = 0.002, 0.25  # seconds, first and longest, between two polls of a flush
 _AFLUSH_PAUSES = 0.25, 5.0  # the same for async code, which is notified of what its own process extracts
@@ -127,6 +131,7 @@ class Engine:
         self._assignment = self.communities.assignment if background else None
         self._schedule = UpkeepSchedule(backend, jobs, settings.community_refresh_interval)
         self._upkeep = BackgroundJob("graphmem-upkeep", self._run_upkeep) if background else None
+        self._expiry = BackgroundJob("graphmem-expiry", self._expire_some) if background else None
         self.workers = Workers()
         self.turns = TurnWriter(backend, partial(self.workers.submit, "turns"), lambda scopes: self.wake(*scopes))
         self.served: Sequence[Scope] | None = None
@@ -197,6 +202,7 @@ class Engine:
             if background:
                 engine.wake(*(scopes := backend.scopes()))
                 engine.schedule_upkeep(*scopes)
+                engine.look_for_expired()
         except BaseException:
             if vectors is not None:
                 vectors.close()
@@ -367,6 +373,29 @@ class Engine:
         if self._upkeep is not None and self._schedule.look_at(scopes):
             self._upkeep.wake()
 
+    def look_for_expired(self) -> None:
+        """Have the background erase what has expired now, and look again every minute."""
+        if self._expiry is not None:
+            self._expiry.wake()
+
+    def _expire_some(self) -> float | None:
+        assert self._expiry is not None
+        job, scopes = self._expiry, self.backend.scopes() if self.served is None else self.served
+        begun = time.monotonic()
+        try:
+            while not job.stopping and (found := scopes_with_expired(self.backend, scopes, self.clock())):
+                for scope in found:
+                    self.expire(scope, stopping=lambda: job.stopping)
+        except StoreReadOnly:
+            return None  # left to processes that may write
+        return max(_EXPIRY_PAUSE, _EXPIRY_SHARE * (time.monotonic() - begun))
+
+    def expire(self, scope: Scope, *, stopping: Callable[[], bool] = lambda: False, dry_run: bool = False) -> Forgotten:
+        """Erase the expired episodes of a scope."""
+        index, now = self.search.index, self.clock()
+        with self.erasing(scope):
+            return expire(self.backend, index, scope, self.ontology, now, stopping, dry_run=dry_run)
+
     def _count_processed(self, scope: Scope, episodes: int) -> None:
         """Report processed episodes to the background upkeep."""
         if self._upkeep is not None and self._schedule.processed(scope, episodes):
@@ -427,7 +456,7 @@ class Engine:
             self._count_processed(scope, done.claimed)  # of all scopes: the schedule looks before it acts
 
     def _background_jobs(self) -> Sequence[BackgroundJob | ScopedJob | RecallRecorder | None]:
-        return (self._extraction, self._indexing, self._assignment, self._upkeep, self.recorder)
+        return (self._extraction, self._indexing, self._assignment, self._upkeep, self._expiry, self.recorder)
 
     def background_errors(self) -> Sequence[str]:
         """Return the current errors of background work whose last run failed."""
@@ -464,7 +493,7 @@ class Engine:
             self._queue.notify(())
             wait = 2 * (self.settings.extraction_timeout or SECONDS) if seconds is None else seconds
             self._extraction.stop(timeout=wait)
-        for job in (self._indexing, self._assignment, self._upkeep):
+        for job in (self._indexing, self._assignment, self._upkeep, self._expiry):
             if job is not None:
                 job.stop(timeout=self.settings.embedding_timeout * 2)
         self.recorder.stop()

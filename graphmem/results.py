@@ -295,6 +295,8 @@ class Stats(Model):
         Entities in a community of level 0; entities in none, because no neighbor is in one or a refresh is due.
     deleted_facts
         Superseded facts that evictions have deleted so far; this history is lost.
+    expired_episodes
+        Expired episodes that were erased so far.
     queue
         State of extraction, as known from this process or from the errors of the scope.
     errors
@@ -321,6 +323,7 @@ class Stats(Model):
     community_members: int
     waiting_entities: int
     deleted_facts: int = 0
+    expired_episodes: int = 0
     recalls: int
     edges_by_type: dict[str, int]
     entities_by_type: dict[str, int]

@@ -202,6 +202,18 @@ class Administration(ScopedMemory):
         self._engine.recorder.write()  # pending traces may name facts that are deleted
         return evict(self._engine.backend, self.scope, eviction_rule(self._engine.settings), _never, dry_run=dry_run)
 
+    def expire(self, *, dry_run: bool = False) -> Forgotten:
+        """Erase the episodes that have expired, as `GraphMemory.forget` does; `stats` counts them.
+
+        It also runs in the background, within a minute; `search` and the other reads don't return them until then.
+
+        Parameters
+        ----------
+        dry_run
+            Change nothing, and report what would be erased.
+        """
+        return self._engine.expire(self.scope, dry_run=dry_run)
+
     def decay(self) -> int:
         """Apply decay to retrieval counts up to now, as the settings say; return the number of facts that have one.
 
@@ -448,6 +460,7 @@ class Administration(ScopedMemory):
     areindex = in_thread(reindex, "jobs")
     aevict = in_thread(evict, "jobs")
     adecay = in_thread(decay, "jobs")
+    aexpire = in_thread(expire, "jobs")
     aclear = in_thread(clear, "jobs")
     aexport = in_thread(export, "jobs")
     aimport_ = in_thread(import_, "jobs")

@@ -18,6 +18,7 @@ from graphmem.models import (
     JobState,
     MergeQuery,
     Model,
+    RemovalKind,
     Scope,
     utc_now,
 )
@@ -147,28 +148,49 @@ def forget(
             raise
         left = "; ".join(_scrub(backend, scope, state)) or "nothing"
         raise NotFound(f"{error}; left from earlier erasures: {left}") from error
-    examples = {kind: tuple(texts) for kind, texts in done.examples.items()}
+    result = summed([done], dry_run=dry_run)
+    examples = result.examples
     if plan.staying:
-        examples["still_mentioned_in"] = tuple(e.text[:SHOWN] for e in list(plan.staying.values())[:EXAMPLES])
-    return Forgotten(
-        episodes=done.count("episode"),
-        entities=done.count("entity"),
-        facts=done.count("edge"),
-        mentions=done.mentions,
-        communities=done.count("community"),
-        recalls=done.count("recall"),
-        merges=done.count("merge"),
-        index_entries=done.count("index"),
-        rewritten_facts=done.rewritten_facts,
-        redacted_episodes=done.redacted_episodes,
-        emptied_communities=done.emptied_communities,
+        examples = {
+            **examples,
+            "still_mentioned_in": tuple(e.text[:SHOWN] for e in [*plan.staying.values()][:EXAMPLES]),
+        }
+    return result.changed(
         names=tuple(sorted(plan.names)),
         still_mentioned_in=tuple(plan.staying),
         remaining=(*plan.remaining, *_describe_named(done)),
         examples=examples,
-        dry_run=dry_run,
-        left=() if dry_run else (*_drop_copies(index, scope, done), *_scrub(backend, scope, done.state)),
+        left=() if dry_run else clean_up(backend, index, scope, [done]),
     )
+
+
+def summed(erasures: Sequence[Erased], *, dry_run: bool) -> Forgotten:
+    """Return the counts of some erasures together, with the examples of the first."""
+
+    def count(kind: RemovalKind) -> int:
+        return sum(done.count(kind) for done in erasures)
+
+    return Forgotten(
+        episodes=count("episode"),
+        entities=count("entity"),
+        facts=count("edge"),
+        mentions=sum(done.mentions for done in erasures),
+        communities=count("community"),
+        recalls=count("recall"),
+        merges=count("merge"),
+        index_entries=count("index"),
+        rewritten_facts=sum(done.rewritten_facts for done in erasures),
+        redacted_episodes=sum(done.redacted_episodes for done in erasures),
+        emptied_communities=sum(done.emptied_communities for done in erasures),
+        examples={kind: tuple(texts) for done in erasures[:1] for kind, texts in done.examples.items()},
+        dry_run=dry_run,
+    )
+
+
+def clean_up(backend: GraphBackend, index: IndexCopies, scope: Scope, done: Sequence[Erased]) -> tuple[str, ...]:
+    """Clean caches, the external index and files after erasures of a scope; return what is left, and why."""
+    left = [text for each in done for text in _drop_copies(index, scope, each)]
+    return (*left, *(_scrub(backend, scope, done[-1].state) if done else ()))
 
 
 def clear(backend: GraphBackend, index: IndexCopies, scope: Scope) -> Forgotten:

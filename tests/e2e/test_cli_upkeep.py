@@ -122,6 +122,17 @@ def test_clear_empties_one_scope_only(shell: Shell) -> None:
     assert shell.run("stats", "--json", "--scope", "other").document["entities"] == 6
 
 
+def test_what_has_expired_is_erased(shell: Shell) -> None:
+    assert shell.run("remember", "The code is 4711.", "--expires-in", "never").code == 2
+    for text, lifetime in (("The code is 4711.", "0.001s"), ("The door is blue.", "12h")):
+        assert shell.run("remember", text, "--expires-in", lifetime, "--extractor", "none").code == 0
+    assert shell.run("expire", "--dry-run", "--json").document["episodes"] == 1
+    assert shell.run("expire", "--json").document["episodes"] == 1
+    assert shell.run("expire", "--json").document["episodes"] == 0
+    assert "expired and erased" in shell.run("stats").out
+    assert b"4711" not in b"".join(file.read_bytes() for file in shell.folder.glob("graphmem.db*"))
+
+
 def test_evict_deletes_what_is_long_over_and_hides_who_is_left_without_facts(shell: Shell) -> None:
     shell.write("jobs.csv", TRIPLES)
     shell.run("ingest", "jobs.csv", "--scope", "jobs")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from graphmem import GraphMemory, InvalidInput
 from graphmem.models import AsOf, Changes, EpisodeEnd, EpisodeExpiry, EpisodeQuery
 from graphmem.protocols import GraphBackend
+from graphmem.testing.rows import scope_of
 from tests.e2e.test_search import TokenWordVectors
 
 OpenMemory = Callable[..., GraphMemory]
@@ -147,3 +150,89 @@ def test_a_lifetime_that_is_none_is_refused(memory: GraphMemory, fields: dict[st
     with pytest.raises(InvalidInput, match="expires"):
         memory.remember("Maya | visits | Porto", **fields)
     assert store_of(memory).find_episodes([memory.scope], EpisodeQuery()) == []
+
+
+def rows_of(memory: GraphMemory) -> dict[str, int]:
+    stats = memory.stats()
+    return {"episodes": stats.episodes, "facts": stats.edges, "entities": stats.entities, "mentions": stats.mentions}
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_what_has_expired_is_erased_like_what_is_forgotten(
+    memory: GraphMemory, open_memory: OpenMemory, clock: Hands, dry_run: bool
+) -> None:
+    other = open_memory("memory://other", embeddings=TokenWordVectors(), clock=clock)
+    for each in (memory, other):
+        told(each, "Maya | visits | Nice")
+        told(each, "Maya | visits | Porto", session_id="s", expires_in=HOUR)
+        told(each, "Maya | visits | Nice", session_id="s", expires_in=HOUR)
+        told(each, "Ann | visits | Oslo", expires_in=3 * HOUR)
+        each.search("Where is Maya?")
+    assert memory.admin.expire().episodes == 0
+    clock.now = NOW + 2 * HOUR
+    before, expected = rows_of(memory), other.forget(session="s", dry_run=dry_run)
+    done = memory.admin.expire(dry_run=dry_run)
+    counted = {name: value for name, value in done.model_dump().items() if isinstance(value, int)}
+    assert counted == {name: getattr(expected, name) for name in counted}
+    assert (done.episodes, done.left) == (2, ())
+    assert done.examples == expected.examples
+    assert rows_of(memory) == (before if dry_run else rows_of(other))
+    assert memory.stats().expired_episodes == (0 if dry_run else 2)
+    assert texts(memory) == ["Ann | visits | Oslo", "Maya | visits | Nice"]
+
+
+def test_more_than_a_batch_expires_at_once_and_what_was_extended_stays(memory: GraphMemory, clock: Hands) -> None:
+    turns = [{"text": f"Maya | visits | Place {n}", "expires_in": HOUR} for n in range(30)]
+    memory.ingest(turns)
+    ids = store_of(memory).find_episode_ids([memory.scope], EpisodeQuery())
+    later = EpisodeExpiry(ids[7], NOW + 5 * HOUR)
+    store_of(memory).write(memory.scope, Changes(episode_expiries=(later,)))
+    clock.now = NOW + 2 * HOUR
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("graphmem.upkeep.expiry._BATCH", 8)
+        assert memory.admin.expire().episodes == 29
+    assert memory.stats().expired_episodes == 29
+    assert texts(memory) == ["Maya | visits | Place 7"]
+
+
+def test_what_was_erased_stays_erased_when_the_clock_goes_back(
+    memory: GraphMemory, clock: Hands, tmp_path: Path
+) -> None:
+    told(memory, "Maya | visits | Porto", expires_in=HOUR)
+    clock.now = NOW + 2 * HOUR
+    assert memory.admin.expire().episodes == 1
+    clock.now = NOW - 24 * HOUR
+    assert memory.admin.expire().episodes == 0
+    assert (texts(memory), targets(memory), memory.session("s")) == ([], [], [])
+    assert memory.stats().expired_episodes == 1
+
+
+def test_the_background_erases_what_has_expired_in_every_scope(
+    store_url: str, open_memory: OpenMemory, clock: Hands
+) -> None:
+    memory = open_memory(store_url, clock=clock)
+    scopes = [memory.scope, scope_of("other")]
+    for scope in scopes:
+        told(memory.in_scope(scope), "Maya | visits | Porto", expires_in=HOUR)
+    clock.now = NOW + 2 * HOUR
+    with open_memory(store_url, clock=clock, background=True) as second:
+        second._engine.served = scopes  # pyright: ignore[reportPrivateUsage] - others use the server
+        second._engine.look_for_expired()  # pyright: ignore[reportPrivateUsage]
+        deadline = time.monotonic() + 60
+        while any(memory.in_scope(scope).stats().episodes for scope in scopes) and time.monotonic() < deadline:
+            time.sleep(0.02)
+    assert [memory.in_scope(scope).stats().expired_episodes for scope in scopes] == [1, 1]
+
+
+def test_a_context_about_everything_quotes_no_summary_while_something_expired_is_there(
+    memory: GraphMemory, clock: Hands
+) -> None:
+    for n in range(6):
+        told(memory, f"Maya | visits | Place {n}")
+    told(memory, "Maya | visits | Porto", expires_in=HOUR)
+    memory.admin.refresh_communities()
+    assert "Porto" in memory.context("What are the main topics?")
+    clock.now = NOW + 2 * HOUR
+    assert "Porto" not in memory.context("What are the main topics?")
+    memory.admin.expire()
+    assert "Porto" not in memory.context("What are the main topics?")

@@ -15,7 +15,7 @@ from test_search import WordVectors
 from toy import ToyExtractor
 
 from graphmem import Embeddings, GraphMemory, InvalidInput, NotFound
-from graphmem.models import Changes, EdgeQuery, EntityQuery, EpisodeQuery, Removal, Scope, utc_now
+from graphmem.models import Changes, EdgeQuery, EntityQuery, EpisodeExpiry, EpisodeQuery, Removal, Scope, utc_now
 from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
 from graphmem.settings import Settings
@@ -115,7 +115,14 @@ def forget_all(memory: GraphMemory) -> None:
     memory.admin.clear()
 
 
-@pytest.mark.parametrize("act", [forget_session, forget_entities, forget_all])
+def expire_session(memory: GraphMemory) -> None:
+    store = memory._engine.backend  # pyright: ignore[reportPrivateUsage]
+    said = store.find_episode_ids([memory.scope], EpisodeQuery(session_id="secret"))
+    store.write(memory.scope, Changes(episode_expiries=tuple(EpisodeExpiry(i, utc_now()) for i in said)))
+    assert memory.admin.expire().episodes == len(said) > 0
+
+
+@pytest.mark.parametrize("act", [forget_session, forget_entities, forget_all, expire_session])
 def test_what_is_forgotten_leaves_no_byte_in_the_files(
     sqlite_file: Path, open_memory: OpenMemory, act: Callable[[GraphMemory], None]
 ) -> None:

@@ -37,6 +37,7 @@ def stats(session: Session) -> None:
         rows += [("  deleted history", found.deleted_facts)] if found.deleted_facts else []
         rows += [(f"  {kind}", number) for kind, number in sorted(found.edges_by_type.items(), key=_by_count)]
         rows += [("episodes", found.episodes), ("  waiting", found.pending_episodes)]
+        rows += [("  expired and erased", found.expired_episodes)] if found.expired_episodes else []
         rows += [("  failed", found.failed_episodes), ("extraction", found.queue), ("mentions", found.mentions)]
         rows += [
             ("communities", found.communities),

@@ -95,12 +95,17 @@ def remember(
     ] = None,
     conversation: Annotated[str | None, typer.Option("--session", metavar="ID", help="Id of the conversation.")] = None,
     at: Annotated[str | None, typer.Option("--at", metavar="DATE", help="Time of the turn. [default: now]")] = None,
+    expires_in: Annotated[
+        str | None,
+        typer.Option("--expires-in", metavar="TIME", help="Erase it after 90s, 15m, 12h, 30d or 8w."),
+    ] = None,
     extractor: ExtractorOption = None,
 ) -> None:
     """Store one turn of a conversation."""
     said_at = None if at is None else moment("--at", at)
     with session.open(extractor=extractor, make=True) as memory:
-        receipt = memory.remember(text, speaker=speaker, session_id=conversation, occurred_at=said_at)
+        told = {"speaker": speaker, "session_id": conversation, "occurred_at": said_at, "expires_in": expires_in}
+        receipt = memory.remember(text, **told)
         report = memory.admin.backfill()
         if session.out.as_json:
             session.out.document(

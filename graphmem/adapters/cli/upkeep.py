@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the program."""
-    for function in (forget, retract, end, clear, evict, decay, backfill):
+    for function in (forget, retract, end, clear, expire, evict, decay, backfill):
         command(app)(function)
     command(app, "dead-letters")(dead_letters)
     for function in (merge, unmerge, merges):
@@ -112,6 +112,12 @@ def clear(session: Session, yes: YesOption = False) -> None:
             yes=yes,
         )
         _print_forgotten(session, memory.admin.clear())
+
+
+def expire(session: Session, dry_run: DryRunOption = False) -> None:
+    """Erase the episodes that have expired, with all data derived from them."""
+    with session.open() as memory:
+        _print_forgotten(session, memory.admin.expire(dry_run=dry_run))
 
 
 def evict(session: Session, dry_run: DryRunOption = False, yes: YesOption = False) -> None:
