@@ -23,7 +23,6 @@ from graphmem.memory.item_rows import (
     ItemVersion,
     Namespace,
     check_filter,
-    is_item,
     marker_of,
     matches,
     metadata_of,
@@ -218,13 +217,8 @@ class Items(ScopedMemory):
         return None
 
     def sweep(self) -> int:
-        """Erase expired items; return the number of versions erased."""
-        expired = EpisodeQuery(expired_by=self._engine.clock())
-        gone = [e.id for e in self._engine.backend.all_episodes([self.scope], expired) if is_item(e)]
-        for number in gone:
-            with suppress(NotFound):
-                self.memory.forget(episode=number)
-        return len(gone)
+        """Erase what has expired in the scope; return the number of versions erased."""
+        return self.memory.admin.expire().episodes
 
     # Reading ----------------------------------------------------------------------------------------
 
