@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphmem.adapters.cli.health import STALE, Health, serving
 from graphmem.adapters.cli.session import FAILED, Session, command
 
 if TYPE_CHECKING:
@@ -60,6 +59,8 @@ def worker(
         signal.signal(number, stop)
     memory = session.open(extractor=extractor, make=True, background=True, **overrides)
     last: WorkerState | None = None
+    from graphmem.adapters.cli.health import Health, serving
+
     served = Health()
 
     def on_state(state: WorkerState) -> None:
@@ -103,4 +104,6 @@ def _is_alive(session: Session, health: Path) -> bool:
         session.out.note(f"{health}: {error}")
         return False
     session.out.note(f"{state['state']}, {age:.0f} s ago")
+    from graphmem.adapters.cli.health import STALE
+
     return age <= STALE and state["state"] != "store unavailable"
