@@ -55,6 +55,12 @@ def is_grounded(of_results: Iterable[Iterable[Reason]]) -> bool:
     return any(reason.channel in _GROUNDS and reason.score > 0 for reasons in of_results for reason in reasons)
 
 
+def is_evidence(reasons: Iterable[Reason]) -> bool:
+    """Return whether a result shares a word, a fact or a name with the question, or is by a speaker that it names."""
+    reasons = tuple(reasons)
+    return is_grounded([reasons]) or any(reason.detail == "speaker" and reason.score > 0 for reason in reasons)
+
+
 class Found(Model):
     """An episode found by a search, with the reasons for its score.
 
@@ -98,8 +104,8 @@ class SearchResults(Model, Sequence[Found]):
 
     @property
     def evidence(self) -> Evidence:
-        """The episodes that share a word, a fact or a name with the question, for a recall."""
-        grounded = [one.episode for one in self.found if is_grounded([one.reasons])]
+        """The episodes that share a word, a fact, a name or a speaker with the question, for a recall."""
+        grounded = [one.episode for one in self.found if is_evidence(one.reasons)]
         return Evidence([e.id for e in grounded], {e.id for e in grounded if e.source == "triple"})
 
     def __iter__(self) -> Iterator[Found]:  # type: ignore[override]

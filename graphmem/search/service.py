@@ -25,7 +25,7 @@ from graphmem.search.graph_channel import best_first
 from graphmem.search.pipeline import CANDIDATES, Ranking, rank
 from graphmem.search.question import USER, parse_question
 from graphmem.search.rerank import READ, READER_WEIGHT, Reranker, spread, varied
-from graphmem.search.results import Channel, Found, Reason, SearchOptions, SearchResults, is_grounded
+from graphmem.search.results import Channel, Found, Reason, SearchOptions, SearchResults, is_evidence
 from graphmem.search.search_index import SearchIndex, Snapshot
 from graphmem.text.normalize import canonical
 from graphmem.text.words import MAX_QUERY
@@ -195,7 +195,7 @@ class GraphRAGService:
         )
 
     def evidence(self, scopes: Sequence[Scope], query: str, options: RecallOptions) -> Evidence:
-        """Return the best episodes for the question of a recall that share a word, a fact or a name with it.
+        """Return the best episodes for the question of a recall that share a word, a fact, a name or a speaker with it.
 
         There are none for a question in the first person if several people speak and it isn't known who asks, nor in an
         index of another embedding model, which is reported.
@@ -208,7 +208,7 @@ class GraphRAGService:
             ranked = self._ranked(scopes, query[:MAX_QUERY], wanted, None)
         except IndexMismatch as error:
             return Evidence(degraded=(str(error),))
-        rows = [row for row in ranked.rows if is_grounded([row.reasons]) and not ranked.unknown_asker]
+        rows = [row for row in ranked.rows if is_evidence(row.reasons) and not ranked.unknown_asker]
         lists = {row.episode_id for row in rows if row.is_list}
         return Evidence([row.episode_id for row in rows], lists, tuple(ranked.degraded))
 

@@ -74,7 +74,7 @@ def test_expand_asks_once_a_hop_and_once_for_its_seeds(store: Neo4jBackend, roun
     assert round_trips.during(walk) == 3 + 1
 
 
-def test_recall_asks_at_most_eight_times(neo4j_url: str, store: Neo4jBackend, round_trips: RoundTrips) -> None:
+def test_recall_asks_at_most_fourteen_times(neo4j_url: str, store: Neo4jBackend, round_trips: RoundTrips) -> None:
     with GraphMemory.open(neo4j_url, scope=home(), extractor="none", background=False) as memory:
         babbage = "Charles Babbage"
         memory.add_facts([("Ada Lovelace", "works with", babbage), (babbage, "designed", "Difference Engine")])
@@ -82,7 +82,8 @@ def test_recall_asks_at_most_eight_times(neo4j_url: str, store: Neo4jBackend, ro
         def recall() -> None:
             assert len(memory.recall("Whom did Ada Lovelace work with?").facts) == 2
 
-        assert round_trips.during(recall) <= 8  # one of them for the trust of the sources
+        recall()  # which reads the index
+        assert round_trips.during(recall) <= 14  # one for the trust of the sources, five for the evidence
 
 
 def test_passage_is_stored_in_seven(neo4j_url: str, store: Neo4jBackend, round_trips: RoundTrips) -> None:
