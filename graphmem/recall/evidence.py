@@ -15,6 +15,7 @@ from graphmem.protocols import GraphBackend
 from graphmem.recall import scoring
 from graphmem.recall.options import RecallOptions
 from graphmem.recall.past import PAST
+from graphmem.recall.scoring import Floats
 from graphmem.results import ScoreParts
 from graphmem.text.words import query_words
 
@@ -51,10 +52,27 @@ FindEvidence = Callable[[Sequence[Scope], str, RecallOptions], Evidence]
 
 @dataclass(frozen=True, slots=True)
 class StatedFacts:
-    """Facts that the best episodes state, by id, and the parts of the score of each."""
+    """Facts that the best episodes state.
+
+    Attributes
+    ----------
+    edges, evidence
+        The facts, best first, and what their episodes add to their scores, by id.
+    rows
+        Position of each fact in the arrays of `factors`, by id.
+    factors
+        Factors of the facts' scores that no walk decides.
+    """
 
     edges: Mapping[str, Edge] = field(default_factory=dict[str, Edge])
-    parts: Mapping[str, ScoreParts] = field(default_factory=dict[str, ScoreParts])
+    evidence: Mapping[str, float] = field(default_factory=dict[str, float])
+    rows: Mapping[str, int] = field(default_factory=dict[str, int])
+    factors: Mapping[str, Floats] = field(default_factory=dict[str, Floats])
+
+    def parts(self, edge_id: str) -> ScoreParts:
+        """Return the parts of the score of a fact that no seed leads to."""
+        factors = {name: float(values[self.rows[edge_id]]) for name, values in self.factors.items()}
+        return ScoreParts(seed=0.0, evidence=self.evidence[edge_id], **factors)
 
 
 def stated_facts(
@@ -81,8 +99,35 @@ def stated_facts(
     ids = evidence.episode_ids
     found = [i for scope in scopes for i in backend.find_edges_of_episodes(scope, ids)] if ids else []
     edges = [edge for edge in backend.get_edges(scopes, found).values() if _counts(edge, options, now)] if found else []
-    parts = _parts(edges, query, evidence, options, ontology, now) if edges else {}
-    return StatedFacts({edge.id: edge for edge in edges if edge.id in parts}, parts)
+    if not edges:
+        return StatedFacts()
+    shared = scoring.shared_words(
+        query_words(query), [scoring.fact_text(edge.relation, edge.fact, ontology) for edge in edges]
+    )
+    over = [options.as_of is None and edge.valid_to is not None and edge.valid_to <= now for edge in edges]
+    factors = scoring.fact_factors(
+        np.array([edge.confidence for edge in edges]),
+        np.array([edge.retrieval_count for edge in edges]),
+        [edge.edge_type for edge in edges],
+        np.array([edge.valid_from.timestamp() for edge in edges]),
+        np.where(over, PAST, 1.0),
+        shared,
+        now=now.timestamp(),
+        decay_rate=options.temporal_decay_rate,
+        text_weight=options.fact_text_weight,
+    )
+    rank = {episode_id: position for position, episode_id in enumerate(ids, 1)}
+    best = [min((i for i in edge.episode_ids if i in rank), key=rank.__getitem__) for edge in edges]
+    alone = np.array([EVIDENCE / rank[i] ** 0.5 for i in best]) * np.prod(list(factors.values()), axis=0)
+    stated: Counter[str] = Counter()
+    added: dict[str, float] = {}
+    rows: dict[str, int] = {}
+    order: list[int] = np.argsort(-alone, kind="stable").tolist()
+    for i in order:
+        if shared[i] or best[i] not in evidence.lists:
+            added[edges[i].id], rows[edges[i].id] = float(alone[i]) * REPEATED ** stated[best[i]], i
+            stated[best[i]] += 1
+    return StatedFacts({edge_id: edges[i] for edge_id, i in rows.items()}, added, rows, factors)
 
 
 def _counts(edge: Edge, options: RecallOptions, now: datetime) -> bool:
@@ -93,40 +138,3 @@ def _counts(edge: Edge, options: RecallOptions, now: datetime) -> bool:
     if is_visible(*times, options.as_of, now):
         return True
     return options.as_of is None and is_past(edge.valid_from, edge.valid_to, edge.superseded_by, now)
-
-
-def _parts(
-    edges: Sequence[Edge], query: str, evidence: Evidence, options: RecallOptions, ontology: Ontology, now: datetime
-) -> dict[str, ScoreParts]:
-    """Return the parts of the score of each fact that counts."""
-    rank = {episode_id: position for position, episode_id in enumerate(evidence.episode_ids, 1)}
-    best = [min((i for i in edge.episode_ids if i in rank), key=rank.__getitem__) for edge in edges]
-    over = [options.as_of is None and edge.valid_to is not None and edge.valid_to <= now for edge in edges]
-    shared = scoring.shared_words(query_words(query), [fact_text(e.relation, e.fact, ontology) for e in edges])
-    factors = {
-        "past": np.where(over, PAST, 1.0),
-        "confidence": scoring.effective_confidence(
-            np.array([edge.confidence for edge in edges]), np.array([edge.retrieval_count for edge in edges])
-        ),
-        "edge_type": scoring.flow_weight([edge.edge_type for edge in edges]),
-        "recency": scoring.recency(
-            np.array([edge.valid_from.timestamp() for edge in edges]), now.timestamp(), options.temporal_decay_rate
-        ),
-        "relevance": 1.0 + options.fact_text_weight * shared,
-    }
-    alone = np.array([EVIDENCE / rank[i] ** 0.5 for i in best]) * np.prod(list(factors.values()), axis=0)
-    stated: Counter[str] = Counter()
-    found: dict[str, ScoreParts] = {}
-    order: list[int] = np.argsort(-alone, kind="stable").tolist()
-    for i in order:
-        if best[i] in evidence.lists and not shared[i]:
-            continue
-        of_edge = {name: float(values[i]) for name, values in factors.items()}
-        found[edges[i].id] = ScoreParts(seed=0.0, evidence=float(alone[i]) * REPEATED ** stated[best[i]], **of_edge)
-        stated[best[i]] += 1
-    return found
-
-
-def fact_text(relation: str, fact: str, ontology: Ontology) -> str:
-    """Return the text of a fact that words of questions are looked for in: its relation in all words, its sentence."""
-    return f"{relation} {ontology.words(relation)} {fact}"

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import chain
 
 import numpy as np
 
@@ -42,21 +43,30 @@ def with_facts_of_hubs(
 
 def stated_in(backend: GraphBackend, scopes: Sequence[Scope], graph: Subgraph, wanted: EpisodeFilter) -> Flags:
     """Return whether an episode that matches a filter states each fact, shape (m,); two round trips."""
-    edges = backend.get_edges(scopes, graph.edge_ids) if graph.edge_ids else {}
-    named = dict.fromkeys(i for edge in edges.values() for i in edge.episode_ids)
-    query = EpisodeQuery(ids=tuple(named), filters=wanted)
-    matching = set(backend.find_episode_ids(scopes, query)) if named else set[str]()
-    return np.array([i in edges and not matching.isdisjoint(edges[i].episode_ids) for i in graph.edge_ids], dtype=bool)
+    sources = _sources(backend, scopes, graph)
+    matching = _selected(backend, scopes, sources, EpisodeQuery(filters=wanted))
+    return np.array([not matching.isdisjoint(ids) for ids in sources], dtype=bool)
 
 
 def not_expired(backend: GraphBackend, scopes: Sequence[Scope], graph: Subgraph, now: datetime) -> Flags:
     """Return whether each fact has a source that hasn't expired, or none at all, shape (m,); two round trips."""
-    edges = backend.get_edges(scopes, graph.edge_ids) if graph.edge_ids else {}
-    named = dict.fromkeys(i for edge in edges.values() for i in edge.episode_ids)
-    query = EpisodeQuery(ids=tuple(named), expired_by=now)
-    gone = set(backend.find_episode_ids(scopes, query)) if named else set[str]()
-    sources = [edges[i].episode_ids if i in edges else () for i in graph.edge_ids]
+    sources = _sources(backend, scopes, graph)
+    gone = _selected(backend, scopes, sources, EpisodeQuery(expired_by=now))
     return np.array([not ids or not gone.issuperset(ids) for ids in sources], dtype=bool)
+
+
+def _sources(backend: GraphBackend, scopes: Sequence[Scope], graph: Subgraph) -> list[tuple[str, ...]]:
+    """Return the ids of the episodes that state each fact."""
+    edges = backend.get_edges(scopes, graph.edge_ids) if graph.edge_ids else {}
+    return [edges[i].episode_ids if i in edges else () for i in graph.edge_ids]
+
+
+def _selected(
+    backend: GraphBackend, scopes: Sequence[Scope], sources: Sequence[tuple[str, ...]], query: EpisodeQuery
+) -> set[str]:
+    """Return the ids of those sources that a query selects."""
+    named = tuple(dict.fromkeys(chain.from_iterable(sources)))
+    return set(backend.find_episode_ids(scopes, replace(query, ids=named))) if named else set()
 
 
 def with_only(graph: Subgraph, kept: Flags) -> Subgraph:

@@ -25,7 +25,7 @@ from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.recall import pagerank, scoring, strategies
 from graphmem.recall.embeddings import EntityEmbeddings, entity_vectors, query_cosines
-from graphmem.recall.evidence import Evidence, StatedFacts, fact_text, stated_facts
+from graphmem.recall.evidence import Evidence, StatedFacts, stated_facts
 from graphmem.recall.options import RecallOptions
 from graphmem.recall.past import with_past
 from graphmem.recall.provenance import not_expired, stated_in, with_facts_of_hubs, with_only
@@ -53,8 +53,6 @@ def recall(
     meaning: EntityEmbeddings | None = None,
     observer: Observe | None = None,
     evidence: Evidence | None = None,
-    *,
-    past_expiry: bool = False,
 ) -> RecallResult:
     """Return the facts around the entities named in a question, and those that episodes state, best first.
 
@@ -62,7 +60,8 @@ def recall(
     past + evidence``; the strategy defines the first three, `stated_facts` the last. Facts about a seed that are over
     without a successor are included. Facts with the same (source, relation, target, edge type) are deduplicated to the
     best one. With filters, only facts that a matching episode states are walked. Facts all of whose episodes have
-    expired aren't returned: if an expired one is among the sources of the result, it is made again without them.
+    expired aren't returned: if an expired one is among the sources of the result, the graph is walked again without
+    them.
 
     Parameters
     ----------
@@ -76,8 +75,6 @@ def recall(
         Called with the subgraph, the walk and the scores of the edges, if there are seeds.
     evidence
         Episodes that a search found for the question.
-    past_expiry
-        Whether to read which facts have no source left that hasn't expired, and walk the others only.
     """
     seeds = find_seeds(
         backend,
@@ -91,30 +88,21 @@ def recall(
         mode=options.seed_mode,
     )
     strategy, edge_types = _planned(query, seeds, options, now)
-    scored = None
-    if seeds:
-        scored = _walked(
-            backend,
-            scopes,
-            query,
-            seeds,
-            options,
-            strategy,
-            edge_types,
-            ontology,
-            now,
-            meaning,
-            past_expiry=past_expiry,
-        )
-        if observer is not None:
-            observer(scored.graph, scored.walk, scored.total)
     evidence = evidence or Evidence()
     stated = stated_facts(backend, scopes, query, evidence, options, ontology, now)
-    facts = _best_facts(backend, scopes, scored, stated, options)
-    sources = sources_of(backend, scopes, facts)
-    if not past_expiry and _expired(sources, now):
-        again = (backend, scopes, query, options, ontology, now, meaning, observer, evidence)
-        return recall(*again, past_expiry=True)
+
+    def find(*, live: bool) -> tuple[_Scored | None, list[Fact], dict[str, Episode]]:
+        """Return the walk, only along facts with a source that hasn't expired if `live`, the best facts and sources."""
+        planned = (seeds, options, strategy, edge_types, ontology, now, meaning)
+        scored = _walked(backend, scopes, query, *planned, live=live) if seeds else None
+        facts = _best_facts(backend, scopes, scored, stated, options)
+        return scored, facts, sources_of(backend, scopes, facts)
+
+    scored, facts, sources = find(live=False)
+    if seeds and _expired(sources, now):
+        scored, facts, sources = find(live=True)
+    if observer is not None and scored is not None:
+        observer(scored.graph, scored.walk, scored.total)
     return RecallResult(
         query=query,
         facts=with_trust(facts, sources, options.min_trust)[: options.limit],
@@ -138,9 +126,9 @@ def _walked(
     now: datetime,
     meaning: EntityEmbeddings | None,
     *,
-    past_expiry: bool,
+    live: bool,
 ) -> _Scored:
-    """Return the facts around the seeds, with the scores of a walk by a strategy."""
+    """Return the facts around the seeds with the scores of a walk; `live` leaves out facts that have expired."""
     deadline = time.monotonic() + options.spreading.time_limit
     graph = _expand(backend, scopes, seeds, options, strategy, edge_types)
     if not graph.edge_ids and edge_types != options.edge_types:
@@ -156,7 +144,7 @@ def _walked(
     if options.filters is not None:
         kept = stated_in(backend, scopes, graph, options.filters)
         graph, past = with_only(graph, kept), past[kept]
-    if past_expiry:
+    if live:
         kept = not_expired(backend, scopes, graph, now)
         graph, past = with_only(graph, kept), past[kept]
     by_id = {seed.entity_id: seed.score for seed in seeds}
@@ -193,11 +181,10 @@ def _best_facts(
     if scored is not None:
         reached = (i for i, edge_id in enumerate(scored.graph.edge_ids) if edge_id in stated.edges)
         walked.update((scored.graph.edge_ids[i], i) for i in reached if scored.walk.near[i] >= 0)
-    evidence = {edge_id: parts.evidence for edge_id, parts in stated.parts.items()}
 
     def total(edge: Edge) -> float:
         near = 0.0 if scored is None or edge.id not in walked else float(scored.total[walked[edge.id]])
-        return near + evidence.get(edge.id, 0.0)
+        return near + stated.evidence.get(edge.id, 0.0)
 
     best: dict[EdgeKey, Edge] = {}
     for edge in sorted(edges.values(), key=lambda edge: (-total(edge), -edge.valid_from.timestamp(), edge.id)):
@@ -212,10 +199,10 @@ def _best_facts(
     for edge in best.values():
         known = edge if options.as_of is None else edge.as_known(options.as_of.known)
         if scored is not None and edge.id in walked:
-            facts.append(scored.fact(walked[edge.id], known, evidence.get(edge.id, 0.0)))
+            facts.append(scored.fact(walked[edge.id], known, stated.evidence.get(edge.id, 0.0)))
         elif edge.source_id in names and edge.target_id in names:
             of_ends = names[edge.source_id], names[edge.target_id]
-            facts.append(to_fact(known, *of_ends, score=evidence[edge.id], parts=stated.parts[edge.id]))
+            facts.append(to_fact(known, *of_ends, score=stated.evidence[edge.id], parts=stated.parts(edge.id)))
     return facts
 
 
@@ -287,16 +274,19 @@ class _Scored:
 def _score(
     graph: Subgraph, walk: Walk, query: str, options: RecallOptions, ontology: Ontology, now: datetime, past: Floats
 ) -> _Scored:
-    parts = {
-        **walk.parts,
-        "past": past,
-        "confidence": scoring.effective_confidence(graph.confidence, graph.retrieval_count),
-        "edge_type": scoring.flow_weight(graph.edge_types),
-        "recency": scoring.recency(graph.valid_from, now.timestamp(), options.temporal_decay_rate),
-    }
+    shared = np.zeros(len(graph.edge_ids))
     if options.fact_text_weight:
-        texts = [fact_text(*said, ontology) for said in zip(graph.relations, graph.facts, strict=True)]
-        parts["relevance"] = 1.0 + options.fact_text_weight * scoring.shared_words(query_words(query), texts)
+        said = zip(graph.relations, graph.facts, strict=True)
+        shared = scoring.shared_words(query_words(query), [scoring.fact_text(*each, ontology) for each in said])
+    columns = (graph.confidence, graph.retrieval_count, graph.edge_types, graph.valid_from)
+    parts = walk.parts | scoring.fact_factors(
+        *columns,
+        past,
+        shared,
+        now=now.timestamp(),
+        decay_rate=options.temporal_decay_rate,
+        text_weight=options.fact_text_weight,
+    )
     total = np.ones(len(graph.edge_ids))
     for values in parts.values():
         total = total * values

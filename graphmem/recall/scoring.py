@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphmem.models import EdgeType, Subgraph
-from graphmem.ontology import FLOW_WEIGHT
+from graphmem.ontology import FLOW_WEIGHT, Ontology
 from graphmem.text.words import stem
 
 Floats = NDArray[np.float64]
@@ -95,6 +95,45 @@ def recency(valid_from: Floats, now: float, rate: float) -> Floats:
         return np.ones_like(valid_from)
     age = np.maximum(0.0, now - valid_from) / SECONDS_A_DAY
     return np.minimum(1.0 + 1.0 / (1.0 + age * rate), 2.0)
+
+
+def fact_factors(
+    confidence: Floats,
+    retrieval_count: Floats,
+    edge_types: Sequence[EdgeType],
+    valid_from: Floats,
+    past: Floats,
+    shared: Floats,
+    *,
+    now: float,
+    decay_rate: float,
+    text_weight: float,
+) -> dict[str, Floats]:
+    """Return the factors of m facts' scores that no walk decides, by field of `ScoreParts`; float arrays (m,).
+
+    Parameters
+    ----------
+    confidence, retrieval_count, edge_types, valid_from
+        Columns of the facts; `valid_from` and `now` in seconds since 1970.
+    past
+        Factor of a fact that is over, 1 for one that holds.
+    shared
+        Share of the question's words that each fact has, by `shared_words`.
+    decay_rate, text_weight
+        The settings `temporal_decay_rate` and `fact_text_weight`.
+    """
+    return {
+        "past": past,
+        "confidence": effective_confidence(confidence, retrieval_count),
+        "edge_type": flow_weight(edge_types),
+        "recency": recency(valid_from, now, decay_rate),
+        "relevance": 1.0 + text_weight * shared,
+    }
+
+
+def fact_text(relation: str, fact: str, ontology: Ontology) -> str:
+    """Return the text of a fact that words of questions are looked for in: its relation in all words, its sentence."""
+    return f"{relation} {ontology.words(relation)} {fact}"
 
 
 def shared_words(words: Sequence[str], texts: Sequence[str]) -> Floats:
