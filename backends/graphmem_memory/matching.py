@@ -21,6 +21,7 @@ from graphmem.models import (
     MembershipQuery,
     existed,
     filter_matches,
+    is_expired,
     is_live,
     is_past,
     is_visible,
@@ -104,7 +105,7 @@ def episode_matches(episode: Episode, query: EpisodeQuery) -> bool:
         and (query.filters is None or filter_matches(episode, query.filters))
         and (query.live_at is None or _is_live(episode, query, query.live_at))
         and (query.hidden_at is None or not _is_live(episode, query, query.hidden_at))
-        and (query.expired_by is None or (episode.expires_at is not None and episode.expires_at <= query.expired_by))
+        and (query.expired_by is None or is_expired(episode.expires_at, query.expired_by))
     )
 
 

@@ -9,7 +9,7 @@ from graphmem.communities.results import FoundCommunity
 from graphmem.errors import InvalidInput, NotFound
 from graphmem.inputs import to_as_of, to_limit, to_time
 from graphmem.memory.base import ScopedMemory, Scopes, Time, in_thread
-from graphmem.models import AsOf, EdgeQuery, Entity, EntityQuery, Episode, EpisodeQuery, RecallQuery, is_live
+from graphmem.models import AsOf, EdgeQuery, Entity, EntityQuery, Episode, EpisodeQuery, RecallQuery, is_expired
 from graphmem.recall.history import diff, history
 from graphmem.recall.recall import to_facts
 from graphmem.results import Diff, Fact, Trace
@@ -89,7 +89,7 @@ class Exploration(ScopedMemory):
         """Return the episodes with these ids, such as those of a fact, in this order, unless they have expired."""
         found = self._engine.backend.get_episodes(self._scopes(scopes), list(dict.fromkeys(ids)))
         now = self._engine.clock()
-        return [found[i] for i in ids if i in found and is_live(None, found[i].expires_at, None, now)]
+        return [found[i] for i in ids if i in found and not is_expired(found[i].expires_at, now)]
 
     def session(self, session_id: str, *, limit: int = 100, scopes: Scopes | None = None) -> list[Episode]:
         """Return the last episodes of a session, in the order in which they were stored; none that ended or expired."""

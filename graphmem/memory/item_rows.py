@@ -78,11 +78,6 @@ class ItemVersion:
     ttl: timedelta | None
 
 
-def is_item(episode: Episode) -> bool:
-    """Return whether an episode is a version of an item."""
-    return _PATH in episode.metadata
-
-
 def version_of(episode: Episode) -> ItemVersion:
     """Return the version that an episode stores."""
     stored = episode.metadata

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
@@ -44,16 +44,17 @@ from graphmem.models import (
     EpisodeQuery,
     Scalar,
     Scope,
+    is_expired,
     new_id,
 )
+from graphmem.models.base import END_OF_TIME
 from graphmem.search.results import SearchOptions
 from graphmem.trust import SKIPPED
 from graphmem.upkeep.forget import Forgotten
 
 T = TypeVar("T")
 
-_ALWAYS = datetime.max.replace(tzinfo=UTC)
-_CURRENT = AsOf(_ALWAYS, _ALWAYS)
+_CURRENT = AsOf(END_OF_TIME, END_OF_TIME)
 """After every end, also after one that a clock set that was ahead."""
 
 _PAGE = 500  # items that are read at once where a filter decides
@@ -74,7 +75,7 @@ class Items(ScopedMemory):
         The memory.
     visible
         Whether the items belong to the scope of the memory, where its searches find them. Otherwise they have a scope
-        beside it, which no text of the form ``domain/project`` names.
+        next to it, which can't be opened by a text such as ``domain/project``.
     extract
         Whether facts are extracted from the texts of items.
     """
@@ -232,7 +233,8 @@ class Items(ScopedMemory):
         session = session_of(*self._stored_path(namespace, key))
         query = EpisodeQuery(session_id=session, as_of=_CURRENT)
         found = self._engine.backend.all_episodes([self.scope], query)
-        versions = [version_of(e) for e in found if e.expires_at is None or e.expires_at > self._engine.clock()]
+        now = self._engine.clock()
+        versions = [version_of(e) for e in found if not is_expired(e.expires_at, now)]
         return sorted(versions, key=lambda version: version.updated_at)
 
     def find(

@@ -28,6 +28,9 @@ Scalar = str | int | float | bool | None
 
 _DATE = re.compile(r"\d{4}(-\d\d(-\d\d)?)?")
 
+END_OF_TIME = datetime.max.replace(tzinfo=UTC)
+"""The latest time, after every other."""
+
 MAX_NAME_BYTES = 512
 MAX_RELATION_BYTES = 256
 MAX_FACT_BYTES = 2048

@@ -378,9 +378,12 @@ def is_live(ended_at: datetime | None, expires_at: datetime | None, as_of: AsOf 
 
     It has not expired at `now`, whatever `as_of`, and not ended: at `now`, or at `as_of.valid` as `as_of.known`.
     """
-    if expires_at is not None and expires_at <= now:
-        return False
-    return ended_at is None or ended_at > ended_by(as_of, now)
+    return not is_expired(expires_at, now) and (ended_at is None or ended_at > ended_by(as_of, now))
+
+
+def is_expired(expires_at: datetime | None, now: datetime) -> bool:
+    """Return whether an episode has expired: nothing of it is returned by any read."""
+    return expires_at is not None and expires_at <= now
 
 
 def ended_by(as_of: AsOf | None, now: datetime) -> datetime:

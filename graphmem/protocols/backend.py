@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from itertools import chain
 from typing import Protocol, TypeVar, runtime_checkable
 
@@ -38,6 +37,7 @@ from graphmem.models import (
     Scope,
     StoreStats,
 )
+from graphmem.models.base import END_OF_TIME
 from graphmem.protocols.stores import (
     CommunityStore,
     EdgeStore,
@@ -179,8 +179,6 @@ class CommunityDetector(Protocol):
 
 
 T = TypeVar("T")
-
-_END_OF_TIME = datetime.max.replace(tzinfo=UTC)
 
 
 class Maintenance(Protocol):
@@ -389,7 +387,7 @@ class GraphBackend(
                     or self.find_unindexed(look.scope, "fact", after=look.fact, limit=1)
                 ),
                 entries=bool(self.read_index(look.scope, after=look.position, limit=1)),
-                limited=bool(self.find_episodes([look.scope], EpisodeQuery(hidden_at=_END_OF_TIME), limit=1)),
+                limited=bool(self.find_episodes([look.scope], EpisodeQuery(hidden_at=END_OF_TIME), limit=1)),
             )
             for look in looks
         ]

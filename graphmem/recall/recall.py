@@ -20,6 +20,7 @@ from graphmem.models import (
     ExpandLimits,
     Scope,
     Subgraph,
+    is_expired,
 )
 from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend
@@ -347,7 +348,7 @@ def sources_of(backend: GraphBackend, scopes: Sequence[Scope], facts: Sequence[F
 
 
 def _expired(sources: Mapping[str, Episode], now: datetime) -> set[str]:
-    return {i for i, episode in sources.items() if episode.expires_at is not None and episode.expires_at <= now}
+    return {i for i, episode in sources.items() if is_expired(episode.expires_at, now)}
 
 
 def with_trust(facts: Sequence[Fact], sources: Mapping[str, Episode], minimum: Trust = "untrusted") -> tuple[Fact, ...]:
