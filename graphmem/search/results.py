@@ -55,9 +55,16 @@ def is_grounded(of_results: Iterable[Iterable[Reason]]) -> bool:
     return any(reason.channel in _GROUNDS and reason.score > 0 for reasons in of_results for reason in reasons)
 
 
-def is_evidence(reasons: Iterable[Reason]) -> bool:
-    """Return whether a result shares a word, a fact or a name with the question, or is by a speaker that it names."""
-    reasons = tuple(reasons)
+def evidence_of(ranked: Iterable[tuple[str, Sequence[Reason], bool]], degraded: Sequence[str] = ()) -> Evidence:
+    """Return the evidence of ranked episodes, given as (id, reasons, whether it is a list of ready-made facts).
+
+    An episode counts if it shares a word, a fact or a name with the question, or is by a speaker that it names.
+    """
+    kept = {episode_id: is_list for episode_id, reasons, is_list in ranked if _is_evidence(reasons)}
+    return Evidence(list(kept), {episode_id for episode_id, is_list in kept.items() if is_list}, tuple(degraded))
+
+
+def _is_evidence(reasons: Sequence[Reason]) -> bool:
     return is_grounded([reasons]) or any(reason.detail == "speaker" and reason.score > 0 for reason in reasons)
 
 
@@ -105,8 +112,7 @@ class SearchResults(Model, Sequence[Found]):
     @property
     def evidence(self) -> Evidence:
         """The episodes that share a word, a fact, a name or a speaker with the question, for a recall."""
-        grounded = [one.episode for one in self.found if is_evidence(one.reasons)]
-        return Evidence([e.id for e in grounded], {e.id for e in grounded if e.source == "triple"})
+        return evidence_of((one.episode.id, one.reasons, one.episode.source == "triple") for one in self.found)
 
     def __iter__(self) -> Iterator[Found]:  # type: ignore[override]
         return iter(self.found)

@@ -250,7 +250,7 @@ class SearchIndex:
         pairs: list[tuple[Episode, Episode | None]] = []
         for episode in episodes:
             earlier = None
-            if episode.source == "message" and (session := episode.session_id) is not None:
+            if (session := _talk_of(episode)) is not None:
                 earlier = last.get(session) or self._before(scope, episode)
                 last[session] = episode
             pairs.append((episode, earlier))
@@ -386,9 +386,14 @@ def _fact_unit(entry: IndexEntry, dimension: int) -> FactUnit:
     )
 
 
+def _talk_of(episode: Episode) -> str | None:
+    """Return the session of a message; documents of a session don't follow each other."""
+    return episode.session_id if episode.source == "message" else None
+
+
 def _unit(episode: Episode, entry: IndexEntry) -> Unit:
-    talks = episode.source == "message" and episode.session_id is not None
-    session = (episode.scope, episode.session_id) if talks else None
+    talk = _talk_of(episode)
+    session = None if talk is None else (episode.scope, talk)
     at = episode.occurred_at
     detail = detail_of(entry)
     return Unit(

@@ -25,7 +25,7 @@ from graphmem.search.graph_channel import best_first
 from graphmem.search.pipeline import CANDIDATES, Ranking, rank
 from graphmem.search.question import USER, parse_question
 from graphmem.search.rerank import READ, READER_WEIGHT, Reranker, spread, varied
-from graphmem.search.results import Channel, Found, Reason, SearchOptions, SearchResults, is_evidence
+from graphmem.search.results import Channel, Found, Reason, SearchOptions, SearchResults, evidence_of
 from graphmem.search.search_index import SearchIndex, Snapshot
 from graphmem.text.normalize import canonical
 from graphmem.text.words import MAX_QUERY
@@ -208,9 +208,8 @@ class GraphRAGService:
             ranked = self._ranked(scopes, query[:MAX_QUERY], wanted, None)
         except IndexMismatch as error:
             return Evidence(degraded=(str(error),))
-        rows = [row for row in ranked.rows if is_evidence(row.reasons) and not ranked.unknown_asker]
-        lists = {row.episode_id for row in rows if row.is_list}
-        return Evidence([row.episode_id for row in rows], lists, tuple(ranked.degraded))
+        rows = () if ranked.unknown_asker else ranked.rows
+        return evidence_of(((row.episode_id, row.reasons, row.is_list) for row in rows), ranked.degraded)
 
     def _ranked(
         self, scopes: Sequence[Scope], query: str, options: SearchOptions, reranker: Reranker | None
