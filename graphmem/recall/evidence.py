@@ -35,8 +35,8 @@ class Evidence:
     episode_ids
         Best first.
     lists
-        Those of `episode_ids` that are lists of ready-made facts, most of which may have nothing to do with the
-        question: only facts that share a word with it count.
+        Those of `episode_ids` that are lists of ready-made facts. Such a list may cover many subjects, so only its
+        facts that share a word with the question count.
     degraded
         Messages about parts of the search that were unavailable.
     """

@@ -104,8 +104,9 @@ def remember(
     """Store one turn of a conversation."""
     said_at = None if at is None else moment("--at", at)
     with session.open(extractor=extractor, make=True) as memory:
-        told = {"speaker": speaker, "session_id": conversation, "occurred_at": said_at, "expires_in": expires_in}
-        receipt = memory.remember(text, **told)
+        receipt = memory.remember(
+            text, speaker=speaker, session_id=conversation, occurred_at=said_at, expires_in=expires_in
+        )
         report = memory.admin.backfill()
         if session.out.as_json:
             session.out.document(

@@ -47,6 +47,8 @@ def worker(
     Several workers can run on one store, on one machine or on several. Programs that only store and ask can then open
     the memory with background=False.
     """
+    from graphmem.adapters.cli.health import Health, serving  # not at the top: `graphmem --help` loads no HTTP server
+
     if check:
         raise typer.Exit(0 if health is not None and _is_alive(session, health) else FAILED)
     overrides = {} if concurrency is None else {"extraction_concurrency": concurrency}
@@ -59,8 +61,6 @@ def worker(
         signal.signal(number, stop)
     memory = session.open(extractor=extractor, make=True, background=True, **overrides)
     last: WorkerState | None = None
-    from graphmem.adapters.cli.health import Health, serving
-
     served = Health()
 
     def on_state(state: WorkerState) -> None:
@@ -97,6 +97,8 @@ def _write(health: Path, state: WorkerState) -> None:
 
 
 def _is_alive(session: Session, health: Path) -> bool:
+    from graphmem.adapters.cli.health import STALE
+
     try:
         state = json.loads(health.read_text("utf-8"))
         age = time.time() - datetime.fromisoformat(state["at"]).timestamp()
@@ -104,6 +106,4 @@ def _is_alive(session: Session, health: Path) -> bool:
         session.out.note(f"{health}: {error}")
         return False
     session.out.note(f"{state['state']}, {age:.0f} s ago")
-    from graphmem.adapters.cli.health import STALE
-
     return age <= STALE and state["state"] != "store unavailable"

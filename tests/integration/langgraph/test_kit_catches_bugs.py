@@ -23,7 +23,7 @@ from tests.integration.langgraph.broken_stores import Sound, Timed
 
 RANDOM = "test_random_operations_have_the_results_of_langgraphs_store"
 
-# store, the part of the kit, and the tests of which each has to fail
+# (broken store, test class of the kit, tests that must all fail on it, with their parameters)
 CAUGHT: list[tuple[str, type[Any], dict[str, dict[str, Any]]]] = [
     (
         "ComparesPrefixesAsText",
