@@ -16,6 +16,7 @@ from graphmem.llm.providers import open_model, schema_options
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
+    from langchain_core.runnables import Runnable
 
 _log = logging.getLogger(__name__)
 
@@ -132,17 +133,28 @@ class StructuredModel:
             messages = [(role, text + self._schema_text * (role == "system")) for role, text in messages]
         if rung == _TEXT_RUNG:
             return _content(model.invoke(messages))
-        options = schema_options(model) if rung == _SCHEMA_RUNG else {"method": "json_mode"}
+        options: Mapping[str, Any] = schema_options(model) if rung == _SCHEMA_RUNG else {"method": "json_mode"}
         try:
-            structured = model.with_structured_output(self._schema, include_raw=True, **options)
+            structured = model.with_structured_output(self._schema, **options)
         except (NotImplementedError, ValueError, TypeError) as error:  # no request was sent
             raise NotImplementedError(type(error).__name__) from error
-        reply: object = structured.invoke(messages)
-        if not isinstance(reply, Mapping) or "raw" not in reply:
-            return _content(reply)
-        parts = cast("Mapping[str, Any]", reply)
-        # prefer the raw message: the parser of the model returns nothing for repairable replies
-        return _content(parts["raw"]) or _content(parts.get("parsed"))
+        return _content(_message_of(structured, messages))
+
+
+def _message_of(structured: Runnable[Any, Any], messages: list[Message]) -> object:
+    """Return the message of a model without parsing it, as parsers return nothing for repairable replies.
+
+    `include_raw=True` would do the same, but calls the model on a pool of threads, which the exit of the program joins.
+    """
+    from langchain_core.messages import BaseMessage
+    from langchain_core.runnables import RunnableSequence
+
+    reply: object = messages
+    for step in structured.steps if isinstance(structured, RunnableSequence) else [structured]:
+        reply = step.invoke(cast("Any", reply))
+        if isinstance(reply, BaseMessage):
+            break
+    return reply
 
 
 def _content(reply: object) -> str | Mapping[str, Any]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -53,9 +52,8 @@ class Played(BaseChatModel):
         """Return a model for structured output; the schema counts as a part of the prompt."""
         shown = json.dumps(schema, separators=(",", ":"))
 
-        def reply(messages: Any) -> Mapping[str, Any]:
-            prompt = self._convert_input(messages).to_messages()
-            return {"raw": AIMessage(self._answer(prompt, shown)), "parsed": None}
+        def reply(messages: Any) -> AIMessage:
+            return AIMessage(self._answer(self._convert_input(messages).to_messages(), shown))
 
         return RunnableLambda(reply)
 

@@ -53,16 +53,16 @@ class Structured(Said):
     asked: Any = None  # a list; pydantic would copy one that is declared
 
     def with_structured_output(  # type: ignore[override]
-        self, schema: Any, *, include_raw: bool = False, method: str = "default", **kwargs: Any
+        self, schema: Any, *, method: str = "default", **kwargs: Any
     ) -> Runnable[LanguageModelInput, Any]:
-        def reply(messages: Any) -> dict[str, Any]:
+        def reply(messages: Any) -> BaseMessage:
             if self.asked is not None:
                 self.asked.append(method)
             if method in self.rejects:
                 raise self.rejects[method]
-            return {"raw": self.invoke(messages), "parsed": None, "parsing_error": None}
+            return self.invoke(messages)
 
-        return RunnableLambda(reply)
+        return RunnableLambda(reply) | RunnableLambda(lambda _: None)  # its parser can read nothing
 
 
 def episode(text: str = SENTENCE, **fields: Any) -> Episode:

@@ -11,7 +11,7 @@ import pytest
 from graphmem.errors import ExtractionFailed
 from graphmem.ingest.interpretation import read_extraction
 from graphmem.ingest.requests import build_requests
-from graphmem.models import Episode, Scope
+from graphmem.models import Episode, Scope, utc_now
 from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.protocols import Extraction, ExtractionRequest
 from graphmem.registry import open_backend
@@ -59,7 +59,7 @@ class Server(BaseChatModel):
 
     def with_structured_output(self, schema: Any, **options: Any) -> Runnable[Any, Any]:  # type: ignore[override]
         method = options.get("method", "schema")
-        return RunnableLambda(lambda _: {"raw": self._next(method), "parsed": None})
+        return RunnableLambda(lambda _: AIMessage(self._next(method)))
 
     def _next(self, method: str) -> str:
         self.asked.append(method)
@@ -200,7 +200,7 @@ def test_turns_of_the_assistant_are_context() -> None:
     tool = episode("{}", role="tool", speaker=None, session_id="s")
     said = episode("Ghent.", session_id="s")
     backend.add_episodes(SCOPE, [asked, tool, said])
-    [request] = build_requests(backend, SCOPE, [said], 4)
+    [request] = build_requests(backend, SCOPE, [said], 4, now=utc_now())
     assert [(turn.speaker, turn.text) for turn in request.context] == [("Assistant", "Where do you live?")]
 
 
