@@ -181,7 +181,17 @@ class Engine:
             similar, links = similar_entities(backend, embedder, llm, settings)
             queue = None
             if chosen is not None:
-                queue = ExtractionQueue(backend, chosen, ontology, settings, contradictions, redactor, similar, links)
+                queue = ExtractionQueue(
+                    backend,
+                    chosen,
+                    ontology,
+                    settings,
+                    contradictions,
+                    redactor,
+                    similar,
+                    links,
+                    clock=clock or utc_now,
+                )
             engine = cls(
                 backend,
                 settings,

@@ -91,7 +91,7 @@ class ExtractionQueue:
     similar, links
         As for `Writer`.
     clock
-        Returns the current time.
+        Returns the present, by which episodes are due, claimed and expired.
     """
 
     def __init__(
@@ -405,7 +405,7 @@ class ExtractionQueue:
 
     def _requests(self, scope: Scope, episodes: Sequence[Episode]) -> list[ExtractionRequest]:
         ontology = self._ontology if self._reads_known else None
-        return build_requests(self._backend, scope, episodes, self._settings.context_turns, ontology)
+        return build_requests(self._backend, scope, episodes, self._settings.context_turns, ontology, now=self._clock())
 
     def _shown(self, requests: Sequence[ExtractionRequest]) -> set[str] | None:
         """Return the ids of the facts in requests; None for an extractor that doesn't read them."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from graphmem.models import Edge, EdgeQuery, Entity, EntityHit, Episode, EpisodeQuery, Scope, utc_now
+from graphmem.models import Edge, EdgeQuery, Entity, EntityHit, Episode, EpisodeQuery, Scope
 from graphmem.ontology import Ontology
 from graphmem.protocols import ExtractionRequest, GraphBackend, Known, KnownFact, KnownName
 from graphmem.text.normalize import canonical
@@ -30,6 +30,8 @@ def build_requests(
     episodes: Sequence[Episode],
     turns: int,
     ontology: Ontology | None = None,
+    *,
+    now: datetime,
 ) -> list[ExtractionRequest]:
     """Return the extraction requests for episodes of a scope.
 
@@ -43,6 +45,8 @@ def build_requests(
         Maximum number of preceding turns of each request.
     ontology
         With an ontology, the requests contain what is known about all of the episodes together.
+    now
+        The present; turns that have expired by then aren't part of a request.
     """
     sessions = {e.session_id for e in episodes if e.session_id is not None}
     speakers = {session: _speakers(backend, scope, session) for session in sessions}
@@ -51,7 +55,7 @@ def build_requests(
         named = _with_speaker(episode)
         others = speakers.get(episode.session_id or "", set()) - {named.speaker}
         addressee = next(iter(others)) if len(others) == 1 else None
-        requests.append(ExtractionRequest(named, _context(backend, scope, episode, turns), addressee))
+        requests.append(ExtractionRequest(named, _context(backend, scope, episode, turns, now), addressee))
     if ontology is None or not requests:
         return requests
     taking_part = sorted(name for some in speakers.values() for name in some if name is not None)
@@ -64,11 +68,11 @@ def _speakers(backend: GraphBackend, scope: Scope, session: str) -> set[str | No
     return {_with_speaker(e).speaker for e in backend.find_episodes([scope], query, limit=_SESSION_SAMPLE)}
 
 
-def _context(backend: GraphBackend, scope: Scope, episode: Episode, turns: int) -> tuple[Episode, ...]:
+def _context(backend: GraphBackend, scope: Scope, episode: Episode, turns: int, now: datetime) -> tuple[Episode, ...]:
     """Return the turns that precede an episode in its session, oldest first, without those of tools."""
     if episode.session_id is None or not turns:
         return ()
-    query = EpisodeQuery(session_id=episode.session_id, before=episode.id, live_at=utc_now())
+    query = EpisodeQuery(session_id=episode.session_id, before=episode.id, live_at=now)
     earlier = backend.find_episodes([scope], query, limit=turns * 3, newest_first=True)
     said = [_with_speaker(e) for e in earlier if e.role in _USER_ROLES or e.role in _ASSISTANT_ROLES]
     return tuple(reversed(said[:turns]))

@@ -112,7 +112,7 @@ class GraphMemory(Exploration):
         background
             Extract on a thread as episodes arrive. If False, only `flush`, `ingest` and `admin.backfill` extract.
         clock
-            Returns the present, by which episodes end and expire; by default the system's time.
+            Returns the present, by which episodes end, expire and are due for extraction; by default the system's time.
         settings, **overrides
             All settings, or single ones by name; else from ``GRAPHMEM_…`` variables and ``graphmem.toml``.
         """

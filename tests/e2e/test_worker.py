@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +22,9 @@ from toy import ToyExtractor
 
 from graphmem import GraphMemory
 from graphmem.errors import InvalidInput
+from graphmem.models import utc_now
+from graphmem.protocols import Extraction, ExtractionRequest
+from graphmem.registry import open_backend
 from graphmem.testing.rows import home
 from graphmem.worker import WorkerState
 
@@ -38,10 +43,10 @@ def recorded(folder: Path) -> str:
 
 
 @contextmanager
-def worker(url: str, *options: str) -> Generator[subprocess.Popen[str]]:
+def worker(url: str, *options: str, **variables: str) -> Generator[subprocess.Popen[str]]:
     command = [GRAPHMEM, "worker", "--store", url, "--scopes", str(home()), *options]
-    variables = {**os.environ, "GRAPHMEM_EMBEDDINGS": "none"}
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=variables)
+    environment = {**os.environ, "GRAPHMEM_EMBEDDINGS": "none", **variables}
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
     try:
         yield process
     finally:
@@ -107,6 +112,74 @@ def test_what_a_killed_worker_had_claimed_is_done_by_the_next(durable_url: str, 
         with worker(durable_url, *options):
             wait_until(lambda: memory.stats().pending_episodes == 0)
         expect_each_fact_once(memory)
+
+
+@pytest.mark.server
+@pytest.mark.slow
+def test_sigterm_in_the_middle_of_a_models_call_ends_the_worker_and_gives_its_claims_back(durable_url: str) -> None:
+    pytest.importorskip("langchain_openai", reason="langchain-openai isn't installed (development group)")
+    with (
+        GraphMemory.open(durable_url, extractor="none", embeddings="none", background=False) as memory,
+        socket.create_server(("127.0.0.1", 0)) as model,
+    ):
+        memory.remember("Alice knows Bob.", session_id="a")
+        model.settimeout(SECONDS)
+        address = f"http://127.0.0.1:{model.getsockname()[1]}/v1"
+        variables = {"OPENAI_BASE_URL": address, "OPENAI_API_KEY": "none", "GRAPHMEM_LLM": "openai:small"}
+        with worker(durable_url, "--extractor", "llm", "--grace", "0.5", **variables) as process:
+            connection, _ = model.accept()  # the model is asked, and never answers
+            began = time.monotonic()
+            process.send_signal(signal.SIGTERM)
+            _, said = process.communicate(timeout=SECONDS)
+            connection.close()
+        assert (process.returncode, "claimed episodes were released" in said) == (0, True)
+        assert time.monotonic() - began < SECONDS / 2
+        store = open_backend(durable_url)
+        owners = [owner for owner in store.claim_owners() if f":{process.pid}:" in owner]
+        store.close()
+        assert (owners, memory.stats().pending_episodes) == ([], 1)
+
+
+class WaitsForTheOther(ToyExtractor):
+    """An extractor whose first call ends only when the other worker has extracted everything."""
+
+    def __init__(self, asked: threading.Event, go_on: threading.Event) -> None:
+        super().__init__()
+        self._asked, self._go_on = asked, go_on
+
+    def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
+        self._asked.set()
+        assert self._go_on.wait(SECONDS)
+        return super().extract(requests)
+
+
+@pytest.mark.server
+def test_workers_with_clocks_an_hour_apart_store_nothing_twice_and_in_order(durable_url: str) -> None:
+    asked, go_on = threading.Event(), threading.Event()
+    slow, ahead = WaitsForTheOther(asked, go_on), ToyExtractor()
+    with (
+        GraphMemory.open(durable_url, extractor=slow, embeddings="none", background=False) as first,
+        GraphMemory.open(
+            durable_url,
+            extractor=ahead,
+            embeddings="none",
+            background=False,
+            clock=lambda: utc_now() + timedelta(hours=1),
+        ) as second,
+    ):
+        turns = [f"Alice Stone | lives_in | {place}" for place in ("Ghent", "Lisbon", "Porto")]
+        for n, text in enumerate(turns):
+            first.remember(text, session_id="a", occurred_at=utc_now() - timedelta(days=9 - n))
+        late = threading.Thread(target=first.admin.backfill)
+        late.start()
+        assert asked.wait(SECONDS)
+        second.admin.backfill()  # to its clock the claims of the first have expired
+        go_on.set()
+        late.join(SECONDS)
+        assert (slow.seen, ahead.seen) == (turns, turns)
+        facts = first.history("Alice Stone")
+        assert [(fact.target, len(fact.episode_ids)) for fact in facts] == [("Porto", 1), ("Lisbon", 1), ("Ghent", 1)]
+        assert [fact.valid_to is None for fact in facts] == [True, False, False]
 
 
 def test_a_worker_needs_background_work(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from graphmem.ingest.pool import ExtractionPool
 from graphmem.ingest.queue import ExtractionQueue
 from graphmem.ingest.requests import build_requests
 from graphmem.ingest.write import Writer
-from graphmem.models import EdgeQuery, Episode, Scope
+from graphmem.models import EdgeQuery, Episode, Scope, utc_now
 from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.protocols import ExtractedEdge, ExtractedEntity, Extraction, ExtractionRequest, GraphBackend
 from graphmem.registry import open_backend
@@ -89,7 +89,7 @@ def backend() -> GraphBackend:
 def requests(backend: GraphBackend, *texts: str, **fields: Any) -> list[ExtractionRequest]:
     episodes = [episode(text, session_id="s", **fields) for text in texts]
     backend.add_episodes(SCOPE, episodes)
-    return build_requests(backend, SCOPE, episodes, 4, DEFAULT_ONTOLOGY)
+    return build_requests(backend, SCOPE, episodes, 4, DEFAULT_ONTOLOGY, now=utc_now())
 
 
 def test_names_and_facts_of_the_words_are_known_single_valued_ones_first(backend: GraphBackend) -> None:
