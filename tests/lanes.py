@@ -52,6 +52,7 @@ LANES = {
         "tests/e2e/test_memory.py",
         "tests/e2e/test_odd_memories.py",
         "tests/e2e/test_paces.py",
+        "tests/e2e/test_poisoning.py",
         "tests/e2e/test_redaction.py",
         "tests/e2e/test_search.py",
         "tests/e2e/test_strategies.py",

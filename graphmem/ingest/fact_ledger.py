@@ -9,9 +9,11 @@ from datetime import datetime
 
 from graphmem.ingest.supersession import (
     Source,
+    Teller,
     decide,
     ended,
     is_retracted,
+    may_overrule,
     reopened,
     retracted,
     settle,
@@ -22,6 +24,7 @@ from graphmem.models import Corroboration, Edge, EdgeExpiry, EdgeKey, Episode, S
 from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.text.normalize import canonical
+from graphmem.trust import trust_of
 
 Slot = tuple[str, str]
 Load = Callable[[Sequence[Edge]], Mapping[str, Sequence[Source]]]
@@ -41,15 +44,15 @@ class End:
         The episode that said it.
     corrected
         Whether the fact never held.
-    own
-        Whether the source of the fact said it; None if the speaker isn't known.
+    teller
+        Who said it; None if the speaker isn't known.
     """
 
     at: datetime
     told_at: datetime
     episode_id: str = ""
     corrected: bool = False
-    own: bool | None = None
+    teller: Teller | None = None
 
 
 class FactLedger:
@@ -150,7 +153,7 @@ class FactLedger:
 
     # Tellings ---------------------------------------------------------------------------------------
 
-    def add(self, edge: Edge, *, own: bool | None = None) -> str:
+    def add(self, edge: Edge, *, teller: Teller | None = None) -> str:
         """Add a telling as a new fact; return the id of the row that represents it."""
         slot = (edge.source_id, edge.relation)
         single = self._ontology.is_single_valued(edge.relation)
@@ -162,7 +165,7 @@ class FactLedger:
         known = self._met_by(edge)
         if _depends_on_sources(edge, known):
             self._load_sources(known)
-        told = tuple(Source(i, told_at(edge), own) for i in edge.episode_ids)
+        told = tuple(Source(i, told_at(edge), teller) for i in edge.episode_ids)
         sources = {e.id: self._sources.get(e.id, ()) for e in known} | {edge.id: told}
         decision = decide(known, edge, sources, single_valued=single, now=self._now)
         self._take(decision.edges)
@@ -200,12 +203,12 @@ class FactLedger:
         self._end(edge, end)
         return True
 
-    def end_edge(self, edge_id: str, by: Edge, successor: str, *, own: bool | None = None) -> None:
-        """End a known fact that a new one contradicts, unless it is surer, or was told later."""
+    def end_edge(self, edge_id: str, by: Edge, successor: str, *, teller: Teller | None = None) -> None:
+        """End a known fact that a new one contradicts, unless it is surer, was told later, or the teller may not."""
         edge = self._rows.get(edge_id)
         if edge is None or edge.id == successor or is_retracted(edge) or not may_end(by.certainty, edge.certainty):
             return
-        if own is False and self._is_own(edge):
+        if not self._may_overrule(teller, edge):
             return
         if (closed := superseded(edge, by, successor, self._now)) is not None:
             self._take([closed])
@@ -237,7 +240,7 @@ class FactLedger:
     # Rows -------------------------------------------------------------------------------------------
 
     def _end(self, edge: Edge, end: End) -> None:
-        if end.own is False and self._is_own(edge):
+        if not self._may_overrule(end.teller, edge):
             return
         if end.corrected:
             self._corrected[end.episode_id, (edge.source_id, edge.relation)] = edge
@@ -252,9 +255,11 @@ class FactLedger:
         self._take([ended(edge.changed(episode_ids=_without(edge, again)), at, self._now, "over")])
         self._take([again] if again is not None else [])
 
-    def _is_own(self, edge: Edge) -> bool:
+    def _may_overrule(self, teller: Teller | None, edge: Edge) -> bool:
+        if teller in (None, "subject"):
+            return True
         self._load_sources([edge])
-        return any(source.own for source in self._sources.get(edge.id, ()))
+        return may_overrule(teller, [source.teller for source in self._sources.get(edge.id, ())])
 
     def _load_sources(self, edges: Sequence[Edge]) -> None:
         missing = {e.id: e for e in edges if e.id in self._known and e.id not in self._sources and e.episode_ids}
@@ -302,18 +307,25 @@ def _without(edge: Edge, other: Edge | None) -> tuple[str, ...]:
     return tuple(i for i in edge.episode_ids if i not in gone)
 
 
+def teller_of(episode: Episode, *, own: bool) -> Teller | None:
+    """Return who tells a fact in an episode; `own` says whether it is about the speaker."""
+    if trust_of(episode) != "trusted":
+        return "external"
+    if episode.speaker is None:
+        return None
+    return "subject" if own else "other"
+
+
 def episode_sources(backend: GraphBackend, scope: Scope, edges: Sequence[Edge]) -> dict[str, list[Source]]:
-    """Return the episodes that state facts, by fact, and whether the speaker is what the fact is about."""
+    """Return the episodes that state facts, by fact, and who tells it in each."""
     ids = list(dict.fromkeys(i for edge in edges for i in edge.episode_ids))
     episodes = backend.get_episodes([scope], ids) if ids else {}
     about = list({edge.source_id for edge in edges})
     names = {(e.id, e.canonical_name) for e in backend.get_entities([scope], about).values()}
     names |= {(alias.entity_id, alias.alias) for alias in backend.find_aliases([scope], about)}
 
-    def own(edge: Edge, speaker: str | None) -> bool | None:
-        return None if speaker is None else (edge.source_id, canonical(speaker)) in names
-
     def source(edge: Edge, episode: Episode) -> Source:
-        return Source(episode.id, episode.occurred_at, own(edge, episode.speaker))
+        own = episode.speaker is not None and (edge.source_id, canonical(episode.speaker)) in names
+        return Source(episode.id, episode.occurred_at, teller_of(episode, own=own))
 
     return {e.id: [source(e, episodes[i]) for i in e.episode_ids if i in episodes] for e in edges}

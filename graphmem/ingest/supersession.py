@@ -1,7 +1,7 @@
 """Supersession: what a new telling of a fact changes in the known versions. Pure functions, without a store.
 
 The versions of a slot (the values of a single-valued relation, or one fact of any other) are derived from tellings:
-each says from when a fact holds, when it was told, how sure it is and whether it is about the speaker. The tellings are
+each says from when a fact holds, when it was told, how sure it is and who told it. The tellings are
 put in order, and a version lasts from its first telling until the first later one that ends it. As the order depends on
 the times of telling and not on when a telling arrives, late and early arrival give the same versions.
 docs/concepts/supersession.md has the rules and a table of cases, which the tests read.
@@ -12,22 +12,23 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from graphmem.models import Certainty, Edge, EdgeKey, may_end, new_id
 
 DAY = timedelta(days=1)
 
 
-class Source(NamedTuple):
-    """An episode that states a fact: when it occurred, and whether the source of the fact was the speaker.
+Teller = Literal["subject", "other", "external"]
+"""Who states a fact: the one it is about, somebody else, or an external text, such as a document or a tool's output."""
 
-    `own` is None if the speaker isn't known.
-    """
+
+class Source(NamedTuple):
+    """An episode that states a fact, and when it occurred; `teller` is None if the speaker isn't known."""
 
     episode_id: str
     told_at: datetime
-    own: bool | None = None
+    teller: Teller | None = None
 
 
 Sources = Mapping[str, Sequence[Source]]
@@ -40,6 +41,13 @@ class Decision:
 
     edges: tuple[Edge, ...]
     holder: str
+
+
+def may_overrule(teller: Teller | None, tellers: Collection[Teller | None]) -> bool:
+    """Return whether a telling may end a fact that others told: see the rule of speakers in the documentation."""
+    if teller == "external":
+        return bool(tellers) and set(tellers) == {"external"}
+    return teller != "other" or "subject" not in tellers
 
 
 def told_at(edge: Edge) -> datetime:
@@ -129,7 +137,7 @@ def decide(known: Iterable[Edge], new: Edge, sources: Sources, *, single_valued:
     if not known:
         return Decision((new,), new.id)
     if is_over(new):
-        return _past([e for e in same if e.kind == "state"], new, now)
+        return _past([e for e in same if e.kind == "state"], new, sources, now)
     for edge in same:
         if edge.kind == "event" or not is_over(edge) or edge.valid_to is None or new.valid_from >= edge.valid_to:
             continue
@@ -152,11 +160,14 @@ def _event(same: Sequence[Edge], new: Edge) -> Decision:
     return Decision((new,), new.id)
 
 
-def _past(same: Sequence[Edge], new: Edge, now: datetime) -> Decision:
+def _past(same: Sequence[Edge], new: Edge, sources: Sources, now: datetime) -> Decision:
     """Store a fact that was over when it was told: it ends the open fact that it is about, and nothing else."""
     end = new.valid_to or told_at(new)
+    teller = sources[new.id][0].teller if sources.get(new.id) else None
     for edge in same:
         if edge.valid_to is None and edge.valid_from < end and may_end(new.certainty, edge.certainty):
+            if not may_overrule(teller, [s.teller for s in sources.get(edge.id, ())]):
+                continue
             return Decision((ended(_supported(edge, new), end, now, "over"),), edge.id)
         if edge.valid_to is not None and edge.valid_from < end and new.valid_from < edge.valid_to:
             return Decision((_supported(edge, new),), edge.id)
@@ -180,7 +191,7 @@ class _Telling:
     begins: datetime
     assumed: bool
     told_at: datetime
-    own: bool | None
+    teller: Teller | None
     of: Edge
     row: Edge | None
     episode_id: str | None = None
@@ -232,7 +243,11 @@ class _Version:
         """Return whether a telling of another target ends this fact."""
         if self.edge.target_id == telling.of.target_id or not may_end(telling.certainty, self.edge.certainty):
             return False
-        return telling.own is not False or not any(t.own for t in self.tellings)
+        return self.yields_to(telling)
+
+    def yields_to(self, telling: _Telling) -> bool:
+        """Return whether the teller may end this fact."""
+        return may_overrule(telling.teller, [t.teller for t in self.tellings])
 
 
 class _Slot:
@@ -286,8 +301,8 @@ class _Slot:
         told = told or edge.recorded_at
 
         def telling(source: Source | None, row: Edge | None, begins: datetime, told: datetime) -> _Telling:
-            own, episode_id = (None, None) if source is None else (source.own, source.episode_id)
-            return _Telling(edge.key, edge.certainty, begins, assumed or row is None, told, own, edge, row, episode_id)
+            teller, of = (None, None) if source is None else (source.teller, source.episode_id)
+            return _Telling(edge.key, edge.certainty, begins, assumed or row is None, told, teller, edge, row, of)
 
         first = next((s for s in known.values() if s.told_at == told), None)
         further = (telling(s, None, s.told_at, s.told_at) for s in known.values() if s is not first)
@@ -307,7 +322,7 @@ class _Slot:
                     else:
                         current.edge, current.stored = row, True
                     current.end = current.end or (None if less_sure else stated_end(row, self._ids))
-                elif telling.of is self._new and (end := telling.of.valid_to) is not None:
+                elif telling.of is self._new and current.yields_to(telling) and (end := telling.of.valid_to):
                     current.end = min(current.end or end, end)
                 current.tellings.append(telling)
                 return current

@@ -10,11 +10,12 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from graphmem.ingest.entity_matching import Outdated, Prepared, SimilarEntities
-from graphmem.ingest.fact_ledger import End, FactLedger, episode_sources
+from graphmem.ingest.fact_ledger import End, FactLedger, episode_sources, teller_of
 from graphmem.ingest.interpretation import ExtractedFact, InterpretedEpisode, clamped
 from graphmem.ingest.links import NoteLinks
 from graphmem.ingest.replacement import EarlierExtraction
 from graphmem.ingest.resolution import EntityMention, Resolver
+from graphmem.ingest.supersession import Teller
 from graphmem.models import (
     Changes,
     Edge,
@@ -31,6 +32,7 @@ from graphmem.models import (
 from graphmem.ontology import CONTACT_RELATIONS, Ontology
 from graphmem.protocols import ExtractedEdge, GraphBackend, Redactor
 from graphmem.text.normalize import canonical, fact_text
+from graphmem.trust import trust_of
 
 _LAST_DAY = timedelta(days=1)
 
@@ -249,19 +251,21 @@ class Writer:
             mentioned(thing)
         speaker = canonical(episode.speaker) if episode.speaker else None
 
-        def own(source: Entity, surface: EntityMention) -> bool | None:
-            return None if speaker is None else speaker in (source.canonical_name, surface.canonical)
+        def teller(source: Entity, surface: EntityMention) -> Teller | None:
+            return teller_of(episode, own=speaker in (source.canonical_name, surface.canonical))
 
         facts: list[_End | _Fact] = []
         for ending in reading.endings:
             stated = ending.stated
             end = End(stated.valid_to or seen_at, seen_at, episode.id, corrected=stated.why == "corrected")
+            if trust_of(episode) != "trusted":
+                end = replace(end, teller="external")
             if ending.source is None:
                 facts.append(_End(end, fact_id=stated.fact_id))
                 continue
             source = mentioned(ending.source)
             target = None if ending.target is None else mentioned(ending.target)
-            end = replace(end, own=own(source, ending.source))
+            end = replace(end, teller=teller(source, ending.source))
             facts.append(_End(end, (source.id, ending.relation), target.id if target else None))
         for position, statement in enumerate(reading.statements):
             source, target = mentioned(statement.source), mentioned(statement.target)
@@ -300,8 +304,8 @@ class Writer:
                 valid_from_assumed=stated.valid_from is None,
                 told_at=seen_at,
             )
-            by_source = own(source, statement.source)
-            facts.append(_Fact(edge, stated, by_source, reading.contradicted.get(position, ())))
+            contradicted = reading.contradicted.get(position, ())
+            facts.append(_Fact(edge, stated, teller(source, statement.source), contradicted))
         return facts
 
     def _as_stored(self, thing: EntityMention) -> EntityMention:
@@ -358,12 +362,14 @@ class Writer:
         """Apply a fact; `entered` holds the rows of the earlier facts of the write by their edge ids."""
         edge = fact.edge
         if fact.stated.ended and edge.certainty == "stated":
-            end = End(edge.valid_to or edge.valid_from, edge.told_at or edge.recorded_at, own=fact.own)
+            end = End(edge.valid_to or edge.valid_from, edge.told_at or edge.recorded_at, teller=fact.teller)
             if ledger.end(_keys(edge.source_id, edge.relation, edge.target_id), end):
                 return
-        holder = entered[edge.id] = ledger.add(edge, own=fact.own)  # what is over and wasn't known is kept as past
+        holder = entered[edge.id] = ledger.add(
+            edge, teller=fact.teller
+        )  # what is over and wasn't known is kept as past
         for edge_id in fact.contradicted:
-            ledger.end_edge(entered.get(edge_id, edge_id), edge, holder, own=fact.own)
+            ledger.end_edge(entered.get(edge_id, edge_id), edge, holder, teller=fact.teller)
 
 
 def _without_contacts(reading: InterpretedEpisode, dropped: Counter[str]) -> InterpretedEpisode:
@@ -393,7 +399,7 @@ def _things(readings: Sequence[InterpretedEpisode]) -> list[EntityMention]:
 class _Fact:
     edge: Edge
     stated: ExtractedEdge
-    own: bool | None
+    teller: Teller | None
     contradicted: tuple[str, ...]
 
 

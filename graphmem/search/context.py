@@ -30,6 +30,7 @@ _BYTES = 4  # characters of a token, as estimated
 _GLIMPSE = 200  # maximum characters of a summary if not all communities fit in full
 _BREAKING = re.compile(r"[<>]|\s+")
 _SURE = {"stated": "", "plan": "planned", "hearsay": "reported", "possible": "possibly"}
+_SOURCES = {"trusted": "", "external": "external source", "untrusted": "untrusted source"}
 
 CountTokens = Callable[[str], int]
 
@@ -268,21 +269,29 @@ def render_community(community: FoundCommunity, most: int | None = None) -> str:
 
 
 def render_fact(fact: Fact) -> str:
-    """Return a fact as one line: sentence, validity, certainty, confidence; newlines, "<" and ">" in it are removed."""
+    """Return a fact as one line: sentence, validity, certainty, trust of its source unless it is trusted, confidence.
+
+    Newlines, "<" and ">" in it are removed.
+    """
     when = f"since {fact.valid_from:%Y-%m}"
     if fact.kind == "event":
         when = f"{fact.valid_from:%Y-%m-%d}"
     elif fact.valid_to is not None:
         since = "" if fact.valid_from_assumed and fact.valid_to <= (fact.told_at or fact.valid_to) else fact.valid_from
         when = f"{since:%Y-%m} to {fact.valid_to:%Y-%m}" if since else f"until {fact.valid_to:%Y-%m}"
-    when = ", ".join(filter(None, (when, _SURE[fact.certainty])))
+    when = ", ".join(filter(None, (when, _SURE[fact.certainty], _SOURCES[fact.trust])))
     return f"- {_tamed(fact.fact).rstrip('.')} ({when}) [confidence: {fact.confidence:.2f}]"
 
 
 def render_episode(episode: Episode, weights: Mapping[str, float] | None = None, most: int = _QUOTED) -> str:
-    """Return an episode as one line: date, author, the passage with most of the weighted terms, and attachments."""
+    """Return an episode as one line: date, author, the passage with most of the weighted terms, and attachments.
+
+    The trust of its source stands behind the author, unless it is trusted.
+    """
     text, attached = (_tamed(passage(part, weights or {}, most)) for part in (episode.text, episode.attached))
     who = _tamed(episode.speaker or episode.title or episode.role or episode.source)
+    if source := _SOURCES[trust_of(episode)]:
+        who = f"{who} ({source})"
     return f'- {episode.occurred_at:%Y-%m-%d}, {who}: "{text}" {attached}'.rstrip()
 
 

@@ -32,7 +32,7 @@ def sequences(draw: st.DrawFn) -> list[Telling]:
     for day in told:
         target = draw(st.sampled_from("ABC"))
         fields: dict[str, Any] = {"certainty": certainties[target]}
-        fields["own"] = draw(st.sampled_from((None, None, True, False)))
+        fields["teller"] = draw(st.sampled_from((None, None, "subject", "other", "external")))
         if target not in dated and draw(st.booleans()):
             dated.add(target)
             fields["since"] = START + draw(st.integers(0, DAYS - 1)) * DAY
@@ -97,8 +97,12 @@ def anchor(telling: Telling, tellings: Sequence[Telling]) -> datetime:
 
 
 def ends(telling: Telling, run: Run) -> bool:
-    own = any(t.own for t in run.tellings)
-    return may_end(telling.certainty, run.certainty) and not (telling.own is False and own)
+    told_by = {t.teller for t in run.tellings}
+    if telling.teller == "external" and told_by != {"external"}:
+        return False
+    if telling.teller == "other" and "subject" in told_by:
+        return False
+    return may_end(telling.certainty, run.certainty)
 
 
 def model(tellings: Sequence[Telling]) -> list[str]:

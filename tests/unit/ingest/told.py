@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from graphmem.ingest.fact_ledger import End, FactLedger
-from graphmem.ingest.supersession import DAY, Source
+from graphmem.ingest.supersession import DAY, Source, Teller
 from graphmem.models import Edge, EdgeType, Scope, new_id
 from graphmem.ontology import DEFAULT_ONTOLOGY
 
@@ -17,6 +17,7 @@ _TELLING = re.compile(
     r"(?P<told>\S+) (?:(?P<verb>over|wrong)(?: (?P<ended>(?!at\b|hearsay\b|by\b)\w+))?(?:, (?P<then>.+))?"
     r"|(?P<target>\w+))(?P<rest>(?: .+)?)"
 )
+TELLERS: dict[str, Teller] = {"self": "subject", "other": "other", "document": "external"}
 NOW = datetime(2026, 12, 1, tzinfo=UTC)
 
 
@@ -37,7 +38,7 @@ class Telling:
     at: datetime | None = None
     certainty: Any = "stated"
     event: bool = False
-    own: bool | None = None
+    teller: Teller | None = None
     episode_id: str = field(default_factory=new_id)
 
 
@@ -57,7 +58,7 @@ def _read(text: str, relation: str) -> list[Telling]:
     said: dict[str, Any] = {
         "told_at": moment(match["told"], noon=True),
         "relation": relation,
-        "own": {"self": True, "other": False}.get(words.get("by", "")),
+        "teller": TELLERS.get(words.get("by", "")),
         "certainty": next((c for c in ("plan", "hearsay", "possible") if c in rest.split()), "stated"),
         "episode_id": new_id(),
     }
@@ -80,7 +81,7 @@ class Facts:
         """Apply tellings in one write."""
         ledger = FactLedger(self.rows.values(), DEFAULT_ONTOLOGY, NOW, self._load)
         for telling in tellings:
-            self._sources[telling.episode_id] = Source(telling.episode_id, telling.told_at, telling.own)
+            self._sources[telling.episode_id] = Source(telling.episode_id, telling.told_at, telling.teller)
             self._apply(ledger, telling)
         for c in ledger.closings:
             fields = {"valid_to": c.valid_to, "expired_at": c.expired_at, "superseded_by": c.superseded_by}
@@ -99,7 +100,7 @@ class Facts:
     def _apply(self, ledger: FactLedger, telling: Telling) -> None:
         keys = [("maya", telling.target, telling.relation, kind) for kind in EdgeType]
         at = telling.at or telling.told_at
-        end = End(at, telling.told_at, telling.episode_id, corrected=telling.verb == "wrong", own=telling.own)
+        end = End(at, telling.told_at, telling.episode_id, corrected=telling.verb == "wrong", teller=telling.teller)
         if telling.verb and not telling.target:
             ledger.end_slot(("maya", telling.relation), end)
             return
@@ -120,7 +121,7 @@ class Facts:
             valid_from_assumed=telling.since is None,
             told_at=telling.told_at,
         )
-        ledger.add(edge, own=telling.own)
+        ledger.add(edge, teller=telling.teller)
 
     def shown(self) -> list[str]:
         """Return the facts in the notation of the documentation, sorted."""

@@ -124,7 +124,13 @@ def test_an_episode_is_a_dated_quote_with_its_speaker() -> None:
 
 
 def test_an_episode_of_nobody_says_what_it_is() -> None:
-    assert render_episode(episode("A bowl.", speaker=None, source="document")).startswith("- 2026-01-05, document: ")
+    assert render_episode(episode("A bowl.", speaker=None)) == '- 2026-01-05, message: "A bowl."'
+
+
+def test_a_quote_and_a_fact_of_an_external_source_say_so() -> None:
+    quote = render_episode(episode("A bowl.", source="document"))
+    assert quote == '- 2026-01-05, Maya (external source): "A bowl."'
+    assert "(since 2026-01, external source)" in render_fact(fact("Maya moves").changed(trust="external"))
 
 
 def test_text_of_an_episode_cannot_break_out_of_its_line() -> None:
