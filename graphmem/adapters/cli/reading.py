@@ -14,6 +14,8 @@ from graphmem.adapters.cli.session import (
     Filters,
     KnownOption,
     LimitOption,
+    MinConfidenceOption,
+    MinTrustOption,
     Session,
     StrategyOption,
     command,
@@ -61,6 +63,7 @@ def recall(
     known: KnownOption = None,
     sources: Annotated[bool, typer.Option("--sources", help="Quote the source episodes of the facts.")] = False,
     trace: Annotated[bool, typer.Option("--trace", help="Store a trace, which graphmem why explains.")] = False,
+    min_trust: MinTrustOption = "untrusted",
     filters: Filters = None,
 ) -> None:
     """Return facts that answer a question, best first."""
@@ -75,6 +78,7 @@ def recall(
             strategy=chosen,
             as_of=at,
             filters=filters,
+            min_trust=min_trust,
             trace=trace,
         )
         quoted = _episodes(memory, found.facts) if sources else {}
@@ -100,12 +104,22 @@ def context(
     asked_by: AskedByOption = None,
     as_of: AsOfOption = None,
     known: KnownOption = None,
+    min_confidence: MinConfidenceOption = None,
+    min_trust: MinTrustOption = "external",
     filters: Filters = None,
 ) -> None:
     """Print facts about a question as a context block for a prompt."""
     at = point_in_time(as_of, known)
     with session.open() as memory:
-        block = memory.context(query, asked_by=asked_by, budget_tokens=budget, as_of=at, filters=filters)
+        block = memory.context(
+            query,
+            asked_by=asked_by,
+            budget_tokens=budget,
+            as_of=at,
+            filters=filters,
+            min_confidence=min_confidence,
+            min_trust=min_trust,
+        )
         if session.out.as_json:
             session.out.document({"query": query, "context": block})
         elif block:

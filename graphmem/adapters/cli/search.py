@@ -15,6 +15,8 @@ from graphmem.adapters.cli.session import (
     AsOfOption,
     Filters,
     KnownOption,
+    MinConfidenceOption,
+    MinTrustOption,
     Session,
     StrategyOption,
     YesOption,
@@ -59,10 +61,8 @@ def search(
     diversity: Annotated[
         float, typer.Option("--diversity", help="Weight of diversity in the ranking, from 0 to below 1.")
     ] = 0.0,
-    min_confidence: Annotated[
-        float | None,
-        typer.Option("--min-confidence", min=0.0, max=1.0, help="Print nothing below. [default: setting]"),
-    ] = None,
+    min_confidence: MinConfidenceOption = None,
+    min_trust: MinTrustOption = "untrusted",
     trace: Annotated[bool, typer.Option("--trace", help="Store a trace, which graphmem why explains.")] = False,
     filters: Filters = None,
 ) -> None:
@@ -84,6 +84,7 @@ def search(
             diversity=diversity,
             filters=filters,
             min_confidence=min_confidence,
+            min_trust=min_trust,
             trace=trace,
         )
         if session.out.as_json:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
@@ -50,6 +50,13 @@ DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only show what wo
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace a file that graphmem did not write.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask for confirmation.")]
 
+MinConfidenceOption = Annotated[
+    float | None, typer.Option("--min-confidence", min=0.0, max=1.0, help="Print nothing below. [default: setting]")
+]
+MinTrustOption = Annotated[
+    Literal["untrusted", "external", "trusted"],
+    typer.Option("--min-trust", metavar="TRUST", help="Least trust of a source: untrusted, external or trusted."),
+]
 StrategyOption = Annotated[
     str | None,
     typer.Option("--strategy", metavar="NAME", help="Graph traversal: bfs, spreading, ppr, astar or auto."),

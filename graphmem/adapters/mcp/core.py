@@ -25,7 +25,7 @@ from graphmem.adapters.mcp.results import (
     plain,
     result,
 )
-from graphmem.adapters.mcp.tools import Budget, Caller, Limit, Name, Offset, Time, ToolSet, tool
+from graphmem.adapters.mcp.tools import Budget, Caller, Filters, Limit, Name, Offset, Time, ToolSet, tool
 from graphmem.results import Fact
 from graphmem.search.passages import term_weights
 
@@ -50,7 +50,7 @@ class CoreTools(ToolSet):
 
     @tool("Context for an answer")
     async def memory_context(
-        self, query: str, budget_tokens: Budget = 800, as_of: Time = None
+        self, query: str, budget_tokens: Budget = 800, as_of: Time = None, filters: Filters = None
     ) -> Annotated[CallToolResult, Text]:
         """Return facts and dated quotes for a question, as text within a budget.
 
@@ -59,13 +59,26 @@ class CoreTools(ToolSet):
         """
         caller = self.caller()
         text = await caller.memory.acontext(
-            query, asked_by=caller.access.user, budget_tokens=budget_tokens, as_of=as_of, scopes=caller.access.scopes
+            query,
+            asked_by=caller.access.user,
+            budget_tokens=budget_tokens,
+            as_of=as_of,
+            filters=filters,
+            scopes=caller.access.scopes,
         )
         return result(Text(text=plain(text.unfenced)), fenced(text.unfenced))
 
     @tool("Search episodes")
     async def memory_search(
-        self, query: str, as_of: Time = None, limit: Limit = 10, offset: Offset = 0, budget_tokens: Budget = 2000
+        self,
+        query: str,
+        as_of: Time = None,
+        filters: Annotated[
+            Filters, Field(description="session_ids, speakers, roles, since, until, metadata: {key: {$gte: 2}}")
+        ] = None,
+        limit: Limit = 10,
+        offset: Offset = 0,
+        budget_tokens: Budget = 2000,
     ) -> Annotated[CallToolResult, Episodes]:
         """Return messages and passages for a question, best first, with date, speaker and id.
 
@@ -73,7 +86,12 @@ class CoreTools(ToolSet):
         """
         caller = self.caller()
         found = await caller.memory.asearch(
-            query, asked_by=caller.access.user, k=offset + limit + 1, as_of=as_of, scopes=caller.access.scopes
+            query,
+            asked_by=caller.access.user,
+            k=offset + limit + 1,
+            as_of=as_of,
+            filters=filters,
+            scopes=caller.access.scopes,
         )
         weights = term_weights(query, [one.episode.searchable_text for one in found])
         shown, after = paged([found_item(one, weights) for one in found], offset, limit, budget_tokens)
@@ -82,7 +100,13 @@ class CoreTools(ToolSet):
 
     @tool("Recall facts")
     async def memory_recall(
-        self, query: str, as_of: Time = None, limit: Limit = 10, offset: Offset = 0, budget_tokens: Budget = 2000
+        self,
+        query: str,
+        as_of: Time = None,
+        filters: Filters = None,
+        limit: Limit = 10,
+        offset: Offset = 0,
+        budget_tokens: Budget = 2000,
     ) -> Annotated[CallToolResult, Facts]:
         """Return facts for a question, best first, with dates, sources and ids; with as_of, those that held then.
 
@@ -90,7 +114,12 @@ class CoreTools(ToolSet):
         """
         caller = self.caller()
         found = await caller.memory.arecall(
-            query, asked_by=caller.access.user, limit=offset + limit + 1, as_of=as_of, scopes=caller.access.scopes
+            query,
+            asked_by=caller.access.user,
+            limit=offset + limit + 1,
+            as_of=as_of,
+            filters=filters,
+            scopes=caller.access.scopes,
         )
         return await facts_page(caller, list(found), offset, limit, budget_tokens)
 

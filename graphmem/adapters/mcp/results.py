@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from mcp.types import CallToolResult, TextContent
-from pydantic import BaseModel
+from pydantic import BaseModel, WithJsonSchema
 
 from graphmem.models import Episode
 from graphmem.results import Fact
 from graphmem.search.context import estimate_tokens
 from graphmem.search.passages import passage
 from graphmem.search.results import Found
+from graphmem.trust import Trust, trust_of
 
 FENCE = "memory"
 """Name of the element around everything that a text quotes from the memory."""
@@ -23,6 +24,8 @@ _CLOSING = f"</{FENCE}>"
 _MOST_TEXT = 800  # characters of an episode in a result
 # C0 and C1 controls, line and paragraph separators, and characters that are invisible or change the direction of text
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
+
+_SHORT = WithJsonSchema({"type": "array"})  # the published schema doesn't list the fields of what is inside
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -44,18 +47,20 @@ class FactItem(BaseModel):
     valid_to: str | None = None
     confidence: float
     certainty: str | None = None
+    trust: str | None = None
     ended_by: str | None = None
-    sources: list[Source] = []
+    sources: Annotated[list[Source], _SHORT] = []
 
     def __str__(self) -> str:
         until = f" until {self.valid_to}" if self.valid_to else ""
-        more = "".join(f", {each}" for each in (self.certainty, self.ended_by) if each)
+        marks = (self.certainty, self.trust and f"{self.trust} source", self.ended_by)
+        more = "".join(f", {mark}" for mark in marks if mark)
         told = "; ".join(f"{s.speaker or 'told'} {s.at}, episode {s.episode_id}" for s in self.sources)
         return f"- {self.fact} (since {self.valid_from}{until}{more}) [fact {self.id}{'; ' + told if told else ''}]"
 
 
 class EpisodeItem(BaseModel):
-    """An episode, with the passage of its text that matches."""
+    """An episode, with the passage of its text that matches, and in a search the probability that it answers."""
 
     id: str
     text: str
@@ -63,10 +68,13 @@ class EpisodeItem(BaseModel):
     speaker: str | None = None
     session_id: str | None = None
     title: str | None = None
-    score: float | None = None
+    trust: str | None = None
+    confidence: float | None = None
 
     def __str__(self) -> str:
         who = self.speaker or self.title or "unknown"
+        if self.trust:
+            who += f" ({self.trust} source)"
         return f'- {self.at}, {who}: "{self.text}" [episode {self.id}]'
 
 
@@ -302,12 +310,13 @@ def fact_item(fact: Fact, episodes: Mapping[str, Episode]) -> FactItem:
         valid_to=None if fact.valid_to is None else f"{fact.valid_to:%Y-%m-%d}",
         confidence=round(fact.confidence, 2),
         certainty=None if fact.certainty == "stated" else fact.certainty,
+        trust=_unless_trusted(fact.trust),
         ended_by=clean(fact.end_reason) if fact.end_reason else None,
         sources=[Source(episode_id=e.id, at=f"{e.occurred_at:%Y-%m-%d}", speaker=_who(e)) for e in told],
     )
 
 
-def episode_item(episode: Episode, weights: Mapping[str, float], score: float | None = None) -> EpisodeItem:
+def episode_item(episode: Episode, weights: Mapping[str, float], confidence: float | None = None) -> EpisodeItem:
     """Return an episode with the passage that has most of the weighted words of a question."""
     text = passage(clean(f"{episode.text} {episode.attached}"), weights, _MOST_TEXT)
     return EpisodeItem(
@@ -317,8 +326,13 @@ def episode_item(episode: Episode, weights: Mapping[str, float], score: float | 
         speaker=_who(episode),
         session_id=episode.session_id and clean(episode.session_id),
         title=episode.title and clean(episode.title),
-        score=None if score is None else round(score, 3),
+        trust=_unless_trusted(trust_of(episode)),
+        confidence=None if confidence is None else round(confidence, 2),
     )
+
+
+def _unless_trusted(trust: Trust) -> str | None:
+    return None if trust == "trusted" else trust
 
 
 def _who(episode: Episode) -> str | None:
@@ -328,4 +342,4 @@ def _who(episode: Episode) -> str | None:
 
 def found_item(found: Found, weights: Mapping[str, float]) -> EpisodeItem:
     """Return an episode of a search."""
-    return episode_item(found.episode, weights, found.score)
+    return episode_item(found.episode, weights, found.confidence)

@@ -22,6 +22,7 @@ Time = Annotated[str | None, Field(description="ISO 8601")]
 Limit = Annotated[int, Field(ge=1, le=100)]
 Offset = Annotated[int, Field(ge=0, le=10_000)]
 Budget = Annotated[int, Field(ge=50, le=100_000)]
+Filters = dict[str, Any] | None
 Name = Annotated[str, Field(description="name or id of an entity")]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -204,5 +205,7 @@ def _compact(node: Any, definitions: dict[str, Any], unwanted: frozenset[str]) -
     if "properties" in given:
         fields = {name: _compact(field, definitions, unwanted) for name, field in given["properties"].items()}
         given = {k: v for k, v in given.items() if k != "description"} | {"properties": fields}
-    rest = {k: _compact(v, definitions, unwanted) for k, v in given.items() if k not in unwanted | {"properties"}}
+    accepts_all = given.get("additionalProperties") is True  # as without this keyword
+    left_out = unwanted | {"properties", "additionalProperties"} if accepts_all else unwanted | {"properties"}
+    rest = {k: _compact(v, definitions, unwanted) for k, v in given.items() if k not in left_out}
     return rest if "properties" not in given else {**rest, "properties": given["properties"]}

@@ -125,6 +125,30 @@ def test_a_message_is_remembered_once_and_found_with_its_provenance(memory: Grap
     run(MemoryServer(memory), era, work)
 
 
+def test_reads_take_filters_and_show_what_comes_from_external_sources(memory: GraphMemory, era: str) -> None:
+    memory.remember("Lisbon has an aquarium.", speaker="Maya", session_id="a")
+    memory.remember("Lisbon has a harbor.", session_id="b", trust="external", metadata={"page": 3})
+
+    async def work(client: Client) -> None:
+        async def texts(name: str, filters: dict[str, Any]) -> str:
+            return text_of(await client.call_tool(name, {"query": "What does Lisbon have?", "filters": filters}))
+
+        for name in ("memory_search", "memory_context"):
+            found = await texts(name, {"metadata": {"page": {"$gte": 2}}})
+            assert "harbor" in found
+            assert "aquarium" not in found
+            assert "(external source)" in found
+            assert "harbor" not in await texts(name, {"session_ids": ["a"]})
+        wrong = await client.call_tool("memory_search", {"query": "Lisbon?", "filters": {"sessions": ["a"]}})
+        assert wrong.is_error
+        assert "sessions" in text_of(wrong)
+        [episode, other] = data_of(await client.call_tool("memory_search", {"query": "Lisbon harbor"}))["episodes"]
+        assert (episode["trust"], other.get("trust")) == ("external", None)
+        assert 0 < episode["confidence"] <= 1
+
+    run(MemoryServer(memory), era, work)
+
+
 @pytest.mark.parametrize("name", ["memory_recall", "memory_search", "memory_history"])
 @pytest.mark.slow  # it starts a server and reads page by page
 def test_pages_hold_everything_once_within_the_budget(memory: GraphMemory, era: str, name: str) -> None:

@@ -145,3 +145,17 @@ def test_a_filter_that_cannot_be_read_is_a_usage_error(talk: Shell, command: str
     assert talk.run(command, "chess", "--where", "topic").code == 2
     assert talk.run(command, "chess", "--where", '{"topic": {"$like": "x"}}').code == 2
     assert talk.run(command, "chess", "--since", "soon").code == 2
+
+
+@pytest.mark.parametrize("command", ["search", "context"])
+def test_a_least_trust_and_a_least_confidence_leave_results_out(talk: Shell, command: str) -> None:
+    page = {"external_id": "d1", "text": "Nate plays chess in the attic.", "trust": "external"}
+    talk.write_lines("page.jsonl", page)
+    assert talk.run("ingest", "page.jsonl", "--extractor", "none").code == 0
+    question = (command, "Where does Nate play chess?")
+    assert "attic" in talk.run(*question).out
+    trusted = talk.run(*question, "--min-trust", "trusted")
+    assert "attic" not in trusted.out
+    assert "chess" in trusted.out
+    assert talk.run(*question, "--min-confidence", "1").out == ""
+    assert talk.run(*question, "--min-trust", "much").code == 2
