@@ -145,9 +145,17 @@ class StoreMachine(PairOfStores):
         occurred=TIME,
         recorded=TIME,
         processed=st.booleans(),
+        expires=st.none() | TIME,
     )
     def add_episode(
-        self, scope: Scope, external_id: str | None, session: str | None, occurred: int, recorded: int, processed: bool
+        self,
+        scope: Scope,
+        external_id: str | None,
+        session: str | None,
+        occurred: int,
+        recorded: int,
+        processed: bool,
+        expires: int | None,
     ) -> None:
         """Store an episode, unless the scope holds its external id."""
         self._episodes += 1
@@ -159,6 +167,7 @@ class StoreMachine(PairOfStores):
             occurred_at=day(occurred),
             recorded_at=day(recorded),
             processed_at=day(8) if processed else None,
+            expires_at=None if expires is None else day(expires),
             attachments=[Attachment(kind="image", description="Zürich")] if self._episodes % 2 else (),
         )
         self.write(lambda s: s.add_episodes(scope, [row]))
@@ -261,19 +270,14 @@ class StoreMachine(PairOfStores):
             else:
                 self.read(partial(_all_edges, scopes=scopes, query=query, chunk=chunk))
 
-    @rule(
-        scope=A_SCOPE,
-        fields=EPISODE_FIELDS,
-        as_of=AS_OF,
-        limit=LIMIT,
-        newest_first=st.booleans(),
-    )
+    @rule(scope=A_SCOPE, reads=st.lists(st.tuples(EPISODE_FIELDS, AS_OF, LIMIT, st.booleans()), min_size=1, max_size=6))
     def read_episodes(
-        self, scope: Scope, fields: dict[str, Any], as_of: tuple[int, int] | None, limit: int, newest_first: bool
+        self, scope: Scope, reads: list[tuple[dict[str, Any], tuple[int, int] | None, int, bool]]
     ) -> None:
-        """Read a page of episodes."""
-        query = EpisodeQuery(as_of=moment(as_of), **fields)
-        self.read(lambda s: s.find_episodes([scope], query, limit=limit, newest_first=newest_first))
+        """Read pages of episodes."""
+        for fields, as_of, limit, newest_first in reads:
+            query = EpisodeQuery(as_of=moment(as_of), **fields)
+            self.read(partial(_page_of_episodes, scope=scope, query=query, limit=limit, newest_first=newest_first))
 
     @rule(scopes=SOME_SCOPES, numbers=st.none() | NUMBERS, episodes=st.none() | st.lists(EPISODE), limit=LIMIT)
     def read_mentions(
@@ -330,6 +334,12 @@ def _fill(
     put_entity_specs(store, scope, people)
     store.write(scope, Changes(edges=edges))
     store.add_episodes(scope, episodes)
+
+
+def _page_of_episodes(
+    store: GraphBackend, *, scope: Scope, query: EpisodeQuery, limit: int, newest_first: bool
+) -> list[Episode]:
+    return store.find_episodes([scope], query, limit=limit, newest_first=newest_first)
 
 
 def _newest_edges(store: GraphBackend, scopes: list[Scope], query: EdgeQuery, limit: int) -> list[Edge]:

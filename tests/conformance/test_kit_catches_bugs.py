@@ -27,7 +27,7 @@ from hypothesis import Phase, settings
 
 class Test({kit}):
     stateful_settings = settings(
-        max_examples=120,
+        max_examples=400,
         stateful_step_count=40,
         deadline=None,
         derandomize=True,
@@ -116,6 +116,7 @@ NOT_RANDOM = {
     "IgnoresWhatWasKnown",
     "ClearsWithoutAGeneration",
     "BringsBackWhatHasExpired",
+    "SweepsTooMuch",
     "DeniesEnds",
     "DropsWhatHasNoValue",
 }

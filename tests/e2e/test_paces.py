@@ -13,6 +13,7 @@ import pytest
 
 from graphmem import GraphMemory
 from graphmem.ingest.extract.spacy import spacy_available
+from graphmem.testing.rows import scope_of
 from tests.e2e.conftest import OpenMemory
 
 pytest.importorskip("json_repair", reason="json-repair isn't installed (graphmem[langchain])")
@@ -179,9 +180,9 @@ def test_the_local_parser_stores_the_same_facts_at_every_pace(
     store_url: str, open_memory: OpenMemory, pace: str
 ) -> None:
     memory = open_memory(store_url, extractor="spacy", embeddings="none")
-    live = stored(memory.in_scope("live"), PACES["live"](len(CHAT)))
+    live = stored(memory.in_scope(scope_of("live")), PACES["live"](len(CHAT)))
     assert len(live) >= 10
-    assert stored(memory.in_scope("other"), PACES[pace](len(CHAT))) == live
+    assert stored(memory.in_scope(scope_of("other")), PACES[pace](len(CHAT))) == live
 
 
 @pytest.mark.parametrize("turns", [1, 4])
@@ -192,8 +193,8 @@ def test_a_model_that_says_the_same_of_a_turn_stores_the_same_facts_at_every_pac
     model = Reader(delays=random.Random(turns), answered=[])
     options: dict[str, Any] = {"extractor": "llm", "llm": model, "embeddings": "none", "extraction_turns": turns}
     memory = open_memory(store_url, extraction_concurrency=4, **options)
-    live = stored(memory.in_scope("live"), PACES["live"](len(CHAT)))
+    live = stored(memory.in_scope(scope_of("live")), PACES["live"](len(CHAT)))
     assert live == EXPECTED
     for n in range(3):
-        assert stored(memory.in_scope(f"other {n}"), PACES[pace](len(CHAT))) == live
+        assert stored(memory.in_scope(scope_of(f"other {n}")), PACES[pace](len(CHAT))) == live
     assert sorted(model.answered) == sorted(4 * [text for _, _, _, text in CHAT])
