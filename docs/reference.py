@@ -18,6 +18,7 @@ from graphmem.adapters.cli.session import shared_options
 from graphmem.models import EdgeType
 from graphmem.ontology import DEFAULT_ONTOLOGY, ENTITY_TYPES, FLOW_WEIGHT, MULTI_VALUED
 from graphmem.settings import Settings
+from graphmem.telemetry import ATTRIBUTES, METRICS, SPANS
 
 FOLDER = Path(__file__).parent
 SECTIONS = {
@@ -88,7 +89,13 @@ def _values(field: FieldInfo) -> str:
     """Return what a setting takes: the words, or the kind of value and its limits."""
     if choices := _choices(field.annotation):
         return ", ".join(f"`{choice}`" for choice in choices)
-    kinds = (("bool", "true or false"), ("int", "whole number"), ("float", "number"), ("Path", "file"))
+    kinds = (
+        ("dict", "names and numbers"),
+        ("bool", "true or false"),
+        ("int", "whole number"),
+        ("float", "number"),
+        ("Path", "file"),
+    )
     kind = next((words for name, words in kinds if name in str(field.annotation)), "text")
     signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
     limits = [
@@ -214,10 +221,34 @@ def _cell(text: str) -> str:
     return re.sub(r"([][|])", r"\\\1", " ".join(text.split())).replace("<", "&lt;")
 
 
+_TELEMETRY = """# Spans and metrics
+
+<!-- written by `make reference` from graphmem/telemetry.py -->
+
+How to record them: [Monitor](../how-to/monitor.md).
+
+## Metrics
+"""
+
+
+def telemetry_page() -> str:
+    """Return the page of the names of spans, attributes and metrics."""
+    lines = [_TELEMETRY.rstrip("\n"), "", "| metric | kind | labels | meaning |", "|---|---|---|---|"]
+    for name, metric in METRICS.items():
+        labels = ", ".join(f"`{label}`" for label in metric.labels)
+        lines.append(f"| `{name}` | {metric.kind} | {labels} | {metric.help} |")
+    lines += ["\n## Spans\n", "| span | covers |", "|---|---|"]
+    lines += [f"| `{name}` | {what} |" for name, what in SPANS.items()]
+    lines += ["\n## Attributes of spans\n", "| attribute | meaning |", "|---|---|"]
+    lines += [f"| `{name}` | {what} |" for name, what in ATTRIBUTES.items()]
+    return "\n".join(lines) + "\n"
+
+
 PAGES = {
     "reference/settings.md": settings_page,
     "reference/ontology.md": ontology_page,
     "reference/cli.md": cli_page,
+    "reference/telemetry.md": telemetry_page,
     "images/layers.svg": runpy.run_path(str(FOLDER / "layers.py"))["picture"],
 }
 

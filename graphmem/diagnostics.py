@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Literal
 
 from graphmem.ingest.failures import Failure
 from graphmem.ingest.queue import ExtractionQueue
-from graphmem.models import Episode, EpisodeQuery, Scope
+from graphmem.models import Episode, EpisodeQuery, Scope, utc_now
 from graphmem.protocols import Extractor, GraphBackend, VectorIndex
 from graphmem.results import Check, QueueError, QueueState, Stats, UpkeepState
 from graphmem.settings import Settings
 from graphmem.upkeep.eviction import DELETED
 from graphmem.upkeep.expiry import EXPIRED
 
+_log = logging.getLogger(__name__)
+
+_GAUGE_SECONDS, _GAUGE_SHARE = 15.0, 20  # between two readings of the gauges, as a time and as a multiple of one
 _ERRORS_SEARCHED, _ERRORS_SHOWN = 100, 10  # episodes in `stats`
 
 _REDACTION = {
@@ -121,6 +127,60 @@ class Diagnostics:
             checks += [Check(name=name, ok=ok, detail=detail) for name, ok, detail in self._vectors.diagnose()]
         checks += [Check(name="background", ok=False, detail=error) for error in self._background_errors()]
         return checks
+
+
+class Gauges:
+    """Size of a store and of its queue, read when somebody asks for the metrics.
+
+    Values are at most 15 seconds old, or as old as twenty readings take, so that a store of many scopes isn't read all
+    the time.
+
+    Parameters
+    ----------
+    backend
+        The store.
+    scopes
+        Returns the scopes to read.
+    """
+
+    def __init__(self, backend: GraphBackend, scopes: Callable[[], Sequence[Scope]]) -> None:
+        self._backend = backend
+        self._scopes = scopes
+        self._values: dict[str, float] = {}
+        self._read_again_at = float("-inf")
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """Read the store no more."""
+        self._values, self._read_again_at = {}, float("inf")
+
+    def read(self) -> Mapping[str, float]:
+        """Return the gauges by name; none while the store doesn't answer, or after `close`."""
+        if time.monotonic() >= self._read_again_at and self._lock.acquire(blocking=False):  # others get what there is
+            try:
+                begun, values = time.monotonic(), self._now()
+                pause = max(_GAUGE_SECONDS, _GAUGE_SHARE * (time.monotonic() - begun))
+                if self._read_again_at < float("inf"):  # not closed meanwhile
+                    self._values, self._read_again_at = values, begun + pause
+            except Exception as error:  # noqa: BLE001 - the thread is that of an exporter, which expects none
+                self._values = {}
+                _log.debug("metrics: %s", error)
+            finally:
+                self._lock.release()
+        return self._values
+
+    def _now(self) -> dict[str, float]:
+        scopes = self._scopes()
+        counts = [self._backend.stats(scope) for scope in scopes]
+        waiting = EpisodeQuery(state="pending")
+        oldest = self._backend.find_episodes(scopes, waiting, limit=1) if scopes else []
+        return {
+            "graph_entities_count": sum(each.entities - each.archived_entities for each in counts),
+            "graph_relationships_count": sum(each.active_edges for each in counts),
+            "graph_queue_depth": sum(each.pending_episodes for each in counts),
+            "graph_queue_failed": sum(each.failed_episodes for each in counts),
+            "graph_queue_age_seconds": sum((utc_now() - each.recorded_at).total_seconds() for each in oldest),
+        }
 
 
 def queue_error(episode: Episode) -> QueueError:

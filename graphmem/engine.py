@@ -13,9 +13,10 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
+from graphmem import telemetry
 from graphmem.background import BackgroundJob, ScopedJob, Workers
 from graphmem.communities.service import Communities
-from graphmem.diagnostics import Diagnostics
+from graphmem.diagnostics import Diagnostics, Gauges
 from graphmem.embed import Embedder, Embeddings
 from graphmem.errors import BackendUnavailable, EmbeddingFailed, IndexUnavailable, InvalidInput, StoreReadOnly
 from graphmem.factory import (
@@ -35,7 +36,7 @@ from graphmem.ingest.redaction import RedactingExtractor, Redaction
 from graphmem.ingest.turns import TurnWriter
 from graphmem.inputs import FilterLike, ItemLike, TripleLike, to_filter
 from graphmem.llm.providers import SECONDS
-from graphmem.models import EpisodeFilter, EpisodeQuery, Scope, utc_now
+from graphmem.models import Episode, EpisodeFilter, EpisodeQuery, Scope, utc_now
 from graphmem.ontology import Ontology
 from graphmem.protocols import Extractor, GraphBackend, Redactor, VectorIndex
 from graphmem.recall.options import SpreadingOptions
@@ -48,6 +49,7 @@ from graphmem.search.rerank import CrossEncoder, Reranker
 from graphmem.search.service import GraphRAGService
 from graphmem.settings import Settings
 from graphmem.text.redact import PatternRedactor
+from graphmem.traced_backend import traced_backend
 from graphmem.trust import is_suspicious
 from graphmem.upkeep.eviction import upkeep_jobs
 from graphmem.upkeep.expiry import expire, scopes_with_expired
@@ -103,10 +105,25 @@ class Engine:
         self.diagnostics = Diagnostics(backend, settings, queue, extractor, vectors, self.background_errors)
         meaning = StoredMeaning(backend, embedder, similar, settings.index_wait) if embedder and similar else None
         self.search = GraphRAGService(
-            backend, reader, spreading, vectors, reranker, redact=self.redacted, wait=settings.index_wait, clock=clock
+            backend,
+            reader,
+            spreading,
+            vectors,
+            reranker,
+            redact=self.redacted,
+            wait=settings.index_wait,
+            clock=clock,
+            show_text=settings.telemetry_text,
         )
         self.recall = RecallService(
-            backend, ontology, self.recorder, meaning, self.redacted, self.search.evidence, clock
+            backend,
+            ontology,
+            self.recorder,
+            meaning,
+            self.redacted,
+            self.search.evidence,
+            clock,
+            show_text=settings.telemetry_text,
         )
         self.communities = Communities(backend, settings, embedder=embedder, redactor=redactor, llm=llm)
         self.settings = settings
@@ -136,6 +153,10 @@ class Engine:
         self.turns = TurnWriter(backend, partial(self.workers.submit, "turns"), lambda scopes: self.wake(*scopes))
         self.served: Sequence[Scope] | None = None
         """Scopes whose episodes the background work extracts; None means all."""
+        self._gauges = Gauges(backend, lambda: backend.scopes() if self.served is None else self.served)
+        if background:
+            telemetry.watch(self._gauges.read)
+        telemetry.add_prices(settings.llm_prices)
         self._pause = _FIRST_PAUSE
         self._resumed = False
         self._watchers: dict[str, set[Future[None]]] = {}
@@ -175,6 +196,8 @@ class Engine:
             redaction = Redaction(redactor, None if key is None else key.get_secret_value())
             chosen = None if chosen is None else RedactingExtractor(chosen, redaction)
         backend = open_backend(url, offered=store_options(settings))
+        if telemetry.current_tracer() is not None:
+            backend = traced_backend(backend, url.partition(":")[0])
         vectors = None
         try:
             vectors = choose_vector_index(settings, backend)
@@ -223,6 +246,12 @@ class Engine:
     def redacted(self, text: str) -> str:
         """Return a text with personal data replaced, if redaction of all data is on."""
         return text if self.redaction is None else self.redaction.text(text)
+
+    def stored_text(self, episode: Episode) -> telemetry.Attributes:
+        """Return the attributes of the span of an episode that is stored; none unless the setting shows texts."""
+        if not self.settings.telemetry_text:
+            return {}
+        return {"graphmem.text": episode.text, "graphmem.scope": str(episode.scope)}
 
     def known_name(self, text: str) -> str:
         """Return the stored form of a name or id given by a caller; redaction may have replaced it."""
@@ -326,7 +355,11 @@ class Engine:
         self, scope: Scope, items: Iterable[ItemLike], *, skip_invalid: bool, on_progress: OnProgress | None
     ) -> LoadReport:
         """Store, extract and index items."""
-        report = self.loader.ingest(scope, items, skip_invalid=skip_invalid, on_progress=on_progress, index=self.index)
+        with telemetry.span("graphmem.ingest") as span:
+            report = self.loader.ingest(
+                scope, items, skip_invalid=skip_invalid, on_progress=on_progress, index=self.index
+            )
+            span.set({"graphmem.episodes": report.stored, "graphmem.facts": report.edges})
         return self._processed(scope, report, report.extracted)
 
     def add_facts(
@@ -339,9 +372,11 @@ class Engine:
         on_progress: OnProgress | None,
     ) -> LoadReport:
         """Store ready-made facts."""
-        report = self.loader.add_facts(
-            scope, triples, occurred_at=occurred_at, skip_invalid=skip_invalid, on_progress=on_progress
-        )
+        with telemetry.span("graphmem.add_facts") as span:
+            report = self.loader.add_facts(
+                scope, triples, occurred_at=occurred_at, skip_invalid=skip_invalid, on_progress=on_progress
+            )
+            span.set({"graphmem.facts": report.edges})
         return self._processed(scope, report, report.stored)
 
     def extract_waiting(
@@ -403,7 +438,7 @@ class Engine:
     def expire(self, scope: Scope, *, stopping: Callable[[], bool] = lambda: False, dry_run: bool = False) -> Forgotten:
         """Erase the expired episodes of a scope."""
         index, now = self.search.index, self.clock()
-        with self.erasing(scope):
+        with telemetry.span("graphmem.expire"), self.erasing(scope):
             return expire(self.backend, index, scope, self.ontology, now, stopping, dry_run=dry_run)
 
     def _count_processed(self, scope: Scope, episodes: int) -> None:
@@ -419,6 +454,7 @@ class Engine:
         except StoreReadOnly:
             return None  # left to processes that may write
 
+    @telemetry.in_span("graphmem.index")
     def _index_some(self, scope: Scope) -> bool:
         done = self.search.index.index_waiting(scope, limit=_INDEXED_AT_ONCE)
         return done and (self._similar is None or self._similar.index_some(scope, _INDEXED_AT_ONCE))
@@ -499,6 +535,7 @@ class Engine:
             if self._closed:
                 return
             self._closed = True
+        self._gauges.close()
         if self._extraction is not None and self._queue is not None:
             self._queue.notify(())
             wait = 2 * (self.settings.extraction_timeout or SECONDS) if seconds is None else seconds

@@ -103,6 +103,9 @@ class Settings(BaseSettings):
         None, description="time limit of a call of an LLM, in seconds; by default 30, or 90 for models that think first"
     )
     extraction_concurrency: Count = Field(4, description="maximum number of concurrent LLM calls")
+    llm_prices: dict[str, tuple[float, float]] = Field(
+        {}, description="model → price of a million input and of a million output tokens, for the cost in metrics"
+    )
     extraction_turns: Count = Field(
         4, description="maximum number of successive turns of a session that an LLM reads in one call, if they wait"
     )
@@ -202,6 +205,9 @@ class Settings(BaseSettings):
     spreading_inhibition_threshold: Share = Field(0.8, description="activation from which a node receives no more")
     spreading_max_activated_nodes: Count = Field(50, description="maximum number of activated nodes after a hop")
     spreading_time_limit: Seconds = Field(0.5, description="time limit of spreading in seconds")
+    telemetry_text: bool = Field(
+        False, description="show questions, stored texts and scopes in spans of OpenTelemetry (docs/how-to/monitor.md)"
+    )
     context_window: Count = Field(128_000, description="context window of the model in tokens")
     context_share: Share = Field(
         0.00625, description="maximum share of the window that context() fills: 800 tokens of 128,000"

@@ -56,6 +56,7 @@ LANES = {
         "tests/e2e/test_redaction.py",
         "tests/e2e/test_search.py",
         "tests/e2e/test_strategies.py",
+        "tests/e2e/test_telemetry.py",
         "tests/e2e/test_traces.py",
         "tests/e2e/test_transfer.py",
         "tests/e2e/test_upkeep.py",

@@ -39,6 +39,7 @@ from graphmem.protocols import (
     turns_per_call_of,
 )
 from graphmem.settings import Settings
+from graphmem.telemetry import count, in_span, span
 
 _log = logging.getLogger(__name__)
 
@@ -218,6 +219,10 @@ class ExtractionQueue:
     def _batch(self, owner: str, limit: int | None, scopes: Sequence[Scope] | None) -> Processed:
         batch = self._extractor.batch_size
         episodes = self._claim(owner, batch if limit is None else min(limit, batch), scopes)
+        return self._process_batch(owner, episodes) if episodes else Processed()
+
+    @in_span("graphmem.process")
+    def _process_batch(self, owner: str, episodes: Sequence[Episode]) -> Processed:
         done = Processed(claimed=len(episodes))
         by_scope: defaultdict[Scope, list[Episode]] = defaultdict(list)
         for episode in episodes:
@@ -225,7 +230,7 @@ class ExtractionQueue:
         done.scopes = tuple(by_scope)
         since = {scope: self._backend.erasure_token(scope) for scope in by_scope}
         requests = [request for scope, group in by_scope.items() for request in self._requests(scope, group)]
-        results = iter(self._extract(requests) if requests else ())
+        results = iter(self._extracted(requests) if requests else ())
         erased = False
         for scope, group in by_scope.items():
             shown = self._shown([request for request in requests if request.episode.scope == scope])
@@ -236,6 +241,7 @@ class ExtractionQueue:
         self.on_settled(done.settled)
         return done
 
+    @in_span("graphmem.process")
     def _group(self, episodes: Sequence[Episode]) -> Processed:
         """Extract and write episodes of a session; repeat it after an erasure, as the result may quote erased text."""
         scope, done = episodes[0].scope, Processed(scopes=(episodes[0].scope,))
@@ -249,7 +255,7 @@ class ExtractionQueue:
                 break
             done.claimed = max(done.claimed, len(waiting))
             requests = self._requests(scope, waiting)
-            results = self._extract(requests)
+            results = self._extracted(requests)
             open_ids = self._store_in_order(waiting, results, done, since, self._shown(requests))
             if not open_ids:
                 break
@@ -365,7 +371,9 @@ class ExtractionQueue:
             done.settled += self._backend.atomic(lambda: self._write_failures(scope, attempts))
         failed = {episode.id for episode, _ in failures}
         if readings and self._backend.erasure_token(scope) == since:
-            done.settled += [r.episode.id for r in readings if r.episode.id not in failed]
+            settled = [r.episode.id for r in readings if r.episode.id not in failed]
+            done.settled += settled
+            count("graph_extractions_total", len(settled), status="success")
 
     def _answered(self) -> None:
         """Record a reply of the model; if that ends a pause, make the delayed episodes due."""
@@ -386,6 +394,8 @@ class ExtractionQueue:
                 retry_at, pause = self._rule.next_try(episode, failure, now), self._rule.pause
             attempts = episode.attempts + (failure.kind == "episode")
             results.append(ProcessingResult(episode.id, error=str(failure), attempts=attempts, retry_at=retry_at))
+            status = "failed" if retry_at is None else "retry" if failure.kind == "episode" else "unavailable"
+            count("graph_extractions_total", status=status)
             if failure.kind != "episode":
                 self._delayed.add(episode.scope)
                 _log.debug("episode %s not extracted: %s", episode.id, failure)
@@ -410,6 +420,13 @@ class ExtractionQueue:
     def _shown(self, requests: Sequence[ExtractionRequest]) -> set[str] | None:
         """Return the ids of the facts in requests; None for an extractor that doesn't read them."""
         return {fact.id for request in requests for fact in request.known.facts} if self._reads_known else None
+
+    def _extracted(self, requests: Sequence[ExtractionRequest]) -> Sequence[Extraction | Exception]:
+        about = {"graphmem.extractor": self._extractor.name, "graphmem.episodes": len(requests)}
+        with span("graphmem.extract", about, duration="graph_extraction_duration_ms") as one:
+            results = self._extract(requests)
+            one.set({"graphmem.failed": sum(isinstance(result, Exception) for result in results)})
+            return results
 
     def _extract(self, requests: Sequence[ExtractionRequest]) -> Sequence[Extraction | Exception]:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -31,6 +31,7 @@ from graphmem.models import (
 )
 from graphmem.ontology import CONTACT_RELATIONS, Ontology
 from graphmem.protocols import ExtractedEdge, GraphBackend, Redactor
+from graphmem.telemetry import count, span
 from graphmem.text.normalize import canonical, fact_text
 from graphmem.trust import trust_of
 
@@ -39,7 +40,10 @@ _LAST_DAY = timedelta(days=1)
 
 @dataclass(slots=True)
 class Written:
-    """Counts of a write; `dropped` counts by reason, `new_entities` holds the ids of one write and is not summed."""
+    """Counts of a write; `dropped` counts by reason.
+
+    `new_entities` (ids), `entity_types` and `edge_types` (of new rows) are those of one write and are not summed.
+    """
 
     episodes: int = 0
     entities: int = 0
@@ -48,6 +52,8 @@ class Written:
     ended: int = 0
     merged: int = 0
     new_entities: Sequence[str] = ()
+    entity_types: Mapping[str, int] = field(default_factory=dict[str, int])
+    edge_types: Mapping[str, int] = field(default_factory=dict[str, int])
     dropped: Counter[str] = field(default_factory=Counter[str])
 
     def add(self, other: Written) -> None:
@@ -126,13 +132,17 @@ class Writer:
             Counts.
         """
         written = None
-        while written is None:
-            prepared = None
-            if self._similar is not None:
-                things = [self._as_stored(thing) for thing in _things(readings)]
-                prepared = self._similar.prepare(scope, things, bulk=self._bulk)
-            with suppress(Outdated):
-                written = self._backend.atomic(partial(self._write, scope, readings, new_episodes, prepared, since))
+        with span("graphmem.write") as one:
+            while written is None:
+                prepared = None
+                if self._similar is not None:
+                    things = [self._as_stored(thing) for thing in _things(readings)]
+                    with span("graphmem.resolve.vectors"):
+                        prepared = self._similar.prepare(scope, things, bulk=self._bulk)
+                with suppress(Outdated):
+                    written = self._backend.atomic(partial(self._write, scope, readings, new_episodes, prepared, since))
+            one.set({"graphmem.entities": written.entities, "graphmem.facts": written.edges})
+        _count(written)
         if self._links is not None:
             self._links.link(scope, written.new_entities)
         return written
@@ -165,8 +175,9 @@ class Writer:
         )
         mentions: dict[tuple[str, str], Mention] = {}
         statements: list[_End | _Fact] = []
-        for reading in readings:
-            statements += self._resolved(scope, reading, resolver, mentions, written, now)
+        with span("graphmem.resolve"):
+            for reading in readings:
+                statements += self._resolved(scope, reading, resolver, mentions, written, now)
         again = [r.episode.id for r in readings if r.settles and r.episode.attempts]
         earlier = EarlierExtraction(self._backend, scope, again)
         facts = (fact for fact in statements if isinstance(fact, _Fact) and not fact.stated.ended)
@@ -203,7 +214,9 @@ class Writer:
         written.entities = resolver.created
         written.merged = len(resolver.merges)
         written.new_entities = resolver.new_ids
-        written.edges = len(ledger.created)
+        written.entity_types = Counter(each.entity_type for each in resolver.entities if resolver.is_new(each.id))
+        created = ledger.created
+        written.edges, written.edge_types = len(created), Counter(edge.edge_type.value for edge in created)
         written.supported = ledger.supported
         written.ended = ledger.ended
         return written
@@ -370,6 +383,16 @@ class Writer:
         )  # what is over and wasn't known is kept as past
         for edge_id in fact.contradicted:
             ledger.end_edge(entered.get(edge_id, edge_id), edge, holder, teller=fact.teller)
+
+
+def _count(written: Written) -> None:
+    """Add the new rows of a write to the metrics."""
+    for name, number in written.entity_types.items():
+        count("graph_entities_stored_total", number, entity_type=name)
+    for name, number in written.edge_types.items():
+        count("graph_relationships_stored_total", number, relationship_type=name)
+    if written.merged:
+        count("graph_merges_total", written.merged)
 
 
 def _without_contacts(reading: InterpretedEpisode, dropped: Counter[str]) -> InterpretedEpisode:

@@ -11,15 +11,16 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from graphmem.errors import ExtractionFailed, MissingExtra
 from graphmem.llm.errors import reason_for, secrets_of
 from graphmem.llm.providers import open_model, seconds_for
-from graphmem.llm.structured import name_of, without_thoughts
+from graphmem.llm.structured import invoke, name_of, without_thoughts
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
+    from langchain_core.messages import BaseMessage
 
 
 T = TypeVar("T")
@@ -169,7 +170,8 @@ class Chat:
 
 
 def _reply(model: BaseChatModel, prompt: str) -> str:
-    return without_thoughts(str(model.invoke(prompt).text))
+    reply = cast("BaseMessage", invoke(model, partial(model.invoke, prompt)))
+    return without_thoughts(str(reply.text))
 
 
 def as_data(text: str) -> str:

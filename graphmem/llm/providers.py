@@ -107,6 +107,26 @@ def open_model(model: str, timeout: float) -> BaseChatModel:
 
 def schema_options(model: object) -> dict[str, Any]:
     """Return the arguments of `with_structured_output` by which a chat model enforces a schema."""
+    return {"strict": True} if PROVIDERS.get(_package_of(model), _UNKNOWN).strict else {}
+
+
+def _package_of(model: object) -> str:
     module = next((c.__module__ for c in type(model).__mro__ if c.__module__.startswith("langchain_")), "")
-    provider = module.partition(".")[0].removeprefix("langchain_")
-    return {"strict": True} if PROVIDERS.get(provider, _UNKNOWN).strict else {}
+    return module.partition(".")[0].removeprefix("langchain_")
+
+
+_TELEMETRY_NAMES = {
+    "azure_openai": "azure.ai.openai",
+    "aws": "aws.bedrock",
+    "core": "unknown",
+    "google_genai": "gcp.gemini",
+    "google_vertexai": "gcp.vertex_ai",
+    "mistralai": "mistral_ai",
+    "xai": "x_ai",
+}
+
+
+def provider_name(model: object) -> str:
+    """Return the provider of a chat model as OpenTelemetry calls it."""
+    package = _package_of(model) or "unknown"
+    return _TELEMETRY_NAMES.get(package, package)

@@ -7,12 +7,14 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from graphmem.errors import ExtractionFailed
 from graphmem.llm.errors import rejects_the_format
-from graphmem.llm.providers import open_model, schema_options
+from graphmem.llm.providers import open_model, provider_name, schema_options
+from graphmem.telemetry import Attributes, count, count_tokens, span
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -132,13 +134,43 @@ class StructuredModel:
         if rung != _SCHEMA_RUNG:
             messages = [(role, text + self._schema_text * (role == "system")) for role, text in messages]
         if rung == _TEXT_RUNG:
-            return _content(model.invoke(messages))
+            return _content(invoke(model, partial(model.invoke, messages)))
         options: Mapping[str, Any] = schema_options(model) if rung == _SCHEMA_RUNG else {"method": "json_mode"}
         try:
             structured = model.with_structured_output(self._schema, **options)
         except (NotImplementedError, ValueError, TypeError) as error:  # no request was sent
             raise NotImplementedError(type(error).__name__) from error
-        return _content(_message_of(structured, messages))
+        return _content(invoke(model, partial(_message_of, structured, messages)))
+
+
+def invoke(model: BaseChatModel, send: Callable[[], object]) -> object:
+    """Return the reply to a call of a chat model; record the call, its tokens and their cost."""
+    name = name_of(model)
+    about = {"gen_ai.operation.name": "chat", "gen_ai.request.model": name}
+    about["gen_ai.provider.name"] = provider_name(model)
+    with span(f"chat {name}", about, kind="client") as one:
+        try:
+            reply = send()
+        except Exception:
+            count("graph_model_calls_total", model=name, status="error")
+            raise
+        count("graph_model_calls_total", model=name, status="success")
+        one.set(_usage(name, reply))
+    return reply
+
+
+def _usage(model: str, reply: object) -> Attributes:
+    """Count the tokens of a reply; return the attributes of its span."""
+    usage = cast("Mapping[str, int]", getattr(reply, "usage_metadata", None) or {})
+    metadata = cast("Mapping[str, object]", getattr(reply, "response_metadata", None) or {})
+    found: dict[str, str | int] = {}
+    if isinstance(replied := metadata.get("model_name"), str):
+        found["gen_ai.response.model"] = replied
+    if usage:
+        received, sent = usage.get("input_tokens", 0), usage.get("output_tokens", 0)
+        count_tokens(model, received, sent)
+        found |= {"gen_ai.usage.input_tokens": received, "gen_ai.usage.output_tokens": sent}
+    return found
 
 
 def _message_of(structured: Runnable[Any, Any], messages: list[Message]) -> object:

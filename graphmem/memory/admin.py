@@ -20,6 +20,7 @@ from graphmem.recall.options import RecallOptions
 from graphmem.results import Check, EntityCounts, LoadReport, QueueError, Trace
 from graphmem.search.evaluation import KS, Evaluation, QuestionLike, evaluate
 from graphmem.search.fact_evaluation import FactEvaluation, KeyLine, compare_facts, read_key
+from graphmem.telemetry import count
 from graphmem.upkeep.eviction import Evicted, decay, decay_rule, evict, eviction_rule, is_interrupted
 from graphmem.upkeep.export import Exported, OnRows, Source, Target, export
 from graphmem.upkeep.forget import Forgotten, clear
@@ -66,7 +67,9 @@ class Administration(ScopedMemory):
         gone = [names_or_ids] if isinstance(names_or_ids, str) else list(names_or_ids)
         *gone, into = map(self._engine.known_name, (*gone, into))
         self._engine.recorder.write()  # pending traces name entities that are merged
-        return merge_entities(self._engine.backend, self.scope, gone, into, self._engine.ontology)
+        merged = merge_entities(self._engine.backend, self.scope, gone, into, self._engine.ontology)
+        count("graph_merges_total", len(merged))
+        return merged
 
     def unmerge(self, merge_id: str) -> Unmerged:
         """Undo a merge: restore both entities; facts added since stay with the entity that they were stated of.

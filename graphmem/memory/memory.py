@@ -28,7 +28,7 @@ from graphmem.inputs import (
 from graphmem.memory.admin import Administration
 from graphmem.memory.base import Receipt, Scopes, Time, in_thread
 from graphmem.memory.exploration import Exploration
-from graphmem.models import AsOf, EdgeType, Scope
+from graphmem.models import AsOf, EdgeType, Episode, Scope
 from graphmem.protocols import Extractor, Redactor
 from graphmem.recall.options import RecallOptions
 from graphmem.results import Fact, LoadReport, RecallResult, Stats, StrategyChoice
@@ -44,6 +44,7 @@ from graphmem.search.context import (
 from graphmem.search.rerank import CrossEncoder
 from graphmem.search.results import ExpansionConfig, Fusion, SearchOptions, SearchResults
 from graphmem.settings import Settings
+from graphmem.telemetry import in_span, span
 from graphmem.trust import Trust
 from graphmem.upkeep.forget import Forgotten, forget
 
@@ -189,15 +190,25 @@ class GraphMemory(Exploration):
         InvalidInput
             If a field is invalid, or a time has no zone.
         """
-        episode = self._engine.loader.to_episode(self.scope, to_item(turn, **fields))
-        [(episode_id, created)] = self._engine.backend.add_episodes(self.scope, [episode])
+        with span("graphmem.remember") as one:
+            episode = self._engine.loader.to_episode(self.scope, to_item(turn, **fields))
+            [(episode_id, created)] = self._engine.backend.add_episodes(self.scope, [episode])
+            one.set({"graphmem.created": created, **self._engine.stored_text(episode)})
         self._engine.wake(self.scope)
         return Receipt(episode_id, created, self._engine, self.scope)
 
     async def aremember(self, turn: ItemLike, **fields: Any) -> Receipt:
         """`remember` for async code."""
         engine, scope = self._engine, self.scope
-        stored = await engine.turns.store(scope, lambda: engine.loader.to_episode(scope, to_item(turn, **fields)))
+        with span("graphmem.remember") as one:
+
+            def read() -> Episode:
+                episode = engine.loader.to_episode(scope, to_item(turn, **fields))
+                one.set(engine.stored_text(episode))
+                return episode
+
+            stored = await engine.turns.store(scope, read)
+            one.set({"graphmem.created": stored[1]})
         return Receipt(*stored, engine, scope)
 
     def ingest(
@@ -392,6 +403,7 @@ class GraphMemory(Exploration):
             return service.traced(self._scopes(scopes), query, options, self._engine.recorder)
         return service.search(self._scopes(scopes), query, options)
 
+    @in_span("graphmem.context")
     def context(
         self,
         query: str,

@@ -17,6 +17,7 @@ from graphmem.recall.options import RecallOptions
 from graphmem.recall.past import PAST
 from graphmem.recall.scoring import Floats
 from graphmem.results import ScoreParts
+from graphmem.telemetry import in_span
 from graphmem.text.words import query_words
 
 EVIDENCE = 4.0
@@ -75,6 +76,7 @@ class StatedFacts:
         return ScoreParts(seed=0.0, evidence=self.evidence[edge_id], **factors)
 
 
+@in_span("graphmem.recall.facts")
 def stated_facts(
     backend: GraphBackend,
     scopes: Sequence[Scope],

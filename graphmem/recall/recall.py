@@ -34,6 +34,7 @@ from graphmem.recall.routing import HeuristicRouter, plan
 from graphmem.recall.scoring import Floats, Positions, Walk
 from graphmem.recall.seeds import find_seeds
 from graphmem.results import Fact, RecallResult, ScoreParts, Seed, Strategy
+from graphmem.telemetry import in_span, timed
 from graphmem.text.words import query_words
 from graphmem.trust import LEVELS, Trust, best_trust, is_trusted, trust_of
 
@@ -115,6 +116,7 @@ def recall(
     )
 
 
+@in_span("graphmem.recall.walk")
 def _walked(
     backend: GraphBackend,
     scopes: Sequence[Scope],
@@ -171,6 +173,7 @@ def _walked(
     return _score(graph, walk, query, options, ontology, now, past)
 
 
+@in_span("graphmem.recall.select")
 def _best_facts(
     backend: GraphBackend, scopes: Sequence[Scope], scored: _Scored | None, stated: StatedFacts, options: RecallOptions
 ) -> list[Fact]:
@@ -215,14 +218,16 @@ def _expand(
     strategy: Strategy,
     edge_types: tuple[EdgeType, ...],
 ) -> Subgraph:
-    return backend.expand(
-        scopes,
-        [seed.entity_id for seed in seeds],
-        hops=options.hops(strategy),
-        edge_types=edge_types,
-        as_of=options.as_of,
-        limits=ExpandLimits(max_frontier=options.max_frontier),
-    )
+    hops = options.hops(strategy)
+    with timed("graph_traversal_duration_ms", depth=str(hops)):
+        return backend.expand(
+            scopes,
+            [seed.entity_id for seed in seeds],
+            hops=hops,
+            edge_types=edge_types,
+            as_of=options.as_of,
+            limits=ExpandLimits(max_frontier=options.max_frontier),
+        )
 
 
 def _planned(

@@ -15,6 +15,7 @@ from graphmem.models import AsOf, Entity, EntityHit, EntityQuery, MembershipQuer
 from graphmem.protocols import NAME_WEIGHT, GraphBackend
 from graphmem.recall.embeddings import EntityEmbeddings, nearest_entities
 from graphmem.results import Seed
+from graphmem.telemetry import in_span
 from graphmem.text.words import query_phrases, query_words, split_words
 
 _DEGREE_SHARE, _TYPES_SHARE, _ALL_TYPES = 0.6, 0.4, 4
@@ -127,6 +128,7 @@ _CANDIDATES = 50
 _FILTERED = 1000  # maximum candidates that are filtered by type or time
 
 
+@in_span("graphmem.recall.seeds")
 def find_seeds(
     backend: GraphBackend,
     scopes: Sequence[Scope],

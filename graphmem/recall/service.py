@@ -16,6 +16,7 @@ from graphmem.recall.recall import recall
 from graphmem.recall.routing import past_window
 from graphmem.recall.traces import Observer, RecallRecorder, explain
 from graphmem.results import RecallResult, Trace
+from graphmem.telemetry import count, span
 
 _INSTANT = timedelta(microseconds=1)
 
@@ -56,6 +57,8 @@ class RecallService:
         Searches the episodes whose facts are added; None walks the graph alone.
     clock
         Returns the present.
+    show_text
+        Whether spans show questions and scopes.
     """
 
     def __init__(
@@ -67,6 +70,8 @@ class RecallService:
         redact: Callable[[str], str],
         find_evidence: FindEvidence | None = None,
         clock: Callable[[], datetime] = utc_now,
+        *,
+        show_text: bool = False,
     ) -> None:
         self._backend = backend
         self._ontology = ontology
@@ -75,6 +80,7 @@ class RecallService:
         self._redact = redact
         self._find_evidence = find_evidence
         self._clock = clock
+        self._show_text = show_text
 
     def recall(
         self,
@@ -99,10 +105,30 @@ class RecallService:
         evidence
             What a search for the question has found; None searches here.
         """
+        query = self._redact(query)
+        shown = {"graphmem.query": query, "graphmem.scope": ", ".join(map(str, scopes))} if self._show_text else None
+        with span("graphmem.recall", shown, duration="graph_recall_duration_ms") as one:
+            found = self._recall(scopes, query, options, trace=trace, evidence=evidence)
+            degraded = bool(found.degraded)
+            one.set({"graphmem.facts": len(found), "graphmem.strategy": found.strategy, "graphmem.degraded": degraded})
+        if degraded:
+            count("graph_degraded_total", operation="recall")
+        return found
+
+    def _recall(
+        self,
+        scopes: tuple[Scope, ...],
+        query: str,
+        options: RecallOptions,
+        *,
+        trace: bool,
+        evidence: Evidence | None,
+    ) -> RecallResult:
         scope = require_one_scope(scopes) if trace else None
-        now, query = self._clock(), self._redact(query)
+        now = self._clock()
         if evidence is None and options.episodes and self._find_evidence is not None:
-            evidence = self._find_evidence(scopes, query, options)
+            with span("graphmem.recall.evidence"):
+                evidence = self._find_evidence(scopes, query, options)
 
         def ask(options: RecallOptions) -> tuple[RecallResult, Observer | None]:
             services, observer = (self._ontology, now), Observer() if trace else None

@@ -15,6 +15,7 @@ from graphmem.search.graph_channel import Crossing, bridge, normalized, stepwise
 from graphmem.search.question import ASSISTANT, USER, ParsedQuestion, months
 from graphmem.search.rerank import reciprocal_ranks
 from graphmem.search.results import ExpansionConfig, SearchOptions
+from graphmem.telemetry import in_span
 from graphmem.text.words import terms
 
 Floats = NDArray[np.float64]
@@ -72,6 +73,7 @@ class Ranking:
     late: Floats | None = None
 
 
+@in_span("graphmem.search.rank")
 def rank(
     corpus: Corpus,
     asked: ParsedQuestion,

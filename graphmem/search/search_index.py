@@ -17,6 +17,7 @@ from graphmem.models import Changes, Episode, EpisodeQuery, IndexCursor, IndexEn
 from graphmem.protocols import GraphBackend, VectorIndex
 from graphmem.search.corpus import Corpus, FactUnit, Unit, adds_words, spoken
 from graphmem.search.question import first_person
+from graphmem.telemetry import in_span
 from graphmem.text.words import terms
 
 _PAGE = 1000
@@ -329,6 +330,7 @@ class SearchIndex:
             pages = (self._backend.read_index(scope, after=0, limit=_PAGE) for scope in scopes)
             return next((found for page in pages for entry in page if (found := dimension_of(entry))), 0)
 
+    @in_span("graphmem.search.copy")
     def _refresh(self, copy: Snapshot, scopes: Sequence[Scope]) -> None:
         looks = [IndexCursor(scope, _LAST, _LAST, copy.positions.get(scope, 0)) for scope in scopes]
         news = dict(zip(scopes, self._backend.index_status(looks), strict=True))

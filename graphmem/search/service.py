@@ -27,6 +27,7 @@ from graphmem.search.question import USER, parse_question
 from graphmem.search.rerank import READ, READER_WEIGHT, Reranker, spread, varied
 from graphmem.search.results import Channel, Found, Reason, SearchOptions, SearchResults, evidence_of
 from graphmem.search.search_index import SearchIndex, Snapshot
+from graphmem.telemetry import count, in_span, span
 from graphmem.text.normalize import canonical
 from graphmem.text.words import MAX_QUERY
 from graphmem.trust import LEVELS, trust_of
@@ -130,6 +131,8 @@ class GraphRAGService:
         Seconds that the search for a recall's evidence may spend on indexing stored rows.
     clock
         Returns the present, at which episodes have ended or expired.
+    show_text
+        Whether spans show questions and scopes.
     """
 
     def __init__(
@@ -143,6 +146,7 @@ class GraphRAGService:
         redact: Callable[[str], str] | None = None,
         wait: float = 0.0,
         clock: Callable[[], datetime] = utc_now,
+        show_text: bool = False,
     ) -> None:
         self._backend = backend
         self._wait = wait
@@ -151,6 +155,7 @@ class GraphRAGService:
         self._reranker = reranker
         self._redact = redact
         self._clock = clock
+        self._show_text = show_text
         self.index = SearchIndex(backend, reader, vectors)
 
     def search(self, scopes: Sequence[Scope], query: str, options: SearchOptions) -> SearchResults:
@@ -171,6 +176,15 @@ class GraphRAGService:
             If the index was built with another embedding model.
         """
         query = (query if self._redact is None else self._redact(query))[:MAX_QUERY]
+        shown = {"graphmem.query": query, "graphmem.scope": ", ".join(map(str, scopes))} if self._show_text else None
+        with span("graphmem.search", shown, duration="graph_search_duration_ms") as one:
+            results = self._search(scopes, query, options)
+            one.set({"graphmem.found": len(results), "graphmem.degraded": bool(results.degraded)})
+        if results.degraded:
+            count("graph_degraded_total", operation="search")
+        return results
+
+    def _search(self, scopes: Sequence[Scope], query: str, options: SearchOptions) -> SearchResults:
         ranked = self._ranked(scopes, query, options, self._reranker)
         episodes = self._backend.get_episodes(scopes, [row.episode_id for row in ranked.rows]) if ranked.rows else {}
         found = tuple(
@@ -276,6 +290,7 @@ class GraphRAGService:
         with self.index.copy(scopes) as copy:
             return [copy.corpus.ids[i] for i in baseline(copy.corpus, by, query, vector, limit)]
 
+    @in_span("graphmem.search.index")
     def _index_waiting(self, scopes: Sequence[Scope], seconds: float) -> list[str]:
         degraded: list[str] = []
         for scope in self.index.stale_scopes(scopes):
@@ -292,6 +307,7 @@ class GraphRAGService:
                 degraded.append(f"rows that aren't indexed can't be found: {error}")
         return degraded
 
+    @in_span("graphmem.search.question")
     def _tokens(self, question: str, degraded: list[str]) -> TokenVectors | None:
         embedder = self._reader.embedder
         if embedder is None:
@@ -321,6 +337,7 @@ class GraphRAGService:
         found = (copy.corpus.position.get(i) for i in self._backend.find_episode_ids(scopes, query))
         return np.sort(np.array([i for i in found if i is not None], dtype=np.int64))
 
+    @in_span("graphmem.search.rerank")
     def _reranked(
         self,
         reranker: Reranker,

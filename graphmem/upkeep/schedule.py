@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from graphmem.models import Changes, JobState, Scope, utc_now
 from graphmem.protocols import GraphBackend
+from graphmem.telemetry import span
 
 _log = logging.getLogger(__name__)
 
@@ -131,7 +132,9 @@ class UpkeepSchedule:
                 pauses.append(pause)
                 continue
             begun = utc_now()
-            if not job.run(scope, stopping):
+            with span("graphmem.upkeep", {"graphmem.job": job.name}):
+                done = job.run(scope, stopping)
+            if not done:
                 break
             self._backend.write(scope, Changes(job_states=(JobState(job.name, begun, processed),)))
             _log.info("scope %s: %s finished", scope, job.name)

@@ -9,10 +9,15 @@ from pathlib import Path
 import pytest
 
 import graphmem
+from graphmem.telemetry import ATTRIBUTES, SPANS
 
 DOCS = Path(__file__).parents[2] / "docs"
 NAME = re.compile(r"`(graphmem(?:_\w+)?(?:\.(?!toml`|zip`)\w+)+)`")
-NAMES = sorted({name for page in DOCS.rglob("*.md") for name in NAME.findall(page.read_text("utf-8"))})
+NAMES = sorted(
+    {name for page in DOCS.rglob("*.md") for name in NAME.findall(page.read_text("utf-8"))}
+    - SPANS.keys()
+    - ATTRIBUTES.keys()
+)
 PACKAGES = sorted(path.parent.name for path in Path(graphmem.__file__).parent.glob("*/__init__.py"))
 
 

@@ -27,7 +27,8 @@ PLUG_INS = {"ipykernel", "neo4j-rust-ext"}
 _ORDER = (
     ("errors", "models", "ontology", "text", "trust"),
     ("protocols",),
-    ("background", "clock", "inputs", "messages", "outputs", "registry", "results", "settings"),
+    ("telemetry",),
+    ("background", "clock", "inputs", "messages", "outputs", "registry", "results", "settings", "traced_backend"),
     ("llm",),
     ("embed",),
     ("index",),

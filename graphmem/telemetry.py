@@ -1,0 +1,417 @@
+"""Spans and metrics: their names, and their recording where a program has set up OpenTelemetry or Prometheus.
+
+Nothing is recorded, and OpenTelemetry isn't imported, until the program sets a tracer or meter provider, or adds a
+`Recorder`. No span has text of users unless the setting `telemetry_text` is on: neither questions, texts, names and
+scopes nor the messages of errors.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar
+from weakref import WeakMethod
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
+    from opentelemetry.trace import Tracer
+
+_log = logging.getLogger(__name__)
+
+_NAME = "graphmem"
+
+SPANS: Mapping[str, str] = {
+    "graphmem.remember": "store one turn or document",
+    "graphmem.ingest": "store, extract and index many turns or documents",
+    "graphmem.add_facts": "store ready-made facts",
+    "graphmem.process": "extract and write claimed episodes: a batch, or successive turns of a session",
+    "graphmem.extract": "a call of the extractor",
+    "graphmem.write": "one transaction with what was extracted, and what prepares it",
+    "graphmem.resolve": "find or create the entity of each name, in the transaction",
+    "graphmem.resolve.vectors": "compare new names with known entities by vectors, before the transaction",
+    "graphmem.context": "facts and quotes for a prompt",
+    "graphmem.recall": "facts for a question",
+    "graphmem.recall.evidence": "stage of a recall: search episodes for the question",
+    "graphmem.recall.seeds": "stage of a recall: find the entities that the question names",
+    "graphmem.recall.facts": "stage of a recall: read the facts that the episodes state",
+    "graphmem.recall.walk": "stage of a recall: read the graph around the seeds, walk it and score the facts",
+    "graphmem.recall.select": "stage of a recall: read the best facts",
+    "graphmem.search": "episodes for a question",
+    "graphmem.search.index": "stage of a search: index stored rows that wait for it",
+    "graphmem.search.copy": "stage of a search: bring the copy of the index up to date",
+    "graphmem.search.question": "stage of a search: encode the question",
+    "graphmem.search.rank": "stage of a search: score the episodes",
+    "graphmem.search.rerank": "stage of a search: read the best episodes with a cross-encoder",
+    "graphmem.index": "a step of indexing in the background",
+    "graphmem.upkeep": "a run of a job of upkeep in a scope",
+    "graphmem.expire": "erase expired episodes of a scope",
+    "graphmem.store": "a call of the store within another span; its name ends with the method: graphmem.store.expand",
+    "chat": "a call of a language model; its name ends with that of the model",
+}
+"""Span → what it covers."""
+
+ATTRIBUTES: Mapping[str, str] = {
+    "graphmem.episodes": "number of episodes",
+    "graphmem.created": "whether the episode is new",
+    "graphmem.facts": "number of facts that were found or written",
+    "graphmem.entities": "number of entities written",
+    "graphmem.found": "number of episodes found",
+    "graphmem.degraded": "whether a part of the answer is missing because a model or an index was away",
+    "graphmem.strategy": "how a recall walked the graph",
+    "graphmem.extractor": "name of the extractor",
+    "graphmem.failed": "number of episodes that weren't extracted",
+    "graphmem.job": "job of upkeep",
+    "graphmem.query": "the question; only with `telemetry_text`",
+    "graphmem.text": "the text that is stored; only with `telemetry_text`",
+    "graphmem.scope": "the scope; only with `telemetry_text`",
+    "error.type": "class of the error that ended the span",
+    "db.system.name": "kind of store",
+    "db.operation.name": "method of the store",
+    "db.response.returned_rows": "number of rows that the store returned",
+    "gen_ai.operation.name": "`chat`",
+    "gen_ai.provider.name": "provider of the model, as far as it is known",
+    "gen_ai.request.model": "name of the model",
+    "gen_ai.response.model": "name of the model that replied",
+    "gen_ai.usage.input_tokens": "tokens of the prompt, as the provider counts them",
+    "gen_ai.usage.output_tokens": "tokens of the reply",
+}
+"""Attribute of spans → its meaning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric; `labels` have few values, never text of users."""
+
+    name: str
+    kind: Literal["counter", "histogram", "gauge"]
+    help: str
+    labels: tuple[str, ...] = ()
+
+
+METRICS: Mapping[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric("graph_entities_stored_total", "counter", "new entities by type", ("entity_type",)),
+        Metric("graph_relationships_stored_total", "counter", "new facts by type of edge", ("relationship_type",)),
+        Metric(
+            "graph_extractions_total",
+            "counter",
+            "episodes by result: success, retry (tried again later), unavailable (a model is away), failed (given up)",
+            ("status",),
+        ),
+        Metric("graph_merges_total", "counter", "merges of entities, by hand and by resolution of names"),
+        Metric("graph_degraded_total", "counter", "answers without a part that was away", ("operation",)),
+        Metric("graph_model_calls_total", "counter", "calls of language models: success or error", ("model", "status")),
+        Metric("graph_model_tokens_total", "counter", "tokens by direction: input or output", ("model", "direction")),
+        Metric("graph_model_cost_total", "counter", "cost by the setting `llm_prices`, in its currency", ("model",)),
+        Metric("graph_extraction_duration_ms", "histogram", "milliseconds of a call of the extractor"),
+        Metric("graph_traversal_duration_ms", "histogram", "milliseconds to read the graph to a depth", ("depth",)),
+        Metric("graph_search_duration_ms", "histogram", "milliseconds of a search"),
+        Metric("graph_recall_duration_ms", "histogram", "milliseconds of a recall, with its search"),
+        Metric("graph_entities_count", "gauge", "entities that aren't archived"),
+        Metric("graph_relationships_count", "gauge", "facts that are active"),
+        Metric("graph_queue_depth", "gauge", "episodes that wait for extraction"),
+        Metric("graph_queue_age_seconds", "gauge", "seconds since the oldest waiting episode was stored"),
+        Metric("graph_queue_failed", "gauge", "episodes whose extraction was given up"),
+    )
+}
+"""Name → metric. Gauges are read from the store by processes with background work."""
+
+BUCKETS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 90_000)
+"""Bounds of the histograms in milliseconds."""
+
+Attributes = Mapping[str, str | int | float | bool]
+
+
+# Metrics
+
+
+class Recorder(Protocol):
+    """A receiver of metrics besides OpenTelemetry."""
+
+    def record(self, metric: Metric, value: float, labels: Mapping[str, str]) -> None:
+        """Add a value to a counter or a histogram; it must not block."""
+        ...
+
+
+class _Meter:
+    """The instruments of a meter provider."""
+
+    def __init__(self, provider: MeterProvider) -> None:
+        self.provider = provider
+        meter, self._record = provider.get_meter(_NAME), dict[str, Callable[[float, Mapping[str, str]], None]]()
+        for metric in METRICS.values():
+            if metric.kind == "counter":
+                self._record[metric.name] = meter.create_counter(metric.name, description=metric.help).add
+            elif metric.kind == "histogram":
+                made = meter.create_histogram(
+                    metric.name, "ms", metric.help, explicit_bucket_boundaries_advisory=BUCKETS
+                )
+                self._record[metric.name] = made.record
+            else:
+                meter.create_observable_gauge(metric.name, [partial(self._observe, metric)], description=metric.help)
+
+    def _observe(self, metric: Metric, _: CallbackOptions) -> Iterable[Observation]:
+        from opentelemetry.metrics import Observation
+
+        value = measured().get(metric.name)
+        return () if value is None else (Observation(value),)
+
+    def record(self, metric: Metric, value: float, labels: Mapping[str, str]) -> None:
+        """Add a value to a counter or a histogram."""
+        self._record[metric.name](value, labels)
+
+
+_recorders: tuple[Recorder, ...] = ()
+_meter: _Meter | None = None
+_lock = threading.Lock()
+
+
+def _is_set_up(provider: object) -> bool:
+    """Return whether a provider does anything: those of the API don't."""
+    return not type(provider).__module__.startswith(("opentelemetry.trace", "opentelemetry.metrics"))
+
+
+def _current_meter() -> _Meter | None:
+    global _meter
+    api: Any = sys.modules.get("opentelemetry.metrics")  # a program that set a provider has imported it
+    current = getattr(api, "get_meter_provider", None)  # None while another thread imports it
+    if current is None or not _is_set_up(provider := current()):
+        return None
+    if _meter is None or _meter.provider is not provider:
+        with _lock:
+            if _meter is None or _meter.provider is not provider:
+                _meter = _Meter(provider)
+    return _meter
+
+
+def _receivers() -> Sequence[Recorder]:
+    meter = _current_meter()
+    return _recorders if meter is None else (*_recorders, meter)
+
+
+def count(name: str, value: float = 1, **labels: str) -> None:
+    """Add a value to a counter or a histogram of `METRICS`."""
+    for receiver in _receivers():
+        try:
+            receiver.record(METRICS[name], value, labels)
+        except Exception:  # noqa: BLE001 - whatever a program has set up
+            _log.debug("metric %s", name, exc_info=True)
+
+
+@contextmanager
+def recording(recorder: Recorder) -> Generator[None]:
+    """Send metrics to a recorder during the block."""
+    global _recorders
+    with _lock:
+        _recorders = (*_recorders, recorder)
+    try:
+        yield
+    finally:
+        with _lock:
+            _recorders = tuple(each for each in _recorders if each is not recorder)
+
+
+_sources: list[WeakMethod[Callable[[], Mapping[str, float]]]] = []
+
+
+def watch(source: Callable[[], Mapping[str, float]]) -> None:
+    """Have the gauges read from a bound method, name → value, as long as its object exists.
+
+    It is called on the thread of an exporter or of an endpoint, and may be called on several.
+    """
+    with _lock:
+        _sources[:] = [*(each for each in _sources if each() is not None), WeakMethod(source)]
+    _current_meter()  # its instruments exist from now on
+
+
+def measured() -> dict[str, float]:
+    """Return the current values of the gauges over all sources: the greatest age, the sum of the others."""
+    found: dict[str, float] = {}
+    for each in tuple(_sources):
+        if (source := each()) is not None:
+            for name, value in source().items():
+                before = found.get(name, 0.0)
+                found[name] = max(before, value) if name == "graph_queue_age_seconds" else before + value
+    return found
+
+
+# Cost of language models
+
+_prices: dict[str, tuple[float, float]] = {}
+
+
+def add_prices(prices: Mapping[str, tuple[float, float]]) -> None:
+    """Add prices of a million input and output tokens by model, for all memories of this process."""
+    _prices.update(prices)
+
+
+def count_tokens(model: str, received: int, sent: int) -> None:
+    """Count the input and output tokens of a call of a model, and its cost if the price is known."""
+    count("graph_model_tokens_total", received, model=model, direction="input")
+    count("graph_model_tokens_total", sent, model=model, direction="output")
+    named = (price for name, price in _prices.items() if name == model or name.endswith(f":{model}"))
+    if (price := next(named, None)) is not None:
+        count("graph_model_cost_total", (received * price[0] + sent * price[1]) / 1e6, model=model)
+
+
+# Spans
+
+
+class _Nothing:
+    """A span that isn't recorded."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> _Nothing:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def set(self, attributes: Attributes) -> None:
+        """Do nothing."""
+
+
+class _Recorded:
+    """A span that is recorded, in OpenTelemetry, as a duration, or both."""
+
+    __slots__ = ("_attributes", "_begun", "_duration", "_kind", "_labels", "_name", "_span", "_token", "_tracer")
+
+    def __init__(
+        self,
+        tracer: Tracer | None,
+        name: str,
+        attributes: Attributes | None,
+        kind: str,
+        duration: str | None,
+        labels: Mapping[str, str],
+    ) -> None:
+        self._tracer, self._name, self._attributes, self._kind = tracer, name, attributes, kind
+        self._duration, self._labels = duration, labels
+        self._span: Any = None
+        self._token: Any = None
+
+    def __enter__(self) -> _Recorded:
+        if self._tracer is not None:
+            try:
+                self._start(self._tracer)
+            except Exception:  # noqa: BLE001 - whatever a program has set up
+                _log.debug("span %s", self._name, exc_info=True)
+        self._begun = time.perf_counter()
+        return self
+
+    def _start(self, tracer: Tracer) -> None:
+        from opentelemetry import context, trace
+
+        kind = trace.SpanKind.CLIENT if self._kind == "client" else trace.SpanKind.INTERNAL
+        span = tracer.start_span(self._name, kind=kind, attributes=self._attributes, record_exception=False)
+        self._token = context.attach(trace.set_span_in_context(span))
+        self._span = span
+
+    def set(self, attributes: Attributes) -> None:
+        """Set attributes of the span."""
+        if self._span is not None:
+            self._span.set_attributes(attributes)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._duration is not None:
+            count(self._duration, (time.perf_counter() - self._begun) * 1e3, **self._labels)
+        if self._span is not None:
+            try:
+                self._end(kind)
+            except Exception:  # noqa: BLE001 - whatever a program has set up
+                _log.debug("span %s", self._name, exc_info=True)
+
+    def _end(self, kind: type[BaseException] | None) -> None:
+        from opentelemetry import context, trace
+
+        context.detach(self._token)
+        if kind is not None:  # not the message, which may quote a text
+            self._span.set_attribute("error.type", kind.__name__)
+            self._span.set_status(trace.Status(trace.StatusCode.ERROR))
+        self._span.end()
+
+
+Span = _Nothing | _Recorded
+
+_NOTHING = _Nothing()
+_tracer: tuple[object, Tracer] | None = None
+
+
+def current_tracer() -> Tracer | None:
+    """Return the tracer of the provider that the program has set; None without one."""
+    global _tracer
+    api: Any = sys.modules.get("opentelemetry.trace")  # a program that set a provider has imported it
+    current = getattr(api, "get_tracer_provider", None)  # None while another thread imports it
+    if current is None or not _is_set_up(provider := current()):
+        return None
+    known = _tracer
+    if known is None or known[0] is not provider:
+        known = _tracer = (provider, provider.get_tracer(_NAME))
+    return known[1]
+
+
+def span(
+    name: str,
+    attributes: Attributes | None = None,
+    *,
+    kind: Literal["internal", "client"] = "internal",
+    duration: str | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> Span:
+    """Return a context manager that records a span of `SPANS`; its `set` adds attributes.
+
+    Parameters
+    ----------
+    name, attributes, kind
+        The span.
+    duration, labels
+        Histogram of `METRICS` that the duration is added to, and its labels.
+    """
+    tracer = current_tracer()
+    if tracer is None and (duration is None or not _receivers()):
+        return _NOTHING
+    return _Recorded(tracer, name, attributes, kind, duration, labels or {})
+
+
+def timed(duration: str, **labels: str) -> Span:
+    """Return a context manager that adds its duration to a histogram of `METRICS`, without a span."""
+    return _Recorded(None, duration, None, "internal", duration, labels) if _receivers() else _NOTHING
+
+
+def is_within_span() -> bool:
+    """Return whether the current code runs within a span that is recorded."""
+    if current_tracer() is None:
+        return False
+    from opentelemetry import trace
+
+    return trace.get_current_span().is_recording()
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def in_span(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return a decorator that records a span for each call of a function."""
+
+    def decorated(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            with span(name):
+                return function(*args, **kwargs)
+
+        return call
+
+    return decorated
