@@ -206,6 +206,7 @@ def _subgraph(nodes: Sequence[Entity], depth: dict[str, int], edges: Sequence[Ed
         confidence=np.array([e.confidence for e in edges], dtype=np.float64),
         retrieval_count=np.array([e.retrieval_count for e in edges], dtype=np.float64),
         valid_from=np.array([e.valid_from.timestamp() for e in edges], dtype=np.float64),
+        inferred=np.array([e.is_inferred for e in edges], dtype=np.bool_),
     )
 
 

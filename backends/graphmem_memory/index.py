@@ -47,7 +47,9 @@ class MemoryIndex(MemoryRole, IndexStore):
         if kind == "episode":
             yield from (row.id for row in store.episodes.read([scope], after=after))
         elif kind == "fact":
-            yield from (row.id for row in store.edges.read([scope], after=after) if row.is_active)
+            yield from (
+                row.id for row in store.edges.read([scope], after=after) if row.is_active and not row.is_inferred
+            )
         elif kind == "entity":
             yield from (row.id for row in store.entities.read([scope], after=after) if row.archived_at is None)
 

@@ -89,6 +89,7 @@ def _filters(query: EdgeQuery, *, served: str) -> dict[str, Any]:
         "types": None if query.edge_types is None else type_names(query.edge_types),
         "keys": None if query.keys is None else [[*key[:3], EdgeType(key[3]).name] for key in query.keys],
         "slots": None if query.slots is None else [list(slot) for slot in query.slots],
+        "kinds": query.kinds,
         "text": None if query.text is None else _pattern(query.text),
         "axis": axis,
         "begin": begin,
@@ -185,4 +186,5 @@ def _subgraph(nodes: dict[str, _Node], depth: dict[str, int], edges: dict[str, R
         confidence=np.array([row[6] for row in inside], dtype=np.float64),
         retrieval_count=np.array([row[7] for row in inside], dtype=np.float64),
         valid_from=np.array([moment(row[8]).timestamp() for row in inside], dtype=np.float64),
+        inferred=np.array([row[13] for row in inside], dtype=np.bool_),
     )

@@ -131,6 +131,7 @@ _FILTERS = {
         SELECT p.key, json_extract(w.value, '$[1]')
         FROM json_each(:slots) AS w CROSS JOIN entities AS p ON p.id = json_extract(w.value, '$[0]'))
     """,
+    "kinds": "AND iif(x.inferred, 'inferred', coalesce(x.kind, 'state')) IN (SELECT value FROM json_each(:kinds))",
     "relations": "AND x.relation IN (SELECT value FROM json_each(:relations))",
     "edge_types": "AND x.edge_type IN (SELECT value FROM json_each(:edge_types))",
     "text": "AND (instr(lower(x.fact), :text) OR instr(lower(x.relation), :text))",
@@ -148,7 +149,7 @@ ACTIVE_FACTS = """
 SELECT x.id, a.id, b.id, x.edge_type, x.confidence, x.retrieval_count, x.valid_from / 1e6
 FROM edges AS x INDEXED BY edges_by_scope
 CROSS JOIN entities AS a ON a.key = x.source CROSS JOIN entities AS b ON b.key = x.target
-WHERE x.scope = :scope AND x.id > :after AND x.valid_to IS NULL AND x.expired_at IS NULL
+WHERE x.scope = :scope AND x.id > :after AND x.valid_to IS NULL AND x.expired_at IS NULL AND x.inferred IS NULL
     AND a.archived_at IS NULL AND b.archived_at IS NULL
 ORDER BY x.id LIMIT :limit
 """
@@ -275,6 +276,7 @@ def _edge_values(query: EdgeQuery, now: datetime) -> dict[str, Any]:
         "touching": query.touching,
         "keys": query.keys,
         "slots": query.slots,
+        "kinds": query.kinds,
         "relations": query.relations,
         "edge_types": query.edge_types,
     }

@@ -35,7 +35,8 @@ UNINDEXED = {
     """,
     "fact": """
     SELECT x.id FROM edges AS x
-    WHERE x.scope = :scope AND x.id > :after AND x.valid_to IS NULL AND x.expired_at IS NULL AND NOT EXISTS (
+    WHERE x.scope = :scope AND x.id > :after AND x.valid_to IS NULL AND x.expired_at IS NULL AND x.inferred IS NULL
+    AND NOT EXISTS (
         SELECT 1 FROM index_entries AS i WHERE i.scope = x.scope AND i.kind = 'fact' AND i.key = x.id AND i.complete
     ) ORDER BY x.id LIMIT :limit
     """,
@@ -61,7 +62,8 @@ SELECT
         )
     ) OR EXISTS (
         SELECT 1 FROM edges AS x
-        WHERE x.scope = a.scope AND x.id > a.fact AND x.valid_to IS NULL AND x.expired_at IS NULL AND NOT EXISTS (
+        WHERE x.scope = a.scope AND x.id > a.fact AND x.valid_to IS NULL AND x.expired_at IS NULL AND x.inferred IS NULL
+        AND NOT EXISTS (
             SELECT 1 FROM index_entries AS i
             WHERE i.scope = x.scope AND i.kind = 'fact' AND i.key = x.id AND i.complete
         )

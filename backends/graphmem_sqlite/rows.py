@@ -26,7 +26,8 @@ EDGE_COLUMNS = (
     "e.recorded_at, e.expired_at, e.superseded_by, "
     "(SELECT json_group_array(p.id) FROM (SELECT q.id FROM edge_episodes AS l JOIN episodes AS q "
     "ON q.key = l.episode WHERE l.edge = e.key ORDER BY l.position) AS p), "
-    "e.retrieval_count, e.last_retrieved_at, e.properties, e.certainty, e.kind, e.valid_from_assumed, e.told_at, "
+    "e.retrieval_count, e.last_retrieved_at, e.properties, e.certainty, iif(e.inferred, 'inferred', e.kind), "
+    "e.valid_from_assumed, e.told_at, "
     "e.prior_valid_to, e.end_reason"
 )
 EPISODE_COLUMNS = (

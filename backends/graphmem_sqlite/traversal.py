@@ -55,7 +55,7 @@ ORDER BY confidence DESC, id LIMIT :per_node
 """
 _HOP = """
 SELECT e.key, e.id, e.source, e.target, e.relation, e.edge_type, e.fact, e.confidence, e.retrieval_count, e.valid_from,
-    o.key, o.id, o.name, o.entity_type, o.archived_at IS NULL
+    o.key, o.id, o.name, o.entity_type, o.archived_at IS NULL, e.inferred IS NOT NULL
 FROM json_each(:frontier) AS front
 CROSS JOIN edges AS e ON e.key IN (SELECT key FROM (
 """
@@ -138,4 +138,5 @@ def _subgraph(nodes: dict[int, _Node], depth: dict[int, int], edges: dict[int, R
         confidence=np.array([row[7] for row in inside], dtype=np.float64),
         retrieval_count=np.array([row[8] for row in inside], dtype=np.float64),
         valid_from=np.array([row[9] / 1e6 for row in inside], dtype=np.float64),
+        inferred=np.array([row[15] for row in inside], dtype=np.bool_),
     )

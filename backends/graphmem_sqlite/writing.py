@@ -69,15 +69,15 @@ LAST_EDGE = "SELECT coalesce(max(key), 0) FROM edges"
 INSERT_EDGE = """
 INSERT INTO edges (
     source, target, relation, edge_type, fact, confidence, valid_from, valid_to, recorded_at, expired_at,
-    superseded_by, retrieval_count, last_retrieved_at, properties, certainty, kind, valid_from_assumed, told_at,
-    prior_valid_to, end_reason, id, scope, key
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    superseded_by, retrieval_count, last_retrieved_at, properties, certainty, kind, inferred, valid_from_assumed,
+    told_at, prior_valid_to, end_reason, id, scope, key
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 UPDATE_EDGE = """
 UPDATE edges SET
     source = ?, target = ?, relation = ?, edge_type = ?, fact = ?, confidence = ?, valid_from = ?, valid_to = ?,
     recorded_at = ?, expired_at = ?, superseded_by = ?, retrieval_count = ?, last_retrieved_at = ?, properties = ?,
-    certainty = ?, kind = ?, valid_from_assumed = ?, told_at = ?, prior_valid_to = ?, end_reason = ?
+    certainty = ?, kind = ?, inferred = ?, valid_from_assumed = ?, told_at = ?, prior_valid_to = ?, end_reason = ?
 WHERE key = ?
 """
 DROP_EDGE_EPISODES = "DELETE FROM edge_episodes WHERE edge = ?"
@@ -307,7 +307,8 @@ class _Write:
             micros_or_none(edge.last_retrieved_at),
             properties_json(edge.properties),
             None if edge.certainty == "stated" else edge.certainty,
-            None if edge.kind == "state" else edge.kind,
+            "event" if edge.kind == "event" else None,
+            edge.is_inferred or None,
             edge.valid_from_assumed or None,
             micros_or_none(edge.told_at),
             micros_or_none(edge.prior_valid_to),

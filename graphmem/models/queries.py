@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from graphmem.models.filters import EpisodeFilter
-from graphmem.models.rows import AsOf, EdgeKey, EdgeType, Entity
+from graphmem.models.rows import AsOf, EdgeKey, EdgeType, Entity, FactKind
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,6 +47,8 @@ class EdgeQuery:
         (source, target, relation, edge type) tuples, matched exactly.
     slots
         (source, relation) tuples, matched exactly: the versions of a single-valued fact.
+    kinds
+        Allowed values of `Edge.kind`.
     text
         Substring of the fact or the relation, ASCII case-insensitive; no wildcards.
     window
@@ -63,6 +65,7 @@ class EdgeQuery:
     edge_types: tuple[EdgeType, ...] | None = None
     keys: tuple[EdgeKey, ...] | None = None
     slots: tuple[tuple[str, str], ...] | None = None
+    kinds: tuple[FactKind, ...] | None = None
     text: str | None = None
     window: tuple[TimeAxis, datetime, datetime] | None = None
     versions: Versions = "visible"
@@ -257,6 +260,8 @@ class Subgraph:
         float arrays (m,).
     valid_from
         float array (m,): seconds since 1970, UTC.
+    inferred
+        bool array (m,): whether the edge was inferred from others.
     """
 
     node_ids: list[str]
@@ -272,6 +277,7 @@ class Subgraph:
     confidence: NDArray[np.float64]
     retrieval_count: NDArray[np.float64]
     valid_from: NDArray[np.float64]
+    inferred: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,8 +160,11 @@ class Alias(Model):
 Certainty = Literal["stated", "plan", "hearsay", "possible"]
 """How sure a fact was when it was told: stated, planned, reported of somebody else, or merely possible."""
 
-FactKind = Literal["state", "event"]
-"""Whether a fact is a state, which holds until it ends, or an event, which happened once."""
+FactKind = Literal["state", "event", "inferred"]
+"""Whether a fact is a state, which holds until it ends, an event, which happened once, or implied by other facts."""
+
+STATED_KINDS: tuple[FactKind, ...] = ("state", "event")
+"""Kinds of the facts that were stated."""
 
 EndReason = Literal["over", "corrected", "replaced"]
 """Why extraction ended a fact: it stopped being true, it never was, or another one took its place."""
@@ -176,7 +179,9 @@ class Edge(Model):
     Parameters
     ----------
     certainty, kind
-        How sure the fact is, and whether it is a state or an event.
+        How sure the fact is, and whether it is a state, an event or inferred.
+    properties
+        Scalars of the caller; of an inferred fact `INFERRED_BY` and `PREMISES`.
     valid_from_assumed
         Whether no beginning was told: `valid_from` is the time of telling, or the last day of a fact that was over.
     told_at
@@ -239,6 +244,21 @@ class Edge(Model):
         """Whether the edge has neither an end nor an expiry."""
         return self.valid_to is None and self.expired_at is None
 
+    @property
+    def is_inferred(self) -> bool:
+        """Whether the edge was inferred from others."""
+        return self.kind == "inferred"
+
+    @property
+    def inferred_by(self) -> str | None:
+        """Name of the rule that inferred the edge; None if it was stated."""
+        return str(self.properties.get(INFERRED_BY)) if self.is_inferred else None
+
+    @property
+    def premises(self) -> tuple[str, ...]:
+        """Ids of the edges that the edge was inferred from; empty if it was stated."""
+        return tuple(str(self.properties.get(PREMISES, "")).split()) if self.is_inferred else ()
+
     def as_known(self, known: datetime) -> Self:
         """Return the fact as recorded at a transaction time, with the end that was known then."""
         if self.expired_at is None or self.expired_at <= known:
@@ -255,8 +275,16 @@ class Edge(Model):
 
 EdgeKey = tuple[str, str, str, EdgeType]
 
+INFERRED_BY, PREMISES = "inferred_by", "premises"
+"""Properties of an inferred edge: the name of the rule, and the ids of the premises, separated by spaces."""
+
 
 _SURENESS: Mapping[Certainty, int] = {"possible": 0, "hearsay": 1, "plan": 2, "stated": 3}
+
+
+def least_sure(certainties: Iterable[Certainty]) -> Certainty:
+    """Return the least sure of some certainties."""
+    return min(certainties, key=_SURENESS.__getitem__)
 
 
 def may_end(later: Certainty, earlier: Certainty, *, same_fact: bool = False) -> bool:
@@ -293,6 +321,23 @@ def is_visible(
         return False
     end = prior_valid_to if expired_at is not None and as_of.known < expired_at else valid_to
     return end is None or as_of.valid < end
+
+
+def is_retracted(edge: Edge) -> bool:
+    """Return whether a fact never held."""
+    return edge.valid_from == edge.valid_to
+
+
+def ended(edge: Edge, at: datetime, now: datetime, reason: str, by: str | None = None) -> Edge:
+    """Return a fact with an end, not before its beginning; a sooner end replaces a stated one, which is kept."""
+    at = max(at, edge.valid_from)
+    prior = edge.prior_valid_to or (edge.valid_to if edge.superseded_by is None else None)
+    return edge.changed(valid_to=at, expired_at=now, superseded_by=by, end_reason=reason, prior_valid_to=prior)
+
+
+def retracted(edge: Edge, now: datetime, reason: str, by: str | None = None) -> Edge:
+    """Return a fact that never held: it ends where it begins."""
+    return ended(edge, edge.valid_from, now, reason, by)
 
 
 def is_past(valid_from: datetime, valid_to: datetime | None, superseded_by: str | None, now: datetime) -> bool:

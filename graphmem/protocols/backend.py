@@ -10,6 +10,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 from graphmem.models import (
     FORGETTING,
+    STATED_KINDS,
     ActiveFact,
     Changes,
     Community,
@@ -141,9 +142,9 @@ class CommunityDetector(Protocol):
     """Community detection, in this process (`graphmem.communities`) or inside a store.
 
     The graph is undirected. Its nodes are the unarchived entities that have an active edge to another unarchived
-    entity. The weight of an edge is its confidence, at least `MIN_EDGE_WEIGHT`; weights of parallel edges are added.
-    Retrieval counts and edge types are ignored, so reads don't change the communities and every implementation
-    projects the same graph.
+    entity; inferred edges don't count. The weight of an edge is its confidence, at least `MIN_EDGE_WEIGHT`; weights of
+    parallel edges are added. Retrieval counts and edge types are ignored, so reads don't change the communities and
+    every implementation projects the same graph.
     """
 
     @abstractmethod
@@ -296,12 +297,12 @@ class GraphBackend(
         return chain.from_iterable(pages(lambda after: self.find_edges(scopes, query, after=after, limit=chunk)))
 
     def find_active_facts(self, scope: Scope, *, after: str = "", limit: int = 1000) -> list[ActiveFact]:
-        """Return a page of the active facts between unarchived entities, in ascending order of id.
+        """Return a page of the active, not inferred facts between unarchived entities, in ascending order of id.
 
         Stores may override it to read only these columns, since community detection reads all facts of a scope.
         """
         found: list[ActiveFact] = []
-        query = EdgeQuery(versions="active")
+        query = EdgeQuery(kinds=STATED_KINDS, versions="active")
         while page := self.find_edges([scope], query, after=after, limit=limit - len(found)):
             ends = self.get_entities([scope], list({i for e in page for i in (e.source_id, e.target_id)}))
             live = {i for i, entity in ends.items() if entity.archived_at is None}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
-from graphmem.models import Certainty, Episode, FactKind
+from graphmem.models import Certainty, Episode
 
 
 class Redactor(Protocol):
@@ -58,7 +58,7 @@ class ExtractedEdge:
     source_type: str | None = None
     target_type: str | None = None
     certainty: Certainty = "stated"
-    kind: FactKind = "state"
+    kind: Literal["state", "event"] = "state"
 
 
 @dataclass(frozen=True, slots=True)

@@ -303,7 +303,7 @@ class IndexStore(Protocol):
     def find_unindexed(self, scope: Scope, kind: IndexKind, *, after: str = "", limit: int = 1000) -> list[str]:
         """Return ids of episodes, facts or entities after `after` that have no complete entry, in ascending order.
 
-        Only active facts and unarchived entities count; for names the result is empty.
+        Only active facts that weren't inferred, and unarchived entities, count; for names the result is empty.
         """
         ...
 

@@ -293,6 +293,7 @@ class _Neighborhood:
             confidence=np.array(list(self.edges.values()), dtype=np.float64),
             retrieval_count=np.zeros(m),
             valid_from=np.zeros(m),
+            inferred=np.zeros(m, dtype=np.bool_),
         )
 
 

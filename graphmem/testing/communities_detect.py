@@ -183,6 +183,7 @@ class CommunityDetectorTests(StoreTests):
         put_entities(store, *(entity(n) for n in range(1, 8)), entity(8, archived_at=day(1)), entity(9))
         put_edges(store, edge(1, 1, 2), edge(2, 3, 4), edge(3, 1, 8), edge(4, 5, 8))
         put_edges(store, edge(5, 6, 7, valid_to=day(1), expired_at=day(1)), edge(6, 2, 3, valid_to=day(1)))
+        put_edges(store, edge(7, 2, 4, kind="inferred"))
         put_pairs(store, [(12, 13), (13, 14)], project(), first=10)
         put_pairs(store, [(22, 23)], elsewhere(), first=20)
         assert groups_of(detector.detect(home(), algorithm)) == {frozenset({1, 2}), frozenset({3, 4})}

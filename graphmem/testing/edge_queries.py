@@ -34,11 +34,11 @@ from graphmem.testing.rows import (
 EVERY = EdgeQuery(versions="all")
 
 _GIVEN: list[tuple[tuple[int, int], dict[str, Any]]] = [
-    ((1, 2), {"fact": "Anna knows Berta", "confidence": 0.5}),
+    ((1, 2), {"fact": "Anna knows Berta", "confidence": 0.5, "kind": "inferred"}),
     ((2, 1), {"relation": "likes", "fact": "100% sure", "recorded_at": day(2)}),
     ((1, 3), {"relation": "works_at", "fact": "snake_case", "edge_type": EdgeType.ENTITY}),
     ((1, 4), {"relation": "works_at", "valid_from": day(2), "valid_to": day(4), "expired_at": day(5)}),
-    ((3, 4), {"edge_type": EdgeType.CAUSAL, "fact": "back\\slash", "valid_from": day(3)}),
+    ((3, 4), {"edge_type": EdgeType.CAUSAL, "fact": "back\\slash", "valid_from": day(3), "kind": "event"}),
     ((4, 2), {"valid_from": day(1), "valid_to": FUTURE, "fact": "*star* \"quote\" 'tick'"}),
     ((2, 3), {"valid_from": day(2), "valid_to": day(2), "expired_at": day(3), "fact": "ÄRGER"}),
 ]
@@ -63,6 +63,7 @@ ALONE: dict[str, tuple[Callable[[], EdgeQuery], list[int]]] = {
         ),
         [2, 3, 4],
     ),
+    "kinds": (lambda: EdgeQuery(kinds=("inferred", "event"), versions="all"), [1, 5]),
     "text": (lambda: EdgeQuery(text="know", versions="all"), [1, 5, 6, 7]),
     "window": (lambda: EdgeQuery(window=("valid_from", day(1), day(2)), versions="all"), [4, 7]),
     "visible": (lambda: EdgeQuery(), [1, 2, 3, 5, 6]),
@@ -71,7 +72,8 @@ ALONE: dict[str, tuple[Callable[[], EdgeQuery], list[int]]] = {
     "all": (lambda: EdgeQuery(versions="all"), [1, 2, 3, 4, 5, 6, 7]),
 }
 
-_FIELDS = ("ids", "source_ids", "target_ids", "touching", "relations", "edge_types", "keys", "slots", "text", "window")
+_LISTS = ("ids", "source_ids", "target_ids", "touching", "relations", "edge_types", "keys", "slots", "kinds")
+_FIELDS = (*_LISTS, "text", "window")
 
 
 class EdgeQueryTests(StoreTests):
@@ -99,7 +101,7 @@ class EdgeQueryTests(StoreTests):
             expected = sorted(set[int].intersection(*(set(ALONE[name][1]) for name in names)))
             assert edge_numbers(store.find_edges([home()], query)) == expected, names
 
-    @pytest.mark.parametrize("field", _FIELDS[:8])
+    @pytest.mark.parametrize("field", _LISTS)
     def test_an_empty_list_of_values_matches_no_edge(self, store: GraphBackend, field: str) -> None:
         put_graph(store, *people())
         assert store.find_edges([home()], replace(EVERY, **{field: ()})) == []
@@ -206,9 +208,10 @@ class EdgeQueryTests(StoreTests):
         expected = (edge_id(1), entity_id(1), entity_id(2), "causal", 0.1 + 0.2, 2.5, begin.timestamp())
         assert store.find_active_facts(home()) == [expected]
 
-    def test_active_facts_about_archived_entities_are_left_out(self, store: GraphBackend) -> None:
+    def test_active_facts_about_archived_entities_and_inferred_ones_are_left_out(self, store: GraphBackend) -> None:
         put_entities(store, *(entity(n) for n in range(1, 5)), entity(5, archived_at=day(1)))
         put_edges(store, edge(1, 5, 1), edge(2, 1, 2), edge(3, 2, 5), edge(4, 3, 4))
+        put_edges(store, edge(6, 1, 3, kind="inferred"))
         assert [fact.id for fact in store.find_active_facts(home())] == [edge_id(2), edge_id(4)]
 
     @pytest.mark.parametrize("chunk", [1, 2, 3, 7])

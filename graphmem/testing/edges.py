@@ -9,7 +9,16 @@ from typing import Any
 import pytest
 
 from graphmem.errors import Conflict, InvalidInput
-from graphmem.models import Changes, Corroboration, EdgeExpiry, EdgeQuery, EdgeType, EntityQuery
+from graphmem.models import (
+    INFERRED_BY,
+    PREMISES,
+    Changes,
+    Corroboration,
+    EdgeExpiry,
+    EdgeQuery,
+    EdgeType,
+    EntityQuery,
+)
 from graphmem.protocols import GraphBackend
 from graphmem.testing.base import StoreTests, contents
 from graphmem.testing.rows import (
@@ -66,6 +75,18 @@ class EdgeTests(StoreTests):
         assert read == written
         assert type(read.edge_type) is EdgeType
         assert [type(value) for value in read.properties.values()] == [str, int, float, bool, bool, type(None)]
+
+    def test_an_inferred_edge_comes_back_with_rule_and_premises(self, store: GraphBackend) -> None:
+        properties = {INFERRED_BY: "transitive part_of", PREMISES: f"{edge_id(1)} {edge_id(2)}"}
+        put_graph(store, edge(3, 1, 2, kind="inferred", properties=properties))
+        [read] = store.find_edges([home()], EVERY)
+        assert (read.kind, read.inferred_by, read.premises) == (
+            "inferred",
+            "transitive part_of",
+            (edge_id(1), edge_id(2)),
+        )
+        put_edges(store, read.changed(kind="state"))
+        assert store.find_edges([home()], EVERY) == [read.changed(kind="state")]
 
     def test_fields_of_an_edge_that_were_not_given_come_back_as_defaults(self, store: GraphBackend) -> None:
         put_graph(store, edge(1, 1, 2))

@@ -19,6 +19,7 @@ from graphmem.models import (
     IndexKind,
     IndexState,
     IndexStatus,
+    Removal,
     Scope,
 )
 from graphmem.protocols import GraphBackend
@@ -36,6 +37,7 @@ from graphmem.testing.rows import (
     home,
     project,
     put_entities,
+    put_graph,
 )
 
 
@@ -148,6 +150,13 @@ class UnindexedTests(StoreTests):
         store.write(home(), Changes(edges=(edge(1, 1, 2), edge(2, 1, 2, relation="likes"))))
         store.write(home(), Changes(expiries=(EdgeExpiry(edge_id(1), valid_to=day(1), expired_at=day(1)),)))
         assert store.find_unindexed(home(), "fact") == [edge_id(2)]
+
+    def test_inferred_facts_are_not_indexed(self, store: GraphBackend) -> None:
+        put_graph(store, edge(1, 1, 2, kind="inferred"), edge(2, 2, 3))
+        assert store.find_unindexed(home(), "fact") == [edge_id(2)]
+        assert store.index_status([IndexCursor(home(), fact=edge_id(0))])[0].waiting
+        store.write(home(), Changes(removals=(Removal("edge", edge_id(2)),)))
+        assert not store.index_status([IndexCursor(home(), fact=edge_id(0))])[0].waiting
 
     def test_facts_of_all_types_are_found_in_the_order_of_their_ids(self, store: GraphBackend) -> None:
         put_entities(store, entity(1), entity(2))

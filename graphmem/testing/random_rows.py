@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from graphmem.models import Certainty, Edge, EdgeType, ExpandLimits, Scope, Versions
+from graphmem.models import Certainty, Edge, EdgeType, ExpandLimits, FactKind, Scope, Versions
 from graphmem.protocols import GraphBackend
 from graphmem.testing.rows import (
     all_scopes,
@@ -49,7 +49,7 @@ class EdgeSpec(NamedTuple):
     recorded: int
     expired: int | None
     certainty: Certainty
-    happened: bool
+    nature: FactKind
     told: int | None
 
 
@@ -138,7 +138,7 @@ def _edge_specs(draw: st.DrawFn) -> EdgeSpec:
         recorded=draw(TIME),
         expired=None if lasts is None else draw(st.none() | TIME),
         certainty=draw(st.sampled_from(("stated", "stated", "plan", "hearsay"))),
-        happened=draw(st.booleans()),
+        nature=draw(st.sampled_from(("state", "event", "inferred"))),
         told=draw(st.none() | TIME),
     )
 
@@ -164,6 +164,7 @@ EDGE_FIELDS = _some_of(
         "relations": st.lists(st.sampled_from(RELATIONS), min_size=1, max_size=2).map(tuple),
         "edge_types": st.lists(KIND, min_size=1, max_size=2).map(tuple),
         "keys": st.lists(st.tuples(_id, _id, st.sampled_from(RELATIONS), KIND), min_size=1, max_size=3).map(tuple),
+        "kinds": st.lists(st.sampled_from(("state", "event", "inferred")), min_size=1, max_size=2).map(tuple),
         "slots": st.lists(st.tuples(_id, st.sampled_from(RELATIONS)), min_size=1, max_size=3).map(tuple),
         "text": PIECE,
         "window": st.tuples(
@@ -292,9 +293,11 @@ def edge_of(scope: Scope, spec: EdgeSpec) -> Edge:
         recorded_at=day(spec.recorded),
         expired_at=None if spec.expired is None else day(spec.expired),
         certainty=spec.certainty,
-        kind="event" if spec.happened else "state",
+        kind=spec.nature,
         valid_from_assumed=spec.told is not None,
         told_at=None if spec.told is None else day(spec.told),
-        prior_valid_to=None if spec.expired is None or spec.happened else day(spec.begins + (spec.lasts or 0) + 2),
+        prior_valid_to=None
+        if spec.expired is None or spec.nature == "event"
+        else day(spec.begins + (spec.lasts or 0) + 2),
         end_reason=None if spec.expired is None else spec.fact,
     )

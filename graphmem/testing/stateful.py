@@ -371,6 +371,7 @@ def _comparable(graph: Subgraph) -> dict[str, Sequence[object]]:
         graph.confidence.tolist(),
         graph.retrieval_count.tolist(),
         [round(seconds, 3) for seconds in graph.valid_from.tolist()],
+        graph.inferred.tolist(),
         strict=True,
     )
     return {"nodes": nodes, "edges": sorted(edges)}

@@ -81,6 +81,16 @@ class TraversalTests(StoreTests):
         arrays = (graph.depth, graph.source, graph.target, graph.confidence, graph.retrieval_count)
         assert [array.tolist() for array in arrays] == [[0, 1], [1], [0], [0.3], [2.5]]
         assert graph.valid_from.tolist() == pytest.approx([day(2).timestamp()], abs=1e-6)
+        assert graph.inferred.tolist() == [False]
+
+    def test_an_inferred_edge_is_marked(self, store: GraphBackend) -> None:
+        put_graph(store, edge(1, 1, 2), edge(2, 2, 3, kind="inferred"), edge(3, 3, 4, kind="event"))
+        graph = store.expand([home()], [entity_id(1)], hops=3)
+        assert dict(zip(graph.edge_ids, graph.inferred.tolist(), strict=True)) == {
+            edge_id(1): False,
+            edge_id(2): True,
+            edge_id(3): False,
+        }
 
     @pytest.mark.parametrize("seeds", [[], [99], [1]], ids=["no seed", "absent seed", "lonely seed"])
     def test_an_empty_neighborhood_has_arrays_of_the_right_types(self, store: GraphBackend, seeds: list[int]) -> None:

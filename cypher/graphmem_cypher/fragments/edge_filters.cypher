@@ -7,6 +7,7 @@ AND ($q.relations IS NULL OR r.relation IN $q.relations)
 AND ($q.types IS NULL OR type(r) IN $q.types)
 AND ($q.keys IS NULL OR [s.id, t.id, r.relation, type(r)] IN $q.keys)
 AND ($q.slots IS NULL OR [s.id, r.relation] IN $q.slots)
+AND ($q.kinds IS NULL OR coalesce(r.kind, 'state') IN $q.kinds)
 AND ($q.text IS NULL OR r.fact =~ $q.text OR r.relation =~ $q.text)
 AND ($q.axis IS NULL OR (r[$q.axis] > $q.begin AND r[$q.axis] <= $q.end))
 AND ($q.versions = 'all'

@@ -16,7 +16,7 @@ from typing import Any, Literal, cast
 
 from graphmem.errors import ExtractionFailed
 from graphmem.llm.structured import without_thoughts
-from graphmem.models import Certainty, FactKind
+from graphmem.models import Certainty
 from graphmem.protocols import ExtractedEdge, ExtractedEntity
 
 ENTITY_KEYS = ("entities", "nodes", "named_entities")
@@ -229,7 +229,7 @@ def read_edge(item: object, dropped: Counter[str]) -> ExtractedEdge | None:
     certainty = _CERTAINTIES.get(_text(fields.get("certainty")).lower(), "stated")
     rated = certainty == "stated" or "confidence" in fields
     confidence = read_confidence(_any(fields)) if rated else _CONFIDENCE_OF[certainty]
-    happened: FactKind = "event" if _text(fields.get("kind")).lower() == "event" else "state"
+    happened: Literal["state", "event"] = "event" if _text(fields.get("kind")).lower() == "event" else "state"
     begin, end = read_time(fields.get("valid_from"), dropped), read_end(fields.get("valid_to"), dropped)
     if happened == "event" and begin is not None and end is None:
         until = read_end(fields.get("valid_from"), Counter())

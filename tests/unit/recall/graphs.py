@@ -21,6 +21,7 @@ def graph(
     relations: Sequence[str] | None = None,
     retrievals: Sequence[float] | None = None,
     valid_from: Sequence[float] | None = None,
+    inferred: Sequence[bool] | None = None,
 ) -> Subgraph:
     """Return a subgraph of nodes n0, n1, … and edges (source, target, confidence)."""
     n, m = len(depths), len(edges)
@@ -38,6 +39,7 @@ def graph(
         confidence=np.array([c for _, _, c in edges], dtype=np.float64),
         retrieval_count=np.zeros(m) if retrievals is None else np.array(retrievals),
         valid_from=np.zeros(m) if valid_from is None else np.array(valid_from),
+        inferred=np.array(inferred or [False] * m, dtype=np.bool_),
     )
 
 
