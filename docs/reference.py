@@ -62,8 +62,15 @@ entity_types = ["vehicle"]
 single_valued = ["parked_at"]    # a new fact ends the previous one
 short_names = ["bo"]             # accepted names of one or two characters
 
+without_rules = ["shared works_at"]  # default rules of inference to leave out, by name
+
 [synonyms]                       # relation as stated = relation as stored
 parks_at = "parked_at"
+
+[[rules]]                        # a further rule of inference
+kind = "inverse"
+relations = ["manages"]
+implies = "reports_to"
 ```
 """
 
@@ -140,6 +147,9 @@ def ontology_page() -> str:
         shown = "" if ends == ["anything", "anything"] else " → ".join(ends)
         values = "one" if DEFAULT_ONTOLOGY.is_single_valued(name) else "many"
         lines.append(f"| `{name}` | {values} | {shown} | {', '.join(synonyms.get(name, ()))} |")
+    lines += ["\n## Rules of inference\n", "See [Infer facts from others](../how-to/infer.md).\n"]
+    lines += ["| rule | implies | factor of the confidence |", "|---|---|---|"]
+    lines += [f"| {rule.name} | `{rule.conclusion}` | {rule.confidence:g} |" for rule in DEFAULT_ONTOLOGY.rules]
     lines.append("\n## Short names\n")
     short = ", ".join(f"`{name}`" for name in sorted(DEFAULT_ONTOLOGY.short_names))
     lines.append(f"A name has at least three characters. Exceptions are the names of speakers and {short}.")

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         StoreReadOnly,
         UnknownBackend,
     )
+    from graphmem.inference.service import Inferred
     from graphmem.inputs import Document, Triple, Turn
     from graphmem.memory import Administration, GraphMemory, Receipt
     from graphmem.messages import MessageLike, ToolCall
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
         EntityCounts,
         Fact,
         LoadReport,
+        Premise,
         QueueError,
         QueueState,
         RecallResult,
@@ -106,12 +108,14 @@ _HOME = {
         "EntityCounts",
         "Fact",
         "LoadReport",
+        "Premise",
         "QueueError",
         "QueueState",
         "RecallResult",
         "Stats",
         "Trace",
     ),
+    "graphmem.inference.service": ("Inferred",),
     "graphmem.settings": ("Settings",),
     "graphmem.upkeep.eviction": ("Evicted",),
     "graphmem.upkeep.export": ("Exported",),
@@ -157,6 +161,7 @@ __all__ = [
     "Imported",
     "IndexMismatch",
     "IndexUnavailable",
+    "Inferred",
     "InvalidEntityName",
     "InvalidInput",
     "LoadReport",
@@ -166,6 +171,7 @@ __all__ = [
     "NotADatabase",
     "NotFound",
     "Ontology",
+    "Premise",
     "Question",
     "QueueError",
     "QueueState",

@@ -10,10 +10,9 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Self
 
-from graphmem import telemetry
 from graphmem.background import BackgroundJob, ScopedJob, Workers
 from graphmem.communities.service import Communities
 from graphmem.diagnostics import Diagnostics, Gauges
@@ -25,6 +24,7 @@ from graphmem.factory import (
     choose_ontology,
     choose_vector_index,
     contradiction_check,
+    inference_model,
     similar_entities,
     store_options,
 )
@@ -48,6 +48,7 @@ from graphmem.search.entity_embeddings import StoredMeaning
 from graphmem.search.rerank import CrossEncoder, Reranker
 from graphmem.search.service import GraphRAGService
 from graphmem.settings import Settings
+from graphmem.telemetry import Attributes, add_prices, current_tracer, in_span, span, watch
 from graphmem.text.redact import PatternRedactor
 from graphmem.traced_backend import traced_backend
 from graphmem.trust import is_suspicious
@@ -59,6 +60,7 @@ from graphmem.upkeep.schedule import UpkeepSchedule
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
+    from graphmem.inference.model import InferenceModel
     from graphmem.ingest.entity_matching import SimilarEntities
     from graphmem.ingest.links import NoteLinks
 
@@ -128,6 +130,7 @@ class Engine:
         self.communities = Communities(backend, settings, embedder=embedder, redactor=redactor, llm=llm)
         self.settings = settings
         self.ontology = ontology
+        self._llm = llm
         self._queue = queue
         self._extract_batch = extractor.batch_size if extractor is not None else 1
         self.loader = Loader(
@@ -155,8 +158,8 @@ class Engine:
         """Scopes whose episodes the background work extracts; None means all."""
         self._gauges = Gauges(backend, lambda: backend.scopes() if self.served is None else self.served)
         if background:
-            telemetry.watch(self._gauges.read)
-        telemetry.add_prices(settings.llm_prices)
+            watch(self._gauges.read)
+        add_prices(settings.llm_prices)
         self._pause = _FIRST_PAUSE
         self._resumed = False
         self._watchers: dict[str, set[Future[None]]] = {}
@@ -196,7 +199,7 @@ class Engine:
             redaction = Redaction(redactor, None if key is None else key.get_secret_value())
             chosen = None if chosen is None else RedactingExtractor(chosen, redaction)
         backend = open_backend(url, offered=store_options(settings))
-        if telemetry.current_tracer() is not None:
+        if current_tracer() is not None:
             backend = traced_backend(backend, url.partition(":")[0])
         vectors = None
         try:
@@ -247,7 +250,7 @@ class Engine:
         """Return a text with personal data replaced, if redaction of all data is on."""
         return text if self.redaction is None else self.redaction.text(text)
 
-    def stored_text(self, episode: Episode) -> telemetry.Attributes:
+    def stored_text(self, episode: Episode) -> Attributes:
         """Return the attributes of the span of an episode that is stored; none unless the setting shows texts."""
         if not self.settings.telemetry_text:
             return {}
@@ -265,6 +268,17 @@ class Engine:
     def has_expired(self, scopes: Sequence[Scope]) -> bool:
         """Whether an episode of the scopes has expired and isn't erased yet."""
         return bool(self.backend.find_episodes(scopes, EpisodeQuery(expired_by=self.clock()), limit=1))
+
+    @cached_property
+    def inference_model(self) -> InferenceModel:
+        """Return the model that infers facts, created on first use.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no LLM.
+        """
+        return inference_model(self._llm, self.settings)
 
     @property
     def has_background(self) -> bool:
@@ -355,11 +369,11 @@ class Engine:
         self, scope: Scope, items: Iterable[ItemLike], *, skip_invalid: bool, on_progress: OnProgress | None
     ) -> LoadReport:
         """Store, extract and index items."""
-        with telemetry.span("graphmem.ingest") as span:
+        with span("graphmem.ingest") as one:
             report = self.loader.ingest(
                 scope, items, skip_invalid=skip_invalid, on_progress=on_progress, index=self.index
             )
-            span.set({"graphmem.episodes": report.stored, "graphmem.facts": report.edges})
+            one.set({"graphmem.episodes": report.stored, "graphmem.facts": report.edges})
         return self._processed(scope, report, report.extracted)
 
     def add_facts(
@@ -372,11 +386,11 @@ class Engine:
         on_progress: OnProgress | None,
     ) -> LoadReport:
         """Store ready-made facts."""
-        with telemetry.span("graphmem.add_facts") as span:
+        with span("graphmem.add_facts") as one:
             report = self.loader.add_facts(
                 scope, triples, occurred_at=occurred_at, skip_invalid=skip_invalid, on_progress=on_progress
             )
-            span.set({"graphmem.facts": report.edges})
+            one.set({"graphmem.facts": report.edges})
         return self._processed(scope, report, report.stored)
 
     def extract_waiting(
@@ -438,7 +452,7 @@ class Engine:
     def expire(self, scope: Scope, *, stopping: Callable[[], bool] = lambda: False, dry_run: bool = False) -> Forgotten:
         """Erase the expired episodes of a scope."""
         index, now = self.search.index, self.clock()
-        with telemetry.span("graphmem.expire"), self.erasing(scope):
+        with span("graphmem.expire"), self.erasing(scope):
             return expire(self.backend, index, scope, self.ontology, now, stopping, dry_run=dry_run)
 
     def _count_processed(self, scope: Scope, episodes: int) -> None:
@@ -454,7 +468,7 @@ class Engine:
         except StoreReadOnly:
             return None  # left to processes that may write
 
-    @telemetry.in_span("graphmem.index")
+    @in_span("graphmem.index")
     def _index_some(self, scope: Scope) -> bool:
         done = self.search.index.index_waiting(scope, limit=_INDEXED_AT_ONCE)
         return done and (self._similar is None or self._similar.index_some(scope, _INDEXED_AT_ONCE))

@@ -20,6 +20,7 @@ from graphmem.vectors import ExactVectorIndex
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
+    from graphmem.inference.model import InferenceModel
     from graphmem.ingest.contradictions import Ask, ContradictionCheck, Pairs
     from graphmem.ingest.entity_matching import SimilarEntities
     from graphmem.ingest.links import NoteLinks
@@ -167,6 +168,23 @@ def contradiction_check(llm: BaseChatModel | str | None, settings: Settings) -> 
     from graphmem.ingest.contradictions import ContradictionCheck, llm_judge
 
     return ContradictionCheck(llm_judge(llm, timeout=settings.extraction_timeout))
+
+
+def inference_model(llm: BaseChatModel | str | None, settings: Settings) -> InferenceModel:
+    """Return the model that infers facts.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no LLM.
+    """
+    if llm is None:
+        raise InvalidInput(
+            "infer: no LLM is configured to infer facts about an entity; set llm, or leave out the entity"
+        )
+    from graphmem.inference.model import InferenceModel
+
+    return InferenceModel(llm, settings.extraction_timeout)
 
 
 def similar_entities(

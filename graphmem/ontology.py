@@ -5,13 +5,16 @@ from __future__ import annotations
 import logging
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
 
 from graphmem.errors import InvalidInput
-from graphmem.models import EdgeType
+from graphmem.models import EdgeType, Model
 from graphmem.text.normalize import canonical, relation_name
 
 _log = logging.getLogger(__name__)
@@ -105,6 +108,72 @@ SHORT_NAMES = frozenset(
 """Valid names of one or two characters."""
 
 
+RuleKind = Literal["inverse", "symmetric", "transitive", "composition", "shared"]
+
+
+class InferenceRule(Model):
+    """A rule by which some facts imply others (docs/how-to/infer.md).
+
+    Attributes
+    ----------
+    kind
+        With relations R, S and implied T: ``inverse``: a R b implies b T a. ``symmetric``: a R b implies b R a.
+        ``transitive``: a R b and b R c imply a R c. ``composition``: a R b and b S c imply a T c. ``shared``: a R c and
+        b R c imply a T b, in one direction only.
+    relations
+        R; of a composition R and S.
+    implies
+        T; of a symmetric or transitive relation R itself.
+    confidence
+        Factor of the lower confidence of the premises.
+    """
+
+    kind: RuleKind
+    relations: Annotated[tuple[str, ...], Field(min_length=1, max_length=2)]
+    implies: str = ""
+    confidence: Annotated[float, Field(gt=0.0, le=1.0, allow_inf_nan=False)] = 1.0
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        wanted = 2 if self.kind == "composition" else 1
+        if len(self.relations) != wanted:
+            raise ValueError(f"a rule of kind {self.kind} has {wanted} relation{'s' * (wanted - 1)}")
+        if self.kind in ("symmetric", "transitive") and self.implies not in ("", self.relations[0]):
+            raise ValueError(f"a {self.kind} relation implies itself; leave out implies = {self.implies!r}")
+        if self.kind in ("inverse", "composition", "shared") and not self.implies:
+            raise ValueError(f"a rule of kind {self.kind} needs the relation that it implies")
+        return self
+
+    @property
+    def name(self) -> str:
+        """Name of the rule: its kind and its relations."""
+        return f"{self.kind} {' + '.join(self.relations)}"
+
+    @property
+    def conclusion(self) -> str:
+        """The implied relation."""
+        return self.implies or self.relations[0]
+
+
+_CONTAINED, _CONNECTED = 0.9, 0.7
+
+INFERENCE_RULES = (
+    InferenceRule(kind="symmetric", relations=("married_to",)),
+    InferenceRule(kind="symmetric", relations=("has_partner",)),
+    InferenceRule(kind="inverse", relations=("contains",), implies="part_of"),
+    InferenceRule(kind="transitive", relations=("part_of",), confidence=_CONTAINED),
+    InferenceRule(kind="transitive", relations=("located_in",), confidence=_CONTAINED),
+    InferenceRule(kind="composition", relations=("located_in", "part_of"), implies="located_in", confidence=_CONTAINED),
+    InferenceRule(kind="composition", relations=("part_of", "located_in"), implies="located_in", confidence=_CONTAINED),
+    InferenceRule(kind="composition", relations=("lives_in", "located_in"), implies="lives_in", confidence=_CONTAINED),
+    InferenceRule(kind="composition", relations=("lives_in", "part_of"), implies="lives_in", confidence=_CONTAINED),
+    InferenceRule(kind="composition", relations=("works_at", "part_of"), implies="works_at", confidence=_CONTAINED),
+    InferenceRule(kind="shared", relations=("works_at",), implies="colleague_of", confidence=_CONNECTED),
+    InferenceRule(kind="shared", relations=("works_on",), implies="colleague_of", confidence=_CONNECTED),
+)
+"""Default rules of `graphmem.memory.admin.Administration.infer`."""
+
+
 @dataclass(frozen=True)
 class Ontology:
     """Types of entities and edges, and properties of relations.
@@ -121,6 +190,8 @@ class Ontology:
         Relation → its default edge type.
     short_names
         Canonical names that may be shorter than three characters.
+    rules
+        Rules of inference.
     """
 
     entity_types: frozenset[str] = frozenset(ENTITY_TYPES)
@@ -132,6 +203,7 @@ class Ontology:
         default_factory=lambda: {word: kind for kind, words in _TYPED.items() for word in words.split()}
     )
     short_names: frozenset[str] = SHORT_NAMES
+    rules: tuple[InferenceRule, ...] = INFERENCE_RULES
 
     def entity_type(self, declared: str | None) -> tuple[str, str | None]:
         """Return (type, declared word); the word is None if it is a known type."""
@@ -196,9 +268,17 @@ class Ontology:
         single_valued: Iterable[str] = (),
         synonyms: Mapping[str, str] | None = None,
         short_names: Iterable[str] = (),
+        rules: Sequence[Mapping[str, Any]] = (),
+        without_rules: Iterable[str] = (),
     ) -> Ontology:
-        """Return an ontology extended by these types, relations and names."""
-        return Ontology(
+        """Return an ontology extended by these types, relations, names and rules, without the rules of some names.
+
+        Raises
+        ------
+        InvalidInput
+            If a rule is invalid, or no rule has the name of one to leave out.
+        """
+        extended = Ontology(
             entity_types=self.entity_types | {canonical(t) for t in entity_types},
             single_valued=self.single_valued | {relation_name(r) for r in single_valued},
             synonyms={
@@ -208,26 +288,48 @@ class Ontology:
             edge_type_of=self.edge_type_of,
             short_names=self.short_names | {canonical(n) for n in short_names},
         )
+        known = {rule.name: rule for rule in self.rules}
+        if unknown := sorted(set(without_rules) - known.keys()):
+            raise InvalidInput(f"without_rules: no rule is called {unknown[0]!r}; known are {', '.join(known)}")
+        for name in without_rules:
+            known.pop(name, None)
+        added = (InferenceRule(**{**rule, **stored}) for rule in rules for stored in [_stored(rule, extended)])
+        return replace(extended, rules=tuple({**known, **{rule.name: rule for rule in added}}.values()))
 
     @classmethod
     def load(cls, path: str | Path) -> Ontology:
         """Return the default ontology extended by a TOML file.
 
-        Its keys: ``entity_types``, ``single_valued``, ``short_names`` (lists) and ``[synonyms]`` (a table).
+        Its keys: ``entity_types``, ``single_valued``, ``short_names``, ``without_rules`` (lists), ``[synonyms]`` (a
+        table) and ``[[rules]]`` (tables with the fields of `InferenceRule`).
 
         Raises
         ------
         InvalidInput
-            If the file can't be read, isn't TOML or has unknown keys.
+            If the file can't be read, isn't TOML, has unknown keys or an invalid rule.
         """
         try:
             data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
         except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise InvalidInput(f"ontology file {path}: {error}") from error
-        known = {"entity_types", "single_valued", "synonyms", "short_names"}
+        known = {"entity_types", "single_valued", "synonyms", "short_names", "rules", "without_rules"}
         if unknown := data.keys() - known:
             raise InvalidInput(f"ontology file {path}: unknown keys {sorted(unknown)}, known are {sorted(known)}")
-        return cls().extended(**data)
+        try:
+            return cls().extended(**data)
+        except InvalidInput as error:
+            raise InvalidInput(f"ontology file {path}: {error}") from error
+
+
+def _stored(rule: Mapping[str, Any], ontology: Ontology) -> dict[str, Any]:
+    """Return the relations of a rule in their stored form."""
+    if not isinstance(rule, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput(f"rules: expected a table of kind, relations and implies, got {rule!r:.80}")
+    relations, implies = rule.get("relations", ()), rule.get("implies", "")
+    given = [relations] if isinstance(relations, str) else relations
+    if not all(isinstance(name, str) for name in (*given, implies)):
+        raise InvalidInput(f"rule {dict(rule)!r:.120}: relations and implies are texts")
+    return {"relations": tuple(map(ontology.relation, given)), "implies": ontology.relation(implies) if implies else ""}
 
 
 DEFAULT_ONTOLOGY = Ontology()

@@ -56,6 +56,8 @@ class ScoreParts(Model):
         1 for a fact that holds, 0.5 for one that is over.
     evidence
         What the best episode that states the fact adds, 0 if the search for the question finds none of its episodes.
+    inferred
+        1 for a fact that was stated, 0.5 for an inferred one.
 
     Of a fact that was found by its episodes alone, `seed` is 0.
     """
@@ -69,6 +71,14 @@ class ScoreParts(Model):
     relevance: float = 1.0
     past: float = 1.0
     evidence: float = 0.0
+    inferred: float = 1.0
+
+
+class Premise(Model):
+    """A fact that another one was inferred from."""
+
+    id: str
+    fact: str
 
 
 class Fact(Model):
@@ -96,7 +106,11 @@ class Fact(Model):
     valid_from_assumed: bool = Field(default=False, description="whether `valid_from` is only when it was told")
     told_at: UTCDateTime | None = None
     end_reason: str | None = Field(default=None, description="over, replaced, corrected, or words given by a caller")
-    trust: Trust = Field(default="trusted", description="trust of the best source that states it")
+    trust: Trust = Field(
+        default="trusted", description="of the best source; of an inferred fact the lowest of its premises"
+    )
+    inferred_by: str | None = Field(default=None, description="rule that inferred it, `model` for a language model")
+    premises: tuple[Premise, ...] = Field(default=(), description="the facts that it was inferred from")
     score: float | None = None
     hop: int | None = None
     seed: str | None = Field(default=None, description="name of the seed that it was reached from")
@@ -107,7 +121,14 @@ class Fact(Model):
         since = f"since {self.valid_from:%Y-%m-%d}"
         until = f", until {self.valid_to:%Y-%m-%d}" if self.valid_to else ""
         sure = "" if self.certainty == "stated" else f", {self.certainty}"
-        return f"{self.fact} ({since}{until}{sure}) [confidence: {self.confidence:.2f}]"
+        return f"{self.fact} ({since}{until}{sure}) [confidence: {self.confidence:.2f}]{self.grounds}"
+
+    @property
+    def grounds(self) -> str:
+        """Rule and premises of an inferred fact in words, "" for a stated one."""
+        if self.inferred_by is None:
+            return ""
+        return f" [inferred by {self.inferred_by} from: {'; '.join(premise.fact for premise in self.premises)}]"
 
 
 class RecallResult(Model, Sequence[Fact]):

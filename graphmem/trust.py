@@ -54,6 +54,11 @@ def best_trust(levels: Iterable[Trust]) -> Trust:
     return LEVELS[max((LEVELS.index(level) for level in levels), default=-1)]
 
 
+def lowest_trust(levels: Iterable[Trust]) -> Trust:
+    """Return the lowest of some levels; untrusted if there is none."""
+    return LEVELS[min((LEVELS.index(level) for level in levels), default=0)]
+
+
 def is_trusted(trust: Trust, minimum: Trust) -> bool:
     """Return whether a trust reaches a minimum."""
     return LEVELS.index(trust) >= LEVELS.index(minimum)

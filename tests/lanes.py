@@ -47,6 +47,7 @@ LANES = {
         "tests/e2e/test_forget_beside_others.py",
         "tests/e2e/test_forget_person.py",
         "tests/e2e/test_hostile_input.py",
+        "tests/e2e/test_infer.py",
         "tests/e2e/test_lives.py",
         "tests/e2e/test_limits.py",
         "tests/e2e/test_memory.py",

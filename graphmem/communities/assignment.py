@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from graphmem.communities.planning import TICK
 from graphmem.models import (
+    STATED_KINDS,
     Changes,
     Community,
     CommunityQuery,
@@ -52,7 +53,8 @@ class Assignment:
         if not backend.find_communities([scope], CommunityQuery(level=0), limit=1):
             return True  # the first refresh creates communities
         state = backend.find_job_state(scope, JOB)
-        page = backend.find_edges([scope], EdgeQuery(versions="active"), after=state.cursor, limit=_FACTS)
+        query = EdgeQuery(kinds=STATED_KINDS, versions="active")
+        page = backend.find_edges([scope], query, after=state.cursor, limit=_FACTS)
         if not page:
             return True
         ends = sorted({end for edge in page for end in (edge.source_id, edge.target_id)})
@@ -118,7 +120,7 @@ class _Neighborhood:
         return joined
 
     def _neighbors(self, entity_id: str) -> list[str]:
-        query = EdgeQuery(touching=(entity_id,), versions="active")
+        query = EdgeQuery(touching=(entity_id,), kinds=STATED_KINDS, versions="active")
         edges = self.backend.all_edges([self.scope], query, chunk=_NEIGHBORS)
         return sorted({e.target_id if e.source_id == entity_id else e.source_id for e in edges})
 

@@ -7,9 +7,9 @@ from datetime import datetime
 from functools import partial
 
 from graphmem.errors import InvalidInput, NotFound
+from graphmem.inference.premises import write_facts
 from graphmem.ingest.fact_ledger import FactLedger, episode_sources
-from graphmem.ingest.supersession import ended, is_retracted, retracted
-from graphmem.models import Changes, Edge, EdgeQuery, Scope, utc_now
+from graphmem.models import Changes, Edge, EdgeQuery, Scope, ended, is_retracted, retracted, utc_now
 from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.text.normalize import fact_text
@@ -62,12 +62,19 @@ def _amended(
         edge = backend.get_edges([scope], [fact_id]).get(fact_id)
         if edge is None:
             raise NotFound(f"fact {fact_id} is not in scope {scope}")
+        if edge.is_inferred:
+            write_facts(backend, scope, Changes(edges=(change(edge, utc_now()),)))
+            return backend.get_edges([scope], [fact_id])[fact_id]
         around = EdgeQuery(slots=((edge.source_id, edge.relation),), versions="all")
         single, now = ontology.is_single_valued(edge.relation), utc_now()
         known = {e.id: e for e in backend.all_edges([scope], around)} if single else {}
         ledger = FactLedger({**known, fact_id: edge}.values(), ontology, now, partial(episode_sources, backend, scope))
         ledger.change(change(edge, now))
-        backend.write(scope, Changes(expiries=ledger.closings, edges=ledger.edges, corroborations=ledger.supports))
+        write_facts(
+            backend,
+            scope,
+            Changes(expiries=ledger.closings, edges=ledger.edges, corroborations=ledger.supports),
+        )
         return backend.get_edges([scope], [fact_id])[fact_id]
 
     return backend.atomic(write)

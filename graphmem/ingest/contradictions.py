@@ -15,7 +15,7 @@ from graphmem.llm.chat import TimedCalls, as_data
 from graphmem.llm.errors import reason_for, secrets_of
 from graphmem.llm.providers import seconds_for
 from graphmem.llm.structured import StructuredModel, array_of, last_object, name_of, object_of
-from graphmem.models import Certainty, Edge, EdgeQuery, Episode, Scope
+from graphmem.models import STATED_KINDS, Certainty, Edge, EdgeQuery, Episode, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.text.words import stems
 
@@ -212,7 +212,7 @@ def _comparable(
     for name, entity in backend.resolve_names(scope, names) if names else ():
         ends[name].add(entity.id)
     ids = tuple({i for name, some in ends.items() for i in some - {name}})
-    query = EdgeQuery(touching=ids, versions="active")
+    query = EdgeQuery(touching=ids, kinds=STATED_KINDS, versions="active")
     found = backend.find_edges([scope], query, limit=_SAMPLE, newest_first=True) if ids else []
     known = [_stored(edge) for edge in found if edge.id not in (shown or ())]
     new: list[_New] = []

@@ -11,16 +11,24 @@ from graphmem.ingest.supersession import (
     Source,
     Teller,
     decide,
-    ended,
-    is_retracted,
     may_overrule,
     reopened,
-    retracted,
     settle,
     superseded,
     told_at,
 )
-from graphmem.models import Corroboration, Edge, EdgeExpiry, EdgeKey, Episode, Scope, may_end
+from graphmem.models import (
+    Corroboration,
+    Edge,
+    EdgeExpiry,
+    EdgeKey,
+    Episode,
+    Scope,
+    ended,
+    is_retracted,
+    may_end,
+    retracted,
+)
 from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.text.normalize import canonical
@@ -62,7 +70,7 @@ class FactLedger:
     ----------
     known
         Versions that the new facts may affect: all with the same keys, and all with the same (source, relation) of
-        single-valued relations.
+        single-valued relations. Inferred ones are ignored: they neither support nor contradict what is told.
     ontology
         Defines the single-valued relations.
     now
@@ -82,7 +90,7 @@ class FactLedger:
         self._sources: dict[str, tuple[Source, ...]] = {}
         self._corrected: dict[tuple[str, Slot], Edge] = {}
         self._confirmed: set[str] = set()
-        for edge in known:
+        for edge in (edge for edge in known if not edge.is_inferred):
             self._known[edge.id] = edge
             self._keep(edge)
 

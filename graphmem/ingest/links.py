@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from graphmem.errors import BackendUnavailable
 from graphmem.index.codec import unpacked
 from graphmem.index.entity_vectors import EntityVectors
+from graphmem.inference.premises import write_facts
 from graphmem.models import Changes, Edge, EdgeQuery, EdgeType, Entity, Scope, utc_now
 from graphmem.protocols import GraphBackend
 from graphmem.text.normalize import fact_text
@@ -84,7 +85,7 @@ class NoteLinks:
             for (a, b), score in pairs.items()
             if a in entities and b in entities and (a, b) not in known and (b, a) not in known
         )
-        self._backend.write(scope, Changes(edges=edges))
+        write_facts(self._backend, scope, Changes(edges=edges))
         return len(edges)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar, cast
@@ -10,7 +11,7 @@ from urllib.parse import unquote
 
 from graphmem.errors import ExtractionFailed, InvalidInput
 from graphmem.inputs import Triple
-from graphmem.models import Episode, EpisodeFilter, Model, Scope
+from graphmem.models import PREMISES, Episode, EpisodeFilter, Model, Scope
 from graphmem.protocols import (
     ExtractedEdge,
     Extraction,
@@ -27,6 +28,7 @@ T = TypeVar("T")
 
 _KEPT = frozenset("id fact_id scope source role edge_type entity_type source_type target_type".split())
 _DIGEST_BYTES = 8
+_IDS = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?: [0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})*")
 _LONG_NUMBER = 10**8  # no pattern matches a number with fewer digits
 
 
@@ -222,12 +224,17 @@ def _texts(value: Any, name: str = "") -> list[str]:
         parts = [(field, getattr(value, field)) for field in type(value).model_fields if field not in _KEPT]
     elif isinstance(value, Mapping):
         items = cast("Mapping[Any, Any]", value).items()
-        parts = [("", part) for item in items for part in item]
+        parts = [("", part) for item in items if not _are_premises(*item) for part in item]
     elif isinstance(value, (list, tuple)):
         parts = [("", part) for part in cast("Sequence[Any]", value)]
     else:
         return [value] if isinstance(value, str) else []
     return [text for field, part in parts for text in _texts(part, field)]
+
+
+def _are_premises(name: object, value: object) -> bool:
+    """Return whether a property is the list of ids that an inferred fact has."""
+    return name == PREMISES and isinstance(value, str) and _IDS.fullmatch(value) is not None
 
 
 class RedactingExtractor(Extractor):

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
 from graphmem.ingest.fact_ledger import FactLedger
-from graphmem.models import Edge, EdgeKey, EdgeQuery, Entity, Mention, Removal, Scope
+from graphmem.models import STATED_KINDS, Edge, EdgeKey, EdgeQuery, Entity, Mention, Removal, Scope
 from graphmem.protocols import GraphBackend
 
 Stated = Collection[tuple[EdgeKey, datetime]]
@@ -92,7 +92,7 @@ class EarlierExtraction:
             return ()
         mentions = self._backend.all_mentions([self._scope], entity_ids=sorted(ids))
         ids -= {m.entity_id for m in mentions if m.episode_id not in self._ids}
-        touching = EdgeQuery(touching=tuple(sorted(ids)), versions="active")
+        touching = EdgeQuery(touching=tuple(sorted(ids)), kinds=STATED_KINDS, versions="active")
         for edge in self._backend.all_edges([self._scope], touching) if ids else ():
             if edge.id not in gone:
                 ids -= {edge.source_id, edge.target_id}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from graphmem.models import Edge, EdgeQuery, Entity, EntityHit, Episode, EpisodeQuery, Scope
+from graphmem.models import STATED_KINDS, Edge, EdgeQuery, Entity, EntityHit, Episode, EpisodeQuery, Scope
 from graphmem.ontology import Ontology
 from graphmem.protocols import ExtractionRequest, GraphBackend, Known, KnownFact, KnownName
 from graphmem.text.normalize import canonical
@@ -167,7 +167,8 @@ def _known_facts(
     ontology: Ontology,
 ) -> list[Edge]:
     at = requests[0].episode.occurred_at
-    query = EdgeQuery(touching=tuple(entity.id for entity in entities), versions="all")
+    ids = tuple(entity.id for entity in entities)
+    query = EdgeQuery(touching=ids, kinds=STATED_KINDS, versions="all")
     found = backend.find_edges([scope], query, limit=_CANDIDATES, newest_first=True)
     wanted = {word for request in requests for word in stems(request.episode.searchable_text)}
     position = {entity.id: place for place, entity in enumerate(entities)}

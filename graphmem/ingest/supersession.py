@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, time, timedelta
 from typing import Any, Literal, NamedTuple
 
-from graphmem.models import Certainty, Edge, EdgeKey, may_end, new_id
+from graphmem.models import Certainty, Edge, EdgeKey, ended, is_retracted, may_end, new_id, retracted
 
 DAY = timedelta(days=1)
 
@@ -64,23 +64,6 @@ def is_over(edge: Edge) -> bool:
     """Return whether a fact was told when it was over already; such a fact ends nothing."""
     ends_by_itself = edge.valid_to is not None and edge.expired_at is None and edge.superseded_by is None
     return ends_by_itself and edge.valid_to is not None and edge.valid_to <= told_at(edge)
-
-
-def is_retracted(edge: Edge) -> bool:
-    """Return whether a fact never held."""
-    return edge.valid_from == edge.valid_to
-
-
-def ended(edge: Edge, at: datetime, now: datetime, reason: str, by: str | None = None) -> Edge:
-    """Return a fact with an end, not before its beginning; a sooner end replaces a stated one, which is kept."""
-    at = max(at, edge.valid_from)
-    prior = edge.prior_valid_to or (edge.valid_to if edge.superseded_by is None else None)
-    return edge.changed(valid_to=at, expired_at=now, superseded_by=by, end_reason=reason, prior_valid_to=prior)
-
-
-def retracted(edge: Edge, now: datetime, reason: str, by: str | None = None) -> Edge:
-    """Return a fact that never held: it ends where it begins."""
-    return ended(edge, edge.valid_from, now, reason, by)
 
 
 def superseded(edge: Edge, by: Edge, successor: str, now: datetime) -> Edge | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 
+from graphmem.inference.premises import write_facts
 from graphmem.ingest.entity_matching import Outdated, Prepared, SimilarEntities
 from graphmem.ingest.fact_ledger import End, FactLedger, episode_sources, teller_of
 from graphmem.ingest.interpretation import ExtractedFact, InterpretedEpisode, clamped
@@ -192,7 +193,8 @@ class Writer:
                 self._enter(ledger, fact, entered)
             elif not fact.applied(ledger):
                 written.dropped["ending of an unknown fact"] += 1
-        self._backend.write(
+        write_facts(
+            self._backend,
             scope,
             Changes(
                 entities=(*resolver.entities, *earlier.orphans(ledger, {entity for entity, _ in mentions}, now)),
@@ -210,6 +212,7 @@ class Writer:
                     if r.settles
                 ),
             ),
+            known,
         )
         written.entities = resolver.created
         written.merged = len(resolver.merges)

@@ -10,6 +10,7 @@ from typing import Any
 
 from graphmem.communities.results import Refreshed
 from graphmem.diagnostics import queue_error
+from graphmem.inference.service import LIMIT, Inferred, infer
 from graphmem.ingest.bulk import OnProgress
 from graphmem.inputs import to_as_of, to_limit, to_scopes
 from graphmem.memory.base import ScopedMemory, Scopes, Time, in_thread
@@ -25,6 +26,7 @@ from graphmem.upkeep.eviction import Evicted, decay, decay_rule, evict, eviction
 from graphmem.upkeep.export import Exported, OnRows, Source, Target, export
 from graphmem.upkeep.forget import Forgotten, clear
 from graphmem.upkeep.importing import Imported, ImportOptions, import_rows
+from graphmem.upkeep.lookup import entity_called
 from graphmem.upkeep.merge import merge_entities
 from graphmem.upkeep.scope_rows import checksum
 from graphmem.upkeep.unmerge import Unmerged, unmerge
@@ -227,6 +229,43 @@ class Administration(ScopedMemory):
         if is_interrupted(self._engine.backend, self.scope):
             done = decay(self._engine.backend, self.scope, rule, _never)
         return max(done, decay(self._engine.backend, self.scope, rule, _never))
+
+    def infer(self, about: str | None = None, *, limit: int = LIMIT, dry_run: bool = False) -> Inferred:
+        """Infer facts from others by the rules of the ontology; end those that are no longer implied.
+
+        With `about`, the language model infers facts instead, from the stated ones within two hops of an entity. It
+        names the facts that each follows from; what isn't grounded in them is dropped and counted.
+
+        An inferred fact has the kind ``inferred``, a rule and premises, and ends, or is erased, in the transaction
+        that ends or erases one of them. A second call changes nothing. Facts that were retracted or ended by hand
+        aren't inferred again.
+
+        Parameters
+        ----------
+        about
+            Name or id of an entity for the language model, which is asked once, also in a dry run.
+        limit
+            Maximum number of facts inferred by rules in the scope, or of new facts about an entity.
+        dry_run
+            Change nothing, and report what would be stored, with examples.
+
+        Raises
+        ------
+        InvalidInput
+            If `limit` is below 1, several entities have the name, or there is no LLM for `about`.
+        NotFound
+            If no entity has the name.
+        ExtractionFailed
+            If the LLM fails.
+        """
+        limit = to_limit(limit)
+        if about is None:
+            return infer(*self._stored(), limit=limit, dry_run=dry_run)
+        from graphmem.inference.model import infer_about
+
+        model = self._engine.inference_model
+        entity = entity_called(self._engine.backend, self.scope, self._engine.known_name(about))
+        return infer_about(*self._stored(), model, entity.id, limit=limit, dry_run=dry_run)
 
     def clear(self) -> Forgotten:
         """Erase the whole scope; other scopes of the store stay."""
@@ -464,6 +503,7 @@ class Administration(ScopedMemory):
     aevict = in_thread(evict, "jobs")
     adecay = in_thread(decay, "jobs")
     aexpire = in_thread(expire, "jobs")
+    ainfer = in_thread(infer, "jobs")
     aclear = in_thread(clear, "jobs")
     aexport = in_thread(export, "jobs")
     aimport_ = in_thread(import_, "jobs")

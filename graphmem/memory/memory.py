@@ -304,6 +304,7 @@ class GraphMemory(Exploration):
         filters: FilterLike | None = None,
         min_trust: Trust = "untrusted",
         episodes: int | None = None,
+        include_inferred: bool = True,
         trace: bool = False,
         scopes: Scopes | None = None,
     ) -> RecallResult:
@@ -326,6 +327,8 @@ class GraphMemory(Exploration):
         episodes
             Number of best episodes of a search whose facts are added, 0 to walk the graph alone; by default the
             setting `recall_episodes`.
+        include_inferred
+            Whether to include facts that `admin.infer` inferred; they rank below stated ones.
         trace
             Whether to store a trace, in the background, which `why` explains later. A trace belongs to one scope:
             with several, `trace` is refused.
@@ -341,6 +344,7 @@ class GraphMemory(Exploration):
             filters=self._engine.known_filter(filters),
             min_trust=min_trust,
             episodes=episodes,
+            include_inferred=include_inferred,
         )
         return self._engine.recall.recall(self._scopes(scopes), with_asker(query, asked_by), options, trace=trace)
 

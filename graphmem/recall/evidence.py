@@ -133,8 +133,8 @@ def stated_facts(
 
 
 def _counts(edge: Edge, options: RecallOptions, now: datetime) -> bool:
-    """Return whether a recall with these options reads a fact."""
-    if options.edge_types and edge.edge_type not in options.edge_types:
+    """Return whether a recall with these options reads a fact as one that an episode states."""
+    if edge.is_inferred or (options.edge_types and edge.edge_type not in options.edge_types):
         return False
     times = (edge.valid_from, edge.valid_to, edge.recorded_at, edge.expired_at, edge.prior_valid_to)
     if is_visible(*times, options.as_of, now):

@@ -72,6 +72,7 @@ class RecallOptions(Model):
     filters: EpisodeFilter | None = None
     min_trust: Trust = "untrusted"
     episodes: Annotated[int, Field(ge=0, le=1_000)] = 0
+    include_inferred: bool = True
 
     @classmethod
     def of(
@@ -87,6 +88,7 @@ class RecallOptions(Model):
         filters: EpisodeFilter | None = None,
         min_trust: Trust = "untrusted",
         episodes: int | None = None,
+        include_inferred: bool = True,
     ) -> Self:
         """Return the options from the arguments; None takes the value of the settings.
 
@@ -114,6 +116,7 @@ class RecallOptions(Model):
             filters=filters,
             min_trust=min_trust,
             episodes=settings.recall_episodes if episodes is None else episodes,
+            include_inferred=include_inferred,
         )
 
     def hops(self, strategy: Strategy) -> int:

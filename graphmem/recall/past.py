@@ -68,4 +68,5 @@ def with_edges(backend: GraphBackend, scopes: Sequence[Scope], graph: Subgraph, 
         confidence=np.append(graph.confidence, [e.confidence for e in edges]),
         retrieval_count=np.append(graph.retrieval_count, [e.retrieval_count for e in edges]),
         valid_from=np.append(graph.valid_from, [e.valid_from.timestamp() for e in edges]),
+        inferred=np.append(graph.inferred, [e.is_inferred for e in edges]).astype(np.bool_),
     )

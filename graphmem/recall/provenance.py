@@ -10,10 +10,11 @@ from itertools import chain
 
 import numpy as np
 
-from graphmem.models import AsOf, EdgeQuery, EdgeType, EpisodeFilter, EpisodeQuery, ExpandLimits, Scope, Subgraph
+from graphmem.models import AsOf, Edge, EdgeQuery, EdgeType, EpisodeFilter, EpisodeQuery, ExpandLimits, Scope, Subgraph
 from graphmem.protocols import GraphBackend
 from graphmem.recall.past import with_edges
 from graphmem.recall.scoring import Flags
+from graphmem.recall.sources import premises_of, stated_basis
 
 _MOST = 10_000  # facts of seeds with more facts than a hop reads, the newest first
 
@@ -49,10 +50,20 @@ def stated_in(backend: GraphBackend, scopes: Sequence[Scope], graph: Subgraph, w
 
 
 def not_expired(backend: GraphBackend, scopes: Sequence[Scope], graph: Subgraph, now: datetime) -> Flags:
-    """Return whether each fact has a source that hasn't expired, or none at all, shape (m,); two round trips."""
-    sources = _sources(backend, scopes, graph)
+    """Return whether each fact has a source that hasn't expired, or none at all, shape (m,).
+
+    All premises of an inferred fact must have one. Two round trips, and one for each level of premises.
+    """
+    edges = backend.get_edges(scopes, graph.edge_ids) if graph.edge_ids else {}
+    premises = premises_of(backend, scopes, edges.values())
+    sources = [fact.episode_ids for fact in (*edges.values(), *premises.values())]
     gone = _selected(backend, scopes, sources, EpisodeQuery(expired_by=now))
-    return np.array([not ids or not gone.issuperset(ids) for ids in sources], dtype=bool)
+
+    def is_live(edge: Edge) -> bool:
+        basis = stated_basis(edge, premises)
+        return not any(fact.episode_ids and gone.issuperset(fact.episode_ids) for fact in basis)
+
+    return np.array([i not in edges or is_live(edges[i]) for i in graph.edge_ids], dtype=bool)
 
 
 def _sources(backend: GraphBackend, scopes: Sequence[Scope], graph: Subgraph) -> list[tuple[str, ...]]:
@@ -83,4 +94,5 @@ def with_only(graph: Subgraph, kept: Flags) -> Subgraph:
         confidence=graph.confidence[kept],
         retrieval_count=graph.retrieval_count[kept],
         valid_from=graph.valid_from[kept],
+        inferred=graph.inferred[kept],
     )

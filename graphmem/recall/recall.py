@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,12 +15,10 @@ from graphmem.models import (
     EdgeKey,
     EdgeType,
     Entity,
-    Episode,
     EpisodeQuery,
     ExpandLimits,
     Scope,
     Subgraph,
-    is_expired,
 )
 from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend
@@ -33,15 +31,18 @@ from graphmem.recall.provenance import not_expired, stated_in, with_facts_of_hub
 from graphmem.recall.routing import HeuristicRouter, plan
 from graphmem.recall.scoring import Floats, Positions, Walk
 from graphmem.recall.seeds import find_seeds
+from graphmem.recall.sources import Sources, sources_of, with_trust
 from graphmem.results import Fact, RecallResult, ScoreParts, Seed, Strategy
 from graphmem.telemetry import in_span, timed
 from graphmem.text.words import query_words
-from graphmem.trust import LEVELS, Trust, best_trust, is_trusted, trust_of
+from graphmem.trust import LEVELS
+
+INFERRED = 0.5
+"""Factor of the score of an inferred fact."""
 
 Observe = Callable[[Subgraph, Walk, Floats], None]
 
 _TRUST_POOL = 4  # facts that are looked at for one of the trust that is asked for
-_SOURCES = 20  # newest sources of a fact whose trust is looked at
 _MENTIONS = 10_000  # maximum mentions of a subgraph's entities in a walk, oldest episodes first
 
 
@@ -59,11 +60,11 @@ def recall(
     """Return the facts around the entities named in a question, and those that episodes state, best first.
 
     The score of a fact is ``seed × proximity × reach × effective confidence × edge type weight × recency × relevance ×
-    past + evidence``; the strategy defines the first three, `stated_facts` the last. Facts about a seed that are over
-    without a successor are included. Facts with the same (source, relation, target, edge type) are deduplicated to the
-    best one. With filters, only facts that a matching episode states are walked. Facts all of whose episodes have
-    expired aren't returned: if an expired one is among the sources of the result, the graph is walked again without
-    them.
+    past × inferred + evidence``; the strategy defines the first three, `stated_facts` the last. Facts about a seed that
+    are over without a successor are included. Facts with the same (source, relation, target, edge type) are
+    deduplicated to the best one. With filters, only facts that a matching episode states are walked. Facts all of whose
+    episodes have expired aren't returned, nor what was inferred from them: if an expired one is among the sources of
+    the result, the graph is walked again without them.
 
     Parameters
     ----------
@@ -93,7 +94,7 @@ def recall(
     evidence = evidence or Evidence()
     stated = stated_facts(backend, scopes, query, evidence, options, ontology, now)
 
-    def find(*, live: bool) -> tuple[_Scored | None, list[Fact], dict[str, Episode]]:
+    def find(*, live: bool) -> tuple[_Scored | None, list[Fact], Sources]:
         """Return the walk, only along facts with a source that hasn't expired if `live`, the best facts and sources."""
         planned = (seeds, options, strategy, edge_types, ontology, now, meaning)
         scored = _walked(backend, scopes, query, *planned, live=live) if seeds else None
@@ -101,7 +102,7 @@ def recall(
         return scored, facts, sources_of(backend, scopes, facts)
 
     scored, facts, sources = find(live=False)
-    if seeds and _expired(sources, now):
+    if seeds and sources.any_expired(now):
         scored, facts, sources = find(live=True)
     if observer is not None and scored is not None:
         observer(scored.graph, scored.walk, scored.total)
@@ -144,6 +145,10 @@ def _walked(
     past = np.ones(len(graph.edge_ids))
     if options.as_of is None and options.hops(strategy):
         graph, past = with_past(backend, scopes, graph, ids, options.edge_types, limits)
+    if not options.include_inferred:
+        graph, past = with_only(graph, ~graph.inferred), past[~graph.inferred]
+    if not options.include_inferred:
+        graph, past = with_only(graph, ~graph.inferred), past[~graph.inferred]
     if options.filters is not None:
         kept = stated_in(backend, scopes, graph, options.filters)
         graph, past = with_only(graph, kept), past[kept]
@@ -293,6 +298,7 @@ def _score(
         decay_rate=options.temporal_decay_rate,
         text_weight=options.fact_text_weight,
     )
+    parts["inferred"] = np.where(graph.inferred, INFERRED, 1.0)
     total = np.ones(len(graph.edge_ids))
     for values in parts.values():
         total = total * values
@@ -342,33 +348,8 @@ def to_fact(edge: Edge, source: str, target: str, **found: Any) -> Fact:
         valid_from_assumed=edge.valid_from_assumed,
         told_at=edge.told_at,
         end_reason=edge.end_reason,
+        inferred_by=edge.inferred_by,
         **found,
-    )
-
-
-def sources_of(backend: GraphBackend, scopes: Sequence[Scope], facts: Sequence[Fact]) -> dict[str, Episode]:
-    """Return the episodes that state some facts, of each at most the newest 20; one round trip."""
-    ids = dict.fromkeys(i for fact in facts for i in fact.episode_ids[-_SOURCES:])
-    return backend.get_episodes(scopes, list(ids)) if ids else {}
-
-
-def _expired(sources: Mapping[str, Episode], now: datetime) -> set[str]:
-    return {i for i, episode in sources.items() if is_expired(episode.expires_at, now)}
-
-
-def with_trust(facts: Sequence[Fact], sources: Mapping[str, Episode], minimum: Trust = "untrusted") -> tuple[Fact, ...]:
-    """Return the facts of at least some trust, each with that of its best source.
-
-    A fact without sources is trusted: the caller stated it.
-    """
-    levels: dict[str, Trust] = {i: trust_of(episode) for i, episode in sources.items()}
-    trusts: list[Trust] = [
-        best_trust([levels[i] for i in fact.episode_ids[-_SOURCES:] if i in levels]) for fact in facts
-    ]
-    return tuple(
-        fact if trust == fact.trust else fact.changed(trust=trust)
-        for fact, trust in zip(facts, trusts, strict=True)
-        if is_trusted(trust, minimum)
     )
 
 
@@ -377,12 +358,12 @@ def to_facts(
 ) -> tuple[Fact, ...]:
     """Return edges as facts with the names of their ends and the trust of their sources; two round trips.
 
-    With a time, facts all of whose episodes have expired by then are left out.
+    With a time, facts all of whose episodes have expired by then are left out, and those inferred from them.
     """
     ids = dict.fromkeys(i for e in edges for i in (e.source_id, e.target_id))
     names: dict[str, Entity] = backend.get_entities(scopes, list(ids)) if ids else {}
     facts = [to_fact(e, names[e.source_id].name, names[e.target_id].name) for e in edges]
     sources = sources_of(backend, scopes, facts)
-    if now is not None and (expired := _expired(sources, now)):
-        facts = [fact for fact in facts if not fact.episode_ids or not expired.issuperset(fact.episode_ids)]
+    if now is not None:
+        facts = [fact for fact in facts if not sources.is_expired(fact, now)]
     return with_trust(facts, sources)

@@ -219,7 +219,7 @@ def _best(lines: Iterable[str], weights: Mapping[str, float]) -> float:
 def order_facts(facts: Sequence[Fact], episodes: Sequence[Episode], weights: Mapping[str, float]) -> list[Fact]:
     """Return facts by the share of the question's words that they have, plus half of 1 / the rank of the best source.
 
-    A fact that is over counts half, so that what is so stands before what was.
+    A fact that is over counts half, so that what is so stands before what was; so does one that was inferred.
     """
     ranks = {episode.id: rank for rank, episode in enumerate(episodes, 1)}
     every = max(sum(weights.values()), 1e-9)
@@ -228,7 +228,8 @@ def order_facts(facts: Sequence[Fact], episodes: Sequence[Episode], weights: Map
         best = min((ranks[i] for i in fact.episode_ids if i in ranks), default=None)
         said = f"{fact.fact} {fact.relation.replace('_', ' ')}"
         value = covered(said, weights) / every + (0.0 if best is None else 0.5 / best)
-        return value if fact.valid_to is None else value / 2
+        value = value if fact.valid_to is None else value / 2
+        return value if fact.inferred_by is None else value / 2
 
     return sorted(facts, key=relevance, reverse=True)
 
@@ -269,7 +270,7 @@ def render_community(community: FoundCommunity, most: int | None = None) -> str:
 
 
 def render_fact(fact: Fact) -> str:
-    """Return a fact as one line: sentence, validity, certainty, trust of its source unless it is trusted, confidence.
+    """Return a fact as one line: sentence, validity, certainty, origin, trust of its source unless trusted, confidence.
 
     Newlines, "<" and ">" in it are removed.
     """
@@ -279,7 +280,8 @@ def render_fact(fact: Fact) -> str:
     elif fact.valid_to is not None:
         since = "" if fact.valid_from_assumed and fact.valid_to <= (fact.told_at or fact.valid_to) else fact.valid_from
         when = f"{since:%Y-%m} to {fact.valid_to:%Y-%m}" if since else f"until {fact.valid_to:%Y-%m}"
-    when = ", ".join(filter(None, (when, _SURE[fact.certainty], _SOURCES[fact.trust])))
+    inferred = "" if fact.inferred_by is None else "inferred"
+    when = ", ".join(filter(None, (when, _SURE[fact.certainty], inferred, _SOURCES[fact.trust])))
     return f"- {_tamed(fact.fact).rstrip('.')} ({when}) [confidence: {fact.confidence:.2f}]"
 
 

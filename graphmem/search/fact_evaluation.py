@@ -12,8 +12,7 @@ from typing import Any, Literal, cast
 from pydantic import Field, field_validator
 
 from graphmem.errors import InvalidInput
-from graphmem.ingest.supersession import is_retracted
-from graphmem.models import Edge, EdgeQuery, EntityQuery, Model, Scope, Text, utc_now
+from graphmem.models import STATED_KINDS, Edge, EdgeQuery, EntityQuery, Model, Scope, Text, is_retracted, utc_now
 from graphmem.protocols import GraphBackend
 from graphmem.text.normalize import canonical
 from graphmem.text.words import stems
@@ -230,7 +229,9 @@ class _Stored:
     """The facts of a scope with the names of their ends."""
 
     def __init__(self, backend: GraphBackend, scope: Scope) -> None:
-        self.edges = {edge.id: edge for edge in backend.all_edges([scope], EdgeQuery(versions="all"))}
+        self.edges = {
+            edge.id: edge for edge in backend.all_edges([scope], EdgeQuery(kinds=STATED_KINDS, versions="all"))
+        }
         self._entities = {entity.id: entity for entity in backend.all_entities([scope], EntityQuery())}
         self._names: dict[str, set[str]] = {i: {e.canonical_name} for i, e in self._entities.items()}
         for alias in backend.find_aliases([scope], list(self._entities)):

@@ -1,7 +1,7 @@
 """Search for the rows that an erasure affects, before `graphmem.upkeep.erase` changes any.
 
-- Facts: a fact is removed if all its episodes are forgotten. A fact that ended only because of a forgotten statement
-  becomes valid again.
+- Facts: a fact is removed if all its episodes are forgotten, and so is what was inferred from it. A fact that ended
+  only because of a forgotten statement becomes valid again.
 - Entities: an entity is removed if no other episode mentions it and no remaining fact is about it.
 - Merged entities: the same applies to entities that were merged into another one.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from graphmem.inference.premises import find_dependents
 from graphmem.models import Alias, Edge, EdgeQuery, Entity, Episode, Mention, Merge, MergeQuery, Scope, utc_now
 from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend
@@ -197,6 +198,7 @@ def _find_facts(request: ErasureRequest) -> AffectedFacts:
     gone = {i: edge for i, edge in stated.items() if not set(edge.episode_ids) - episodes.keys()}
     if request.entity is not None:
         gone.update((edge.id, edge) for edge in edges_of(backend, scope, request.entity.id))
+    gone.update(find_dependents(backend, scope, gone))
     kept = {i: edge for i, edge in stated.items() if i not in gone}
     return AffectedFacts(gone, kept, _find_reopened(request, gone))
 
@@ -208,7 +210,7 @@ def _find_reopened(request: ErasureRequest, gone: Mapping[str, Edge]) -> dict[st
     if not slots:
         return {}
     versions = request.backend.all_edges([request.scope], EdgeQuery(slots=tuple(slots), versions="all"))
-    there = {edge.id: edge for edge in versions if edge.id not in gone}
+    there = {edge.id: edge for edge in versions if edge.id not in gone and not edge.is_inferred}
     reopened = dict(_reopened(there, unstated, gone))
     now_there = {**there, **reopened}.values()
     reopened.update((edge.id, edge) for edge in ended_by_later(now_there, request.ontology, utc_now()))

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from graphmem.index.codec import detail_of
+from graphmem.inference.premises import write_facts
 from graphmem.models import (
     FORGETTING,
     Changes,
@@ -336,6 +337,6 @@ def _write(request: ErasureRequest, found: Affected, plan: _Plan) -> None:
         job_states=(plan.done.state,),
         removals=tuple(plan.removals),
     )
-    request.backend.write(request.scope, changes)
+    write_facts(request.backend, request.scope, changes)
     for removal in plan.removals:
         plan.done.removed.setdefault(removal.kind, []).append(removal.id)

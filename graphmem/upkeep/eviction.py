@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from graphmem.inference.premises import write_facts
 from graphmem.models import (
     Changes,
     Edge,
@@ -288,7 +289,7 @@ class _Eviction:
             state = self._backend.find_job_state(self._scope, DELETED)
             state = replace(state, done_at=self._now, episodes=state.episodes + len(over))
             removals = tuple(Removal("edge", edge.id) for edge in over)
-            self._backend.write(self._scope, Changes(removals=removals, job_states=(state,)))
+            write_facts(self._backend, self._scope, Changes(removals=removals, job_states=(state,)))
             self._examples += [edge.fact for edge in over[: _EXAMPLES - len(self._examples)]]
         return len(over), page[-1].id if page else ""
 
@@ -310,6 +311,7 @@ class _Eviction:
             edge
             for edge, weight in zip(edges, weights.tolist(), strict=True)
             if edge.is_active
+            and not edge.is_inferred
             and weight < self._rule.min_weight
             and max(edge.recorded_at, edge.last_retrieved_at or edge.recorded_at) <= self._before
         ]
@@ -327,7 +329,7 @@ class _Eviction:
         now = self._backend.get_edges([self._scope], ids)  # read again in this transaction
         weak = self._weak(list(now.values()))
         expiries = tuple(EdgeExpiry(edge.id, max(self._now, edge.valid_from), self._now) for edge in weak)
-        self._backend.write(self._scope, Changes(expiries=expiries))
+        write_facts(self._backend, self._scope, Changes(expiries=expiries))
         return len(expiries)
 
     def _archive_idle(self) -> int:

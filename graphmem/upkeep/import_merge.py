@@ -16,6 +16,7 @@ from graphmem.models import (
     Community,
     CommunityQuery,
     Edge,
+    EdgeQuery,
     Entity,
     Episode,
     EpisodeEnd,
@@ -143,7 +144,7 @@ class Joining:
     # Facts ----------------------------------------------------------------------------------------
 
     def _edges(self, rows: Sequence[Edge]) -> Iterable[Edge]:
-        here = [row for row in map(self._placed, rows) if row is not None]
+        here = self._without_known(row for row in map(self._placed, rows) if row is not None)
         return _joined(here, self._backend.get_edges([self._scope], [row.id for row in here]), self._edge)
 
     def _placed(self, row: Edge) -> Edge | None:
@@ -152,6 +153,16 @@ class Joining:
         if row.id in self._folded or source == target:
             return None
         return row.changed(source_id=source, target_id=target)
+
+    def _without_known(self, rows: Iterable[Edge]) -> list[Edge]:
+        """Return the rows without inferred facts that the store has under another id, stated or inferred."""
+        found = list(rows)
+        keys = tuple({row.key for row in found if row.is_inferred and row.is_active})
+        if not keys:
+            return found
+        active = self._backend.all_edges([self._scope], EdgeQuery(keys=keys, versions="active"))
+        held = {edge.key: edge.id for edge in active}
+        return [row for row in found if not row.is_inferred or held.get(row.key, row.id) == row.id]
 
     def _edge(self, ours: Edge, file: Edge) -> Edge:
         joined = ours.changed(

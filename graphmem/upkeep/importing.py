@@ -10,6 +10,7 @@ from itertools import islice
 from typing import IO, Any
 
 from graphmem.errors import Conflict, InvalidInput
+from graphmem.inference.premises import settle_all, write_facts
 from graphmem.models import Changes, Edge, EdgeQuery, Entity, Episode, EpisodeQuery, Model, ProcessingResult, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.upkeep.export import (
@@ -170,6 +171,7 @@ class _Import:
             if self._on_rows is not None:
                 self._on_rows(self._stored.total())
         self._release()
+        settle_all(self._backend, self._scope)  # premises may have changed since the file was written
         return Imported(
             scope=str(self._scope), rows=self._stored.total(), counts=dict(self._stored), complete=self._complete
         )
@@ -245,7 +247,7 @@ class _Import:
         else:
             changes = self._joining.changes(parts)
         if changes:
-            self._backend.write(self._scope, Changes(**changes))
+            write_facts(self._backend, self._scope, Changes(**changes))
 
     def _put_episodes(self, episodes: Sequence[Episode]) -> None:
         """Store new episodes; of existing ones, only update the processing state, the end and the expiry."""

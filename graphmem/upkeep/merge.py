@@ -12,7 +12,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from datetime import datetime
 
 from graphmem.errors import InvalidInput
+from graphmem.inference.premises import write_facts
 from graphmem.models import (
+    STATED_KINDS,
     Alias,
     Changes,
     Corroboration,
@@ -86,7 +88,7 @@ def _active_slots(edges: Iterable[Edge], ontology: Ontology) -> Iterable[list[Ed
     """Return the active facts of each source and single-valued relation, in the order in which they began."""
     slots: defaultdict[tuple[str, str], list[Edge]] = defaultdict(list)
     for edge in edges:
-        if edge.is_active and ontology.is_single_valued(edge.relation):
+        if edge.is_active and not edge.is_inferred and ontology.is_single_valued(edge.relation):
             slots[edge.source_id, edge.relation].append(edge)
     for slot in slots.values():
         slot.sort(key=lambda edge: edge.valid_from)
@@ -116,7 +118,8 @@ class Parted:
         self._twins = twins
         self._ontology = ontology
         self._slots: defaultdict[tuple[str, str], list[Edge]] = defaultdict(list)
-        for edge in sorted(edges.values(), key=lambda edge: edge.valid_from):
+        stated = (edge for edge in edges.values() if not edge.is_inferred)
+        for edge in sorted(stated, key=lambda edge: edge.valid_from):
             self._slots[edge.source_id, edge.relation].append(edge)
 
     def ended_by_own(self, at: datetime) -> list[Edge]:
@@ -173,9 +176,10 @@ def merge_entities(
 ) -> list[Merge]:
     """Merge entities into one, in one transaction.
 
-    Facts are re-pointed to the kept entity. A fact that the kept entity already has is folded into that fact, which
-    gets the higher confidence and all episodes; a fact between the two entities is dropped. In a single-valued
-    relation, the fact that began last ends the others. Names and mentions move. Each merge gets a row in the ledger.
+    Facts are re-pointed to the kept entity; inferred ones go, and can be inferred again. A fact that the kept entity
+    already has is folded into that fact, which gets the higher confidence and all episodes; a fact between the two
+    entities is dropped. In a single-valued relation, the fact that began last ends the others. Names and mentions
+    move. Each merge gets a row in the ledger.
 
     Parameters
     ----------
@@ -232,7 +236,8 @@ def _merge(backend: GraphBackend, scope: Scope, gone_id: str, kept_id: str, onto
         mentions=tuple(mentions),
         shared=shared,
     )
-    backend.write(
+    write_facts(
+        backend,
         scope,
         Changes(
             entities=(_united(kept, gone),),
@@ -249,7 +254,7 @@ def _merge(backend: GraphBackend, scope: Scope, gone_id: str, kept_id: str, onto
     )
     active = backend.all_edges([scope], EdgeQuery(source_ids=(kept_id,), versions="active"))
     expiries = ended_by_merge(active, {edge.id for edge in moved}, ontology, merge.at)
-    backend.write(scope, Changes(expiries=tuple(expiries)))
+    write_facts(backend, scope, Changes(expiries=tuple(expiries)))
     return merge
 
 
@@ -271,7 +276,7 @@ def restated(edge: Edge, episode_ids: Iterable[str], name_of: Callable[[str], st
     if not plain and left[:1] == edge.episode_ids[:1]:
         return edge.changed(episode_ids=left)
     fact = f"{name_of(edge.source_id)} {edge.relation.replace('_', ' ')} {name_of(edge.target_id)}"
-    return edge.changed(episode_ids=left, fact=fact, properties={})
+    return edge.changed(episode_ids=left, fact=fact, properties=edge.properties if edge.is_inferred else {})
 
 
 def closed_first(stored: Iterable[Edge], at: datetime) -> tuple[EdgeExpiry, ...]:
@@ -283,10 +288,11 @@ def closed_first(stored: Iterable[Edge], at: datetime) -> tuple[EdgeExpiry, ...]
 
 
 def _edges(backend: GraphBackend, scope: Scope, gone: str, kept: str) -> tuple[list[Edge], list[FoldedEdge]]:
-    held = {edge.key: edge for edge in edges_of(backend, scope, kept) if edge.is_active}
+    stated = EdgeQuery(touching=(kept,), kinds=STATED_KINDS, versions="active")
+    held = {edge.key: edge for edge in backend.all_edges([scope], stated)}
     moved: list[Edge] = []
     folded: list[FoldedEdge] = []
-    for edge in edges_of(backend, scope, gone):
+    for edge in (edge for edge in edges_of(backend, scope, gone) if not edge.is_inferred):
         there = repointed(edge, gone, kept)
         if there.source_id == there.target_id:
             folded.append(FoldedEdge(edge=edge))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from graphmem.errors import InvalidInput, NotFound
+from graphmem.inference.premises import write_facts
 from graphmem.models import (
     Changes,
     Edge,
@@ -158,7 +159,8 @@ class _Unmerge:
         undone = merge.changed(undone_at=undone_at)
         brought = tuple(Removal("mention", merge.kept_id, episode_id) for episode_id in sorted(self._brought))
         self._backend.write(self._scope, Changes(removals=brought))  # other merges may add some of them again below
-        self._backend.write(
+        write_facts(
+            self._backend,
             self._scope,
             Changes(
                 entities=(entity, kept),

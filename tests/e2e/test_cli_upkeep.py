@@ -101,6 +101,17 @@ def test_a_fact_is_ended_and_retracted_by_its_id(shell: Shell) -> None:
     assert shell.run("end", ids[first], "--at", "1999-01-01").code == 2
 
 
+def test_infer_stores_what_rules_imply(shell: Shell) -> None:
+    shell.write("teams.csv", "subject,relation,object\nMaya,works at,Lab\nLab,part of,Globex\n")
+    shell.run("ingest", "teams.csv", "--scope", "teams")
+    would = shell.run("infer", "--dry-run", "--scope", "teams")
+    assert numbers_of(would.out)["facts would be added"] == 1
+    assert "Maya works at Globex (by composition works_at + part_of from: Maya works at Lab; Lab part of" in would.out
+    assert shell.run("infer", "--json", "--scope", "teams").document["added"] == 1
+    assert shell.run("infer", "--json", "--scope", "teams").document["kept"] == 1
+    assert shell.run("infer", "Maya", "--scope", "teams").code == 2
+
+
 def test_forget_tells_what_it_would_erase(shell: Shell) -> None:
     shell.write_lines("read.jsonl", READ)
     turn = '{"text": "Anna met Boris.", "speaker": "Carl"}\n'

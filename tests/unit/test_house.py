@@ -33,6 +33,7 @@ _ORDER = (
     ("embed",),
     ("index",),
     ("vectors",),
+    ("inference",),
     ("recall",),
     ("upkeep",),
     ("communities",),
@@ -133,6 +134,27 @@ def test_backend_imports_only_models_protocols_and_errors(module: str) -> None:
     others = {"graphmem", *BACKEND_PACKAGES} - {own}
     used = {name for name in imports_of(MODULES[module]) if name.split(".")[0] in others}
     assert used <= FOR_BACKENDS
+
+
+def writes_of_facts(path: Path) -> list[int]:
+    """Return the lines where a store's `write` gets changes that may end, change or remove facts."""
+    found: list[int] = []
+    for call in (node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)):
+        if len(call.args) != 2 or not ast.unparse(call.func).endswith("backend.write"):
+            continue
+        changes = call.args[1]
+        names = {keyword.arg for keyword in changes.keywords} if isinstance(changes, ast.Call) else {None}
+        harmless = {"results", "job_states", "communities", "memberships", "recalls", "entities"}
+        harmless |= {"episode_ends", "episode_expiries"}
+        found += [call.lineno] if names - harmless else []
+    return found
+
+
+def test_facts_are_written_where_inferred_ones_follow_their_premises() -> None:
+    named = {module: writes_of_facts(path) for module, path in MODULES.items() if module in LAYERED}
+    found = {module for module, lines in named.items() if lines and not module.startswith("graphmem.testing")}
+    # the other two write mentions only, and memberships that are built before the call
+    assert found == {"graphmem.inference.premises", "graphmem.upkeep.unmerge", "graphmem.communities.assignment"}
 
 
 def test_import_rules_see_lazy_relative_and_type_checking_imports(

@@ -75,3 +75,38 @@ def test_a_file_that_does_not_fit_is_refused_by_name(tmp_path: Path, text: str) 
 def test_a_file_that_is_absent_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"nowhere\.toml"):
         Ontology.load(tmp_path / "nowhere.toml")
+
+
+def test_a_file_adds_replaces_and_leaves_out_rules(tmp_path: Path) -> None:
+    path = tmp_path / "ontology.toml"
+    path.write_text(
+        'without_rules = ["shared works_at"]\n'
+        '[[rules]]\nkind = "inverse"\nrelations = ["Reports to"]\nimplies = "is manager of"\n'
+        '[[rules]]\nkind = "transitive"\nrelations = ["is part of"]\nconfidence = 0.5\n'
+    )
+    rules = {rule.name: rule for rule in Ontology.load(path).rules}
+    assert "shared works_at" not in rules
+    assert rules["inverse reports_to"].conclusion == "manages"
+    assert rules["transitive part_of"].confidence == 0.5
+    assert len(rules) == len(DEFAULT_ONTOLOGY.rules)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('without_rules = ["shared lunch"]', "no rule is called 'shared lunch'; known are symmetric married_to"),
+        ('[[rules]]\nkind = "magic"\nrelations = ["knows"]', "InferenceRule.kind"),
+        ('[[rules]]\nkind = "inverse"\nrelations = ["knows"]', "needs the relation that it implies"),
+        ('[[rules]]\nkind = "composition"\nrelations = ["knows"]\nimplies = "x1"', "has 2 relations"),
+        ('[[rules]]\nkind = "transitive"\nrelations = ["knows"]\nimplies = "likes"', "implies itself"),
+        ('[[rules]]\nkind = "symmetric"\nrelations = ["knows"]\nconfidence = 1.5', "InferenceRule.confidence"),
+        ('[[rules]]\nkind = "symmetric"\nrelations = [7]', "relations and implies are texts"),
+        ('[[rules]]\nkind = "symmetric"\nrelations = ["knows"]\nweight = 2', "weight"),
+        ('rules = ["symmetric knows"]', "a table"),
+    ],
+)
+def test_an_invalid_rule_is_refused(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "ontology.toml"
+    path.write_text(text)
+    with pytest.raises(InvalidInput, match=f"ontology file .*{message}"):
+        Ontology.load(path)

@@ -7,7 +7,7 @@ MATCH (s:Entity)
 USING INDEX SEEK s:Entity(scope, id)
 WHERE s.scope = $scope AND s.id > ''
 MATCH (s)-[r:SEMANTIC|TEMPORAL|CAUSAL|ENTITY]->(t:Graphmem)
-WHERE r.relation IN single + ['conflicts_with']
+WHERE r.relation IN single + ['conflicts_with'] AND coalesce(r.kind, '') <> 'inferred'
     AND r.valid_from <= datetime() AND (r.valid_to IS NULL OR r.valid_to > datetime())
 WITH s, r.relation AS relation, collect(DISTINCT t) AS targets, collect(r) AS facts
 WHERE size(targets) > 1 OR relation = 'conflicts_with'

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the program."""
-    for function in (forget, retract, end, clear, expire, evict, decay, backfill):
+    for function in (forget, retract, end, infer, clear, expire, evict, decay, backfill):
         command(app)(function)
     command(app, "dead-letters")(dead_letters)
     for function in (merge, unmerge, merges):
@@ -100,6 +100,29 @@ def _print_amended(session: Session, fact: Fact) -> None:
         session.out.document(fact)
         return
     session.out.line(str(fact))
+
+
+def infer(
+    session: Session,
+    about: Annotated[
+        str | None, typer.Argument(help="An entity, by name or id, whose facts the language model looks at.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of inferred facts.")] = 10_000,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Infer facts from others by the rules of the ontology, or with the name of an entity by the language model."""
+    with session.open() as memory:
+        done = memory.admin.infer(about, limit=limit, dry_run=dry_run)
+        if session.out.as_json:
+            session.out.document(done)
+            return
+        would = "would be " if dry_run else ""
+        pairs = [(f"facts {would}added", done.added), ("facts kept", done.kept), (f"facts {would}ended", done.removed)]
+        session.out.pairs([*pairs, *((f"left out: {reason}", n) for reason, n in done.skipped.items())])
+        for line in done.examples:
+            session.out.line(f"  {line}")
+    if done.truncated:
+        session.out.note(f"the limit of {limit:,} was reached; more is implied")
 
 
 def clear(session: Session, yes: YesOption = False) -> None:

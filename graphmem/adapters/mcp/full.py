@@ -27,6 +27,7 @@ from graphmem.adapters.mcp.results import (
     Extracted,
     Facts,
     GraphFacts,
+    InferredFacts,
     Merged,
     ScopeStats,
     Text,
@@ -181,6 +182,30 @@ class FullTools(CoreTools):
         """Undo a merge by the id that memory_merge returned. Not for facts: use memory_retract."""
         done = await self.caller().memory.admin.aunmerge(merge_id)
         return result(Merged(entity=clean(done.entity.name)), fenced(f"{clean(done.entity.name)} is separate again."))
+
+    @tool("Infer facts", "admin", idempotent=True)
+    async def memory_infer(
+        self,
+        about: Annotated[str | None, Field(description="an entity, for inference by the language model")] = None,
+        limit: Annotated[int, Field(ge=1, le=50_000)] = 1000,
+        dry_run: bool = True,
+    ) -> Annotated[CallToolResult, InferredFacts]:
+        """Infer facts by rules, or about an entity by the language model; with dry_run only show what would be stored.
+
+        Not for what was said: use memory_add_facts.
+        """
+        done = await self.caller().memory.admin.ainfer(about, limit=limit, dry_run=dry_run)
+        shown = InferredFacts(
+            added=done.added,
+            kept=done.kept,
+            ended=done.removed,
+            left_out=done.skipped,
+            examples=[clean(line) for line in done.examples],
+            truncated=done.truncated,
+        )
+        verb = "would be added" if dry_run else "added"
+        counts = f"{done.added} facts {verb}, {done.kept} kept, {done.removed} ended."
+        return result(shown, "\n".join((counts, fenced("\n".join(shown.examples)))))
 
     @tool("Changes between two times")
     async def memory_diff(

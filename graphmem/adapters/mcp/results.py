@@ -49,12 +49,16 @@ class FactItem(BaseModel):
     certainty: str | None = None
     trust: str | None = None
     ended_by: str | None = None
+    inferred_by: str | None = None
+    inferred_from: list[str] | None = None
     sources: Annotated[list[Source], _SHORT] = []
 
     def __str__(self) -> str:
         until = f" until {self.valid_to}" if self.valid_to else ""
         marks = (self.certainty, self.trust and f"{self.trust} source", self.ended_by)
         more = "".join(f", {mark}" for mark in marks if mark)
+        if self.inferred_by:
+            more += f", inferred by {self.inferred_by} from: {'; '.join(self.inferred_from or ())}"
         told = "; ".join(f"{s.speaker or 'told'} {s.at}, episode {s.episode_id}" for s in self.sources)
         return f"- {self.fact} (since {self.valid_from}{until}{more}) [fact {self.id}{'; ' + told if told else ''}]"
 
@@ -158,6 +162,17 @@ class Merged(BaseModel):
 
     merge_ids: list[str] | None = None
     entity: str | None = None
+
+
+class InferredFacts(BaseModel):
+    """Counts of an inference, with some of the new facts and what each follows from."""
+
+    added: int
+    kept: int
+    ended: int
+    left_out: dict[str, int] = {}
+    examples: list[str] = []
+    truncated: bool = False
 
 
 class Changed(BaseModel):
@@ -312,6 +327,8 @@ def fact_item(fact: Fact, episodes: Mapping[str, Episode]) -> FactItem:
         certainty=None if fact.certainty == "stated" else fact.certainty,
         trust=_unless_trusted(fact.trust),
         ended_by=clean(fact.end_reason) if fact.end_reason else None,
+        inferred_by=fact.inferred_by,
+        inferred_from=[clean(premise.fact) for premise in fact.premises] or None,
         sources=[Source(episode_id=e.id, at=f"{e.occurred_at:%Y-%m-%d}", speaker=_who(e)) for e in told],
     )
 

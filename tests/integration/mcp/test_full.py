@@ -71,7 +71,7 @@ ANSWERS = [
 def test_every_tool_says_what_it_is_not_for_and_has_a_schema_of_its_result(memory: GraphMemory, era: str) -> None:
     async def work(client: Client) -> None:
         tools = (await client.list_tools()).tools
-        assert len(tools) == 21
+        assert len(tools) == 22
         assert [tool.name for tool in tools if tool.annotations and tool.annotations.destructive_hint] == [
             "memory_forget"
         ]
@@ -129,6 +129,26 @@ def test_a_merge_is_undone_by_its_id(memory: GraphMemory, era: str) -> None:
         assert data_of(undone)["entity"] == "Ines Costa"
         refused = await client.call_tool("memory_unmerge", {"merge_id": "none"})
         assert refused.is_error
+
+    run(serve(memory), era, work)
+
+
+def test_facts_are_inferred_after_a_dry_run(memory: GraphMemory, era: str) -> None:
+    memory.add_facts([("Globex", "part_of", "Holding")])
+
+    async def work(client: Client) -> None:
+        would = await client.call_tool("memory_infer", {})
+        assert data_of(would)["added"] == 3
+        assert "3 facts would be added" in text_of(would)
+        assert all(fact.inferred_by is None for fact in memory.facts("Maya Chen"))
+        done = data_of(await client.call_tool("memory_infer", {"dry_run": False}))
+        assert (done["added"], done["kept"], done["ended"]) == (3, 0, 0)
+        facts = data_of(await client.call_tool("memory_relationships", {"name": "Holding"}))["facts"]
+        [maya] = [one for one in facts if one["fact"] == "Maya Chen works at Holding"]
+        assert maya["inferred_by"] == "composition works_at + part_of"
+        assert maya["inferred_from"] == ["Maya Chen works at Globex", "Globex part of Holding"]
+        refused = await client.call_tool("memory_infer", {"about": "Maya Chen"})
+        assert "no LLM is configured" in text_of(refused)
 
     run(serve(memory), era, work)
 

@@ -324,6 +324,19 @@ def test_health_counts_agree_with_the_memory_s_own(run: Run, empty_neo4j_of_modu
     }
 
 
+def test_inferred_facts_come_with_their_premises(run: Run, empty_neo4j_of_module: str) -> None:
+    scope = Scope("implied")
+    with open_team(empty_neo4j_of_module) as memory:
+        there = memory.in_scope(scope)
+        there.add_facts([("Tom Berg", "works at", "Dockyard"), ("Dockyard", "part of", "Harbour")])
+        there.admin.infer()
+    rows = run("20_inferred", scope=scope.key, name="Tom Berg")
+    assert {row["r"]["fact"] for row in rows} == {"Tom Berg works at Harbour"}
+    assert {row["premise"]["fact"] for row in rows} == {"Tom Berg works at Dockyard", "Dockyard part of Harbour"}
+    assert {row["r"]["kind"] for row in rows} == {"inferred"}
+    assert facts_in(run("07_contradictions", scope=scope.key)) == set()
+
+
 @pytest.mark.parametrize("name", [name for name in QUERIES if "$scope" in saved()[name]])
 def test_another_scope_is_not_seen(run: Run, name: str) -> None:
     seen = {text for row in run(name, name="Umbrella", other="Maya Chen") for text in texts_in(row.values())}

@@ -1,0 +1,202 @@
+"""Writes of facts, and what they mean for facts inferred from others.
+
+Each write that ends, changes or removes facts goes through `write_facts`, which in the same transaction ends or removes
+the inferred facts that lose a premise. An inferred fact shares an entity with each of its premises, so that the facts
+around the changed ones contain all that may depend on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+
+from graphmem.models import (
+    Changes,
+    Edge,
+    EdgeExpiry,
+    EdgeQuery,
+    JobState,
+    Removal,
+    Scope,
+    ended,
+    is_retracted,
+    least_sure,
+    retracted,
+    utc_now,
+)
+from graphmem.protocols import GraphBackend
+
+INFERENCE_JOB = "inference"
+"""Job whose state exists in the scopes that have inferred facts, or had."""
+
+PREMISE_ENDED = "a premise ended"
+STATED_SINCE = "stated since"
+NOT_IMPLIED = "no longer implied"
+
+_CHUNK = 5000
+
+
+def has_inferred(backend: GraphBackend, scope: Scope) -> bool:
+    """Return whether a scope may have inferred facts; one read."""
+    return backend.find_job_state(scope, INFERENCE_JOB).done_at is not None
+
+
+def write_facts(backend: GraphBackend, scope: Scope, changes: Changes, known: Mapping[str, Edge] | None = None) -> None:
+    """Write changes, and in the same transaction end or remove the inferred facts that lose a premise.
+
+    A fact that is stated takes the place of the same fact that was inferred. Raises the errors of `GraphBackend.write`.
+
+    Parameters
+    ----------
+    backend, scope, changes
+        As for `GraphBackend.write`.
+    known
+        Facts that this transaction has read, by id: those that the write replaces, and all with the key of a fact that
+        it adds. With them, a write that only adds facts needs no further read.
+    """
+    if _may_affect_inferred(changes, known):
+        backend.atomic(partial(_write, backend, scope, changes))
+    else:
+        backend.write(scope, changes)
+
+
+def _may_affect_inferred(changes: Changes, known: Mapping[str, Edge] | None) -> bool:
+    if changes.expiries or any(removal.kind in ("edge", "entity") for removal in changes.removals):
+        return True
+    if known is None:
+        return bool(changes.edges)
+    inferred = {edge.key for edge in known.values() if edge.is_inferred and edge.is_active}
+    return any(edge.id in known or edge.is_inferred or edge.key in inferred for edge in changes.edges)
+
+
+def _write(backend: GraphBackend, scope: Scope, changes: Changes) -> None:
+    if not has_inferred(backend, scope):
+        if any(edge.is_inferred for edge in changes.edges):
+            mark = JobState(INFERENCE_JOB, done_at=utc_now())
+            changes = replace(changes, job_states=(*changes.job_states, mark))
+        backend.write(scope, changes)
+        return
+    now = utc_now()
+    before = _changed_rows(backend, scope, changes)
+    displaced = {edge.id: edge for edge in _displaced(backend, scope, changes)}
+    first = tuple(EdgeExpiry(e.id, e.valid_from, now, reason=STATED_SINCE) for e in displaced.values())
+    backend.write(scope, replace(changes, expiries=(*first, *changes.expiries)))
+    _settle(backend, scope, {**before, **displaced}, now)
+
+
+def _changed_rows(backend: GraphBackend, scope: Scope, changes: Changes) -> dict[str, Edge]:
+    """Return the stored facts that a write ends, replaces or removes, by id."""
+    removed = [removal.id for removal in changes.removals if removal.kind == "edge"]
+    ids = dict.fromkeys((*(e.edge_id for e in changes.expiries), *(edge.id for edge in changes.edges), *removed))
+    found = backend.get_edges([scope], list(ids)) if ids else {}
+    if gone := tuple(removal.id for removal in changes.removals if removal.kind == "entity"):
+        query = EdgeQuery(touching=gone, versions="all")
+        found.update((edge.id, edge) for edge in backend.all_edges([scope], query, chunk=_CHUNK))
+    return found
+
+
+def _displaced(backend: GraphBackend, scope: Scope, changes: Changes) -> Iterable[Edge]:
+    """Return the active inferred facts with the key of a stated fact that becomes active."""
+    keys = tuple({edge.key for edge in changes.edges if edge.is_active and not edge.is_inferred})
+    if not keys:
+        return ()
+    written = {edge.id for edge in changes.edges}
+    query = EdgeQuery(keys=keys, kinds=("inferred",), versions="active")
+    return [edge for edge in backend.all_edges([scope], query, chunk=_CHUNK) if edge.id not in written]
+
+
+def _settle(backend: GraphBackend, scope: Scope, before: Mapping[str, Edge], now: datetime) -> None:
+    """Bring the facts inferred from changed ones in line with their premises, and those inferred from these."""
+    while before:
+        after = backend.get_edges([scope], list(before))
+        changed = {i: edge for i, edge in before.items() if i not in after or _differs(edge, after[i])}
+        rows = [row for row in _inferred_around(backend, scope, changed.values()) if set(row.premises) & changed.keys()]
+        settled = {row.id: _settled(row, changed, after, now) for row in rows}
+        before = {row.id: row for row in rows if settled[row.id] != row}
+        edges = tuple(edge for i, edge in settled.items() if edge is not None and i in before)
+        removals = tuple(Removal("edge", i) for i, edge in settled.items() if edge is None)
+        if before:
+            backend.write(scope, Changes(edges=edges, removals=removals))
+
+
+def _differs(edge: Edge, other: Edge) -> bool:
+    """Return whether two versions of a fact differ in what an inferred fact takes over."""
+    return _taken_over(edge) != _taken_over(other)
+
+
+def _taken_over(edge: Edge) -> tuple[object, ...]:
+    what = (edge.source_id, edge.relation, edge.target_id, edge.kind)
+    return (*what, edge.valid_from, edge.valid_to, edge.confidence, edge.certainty)
+
+
+def _inferred_around(backend: GraphBackend, scope: Scope, edges: Iterable[Edge]) -> list[Edge]:
+    """Return the inferred facts, in all versions, about the entities of some facts."""
+    ends = tuple({end for edge in edges for end in (edge.source_id, edge.target_id)})
+    query = EdgeQuery(touching=ends, kinds=("inferred",), versions="all")
+    return list(backend.all_edges([scope], query, chunk=_CHUNK)) if ends else []
+
+
+def find_dependents(backend: GraphBackend, scope: Scope, edges: Mapping[str, Edge]) -> dict[str, Edge]:
+    """Return the facts that were inferred from some facts, directly or through others, by id."""
+    found: dict[str, Edge] = {}
+    frontier = dict(edges) if edges and has_inferred(backend, scope) else {}
+    while frontier:
+        rows = _inferred_around(backend, scope, frontier.values())
+        known = edges.keys() | found.keys()
+        frontier = {row.id: row for row in rows if row.id not in known and set(row.premises) & frontier.keys()}
+        found.update(frontier)
+    return found
+
+
+def _settled(row: Edge, before: Mapping[str, Edge], after: Mapping[str, Edge], now: datetime) -> Edge | None:
+    """Return an inferred fact as its changed premises leave it; None if one of them is gone."""
+    changed = [i for i in row.premises if i in before]
+    premises = [after[i] for i in changed if i in after]
+    if len(premises) < len(changed):
+        return None
+    if is_retracted(row):
+        return row
+    moved = any((p.source_id, p.relation, p.target_id) != _ends(before[p.id]) for p in premises)
+    if moved or any(is_retracted(premise) for premise in premises):
+        return retracted(row, now, PREMISE_ENDED)
+    begin = max(row.valid_from, *(premise.valid_from for premise in premises))
+    end = min((e for e in (row.valid_to, *(p.valid_to for p in premises)) if e is not None), default=None)
+    if end is not None and end <= begin:
+        return retracted(row, now, PREMISE_ENDED)
+    narrowed = row.changed(
+        valid_from=begin,
+        confidence=min(row.confidence, *(premise.confidence for premise in premises)),
+        certainty=least_sure((row.certainty, *(premise.certainty for premise in premises))),
+    )
+    return narrowed if end is None or end == row.valid_to else ended(narrowed, end, now, PREMISE_ENDED)
+
+
+def _ends(edge: Edge) -> tuple[str, str, str]:
+    return (edge.source_id, edge.relation, edge.target_id)
+
+
+def settle_all(backend: GraphBackend, scope: Scope) -> int:
+    """Bring all inferred facts of a scope in line with their stored premises; return how many changed.
+
+    For rows that weren't inferred here, as those of an import.
+    """
+    return backend.atomic(partial(_settle_all, backend, scope)) if has_inferred(backend, scope) else 0
+
+
+def _settle_all(backend: GraphBackend, scope: Scope) -> int:
+    now, changed = utc_now(), 0
+    while True:
+        query = EdgeQuery(kinds=("inferred",), versions="all")
+        rows = {row.id: row for row in backend.all_edges([scope], query, chunk=_CHUNK)}
+        ids = list({i for row in rows.values() for i in row.premises})
+        after = backend.get_edges([scope], ids) if ids else {}
+        unmoved = {i: after.get(i, row) for row in rows.values() for i in row.premises}
+        settled = {i: _settled(row, unmoved, after, now) for i, row in rows.items()}
+        edges = tuple(edge for i, edge in settled.items() if edge is not None and edge != rows[i])
+        removals = tuple(Removal("edge", i) for i, edge in settled.items() if edge is None)
+        if not edges and not removals:
+            return changed
+        changed += len(edges) + len(removals)
+        backend.write(scope, Changes(edges=edges, removals=removals))

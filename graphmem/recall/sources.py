@@ -1,0 +1,102 @@
+"""Sources of facts: the episodes that state them and the premises of inferred ones, with their trust and expiry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from graphmem.models import PREMISES, Edge, Episode, Scope, is_expired
+from graphmem.protocols import GraphBackend
+from graphmem.results import Fact, Premise
+from graphmem.trust import Trust, best_trust, is_trusted, lowest_trust, trust_of
+
+_MOST = 20  # newest sources of a fact that are read
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What some facts rest on.
+
+    Attributes
+    ----------
+    episodes
+        The episodes that state the facts and the premises, of each at most the newest 20, by id.
+    premises
+        The premises of the inferred facts, and the premises of these, by id.
+    """
+
+    episodes: Mapping[str, Episode]
+    premises: Mapping[str, Edge]
+
+    def any_expired(self, now: datetime) -> bool:
+        """Return whether one of the episodes has expired."""
+        return any(is_expired(episode.expires_at, now) for episode in self.episodes.values())
+
+    def is_expired(self, fact: Fact, now: datetime) -> bool:
+        """Return whether all episodes of a fact, or of a premise of an inferred one, have expired."""
+        gone = {i for i, episode in self.episodes.items() if is_expired(episode.expires_at, now)}
+        return bool(gone) and any(
+            each.episode_ids and gone.issuperset(each.episode_ids) for each in stated_basis(fact, self.premises)
+        )
+
+    def trust(self, fact: Fact) -> Trust:
+        """Return the trust of the best source; of an inferred fact, the lowest of its stated premises.
+
+        A stated fact without sources is trusted: the caller stated it.
+        """
+        return lowest_trust(
+            best_trust([trust_of(self.episodes[i]) for i in each.episode_ids[-_MOST:] if i in self.episodes])
+            for each in stated_basis(fact, self.premises)
+        )
+
+    def named_by(self, fact: Fact) -> tuple[Premise, ...]:
+        """Return the premises that a fact names, for its result."""
+        named = (self.premises[i] for i in _premise_ids(fact) if i in self.premises)
+        return tuple(Premise(id=edge.id, fact=edge.fact) for edge in named)
+
+
+def sources_of(backend: GraphBackend, scopes: Sequence[Scope], facts: Sequence[Fact]) -> Sources:
+    """Return the sources of some facts; one round trip, and one for each level of premises."""
+    premises = premises_of(backend, scopes, facts)
+    ids = dict.fromkeys(i for fact in (*facts, *premises.values()) for i in fact.episode_ids[-_MOST:])
+    return Sources(backend.get_episodes(scopes, list(ids)) if ids else {}, premises)
+
+
+def premises_of(backend: GraphBackend, scopes: Sequence[Scope], facts: Iterable[Fact | Edge]) -> dict[str, Edge]:
+    """Return the premises of the inferred facts, and the premises of these, by id."""
+    found: dict[str, Edge] = {}
+    missing = {i for fact in facts if fact.inferred_by is not None for i in _premise_ids(fact)}
+    while missing:
+        read = backend.get_edges(scopes, sorted(missing))
+        found.update(read)
+        missing = {i for edge in read.values() for i in edge.premises} - found.keys()
+    return found
+
+
+def stated_basis(fact: Fact | Edge, premises: Mapping[str, Edge]) -> list[Fact | Edge]:
+    """Return the stated facts that a fact rests on: itself, or those that an inferred one follows from."""
+    if fact.inferred_by is None:
+        return [fact]
+    found: dict[str, Edge] = {}
+    missing = _premise_ids(fact)
+    while missing:
+        found.update((i, premises[i]) for i in missing if i in premises)
+        missing = [i for edge in found.values() for i in edge.premises if i in premises and i not in found]
+    return [edge for edge in found.values() if not edge.is_inferred]
+
+
+def with_trust(facts: Sequence[Fact], sources: Sources, minimum: Trust = "untrusted") -> tuple[Fact, ...]:
+    """Return the facts of at least some trust, each with its trust and, if it was inferred, its premises."""
+    trusts: list[Trust] = [sources.trust(fact) for fact in facts]
+    return tuple(
+        fact
+        if trust == fact.trust and fact.inferred_by is None
+        else fact.changed(trust=trust, premises=sources.named_by(fact))
+        for fact, trust in zip(facts, trusts, strict=True)
+        if is_trusted(trust, minimum)
+    )
+
+
+def _premise_ids(fact: Fact | Edge) -> list[str]:
+    return str(fact.properties.get(PREMISES, "")).split()
