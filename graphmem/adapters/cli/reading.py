@@ -61,6 +61,9 @@ def recall(
     asked_by: AskedByOption = None,
     as_of: AsOfOption = None,
     known: KnownOption = None,
+    inferred: Annotated[
+        bool, typer.Option("--inferred/--no-inferred", help="Whether to include facts inferred from others.")
+    ] = True,
     sources: Annotated[bool, typer.Option("--sources", help="Quote the source episodes of the facts.")] = False,
     trace: Annotated[bool, typer.Option("--trace", help="Store a trace, which graphmem why explains.")] = False,
     min_trust: MinTrustOption = "untrusted",
@@ -79,6 +82,7 @@ def recall(
             as_of=at,
             filters=filters,
             min_trust=min_trust,
+            include_inferred=inferred,
             trace=trace,
         )
         quoted = _episodes(memory, found.facts) if sources else {}
@@ -264,7 +268,8 @@ def _print_recalled(session: Session, found: Sequence[Fact]) -> None:
 
 
 def _sentence(fact: Fact) -> str:
-    return fact.fact if fact.certainty == "stated" else f"{fact.fact} ({fact.certainty})"
+    sure = "" if fact.certainty == "stated" else f" ({fact.certainty})"
+    return f"{fact.fact}{sure}{fact.grounds}"
 
 
 def _print_versions(session: Session, found: Sequence[Fact], *, learned: bool = False) -> None:

@@ -272,7 +272,13 @@ def _print_trace(session: Session, trace: Trace, limit: int) -> None:
         Column("score", align="right"),
     ]
     rows = [
-        ["-" if f.rank is None else str(f.rank), f.fact.fact, f.found_at, str(f.hop), f"{f.score:.2f}"]
+        [
+            "-" if f.rank is None else str(f.rank),
+            f"{f.fact.fact}{f.fact.grounds}",
+            f.found_at,
+            str(f.hop),
+            f"{f.score:.2f}",
+        ]
         for f in trace.facts[:limit]
     ]
     if rows:

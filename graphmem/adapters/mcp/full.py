@@ -235,7 +235,7 @@ class FullTools(CoreTools):
         trace = await caller.memory.awhy(found.trace_id)
         facts = [
             Considered(
-                fact=clean(one.fact.fact),
+                fact=clean(f"{one.fact.fact}{one.fact.grounds}"),
                 fact_id=one.fact.id,
                 found_at=clean(one.found_at),
                 score=round(one.score, 3),
