@@ -19,6 +19,7 @@ from graphmem.models import (
     Episode,
     EpisodeQuery,
     IndexCursor,
+    IndexKind,
     IndexStatus,
     JobState,
     Membership,
@@ -43,6 +44,31 @@ class Sound(MemoryBackend):
 
     def __init__(self) -> None:
         super().__init__(Store(), "memory://")
+
+
+class IgnoresKinds(Sound):
+    """Returns inferred facts together with stated ones."""
+
+    def find_edges(self, scopes: Sequence[Scope], query: EdgeQuery, **paging: Any) -> list[Edge]:
+        return super().find_edges(scopes, replace(query, kinds=None), **paging)
+
+
+class HidesWhatWasInferred(Sound):
+    """Walks over inferred facts as if they had been stated."""
+
+    def expand(self, scopes: Sequence[Scope], seed_ids: Sequence[str], **options: Any) -> Subgraph:
+        graph = super().expand(scopes, seed_ids, **options)
+        return replace(graph, inferred=graph.inferred & False)
+
+
+class IndexesWhatWasInferred(Sound):
+    """Has inferred facts indexed."""
+
+    def find_unindexed(self, scope: Scope, kind: IndexKind, *, after: str = "", limit: int = 1000) -> list[str]:
+        if kind != "fact":
+            return super().find_unindexed(scope, kind, after=after, limit=limit)
+        active = self.find_edges([scope], EdgeQuery(versions="active"), after=after, limit=limit)
+        return [edge.id for edge in active]
 
 
 def round_trip() -> None:
