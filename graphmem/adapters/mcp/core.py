@@ -54,7 +54,7 @@ class CoreTools(ToolSet):
     ) -> Annotated[CallToolResult, Text]:
         """Return facts and dated quotes for a question, as text within a budget.
 
-        Call it before you answer about people, decisions or earlier talks. Not for ids or lists: use memory_search or
+        Call it before you answer about people, decisions or the past. Not for ids or lists: use memory_search or
         memory_recall.
         """
         caller = self.caller()
@@ -73,16 +73,14 @@ class CoreTools(ToolSet):
         self,
         query: str,
         as_of: Time = None,
-        filters: Annotated[
-            Filters, Field(description="session_ids, speakers, roles, since, until, metadata: {key: {$gte: 2}}")
-        ] = None,
+        filters: Annotated[Filters, Field(description="session_ids, speakers, roles, since, until, metadata")] = None,
         limit: Limit = 10,
         offset: Offset = 0,
         budget_tokens: Budget = 2000,
     ) -> Annotated[CallToolResult, Episodes]:
         """Return messages and passages for a question, best first, with date, speaker and id.
 
-        Use it for exact words. Not for current facts: use memory_recall.
+        For exact words. Not for current facts: use memory_recall.
         """
         caller = self.caller()
         found = await caller.memory.asearch(
@@ -108,7 +106,7 @@ class CoreTools(ToolSet):
         offset: Offset = 0,
         budget_tokens: Budget = 2000,
     ) -> Annotated[CallToolResult, Facts]:
-        """Return facts for a question, best first, with dates, sources and ids; with as_of, those that held then.
+        """Return facts for a question, best first, with dates, sources and ids; with as_of, as of then.
 
         Not for exact words: use memory_search.
         """

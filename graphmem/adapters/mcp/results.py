@@ -25,8 +25,6 @@ _MOST_TEXT = 800  # characters of an episode in a result
 # C0 and C1 controls, line and paragraph separators, and characters that are invisible or change the direction of text
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
 
-_SHORT = WithJsonSchema({"type": "array"})  # the published schema doesn't list the fields of what is inside
-
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -38,8 +36,15 @@ class Source(BaseModel):
     speaker: str | None = None
 
 
+class Inference(BaseModel):
+    """The rule that a fact was inferred by, and the facts that it follows from."""
+
+    rule: str
+    premises: list[str]
+
+
 class FactItem(BaseModel):
-    """A version of a fact."""
+    """A version of a fact; the published schema doesn't list the fields of its parts."""
 
     id: str
     fact: str
@@ -49,16 +54,15 @@ class FactItem(BaseModel):
     certainty: str | None = None
     trust: str | None = None
     ended_by: str | None = None
-    inferred_by: str | None = None
-    inferred_from: list[str] | None = None
-    sources: Annotated[list[Source], _SHORT] = []
+    inferred: Annotated[Inference | None, WithJsonSchema({"type": "object"})] = None
+    sources: Annotated[list[Source], WithJsonSchema({"type": "array"})] = []
 
     def __str__(self) -> str:
         until = f" until {self.valid_to}" if self.valid_to else ""
         marks = (self.certainty, self.trust and f"{self.trust} source", self.ended_by)
         more = "".join(f", {mark}" for mark in marks if mark)
-        if self.inferred_by:
-            more += f", inferred by {self.inferred_by} from: {'; '.join(self.inferred_from or ())}"
+        if self.inferred:
+            more += f", inferred by {self.inferred.rule} from: {'; '.join(self.inferred.premises)}"
         told = "; ".join(f"{s.speaker or 'told'} {s.at}, episode {s.episode_id}" for s in self.sources)
         return f"- {self.fact} (since {self.valid_from}{until}{more}) [fact {self.id}{'; ' + told if told else ''}]"
 
@@ -327,8 +331,9 @@ def fact_item(fact: Fact, episodes: Mapping[str, Episode]) -> FactItem:
         certainty=None if fact.certainty == "stated" else fact.certainty,
         trust=_unless_trusted(fact.trust),
         ended_by=clean(fact.end_reason) if fact.end_reason else None,
-        inferred_by=fact.inferred_by,
-        inferred_from=[clean(premise.fact) for premise in fact.premises] or None,
+        inferred=None
+        if fact.inferred_by is None
+        else Inference(rule=fact.inferred_by, premises=[clean(premise.fact) for premise in fact.premises]),
         sources=[Source(episode_id=e.id, at=f"{e.occurred_at:%Y-%m-%d}", speaker=_who(e)) for e in told],
     )
 

@@ -23,7 +23,7 @@ Limit = Annotated[int, Field(ge=1, le=100)]
 Offset = Annotated[int, Field(ge=0, le=10_000)]
 Budget = Annotated[int, Field(ge=50, le=100_000)]
 Filters = dict[str, Any] | None
-Name = Annotated[str, Field(description="name or id of an entity")]
+Name = Annotated[str, Field(description="name or id")]
 
 F = TypeVar("F", bound=Callable[..., Any])
 

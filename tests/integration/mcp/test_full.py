@@ -145,8 +145,10 @@ def test_facts_are_inferred_after_a_dry_run(memory: GraphMemory, era: str) -> No
         assert (done["added"], done["kept"], done["ended"]) == (3, 0, 0)
         facts = data_of(await client.call_tool("memory_relationships", {"name": "Holding"}))["facts"]
         [maya] = [one for one in facts if one["fact"] == "Maya Chen works at Holding"]
-        assert maya["inferred_by"] == "composition works_at + part_of"
-        assert maya["inferred_from"] == ["Maya Chen works at Globex", "Globex part of Holding"]
+        assert maya["inferred"] == {
+            "rule": "composition works_at + part_of",
+            "premises": ["Maya Chen works at Globex", "Globex part of Holding"],
+        }
         refused = await client.call_tool("memory_infer", {"about": "Maya Chen"})
         assert "no LLM is configured" in text_of(refused)
 
