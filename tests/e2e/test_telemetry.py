@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -11,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,6 +35,7 @@ from opentelemetry.sdk.trace.export import (
     SpanExportResult,
 )
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from shell import GRAPHMEM
 from toy import FAILS, ToyExtractor
 
 from graphmem import GraphMemory
@@ -408,6 +411,35 @@ def test_a_provider_that_raises_costs_nothing_but_its_spans(monkeypatch: pytest.
         memory.remember("Alice Stone | knows | Bob Fox")
         memory.flush()
         assert memory.recall("Whom does Alice Stone know?")
+
+
+def test_a_running_worker_answers_prometheus(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/memory.db"
+    with GraphMemory.open(url, extractor="none", embeddings="none", background=False) as memory:
+        memory.remember("Alice Stone knows Bob Fox.")
+        memory.remember("Rob Fox knows Bob Fox.")
+    line = {"text": "Alice Stone knows Bob Fox.", "edges": [["Alice Stone", "knows", "Bob Fox"]]}
+    (tmp_path / "recorded.jsonl").write_text(json.dumps(line), "utf-8")
+    command = [GRAPHMEM, "worker", "--store", url, "--extractor", f"recorded:{tmp_path}/recorded.jsonl"]
+    variables = {**os.environ, "GRAPHMEM_EMBEDDINGS": "none", "GRAPHMEM_MAX_ATTEMPTS": "1"}
+    found: dict[str, float] = {}
+
+    def has_extracted() -> bool:
+        asked = [GRAPHMEM, "metrics", "--json", "--health-port", port]
+        done = subprocess.run(asked, capture_output=True, text=True, check=True)
+        found.update(json.loads(done.stdout))
+        return found.get('graph_extractions_total{status="success"}') == 1
+
+    with subprocess.Popen([*command, "--health-port", "0"], stderr=subprocess.PIPE, text=True, env=variables) as worker:
+        try:
+            assert worker.stderr is not None
+            port = next(line for line in worker.stderr if "health:" in line).rpartition(":")[2].partition("/")[0]
+            wait_until(has_extracted)
+        finally:
+            worker.terminate()
+    assert found['graph_relationships_stored_total{relationship_type="semantic"}'] == 1
+    assert found["graph_extraction_duration_ms_count"] >= 1
+    assert {name for name, metric in METRICS.items() if metric.kind == "gauge"} <= found.keys()
 
 
 PROGRAM = """

@@ -1,10 +1,10 @@
-"""HTTP endpoints with the health of a worker, for orchestrators."""
+"""HTTP endpoints with the health of a worker, for orchestrators, and its metrics, for Prometheus."""
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from graphmem.worker import WorkerState
 
 STALE = 30.0  # seconds after which a state means that its worker hangs or is gone
+_TEXT_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
+_NO_METRICS = b"no metrics: the worker needs pip install 'graphmem[otel]'\n"
 _REQUEST_SECONDS = 5.0  # for a client that connects and sends nothing
 
 
@@ -27,7 +29,7 @@ class Health:
     def answer(self, path: str) -> tuple[int, dict[str, object]]:
         """Return the HTTP status and the JSON body for a path."""
         if path not in {"/health", "/ready"}:
-            return 404, {"error": "not found: use /health or /ready"}
+            return 404, {"error": "not found: use /health, /ready or /metrics"}
         state = self.state
         if state is None:
             return (503 if path == "/ready" else 200), {"state": "starting"}
@@ -38,18 +40,25 @@ class Health:
 
 
 @contextmanager
-def serving(health: Health, host: str, port: int) -> Generator[int]:
-    """Serve the health on daemon threads; yield the port, which the system chooses for 0."""
+def serving(health: Health, host: str, port: int, metrics: Callable[[], bytes] | None = None) -> Generator[int]:
+    """Serve the health, and metrics in Prometheus' text format, on daemon threads.
+
+    Yield the port, which the system chooses for 0.
+    """
 
     class Handler(BaseHTTPRequestHandler):
         timeout = _REQUEST_SECONDS
 
         def do_GET(self) -> None:
             """Answer a request."""
-            status, content = health.answer(self.path.partition("?")[0])
-            body = json.dumps(content).encode()
+            path = self.path.partition("?")[0]
+            if path == "/metrics":
+                status, body = (404, _NO_METRICS) if metrics is None else (200, metrics())
+            else:
+                status, content = health.answer(path)
+                body = json.dumps(content).encode()
             self.send_response(status)
-            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Type", _TEXT_FORMAT if path == "/metrics" else "application/json")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

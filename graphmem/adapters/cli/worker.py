@@ -6,8 +6,10 @@ import json
 import signal
 import threading
 import time
-from contextlib import ExitStack
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -37,7 +39,8 @@ def worker(
         bool, typer.Option("--check", help="Start nothing; exit with 0 if the worker of --health is alive, else 1.")
     ] = False,
     health_port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Port for GET /health and /ready; 0 takes a free one.")
+        int | None,
+        typer.Option(min=0, max=65535, help="Port for GET /health, /ready, /metrics; 0 takes a free one."),
     ] = None,
     health_host: Annotated[str, typer.Option(metavar="ADDRESS", help="Address of --health-port.")] = "127.0.0.1",
     grace: Annotated[float, typer.Option(min=0.0, help="Seconds that a running extraction has after SIGTERM.")] = 20.0,
@@ -59,7 +62,6 @@ def worker(
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
-    memory = session.open(extractor=extractor, make=True, background=True, **overrides)
     last: WorkerState | None = None
     served = Health()
 
@@ -72,21 +74,38 @@ def worker(
         if health is not None:
             _write(health, state)
 
-    try:
-        with ExitStack() as stack:
-            if health_port is not None:
-                try:
-                    port = stack.enter_context(serving(served, health_host, health_port))
-                except OSError as error:
-                    session.out.note(f"--health-port {health_port}: {error}")
-                    raise typer.Exit(FAILED) from None
-                session.out.note(f"health: http://{health_host}:{port}/health")
-            memory.admin.work(stopping, scopes=scopes, on_state=on_state)
-    finally:
-        memory.close(grace)
+    with ExitStack() as stack:
+        metrics = None if health_port is None else stack.enter_context(_recording())
+        memory = session.open(extractor=extractor, make=True, background=True, **overrides)
         if health is not None:
-            health.unlink(missing_ok=True)
+            stack.callback(health.unlink, missing_ok=True)
+        stack.callback(memory.close, grace)
+        if health_port is not None:
+            try:
+                port = stack.enter_context(serving(served, health_host, health_port, metrics))
+            except OSError as error:
+                session.out.note(f"--health-port {health_port}: {error}")
+                raise typer.Exit(FAILED) from None
+            session.out.note(f"health: http://{health_host}:{port}/health")
+        memory.admin.work(stopping, scopes=scopes, on_state=on_state)
     session.out.note("stopped; claimed episodes were released")
+
+
+@contextmanager
+def _recording() -> Generator[Callable[[], bytes] | None]:
+    """Record metrics; yield what returns them as text, or None without the package for it."""
+    if find_spec("prometheus_client") is None:
+        yield None
+        return
+    from prometheus_client import disable_created_metrics
+
+    from graphmem.adapters.prometheus import PrometheusRecorder
+    from graphmem.telemetry import recording
+
+    disable_created_metrics()  # a line with its time of creation for each counter
+    recorder = PrometheusRecorder()
+    with recording(recorder):
+        yield recorder.text
 
 
 def _write(health: Path, state: WorkerState) -> None:
