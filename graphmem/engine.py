@@ -48,7 +48,7 @@ from graphmem.search.entity_embeddings import StoredMeaning
 from graphmem.search.rerank import CrossEncoder, Reranker
 from graphmem.search.service import GraphRAGService
 from graphmem.settings import Settings
-from graphmem.telemetry import Attributes, add_prices, current_tracer, in_span, span, watch
+from graphmem.telemetry import Attributes, add_prices, current_tracer, in_span, load_providers, span, watch
 from graphmem.text.redact import PatternRedactor
 from graphmem.traced_backend import traced_backend
 from graphmem.trust import is_suspicious
@@ -199,6 +199,7 @@ class Engine:
             redaction = Redaction(redactor, None if key is None else key.get_secret_value())
             chosen = None if chosen is None else RedactingExtractor(chosen, redaction)
         backend = open_backend(url, offered=store_options(settings))
+        load_providers()
         if current_tracer() is not None:
             backend = traced_backend(backend, url.partition(":")[0])
         vectors = None

@@ -9,16 +9,18 @@ import subprocess
 import sys
 import threading
 import time
+import timeit
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
 from langchain_core.language_models import FakeMessagesListChatModel
 from langchain_core.messages import AIMessage, BaseMessage
-from opentelemetry import metrics, trace
+from opentelemetry import trace
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import (
     InMemoryMetricReader,
@@ -38,7 +40,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from shell import GRAPHMEM
 from toy import FAILS, ToyExtractor
 
-from graphmem import GraphMemory
+from graphmem import GraphMemory, telemetry
 from graphmem.errors import InvalidInput
 from graphmem.telemetry import ATTRIBUTES, METRICS, SPANS
 
@@ -115,15 +117,15 @@ class Recorded:
 def recorded(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorded]:
     """Set providers as a program does, for one test."""
     found = Recorded()
-    monkeypatch.setattr(trace, "get_tracer_provider", lambda: found.tracers)
-    monkeypatch.setattr(metrics, "get_meter_provider", lambda: found.meters)
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", found.tracers)
+    monkeypatch.setattr("opentelemetry.metrics._internal._METER_PROVIDER", found.meters)
     yield found
     found.meters.shutdown()
 
 
-def opened(**options: Any) -> GraphMemory:
+def opened(url: str = "memory://", **options: Any) -> GraphMemory:
     given: dict[str, Any] = {"extractor": ToyExtractor(), "embeddings": "none", "background": False, "index_wait": 60.0}
-    return GraphMemory.open("memory://", **{**given, **options})
+    return GraphMemory.open(url, **{**given, **options})
 
 
 def test_a_turn_and_a_question_are_spans_by_stage(recorded: Recorded) -> None:
@@ -366,8 +368,8 @@ def test_nothing_waits_for_an_exporter_that_hangs(monkeypatch: pytest.MonkeyPatc
     batch = BatchSpanProcessor(spans, max_queue_size=16, schedule_delay_millis=10, max_export_batch_size=8)
     tracers.add_span_processor(batch)
     meters = MeterProvider([PeriodicExportingMetricReader(values, export_interval_millis=10)])
-    monkeypatch.setattr(trace, "get_tracer_provider", lambda: tracers)
-    monkeypatch.setattr(metrics, "get_meter_provider", lambda: meters)
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", tracers)
+    monkeypatch.setattr("opentelemetry.metrics._internal._METER_PROVIDER", meters)
     done = threading.Event()
 
     def live() -> None:
@@ -406,7 +408,7 @@ def test_a_provider_that_raises_costs_nothing_but_its_spans(monkeypatch: pytest.
             raise RuntimeError("broken")
 
     broken = Broken()
-    monkeypatch.setattr(trace, "get_tracer_provider", lambda: broken)
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", broken)
     with opened() as memory:
         memory.remember("Alice Stone | knows | Bob Fox")
         memory.flush()
@@ -440,6 +442,36 @@ def test_a_running_worker_answers_prometheus(tmp_path: Path) -> None:
     assert found['graph_relationships_stored_total{relationship_type="semantic"}'] == 1
     assert found["graph_extraction_duration_ms_count"] >= 1
     assert {name for name, metric in METRICS.items() if metric.kind == "gauge"} <= found.keys()
+
+
+def test_without_a_provider_the_seams_take_less_than_a_hundredth(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nothing() -> None: ...
+
+    with opened(url=f"sqlite:///{tmp_path}/memory.db") as memory:
+
+        def live() -> float:
+            begun = time.perf_counter()
+            memory.remember("Alice Stone | knows | Bob Fox")
+            memory.flush()
+            memory.recall("Whom does Alice Stone know?")
+            return time.perf_counter() - begun
+
+        live()
+        whole = median(live() for _ in range(20))
+        seam = telemetry.in_span("graphmem.recall")(nothing)
+        each = min(timeit.repeat(seam, number=1_000, repeat=20)) / 1_000
+        looks, look = [0], vars(telemetry)["_provider"]
+
+        def counted(*names: str) -> object:
+            looks[0] += 1
+            return look(*names)
+
+        monkeypatch.setattr(telemetry, "_provider", counted)
+        live()
+    assert looks[0] > 15
+    assert looks[0] * each < whole / 100
 
 
 PROGRAM = """
