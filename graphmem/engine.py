@@ -201,7 +201,7 @@ class Engine:
         backend = open_backend(url, offered=store_options(settings))
         load_providers()
         if current_tracer() is not None:
-            backend = traced_backend(backend, url.partition(":")[0])
+            backend = traced_backend(backend, url)
         vectors = None
         try:
             vectors = choose_vector_index(settings, backend)

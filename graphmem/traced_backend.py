@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sized
 from functools import wraps
 from types import MethodType
@@ -17,17 +18,21 @@ _PAGED = frozenset(name for name in _METHODS if name.startswith("all_") or name 
 """Methods that read page by page while their result is iterated: the read of each page is a call of its own."""
 
 
-def traced_backend(backend: GraphBackend, system: str) -> GraphBackend:
+_SYSTEMS = {"bolt": "neo4j"}  # scheme → system; others are the same
+
+
+def traced_backend(backend: GraphBackend, url: str) -> GraphBackend:
     """Return a store that records a span for each call within another span, such as that of a recall.
 
     Parameters
     ----------
     backend
         The store.
-    system
-        Kind of store, such as sqlite.
+    url
+        Its URL, whose scheme tells the kind of store.
     """
-    return cast("GraphBackend", _TracedBackend(backend, system))
+    scheme = re.split(r"[+:]", url, maxsplit=1)[0]
+    return cast("GraphBackend", _TracedBackend(backend, _SYSTEMS.get(scheme, scheme)))
 
 
 def _rows(result: object) -> Attributes:
@@ -66,4 +71,4 @@ class _TracedBackend:
 
     def snapshot(self, work: Callable[[GraphBackend], Any]) -> Any:
         """Run `work` with a snapshot whose calls are spans, too."""
-        return self._backend.snapshot(lambda store: work(traced_backend(store, self._system)))
+        return self._backend.snapshot(lambda store: work(cast("GraphBackend", _TracedBackend(store, self._system))))

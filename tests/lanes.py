@@ -108,6 +108,7 @@ LANES = {
         "tests/integration/vectors/test_search.py",
     ),
     "all": (
+        "tests/conformance/test_traced.py",
         "tests/e2e/test_cli_upkeep.py",
         "tests/e2e/test_crash.py",
         "tests/e2e/test_isolation.py",

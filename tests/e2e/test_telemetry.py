@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -128,8 +129,8 @@ def opened(url: str = "memory://", **options: Any) -> GraphMemory:
     return GraphMemory.open(url, **{**given, **options})
 
 
-def test_a_turn_and_a_question_are_spans_by_stage(recorded: Recorded) -> None:
-    with opened() as memory:
+def test_a_turn_and_a_question_are_spans_by_stage(store_url: str, recorded: Recorded) -> None:
+    with opened(store_url) as memory:
         memory.remember("Alice Stone | knows | Bob Fox")
         memory.flush()
         memory.recall("Whom does Alice Stone know?")
@@ -147,7 +148,8 @@ def test_a_turn_and_a_question_are_spans_by_stage(recorded: Recorded) -> None:
         assert found[f"graphmem.search.{stage}"][1:] == ["graphmem.recall.evidence", *recall]
     assert found["graphmem.store.expand"][1:] == ["graphmem.recall.walk", *recall]
     expand = recorded.named("graphmem.store.expand")
-    assert dict(expand.attributes or {}) == {"db.system.name": "memory", "db.operation.name": "expand"}
+    system = re.sub(r"^bolt|[+:].*", lambda found: "neo4j" if found[0] == "bolt" else "", store_url)
+    assert dict(expand.attributes or {}) == {"db.system.name": system, "db.operation.name": "expand"}
     assert expand.kind is trace.SpanKind.CLIENT
     assert dict(recorded.named("graphmem.write").attributes or {}) == {"graphmem.entities": 2, "graphmem.facts": 1}
     assert (recorded.named("graphmem.recall").attributes or {})["graphmem.facts"] == 1

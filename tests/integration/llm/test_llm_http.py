@@ -12,6 +12,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from graphmem.errors import ExtractionFailed
 from graphmem.ingest.extract.llm import LLMExtractor
@@ -250,3 +254,41 @@ def test_the_key_is_in_no_error_and_no_log(server: Server, caplog: pytest.LogCap
         result = outcome(server)
     assert isinstance(result, ExtractionFailed)
     assert KEY not in f"{result!r} {result.__cause__!r} {result.__context__!r} {caplog.text}"
+
+
+@pytest.fixture
+def exporter(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
+    """Return what gets the spans of the test."""
+    made, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(made))
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", provider)
+    return made
+
+
+def test_the_tokens_that_the_provider_counts_are_kept(server: Server, exporter: InMemorySpanExporter) -> None:
+    def answer(_: dict[str, Any]) -> Reply:
+        status, reply = says(GOOD)
+        usage = {"prompt_tokens": 700, "completion_tokens": 30, "total_tokens": 730}
+        return status, {**reply, "model": "small-2026", "usage": usage}
+
+    server.answer = answer
+    assert isinstance(outcome(server), Extraction)
+    [span] = exporter.get_finished_spans()
+    assert span.name == "chat small"
+    assert dict(span.attributes or {}) == {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "openai",
+        "gen_ai.request.model": "small",
+        "gen_ai.response.model": "small-2026",
+        "gen_ai.usage.input_tokens": 700,
+        "gen_ai.usage.output_tokens": 30,
+    }
+
+
+def test_a_call_that_fails_is_a_span_without_the_message(server: Server, exporter: InMemorySpanExporter) -> None:
+    server.answer = lambda _: error(401, f"wrong key, and {TEXT}")
+    assert isinstance(outcome(server), Exception)
+    [span] = exporter.get_finished_spans()
+    assert span.status.status_code is trace.StatusCode.ERROR
+    assert (span.attributes or {})["error.type"] == "OpenAIAuthenticationError"
+    assert TEXT not in span.to_json()
