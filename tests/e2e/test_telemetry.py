@@ -216,6 +216,7 @@ def test_every_span_metric_and_attribute_of_the_tables_occurs_and_no_other(recor
         for name in recorded.names
     }
     assert names == SPANS.keys()
+    assert all(span.parent for span in recorded.spans if span.name.startswith("graphmem.store."))
     attributes = {name for span in recorded.spans for name in span.attributes or {}}
     assert attributes == ATTRIBUTES.keys() - {"gen_ai.response.model"}  # the real client has it
     assert points.keys() == METRICS.keys() - {"graph_degraded_total"}
