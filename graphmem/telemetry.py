@@ -53,6 +53,7 @@ SPANS: Mapping[str, str] = {
     "graphmem.index": "a step of indexing in the background",
     "graphmem.upkeep": "a run of a job of upkeep in a scope",
     "graphmem.expire": "erase expired episodes of a scope",
+    "graphmem.infer": "infer facts from others in a scope",
     "graphmem.store": "a call of the store within another span; its name ends with the method: graphmem.store.expand",
     "chat": "a call of a language model; its name ends with that of the model",
 }

@@ -21,7 +21,7 @@ from graphmem.recall.options import RecallOptions
 from graphmem.results import Check, EntityCounts, LoadReport, QueueError, Trace
 from graphmem.search.evaluation import KS, Evaluation, QuestionLike, evaluate
 from graphmem.search.fact_evaluation import FactEvaluation, KeyLine, compare_facts, read_key
-from graphmem.telemetry import count
+from graphmem.telemetry import count, in_span
 from graphmem.upkeep.eviction import Evicted, decay, decay_rule, evict, eviction_rule, is_interrupted
 from graphmem.upkeep.export import Exported, OnRows, Source, Target, export
 from graphmem.upkeep.forget import Forgotten, clear
@@ -230,6 +230,7 @@ class Administration(ScopedMemory):
             done = decay(self._engine.backend, self.scope, rule, _never)
         return max(done, decay(self._engine.backend, self.scope, rule, _never))
 
+    @in_span("graphmem.infer")
     def infer(self, about: str | None = None, *, limit: int = LIMIT, dry_run: bool = False) -> Inferred:
         """Infer facts from others by the rules of the ontology; end those that are no longer implied.
 

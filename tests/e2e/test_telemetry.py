@@ -169,6 +169,7 @@ def a_life(memory: GraphMemory) -> None:
     assert memory.recall("Who is Alice Stone?", max_hops=1)
     memory.admin.merge(f"{SECRET} Roe", into="Alice Stone")
     memory.admin.expire()
+    memory.admin.infer()
     with pytest.raises(InvalidInput):
         memory.recall("Who is it?", scopes=[f"{SECRET}", "other"], trace=True)
 
