@@ -74,6 +74,7 @@ class Settings(BaseSettings):
     ontology: Path | None = Field(None, description="TOML file with additions to the default ontology")
 
     extractor: str = Field("auto", description="auto, spacy, none, recorded:FILE or llm:PROVIDER:MODEL")
+    document_facts: bool = Field(False, description="whether spacy takes facts from documents, besides names")
     llm: str | None = Field(None, description="LangChain model as provider:model, for extraction and contradictions")
     contradiction_check: bool = Field(False, description="ask the LLM which known facts a new one contradicts")
     resolve_similar: bool = Field(

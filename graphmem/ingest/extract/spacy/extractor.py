@@ -39,6 +39,7 @@ MAX_SENTENCE = 200
 MAX_CHARACTERS = 100_000
 ENOUGH = 4 * MAX_EDGES
 """Number of distinct facts after which no further piece of a long text is parsed; the best ones are kept."""
+_ENOUGH_NAMES = 4 * MAX_ENTITIES  # the same for names in documents without facts
 CO_OCCURRENCE = 0.3
 _OTHER_LANGUAGE = Extraction(dropped=(("not English", 1),))
 
@@ -56,11 +57,17 @@ class SpacyExtractor(Extractor):
         installed one of `graphmem.text.english.MODELS`. It is loaded on the first extraction.
     ontology
         Known relations and short names.
+    document_facts
+        Whether to take facts from documents; if False, only names are. The rules are made for what people say of
+        themselves and of those they know; of the facts in other prose too many are wrong or of no use.
     """
 
-    def __init__(self, model: str | None = None, ontology: Ontology = DEFAULT_ONTOLOGY) -> None:
+    def __init__(
+        self, model: str | None = None, ontology: Ontology = DEFAULT_ONTOLOGY, *, document_facts: bool = False
+    ) -> None:
         self._model = model
         self._ontology = ontology
+        self._document_facts = document_facts
 
     @property
     def name(self) -> str:
@@ -102,6 +109,8 @@ class SpacyExtractor(Extractor):
             return error
 
     def _extraction(self, request: ExtractionRequest, doc: Doc, further: Sequence[str]) -> Extraction:
+        if request.episode.source == "document" and not self._document_facts:
+            return self._names(request, doc, further)
         edges, endings, mentioned = self._found(request, doc)
         episode = request.episode
         if episode.speaker and episode.title is None:
@@ -121,6 +130,18 @@ class SpacyExtractor(Extractor):
         talking = frozenset({request.episode.speaker, request.addressee})
         found = _limited(_distinct(edges), mentioned.values(), talking)
         return replace(found, endings=tuple(dict.fromkeys(endings)))
+
+    def _names(self, request: ExtractionRequest, doc: Doc, further: Sequence[str]) -> Extraction:
+        """Return the names in a document."""
+        _, _, mentioned = self._found(request, doc)
+        for text in further:
+            if len(mentioned) >= _ENOUGH_NAMES:
+                break
+            with parsing:
+                doc = english_pipeline(self._model)(text)
+            _, _, named = self._found(request, doc)
+            mentioned = {**named, **mentioned}
+        return _limited([], mentioned.values(), frozenset())
 
     def _corrected(self, request: ExtractionRequest) -> tuple[list[ExtractedEdge], list[ExtractedEnding]]:
         """Return the facts of the speaker's previous turn with another name, for "Sorry, I meant Austin"."""

@@ -21,7 +21,7 @@ Triple = tuple[str, str, str]
 
 @pytest.fixture(scope="module")
 def extractor() -> SpacyExtractor:
-    return SpacyExtractor()
+    return SpacyExtractor(document_facts=True)
 
 
 @pytest.fixture
@@ -682,6 +682,19 @@ def test_it_in_a_document_is_the_thing_it_is_about(extractor: SpacyExtractor) ->
 def test_the_noun_that_a_document_gives_its_subject_stands_for_it(extractor: SpacyExtractor) -> None:
     text = "Polar Notes is a quarterly journal. The journal covers Antarctica."
     assert ("Polar Notes", "covers", "Antarctica") in triples(read(extractor, "Polar Notes", text))
+
+
+def test_a_document_gives_names_and_no_facts_unless_asked_for() -> None:
+    text = "Ada Lovelace was an English mathematician. She visited London in 1841."
+    found = read(SpacyExtractor(), "Ada Lovelace", text)
+    assert (found.edges, found.endings) == ((), ())
+    assert {"Ada Lovelace", "London"} <= {entity.name for entity in found.entities}
+
+
+def test_names_of_a_long_document_are_read_from_all_its_parts() -> None:
+    filler = "It was a long winter and nothing happened at all. " * 1_000
+    found = read(SpacyExtractor(), "Journey", f"Ada Lovelace visited London. {filler} Charles Babbage lived in Exeter.")
+    assert "Charles Babbage" in {entity.name for entity in found.entities}
 
 
 def test_i_in_a_document_is_nobody(extractor: SpacyExtractor) -> None:

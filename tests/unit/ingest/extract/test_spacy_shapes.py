@@ -22,7 +22,7 @@ MONDAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 
 @pytest.fixture(scope="module")
 def extractor() -> SpacyExtractor:
-    return SpacyExtractor()
+    return SpacyExtractor(document_facts=True)
 
 
 def as_listed(edge: ExtractedEdge) -> str:
