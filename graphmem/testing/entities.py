@@ -319,7 +319,7 @@ class SearchTests(StoreTests):
         found = {word: _found(store, word) for word in ("anna", "pianist", "berta", "lawyer")}
         assert found == {"anna": [], "pianist": [], "berta": [1], "lawyer": [1]}
 
-    def test_the_name_outweighs_the_summary(self, store: GraphBackend) -> None:
+    def test_the_name_counts_more_than_the_summary(self, store: GraphBackend) -> None:
         put_entities(
             store, entity(1, name="Other", summary="violin"), entity(2, name="violin", summary="other"), entity(3)
         )
