@@ -14,6 +14,7 @@ from graphmem.ingest.supersession import (
     may_overrule,
     reopened,
     settle,
+    stated_end,
     superseded,
     told_at,
 )
@@ -88,6 +89,7 @@ class FactLedger:
         self._by_key: defaultdict[EdgeKey, dict[str, None]] = defaultdict(dict)
         self._by_slot: defaultdict[Slot, dict[str, None]] = defaultdict(dict)
         self._sources: dict[str, tuple[Source, ...]] = {}
+        self._loaded: set[str] = set()  # known rows whose stored sources were read
         self._corrected: dict[tuple[str, Slot], Edge] = {}
         self._confirmed: set[str] = set()
         for edge in (edge for edge in known if not edge.is_inferred):
@@ -270,9 +272,12 @@ class FactLedger:
         return may_overrule(teller, [source.teller for source in self._sources.get(edge.id, ())])
 
     def _load_sources(self, edges: Sequence[Edge]) -> None:
-        missing = {e.id: e for e in edges if e.id in self._known and e.id not in self._sources and e.episode_ids}
+        missing = {e.id: e for e in edges if e.id in self._known and e.id not in self._loaded and e.episode_ids}
         if missing and self._load is not None:
-            self._sources.update((i, tuple(found)) for i, found in self._load(list(missing.values())).items())
+            self._loaded.update(missing)
+            for i, found in self._load(list(missing.values())).items():
+                told = {source.episode_id: source for source in (*found, *self._sources.get(i, ()))}
+                self._sources[i] = tuple(told.values())
 
     def _met_by(self, edge: Edge) -> list[Edge]:
         """Return the versions that a telling may affect."""
@@ -298,8 +303,8 @@ class FactLedger:
 
 
 def _depends_on_sources(edge: Edge, known: Iterable[Edge]) -> bool:
-    """Return whether the times of all tellings matter: for a stated end, or among different facts."""
-    return edge.valid_to is not None or any(e.key != edge.key for e in known)
+    """Return whether all tellings matter: for a stated end, or among different facts."""
+    return edge.valid_to is not None or any(e.key != edge.key or stated_end(e, ()) is not None for e in known)
 
 
 def _was_known(edge: Edge, end: End) -> bool:

@@ -304,7 +304,8 @@ class _Slot:
                         current.absorbed.append(row)
                     else:
                         current.edge, current.stored = row, True
-                    current.end = current.end or (None if less_sure else stated_end(row, self._ids))
+                    if not less_sure and current.yields_to(telling):
+                        current.end = current.end or stated_end(row, self._ids)
                 elif telling.of is self._new and current.yields_to(telling) and (end := telling.of.valid_to):
                     current.end = min(current.end or end, end)
                 current.tellings.append(telling)
