@@ -19,7 +19,6 @@ from graphmem.inference.service import (
     store_new,
 )
 from graphmem.llm.chat import TimedCalls, as_data
-from graphmem.llm.errors import reason_for, secrets_of
 from graphmem.llm.providers import seconds_for
 from graphmem.llm.structured import StructuredModel, array_of, last_object, name_of, object_of
 from graphmem.models import Edge, EdgeType, ExpandLimits, Scope, least_sure
@@ -92,7 +91,7 @@ class InferenceModel:
         if isinstance(found, ExtractionFailed):
             raise found
         if isinstance(found, Exception):
-            raise ExtractionFailed(reason_for(found, secrets_of(self._model.model())))
+            raise ExtractionFailed(self._model.reason_for(found))
         return found
 
     def _answers(self, data: str) -> Sequence[Answer]:

@@ -154,7 +154,7 @@ def _settled(row: Edge, before: Mapping[str, Edge], after: Mapping[str, Edge], n
     """Return an inferred fact as its changed premises leave it; None if one of them is gone."""
     changed = [i for i in row.premises if i in before]
     premises = [after[i] for i in changed if i in after]
-    if len(premises) < len(changed):
+    if not row.premises or len(premises) < len(changed):
         return None
     if is_retracted(row):
         return row

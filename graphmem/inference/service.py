@@ -133,7 +133,7 @@ def infer(backend: GraphBackend, scope: Scope, ontology: Ontology, *, limit: int
         else:
             rows[implied.fact.ref] = edge
             new.append(NewFact(edge, premises))
-    outdated = [row for row in there.values() if row.id not in kept]
+    outdated = [row for row in there.values() if row.id not in kept and not closure.truncated]
     tally = Tally()
     if closure.too_large:
         tally.skipped[f"more than {MOST_SHARING} share the target"] = len(closure.too_large)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, cast
 from graphmem.errors import ExtractionFailed
 from graphmem.ingest.interpretation import ExtractedFact, InterpretedEpisode
 from graphmem.llm.chat import TimedCalls, as_data
-from graphmem.llm.errors import reason_for, secrets_of
 from graphmem.llm.providers import seconds_for
 from graphmem.llm.structured import StructuredModel, array_of, last_object, name_of, object_of
 from graphmem.models import STATED_KINDS, Certainty, Edge, EdgeQuery, Episode, Scope
@@ -90,7 +89,7 @@ class _Judge:
         if isinstance(found, ExtractionFailed):
             raise found
         if isinstance(found, Exception):
-            raise ExtractionFailed(reason_for(found, secrets_of(self._model.model())))
+            raise ExtractionFailed(self._model.reason_for(found))
         return [(n, k) for n, k in found if 0 <= n < len(new) and 0 <= k < len(known)]
 
     def _pairs(self, data: str) -> Pairs:

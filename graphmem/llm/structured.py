@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from graphmem.errors import ExtractionFailed
-from graphmem.llm.errors import rejects_the_format
+from graphmem.llm.errors import reason_for, rejects_the_format, secrets_of
 from graphmem.llm.providers import open_model, provider_name, schema_options
 from graphmem.telemetry import Attributes, count, count_tokens, span
 
@@ -94,6 +94,10 @@ class StructuredModel:
                 self._model = open_model(self._model, self._timeout)
             return self._model
 
+    def reason_for(self, error: Exception) -> str:
+        """Return the reason of an error without secrets, also if the model couldn't be created."""
+        return reason_for(error, secrets_of(self._model))
+
     def ask(self, system: str, data: str) -> str | Mapping[str, Any]:
         """Return the reply to a question: its text, or the arguments of a tool call.
 
@@ -167,7 +171,7 @@ def _usage(model: str, reply: object) -> Attributes:
     if isinstance(replied := metadata.get("model_name"), str):
         found["gen_ai.response.model"] = replied
     if usage:
-        received, sent = usage.get("input_tokens", 0), usage.get("output_tokens", 0)
+        received, sent = usage.get("input_tokens") or 0, usage.get("output_tokens") or 0
         count_tokens(model, received, sent)
         found |= {"gen_ai.usage.input_tokens": received, "gen_ai.usage.output_tokens": sent}
     return found

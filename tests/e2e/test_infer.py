@@ -111,6 +111,8 @@ def test_the_limit_bounds_the_inferred_facts_of_the_scope(memory: GraphMemory) -
     done = memory.admin.infer(limit=2)
     assert (done.added, done.truncated, len(rows(memory))) == (2, True, 2)
     assert memory.admin.infer(limit=2).added == 0
+    lower = memory.admin.infer(limit=1)
+    assert (lower.truncated, lower.removed, len(rows(memory))) == (True, 0, 2)
     with pytest.raises(InvalidInput, match="limit must be at least 1"):
         memory.admin.infer(limit=0)
 

@@ -39,6 +39,7 @@ from graphmem.adapters.mcp.results import (
     result,
 )
 from graphmem.adapters.mcp.tools import Budget, Caller, Limit, Name, Offset, Time, tool
+from graphmem.inference.service import LIMIT
 from graphmem.models import utc_now
 from graphmem.results import Fact
 from graphmem.text.normalize import canonical
@@ -187,7 +188,7 @@ class FullTools(CoreTools):
     async def memory_infer(
         self,
         about: Annotated[str | None, Field(description="an entity, for inference by the language model")] = None,
-        limit: Annotated[int, Field(ge=1, le=50_000)] = 1000,
+        limit: Annotated[int, Field(ge=1, le=50_000)] = LIMIT,
         dry_run: bool = True,
     ) -> Annotated[CallToolResult, InferredFacts]:
         """Infer facts by rules, or about an entity by the language model; with dry_run only show what would be stored.
@@ -203,9 +204,13 @@ class FullTools(CoreTools):
             examples=[clean(line) for line in done.examples],
             truncated=done.truncated,
         )
-        verb = "would be added" if dry_run else "added"
-        counts = f"{done.added} facts {verb}, {done.kept} kept, {done.removed} ended."
-        return result(shown, "\n".join((counts, fenced("\n".join(shown.examples)))))
+        would = "would be " if dry_run else ""
+        lines = [f"{done.added} facts {would}added, {done.kept} {would}kept, {done.removed} {would}ended."]
+        if done.truncated:
+            lines.append("The limit was reached: more facts follow from the stored ones.")
+        if shown.examples:
+            lines.append(fenced("\n".join(shown.examples)))
+        return result(shown, "\n".join(lines))
 
     @tool("Changes between two times")
     async def memory_diff(

@@ -333,7 +333,7 @@ def fact_item(fact: Fact, episodes: Mapping[str, Episode]) -> FactItem:
         ended_by=clean(fact.end_reason) if fact.end_reason else None,
         inferred=None
         if fact.inferred_by is None
-        else Inference(rule=fact.inferred_by, premises=[clean(premise.fact) for premise in fact.premises]),
+        else Inference(rule=clean(fact.inferred_by), premises=[clean(premise.fact) for premise in fact.premises]),
         sources=[Source(episode_id=e.id, at=f"{e.occurred_at:%Y-%m-%d}", speaker=_who(e)) for e in told],
     )
 
