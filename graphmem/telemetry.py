@@ -210,7 +210,11 @@ def _current_meter() -> _Meter | None:
 
 
 def _receivers() -> Sequence[Recorder]:
-    meter = _current_meter()
+    try:
+        meter = _current_meter()
+    except Exception:  # noqa: BLE001 - whatever a program has set up
+        _log.debug("metrics", exc_info=True)
+        meter = None
     return _recorders if meter is None else (*_recorders, meter)
 
 
@@ -246,7 +250,7 @@ def watch(source: Callable[[], Mapping[str, float]]) -> None:
     """
     with _lock:
         _sources[:] = [*(each for each in _sources if each() is not None), WeakMethod(source)]
-    _current_meter()  # its instruments exist from now on
+    _receivers()  # the instruments of the meter exist from now on
 
 
 def measured() -> dict[str, float]:
@@ -373,7 +377,11 @@ def current_tracer() -> Tracer | None:
         return None
     known = _tracer
     if known is None or known[0] is not provider:
-        known = _tracer = (provider, provider.get_tracer(_NAME))
+        try:
+            known = _tracer = (provider, provider.get_tracer(_NAME))
+        except Exception:  # noqa: BLE001 - whatever a program has set up
+            _log.debug("tracer", exc_info=True)
+            return None
     return known[1]
 
 
