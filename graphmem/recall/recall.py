@@ -147,8 +147,6 @@ def _walked(
         graph, past = with_past(backend, scopes, graph, ids, options.edge_types, limits)
     if not options.include_inferred:
         graph, past = with_only(graph, ~graph.inferred), past[~graph.inferred]
-    if not options.include_inferred:
-        graph, past = with_only(graph, ~graph.inferred), past[~graph.inferred]
     if options.filters is not None:
         kept = stated_in(backend, scopes, graph, options.filters)
         graph, past = with_only(graph, kept), past[kept]

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from graphmem.ingest.extract.spacy.answers import completed, corrected, correction_of
@@ -133,14 +134,16 @@ class SpacyExtractor(Extractor):
 
     def _names(self, request: ExtractionRequest, doc: Doc, further: Sequence[str]) -> Extraction:
         """Return the names in a document."""
-        _, _, mentioned = self._found(request, doc)
-        for text in further:
+        mentioned: dict[tuple[str, str], ExtractedEntity] = {}
+        for piece in chain([doc], further):
             if len(mentioned) >= _ENOUGH_NAMES:
                 break
-            with parsing:
-                doc = english_pipeline(self._model)(text)
-            _, _, named = self._found(request, doc)
-            mentioned = {**named, **mentioned}
+            if isinstance(piece, str):
+                with parsing:
+                    piece = english_pipeline(self._model)(piece)
+            names = Names(piece, self._ontology, None, None, request.episode.title)
+            for sentence in piece.sents:
+                _add_names(mentioned, names, sentence)
         return _limited([], mentioned.values(), frozenset())
 
     def _corrected(self, request: ExtractionRequest) -> tuple[list[ExtractedEdge], list[ExtractedEnding]]:
@@ -165,11 +168,7 @@ class SpacyExtractor(Extractor):
         endings: list[ExtractedEnding] = []
         mentioned: dict[tuple[str, str], ExtractedEntity] = {}
         for sentence in doc.sents:
-            for end in names.named(sentence):
-                if not end.role:
-                    mentioned.setdefault(
-                        (end.name, end.kind), ExtractedEntity(end.name, end.kind, confidence=0.8, guessed=True)
-                    )
+            _add_names(mentioned, names, sentence)
             if len(sentence) > MAX_SENTENCE or is_question(sentence):
                 continue
             before = len(edges)
@@ -186,6 +185,14 @@ class SpacyExtractor(Extractor):
             near = _together(sentence, names, edges[before:])
             edges += near if episode.speaker is None else (e for e in near if e.relation == "part_of")
         return edges, endings, mentioned
+
+
+def _add_names(mentioned: dict[tuple[str, str], ExtractedEntity], names: Names, sentence: Span) -> None:
+    """Add the entities that a sentence names to those of its text."""
+    for end in names.named(sentence):
+        if not end.role:
+            found = ExtractedEntity(end.name, end.kind, confidence=0.8, guessed=True)
+            mentioned.setdefault((end.name, end.kind), found)
 
 
 def _parses(pipeline: Language, texts: list[str]) -> list[Doc | Exception]:
