@@ -109,7 +109,12 @@ METRICS: Mapping[str, Metric] = {
             ("status",),
         ),
         Metric("graph_merges_total", "counter", "merges of entities, by hand and by resolution of names"),
-        Metric("graph_degraded_total", "counter", "partial answers because a model or an index was unavailable", ("operation",)),
+        Metric(
+            "graph_degraded_total",
+            "counter",
+            "partial answers because a model or an index was unavailable",
+            ("operation",),
+        ),
         Metric("graph_model_calls_total", "counter", "calls of language models: success or error", ("model", "status")),
         Metric("graph_model_tokens_total", "counter", "tokens by direction: input or output", ("model", "direction")),
         Metric("graph_model_cost_total", "counter", "cost by the setting `llm_prices`, in its currency", ("model",)),
