@@ -21,10 +21,10 @@ from graphmem.errors import BackendUnavailable, EmbeddingFailed, IndexUnavailabl
 from graphmem.factory import (
     choose_embedder,
     choose_extractor,
+    choose_inference_question,
     choose_ontology,
     choose_vector_index,
     contradiction_check,
-    inference_model,
     similar_entities,
     store_options,
 )
@@ -60,9 +60,9 @@ from graphmem.upkeep.schedule import UpkeepSchedule
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-    from graphmem.inference.model import InferenceModel
     from graphmem.ingest.entity_matching import SimilarEntities
     from graphmem.ingest.links import NoteLinks
+    from graphmem.llm.chat import ListQuestion
 
 _log = logging.getLogger(__name__)
 
@@ -271,7 +271,7 @@ class Engine:
         return bool(self.backend.find_episodes(scopes, EpisodeQuery(expired_by=self.clock()), limit=1))
 
     @cached_property
-    def inference_model(self) -> InferenceModel:
+    def inference_question(self) -> ListQuestion:
         """Return the model that infers facts, created on first use.
 
         Raises
@@ -279,7 +279,7 @@ class Engine:
         InvalidInput
             If there is no LLM.
         """
-        return inference_model(self._llm, self.settings)
+        return choose_inference_question(self._llm, self.settings)
 
     @property
     def has_background(self) -> bool:

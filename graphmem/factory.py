@@ -20,10 +20,10 @@ from graphmem.vectors import ExactVectorIndex
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-    from graphmem.inference.model import InferenceModel
     from graphmem.ingest.contradictions import Ask, ContradictionCheck, Pairs
     from graphmem.ingest.entity_matching import SimilarEntities
     from graphmem.ingest.links import NoteLinks
+    from graphmem.llm.chat import ListQuestion
 
 _log = logging.getLogger(__name__)
 
@@ -170,7 +170,7 @@ def contradiction_check(llm: BaseChatModel | str | None, settings: Settings) -> 
     return ContradictionCheck(llm_judge(llm, timeout=settings.extraction_timeout))
 
 
-def inference_model(llm: BaseChatModel | str | None, settings: Settings) -> InferenceModel:
+def choose_inference_question(llm: BaseChatModel | str | None, settings: Settings) -> ListQuestion:
     """Return the model that infers facts.
 
     Raises
@@ -182,9 +182,9 @@ def inference_model(llm: BaseChatModel | str | None, settings: Settings) -> Infe
         raise InvalidInput(
             "infer: no LLM is configured to infer facts about an entity; set llm, or leave out the entity"
         )
-    from graphmem.inference.model import InferenceModel
+    from graphmem.inference.model import inference_question
 
-    return InferenceModel(llm, settings.extraction_timeout)
+    return inference_question(llm, timeout=settings.extraction_timeout)
 
 
 def similar_entities(

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from graphmem.errors import ExtractionFailed, InvalidInput
+from graphmem.errors import InvalidInput
 from graphmem.inference.closure import HeldFact
 from graphmem.inference.service import (
     BY_MODEL,
@@ -18,9 +17,8 @@ from graphmem.inference.service import (
     known_spans,
     store_new,
 )
-from graphmem.llm.chat import TimedCalls, as_data
-from graphmem.llm.providers import seconds_for
-from graphmem.llm.structured import StructuredModel, array_of, last_object, name_of, object_of
+from graphmem.llm.chat import ListQuestion
+from graphmem.llm.structured import array_of, object_of
 from graphmem.models import Edge, EdgeType, ExpandLimits, Scope, least_sure
 from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend
@@ -66,48 +64,16 @@ _UNSTATED_CONFIDENCE = 0.5
 Answer = Mapping[str, Any]
 
 
-class InferenceModel:
-    """A chat model that is asked what follows from numbered facts.
-
-    Parameters
-    ----------
-    model
-        The model, or ``provider:model``.
-    timeout
-        Seconds allowed for the reply; None takes the default for the model (`seconds_for`).
-    """
-
-    def __init__(self, model: BaseChatModel | str, timeout: float | None) -> None:
-        if timeout is None:
-            timeout = seconds_for(model if isinstance(model, str) else name_of(model))
-        self._model = StructuredModel(model, _SCHEMA, timeout)
-        self._calls = TimedCalls[Sequence[Answer]](1, timeout)
-
-    def ask(self, lines: Sequence[str]) -> Sequence[Answer]:
-        """Return the relations that the model names; raise `ExtractionFailed` without a readable reply."""
-        numbered = (f"{number}. {line}" for number, line in enumerate(lines, 1))
-        data = "\n".join(("<facts>", *numbered, "</facts>"))
-        [found] = self._calls.run([partial(self._answers, data)])
-        if isinstance(found, ExtractionFailed):
-            raise found
-        if isinstance(found, Exception):
-            raise ExtractionFailed(self._model.reason_for(found))
-        return found
-
-    def _answers(self, data: str) -> Sequence[Answer]:
-        reply = self._model.ask(_RULES, data)
-        answer = last_object(reply, "inferences") if isinstance(reply, str) else reply
-        items: Any = None if answer is None else answer.get("inferences")
-        if not isinstance(items, list):
-            raise ExtractionFailed("the model's reply has no list of inferences")
-        return [cast("Answer", item) for item in cast("list[object]", items) if isinstance(item, Mapping)]
+def inference_question(model: BaseChatModel | str, *, timeout: float | None) -> ListQuestion:
+    """Return the question what follows from numbered facts; `model` and `timeout` as for `ListQuestion`."""
+    return ListQuestion(model, _SCHEMA, _RULES, "inferences", timeout)
 
 
 def infer_about(
     backend: GraphBackend,
     scope: Scope,
     ontology: Ontology,
-    model: InferenceModel,
+    question: ListQuestion,
     entity_id: str,
     *,
     limit: int,
@@ -119,8 +85,8 @@ def infer_about(
     ----------
     backend, scope, ontology
         Store and scope, and the ontology that normalizes relations.
-    model
-        The model; it is asked once.
+    question
+        As `inference_question` returns it; it is asked once.
     entity_id
         The entity.
     limit
@@ -139,7 +105,7 @@ def infer_about(
         return Inferred(dry_run=dry_run)
     ends = sorted({end for edge in facts for end in (edge.source_id, edge.target_id)})
     names = {i: entity.name for i, entity in backend.get_entities([scope], ends).items()}
-    answers = model.ask([_line(edge, names) for edge in facts])
+    answers = question.ask({"facts": [_line(edge, names) for edge in facts]})
     grounded = [one for answer in answers if (one := _grounded(answer, facts, names, scope, ontology, tally))]
     taken = known_spans(backend, scope, ends)
     new: list[NewFact] = []
@@ -172,7 +138,7 @@ def _facts_around(backend: GraphBackend, scope: Scope, entity_id: str) -> list[E
 def _line(edge: Edge, names: Mapping[str, str]) -> str:
     sure = "" if edge.certainty == "stated" else f" | {edge.certainty}"
     what = f"{names[edge.source_id]} | {edge.relation} | {names[edge.target_id]} | since {edge.valid_from:%Y-%m-%d}"
-    return as_data(f"{what}{sure}")
+    return f"{what}{sure}"
 
 
 def _grounded(

@@ -6,14 +6,11 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
-from graphmem.errors import ExtractionFailed
 from graphmem.ingest.interpretation import ExtractedFact, InterpretedEpisode
-from graphmem.llm.chat import TimedCalls, as_data
-from graphmem.llm.providers import seconds_for
-from graphmem.llm.structured import StructuredModel, array_of, last_object, name_of, object_of
+from graphmem.llm.chat import ListQuestion
+from graphmem.llm.structured import array_of, object_of
 from graphmem.models import STATED_KINDS, Certainty, Edge, EdgeQuery, Episode, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.text.words import stems
@@ -75,38 +72,15 @@ class _Judge:
     """A chat model that is asked for pairs of a new and a known line."""
 
     def __init__(self, model: BaseChatModel | str, rules: str, blocks: tuple[str, str], timeout: float | None) -> None:
-        if timeout is None:
-            timeout = seconds_for(model if isinstance(model, str) else name_of(model))
-        self._model = StructuredModel(model, _SCHEMA, timeout)
-        self._rules = rules
+        self._question = ListQuestion(model, _SCHEMA, rules, "pairs", timeout)
         self._blocks = blocks
-        self._calls = TimedCalls[Pairs](1, timeout)
 
     def ask(self, new: Sequence[str], known: Sequence[str]) -> Pairs:
         """Return the pairs that the model names; raise `ExtractionFailed` without a readable reply."""
-        texts = (_block(name, lines) for name, lines in zip(self._blocks, (known, new), strict=True))
-        [found] = self._calls.run([partial(self._pairs, "\n".join(texts))])
-        if isinstance(found, ExtractionFailed):
-            raise found
-        if isinstance(found, Exception):
-            raise ExtractionFailed(self._model.reason_for(found))
-        return [(n, k) for n, k in found if 0 <= n < len(new) and 0 <= k < len(known)]
-
-    def _pairs(self, data: str) -> Pairs:
-        reply = self._model.ask(self._rules, data)
-        answer = last_object(reply, "pairs") if isinstance(reply, str) else reply
-        pairs: Any = None if answer is None else answer.get("pairs")
-        if not isinstance(pairs, list):
-            raise ExtractionFailed("the judge's reply has no list of pairs")
-        stated = cast("list[object]", pairs)
-        items = [cast("Mapping[str, Any]", item) for item in stated if isinstance(item, Mapping)]
+        items = self._question.ask(dict(zip(self._blocks, (known, new), strict=True)))
         numbers = [(item.get("new"), item.get("known")) for item in items]
-        return [(n - 1, k - 1) for n, k in numbers if isinstance(n, int) and isinstance(k, int)]
-
-
-def _block(name: str, lines: Sequence[str]) -> str:
-    numbered = (f"{number}. {as_data(line)}" for number, line in enumerate(lines, 1))
-    return "\n".join((f"<{name}>", *numbered, f"</{name}>"))
+        pairs = [(n - 1, k - 1) for n, k in numbers if isinstance(n, int) and isinstance(k, int)]
+        return [(n, k) for n, k in pairs if 0 <= n < len(new) and 0 <= k < len(known)]
 
 
 _log = logging.getLogger(__name__)

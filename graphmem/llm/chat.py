@@ -6,17 +6,17 @@ import contextvars
 import re
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from graphmem.errors import ExtractionFailed, MissingExtra
 from graphmem.llm.errors import reason_for, secrets_of
 from graphmem.llm.providers import open_model, seconds_for
-from graphmem.llm.structured import invoke, name_of, without_thoughts
+from graphmem.llm.structured import StructuredModel, invoke, last_object, name_of, without_thoughts
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -167,6 +167,56 @@ class Chat:
             if isinstance(self._model, str):
                 self._model = open_model(self._model, self._timeout)
             return self._model
+
+
+class ListQuestion:
+    """A question to a chat model about numbered lines, which it answers with a list of objects.
+
+    Parameters
+    ----------
+    model
+        The model, or ``provider:model``.
+    schema
+        JSON Schema of the reply.
+    rules
+        The system prompt.
+    key
+        Name of the list in the reply.
+    timeout
+        Seconds allowed for the reply; None takes the default for the model (`seconds_for`).
+    """
+
+    def __init__(
+        self, model: BaseChatModel | str, schema: Mapping[str, Any], rules: str, key: str, timeout: float | None
+    ) -> None:
+        if timeout is None:
+            timeout = seconds_for(model if isinstance(model, str) else name_of(model))
+        self._model = StructuredModel(model, schema, timeout)
+        self._rules, self._key = rules, key
+        self._calls = TimedCalls[list[Mapping[str, Any]]](1, timeout)
+
+    def ask(self, blocks: Mapping[str, Sequence[str]]) -> list[Mapping[str, Any]]:
+        """Return the objects of the reply to blocks of lines, by name; raise `ExtractionFailed` without a list."""
+        data = "\n".join(_block(name, lines) for name, lines in blocks.items())
+        [found] = self._calls.run([partial(self._items, data)])
+        if isinstance(found, ExtractionFailed):
+            raise found
+        if isinstance(found, Exception):
+            raise ExtractionFailed(self._model.reason_for(found))
+        return found
+
+    def _items(self, data: str) -> list[Mapping[str, Any]]:
+        reply = self._model.ask(self._rules, data)
+        answer = last_object(reply, self._key) if isinstance(reply, str) else reply
+        items: Any = None if answer is None else answer.get(self._key)
+        if not isinstance(items, list):
+            raise ExtractionFailed(f"the model's reply has no list of {self._key}")
+        return [cast("Mapping[str, Any]", item) for item in cast("list[object]", items) if isinstance(item, Mapping)]
+
+
+def _block(name: str, lines: Sequence[str]) -> str:
+    numbered = (f"{number}. {as_data(line)}" for number, line in enumerate(lines, 1))
+    return "\n".join((f"<{name}>", *numbered, f"</{name}>"))
 
 
 def _reply(model: BaseChatModel, prompt: str) -> str:

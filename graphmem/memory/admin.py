@@ -264,9 +264,9 @@ class Administration(ScopedMemory):
             return infer(*self._stored(), limit=limit, dry_run=dry_run)
         from graphmem.inference.model import infer_about
 
-        model = self._engine.inference_model
+        question = self._engine.inference_question
         entity = entity_called(self._engine.backend, self.scope, self._engine.known_name(about))
-        return infer_about(*self._stored(), model, entity.id, limit=limit, dry_run=dry_run)
+        return infer_about(*self._stored(), question, entity.id, limit=limit, dry_run=dry_run)
 
     def clear(self) -> Forgotten:
         """Erase the whole scope; other scopes of the store stay."""
