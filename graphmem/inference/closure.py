@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from graphmem.models import Certainty, least_sure
+from graphmem.models import Certainty, least_sure, sureness
 from graphmem.ontology import InferenceRule
 
-BEGINNING, FOREVER = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 MOST_SHARING = 25
 """Number of sources that may share a target; a larger group is too general to imply a relation."""
@@ -200,14 +200,11 @@ class _Derivation:
         return self._taken.get((target, relation, source), ()) if candidate.rule.kind == "shared" else ()
 
 
-_SURENESS = ("stated", "plan", "hearsay", "possible")
-
-
 def _rank(candidate: ImpliedFact) -> tuple[object, ...]:
     """Return the sort key of candidates: the surest first, then an order that doesn't depend on that of the facts."""
     fact = candidate.fact
     refs = tuple(premise.ref for premise in candidate.premises)
-    return (_SURENESS.index(fact.certainty), -fact.confidence, fact.span[0], candidate.rule.name, fact.key, refs)
+    return (-sureness(fact.certainty), -fact.confidence, fact.span[0], candidate.rule.name, fact.key, refs)
 
 
 def _uncovered(span: Span, taken: Iterable[Span]) -> Iterator[Span]:

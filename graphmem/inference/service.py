@@ -10,7 +10,6 @@ from typing import Any
 from graphmem.errors import InvalidInput
 from graphmem.inference.closure import (
     BEGINNING,
-    FOREVER,
     MOST_SHARING,
     HeldFact,
     ImpliedFact,
@@ -34,6 +33,7 @@ from graphmem.models import (
     retracted,
     utc_now,
 )
+from graphmem.models.base import END_OF_TIME
 from graphmem.ontology import InferenceRule, Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.text.normalize import fact_text
@@ -133,7 +133,7 @@ def infer(backend: GraphBackend, scope: Scope, ontology: Ontology, *, limit: int
         else:
             rows[implied.fact.ref] = edge
             new.append(NewFact(edge, premises))
-    outdated = [row for row in there.values() if row.id not in kept and not closure.truncated]
+    outdated = [] if closure.truncated else [row for row in there.values() if row.id not in kept]
     tally = Tally()
     if closure.too_large:
         tally.skipped[f"more than {MOST_SHARING} share the target"] = len(closure.too_large)
@@ -184,14 +184,14 @@ def taken_by(stated: Iterable[Edge], inferred: Iterable[Edge]) -> dict[Key, list
     for row in inferred:
         key = (row.source_id, row.relation, row.target_id)
         if _ended_by_hand(row):
-            taken[key].append((BEGINNING if is_retracted(row) else row.valid_from, FOREVER))
+            taken[key].append((BEGINNING if is_retracted(row) else row.valid_from, END_OF_TIME))
         elif row.inferred_by == BY_MODEL and not is_retracted(row):
             taken[key].append(_span(row))
     return taken
 
 
 def _span(edge: Edge) -> Span:
-    return (edge.valid_from, edge.valid_to or FOREVER)
+    return (edge.valid_from, edge.valid_to or END_OF_TIME)
 
 
 def _ended_by_hand(row: Edge) -> bool:
@@ -230,7 +230,7 @@ def inferred_edge(scope: Scope, fact: HeldFact, edge_type: EdgeType, rule: str, 
         edge_type=edge_type,
         confidence=fact.confidence,
         valid_from=begin,
-        valid_to=None if end == FOREVER else end,
+        valid_to=None if end == END_OF_TIME else end,
         recorded_at=utc_now(),
         properties={INFERRED_BY: rule, PREMISES: " ".join(premise_ids)},
         certainty=fact.certainty,

@@ -104,6 +104,7 @@ from graphmem.models.rows import (
     may_end,
     one_or_many,
     retracted,
+    sureness,
 )
 
 __all__ = [
@@ -199,6 +200,7 @@ __all__ = [
     "propagation_tries",
     "retracted",
     "split_attachments",
+    "sureness",
     "utc_now",
     "with_attachments",
 ]

@@ -282,9 +282,14 @@ INFERRED_BY, PREMISES = "inferred_by", "premises"
 _SURENESS: Mapping[Certainty, int] = {"possible": 0, "hearsay": 1, "plan": 2, "stated": 3}
 
 
+def sureness(certainty: Certainty) -> int:
+    """Return the rank of a certainty, the higher the surer."""
+    return _SURENESS[certainty]
+
+
 def least_sure(certainties: Iterable[Certainty]) -> Certainty:
     """Return the least sure of some certainties."""
-    return min(certainties, key=_SURENESS.__getitem__)
+    return min(certainties, key=sureness)
 
 
 def may_end(later: Certainty, earlier: Certainty, *, same_fact: bool = False) -> bool:

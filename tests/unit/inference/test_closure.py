@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from graphmem.inference.closure import FOREVER, MOST_SHARING, HeldFact, ImpliedFact, Key, Span, close
+from graphmem.inference.closure import MOST_SHARING, HeldFact, ImpliedFact, Key, Span, close
 from graphmem.models import Certainty
+from graphmem.models.base import END_OF_TIME
 from graphmem.ontology import InferenceRule
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
@@ -28,7 +29,7 @@ RULES = (
 
 
 def day(n: int | None) -> datetime:
-    return FOREVER if n is None else DAY + timedelta(days=n)
+    return END_OF_TIME if n is None else DAY + timedelta(days=n)
 
 
 def fact(
@@ -112,7 +113,7 @@ def test_confidence_and_certainty_are_never_above_those_of_the_premises() -> Non
 
 def test_what_is_stated_is_not_implied_while_it_is() -> None:
     facts = [fact("a", "part_of", "b"), fact("b", "part_of", "c"), fact("a", "part_of", "c", 2, 5)]
-    assert [found.fact.span for found in implied(facts, RULES[:1])] == [(day(0), day(2)), (day(5), FOREVER)]
+    assert [found.fact.span for found in implied(facts, RULES[:1])] == [(day(0), day(2)), (day(5), END_OF_TIME)]
 
 
 def test_the_surest_derivation_is_kept() -> None:
