@@ -274,10 +274,9 @@ class Writer:
         for ending in reading.endings:
             stated = ending.stated
             end = End(stated.valid_to or seen_at, seen_at, episode.id, corrected=stated.why == "corrected")
-            if trust_of(episode) != "trusted":
-                end = replace(end, teller="external")
-            if ending.source is None:
-                facts.append(_End(end, fact_id=stated.fact_id))
+            if ending.source is None:  # nobody is named who could be the speaker
+                told_by = None if trust_of(episode) == "trusted" else "external"
+                facts.append(_End(replace(end, teller=told_by), fact_id=stated.fact_id))
                 continue
             source = mentioned(ending.source)
             target = None if ending.target is None else mentioned(ending.target)
@@ -381,9 +380,8 @@ class Writer:
             end = End(edge.valid_to or edge.valid_from, edge.told_at or edge.recorded_at, teller=fact.teller)
             if ledger.end(_keys(edge.source_id, edge.relation, edge.target_id), end):
                 return
-        holder = entered[edge.id] = ledger.add(
-            edge, teller=fact.teller
-        )  # what is over and wasn't known is kept as past
+        # what is over and wasn't known is kept as past
+        holder = entered[edge.id] = ledger.add(edge, teller=fact.teller)
         for edge_id in fact.contradicted:
             ledger.end_edge(entered.get(edge_id, edge_id), edge, holder, teller=fact.teller)
 

@@ -44,7 +44,8 @@ def with_facts_of_hubs(
 
 def stated_in(backend: GraphBackend, scopes: Sequence[Scope], graph: Subgraph, wanted: EpisodeFilter) -> Flags:
     """Return whether an episode that matches a filter states each fact, shape (m,); two round trips."""
-    sources = _sources(backend, scopes, graph)
+    edges = backend.get_edges(scopes, graph.edge_ids) if graph.edge_ids else {}
+    sources = [edges[i].episode_ids if i in edges else () for i in graph.edge_ids]
     matching = _selected(backend, scopes, sources, EpisodeQuery(filters=wanted))
     return np.array([not matching.isdisjoint(ids) for ids in sources], dtype=bool)
 
@@ -64,12 +65,6 @@ def not_expired(backend: GraphBackend, scopes: Sequence[Scope], graph: Subgraph,
         return not any(fact.episode_ids and gone.issuperset(fact.episode_ids) for fact in basis)
 
     return np.array([i not in edges or is_live(edges[i]) for i in graph.edge_ids], dtype=bool)
-
-
-def _sources(backend: GraphBackend, scopes: Sequence[Scope], graph: Subgraph) -> list[tuple[str, ...]]:
-    """Return the ids of the episodes that state each fact."""
-    edges = backend.get_edges(scopes, graph.edge_ids) if graph.edge_ids else {}
-    return [edges[i].episode_ids if i in edges else () for i in graph.edge_ids]
 
 
 def _selected(
