@@ -71,7 +71,7 @@ class FactLedger:
     ----------
     known
         Versions that the new facts may affect: all with the same keys, and all with the same (source, relation) of
-        single-valued relations. Inferred ones are ignored: they neither support nor contradict what is told.
+        single-valued relations. Inferred facts are ignored: they neither confirm nor contradict stated ones.
     ontology
         Defines the single-valued relations.
     now

@@ -548,7 +548,7 @@ def test_ids_of_premises_are_no_personal_data(open_memory: OpenMemory, tmp_path:
     assert any(like_an_iban in edge.premises for edge in rows(redacted))
 
 
-# Against inferring anew ---------------------------------------------------------------------------
+# Comparison with an inference from scratch --------------------------------------------------------
 
 
 def assert_grounded(memory: GraphMemory, edge: Edge) -> None:
