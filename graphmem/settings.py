@@ -89,7 +89,7 @@ class Settings(BaseSettings):
     resolve_questions: int = Field(20, ge=0, description="maximum number of LLM questions about names per batch")
     note_linking: bool = Field(False, description="link each new entity to similar ones by similar_to (A-MEM)")
     detect_injection: bool = Field(
-        False, description="store, but don't extract, text that looks like a prompt injection (docs/how-to/privacy.md)"
+        True, description="store, but don't extract, text that looks like a prompt injection (docs/how-to/privacy.md)"
     )
     redact: Annotated[Literal["off", "facts", "all"], BeforeValidator(_redact)] = Field(
         "off",

@@ -48,7 +48,7 @@ class Obedient:
 def test_poisoned_texts_of_external_sources_end_nothing_and_are_marked_wherever_they_show(
     store_url: str, open_memory: OpenMemory
 ) -> None:
-    memory = open_memory(store_url, extractor=Obedient(), embeddings="none", detect_injection=True)
+    memory = open_memory(store_url, extractor=Obedient(), embeddings="none")
     for text, speaker in zip(TRUE, ("Maya Lindqvist", None), strict=True):
         memory.remember(text, speaker=speaker)
     memory.flush()

@@ -262,9 +262,9 @@ def test_each_choice_redacts_what_it_says(
 @pytest.mark.parametrize(
     ("settings", "redaction", "injection"),
     [
-        ({}, "off", "off"),
+        ({}, "off", "on"),
         ({"redact": "all", "detect_injection": True}, "all", "on"),
-        ({"redact": "facts"}, "facts", "off"),
+        ({"redact": "facts", "detect_injection": False}, "facts", "off"),
     ],
 )
 def test_doctor_says_whether_redaction_and_injection_detection_are_on(

@@ -155,9 +155,8 @@ class _Wizard:
     def privacy(self, redact: str | None, detect_injection: bool | None, retention_days: str | None) -> dict[str, Any]:
         """Return redaction, detection of injections, and the time for which history is kept."""
         if detect_injection is None:
-            detect_injection = self._asks and typer.confirm(
-                "Leave texts that look like prompt injections unextracted?", default=True, err=True
-            )
+            question = "Leave texts that look like prompt injections unextracted?"
+            detect_injection = not self._asks or typer.confirm(question, default=True, err=True)
         redact = redact or self._choose("Personal data", _PRIVACY, "off")
         if redact == "all" and "GRAPHMEM_REDACT_KEY" not in os.environ:
             self._out.note(

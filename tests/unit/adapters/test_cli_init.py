@@ -53,7 +53,7 @@ def test_without_questions_the_defaults_are_checked_and_written(run: Run) -> Non
         "extractor": "none",
         "embeddings": "none",
         "redact": "off",
-        "detect_injection": False,
+        "detect_injection": True,
         "expired_edge_retention_days": "none",
     }
     assert stat.S_IMODE(Path("graphmem.toml").stat().st_mode) == 0o600
