@@ -1,8 +1,9 @@
 """Facts that are right: what is stored of a conversation when a capable reader answers the prompts.
 
     python tests/bench/facts.py --answers ANSWERS.jsonl --missing FOLDER [--pace bulk|live|N] [--turns N]
+        [--data FOLDER]
 
-Reads the conversation in `lumio` of the shared data, replays the answers (`played`) and prints the figures of
+Reads a conversation, by default `lumio` of the shared data, replays the answers (`played`) and prints the figures of
 `evaluate_facts`, calls, tokens and dollars per 1,000 turns. A prompt without an answer ends the run with the name of
 its file. ``--pace``: all turns at once, each alone, or N at a time.
 """
@@ -66,13 +67,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--answers", type=Path, required=True)
     parser.add_argument("--missing", type=Path, required=True)
+    parser.add_argument("--data", type=Path, default=DATA, help="folder with turns.jsonl and the key")
     parser.add_argument("--pace", default="bulk")
     parser.add_argument("--turns", type=int, default=4, help="turns per call")
     parser.add_argument("--embeddings", default="none")
     parser.add_argument("--wrong", action="store_true", help="list what is wrong")
     given = parser.parse_args()
     model = Played(answers=read_answers(given.answers), missing=given.missing)
-    turns = turns_of(DATA)
+    turns = turns_of(given.data)
     with GraphMemory.open(
         "memory://facts",
         extractor="llm",
@@ -88,7 +90,7 @@ def main() -> None:
             files = sorted(given.missing.glob("*.txt"), key=lambda file: file.stat().st_mtime)
             print(f"{stats.pending_episodes} turns wait; first prompt: {files[0] if files else stats.errors[:1]}")
             return
-        found = memory.admin.evaluate_facts([DATA / name for name in KEY])
+        found = memory.admin.evaluate_facts([given.data / name for name in KEY])
     figures = {
         "verdicts": found.verdicts,
         "never_current": f"{len(found.never_current)} of {found.never}",
