@@ -44,8 +44,8 @@ FLOW_WEIGHT: Mapping[EdgeType, float] = {
 """Weight of each edge type in the relevance propagation of recall (MAGMA, arXiv 2601.03236)."""
 
 SINGLE_VALUED = frozenset(
-    "works_at lives_in born_in manages married_to has_status has_budget deployed_on has_birthday has_age has_salary "
-    "has_rent has_phone_number has_email".split()
+    "works_at lives_in born_in manages married_to has_status has_budget has_deadline deployed_on has_birthday has_age "
+    "has_salary has_rent has_phone_number has_email".split()
 )
 
 MULTI_VALUED = frozenset(
@@ -75,6 +75,7 @@ _SYNONYMS = {
     "married_to": "is_married_to spouse spouse_of wife_of husband_of is_spouse_of",
     "has_status": "status status_is",
     "has_budget": "budget budget_is",
+    "has_deadline": "deadline due_on is_due_on due_by is_due_by due has_due_date",
     "deployed_on": "is_deployed_on deployed_to runs_on hosted_on",
     "created": "creates",
     "uses": "use using utilizes",

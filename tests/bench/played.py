@@ -30,11 +30,13 @@ class Played(BaseChatModel):
     answers
         Hash of a prompt → its answer.
     missing
-        Folder for prompts without an answer.
+        Folder for the first prompt without an answer. After it every call fails, so that no prompt depends on a run
+        that went on without that answer.
     """
 
     answers: dict[str, str]
     missing: Path
+    stopped: bool = False
     calls: int = 0
     prefix_tokens: int = 0
     data_tokens: int = 0
@@ -61,7 +63,10 @@ class Played(BaseChatModel):
         system = "\n".join(str(m.content) for m in messages[:-1])
         data = str(messages[-1].content)
         key = hashlib.sha256(f"{system}\0{data}".encode()).hexdigest()[:16]
+        if self.stopped:
+            raise ExtractorMisconfigured("an earlier prompt has no answer")
         if (answer := self.answers.get(key)) is None:
+            self.stopped = True
             self.missing.mkdir(parents=True, exist_ok=True)
             (self.missing / f"{key}.txt").write_text(f"{system}\n\n=== MESSAGE ===\n\n{data}\n", "utf-8")
             raise ExtractorMisconfigured(f"prompt {key} has no answer; it is in {self.missing}")

@@ -318,17 +318,26 @@ class EndedItem:
     why: Literal["over", "corrected"]
 
 
-def ended_in(value: dict[str, Any] | list[Any], dropped: Counter[str]) -> Iterator[EndedItem]:
-    """Yield the ends of facts in an extraction, counting invalid ones in `dropped`."""
+def ended_in(
+    value: dict[str, Any] | list[Any], dropped: Counter[str], told_at: datetime | None = None
+) -> Iterator[EndedItem]:
+    """Yield the ends of facts in an extraction, counting invalid ones in `dropped`.
+
+    What ended in the year in which that was told (`told_at`) had ended by then.
+    """
     for item in _items(value, ENDING_KEYS) if isinstance(value, dict) else ():
         fields = _lowered(cast("Mapping[object, Any]", item)) if isinstance(item, Mapping) else {"known": item}
         number = _number(fields.get("known"))
+        stated = _first(fields, ("at", "valid_to", "until"))[1]
+        at = read_end(stated, dropped)
+        if at is not None and told_at is not None and _text(stated) == str(told_at.year):
+            at = min(at, told_at)
         ended = EndedItem(
             known=number,
             source=_first(fields, _SOURCE)[1],
             relation=_first(fields, _RELATION)[1],
             target=_first(fields, _TARGET)[1],
-            at=read_end(_first(fields, ("at", "valid_to", "until"))[1], dropped),
+            at=at,
             why="corrected" if _text(fields.get("why")).lower().startswith("correct") else "over",
         )
         if number is None and not (ended.source and ended.relation):

@@ -17,7 +17,7 @@ from graphmem.ingest.extract.llm_parse import EndedItem, by_episode, edges_in, e
 from graphmem.ingest.extract.llm_prompt import speaker_name
 from graphmem.ontology import Ontology
 from graphmem.protocols import ExtractedEdge, ExtractedEnding, ExtractedEntity, Extraction, ExtractionRequest
-from graphmem.text.dates import find_dates
+from graphmem.text.dates import DateSpan, find_dates
 from graphmem.text.normalize import canonical, display_name, require_name
 from graphmem.text.words import STOP_WORDS, stem, unaccented
 
@@ -33,7 +33,7 @@ _FILLERS = frozenset(
 
 _NUMBER = re.compile(r"\d+")
 _AMOUNT = re.compile(r"\d+(?:k|m|bn?)?")
-_DATE = re.compile(r"\b\d{1,2} [A-Z][a-z]{2,8} \d{4}\b|\b[A-Z][a-z]{2,8} \d{1,2}, \d{4}\b")
+_DATE = re.compile(r"\b(?:\d{1,2} )?[A-Z][a-z]{2,8} (?:\d{1,2}, )?\d{4}\b|\b\d{4}-\d\d(?:-\d\d)?\b")
 _NEAR = timedelta(days=7)
 """Distance of a date that a text may mean by "last night" or "on Friday"."""
 _CURRENCIES = {
@@ -77,10 +77,13 @@ class Grounds:
         Episodes, context, titles, and the names of the speakers and of what is known.
     days
         Days of the turns: a date near them needs no ground ("last night" is "14 September 2025").
+    told
+        Dates in the turns, as which names may have them ("2026-03-20" for "20 March").
     """
 
-    def __init__(self, texts: Iterable[str], days: Iterable[date] = ()) -> None:
+    def __init__(self, texts: Iterable[str], days: Iterable[date] = (), told: Iterable[DateSpan] = ()) -> None:
         self._days = tuple(days)
+        self._told = tuple(told)
         texts = list(texts)
         sequences = [words(text) for text in texts]
         self._texts = texts
@@ -103,13 +106,20 @@ class Grounds:
         turns = [*requests[0].context, *(request.episode for request in requests)]
         days = {turn.local_time.date() for turn in turns}
         months = {f"{day:%A %B %Y}" for day in days}  # names may tell the month: "budget of May 2025"
-        return cls([*told, *(turn.text for turn in requests[0].context), *names, *ends, *speakers, *months], days)
+        texts = [*told, *(turn.text for turn in requests[0].context), *names, *ends, *speakers, *months]
+        dates = (
+            span
+            for turn in turns
+            for future in (False, True)
+            for span in find_dates(turn.text, turn.local_time, future=future)
+        )
+        return cls(texts, days, dates)
 
     def has(self, name: str) -> bool:
         """Return whether the texts contain a name: all its words that aren't fillers, or the whole name if all are.
 
         Common nouns may have another form than in the texts ("exhaustion" for "exhausted"), amounts another notation
-        ("40,000 EUR" for "€40k"), and dates near the turns need no ground.
+        ("40,000 EUR" for "€40k"), as may dates ("2026-03-20" for "20 March"); dates near the turns need no ground.
         """
         parts = words(self._undated(name)) or words(name)
         if not parts:  # a symbol, such as an emoji
@@ -133,14 +143,21 @@ class Grounds:
         return not whole or any(self._has_word(word, noun=True) for word in words(name) if word not in _FILLERS)
 
     def _undated(self, name: str) -> str:
-        """Return a name without dates near those of the turns."""
+        """Return a name without dates that are told, or near those of the turns."""
 
         def kept(match: re.Match[str]) -> str:
             found = find_dates(match[0], datetime.now(UTC))
-            near = any(abs(day - one.begin.date()) <= _NEAR for day in self._days for one in found)
-            return " " if near else match[0]
+            return " " if any(self._is_near(one) or self._is_told(one) for one in found) else match[0]
 
         return _DATE.sub(kept, name)
+
+    def _is_near(self, named: DateSpan) -> bool:
+        return any(abs(day - named.begin.date()) <= _NEAR for day in self._days)
+
+    def _is_told(self, named: DateSpan) -> bool:
+        """Return whether the texts have a date within one of a name, which may be less precise."""
+        begin, end = named.begin.date(), named.until.date()
+        return any(begin <= one.begin.date() and one.until.date() <= end for one in self._told)
 
     def has_short(self, name: str) -> bool:
         """Return whether the texts contain a name of two characters written like one: AC, S3, Jo."""
@@ -221,6 +238,7 @@ class _Selection:
             **dict.fromkeys(_ADDRESSEE_WORDS, addressee),
             **dict.fromkeys(_USER_WORDS, speaker if episode.role in _USER_ROLES else addressee),
         }
+        self._told_at = episode.occurred_at
         self._known = request.known
         self._people = {canonical(name) for name in speakers}
         self._grounds = grounds
@@ -249,7 +267,8 @@ class _Selection:
                 else:
                     edges.setdefault((canonical(ends[0]), edge.relation.lower(), canonical(ends[1]), edge.ended), edge)
         endings: list[ExtractedEnding] = []
-        for item in self._head(ended_in(answer, self._dropped), self._limits.edges):
+        ended_items = ended_in(answer, self._dropped, told_at=self._told_at)
+        for item in self._head(ended_items, self._limits.edges):
             ended = self._ended(item)
             if isinstance(ended, ExtractedEdge):
                 edges.setdefault(

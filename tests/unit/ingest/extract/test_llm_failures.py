@@ -169,6 +169,10 @@ def test_the_least_certain_facts_go_first() -> None:
         ("It costs €40k.", "40,000 EUR per month"),
         ("It costs 40k dollars.", "40,000 USD"),
         ("The export was late last night.", "late export of 12 January 2025"),
+        ("The plans are due on 20 March.", "2025-03-20"),
+        ("The plans were due on 20 November.", "20 November 2024"),
+        ("The plans are due in April.", "April 2025"),
+        ("The plans are due on 20 March.", "2025-03"),
     ],
 )
 def test_another_form_of_a_noun_amount_or_date_is_grounded(text: str, name: str) -> None:
@@ -176,9 +180,12 @@ def test_another_form_of_a_noun_amount_or_date_is_grounded(text: str, name: str)
     assert extraction(answer({"source": "Ann Lee", "relation": "has", "target": name}), text).edges
 
 
-@pytest.mark.parametrize("name", ["40,000 EUR", "50,000 USD", "export of 14 September 2025 to Paris"])
+@pytest.mark.parametrize(
+    "name",
+    ["40,000 EUR", "50,000 USD", "export of 14 September 2025 to Paris", "2025-03-20", "4 March 2025", "2025-05"],
+)
 def test_an_amount_or_name_that_nobody_said_is_not_grounded(name: str) -> None:
-    text = "Ann Lee: It costs $40k, the export was late last night."
+    text = "Ann Lee: It costs $40k, the export was late last night. The next is due in March, or on 3 June."
     assert not extraction(answer({"source": "Ann Lee", "relation": "has", "target": name}), text).edges
 
 

@@ -138,6 +138,24 @@ def test_the_number_of_a_known_fact_ends_it(backend: GraphBackend) -> None:
     assert dict(found.dropped) == {"unknown number": 1}
 
 
+@pytest.mark.parametrize(
+    ("at", "end"),
+    [
+        ("2025", AT),
+        ("2024", datetime(2025, 1, 1, tzinfo=UTC)),
+        ("2025-01", datetime(2025, 2, 1, tzinfo=UTC)),
+        ("2025-12-31", datetime(2026, 1, 1, tzinfo=UTC)),
+    ],
+)
+def test_what_ended_in_the_present_year_had_ended_when_it_was_told(
+    backend: GraphBackend, at: str, end: datetime
+) -> None:
+    asked = requests(backend, "Sam Okafor left this year.")
+    [found] = LLMExtractor(scripted({"ended": [{"known": 1, "at": at, "why": "over"}]})).extract(asked)
+    assert isinstance(found, Extraction)
+    assert [ending.valid_to for ending in found.endings] == [end]
+
+
 def test_a_known_full_name_is_grounded_and_keeps_its_type(backend: GraphBackend) -> None:
     reply = {
         "entities": [{"name": "Sam Okafor", "entity_type": "concept", "aliases": ["Sam"]}],
