@@ -87,9 +87,11 @@ class Grounds:
         texts = list(texts)
         sequences = [words(text) for text in texts]
         self._texts = texts
-        told = {word for sequence in sequences for word in sequence}
-        told |= {code for code, (sign, word) in _CURRENCIES.items() if word in told or any(sign in t for t in texts)}
-        self._words = frozenset(told)
+        occurring = {word for sequence in sequences for word in sequence}
+        occurring |= {
+            code for code, (sign, word) in _CURRENCIES.items() if word in occurring or any(sign in t for t in texts)
+        }
+        self._words = frozenset(occurring)
         self._stems = frozenset(stem(word) for word in self._words)
         self._numbers = frozenset(number for word in self._words for number in _NUMBER.findall(word))
         self._marked = frozenset(token for text in texts for token in _SHORT_NAME.findall(text))
