@@ -16,7 +16,7 @@ _USER_ROLES = (None, "user", "human")
 _ASSISTANT_ROLES = ("assistant", "ai", "model", "bot")
 _SESSION_SAMPLE = 50  # turns of a session examined for its speakers
 
-MOST_NAMES, MOST_FACTS = 25, 20
+MOST_NAMES, MOST_FACTS = 25, 30
 _PIECE, _PIECES = 500, 16  # characters searched for known names at once, and how often
 _PHRASE = 5  # words of the longest name that is looked up
 _WORDS = 48
@@ -173,13 +173,15 @@ def _known_facts(
     wanted = {word for request in requests for word in stems(request.episode.searchable_text)}
     position = {entity.id: place for place, entity in enumerate(entities)}
 
-    def rank(edge: Edge) -> tuple[float, ...]:
+    def rank(edge: Edge) -> tuple[float | str, ...]:
         shared = len(wanted & stems(f"{edge.relation.replace('_', ' ')} {edge.fact}"))
         named = (edge.source_id in position) + (edge.target_id in position)
         single = ontology.is_single_valued(edge.relation)
         return (
             -(2.0 * single + shared + named - 2.0 * (edge.kind == "event")),
             position.get(edge.source_id, MOST_NAMES),
+            -(edge.told_at or edge.valid_from).timestamp(),
+            edge.fact,
         )
 
     return sorted((edge for edge in found if _holds(edge, at)), key=rank)[:MOST_FACTS]
