@@ -15,7 +15,7 @@ from typing import Protocol
 from graphmem.models import Alias, Entity, IndexEntry, Merge, MergeMethod, Properties, Removal, Scope, new_id
 from graphmem.ontology import Ontology
 from graphmem.protocols import EntityStore
-from graphmem.text.name_rules import may_be_same
+from graphmem.text.name_rules import is_description, may_be_same
 from graphmem.text.normalize import canonical, require_name
 
 TYPE_STATED = "type_stated"
@@ -214,12 +214,18 @@ class Resolver:
         return entity
 
     def _fuller(self, thing: EntityMention) -> Entity | None:
-        """Return the known entity whose full name a text gives ("Jonas Weber, also Jonas"), or None."""
+        """Return the known entity whose full or real name a text gives, or None.
+
+        "Jonas Weber, also Jonas", and "Bernadette, also the owner of the Salt Cellar".
+        """
         for alias in thing.aliases:
             entity = self._known[alias].get(thing.entity_type or "concept")
-            if entity is not None and may_be_same(thing.display, entity.name, entity.entity_type):
+            if entity is None:
+                continue
+            described = is_description(entity.name, entity.entity_type)
+            if described or may_be_same(thing.display, entity.name, entity.entity_type):
                 entity = self._touched.get(entity.id, entity)
-                if len(thing.display) > len(entity.name):
+                if described or len(thing.display) > len(entity.name):
                     entity = self._touched[entity.id] = entity.changed(name=thing.display)
                 self._aliases.append(Alias(alias=thing.canonical, entity_type=entity.entity_type, entity_id=entity.id))
                 return entity

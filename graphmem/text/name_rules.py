@@ -58,6 +58,10 @@ _COUNTED = frozenset(
     "monday tuesday wednesday thursday friday saturday sunday".split()
 )
 _ROMAN = re.compile(r"(?=[ivxlc]{2})(xc|xl|l?x{0,3})(ix|iv|v?i{0,3})")
+_NAMED = frozenset({"person", "organization", "event", "project"})
+_PARTICLES = _FILLERS | frozenset(
+    "al bin da das de del della den der di do dos du el en et ibn la le les los s ten ter und van vom von y zu".split()
+)
 _NAMES_OF_ONE = frozenset({"person", "organization", "location"})
 """Types whose plural names denote a different entity."""
 
@@ -108,6 +112,13 @@ def spellings(name: str, entity_type: str) -> frozenset[str]:
     bare = _bare(words, _FILLERS | _COMPANY)
     keys = {"".join(bare), " ".join(sorted(map(_without_plural, bare))), name.lower().replace(".", "")}
     return frozenset({*keys, "".join(word[0] for word in bare)} if len(bare) >= 3 else keys)
+
+
+def is_description(name: str, entity_type: str) -> bool:
+    """Return whether a name only describes what has a name: "owner of the Salt Cellar", "Finn (Nneka's friend)"."""
+    if entity_type not in _NAMED:
+        return False
+    return "(" in name or any(word.islower() and word not in _PARTICLES for word in _WORDS.findall(name))
 
 
 def may_be_same(first: str, second: str, entity_type: str) -> bool:

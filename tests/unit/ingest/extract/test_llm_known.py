@@ -20,6 +20,7 @@ from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.protocols import ExtractedEdge, ExtractedEntity, Extraction, ExtractionRequest, GraphBackend
 from graphmem.registry import open_backend
 from graphmem.settings import Settings
+from graphmem.text.normalize import canonical
 
 pytest.importorskip("json_repair", reason="json-repair isn't installed (graphmem[langchain])")
 pytest.importorskip("langchain_core", reason="LangChain isn't installed (graphmem[langchain])")
@@ -288,6 +289,26 @@ def test_the_full_name_of_a_known_short_one_is_no_second_entity(backend: GraphBa
     [(_, entity)] = backend.resolve_names(SCOPE, ["jonas"])
     assert entity.name == "Jonas Weber"
     assert len(backend.find_edges([SCOPE], EdgeQuery(source_ids=(entity.id,)))) == 2
+
+
+@pytest.mark.parametrize(
+    ("known", "name", "same"),
+    [
+        ("owner of the Salt Cellar", "Bernadette Quill", True),
+        ("Finn (Nneka Obi's boyfriend)", "Finn Gallagher", True),
+        ("Leonardo da Vinci", "Ludovico Sforza", False),
+    ],
+)
+def test_who_was_known_by_a_description_gets_a_name(backend: GraphBackend, known: str, name: str, same: bool) -> None:
+    tell(backend, ExtractedEdge(known, "likes", "tea", source_type="person"))
+    tell(
+        backend,
+        ExtractedEdge(name, "likes", "jazz", source_type="person"),
+        entities=(ExtractedEntity(name, "person", aliases=(known,)),),
+    )
+    found = {e.id: e.name for _, e in backend.resolve_names(SCOPE, [canonical(known), canonical(name)])}
+    assert set(found.values()) == ({name} if same else {known, name})
+    assert len(found) == 2 - same
 
 
 def test_two_people_of_one_first_name_stay_two(backend: GraphBackend) -> None:
