@@ -329,13 +329,19 @@ def teller_of(episode: Episode, *, own: bool) -> Teller | None:
     return "subject" if own else "other"
 
 
-def episode_sources(backend: GraphBackend, scope: Scope, edges: Sequence[Edge]) -> dict[str, list[Source]]:
-    """Return the episodes that state facts, by fact, and who tells it in each."""
+def episode_sources(
+    backend: GraphBackend, scope: Scope, edges: Sequence[Edge], named: Mapping[str, Iterable[str]] | None = None
+) -> dict[str, list[Source]]:
+    """Return the episodes that state facts, by fact, and who tells it in each.
+
+    `named` are the names of entities, by id, where they differ from those in the store.
+    """
     ids = list(dict.fromkeys(i for edge in edges for i in edge.episode_ids))
     episodes = backend.get_episodes([scope], ids) if ids else {}
-    about = list({edge.source_id for edge in edges})
-    names = {(e.id, e.canonical_name) for e in backend.get_entities([scope], about).values()}
-    names |= {(alias.entity_id, alias.alias) for alias in backend.find_aliases([scope], about)}
+    names = {(i, name) for i, those in (named or {}).items() for name in those}
+    if about := list({edge.source_id for edge in edges} - (named or {}).keys()):
+        names |= {(e.id, e.canonical_name) for e in backend.get_entities([scope], about).values()}
+        names |= {(alias.entity_id, alias.alias) for alias in backend.find_aliases([scope], about)}
 
     def source(edge: Edge, episode: Episode) -> Source:
         own = episode.speaker is not None and (edge.source_id, canonical(episode.speaker)) in names

@@ -50,6 +50,23 @@ def may_overrule(teller: Teller | None, tellers: Collection[Teller | None]) -> b
     return teller != "other" or "subject" not in tellers
 
 
+def ends_from(by: Edge, edge: Edge, sources: Sources) -> datetime | None:
+    """Return from when a stored fact ends another one; None if it may not.
+
+    That is when it begins or, if whoever told it first may not end the other one, when the first who may told it.
+    """
+    if by.target_id == edge.target_id:
+        return by.valid_from
+    if not may_end(by.certainty, edge.certainty):
+        return None
+    tellers: list[Teller | None] = [source.teller for source in sources.get(edge.id, ())]
+    told = sorted(sources.get(by.id, ()), key=lambda source: source.told_at)
+    allowed = [source for source in told if may_overrule(source.teller, tellers)]
+    if allowed[:1] == told[:1]:
+        return by.valid_from
+    return max(by.valid_from, allowed[0].told_at) if allowed else None
+
+
 def told_at(edge: Edge) -> datetime:
     """Return when a fact was told; rows of older versions don't say it, and count as told when they were recorded."""
     return edge.told_at or edge.recorded_at

@@ -12,6 +12,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from graphmem.inference.premises import find_dependents
+from graphmem.ingest.fact_ledger import Load, episode_sources
+from graphmem.ingest.supersession import Source, ends_from
 from graphmem.models import Alias, Edge, EdgeQuery, Entity, Episode, Mention, Merge, MergeQuery, Scope, utc_now
 from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend
@@ -69,6 +71,11 @@ class ErasureRequest:
     def entity(self) -> Entity | None:
         """The entity of the subject, if it has one."""
         return None if self.subject is None else self.subject.entity
+
+    def sources(self, edges: Sequence[Edge]) -> dict[str, list[Source]]:
+        """Return the episodes that still state facts, by fact, and who tells it in each."""
+        left = [e.changed(episode_ids=tuple(i for i in e.episode_ids if i not in self.episodes)) for e in edges]
+        return episode_sources(self.backend, self.scope, left)
 
     def texts(self, episode_ids: Collection[str]) -> Iterator[str]:
         """Yield the texts of the episodes with these ids."""
@@ -200,35 +207,36 @@ def _find_facts(request: ErasureRequest) -> AffectedFacts:
         gone.update((edge.id, edge) for edge in edges_of(backend, scope, request.entity.id))
     gone.update(find_dependents(backend, scope, gone))
     kept = {i: edge for i, edge in stated.items() if i not in gone}
-    return AffectedFacts(gone, kept, _find_reopened(request, gone))
+    return AffectedFacts(gone, kept, _find_reopened(request, gone, kept))
 
 
-def _find_reopened(request: ErasureRequest, gone: Mapping[str, Edge]) -> dict[str, Edge]:
+def _find_reopened(request: ErasureRequest, gone: Mapping[str, Edge], kept: Mapping[str, Edge]) -> dict[str, Edge]:
     """Return the facts that ended only because of a forgotten statement, with their validity without it."""
-    unstated = {i: edge for i, edge in gone.items() if set(edge.episode_ids) & request.episodes.keys()}
+    unstated = {i: edge for i, edge in {**gone, **kept}.items() if set(edge.episode_ids) & request.episodes.keys()}
     slots = dict.fromkeys((edge.source_id, edge.relation) for edge in unstated.values())
     if not slots:
         return {}
     versions = request.backend.all_edges([request.scope], EdgeQuery(slots=tuple(slots), versions="all"))
     there = {edge.id: edge for edge in versions if edge.id not in gone and not edge.is_inferred}
-    reopened = dict(_reopened(there, unstated, gone))
+    reopened = dict(_reopened(there, unstated, gone, request.sources))
     now_there = {**there, **reopened}.values()
-    reopened.update((edge.id, edge) for edge in ended_by_later(now_there, request.ontology, utc_now()))
+    ended = ended_by_later(now_there, request.ontology, request.sources, utc_now())
+    reopened.update((edge.id, edge) for edge in ended)
     return reopened
 
 
 def _reopened(
-    there: Mapping[str, Edge], unstated: Collection[str], gone: Mapping[str, Edge]
+    there: Mapping[str, Edge], unstated: Collection[str], gone: Mapping[str, Edge], load: Load
 ) -> Iterator[tuple[str, Edge]]:
     held = {edge.key for edge in there.values() if edge.is_active}
-    for edge in there.values():
-        if edge.superseded_by not in unstated:
-            continue
-        after: str | None = edge.superseded_by
-        while after is not None and after in gone:
-            after = gone[after].superseded_by
-        if (later := there.get(after or "")) is not None:
-            end = max(later.valid_from, edge.valid_from)
+    ended = [(edge, _left_after(edge, there, gone)) for edge in there.values() if edge.superseded_by in unstated]
+    followed = [edge for pair in ended if pair[1] is not None for edge in pair if edge is not None]
+    sources = load(followed)
+    for edge, later in ended:
+        if later is not None and (begins := ends_from(later, edge, sources)) is not None:
+            if later.id == edge.superseded_by:  # others state it as well, and may end the fact
+                continue
+            end = max(begins, edge.valid_from)
             if edge.prior_valid_to is not None and edge.prior_valid_to <= end:
                 yield edge.id, edge.without_end()
             else:
@@ -236,6 +244,14 @@ def _reopened(
         elif edge.key not in held:
             held.add(edge.key)
             yield edge.id, edge.without_end()
+
+
+def _left_after(edge: Edge, there: Mapping[str, Edge], gone: Mapping[str, Edge]) -> Edge | None:
+    """Return the first fact that is left in the chain of supersessions after a fact."""
+    after = edge.superseded_by
+    while after is not None and after in gone:
+        after = gone[after].superseded_by
+    return there.get(after or "")
 
 
 # Entities -----------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """Merge of entities and its effect on the validity of facts (spec: upkeep); `graphmem.upkeep.unmerge` undoes it.
 
-After a merge, a single-valued relation of the entity has one active fact: the one that began last ends the others.
-After an unmerge, only the facts of a side end its facts: a fact that the other side ended becomes valid again, up to
-the next fact of its own side.
+After a merge, a single-valued relation of the entity has one active fact: the one that began last ends the others that
+it may end by its certainty and its speakers. After an unmerge, only the facts of a side end its facts: a fact that the
+other side ended becomes valid again, up to the next fact of its own side that may end it.
 """
 
 from __future__ import annotations
@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 
 from graphmem.errors import InvalidInput
 from graphmem.inference.premises import write_facts
+from graphmem.ingest.fact_ledger import Load, episode_sources
+from graphmem.ingest.supersession import Sources, ends_from
 from graphmem.models import (
     STATED_KINDS,
     Alias,
@@ -28,7 +31,7 @@ from graphmem.models import (
     Merge,
     Removal,
     Scope,
-    may_end,
+    is_retracted,
     utc_now,
 )
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
@@ -37,9 +40,9 @@ from graphmem.upkeep.lookup import edges_of, entity_called
 
 
 def ended_by_merge(
-    edges: Iterable[Edge], moved: Collection[str], ontology: Ontology, at: datetime
+    edges: Iterable[Edge], moved: Collection[str], ontology: Ontology, load: Load, at: datetime
 ) -> Iterator[EdgeExpiry]:
-    """Yield expiries of active facts at the start of a later fact of the other side in the same single-valued relation.
+    """Yield expiries of active facts that a later fact of the other side ends in the same single-valued relation.
 
     Parameters
     ----------
@@ -49,17 +52,16 @@ def ended_by_merge(
         Ids of the facts moved from the merged entity.
     ontology
         Defines which relations are single-valued.
+    load
+        Returns the episodes that state facts, which decide who may end them.
     at
         Time of the merge.
     """
-    for slot in _active_slots(edges, ontology):
-        for edge in slot:
-            others = (e for e in slot if (e.id in moved) != (edge.id in moved) and _is_later(e, edge))
-            if (later := next(others, None)) is not None:
-                yield EdgeExpiry(edge.id, later.valid_from, at, later.id, "replaced")
+    for edge, later, end in _ended(edges, ontology, load, moved):
+        yield EdgeExpiry(edge.id, end, at, later.id, "replaced")
 
 
-def ended_by_later(edges: Iterable[Edge], ontology: Ontology, at: datetime) -> Iterator[Edge]:
+def ended_by_later(edges: Iterable[Edge], ontology: Ontology, load: Load, at: datetime) -> Iterator[Edge]:
     """Yield the active facts of single-valued relations that a later fact supersedes, ended by that fact.
 
     Parameters
@@ -68,20 +70,38 @@ def ended_by_later(edges: Iterable[Edge], ontology: Ontology, at: datetime) -> I
         Facts of any entities.
     ontology
         Defines which relations are single-valued.
+    load
+        Returns the episodes that state facts, which decide who may end them.
     at
         Time at which they expire.
     """
-    for slot in _active_slots(edges, ontology):
+    for edge, later, end in _ended(edges, ontology, load):
+        ended = {"expired_at": max(at, edge.recorded_at), "superseded_by": later.id, "end_reason": "replaced"}
+        yield edge.changed(valid_to=end, **ended)
+
+
+def _ended(
+    edges: Iterable[Edge], ontology: Ontology, load: Load, moved: Collection[str] | None = None
+) -> Iterator[tuple[Edge, Edge, datetime]]:
+    """Yield active facts of single-valued relations with the fact that ends each, and when.
+
+    With `moved`, facts with these ids and others end each other only.
+    """
+    slots = [slot for slot in _active_slots(edges, ontology) if len(slot) > 1]
+    sources = load([edge for slot in slots for edge in slot])
+    for slot in slots:
         for edge in slot:
-            if (later := next((e for e in slot if _is_later(e, edge)), None)) is not None:
-                ended = {"expired_at": max(at, edge.recorded_at), "superseded_by": later.id, "end_reason": "replaced"}
-                yield edge.changed(valid_to=later.valid_from, **ended)
+            others = (e for e in slot if e.target_id != edge.target_id)
+            if moved is not None:
+                others = (e for e in others if (e.id in moved) != (edge.id in moved))
+            if (found := successor(edge, others, sources)) is not None:
+                yield edge, *found
 
 
-def _is_later(edge: Edge, other: Edge) -> bool:
-    """Return whether a fact began later than another one with a different target, and may end it."""
-    later = edge.target_id != other.target_id and edge.valid_from > other.valid_from
-    return later and may_end(edge.certainty, other.certainty)
+def successor(edge: Edge, others: Iterable[Edge], sources: Sources) -> tuple[Edge, datetime] | None:
+    """Return the first of other facts that began later than a fact and may end it, and from when it does."""
+    later = ((e, end) for e in others if e.valid_from > edge.valid_from and (end := ends_from(e, edge, sources)))
+    return min(later, key=lambda found: found[1], default=None)
 
 
 def _active_slots(edges: Iterable[Edge], ontology: Ontology) -> Iterable[list[Edge]]:
@@ -108,15 +128,23 @@ class Parted:
         Facts that both entities have: id of the fact of one → id of the fact of the other.
     ontology
         Defines which relations are single-valued.
+    load
+        Returns the episodes that state facts, which decide who may end them.
     """
 
     def __init__(
-        self, edges: Mapping[str, Edge], sides: tuple[str, str], twins: Mapping[str, str], ontology: Ontology
+        self,
+        edges: Mapping[str, Edge],
+        sides: tuple[str, str],
+        twins: Mapping[str, str],
+        ontology: Ontology,
+        load: Load,
     ) -> None:
         self._edges = edges
         self._sides = sides
         self._twins = twins
         self._ontology = ontology
+        self._load = load
         self._slots: defaultdict[tuple[str, str], list[Edge]] = defaultdict(list)
         stated = (edge for edge in edges.values() if not edge.is_inferred)
         for edge in sorted(stated, key=lambda edge: edge.valid_from):
@@ -130,11 +158,13 @@ class Parted:
             by = self._edges.get(edge.superseded_by or "")
             if by is None or not self._is_crossing(edge, by, at):
                 continue
-            own = self._successor(edge) if self._is_rival(edge, by) else self._own_successor(edge, by)
-            if own is not None:
-                ends = max(own.valid_from, edge.valid_from)
+            found = self._successor(edge) if self._is_rival(edge, by) else self._own_successor(edge, by)
+            if found is not None:
+                own, end = found
                 expired = None if edge.expired_at is None else max(own.recorded_at, edge.recorded_at)
-                changed.append(edge.changed(valid_to=ends, expired_at=expired, superseded_by=own.id))
+                changed.append(
+                    edge.changed(valid_to=max(end, edge.valid_from), expired_at=expired, superseded_by=own.id)
+                )
             elif edge.key not in held:
                 held.add(edge.key)
                 changed.append(edge.without_end())
@@ -150,19 +180,19 @@ class Parted:
         same = edge.relation == by.relation and edge.target_id != by.target_id
         return same and self._ontology.is_single_valued(edge.relation)
 
-    def _successor(self, edge: Edge) -> Edge | None:
-        """Return the next fact of the same source and single-valued relation."""
-        slot = self._slots[edge.source_id, edge.relation]
-        return next((e for e in slot if e.valid_from > edge.valid_from and e.valid_to != e.valid_from), None)
+    def _successor(self, edge: Edge) -> tuple[Edge, datetime] | None:
+        """Return the next fact of the same source and single-valued relation that may end a fact, and from when."""
+        slot = [e for e in self._slots[edge.source_id, edge.relation] if not is_retracted(e)]
+        return successor(edge, slot, self._load([edge, *slot]))
 
-    def _own_successor(self, edge: Edge, by: Edge) -> Edge | None:
-        """Return the first fact of the edge's own side in the chain of supersessions that begins at `by`."""
+    def _own_successor(self, edge: Edge, by: Edge) -> tuple[Edge, datetime] | None:
+        """Return the first fact of the edge's own side in the chain of supersessions from `by`, and when it began."""
         seen = {edge.id}
         following: Edge | None = by
         while following is not None and following.id not in seen:
             for found in (following, self._edges.get(self._twins.get(following.id, ""))):
                 if found is not None and found.source_id == edge.source_id:
-                    return found
+                    return found, found.valid_from
             seen.add(following.id)
             following = self._edges.get(following.superseded_by or "")
         return None
@@ -178,8 +208,8 @@ def merge_entities(
 
     Facts are re-pointed to the kept entity; inferred ones go, and can be inferred again. A fact that the kept entity
     already has is folded into that fact, which gets the higher confidence and all episodes; a fact between the two
-    entities is dropped. In a single-valued relation, the fact that began last ends the others. Names and mentions
-    move. Each merge gets a row in the ledger.
+    entities is dropped. In a single-valued relation, the fact that began last ends the others that it may end by
+    `graphmem.ingest.supersession.ends_from`. Names and mentions move. Each merge gets a row in the ledger.
 
     Parameters
     ----------
@@ -253,7 +283,8 @@ def _merge(backend: GraphBackend, scope: Scope, gone_id: str, kept_id: str, onto
         ),
     )
     active = backend.all_edges([scope], EdgeQuery(source_ids=(kept_id,), versions="active"))
-    expiries = ended_by_merge(active, {edge.id for edge in moved}, ontology, merge.at)
+    load = partial(episode_sources, backend, scope)
+    expiries = ended_by_merge(active, {edge.id for edge in moved}, ontology, load, merge.at)
     write_facts(backend, scope, Changes(expiries=tuple(expiries)))
     return merge
 

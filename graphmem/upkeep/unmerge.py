@@ -12,6 +12,8 @@ from datetime import datetime
 
 from graphmem.errors import InvalidInput, NotFound
 from graphmem.inference.premises import write_facts
+from graphmem.ingest.fact_ledger import episode_sources
+from graphmem.ingest.supersession import Source
 from graphmem.models import (
     Changes,
     Edge,
@@ -132,8 +134,10 @@ class _Unmerge:
         current = backend.find_aliases([self._scope], [merge.kept_id])
         brought = {(alias.alias, alias.entity_type) for alias in (*merge.aliases, *merge.added)}
         self._held = {(alias.alias, alias.entity_type) for alias in current}
-        # names that both entities have are ambiguous and stay with the kept one
-        self._names = {alias.alias for alias in merge.aliases} - {name for name, _ in self._held - brought}
+        own = {alias.alias for alias in merge.aliases}
+        kept_names = {name for name, _ in self._held - brought}
+        self._named = {self._id: {merge.merged.canonical_name, *own}, kept.id: {kept.canonical_name, *kept_names}}
+        self._names = own - kept_names  # names that both entities have are ambiguous and stay with the kept one
         self._edges: dict[str, Edge] = {}
         self._stored: dict[str, Edge] = {}
         self._active: dict[EdgeKey, str] = {}
@@ -251,7 +255,7 @@ class _Unmerge:
         query = EdgeQuery(slots=tuple(sorted(slots)), versions="active")
         for edge in self._backend.all_edges([self._scope], query):
             self._stored[edge.id] = edge
-        for edge in ended_by_later({**self._stored, **self._edges}.values(), self._ontology, at):
+        for edge in ended_by_later({**self._stored, **self._edges}.values(), self._ontology, self._sources, at):
             self._edges[edge.id] = edge
 
     def _reworded(self) -> Iterable[str]:
@@ -269,9 +273,14 @@ class _Unmerge:
     def _reopen(self, parted: dict[str, Edge]) -> None:
         """Reopen facts that the other side ended; these rows come last, when their keys are free."""
         sides = (self._id, self._merge.kept_id)
-        for edge in Parted(parted, sides, self._twins, self._ontology).ended_by_own(self._merge.at):
+        divided = Parted(parted, sides, self._twins, self._ontology, self._sources)
+        for edge in divided.ended_by_own(self._merge.at):
             self._edges.pop(edge.id, None)
             self._edges[edge.id] = edge
+
+    def _sources(self, edges: Sequence[Edge]) -> dict[str, list[Source]]:
+        """Return the episodes that state facts, and who tells them under the names that each entity gets back."""
+        return episode_sources(self._backend, self._scope, edges, self._named)
 
     def _twin(self, edge: Edge, episode_ids: Sequence[str]) -> Edge:
         """Return a copy of a fact as these episodes stated it, and record that both entities have it."""

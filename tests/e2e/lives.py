@@ -19,14 +19,17 @@ from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from graphmem import Conflict, GraphMemory, InvalidInput, NotFound
+from graphmem.ingest.fact_ledger import episode_sources
 from graphmem.models import Edge, EdgeQuery
 from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.protocols import GraphBackend
+from graphmem.upkeep.merge import successor
 
 ADD = re.compile(r"add (\d+) (\S+) (\d\d-\d\d)(?: by (\w))?: (.*)")
 RELATIONS = ("knows", "works_at", "likes", "lives_in", "part_of")
@@ -250,7 +253,9 @@ class Life:
         assert not [told.remark for told in self._gone.values() if told.remark in held]
 
     def _undo_all(self) -> None:
-        """Undo the merges, newest first: that never fails, each statement stays with somebody, and one value each."""
+        """Undo the merges, newest first: that never fails, each statement stays with somebody, and no fact holds on
+        that a later one ends.
+        """
         stated = self._stating()
         while merges := self._memory.admin.merges(limit=1):
             try:
@@ -265,7 +270,9 @@ class Life:
             if DEFAULT_ONTOLOGY.is_single_valued(edge.relation):
                 slots[edge.source_id, edge.relation].append(edge)
         if not self._imported:
-            assert all(len({edge.valid_from for edge in slot}) == 1 for slot in slots.values())
+            load = partial(episode_sources, self._backend, self._memory.scope)
+            found = (successor(edge, slot, load(slot)) for slot in slots.values() for edge in slot)
+            assert not any(found)
 
     def _stating(self) -> set[str]:
         edges = self._backend.all_edges([self._memory.scope], EdgeQuery(versions="all"))

@@ -406,8 +406,8 @@ class Statements:
         return [Extraction(edges=(ExtractedEdge(who, "works_at", where),)) for who, where in stated]
 
 
-def say(memory: GraphMemory, who: str, where: str, year: int) -> None:
-    memory.ingest([{"text": f"{who} | {where}", "occurred_at": f"{year}-01-01T00:00:00Z"}])
+def say(memory: GraphMemory, who: str, where: str, year: int, **turn: Any) -> None:
+    memory.ingest([{"text": f"{who} | {where}", "occurred_at": f"{year}-01-01T00:00:00Z", **turn}])
 
 
 def employers(memory: GraphMemory, who: str) -> list[tuple[str, int, int | None]]:
@@ -444,6 +444,92 @@ def test_each_side_has_its_own_facts_one_after_the_other(people: GraphMemory) ->
     people.admin.unmerge(made.id)
     assert employers(people, "Bobby") == [("Acme", 2019, 2023), ("Initech", 2023, 2024), ("Umbrella", 2024, None)]
     assert employers(people, "Robert") == [("Acme", 2020, 2022), ("Hooli", 2022, 2025), ("Globex", 2025, None)]
+
+
+EXTERNAL = {"trust": "external"}
+
+
+def test_a_merge_ends_no_fact_of_a_person_by_one_of_an_external_source(people: GraphMemory) -> None:
+    say(people, "Bobby", "Acme", 2020)
+    say(people, "Robert", "Globex", 2022, **EXTERNAL)
+    [made] = people.admin.merge("Robert", into="Bobby")
+    assert employers(people, "Bobby") == [("Acme", 2020, None), ("Globex", 2022, None)]
+    people.admin.unmerge(made.id)
+    assert employers(people, "Bobby") == [("Acme", 2020, None)]
+    assert employers(people, "Robert") == [("Globex", 2022, None)]
+
+
+def test_a_merge_ends_no_fact_that_a_person_told_of_herself_by_what_others_say(people: GraphMemory) -> None:
+    say(people, "Bobby", "Acme", 2020, speaker="Bobby")
+    say(people, "Robert", "Globex", 2022, speaker="Ann")
+    people.admin.merge("Robert", into="Bobby")
+    assert employers(people, "Bobby") == [("Acme", 2020, None), ("Globex", 2022, None)]
+
+
+def test_after_a_merge_a_fact_ends_when_a_person_confirmed_the_next(people: GraphMemory) -> None:
+    say(people, "Bobby", "Acme", 2020)
+    say(people, "Robert", "Globex", 2022, **EXTERNAL)
+    say(people, "Robert", "Globex", 2023)
+    [made] = people.admin.merge("Robert", into="Bobby")
+    assert employers(people, "Bobby") == [("Acme", 2020, 2023), ("Globex", 2022, None)]
+    people.admin.unmerge(made.id)
+    assert employers(people, "Bobby") == [("Acme", 2020, None)]
+
+
+def test_external_sources_end_each_others_facts_in_a_merge(people: GraphMemory) -> None:
+    say(people, "Bobby", "Acme", 2020, **EXTERNAL)
+    say(people, "Robert", "Globex", 2022, **EXTERNAL)
+    people.admin.merge("Robert", into="Bobby")
+    assert employers(people, "Bobby") == [("Acme", 2020, 2022), ("Globex", 2022, None)]
+
+
+def test_after_an_unmerge_no_external_fact_of_its_own_ends_that_of_a_person(people: GraphMemory) -> None:
+    say(people, "Bobby", "Acme", 2020)
+    say(people, "Bobby", "Initech", 2021, **EXTERNAL)
+    say(people, "Robert", "Globex", 2022)
+    [made] = people.admin.merge("Robert", into="Bobby")
+    assert employers(people, "Bobby") == [("Acme", 2020, 2022), ("Initech", 2021, 2022), ("Globex", 2022, None)]
+    people.admin.unmerge(made.id)
+    assert employers(people, "Bobby") == [("Acme", 2020, None), ("Initech", 2021, None)]
+
+
+def test_after_an_unmerge_each_is_a_speaker_under_their_own_names(people: GraphMemory) -> None:
+    say(people, "Bobby", "Acme", 2020, speaker="Bobby")
+    say(people, "Bobby", "Initech", 2021, speaker="Robert")
+    say(people, "Robert", "Globex", 2022, speaker="Robert")
+    [made] = people.admin.merge("Robert", into="Bobby")
+    people.admin.unmerge(made.id)
+    assert employers(people, "Bobby") == [("Acme", 2020, None), ("Initech", 2021, None)]
+
+
+def test_what_goes_on_after_a_forget_is_not_ended_by_an_external_source(people: GraphMemory) -> None:
+    say(people, "Bobby", "Acme", 2020)
+    say(people, "Bobby", "Initech", 2021, **EXTERNAL)
+    say(people, "Bobby", "Globex", 2022, session_id="gone")
+    people.forget(session="gone")
+    assert employers(people, "Bobby") == [("Acme", 2020, None), ("Initech", 2021, None)]
+
+
+def test_after_a_forget_a_fact_counts_as_told_by_those_whose_words_are_left(people: GraphMemory) -> None:
+    say(people, "Bobby", "Acme", 2020)
+    say(people, "Bobby", "Globex", 2021, session_id="gone")
+    say(people, "Bobby", "Initech", 2022, **EXTERNAL)
+    say(people, "Bobby", "Initech", 2023, session_id="gone")
+    assert employers(people, "Bobby") == [("Acme", 2020, 2021), ("Globex", 2021, 2023), ("Initech", 2022, None)]
+    people.forget(session="gone")
+    assert employers(people, "Bobby") == [("Acme", 2020, None), ("Initech", 2022, None)]
+
+
+def test_a_fact_goes_on_once_only_external_sources_state_what_ended_it(people: GraphMemory) -> None:
+    say(people, "Bobby", "Acme", 2020)
+    say(people, "Bobby", "Initech", 2021, **EXTERNAL)
+    say(people, "Bobby", "Initech", 2022, session_id="gone")
+    say(people, "Bobby", "Initech", 2023, session_id="left")
+    assert employers(people, "Bobby") == [("Acme", 2020, 2022), ("Initech", 2021, None)]
+    people.forget(session="gone")
+    assert employers(people, "Bobby") == [("Acme", 2020, 2022), ("Initech", 2021, None)]
+    people.forget(session="left")
+    assert employers(people, "Bobby") == [("Acme", 2020, None), ("Initech", 2021, None)]
 
 
 # Several merges, undone in any order
