@@ -303,8 +303,11 @@ class FactLedger:
 
 
 def _depends_on_sources(edge: Edge, known: Iterable[Edge]) -> bool:
-    """Return whether all tellings matter: for a stated end, or among different facts."""
-    return edge.valid_to is not None or any(e.key != edge.key or stated_end(e, ()) is not None for e in known)
+    """Return whether all tellings matter: for a stated end, or among facts that differ, also in their certainty."""
+    what = (edge.key, edge.certainty)
+    return edge.valid_to is not None or any(
+        (e.key, e.certainty) != what or stated_end(e, ()) is not None for e in known
+    )
 
 
 def _was_known(edge: Edge, end: End) -> bool:

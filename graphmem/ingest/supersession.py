@@ -10,7 +10,7 @@ docs/concepts/supersession.md has the rules and a table of cases, which the test
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, time, timedelta
 from typing import Any, Literal, NamedTuple
 
@@ -245,9 +245,25 @@ class _Version:
             return False
         return self.yields_to(telling)
 
+    def is_replaced_by(self, telling: _Telling) -> bool:
+        """Return whether a telling of the same fact begins a new version: it is surer, or the first not external."""
+        if may_end(telling.certainty, self.edge.certainty, same_fact=True):
+            return True
+        differs = telling.certainty != self.edge.certainty and telling.teller != "external"
+        return differs and may_overrule("external", [t.teller for t in self.tellings])
+
     def yields_to(self, telling: _Telling) -> bool:
         """Return whether the teller may end this fact."""
         return may_overrule(telling.teller, [t.teller for t in self.tellings])
+
+
+def _capped(telling: _Telling, current: _Version | None) -> _Telling:
+    """Return a telling as sure as it counts: an external one makes no fact surer that somebody else told."""
+    if telling.teller != "external" or current is None or not current.is_open_for(telling):
+        return telling
+    if current.yields_to(telling) or not may_end(telling.certainty, current.edge.certainty, same_fact=True):
+        return telling
+    return replace(telling, certainty=current.edge.certainty)
 
 
 class _Slot:
@@ -265,7 +281,8 @@ class _Slot:
     def decide(self) -> Decision:
         """Return the rows that the new telling adds or changes."""
         open_versions: dict[EdgeKey, _Version] = {}
-        for telling in self._ordered():
+        for told in self._ordered():
+            telling = _capped(told, open_versions.get(told.key))
             version = self._place(telling, open_versions)
             for other in open_versions.values() if self._single else ():
                 if other is not version and other.is_open_for(telling) and other.is_ended_by(telling):
@@ -312,21 +329,19 @@ class _Slot:
         """Add a telling to the version of its fact that holds, or begin one."""
         current = open_versions.get(telling.key)
         row = telling.row if telling.row is not None and telling.row.id in self._rows else None
-        if current is not None and current.is_open_for(telling):
-            surer = may_end(telling.certainty, current.edge.certainty, same_fact=True)
-            less_sure = may_end(current.edge.certainty, telling.certainty, same_fact=True)
-            if not surer:
-                if row is not None:
-                    if less_sure or current.stored:
-                        current.absorbed.append(row)
-                    else:
-                        current.edge, current.stored = row, True
-                    if not less_sure and current.yields_to(telling):
-                        current.end = current.end or stated_end(row, self._ids)
-                elif telling.of is self._new and current.yields_to(telling) and (end := telling.of.valid_to):
-                    current.end = min(current.end or end, end)
-                current.tellings.append(telling)
-                return current
+        if current is not None and current.is_open_for(telling) and not current.is_replaced_by(telling):
+            if row is not None:
+                as_sure = row.certainty == current.edge.certainty
+                if as_sure and not current.stored:
+                    current.edge, current.stored = row, True
+                else:
+                    current.absorbed.append(row)
+                if as_sure and current.yields_to(telling):
+                    current.end = current.end or stated_end(row, self._ids)
+            elif telling.of is self._new and current.yields_to(telling) and (end := telling.of.valid_to):
+                current.end = min(current.end or end, end)
+            current.tellings.append(telling)
+            return current
         version = self._begin(telling, row)
         if current is not None and current.is_open_for(telling):
             current.closed_by = (version, telling)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import permutations
+from itertools import permutations, product
 from pathlib import Path
 
 import pytest
@@ -46,6 +46,18 @@ def test_a_case_that_arrives_in_any_order(number: int, told: str, stored: list[s
             facts.tell([telling])
         # an end that came with the first telling was never learned
         assert [f.removesuffix(" over") for f in facts.shown()] == [f.removesuffix(" over") for f in stored], order
+
+
+def test_the_certainty_of_a_fact_does_not_depend_on_whether_people_or_documents_arrive_first() -> None:
+    said = [f"Tokyo{sure}{by}" for sure in ("", " plan", " hearsay") for by in ("", " by document")]
+    for told in product(said, repeat=3):
+        stored = set[tuple[str, ...]]()
+        for order in permutations(read("; ".join(f"0{n}-10 {what}" for n, what in enumerate(told, 1)))):
+            facts = Facts()
+            for telling in order:
+                facts.tell([telling])
+            stored.add(tuple(facts.shown()))
+        assert len(stored) == 1, told
 
 
 def test_a_write_that_confirms_a_fact_ends_it_only_if_its_teller_may() -> None:
