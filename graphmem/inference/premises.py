@@ -34,8 +34,14 @@ INFERENCE_JOB = "inference"
 PREMISE_ENDED = "a premise ended"
 STATED_SINCE = "stated since"
 NOT_IMPLIED = "no longer implied"
+_AUTOMATIC = frozenset({PREMISE_ENDED, STATED_SINCE, NOT_IMPLIED})
 
 _CHUNK = 5000
+
+
+def reason_by_hand(edge: Edge) -> str | None:
+    """Return why somebody ended or retracted an inferred fact; None if nobody did."""
+    return edge.end_reason if edge.is_inferred and edge.end_reason not in _AUTOMATIC else None
 
 
 def has_inferred(backend: GraphBackend, scope: Scope) -> bool:
@@ -151,26 +157,30 @@ def find_dependents(backend: GraphBackend, scope: Scope, edges: Mapping[str, Edg
 
 
 def _settled(row: Edge, before: Mapping[str, Edge], after: Mapping[str, Edge], now: datetime) -> Edge | None:
-    """Return an inferred fact as its changed premises leave it; None if one of them is gone."""
+    """Return an inferred fact as its changed premises leave it; None if one of them is gone.
+
+    It keeps the reason of an end by hand, which keeps it from being inferred again.
+    """
     changed = [i for i in row.premises if i in before]
     premises = [after[i] for i in changed if i in after]
     if not row.premises or len(premises) < len(changed):
         return None
     if is_retracted(row):
         return row
+    reason = reason_by_hand(row) or PREMISE_ENDED
     moved = any((p.source_id, p.relation, p.target_id) != _ends(before[p.id]) for p in premises)
     if moved or any(is_retracted(premise) for premise in premises):
-        return retracted(row, now, PREMISE_ENDED)
+        return retracted(row, now, reason)
     begin = max(row.valid_from, *(premise.valid_from for premise in premises))
     end = min((e for e in (row.valid_to, *(p.valid_to for p in premises)) if e is not None), default=None)
     if end is not None and end <= begin:
-        return retracted(row, now, PREMISE_ENDED)
+        return retracted(row, now, reason)
     narrowed = row.changed(
         valid_from=begin,
         confidence=min(row.confidence, *(premise.confidence for premise in premises)),
         certainty=least_sure((row.certainty, *(premise.certainty for premise in premises))),
     )
-    return narrowed if end is None or end == row.valid_to else ended(narrowed, end, now, PREMISE_ENDED)
+    return narrowed if end is None or end == row.valid_to else ended(narrowed, end, now, reason)
 
 
 def _ends(edge: Edge) -> tuple[str, str, str]:

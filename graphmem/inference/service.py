@@ -17,7 +17,7 @@ from graphmem.inference.closure import (
     Span,
     close,
 )
-from graphmem.inference.premises import NOT_IMPLIED, PREMISE_ENDED, STATED_SINCE, write_facts
+from graphmem.inference.premises import NOT_IMPLIED, reason_by_hand, write_facts
 from graphmem.models import (
     INFERRED_BY,
     PREMISES,
@@ -45,7 +45,6 @@ LIMIT = 10_000
 _CHUNK = 5000
 _BATCH = 1000  # rows of a transaction
 _EXAMPLES = 10
-_AUTOMATIC = frozenset({PREMISE_ENDED, STATED_SINCE, NOT_IMPLIED})
 
 
 class Inferred(Model):
@@ -183,7 +182,7 @@ def taken_by(stated: Iterable[Edge], inferred: Iterable[Edge]) -> dict[Key, list
         taken[edge.source_id, edge.relation, edge.target_id].append(_span(edge))
     for row in inferred:
         key = (row.source_id, row.relation, row.target_id)
-        if _ended_by_hand(row):
+        if reason_by_hand(row):
             taken[key].append((BEGINNING if is_retracted(row) else row.valid_from, END_OF_TIME))
         elif row.inferred_by == BY_MODEL and not is_retracted(row):
             taken[key].append(_span(row))
@@ -194,13 +193,9 @@ def _span(edge: Edge) -> Span:
     return (edge.valid_from, edge.valid_to or END_OF_TIME)
 
 
-def _ended_by_hand(row: Edge) -> bool:
-    return row.is_inferred and row.end_reason is not None and row.end_reason not in _AUTOMATIC
-
-
 def _is_current(row: Edge) -> bool:
     """Return whether a fact is one that the rules inferred and have to confirm."""
-    return row.is_inferred and row.inferred_by != BY_MODEL and not is_retracted(row) and not _ended_by_hand(row)
+    return row.is_inferred and row.inferred_by != BY_MODEL and not is_retracted(row) and not reason_by_hand(row)
 
 
 def _signature(row: Edge) -> tuple[object, ...]:
@@ -281,7 +276,7 @@ def _store(backend: GraphBackend, scope: Scope, batch: Sequence[NewFact]) -> tup
     query = EdgeQuery(keys=tuple({one.edge.key for one in batch}), versions="all")
     known: defaultdict[object, list[Edge]] = defaultdict(list)
     for edge in backend.all_edges([scope], query, chunk=_CHUNK):
-        if not is_retracted(edge) or _ended_by_hand(edge):
+        if not is_retracted(edge) or reason_by_hand(edge):
             known[edge.key].append(edge)
     names = _names(backend, scope, batch)
     stored: dict[str, NewFact] = {}
@@ -304,7 +299,7 @@ def _is_unchanged(read: Edge, there: Edge | None) -> bool:
 
 def _overlap(edge: Edge, other: Edge) -> bool:
     (begin, end), (other_begin, other_end) = _span(edge), _span(other)
-    return _ended_by_hand(other) if is_retracted(other) else begin < other_end and other_begin < end
+    return bool(reason_by_hand(other)) if is_retracted(other) else begin < other_end and other_begin < end
 
 
 def _names(backend: GraphBackend, scope: Scope, batch: Iterable[NewFact]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from graphmem.inference.premises import write_facts
+from graphmem.inference.premises import find_dependents, reason_by_hand, write_facts
 from graphmem.models import (
     Changes,
     Edge,
@@ -284,7 +284,7 @@ class _Eviction:
         """Delete the ended facts of a page of superseded facts; return their number and the last id ("" at the end)."""
         query = EdgeQuery(window=("expired_at", _EVER, self._before), versions="all")
         page = self._backend.find_edges([self._scope], query, after=after, limit=_BATCH)
-        over = [edge for edge in page if edge.valid_to is None or edge.valid_to <= self._before]
+        over = self._without_rejected([e for e in page if e.valid_to is None or e.valid_to <= self._before])
         if over:
             state = self._backend.find_job_state(self._scope, DELETED)
             state = replace(state, done_at=self._now, episodes=state.episodes + len(over))
@@ -292,6 +292,19 @@ class _Eviction:
             write_facts(self._backend, self._scope, Changes(removals=removals, job_states=(state,)))
             self._examples += [edge.fact for edge in over[: _EXAMPLES - len(self._examples)]]
         return len(over), page[-1].id if page else ""
+
+    def _without_rejected(self, over: Sequence[Edge]) -> list[Edge]:
+        """Return the facts without those that inference would add again without them.
+
+        These are inferred facts that somebody ended, and their premises, with which an erasure finds them.
+        """
+        rows = {edge.id: edge for edge in over}
+        rows |= find_dependents(self._backend, self._scope, rows)
+        found, needed = {i for i, row in rows.items() if reason_by_hand(row)}, set[str]()
+        while found:
+            needed |= found
+            found = {premise for i in found & rows.keys() for premise in rows[i].premises} - needed
+        return [edge for edge in over if edge.id not in needed]
 
     def _end_weak(self) -> tuple[int, bool]:
         ended, after = 0, ""

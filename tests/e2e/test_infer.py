@@ -309,14 +309,52 @@ def test_a_fact_that_was_retracted_by_hand_is_not_inferred_again(memory: GraphMe
     assert "Tom works at Holding" not in holding(memory)
 
 
+def age(memory: GraphMemory) -> None:
+    """Let the ends of facts have been recorded long ago."""
+    backend = backend_of(memory)
+    old = [edge.changed(expired_at=day(101)) for edge in backend.all_edges([memory.scope], EdgeQuery(versions="all"))]
+    backend.write(memory.scope, Changes(edges=tuple(edge for edge in old if edge.valid_to is not None)))
+
+
+def test_a_fact_that_was_retracted_by_hand_is_not_inferred_again_after_an_eviction(
+    store_url: str, open_memory: OpenMemory
+) -> None:
+    memory = open_memory(store_url, expired_edge_retention_days=10)
+    globex(memory)
+    memory.admin.infer()
+    memory.retract(fact_of(memory, "Maya works at Globex").id)
+    memory.retract(fact_of(memory, "Maya works at Holding").id)
+    memory.end(fact_of(memory, "Globex part of Holding").id, at=day(100))
+    age(memory)
+    assert memory.admin.evict().deleted_facts
+    tell(memory, ("Globex", "part_of", "Holding"), at=200)
+    memory.admin.infer()
+    assert "Tom works at Holding" in holding(memory)
+    assert not {"Maya works at Globex", "Maya works at Holding"} & {*holding(memory)}
+
+
+def test_what_was_retracted_by_hand_is_erased_with_the_episodes_of_its_premises(
+    store_url: str, open_memory: OpenMemory
+) -> None:
+    memory = open_memory(store_url, expired_edge_retention_days=10)
+    globex(memory)
+    memory.admin.infer()
+    memory.retract(fact_of(memory, "Maya works at Globex").id)
+    [premise] = [fact for fact in memory.facts("Lab") if fact.fact == "Lab part of Globex"]
+    memory.end(premise.id, at=day(100))
+    age(memory)
+    memory.admin.evict()
+    assert "Maya works at Globex" in {edge.fact for edge in rows(memory)}
+    memory.forget(episode=premise.episode_ids[0])
+    assert "Maya works at Globex" not in {edge.fact for edge in rows(memory)}
+
+
 def test_eviction_of_a_premise_removes_what_follows_from_it(store_url: str, open_memory: OpenMemory) -> None:
     memory = open_memory(store_url, expired_edge_retention_days=10, min_edge_weight=0.5)
     globex(memory)
     memory.admin.infer()
     memory.end(fact_of(memory, "Lab part of Globex").id, at=day(100))
-    backend = backend_of(memory)
-    old = [edge.changed(expired_at=day(101)) for edge in backend.all_edges([memory.scope], EdgeQuery(versions="all"))]
-    backend.write(memory.scope, Changes(edges=tuple(edge for edge in old if edge.valid_to is not None)))
+    age(memory)
     memory.admin.evict()
     assert {edge.fact for edge in rows(memory)} <= {"Maya colleague of Tom", "Tom colleague of Maya"}
 

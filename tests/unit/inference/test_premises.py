@@ -51,6 +51,15 @@ def test_an_end_is_passed_on_through_all_that_follows(store: GraphBackend) -> No
     assert {rows[edge_id(n)].end_reason for n in (11, 12)} == {"a premise ended"}
 
 
+@pytest.mark.parametrize("end", [5, 0])
+def test_the_reason_of_an_end_by_hand_stays(store: GraphBackend, end: int) -> None:
+    write_facts(store, home(), Changes(expiries=(EdgeExpiry(edge_id(11), day(8), day(8), reason="she left"),)))
+    write_facts(store, home(), Changes(expiries=(EdgeExpiry(edge_id(2), day(end), day(9)),)))
+    rows = there(store)
+    assert (rows[edge_id(11)].valid_to, rows[edge_id(11)].end_reason) == (day(end), "she left")
+    assert rows[edge_id(12)].end_reason == "a premise ended"
+
+
 def test_a_removal_is_passed_on_through_all_that_follows(store: GraphBackend) -> None:
     assert find_dependents(store, home(), {edge_id(1): there(store)[edge_id(1)]}).keys() == {edge_id(11), edge_id(12)}
     write_facts(store, home(), Changes(removals=(Removal("edge", edge_id(1)),)))
