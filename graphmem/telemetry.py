@@ -115,7 +115,12 @@ METRICS: Mapping[str, Metric] = {
             "partial answers because a model or an index was unavailable",
             ("operation",),
         ),
-        Metric("graph_model_calls_total", "counter", "calls of language models: success or error", ("model", "status")),
+        Metric(
+            "graph_model_calls_total",
+            "counter",
+            "calls of language models: success, error or timeout (no reply in time)",
+            ("model", "status"),
+        ),
         Metric("graph_model_tokens_total", "counter", "tokens by direction: input or output", ("model", "direction")),
         Metric("graph_model_cost_total", "counter", "cost by the setting `llm_prices`, in its currency", ("model",)),
         Metric("graph_extraction_duration_ms", "histogram", "milliseconds of a call of the extractor"),

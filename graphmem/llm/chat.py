@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from graphmem.errors import ExtractionFailed, MissingExtra
 from graphmem.llm.errors import reason_for, secrets_of
 from graphmem.llm.providers import open_model, seconds_for
-from graphmem.llm.structured import StructuredModel, invoke, last_object, name_of, without_thoughts
+from graphmem.llm.structured import StructuredModel, invoke, last_object, name_of, on_timeout, without_thoughts
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -37,6 +37,7 @@ class _Running(Generic[T]):
     position: int
     future: Future[T]
     deadline: float
+    on_timeout: list[Callable[[], None]]
 
 
 class TimedCalls(Generic[T]):
@@ -67,7 +68,8 @@ class TimedCalls(Generic[T]):
                     self._slots.release()
                     results[position] = TooManyHanging(f"{self._max_abandoned} earlier calls still hang")
                 else:
-                    running.append(_Running(position, _start(call), time.monotonic() + self._timeout))
+                    actions: list[Callable[[], None]] = []
+                    running.append(_Running(position, _start(call, actions), time.monotonic() + self._timeout, actions))
             running = self._settle(running, results)
         return [results[position] for position in range(len(calls))]
 
@@ -85,6 +87,8 @@ class TimedCalls(Generic[T]):
                 results[call.position] = TimeoutError(f"no reply within {self._timeout:g} s")
                 with self._lock:
                     self._abandoned.add(call.future)
+                for action in tuple(call.on_timeout):
+                    action()
             else:
                 left.append(call)
                 continue
@@ -97,9 +101,10 @@ class TimedCalls(Generic[T]):
             return len(self._abandoned)
 
 
-def _start(call: Callable[[], T]) -> Future[T]:
+def _start(call: Callable[[], T], actions: list[Callable[[], None]]) -> Future[T]:
     future: Future[T] = Future()
     context = contextvars.copy_context()  # keeps the tracing context of the caller
+    context.run(on_timeout.set, actions)
 
     def work() -> None:
         try:

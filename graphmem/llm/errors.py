@@ -79,6 +79,11 @@ def kind_of(error: BaseException) -> FailureKind:
     return "unavailable" if status is None and _UNREACHABLE_NAME.search(type(error).__name__) else "episode"
 
 
+def is_timeout(error: BaseException) -> bool:
+    """Return whether there was no reply in time."""
+    return isinstance(error, TimeoutError) or bool(_TIMEOUT_NAME.search(type(error).__name__))
+
+
 def rejects_the_format(error: Exception) -> bool:
     """Return whether a model or its server rejected the output format, so that a simpler one may work.
 
@@ -91,7 +96,7 @@ def rejects_the_format(error: Exception) -> bool:
     text, status = str(error)[:4000], status_of(error)
     names_feature = bool(_FEATURE.search(text))
     if status is None:
-        return names_feature and not _TIMEOUT_NAME.search(type(error).__name__)
+        return names_feature and not is_timeout(error)
     if status in _REJECTING:
         return not (_TEXT_IS_CAUSE.search(text) or _NO_SUCH_MODEL.search(text))
     return status not in _TRANSPORT and names_feature  # 500 of local servers that can't compile a schema

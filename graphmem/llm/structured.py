@@ -8,11 +8,12 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from graphmem.errors import ExtractionFailed
-from graphmem.llm.errors import reason_for, rejects_the_format, secrets_of
+from graphmem.llm.errors import is_timeout, reason_for, rejects_the_format, secrets_of
 from graphmem.llm.providers import open_model, provider_name, schema_options
 from graphmem.telemetry import Attributes, count, count_tokens, span
 
@@ -147,18 +148,37 @@ class StructuredModel:
         return _content(invoke(model, partial(_message_of, structured, messages)))
 
 
+on_timeout: ContextVar[list[Callable[[], None]]] = ContextVar("on_timeout")
+"""What is called when the current code exceeds its time limit, which `graphmem.llm.chat.TimedCalls` sets."""
+
+
+class _Outcome:
+    """The outcome of a call of a model; it is counted once, as a call that exceeds its time limit may still end."""
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self._counted = threading.Lock()
+
+    def count(self, status: str) -> None:
+        """Count the outcome unless it was counted before."""
+        if self._counted.acquire(blocking=False):
+            count("graph_model_calls_total", model=self._model, status=status)
+
+
 def invoke(model: BaseChatModel, send: Callable[[], object]) -> object:
     """Return the reply to a call of a chat model; record the call, its tokens and their cost."""
     name = name_of(model)
     about = {"gen_ai.operation.name": "chat", "gen_ai.request.model": name}
     about["gen_ai.provider.name"] = provider_name(model)
+    outcome = _Outcome(name)
+    on_timeout.get([]).append(partial(outcome.count, "timeout"))
     with span(f"chat {name}", about, kind="client") as one:
         try:
             reply = send()
-        except Exception:
-            count("graph_model_calls_total", model=name, status="error")
+        except Exception as error:
+            outcome.count("timeout" if is_timeout(error) else "error")
             raise
-        count("graph_model_calls_total", model=name, status="success")
+        outcome.count("success")
         one.set(_usage(name, reply))
     return reply
 

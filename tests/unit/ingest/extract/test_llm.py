@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,6 +14,7 @@ import pytest
 from graphmem.errors import ExtractionFailed, ExtractorMisconfigured, InvalidInput, MissingExtra
 from graphmem.models import Episode, Scope
 from graphmem.protocols import Extraction, ExtractionRequest
+from graphmem.telemetry import Metric, recording
 
 pytest.importorskip("json_repair", reason="json-repair isn't installed (graphmem[langchain])")
 pytest.importorskip("langchain_core", reason="LangChain isn't installed (graphmem[langchain])")
@@ -204,6 +205,44 @@ def test_a_model_that_hangs_costs_no_more_than_the_limit() -> None:
     release.set()
     assert "no reply within 0.2 s" in str(outcome)
     assert took < 5
+
+
+class Outcomes:
+    """Receives metrics and keeps the outcomes of calls of models."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def record(self, metric: Metric, value: float, labels: Mapping[str, str]) -> None:
+        if metric.name == "graph_model_calls_total":
+            self.seen.append(labels["status"])
+
+
+def test_a_call_that_exceeds_its_limit_is_counted_once_even_if_it_ends() -> None:
+    release, outcomes = threading.Event(), Outcomes()
+
+    def says(_: Any) -> str:
+        release.wait(30)
+        return answer()
+
+    with recording(outcomes):
+        extract(Said(says=says), timeout=0.2)
+        assert outcomes.seen == ["timeout"]
+        release.set()
+        for thread in threading.enumerate():
+            if thread.name == "graphmem-llm":
+                thread.join(30)
+    assert outcomes.seen == ["timeout"]
+
+
+@pytest.mark.parametrize(("error", "status"), [(TimeoutError("slow"), "timeout"), (ConnectionError("away"), "error")])
+def test_a_failed_call_is_counted_by_its_kind(error: Exception, status: str) -> None:
+    def says(_: Any) -> str:
+        raise error
+
+    with recording(outcomes := Outcomes()):
+        extract(Said(says=says))
+    assert outcomes.seen == [status]
 
 
 def test_hanging_calls_are_bounded() -> None:
