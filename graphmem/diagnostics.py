@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Literal
 
@@ -146,7 +146,7 @@ class Gauges:
     def __init__(self, backend: GraphBackend, scopes: Callable[[], Sequence[Scope]]) -> None:
         self._backend = backend
         self._scopes = scopes
-        self._values: dict[str, float] = {}
+        self._values: dict[Hashable, Mapping[str, float]] = {}
         self._read_again_at = float("-inf")
         self._lock = threading.Lock()
 
@@ -154,8 +154,8 @@ class Gauges:
         """Read the store no more."""
         self._values, self._read_again_at = {}, float("inf")
 
-    def read(self) -> Mapping[str, float]:
-        """Return the gauges by name; none while the store doesn't answer, or after `close`."""
+    def read(self) -> Mapping[Hashable, Mapping[str, float]]:
+        """Return the gauges of each scope, and the age; none while the store doesn't answer, or after `close`."""
         if time.monotonic() >= self._read_again_at and self._lock.acquire(blocking=False):  # others get what there is
             try:
                 begun, values = time.monotonic(), self._now()
@@ -169,18 +169,21 @@ class Gauges:
                 self._lock.release()
         return self._values
 
-    def _now(self) -> dict[str, float]:
+    def _now(self) -> dict[Hashable, Mapping[str, float]]:
         scopes = self._scopes()
-        counts = [self._backend.stats(scope) for scope in scopes]
+        found: dict[Hashable, Mapping[str, float]] = {}
+        for scope in scopes:
+            counts = self._backend.stats(scope)
+            found[self._backend.identity, scope] = {
+                "graph_entities_count": counts.entities - counts.archived_entities,
+                "graph_relationships_count": counts.active_edges,
+                "graph_queue_depth": counts.pending_episodes,
+                "graph_queue_failed": counts.failed_episodes,
+            }
         waiting = EpisodeQuery(state="pending")
         oldest = self._backend.find_episodes(scopes, waiting, limit=1) if scopes else []
-        return {
-            "graph_entities_count": sum(each.entities - each.archived_entities for each in counts),
-            "graph_relationships_count": sum(each.active_edges for each in counts),
-            "graph_queue_depth": sum(each.pending_episodes for each in counts),
-            "graph_queue_failed": sum(each.failed_episodes for each in counts),
-            "graph_queue_age_seconds": sum((utc_now() - each.recorded_at).total_seconds() for each in oldest),
-        }
+        age = sum((utc_now() - each.recorded_at).total_seconds() for each in oldest)
+        return {**found, self: {"graph_queue_age_seconds": age}}
 
 
 def queue_error(episode: Episode) -> QueueError:

@@ -11,7 +11,7 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial, wraps
@@ -250,11 +250,14 @@ def recording(recorder: Recorder) -> Generator[None]:
             _recorders = tuple(each for each in _recorders if each is not recorder)
 
 
-_sources: list[WeakMethod[Callable[[], Mapping[str, float]]]] = []
+GaugeSource = Callable[[], Mapping[Hashable, Mapping[str, float]]]
+"""Source of gauges: for each thing that it measures, such as a scope of a store, name → value."""
+
+_sources: list[WeakMethod[GaugeSource]] = []
 
 
-def watch(source: Callable[[], Mapping[str, float]]) -> None:
-    """Have the gauges read from a bound method, name → value, as long as its object exists.
+def watch(source: GaugeSource) -> None:
+    """Have the gauges read from a bound method as long as its object exists.
 
     It is called on the thread of an exporter or of an endpoint, and may be called on several.
     """
@@ -264,13 +267,19 @@ def watch(source: Callable[[], Mapping[str, float]]) -> None:
 
 
 def measured() -> dict[str, float]:
-    """Return the current values of the gauges over all sources: the greatest age, the sum of the others."""
-    found: dict[str, float] = {}
+    """Return the current values of the gauges over all sources: the greatest age, the sum of the others.
+
+    What several sources measure, such as two memories of one store, counts once.
+    """
+    by_thing: dict[Hashable, Mapping[str, float]] = {}
     for each in tuple(_sources):
         if (source := each()) is not None:
-            for name, value in source().items():
-                before = found.get(name, 0.0)
-                found[name] = max(before, value) if name == "graph_queue_age_seconds" else before + value
+            by_thing.update(source())
+    found: dict[str, float] = {}
+    for values in by_thing.values():
+        for name, value in values.items():
+            before = found.get(name, 0.0)
+            found[name] = max(before, value) if name == "graph_queue_age_seconds" else before + value
     return found
 
 

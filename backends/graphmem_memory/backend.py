@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TypeVar
 
 from graphmem.models import MembershipQuery, Scope, StoreStats
@@ -45,6 +45,11 @@ class MemoryBackend(
     def __init__(self, store: Store, place: str) -> None:
         super().__init__(store)
         self._place = place
+
+    @property
+    def identity(self) -> Hashable:
+        """The rows."""
+        return self._store
 
     @property
     def has_one_writer(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TypeVar
 
 from graphmem.protocols import GraphBackend
@@ -58,6 +58,11 @@ class Neo4jBackend(
         if self._detector is None:
             self._detector = gds_detector(self._database)
         return self._detector
+
+    @property
+    def identity(self) -> Hashable:
+        """The URI of the server with the name of the database."""
+        return self._database.address.name
 
     @property
     def explorer(self) -> Neo4jBrowser:

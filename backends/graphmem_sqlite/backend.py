@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TypeVar
 
 from graphmem.models import Scope, StoreStats
@@ -71,6 +71,11 @@ class SQLiteBackend(
     database
         The open file.
     """
+
+    @property
+    def identity(self) -> Hashable:
+        """The path of the file."""
+        return self._database.file.path.resolve()
 
     @property
     def has_one_writer(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Protocol, TypeVar, runtime_checkable
 
@@ -266,6 +266,11 @@ class GraphBackend(
     def vector_index(self) -> VectorIndex | None:
         """The store's own vector index, or None if it has none; it is synchronized like an external one."""
         return None
+
+    @property
+    def identity(self) -> Hashable:
+        """What backends of this process have in common if they are backends of the same store; by default nothing."""
+        return self
 
     @property
     def has_one_writer(self) -> bool:

@@ -336,6 +336,16 @@ def test_the_queue_is_measured_by_who_works_on_it(recorded: Recorded) -> None:
     assert "graph_queue_depth" not in recorded.points
 
 
+@pytest.mark.parametrize("place", ["memory", "sqlite"])
+def test_a_store_counts_once_however_many_memories_it_has(recorded: Recorded, place: str, tmp_path: Path) -> None:
+    url = f"memory://{tmp_path.name}" if place == "memory" else f"sqlite:///{tmp_path}/memory.db"
+    with GraphMemory.open(url, extractor="none", embeddings="none") as memory:
+        memory.add_facts([("Alice Stone", "knows", "Bob Fox")])
+        with GraphMemory.open(url, extractor="none", embeddings="none", scope="other") as other:
+            other.add_facts([("Rob Fox", "knows", "Ann Lee")])
+            assert recorded.points["graph_relationships_count"] == {(): 2}
+
+
 class HangingSpans(SpanExporter):
     """An exporter that doesn't come back until it is released."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Hashable, Mapping
 from typing import Any, cast
 
 import pytest
@@ -15,6 +16,8 @@ from graphmem.protocols import GraphBackend
 
 class Store:
     """A store of two scopes that can hang, fail, and counts its readings."""
+
+    identity = "a store"
 
     def __init__(self) -> None:
         self.read, self.fails = 0, False
@@ -44,16 +47,21 @@ def gauges(store: Store) -> Gauges:
 
 
 EXPECTED = {
-    "graph_entities_count": 8,
-    "graph_relationships_count": 6,
-    "graph_queue_depth": 4,
-    "graph_queue_failed": 2,
-    "graph_queue_age_seconds": 0,
+    "graph_entities_count": 4,
+    "graph_relationships_count": 3,
+    "graph_queue_depth": 2,
+    "graph_queue_failed": 1,
 }
 
 
-def test_they_are_sums_over_scopes_and_are_read_once_in_a_while(store: Store, gauges: Gauges) -> None:
-    assert gauges.read() == gauges.read() == EXPECTED
+def expected(gauges: Gauges) -> dict[Hashable, Mapping[str, float]]:
+    """Return the gauges of both scopes, and the age."""
+    scopes = ("a store", Scope()), ("a store", Scope.from_text("other"))
+    return {**dict.fromkeys(scopes, EXPECTED), gauges: {"graph_queue_age_seconds": 0}}
+
+
+def test_they_are_read_for_each_scope_once_in_a_while(store: Store, gauges: Gauges) -> None:
+    assert gauges.read() == gauges.read() == expected(gauges)
     assert store.read == 2
 
 
@@ -65,7 +73,7 @@ def test_a_second_reader_does_not_wait_for_a_store_that_hangs(store: Store, gaug
     assert gauges.read() == {}
     store.released.set()
     first.join(60)
-    assert gauges.read() == EXPECTED
+    assert gauges.read() == expected(gauges)
 
 
 def test_a_store_that_fails_has_none_until_it_answers(
@@ -73,11 +81,11 @@ def test_a_store_that_fails_has_none_until_it_answers(
 ) -> None:
     monkeypatch.setattr(diagnostics, "_GAUGE_SECONDS", 0.0)
     monkeypatch.setattr(diagnostics, "_GAUGE_SHARE", 0)
-    assert gauges.read() == EXPECTED
+    assert gauges.read() == expected(gauges)
     store.fails = True
     assert gauges.read() == {}
     store.fails = False
-    assert gauges.read() == EXPECTED
+    assert gauges.read() == expected(gauges)
 
 
 def test_after_the_end_nothing_is_read(store: Store, gauges: Gauges) -> None:

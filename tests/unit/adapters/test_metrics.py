@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -20,8 +20,11 @@ __all__ = ["shell"]
 class Source:
     """A store of three facts."""
 
-    def read(self) -> Mapping[str, float]:
-        return {"graph_relationships_count": 3.0, "graph_queue_age_seconds": 7.0}
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def read(self) -> Mapping[Hashable, Mapping[str, float]]:
+        return {self._name: {"graph_relationships_count": 3.0}, self: {"graph_queue_age_seconds": 7.0}}
 
 
 def samples(text: bytes) -> dict[str, float]:
@@ -40,11 +43,12 @@ def recorder() -> PrometheusRecorder:
 
 
 def test_what_is_counted_while_recording_is_in_the_text(recorder: PrometheusRecorder) -> None:
-    source, other = Source(), Source()
+    source, other, same = Source("one"), Source("other"), Source("one")
     count("graph_merges_total")
     with recording(recorder):
         watch(source.read)
         watch(other.read)
+        watch(same.read)
         count("graph_merges_total", 2)
         count("graph_extractions_total", status="success")
         with timed("graph_traversal_duration_ms", depth="2"):
@@ -59,7 +63,7 @@ def test_what_is_counted_while_recording_is_in_the_text(recorder: PrometheusReco
     assert found["graph_search_duration_ms_count"] == 1
     assert found["graph_relationships_count"] == 6
     assert found["graph_queue_age_seconds"] == 7
-    del source, other
+    del source, other, same
     assert "graph_relationships_count" not in samples(recorder.text())
 
 
