@@ -48,7 +48,7 @@ from graphmem.search.entity_embeddings import StoredMeaning
 from graphmem.search.rerank import CrossEncoder, Reranker
 from graphmem.search.service import GraphRAGService
 from graphmem.settings import Settings
-from graphmem.telemetry import Attributes, add_prices, current_tracer, in_span, load_providers, span, watch
+from graphmem.telemetry import Attributes, add_prices, current_tracer, in_span, load_providers, register_gauges, span
 from graphmem.text.redact import PatternRedactor
 from graphmem.traced_backend import traced_backend
 from graphmem.trust import is_suspicious
@@ -158,7 +158,7 @@ class Engine:
         """Scopes whose episodes the background work extracts; None means all."""
         self._gauges = Gauges(backend, lambda: backend.scopes() if self.served is None else self.served)
         if background:
-            watch(self._gauges.read)
+            register_gauges(self._gauges.read)
         add_prices(settings.llm_prices)
         self._pause = _FIRST_PAUSE
         self._resumed = False

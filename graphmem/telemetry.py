@@ -173,7 +173,7 @@ class _Meter:
     def _observe(self, metric: Metric, _: CallbackOptions) -> Iterable[Observation]:
         from opentelemetry.metrics import Observation
 
-        value = measured().get(metric.name)
+        value = read_gauges().get(metric.name)
         return () if value is None else (Observation(value),)
 
     def record(self, metric: Metric, value: float, labels: Mapping[str, str]) -> None:
@@ -256,7 +256,7 @@ GaugeSource = Callable[[], Mapping[Hashable, Mapping[str, float]]]
 _sources: list[WeakMethod[GaugeSource]] = []
 
 
-def watch(source: GaugeSource) -> None:
+def register_gauges(source: GaugeSource) -> None:
     """Have the gauges read from a bound method as long as its object exists.
 
     It is called on the thread of an exporter or of an endpoint, and may be called on several.
@@ -266,7 +266,7 @@ def watch(source: GaugeSource) -> None:
     _receivers()  # the instruments of the meter exist from now on
 
 
-def measured() -> dict[str, float]:
+def read_gauges() -> dict[str, float]:
     """Return the current values of the gauges over all sources: the greatest age, the sum of the others.
 
     What several sources measure, such as two memories of one store, counts once.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from graphmem.errors import MissingExtra
-from graphmem.telemetry import BUCKETS, METRICS, Metric, measured
+from graphmem.telemetry import BUCKETS, METRICS, Metric, read_gauges
 
 try:
     from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
@@ -48,7 +48,7 @@ class PrometheusRecorder:
 class _Gauges(Collector):
     def collect(self) -> Iterable[GaugeMetricFamily]:
         """Yield the gauges that processes with background work have."""
-        for name, value in measured().items():
+        for name, value in read_gauges().items():
             yield GaugeMetricFamily(name, METRICS[name].help, value)
 
     def describe(self) -> Iterable[GaugeMetricFamily]:

@@ -37,6 +37,6 @@ class Copies(Generic[K, V]):
         for key in [key for key in self._kept if is_gone(key)]:
             del self._kept[key]
 
-    def held(self) -> list[K]:
+    def cached_keys(self) -> list[K]:
         """Return the keys, the least recently used first."""
         return list(self._kept)

@@ -28,7 +28,7 @@ Span = tuple[datetime, datetime]
 """Interval in valid time, closed at its beginning and open at its end."""
 
 
-class HeldFact(NamedTuple):
+class TemporalFact(NamedTuple):
     """A fact with the interval in which it holds; `ref` identifies it among the facts of a derivation."""
 
     ref: str
@@ -48,9 +48,9 @@ class HeldFact(NamedTuple):
 class ImpliedFact(NamedTuple):
     """A fact with the rule that implies it, and the facts that it follows from; those that are implied come earlier."""
 
-    fact: HeldFact
+    fact: TemporalFact
     rule: InferenceRule
-    premises: tuple[HeldFact, ...]
+    premises: tuple[TemporalFact, ...]
 
 
 @dataclass(slots=True)
@@ -72,8 +72,8 @@ class Closure:
     too_large: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
 
 
-def close(
-    facts: Iterable[HeldFact], rules: Sequence[InferenceRule], taken: Mapping[Key, Sequence[Span]], limit: int
+def compute_closure(
+    facts: Iterable[TemporalFact], rules: Sequence[InferenceRule], taken: Mapping[Key, Sequence[Span]], limit: int
 ) -> Closure:
     """Return the facts that rules imply.
 
@@ -101,31 +101,31 @@ class _Derivation:
         for key, spans in taken.items():
             self._taken[key].extend(spans)
         self._limit = limit
-        self._from: defaultdict[tuple[str, str], list[HeldFact]] = defaultdict(list)
-        self._to: defaultdict[tuple[str, str], list[HeldFact]] = defaultdict(list)
+        self._from: defaultdict[tuple[str, str], list[TemporalFact]] = defaultdict(list)
+        self._to: defaultdict[tuple[str, str], list[TemporalFact]] = defaultdict(list)
         self._closure = Closure()
 
-    def run(self, facts: list[HeldFact]) -> Closure:
+    def run(self, facts: list[TemporalFact]) -> Closure:
         self._know(facts)
         self._derive(facts, first=True)
         if not self._closure.truncated and self._shared:
             self._derive(self._accept(self._sharing(facts)))
         return self._closure
 
-    def _derive(self, frontier: list[HeldFact], *, first: bool = False) -> None:
+    def _derive(self, frontier: list[TemporalFact], *, first: bool = False) -> None:
         while frontier and not self._closure.truncated:
             frontier, first = self._accept(self._joined(frontier, first=first)), False
 
-    def _know(self, facts: Iterable[HeldFact]) -> None:
+    def _know(self, facts: Iterable[TemporalFact]) -> None:
         for fact in facts:
             self._from[fact.relation, fact.source].append(fact)
             self._to[fact.relation, fact.target].append(fact)
 
     # Candidates -----------------------------------------------------------------------------------
 
-    def _joined(self, frontier: Iterable[HeldFact], *, first: bool) -> Iterator[ImpliedFact]:
+    def _joined(self, frontier: Iterable[TemporalFact], *, first: bool) -> Iterator[ImpliedFact]:
         """Yield what the facts of a frontier imply, alone or together with another fact."""
-        by_relation: defaultdict[str, list[HeldFact]] = defaultdict(list)
+        by_relation: defaultdict[str, list[TemporalFact]] = defaultdict(list)
         for fact in frontier:
             by_relation[fact.relation].append(fact)
         for rule in self._rules:
@@ -141,10 +141,10 @@ class _Derivation:
                 for earlier in self._to.get((one, fact.source), ()):
                     yield from self._implied(rule, earlier.source, fact.target, (earlier, fact))
 
-    def _sharing(self, facts: Iterable[HeldFact]) -> Iterator[ImpliedFact]:
+    def _sharing(self, facts: Iterable[TemporalFact]) -> Iterator[ImpliedFact]:
         """Yield what facts with the same target imply."""
         for rule in self._shared:
-            groups: defaultdict[str, list[HeldFact]] = defaultdict(list)
+            groups: defaultdict[str, list[TemporalFact]] = defaultdict(list)
             for fact in facts:
                 if fact.relation == rule.relations[0]:
                     groups[fact.target].append(fact)
@@ -158,7 +158,7 @@ class _Derivation:
                             yield from self._implied(rule, fact.source, other.source, (fact, other))
 
     def _implied(
-        self, rule: InferenceRule, source: str, target: str, premises: tuple[HeldFact, ...]
+        self, rule: InferenceRule, source: str, target: str, premises: tuple[TemporalFact, ...]
     ) -> Iterator[ImpliedFact]:
         """Yield a fact unless it connects an entity with itself or its premises never hold at the same time."""
         begin = max(fact.span[0] for fact in premises)
@@ -170,13 +170,13 @@ class _Derivation:
             return
         confidence = min(fact.confidence for fact in premises) * rule.confidence
         certainty = least_sure(fact.certainty for fact in premises)
-        yield ImpliedFact(HeldFact("", *key, (begin, end), confidence, certainty), rule, premises)
+        yield ImpliedFact(TemporalFact("", *key, (begin, end), confidence, certainty), rule, premises)
 
     # Choice ---------------------------------------------------------------------------------------
 
-    def _accept(self, candidates: Iterable[ImpliedFact]) -> list[HeldFact]:
+    def _accept(self, candidates: Iterable[ImpliedFact]) -> list[TemporalFact]:
         """Keep the parts of the candidates that aren't covered yet, the most certain first; return their facts."""
-        accepted: list[HeldFact] = []
+        accepted: list[TemporalFact] = []
         for candidate in sorted(candidates, key=_rank):
             fact = candidate.fact
             source, relation, target = fact.key

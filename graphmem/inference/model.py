@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from graphmem.errors import InvalidInput
-from graphmem.inference.closure import HeldFact
+from graphmem.inference.closure import TemporalFact
 from graphmem.inference.service import (
     BY_MODEL,
     Inferred,
     NewFact,
     Tally,
-    held,
     inferred_edge,
     known_spans,
     store_new,
+    temporal_fact,
 )
 from graphmem.llm.chat import ListQuestion
 from graphmem.llm.structured import array_of, object_of
@@ -110,7 +110,7 @@ def infer_about(
     taken = known_spans(backend, scope, ends)
     new: list[NewFact] = []
     for one in grounded:
-        key, (begin, end) = held(one.edge).key, held(one.edge).span
+        key, (begin, end) = temporal_fact(one.edge).key, temporal_fact(one.edge).span
         if any(begin < other_end and other_begin < end for other_begin, other_end in taken.get(key, ())):
             tally.skipped["already known"] += 1
         elif len(new) == limit:
@@ -167,13 +167,13 @@ def _grounded(
         return _dropped(tally, "without a relation")
     if not all({source, target} & {edge.source_id, edge.target_id} for edge in premises):
         return _dropped(tally, "premise about neither end")
-    facts_held = [held(edge) for edge in premises]
+    facts_held = [temporal_fact(edge) for edge in premises]
     span = max(fact.span[0] for fact in facts_held), min(fact.span[1] for fact in facts_held)
     if span[0] >= span[1]:
         return _dropped(tally, "premises never hold together")
     confidence = min(edge.confidence for edge in premises) * _confidence(answer.get("confidence"))
     certainty = least_sure(edge.certainty for edge in premises)
-    fact = HeldFact("", source, relation, target, span, confidence, certainty)
+    fact = TemporalFact("", source, relation, target, span, confidence, certainty)
     edge_type = ontology.edge_type_of.get(relation, EdgeType.SEMANTIC)
     return NewFact(inferred_edge(scope, fact, edge_type, BY_MODEL, [e.id for e in premises]), tuple(premises))
 

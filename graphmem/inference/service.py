@@ -11,11 +11,11 @@ from graphmem.errors import InvalidInput
 from graphmem.inference.closure import (
     BEGINNING,
     MOST_SHARING,
-    HeldFact,
     ImpliedFact,
     Key,
     Span,
-    close,
+    TemporalFact,
+    compute_closure,
 )
 from graphmem.inference.premises import NOT_IMPLIED, reason_by_hand, write_facts
 from graphmem.models import (
@@ -116,8 +116,8 @@ def infer(backend: GraphBackend, scope: Scope, ontology: Ontology, *, limit: int
     if limit < 1:
         raise InvalidInput(f"infer: limit must be at least 1, got {limit}")
     stated, inferred = read_facts(backend, scope, ontology.rules)
-    states = (held(edge) for edge in stated.values() if edge.kind == "state")
-    closure = close(states, ontology.rules, taken_by(stated.values(), inferred), limit)
+    states = (temporal_fact(edge) for edge in stated.values() if edge.kind == "state")
+    closure = compute_closure(states, ontology.rules, taken_by(stated.values(), inferred), limit)
     there = {_signature(row): row for row in inferred if _is_current(row)}
     rows: dict[str, Edge] = {}  # by the reference of the implied fact
     kept: dict[str, Edge] = {}
@@ -157,10 +157,10 @@ def read_facts(
     return stated, list(backend.all_edges([scope], inferred, chunk=_CHUNK))
 
 
-def held(edge: Edge) -> HeldFact:
+def temporal_fact(edge: Edge) -> TemporalFact:
     """Return an edge as a fact of a derivation."""
     what = (edge.id, edge.source_id, edge.relation, edge.target_id)
-    return HeldFact(*what, _span(edge), edge.confidence, edge.certainty)
+    return TemporalFact(*what, _span(edge), edge.confidence, edge.certainty)
 
 
 def known_spans(backend: GraphBackend, scope: Scope, entity_ids: Sequence[str]) -> dict[Key, list[Span]]:
@@ -213,7 +213,7 @@ def _edge_of(scope: Scope, ontology: Ontology, implied: ImpliedFact, premises: S
     return inferred_edge(scope, fact, edge_type, implied.rule.name, ids)
 
 
-def inferred_edge(scope: Scope, fact: HeldFact, edge_type: EdgeType, rule: str, premise_ids: Sequence[str]) -> Edge:
+def inferred_edge(scope: Scope, fact: TemporalFact, edge_type: EdgeType, rule: str, premise_ids: Sequence[str]) -> Edge:
     """Return a new inferred fact; it gets its sentence when it is stored."""
     begin, end = fact.span
     return Edge.trusted(  # its values come from stored facts

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
-from graphmem.models import AsOf, Edge, EdgeQuery, Entity, Scope, TimeAxis
+from graphmem.models import AsOf, Edge, EdgeQuery, Entity, Scope, TimeAxis, is_retracted
 from graphmem.protocols import GraphBackend
 from graphmem.recall.recall import to_facts
 from graphmem.results import Diff, EntityCounts, Fact
@@ -61,12 +61,12 @@ def diff(
     began, ended, learned = within("valid_from"), within("valid_to"), within("recorded_at")
     truncated = any(len(edges) > limit for edges in (began, ended, learned))
 
-    def held(edges: Sequence[Edge]) -> list[Edge]:
-        return [e for e in edges if e.valid_from != e.valid_to]
+    def not_retracted(edges: Sequence[Edge]) -> list[Edge]:
+        return [e for e in edges if not is_retracted(e)]
 
     return Diff(
-        began=to_facts(backend, scopes, held(began)[:limit], now),
-        ended=to_facts(backend, scopes, held(ended)[:limit], now),
+        began=to_facts(backend, scopes, not_retracted(began)[:limit], now),
+        ended=to_facts(backend, scopes, not_retracted(ended)[:limit], now),
         learned=to_facts(backend, scopes, learned[:limit], now),
         truncated=truncated,
     )

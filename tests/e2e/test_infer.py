@@ -482,13 +482,13 @@ def test_a_premise_that_is_forgotten_meanwhile_implies_nothing(
     memory: GraphMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     globex(memory)
-    close = service.close
+    compute_closure = service.compute_closure
 
-    def forget_then_close(*given: Any) -> Any:
+    def forget_then_compute(*given: Any) -> Any:
         memory.forget("Globex")
-        return close(*given)
+        return compute_closure(*given)
 
-    monkeypatch.setattr(service, "close", forget_then_close)
+    monkeypatch.setattr(service, "compute_closure", forget_then_compute)
     done = memory.admin.infer()
     assert done.skipped["changed meanwhile"] == 5
     assert {edge.relation for edge in rows(memory)} == {"colleague_of"}

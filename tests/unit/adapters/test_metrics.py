@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from graphmem.adapters.cli.health import Health, serving
 from graphmem.adapters.prometheus import PrometheusRecorder
-from graphmem.telemetry import METRICS, count, recording, span, timed, watch
+from graphmem.telemetry import METRICS, count, recording, register_gauges, span, timed
 from tests.unit.adapters.test_cli import Shell, shell
 
 __all__ = ["shell"]
@@ -46,9 +46,9 @@ def test_what_is_counted_while_recording_is_in_the_text(recorder: PrometheusReco
     source, other, same = Source("one"), Source("other"), Source("one")
     count("graph_merges_total")
     with recording(recorder):
-        watch(source.read)
-        watch(other.read)
-        watch(same.read)
+        register_gauges(source.read)
+        register_gauges(other.read)
+        register_gauges(same.read)
         count("graph_merges_total", 2)
         count("graph_extractions_total", status="success")
         with timed("graph_traversal_duration_ms", depth="2"):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from graphmem.inference.closure import MOST_SHARING, HeldFact, ImpliedFact, Key, Span, close
+from graphmem.inference.closure import MOST_SHARING, ImpliedFact, Key, Span, TemporalFact, compute_closure
 from graphmem.models import Certainty
 from graphmem.models.base import END_OF_TIME
 from graphmem.ontology import InferenceRule
@@ -41,20 +41,22 @@ def fact(
     *,
     confidence: float = 1.0,
     certainty: Certainty = "stated",
-) -> HeldFact:
+) -> TemporalFact:
     ref = f"{source} {relation} {target} {begin}"
-    return HeldFact(ref, source, relation, target, (day(begin), day(end)), confidence, certainty)
+    return TemporalFact(ref, source, relation, target, (day(begin), day(end)), confidence, certainty)
 
 
-def taken_by(facts: Iterable[HeldFact]) -> dict[Key, list[Span]]:
+def taken_by(facts: Iterable[TemporalFact]) -> dict[Key, list[Span]]:
     taken: dict[Key, list[Span]] = {}
     for one in facts:
         taken.setdefault(one.key, []).append(one.span)
     return taken
 
 
-def implied(facts: Sequence[HeldFact], rules: Sequence[InferenceRule] = RULES, limit: int = 1000) -> list[ImpliedFact]:
-    return close(facts, rules, taken_by(facts), limit).implied
+def implied(
+    facts: Sequence[TemporalFact], rules: Sequence[InferenceRule] = RULES, limit: int = 1000
+) -> list[ImpliedFact]:
+    return compute_closure(facts, rules, taken_by(facts), limit).implied
 
 
 def keys(found: Iterable[ImpliedFact]) -> list[str]:
@@ -127,7 +129,7 @@ def test_too_large_a_group_implies_nothing() -> None:
     facts = [fact(f"p{n:02}", "works_at", "acme") for n in range(MOST_SHARING)]
     assert len(implied(facts)) == MOST_SHARING * (MOST_SHARING - 1) // 2
     facts.append(fact("one more", "works_at", "acme"))
-    closure = close(facts, RULES, taken_by(facts), 1000)
+    closure = compute_closure(facts, RULES, taken_by(facts), 1000)
     assert (closure.implied, closure.too_large) == ([], {("works_at", "acme")})
 
 
@@ -138,11 +140,11 @@ def test_a_stated_reverse_of_a_shared_relation_is_enough() -> None:
 
 def test_the_limit_cuts_the_same_facts_off_each_time() -> None:
     facts = [fact(f"n{n}", "part_of", f"n{n + 1}") for n in range(12)]
-    closure = close(facts, RULES[:1], taken_by(facts), 20)
-    again = close(facts[::-1], RULES[:1], taken_by(facts), 20)
+    closure = compute_closure(facts, RULES[:1], taken_by(facts), 20)
+    again = compute_closure(facts[::-1], RULES[:1], taken_by(facts), 20)
     assert closure.truncated
     assert [one.fact.key for one in closure.implied] == [one.fact.key for one in again.implied]
-    assert not close(facts, RULES[:1], taken_by(facts), 66).truncated
+    assert not compute_closure(facts, RULES[:1], taken_by(facts), 66).truncated
 
 
 # Against brute force ------------------------------------------------------------------------------
@@ -153,7 +155,7 @@ ENDS = st.tuples(NODES, NODES).filter(lambda pair: pair[0] != pair[1])
 
 
 @st.composite
-def facts_of_days(draw: st.DrawFn) -> HeldFact:
+def facts_of_days(draw: st.DrawFn) -> TemporalFact:
     source, target = draw(ENDS)
     relation = draw(st.sampled_from(("part_of", "contains", "married_to", "works_at")))
     begin, lasts = draw(st.integers(0, DAYS - 1)), draw(st.none() | st.integers(1, 4))
@@ -164,7 +166,7 @@ def facts_of_days(draw: st.DrawFn) -> HeldFact:
 FACT = facts_of_days()
 
 
-def closure_at(moment: datetime, facts: Sequence[HeldFact], rules: Sequence[InferenceRule]) -> set[Key]:
+def closure_at(moment: datetime, facts: Sequence[TemporalFact], rules: Sequence[InferenceRule]) -> set[Key]:
     """Return what holds at a time, by applying every rule to every pair until nothing is new."""
     stated = {one.key for one in facts if one.span[0] <= moment < one.span[1]}
     known = set(stated)
@@ -194,7 +196,7 @@ def closure_at(moment: datetime, facts: Sequence[HeldFact], rules: Sequence[Infe
 @hypothesis_settings(max_examples=150, deadline=None)
 @given(st.lists(FACT, max_size=9, unique_by=lambda one: one.ref), st.sets(st.sampled_from(RULES), min_size=1))
 def test_at_each_time_the_closure_is_that_of_the_facts_that_hold_then(
-    facts: list[HeldFact], rules: set[InferenceRule]
+    facts: list[TemporalFact], rules: set[InferenceRule]
 ) -> None:
     ordered = sorted(rules, key=lambda rule: rule.name)
     found = implied(facts, ordered)
@@ -215,7 +217,7 @@ def test_at_each_time_the_closure_is_that_of_the_facts_that_hold_then(
 
 @hypothesis_settings(max_examples=50, deadline=None)
 @given(st.lists(FACT, max_size=8, unique_by=lambda one: one.ref), st.randoms(use_true_random=False))
-def test_the_order_of_the_facts_does_not_matter(facts: list[HeldFact], random: object) -> None:
+def test_the_order_of_the_facts_does_not_matter(facts: list[TemporalFact], random: object) -> None:
     shuffled = list(facts)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     assert implied(facts) == implied(shuffled)
