@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +12,7 @@ from graphmem_neo4j.connection import Neo4jRole, Transaction
 from graphmem_neo4j.rows import TYPES, Row, edge_of, ids_of, keys_of, moment, require_no_cursor
 
 _Node = tuple[str, str]
+_READS = 3
 
 
 class Neo4jEdges(Neo4jRole, EdgeStore):
@@ -26,7 +27,7 @@ class Neo4jEdges(Neo4jRole, EdgeStore):
         limit: int = 1000,
         newest_first: bool = False,
     ) -> list[Edge]:
-        """Return a page of the edges that match."""
+        """Return a page of the edges that match; it is read again if another transaction changed it meanwhile."""
         require_no_cursor(after, newest_first=newest_first)
         name, anchors = _way_in(query, newest_first=newest_first)
         values = {
@@ -38,14 +39,20 @@ class Neo4jEdges(Neo4jRole, EdgeStore):
             "limit": limit,
             "newest": newest_first,
         }
-        return [edge_of(row) for row in self._database.read(name, scopes, **values)]
+        rows: list[Row] = []
+        for _ in range(_READS):
+            read = self._database.read(name, scopes, **values)
+            rows = _whole(read)
+            if len(rows) == len(read):
+                break
+        return [edge_of(row) for row in rows]
 
     def find_active_facts(self, scope: Scope, *, after: str = "", limit: int = 1000) -> list[ActiveFact]:
         """Return a page of the active facts between entities that aren't archived, in ascending order of id."""
         rows = self._database.read("active_facts", [scope], scope=scope.key, after=after, limit=limit)
         return [
             ActiveFact(i, source, target, EdgeType[kind], confidence, count, begin / 1e6)
-            for i, source, target, kind, confidence, count, begin in rows
+            for i, source, target, confidence, count, begin, kind in _whole(rows)
         ]
 
     def record_retrievals(self, scopes: Sequence[Scope], edge_ids: Sequence[str], at: datetime) -> None:
@@ -57,6 +64,15 @@ class Neo4jEdges(Neo4jRole, EdgeStore):
             transaction.run("record_retrievals", **values)
 
         self._database.write(work)
+
+
+def _whole(rows: Iterable[Row]) -> list[Row]:
+    """Return the rows of facts that were not deleted, or replaced, by another transaction while they were read.
+
+    A query of the server sees each commit that happens meanwhile. What it reads of a relationship that is gone is null,
+    unless it has read that before; the last value of these rows, the type, is read last.
+    """
+    return [row for row in rows if row[-1] is not None]
 
 
 def _way_in(query: EdgeQuery, *, newest_first: bool) -> tuple[str, dict[str, Any]]:
@@ -154,7 +170,8 @@ class Neo4jTraversal(Neo4jRole, Traversal):
                 break
             reached: dict[str, float] = {}
             per_node = limits.per_node(len(frontier))
-            for row in self._database.read("expand_hop", scopes, frontier=frontier, per_node=per_node, **values):
+            rows = self._database.read("expand_hop", scopes, frontier=frontier, per_node=per_node, **values)
+            for row in _whole(rows):
                 edges[row[0]] = row
                 other, confidence = row[9], row[6]
                 if other not in depth and row[12] and confidence > reached.get(other, -1.0):

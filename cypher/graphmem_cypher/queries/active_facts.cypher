@@ -25,6 +25,6 @@ CALL () {
     WHERE r.scope = $q.scope AND r.graphmem_id > $q.after AND /* include edge_is_live */
     RETURN s, r, t ORDER BY r.scope, r.graphmem_id LIMIT $q.limit
 }
-RETURN [r.graphmem_id, s.id, t.id, type(r), r.confidence, r.retrieval_count,
-    r.valid_from.epochMillis * 1000 + r.valid_from.microsecond % 1000] AS row
+RETURN [r.graphmem_id, s.id, t.id, r.confidence, r.retrieval_count,
+    r.valid_from.epochMillis * 1000 + r.valid_from.microsecond % 1000, type(r)] AS row
 ORDER BY r.graphmem_id LIMIT $q.limit

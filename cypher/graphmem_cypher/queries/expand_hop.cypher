@@ -12,4 +12,5 @@ CALL (n, is_hub) {
     RETURN r, o ORDER BY r.graphmem_rank, r.graphmem_id LIMIT $q.per_node
 }
 RETURN [r.graphmem_id, startNode(r) = n, n.id, r.relation, type(r), r.fact, r.confidence, r.retrieval_count,
-    toString(r.valid_from), o.id, o.name, o.entity_type, o.archived_at IS NULL, coalesce(r.kind, '') = 'inferred'] AS row
+    toString(r.valid_from), o.id, o.name, o.entity_type, o.archived_at IS NULL, coalesce(r.kind, '') = 'inferred',
+    type(r)] AS row
