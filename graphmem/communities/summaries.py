@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from graphmem.errors import ExtractionFailed
 from graphmem.llm.chat import Chat, as_data
+from graphmem.text.counts import counted
 from graphmem.text.normalize import clean
 from graphmem.text.words import stems
 
@@ -83,7 +84,7 @@ def summary_of(material: Material) -> str:
     """Return a summary: members, number of facts, period, and the best facts, preferring distinct pairs of entities."""
     more = material.size - len(material.shown)
     listed = ", ".join(material.shown) + (f" and {more:,} more" if more > 0 else "")
-    facts = f"{material.facts:,} {'fact' if material.facts == 1 else 'facts'}"
+    facts = counted(material.facts, "fact")
     when = "" if material.period is None else f", {_span(*material.period)}"
     return " ".join([f"{listed}; {facts}{when}.", *(_sentence(text) for text in _various(material.top))])
 

@@ -40,6 +40,7 @@ from graphmem.protocols import (
 )
 from graphmem.settings import Settings
 from graphmem.telemetry import count, in_span, span
+from graphmem.text.counts import counted
 
 _log = logging.getLogger(__name__)
 
@@ -432,7 +433,7 @@ class ExtractionQueue:
         try:
             results = self._extractor.extract(requests)
             if len(results) != len(requests):
-                raise ExtractionFailed(f"{len(results)} results for {len(requests)} episodes")
+                raise ExtractionFailed(f"{counted(len(results), 'result')} for {counted(len(requests), 'episode')}")
             return results
         except (Exception, SystemExit, CancelledError) as error:  # noqa: BLE001 - plugins: a broken one must not end the queue
             if isinstance(error, InvalidInput):

@@ -22,6 +22,7 @@ from graphmem.protocols import (
     reads_known,
     turns_per_call_of,
 )
+from graphmem.text.counts import counted
 from graphmem.text.redact import is_placeholder
 
 T = TypeVar("T")
@@ -288,7 +289,8 @@ class RedactingExtractor(Extractor):
                 raise
             raise redacted from None
         if (count := len(redacted_requests)) != len(results):
-            return [ExtractionFailed(f"{len(results)} results for {count} episodes")] * count
+            told = f"{counted(len(results), 'result')} for {counted(count, 'episode')}"
+            return [ExtractionFailed(told)] * count
         return [self._result(r, one.episode.text) for r, one in zip(results, redacted_requests, strict=True)]
 
     def _result(self, result: Extraction | Exception, text: str) -> Extraction | Exception:

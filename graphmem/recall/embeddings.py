@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from graphmem.models import Scope
 from graphmem.recall.scoring import Floats
+from graphmem.text.counts import counted
 
 _log = logging.getLogger(__name__)
 
@@ -116,6 +117,6 @@ def _query_vector(meaning: EntityEmbeddings, query: str, time_limit: float) -> V
 def _unit(vectors: Vectors, *, rows: int) -> Floats:
     found = np.asarray(vectors, dtype=np.float64)
     if found.ndim != 2 or len(found) != rows or not np.all(np.isfinite(found)):
-        raise ValueError(f"{rows} rows of finite numbers were expected, got shape {found.shape}")
+        raise ValueError(f"{counted(rows, 'row')} of finite numbers were expected, got shape {found.shape}")
     length = np.linalg.norm(found, axis=1, keepdims=True)
     return found / np.where(length == 0.0, 1.0, length)

@@ -12,6 +12,7 @@ from graphmem.results import Fact
 from graphmem.search.passages import covered, passage, term_weights
 from graphmem.search.question import asks_for_order
 from graphmem.search.results import Found, is_grounded
+from graphmem.text.counts import counted
 from graphmem.text.words import split_words
 from graphmem.trust import Trust, is_trusted, trust_of
 
@@ -266,7 +267,7 @@ def render_community(community: FoundCommunity, most: int | None = None) -> str:
     summary = _tamed(community.summary)
     if most is not None and len(summary) > most:
         summary = f"{summary[: most - 1].rsplit(' ', 1)[0]}…"
-    return f"- {_tamed(community.name)} ({len(community):,} members): {summary}"
+    return f"- {_tamed(community.name)} ({counted(len(community), 'member')}): {summary}"
 
 
 def render_fact(fact: Fact) -> str:

@@ -18,6 +18,7 @@ from graphmem.errors import BackendUnavailable, Conflict, InvalidInput
 from graphmem.models import Model, Scope, utc_now
 from graphmem.outputs import belongs_to_database, output_file
 from graphmem.protocols import GraphBackend
+from graphmem.text.counts import counted
 from graphmem.upkeep.scope_rows import Checksum, RowKind, all_rows, is_row_kind, to_json
 
 Source = str | os.PathLike[str] | IO[str] | IO[bytes]
@@ -124,8 +125,8 @@ class Seen:
         wrong = next((k for k in sorted({*counts, *self.counts}) if counts.get(k, 0) != self.counts[k]), None)
         if wrong is not None:
             raise InvalidInput(
-                f"line {number}: the file had {counts.get(wrong, 0)} rows of kind {wrong}, {self.counts[wrong]} "
-                "were read: lines are missing or duplicated"
+                f"line {number}: the file had {counted(counts.get(wrong, 0), 'row')} of kind {wrong}, but "
+                f"{self.counts[wrong]} were read: lines are missing or duplicated"
             )
         if digest != self.digest.hexdigest():
             raise InvalidInput(f"line {number}: a line before it was changed after the file was written")

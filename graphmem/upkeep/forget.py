@@ -24,6 +24,7 @@ from graphmem.models import (
 )
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import GraphBackend
+from graphmem.text.counts import counted
 from graphmem.text.names import NameFinder
 from graphmem.text.normalize import canonical
 from graphmem.upkeep.affected import ErasureRequest, Subject
@@ -346,13 +347,13 @@ def _ids_name(episode: Episode, finder: NameFinder) -> bool:
 def _describe_remaining(named: str, staying: Mapping[str, Episode], in_ids: Sequence[Episode]) -> Iterator[str]:
     if staying:
         yield (
-            f"{len(staying)} episodes that {named!r} said, or that name it, are kept as statements of their speakers; "
-            "use with_episodes to erase them"
+            f"{counted(len(staying), 'episode')} that {named!r} said, or with the name in the text, kept as words of "
+            "the speakers; use with_episodes to erase them"
         )
     if in_ids:
         ids = in_ids[0].session_id, in_ids[0].external_id
         yield (
-            f"{len(in_ids)} episodes with the name in their session or external id, such as {ids}; "
+            f"{counted(len(in_ids), 'episode')} with the name in the session or external id, such as {ids}; "
             "forget these episodes or sessions to erase them"
         )
 
@@ -360,8 +361,8 @@ def _describe_remaining(named: str, staying: Mapping[str, Episode], in_ids: Sequ
 def _describe_named(done: Erased) -> Iterator[str]:
     if done.named:
         yield (
-            f"{len(done.named)} entities whose own name contains the name, such as {done.named[0]!r}; "
-            "forget these entities to erase them"
+            f"{counted(len(done.named), 'entity', 'entities')} whose own name contains the name, such as "
+            f"{done.named[0]!r}; forget these entities to erase them"
         )
 
 

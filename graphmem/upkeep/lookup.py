@@ -5,6 +5,7 @@ from __future__ import annotations
 from graphmem.errors import InvalidInput, NotFound
 from graphmem.models import Edge, EdgeQuery, Entity, Scope
 from graphmem.protocols import GraphBackend
+from graphmem.text.counts import counted
 from graphmem.text.normalize import canonical
 
 
@@ -26,7 +27,9 @@ def entity_called(backend: GraphBackend, scope: Scope, name_or_id: str) -> Entit
         raise NotFound(f"no entity in scope {scope} has the name or id {name_or_id!r}")
     if len(found) > 1:
         which = ", ".join(f"{e.entity_type} {e.id}" for e in found.values())
-        raise InvalidInput(f"name {name_or_id!r}: {len(found)} entities have it; use the id of one: {which}")
+        raise InvalidInput(
+            f"name {name_or_id!r}: {counted(len(found), 'entity', 'entities')} have it; use the id of one: {which}"
+        )
     return next(iter(found.values()))
 
 

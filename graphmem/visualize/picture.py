@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from graphmem.models import AsOf, EdgeType
+from graphmem.text.counts import counted
 
 # Tol's "bright" and "muted" schemes (https://sronpersonalpages.nl/~pault/), safe for color blindness and readable with
 # dark text, ordered so that consecutive colors differ most.
@@ -89,7 +90,7 @@ def caption(picture: Picture) -> str:
     if picture.as_of is not None:
         parts.append(f"as of {picture.as_of.valid:%Y-%m-%d}, known by {picture.as_of.known:%Y-%m-%d}")
     if picture.left_out:
-        parts.append(f"{picture.left_out:,} more {'entity' if picture.left_out == 1 else 'entities'} beyond the limit")
+        parts.append(f"{counted(picture.left_out, 'more entity', 'more entities')} beyond the limit")
     return "; ".join(parts)
 
 

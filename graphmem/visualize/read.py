@@ -20,6 +20,7 @@ from graphmem.models import (
     utc_now,
 )
 from graphmem.protocols import GraphBackend
+from graphmem.text.counts import counted
 from graphmem.visualize.picture import Group, Link, Node, Picture, Source
 
 _LINKS_PER_NODE = 10  # limit of links per node, for readability
@@ -77,9 +78,8 @@ def read_picture(
     if seeds:
         ids = reader.around(seeds, hops)
         names = [e.name for e in backend.get_entities([scope], list(seeds)).values()]
-        return reader.picture(
-            f"{', '.join(dict.fromkeys(names))} and {hops} {'hop' if hops == 1 else 'hops'} around", ids, seeds
-        )
+        title = f"{', '.join(dict.fromkeys(names))} and {counted(hops, 'hop')} around"
+        return reader.picture(title, ids, seeds)
     return reader.picture(f"Scope {scope}", reader.everything())
 
 

@@ -414,6 +414,17 @@ def test_a_word_that_is_out_is_found() -> None:
     assert not OUT.search('"""Return whether it is normalized; another neighbor."""')
 
 
+COUNT = re.compile(
+    r"\} (?:new |more )?(?:episodes|facts|entities|mentions|messages|files|turns|items|rows|members|sessions|results)\b"
+)
+
+
+def test_the_noun_of_a_printed_count_agrees_with_it() -> None:
+    """`graphmem.text.counts.counted` says "1 fact"."""
+    lines = ((path, line) for path in SOURCES for line in path.read_text("utf-8").splitlines())
+    assert [(path.name, line) for path, line in lines if COUNT.search(line)] == []
+
+
 # Formats of the data of benchmarks, which the product doesn't know
 
 DATA_SETS = ("locomo", "musique")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphmem.adapters.cli.session import FAILED, USAGE, Session, command
+from graphmem.text.counts import counted
 
 if TYPE_CHECKING:
     from graphmem.results import Check
@@ -158,7 +159,7 @@ def browser(
             return
         session.out.line(explorer.url)
         if files:
-            session.out.note(f"wrote {len(files)} files to {out}")
+            session.out.note(f"wrote {counted(len(files), 'file')} to {out}")
         for hint in hints:
             session.out.note(hint)
 

@@ -9,6 +9,7 @@ import typer
 
 from graphmem.adapters.cli.ingest import ExtractorOption
 from graphmem.adapters.cli.session import Session, command
+from graphmem.text.counts import counted
 
 if TYPE_CHECKING:
     from graphmem.search.fact_evaluation import FactEvaluation
@@ -50,7 +51,7 @@ def evaluate_facts(
         stats = memory.stats()
         found = memory.admin.evaluate_facts(lines)
     if unread := stats.pending_episodes + stats.failed_episodes:
-        session.out.note(f"not extracted: {unread} of {stats.episodes} turns; {stats.errors[0].error}")
+        session.out.note(f"not extracted: {unread:,} of {counted(stats.episodes, 'turn')}; {stats.errors[0].error}")
     if session.out.as_json:
         session.out.document(found)
         return

@@ -17,6 +17,7 @@ from graphmem.adapters.cli.session import (
     command,
     point_in_time,
 )
+from graphmem.text.counts import counted
 
 if TYPE_CHECKING:
     from graphmem.communities.results import FoundCommunity, Refreshed
@@ -68,16 +69,15 @@ def communities(
 
 
 def _refresh(session: Session, memory: GraphMemory, algorithm: CommunityAlgorithm | None) -> None:
-    from graphmem.adapters.cli.output import count
-
     done: Refreshed = memory.admin.refresh_communities(algorithm)
-    summary = f"{count(done.communities, 'community', 'communities')} of {count(done.members, 'entity', 'entities')}"
+    members = counted(done.members, "entity", "entities")
+    summary = f"{counted(done.communities, 'community', 'communities')} of {members}"
     changes = f"{done.created:,} new, {done.updated:,} changed, {done.ended:,} ended"
     session.out.note(f"{summary}: {changes} ({done.seconds:.1f} s)")
     if done.fallback:
         session.out.note(f"detected by {done.algorithm} as a fallback: {done.fallback}")
     if done.failed:
-        failed = count(done.failed, "summary", "summaries")
+        failed = counted(done.failed, "summary", "summaries")
         session.out.note(f"{failed} by the model failed; the next refresh retries them")
 
 

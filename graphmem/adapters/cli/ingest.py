@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphmem.adapters.cli.session import FAILED, INTERRUPTED, SOME_REFUSED, Session, command, moment
+from graphmem.text.counts import counted
 
 if TYPE_CHECKING:
     from graphmem.adapters.cli.output import Output
@@ -153,9 +154,8 @@ def _progress_bar(out: Output, load: FileLoad) -> Generator[OnProgress]:
         def update(progress: Progress) -> None:
             nonlocal done
             done = max(done, load.bytes_read * progress.share)
-            words = (
-                f"{progress.received:,} read, {progress.extracted:,} extracted, {progress.written.edges:,} new facts"
-            )
+            facts = counted(progress.written.edges, "new fact")
+            words = f"{progress.received:,} read, {progress.extracted:,} extracted, {facts}"
             if progress.indexed:
                 words += f", {progress.indexed:,} of {progress.to_index:,} indexed"
             bar.update(task, completed=done, description=words)
@@ -166,7 +166,8 @@ def _progress_bar(out: Output, load: FileLoad) -> Generator[OnProgress]:
 def _print_interrupted(out: Output, memory: GraphMemory, load: FileLoad) -> None:
     waiting = memory.stats().pending_episodes
     read = load.report.received + (load.progress.received if load.progress is not None else 0)
-    out.note(f"interrupted: {read:,} items were read; what was stored is kept, {waiting:,} wait for extraction")
+    items, wait = counted(read, "item was", "items were"), counted(waiting, "episode waits", "episodes wait")
+    out.note(f"interrupted: {items} read; what was stored is kept, {wait} for extraction")
     out.note("to continue, run the same command again; stored items are not added twice")
 
 
@@ -201,13 +202,13 @@ def _print_waiting(out: Output, memory: GraphMemory) -> None:
     if stats.queue.state != "running":
         out.note(f"extraction is {stats.queue}")
     if waiting := stats.pending_episodes:
-        what = "episode waits" if waiting == 1 else "episodes wait"
-        out.note(f"{waiting:,} {what} for extraction: graphmem backfill extracts them, graphmem stats lists failures")
+        waits = counted(waiting, "episode waits", "episodes wait")
+        out.note(f"{waits} for extraction: graphmem backfill extracts them, graphmem stats lists failures")
 
 
 def _summary(report: LoadReport, files: int) -> list[tuple[str, Any]]:
     rows: list[tuple[str, Any]] = [
-        ("read", f"{report.received:,} from {files:,} {'file' if files == 1 else 'files'}"),
+        ("read", f"{report.received:,} from {counted(files, 'file')}"),
         ("new episodes", report.stored),
         ("already stored", report.known),
         ("extracted", report.extracted),

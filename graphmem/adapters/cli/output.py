@@ -157,8 +157,3 @@ def cut(text: str, limit: int) -> str:
 def day(moment: datetime | None) -> str:
     """Return the date of a time (UTC), or an empty string for None."""
     return "" if moment is None else f"{moment:%Y-%m-%d}"
-
-
-def count(number: int, one: str, many: str | None = None) -> str:
-    """Return a number with its noun: "1 fact", "1,200 facts"."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -24,6 +24,7 @@ from graphmem.adapters.cli.session import (
     point_in_time,
     strategy,
 )
+from graphmem.text.counts import counted
 
 if TYPE_CHECKING:
     from graphmem.memory import GraphMemory
@@ -206,8 +207,6 @@ def diff(
     limit: LimitOption = 1000,
 ) -> None:
     """List the changes between two dates."""
-    from graphmem.adapters.cli.output import count
-
     since, until = moment("FROM", start), moment("TO", end)
     if until < since:
         raise typer.BadParameter(f"TO: {end} is before {start}")
@@ -217,7 +216,7 @@ def diff(
             session.out.document(found)
         for title, group in (("became true", found.began), ("ended", found.ended), ("learned", found.learned)):
             if group and not session.out.as_json:
-                session.out.line(f"{title}: {count(len(group), 'fact')}", "bold")
+                session.out.line(f"{title}: {counted(len(group), 'fact')}", "bold")
                 _print_versions(session, group)
         if found.truncated:
             session.out.note(f"a list was truncated to {limit}; --limit shows more")
@@ -317,7 +316,8 @@ def _explain_empty(memory: GraphMemory, message: str) -> str:
     if counts.edges or counts.entities:
         return message
     if counts.pending_episodes:
-        return f"{message}: {counts.pending_episodes:,} episodes wait for extraction; see graphmem doctor"
+        waits = counted(counts.pending_episodes, "episode waits", "episodes wait")
+        return f"{message}: {waits} for extraction; see graphmem doctor"
     others = [str(scope) for scope in memory.admin.scopes() if scope != memory.scope]
     hint = f"; scopes with data: {', '.join(others[:10])}" if others else ""
     return f"{message}: the scope {str(memory.scope)!r} is empty{hint}"

@@ -25,6 +25,7 @@ from graphmem.adapters.cli.session import (
     point_in_time,
     strategy,
 )
+from graphmem.text.counts import counted
 
 if TYPE_CHECKING:
     from graphmem.results import Trace
@@ -110,13 +111,14 @@ def reindex(
         rows = counts.episodes + counts.active_edges
         model = session.settings.embeddings
         scope = str(memory.scope)
-        ask(f"Index {rows:,} episodes and facts of the scope {scope!r} again with embeddings {model!r}?", yes=yes)
+        what = counted(rows, "episode or fact", "episodes and facts")
+        ask(f"Index {what} of the scope {scope!r} again with embeddings {model!r}?", yes=yes)
         with session.out.progress(rows) as on_progress:
             done = memory.admin.reindex(on_progress=on_progress)
         if session.out.as_json:
             session.out.document({"scope": str(memory.scope), "indexed": done})
         else:
-            session.out.line(f"indexed {done:,} episodes and facts")
+            session.out.line(f"indexed {counted(done, 'episode or fact', 'episodes and facts')}")
 
 
 def _print_found(session: Session, found: SearchResults, *, why: bool) -> None:
@@ -194,7 +196,7 @@ def _read(name: str) -> Iterator[Question]:
 
 
 def _print_evaluation(session: Session, found: Evaluation) -> None:
-    from graphmem.adapters.cli.output import Column, count
+    from graphmem.adapters.cli.output import Column
 
     full = found.methods["full"]
     figures = [*(Column(f"recall@{k}", align="right") for k in full.recall), Column("MRR", align="right")]
@@ -216,12 +218,12 @@ def _print_evaluation(session: Session, found: Evaluation) -> None:
             rows.append(["", "", *_gains(graph[category])])
         session.out.table([Column("category"), Column("questions", align="right"), *figures], rows)
     times = found.query_ms
-    session.out.line(f"{count(full.questions, 'question')}; p50 {times['p50']:.1f} ms, p95 {times['p95']:.1f} ms")
+    session.out.line(f"{counted(full.questions, 'question')}; p50 {times['p50']:.1f} ms, p95 {times['p95']:.1f} ms")
     if found.unknown:
         ids = ", ".join(found.unknown[:_PRINTED_IDS]) + " …" * (len(found.unknown) > _PRINTED_IDS)
         session.out.note(f"no episode has these ids, which were ignored: {ids}")
     if found.left_out:
-        session.out.note(f"skipped {count(found.left_out, 'question')} without an answer in the memory")
+        session.out.note(f"skipped {counted(found.left_out, 'question')} without an answer in the memory")
     for reason in found.degraded:
         session.out.note(f"degraded search: {reason}")
 
@@ -257,7 +259,7 @@ def why(
 
 
 def _print_trace(session: Session, trace: Trace, limit: int) -> None:
-    from graphmem.adapters.cli.output import Column, count
+    from graphmem.adapters.cli.output import Column
 
     seeds = ", ".join(f"{seed.name} ({seed.score:.2f})" for seed in trace.seeds)
     properties = [("question", trace.query), ("asked", f"{trace.asked_at:%Y-%m-%d %H:%M:%S} UTC")]
@@ -294,4 +296,4 @@ def _print_trace(session: Session, trace: Trace, limit: int) -> None:
             ],
         )
     if len(trace.facts) > limit:
-        session.out.note(f"{count(len(trace.facts) - limit, 'fact')} more; --limit shows them")
+        session.out.note(f"{counted(len(trace.facts) - limit, 'fact')} more; --limit shows them")

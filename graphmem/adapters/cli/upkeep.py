@@ -22,6 +22,7 @@ from graphmem.adapters.cli.session import (
     command,
     moment,
 )
+from graphmem.text.counts import counted
 
 if TYPE_CHECKING:
     from graphmem.models import Merge
@@ -129,11 +130,11 @@ def clear(session: Session, yes: YesOption = False) -> None:
     """Erase all data of the scope; other scopes of the store are kept."""
     with session.open() as memory:
         counts = memory.stats()
-        ask(
-            f"Erase all of scope {memory.scope}: {counts.episodes:,} episodes, {counts.entities:,} entities, "
-            f"{counts.edges:,} facts? It can't be undone.",
-            yes=yes,
+        held = (
+            f"{counted(counts.episodes, 'episode')}, {counted(counts.entities, 'entity', 'entities')}, "
+            f"{counted(counts.edges, 'fact')}"
         )
+        ask(f"Erase all of scope {memory.scope}: {held}? It can't be undone.", yes=yes)
         _print_forgotten(session, memory.admin.clear())
 
 
@@ -173,14 +174,12 @@ def evict(session: Session, dry_run: DryRunOption = False, yes: YesOption = Fals
 
 def decay(session: Session) -> None:
     """Apply the decay of retrieval counts up to now, as configured."""
-    from graphmem.adapters.cli.output import count
-
     with session.open() as memory:
         processed = memory.admin.decay()
         if session.out.as_json:
             session.out.document({"scope": str(memory.scope), "facts": processed})
             return
-        session.out.line(f"{count(processed, 'fact')} with a retrieval count")
+        session.out.line(f"{counted(processed, 'fact')} with a retrieval count")
 
 
 def backfill(
@@ -202,8 +201,8 @@ def backfill(
     with session.open(extractor=extractor) as memory:
         counts = memory.stats()
         if again:
-            what = f"Extract all {counts.episodes:,} episodes of scope {memory.scope} again and replace their results?"
-            ask(what, yes=yes)
+            what = counted(counts.episodes, "episode")
+            ask(f"Extract all of scope {memory.scope} again, {what}, and replace the results?", yes=yes)
         waiting = counts.pending_episodes + counts.failed_episodes * failed if not again else counts.episodes
         with session.out.progress(min(waiting, limit or waiting)) as update:
             report = memory.admin.backfill(
@@ -303,8 +302,6 @@ def unmerge(
     yes: YesOption = False,
 ) -> None:
     """Undo a merge; later data stays with the entity that it was stated about."""
-    from graphmem.adapters.cli.output import count
-
     with session.open() as memory:
         ask(f"Undo merge {merge} in scope {memory.scope}?", yes=yes)
         done = memory.admin.unmerge(merge)
@@ -314,7 +311,7 @@ def unmerge(
             return
         session.out.line(
             f"{done.entity.name} is separate from {done.merge.kept.name} again: "
-            f"{count(done.facts, 'fact')}, {count(done.mentions, 'mention')}"
+            f"{counted(done.facts, 'fact')}, {counted(done.mentions, 'mention')}"
         )
 
 
@@ -359,10 +356,8 @@ def merges(
 
 
 def _summary(merge: Merge) -> str:
-    from graphmem.adapters.cli.output import count
-
-    facts = count(len(merge.edges) + len(merge.folded), "fact")
-    return f"merged {merge.merged.name} into {merge.kept.name} with {facts} and {count(len(merge.mentions), 'mention')}"
+    facts, mentions = counted(len(merge.edges) + len(merge.folded), "fact"), counted(len(merge.mentions), "mention")
+    return f"merged {merge.merged.name} into {merge.kept.name} with {facts} and {mentions}"
 
 
 def _shown(merge: Merge) -> dict[str, object]:
@@ -393,8 +388,6 @@ def export(
     force: ForceOption = False,
 ) -> None:
     """Export the scope as JSON lines, for another store or as a backup."""
-    from graphmem.adapters.cli.output import count
-
     to_standard = file == _STANDARD
     if to_standard and session.out.as_json:
         raise typer.BadParameter("--json: standard output is used for the exported rows; name a FILE")
@@ -406,7 +399,7 @@ def export(
         if session.out.as_json:
             session.out.document(done)
             return
-        session.out.note(f"exported {count(done.rows, 'row')} of scope {done.scope}, checksum {done.checksum}")
+        session.out.note(f"exported {counted(done.rows, 'row')} of scope {done.scope}, checksum {done.checksum}")
 
 
 def import_(
@@ -420,7 +413,6 @@ def import_(
     ] = False,
 ) -> None:
     """Import an exported memory into its own scope, or into the one of --scope."""
-    from graphmem.adapters.cli.output import count
     from graphmem.upkeep.export import read_header
 
     with _source(file) as source:
@@ -434,7 +426,7 @@ def import_(
                 session.out.document(done)
                 return
             cut = "" if done.complete else "; the file was incomplete"
-            session.out.line(f"imported {count(done.rows, 'row')} into scope {done.scope}{cut}")
+            session.out.line(f"imported {counted(done.rows, 'row')} into scope {done.scope}{cut}")
 
 
 @contextmanager

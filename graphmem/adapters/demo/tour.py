@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rich.text import Text
 
-from graphmem.adapters.cli.output import Output, count, day, shown
+from graphmem.adapters.cli.output import Output, day, shown
 from graphmem.ingest.bulk import Progress
 from graphmem.ingest.readers import open_source, read_items
 from graphmem.inputs import Turn
@@ -21,6 +21,7 @@ from graphmem.memory import GraphMemory
 from graphmem.models import Episode
 from graphmem.registry import masked
 from graphmem.settings import Settings
+from graphmem.text.counts import counted
 
 SCOPE = "demo"
 KEPT_FILE = "graphmem-demo.db"
@@ -126,10 +127,10 @@ class _Tour:
         with conversation() as turns:
             said = list(turns)
         days = [turn.occurred_at for turn in said if turn.occurred_at is not None]
-        sessions = len({turn.session_id for turn in said})
+        sessions = counted(len({turn.session_id for turn in said}), "session")
         people = sorted({turn.speaker for turn in said if turn.speaker})
         self._say(
-            f"{', '.join(people[:-1])} and {people[-1]} chat: {len(said)} messages in {sessions} sessions, from "
+            f"{', '.join(people[:-1])} and {people[-1]} chat: {counted(len(said), 'message')} in {sessions}, from "
             f"{min(days):%B %Y} to {max(days):%B %Y}. Jobs, homes, tools and plans change. No language model, "
             f"no API key: a local parser extracts the facts, {self._location} stores them."
         )
@@ -139,20 +140,21 @@ class _Tour:
 
             def on_progress(progress: Progress) -> None:
                 rate = progress.extracted / max(time.perf_counter() - begun, 1e-9)
-                words = f"{progress.extracted} of {len(said)} messages read, {rate:.0f} a second"
-                status.update(f"indexing {progress.to_index} messages and facts" if progress.indexed else words)
+                words = f"{progress.extracted} of {counted(len(said), 'message')} read, {rate:.0f} a second"
+                status.update(f"indexing messages and facts: {progress.to_index:,}" if progress.indexed else words)
 
             report = self._memory.ingest(said, on_progress=on_progress)
         found = self._memory.stats()
         if report.stored:
             rate = report.extracted / report.seconds if report.seconds else 0.0
-            self._say(f"{count(report.extracted, 'message')} in {report.seconds:.1f} s ({rate:.0f} a second)")
+            self._say(f"{counted(report.extracted, 'message')} in {report.seconds:.1f} s ({rate:.0f} a second)")
         else:
             self._say("This store already has the conversation; nothing was stored twice.")
         kinds = sorted(found.entities_by_type.items(), key=lambda item: -item[1])[:4]
+        facts = counted(found.edges, "fact")
         self._say(
-            f"{count(found.entities, 'entity', 'entities')} ({', '.join(f'{n} {kind}' for kind, n in kinds)}, …), "
-            f"{count(found.edges, 'fact')} with dates, {found.edges - found.active_edges} of them ended by a later one"
+            f"{counted(found.entities, 'entity', 'entities')} ({', '.join(f'{n} {kind}' for kind, n in kinds)}, …), "
+            f"{facts} with dates, {found.edges - found.active_edges} of them ended by a later one"
         )
 
     def ask(self, questions: Sequence[Question]) -> None:

@@ -28,6 +28,7 @@ from graphmem.adapters.mcp.results import (
 from graphmem.adapters.mcp.tools import Budget, Caller, Filters, Limit, Name, Offset, Time, ToolSet, tool
 from graphmem.results import Fact
 from graphmem.search.passages import term_weights
+from graphmem.text.counts import counted
 
 _REFUSED = 20  # refused facts that a result lists
 _SOURCES = 3  # episodes of a fact that a result names
@@ -187,7 +188,9 @@ class CoreTools(ToolSet):
             ended=report.ended,
             refused=refused,
         )
-        lines = [f"{added.new} new, {added.confirmed} confirmed, {added.ended} ended of {added.received} facts."]
+        lines = [
+            f"{added.new} new, {added.confirmed} confirmed, {added.ended} ended of {counted(added.received, 'fact')}."
+        ]
         if report.rejected_count:
             lines += [f"Refused: {report.rejected_count}", fenced("\n".join(refused))]
         return result(added, "\n".join(lines))

@@ -42,6 +42,7 @@ from graphmem.adapters.mcp.tools import Budget, Caller, Limit, Name, Offset, Tim
 from graphmem.inference.service import LIMIT
 from graphmem.models import utc_now
 from graphmem.results import Fact
+from graphmem.text.counts import counted
 from graphmem.text.normalize import canonical
 
 _LONGEST_WAIT = 60  # seconds
@@ -205,7 +206,7 @@ class FullTools(CoreTools):
             truncated=done.truncated,
         )
         would = "would be " if dry_run else ""
-        lines = [f"{done.added} facts {would}added, {done.kept} {would}kept, {done.removed} {would}ended."]
+        lines = [f"{counted(done.added, 'fact')} {would}added, {done.kept} {would}kept, {done.removed} {would}ended."]
         if done.truncated:
             lines.append("The limit was reached: more facts follow from the stored ones.")
         if shown.examples:
@@ -313,8 +314,9 @@ class FullTools(CoreTools):
         """Return how much the memory holds and what waits for extraction. Not for counts of an entity: memory_query."""
         scopes = await scope_stats(self.caller())
         lines = [
-            f"- scope {one.scope}: {one.episodes} episodes ({one.waiting_episodes} waiting, {one.failed_episodes} "
-            f"failed), {one.entities} entities, {one.facts} facts ({one.current_facts} current)"
+            f"- scope {one.scope}: {counted(one.episodes, 'episode')} ({one.waiting_episodes} waiting, "
+            f"{one.failed_episodes} failed), {counted(one.entities, 'entity', 'entities')}, "
+            f"{counted(one.facts, 'fact')} ({one.current_facts} current)"
             for one in scopes
         ]
         return listed(AllStats(scopes=scopes), lines)

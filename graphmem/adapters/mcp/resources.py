@@ -22,6 +22,7 @@ from graphmem.adapters.mcp.full import scope_stats
 from graphmem.adapters.mcp.results import clean, episode_item, fenced
 from graphmem.adapters.mcp.tools import ToolSet
 from graphmem.errors import GraphMemError
+from graphmem.text.counts import counted
 
 _MOST_FACTS = 100  # facts of an entity in a resource
 _MOST_EPISODES = 200  # episodes of a session in a resource
@@ -148,7 +149,10 @@ memory_end what is over, and with memory_add_facts what is missing. Change nothi
     async def before_forgetting(name: Annotated[str, Field(description="name of an entity")]) -> str:
         """Show what an erasure would take, before anything is erased."""
         done = await tools.caller().memory.aforget(name, dry_run=True)
-        counts = f"{done.episodes} episodes, {done.entities} entities, {done.facts} facts"
+        counts = (
+            f"{counted(done.episodes, 'episode')}, {counted(done.entities, 'entity', 'entities')}, "
+            f"{counted(done.facts, 'fact')}"
+        )
         stays = fenced("\n".join(map(clean, done.remaining)))
         return f"""I consider erasing {clean(name)} from the memory. It would take {counts}. What stays:
 {stays}

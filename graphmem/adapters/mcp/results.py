@@ -14,6 +14,7 @@ from graphmem.results import Fact
 from graphmem.search.context import estimate_tokens
 from graphmem.search.passages import passage
 from graphmem.search.results import Found
+from graphmem.text.counts import counted
 from graphmem.trust import Trust, trust_of
 
 FENCE = "memory"
@@ -138,7 +139,8 @@ class EntityItem(BaseModel):
     facts: int
 
     def __str__(self) -> str:
-        return f"- {self.name} ({self.type}, {self.mentions} mentions, {self.facts} facts) [entity {self.id}]"
+        counts = f"{counted(self.mentions, 'mention')}, {counted(self.facts, 'fact')}"
+        return f"- {self.name} ({self.type}, {counts}) [entity {self.id}]"
 
 
 class Entities(Page):
@@ -221,7 +223,8 @@ class CommunityItem(BaseModel):
     size: int
 
     def __str__(self) -> str:
-        return f"- {self.name} ({self.size} members: {', '.join(self.members)}): {self.summary} [community {self.id}]"
+        members = f"{counted(self.size, 'member')}: {', '.join(self.members)}"
+        return f"- {self.name} ({members}): {self.summary} [community {self.id}]"
 
 
 class Communities(Page):

@@ -352,7 +352,7 @@ def test_prompts_hold_fenced_data(memory: GraphMemory, era: str) -> None:
         for name, given, said in (
             ("begin_session", {"topic": "Maya Chen"}, "Maya Chen works at Globex"),
             ("review", {"name": "Maya Chen"}, "Maya Chen works at Globex"),
-            ("before_forgetting", {"name": "Maya Chen"}, "1 facts"),
+            ("before_forgetting", {"name": "Maya Chen"}, "1 fact."),
         ):
             content = (await client.get_prompt(name, given)).messages[0].content
             assert isinstance(content, TextContent)

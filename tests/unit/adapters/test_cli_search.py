@@ -116,6 +116,13 @@ def test_reindex_asks_before_it_begins(talk: Shell) -> None:
     assert "indexed 3 episodes and facts" in ran.out
 
 
+def test_one_is_counted_in_the_singular(shell: Shell) -> None:
+    said = shell.run("remember", "I work at Initech.", "--extractor", "none")
+    assert "1 episode waits for extraction" in said.err
+    assert "1 episode waits for extraction" in shell.run("facts", "Maya").err
+    assert shell.run("reindex", "--yes").out == "indexed 1 episode or fact\n"
+
+
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
