@@ -427,6 +427,11 @@ def span(
     return _Recorded(tracer, name, attributes, kind, duration, labels or {})
 
 
+def question_attributes(query: str, scopes: Iterable[object], *, show_text: bool) -> Attributes | None:
+    """Return the attributes of a span that show a question and its scopes; None unless texts are shown."""
+    return {"graphmem.query": query, "graphmem.scope": ", ".join(map(str, scopes))} if show_text else None
+
+
 def timed(duration: str, **labels: str) -> Span:
     """Return a context manager that adds its duration to a histogram of `METRICS`, without a span."""
     return _Recorded(None, duration, None, "internal", duration, labels) if _receivers() else _NOTHING

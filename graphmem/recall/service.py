@@ -16,7 +16,7 @@ from graphmem.recall.recall import recall
 from graphmem.recall.routing import past_window
 from graphmem.recall.traces import Observer, RecallRecorder, explain
 from graphmem.results import RecallResult, Trace
-from graphmem.telemetry import count, span
+from graphmem.telemetry import count, question_attributes, span
 
 _INSTANT = timedelta(microseconds=1)
 
@@ -106,7 +106,7 @@ class RecallService:
             What a search for the question has found; None searches here.
         """
         query = self._redact(query)
-        shown = {"graphmem.query": query, "graphmem.scope": ", ".join(map(str, scopes))} if self._show_text else None
+        shown = question_attributes(query, scopes, show_text=self._show_text)
         with span("graphmem.recall", shown, duration="graph_recall_duration_ms") as one:
             found = self._recall(scopes, query, options, trace=trace, evidence=evidence)
             degraded = bool(found.degraded)

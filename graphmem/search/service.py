@@ -27,7 +27,7 @@ from graphmem.search.question import USER, parse_question
 from graphmem.search.rerank import READ, READER_WEIGHT, Reranker, spread, varied
 from graphmem.search.results import Channel, Found, Reason, SearchOptions, SearchResults, evidence_of
 from graphmem.search.search_index import SearchIndex, Snapshot
-from graphmem.telemetry import count, in_span, span
+from graphmem.telemetry import count, in_span, question_attributes, span
 from graphmem.text.normalize import canonical
 from graphmem.text.words import MAX_QUERY
 from graphmem.trust import LEVELS, trust_of
@@ -176,7 +176,7 @@ class GraphRAGService:
             If the index was built with another embedding model.
         """
         query = (query if self._redact is None else self._redact(query))[:MAX_QUERY]
-        shown = {"graphmem.query": query, "graphmem.scope": ", ".join(map(str, scopes))} if self._show_text else None
+        shown = question_attributes(query, scopes, show_text=self._show_text)
         with span("graphmem.search", shown, duration="graph_search_duration_ms") as one:
             results = self._search(scopes, query, options)
             one.set({"graphmem.found": len(results), "graphmem.degraded": bool(results.degraded)})

@@ -59,14 +59,7 @@ class CoreTools(ToolSet):
         memory_recall.
         """
         caller = self.caller()
-        text = await caller.memory.acontext(
-            query,
-            asked_by=caller.access.user,
-            budget_tokens=budget_tokens,
-            as_of=as_of,
-            filters=filters,
-            scopes=caller.access.scopes,
-        )
+        text = await caller.memory.acontext(query, budget_tokens=budget_tokens, **caller.question(as_of, filters))
         return result(Text(text=plain(text.unfenced)), fenced(text.unfenced))
 
     @tool("Search episodes")
@@ -84,14 +77,7 @@ class CoreTools(ToolSet):
         For exact words. Not for current facts: use memory_recall.
         """
         caller = self.caller()
-        found = await caller.memory.asearch(
-            query,
-            asked_by=caller.access.user,
-            k=offset + limit + 1,
-            as_of=as_of,
-            filters=filters,
-            scopes=caller.access.scopes,
-        )
+        found = await caller.memory.asearch(query, k=offset + limit + 1, **caller.question(as_of, filters))
         weights = term_weights(query, [one.episode.searchable_text for one in found])
         shown, after = paged([found_item(one, weights) for one in found], offset, limit, budget_tokens)
         page = Episodes(episodes=shown, next_offset=after, notes=list(found.degraded) or None)
@@ -112,14 +98,7 @@ class CoreTools(ToolSet):
         Not for exact words: use memory_search.
         """
         caller = self.caller()
-        found = await caller.memory.arecall(
-            query,
-            asked_by=caller.access.user,
-            limit=offset + limit + 1,
-            as_of=as_of,
-            filters=filters,
-            scopes=caller.access.scopes,
-        )
+        found = await caller.memory.arecall(query, limit=offset + limit + 1, **caller.question(as_of, filters))
         return await facts_page(caller, list(found), offset, limit, budget_tokens)
 
     @tool("History of an entity")

@@ -123,9 +123,7 @@ def add_prompts(server: MCPServer[Any], tools: ToolSet) -> None:
     async def begin_session(topic: Annotated[str, Field(description="what the session is about")]) -> str:
         """Begin with what the memory knows about a topic."""
         caller = tools.caller()
-        known = await caller.memory.acontext(
-            topic, asked_by=caller.access.user, budget_tokens=1500, scopes=caller.access.scopes
-        )
+        known = await caller.memory.acontext(topic, budget_tokens=1500, **caller.question())
         return f"""We begin a session about: {clean(topic)}
 
 What the memory knows:

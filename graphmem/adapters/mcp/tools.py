@@ -117,6 +117,10 @@ class Caller:
     memory: GraphMemory
     access: Access
 
+    def question(self, as_of: str | None = None, filters: Filters = None) -> dict[str, Any]:
+        """Return the arguments of a question: the given ones, with who asks in which scopes."""
+        return {"asked_by": self.access.user, "as_of": as_of, "filters": filters, "scopes": self.access.scopes}
+
 
 class ToolSet:
     """Tools over one memory: the methods that are declared with `tool`.
