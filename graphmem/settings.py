@@ -86,7 +86,9 @@ class Settings(BaseSettings):
     resolve_ask_similarity: Similarity = Field(
         0.7, description="minimum cosine similarity for asking the LLM, if there is one, about a match"
     )
-    resolve_questions: int = Field(20, ge=0, description="maximum number of LLM questions about names per batch")
+    resolve_questions: int = Field(
+        20, ge=0, description="maximum number of names per batch that an LLM is asked about, in one call"
+    )
     note_linking: bool = Field(False, description="link each new entity to similar ones by similar_to (A-MEM)")
     detect_injection: bool = Field(
         True, description="store, but don't extract, text that looks like a prompt injection (docs/how-to/privacy.md)"
@@ -124,8 +126,10 @@ class Settings(BaseSettings):
     claim_seconds: Seconds = Field(120.0, description="seconds that a worker holds claimed episodes")
     batch_size: Count = Field(1000, description="triples or episodes in one transaction of a bulk load")
 
-    embeddings: str = Field("auto", description="auto, none, minilm, minilm:FOLDER or PROVIDER:MODEL (LangChain)")
-    embeddings_download: bool = Field(False, description="allow a one-time download of the built-in model from the hub")
+    embeddings: str = Field(
+        "auto", description="auto, none, minilm, minilm:FOLDER, minilm+e5, minilm+e5:FOLDER or PROVIDER:MODEL"
+    )
+    embeddings_download: bool = Field(False, description="allow one-time downloads of the built-in models from the hub")
     embedding_timeout: Seconds = Field(10.0, description="time limit of the model in seconds for a batch or question")
     vector_index: str = Field(
         "store",

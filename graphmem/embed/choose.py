@@ -6,14 +6,19 @@ import logging
 from importlib.util import find_spec
 from typing import cast
 
+from graphmem.embed.bert import bert_available
 from graphmem.embed.interface import Embeddings
-from graphmem.embed.minilm import MiniLM, installed_weights, minilm_available
+from graphmem.embed.minilm import MiniLM, installed_weights
+from graphmem.embed.paired import minilm_with_e5
 from graphmem.errors import InvalidInput, MissingExtra
 from graphmem.llm.errors import reason_for
 
 _log = logging.getLogger(__name__)
 
-_CHOICES = "auto, none, minilm, minilm:FOLDER, PROVIDER:MODEL, or an object with embed_documents and embed_query"
+_CHOICES = (
+    "auto, none, minilm, minilm:FOLDER, minilm+e5, minilm+e5:FOLDER, PROVIDER:MODEL, "
+    "or an object with embed_documents and embed_query"
+)
 
 
 def choose_embeddings(choice: str | Embeddings, *, download: bool = False) -> Embeddings | None:
@@ -23,10 +28,11 @@ def choose_embeddings(choice: str | Embeddings, *, download: bool = False) -> Em
     ----------
     choice
         ``auto`` (the built-in model if its dependencies are installed, else none), ``none``, ``minilm``,
-        ``minilm:FOLDER``, ``PROVIDER:MODEL`` as accepted by LangChain's ``init_embeddings``
-        (``openai:text-embedding-3-small``; ``huggingface:MODEL`` uses sentence-transformers), or a model object.
+        ``minilm:FOLDER``, ``minilm+e5`` or ``minilm+e5:FOLDER`` (e5-small-v2 beside it, from the hub or a folder),
+        ``PROVIDER:MODEL`` as accepted by LangChain's ``init_embeddings`` (``openai:text-embedding-3-small``;
+        ``huggingface:MODEL`` uses sentence-transformers), or a model object.
     download
-        Whether ``minilm`` may download its files from the hub when they aren't installed.
+        Whether the built-in models may download their files from the hub when they aren't installed.
 
     Raises
     ------
@@ -40,7 +46,7 @@ def choose_embeddings(choice: str | Embeddings, *, download: bool = False) -> Em
             raise InvalidInput(f"embeddings {type(choice).__name__}: expected {_CHOICES}")
         return choice
     if choice == "auto":
-        choice = "minilm" if minilm_available() and installed_weights() else "none"
+        choice = "minilm" if bert_available() and installed_weights() else "none"
         if choice == "none":
             _log.info(
                 "no embedding model: pip install 'graphmem[embeddings]'; recall uses only text and graph until then"
@@ -50,6 +56,8 @@ def choose_embeddings(choice: str | Embeddings, *, download: bool = False) -> Em
     kind, _, rest = choice.partition(":")
     if kind == "minilm":
         return MiniLM(rest or None, download=download)
+    if kind == "minilm+e5":
+        return minilm_with_e5(rest or None, download=download)
     if kind in {"", "auto", "none"} or not rest:
         raise InvalidInput(f"embeddings {choice!r}: expected {_CHOICES}")
     return _by_langchain(choice)

@@ -13,8 +13,7 @@ from graphmem.text.words import STOP_WORDS
 
 Floats = NDArray[np.float32]
 
-DIMENSIONS = 128
-"""Dimension of a stored token vector."""
+_WIDTH, _OF = 128, 384  # numbers of a stored token vector, for each 384 of the model's
 
 
 def is_content(piece: str) -> bool:
@@ -27,23 +26,33 @@ def unit(vectors: NDArray[np.floating]) -> Floats:
     return (vectors / (np.linalg.norm(vectors, axis=-1, keepdims=True) + 1e-9)).astype(np.float32, copy=False)
 
 
+def piece_width(dimension: int) -> int:
+    """Return the dimension of the stored token vectors of a model."""
+    return _WIDTH * _parts(dimension)
+
+
+def _parts(dimension: int) -> int:
+    return max(1, dimension // _OF)
+
+
 @lru_cache(maxsize=4)
 def _projection(dimension: int) -> Floats:
     """Return the projection matrix (dimension, 128), deterministic because stored pieces depend on it."""
     noise = np.random.default_rng(0).standard_normal((dimension, dimension))
     orthonormal, triangle = np.linalg.qr(noise)
-    matrix = np.zeros((dimension, DIMENSIONS), np.float32)  # zero columns if the dimension is below 128
-    matrix[:, :dimension] = (orthonormal * np.sign(np.diag(triangle)))[:, :DIMENSIONS]
+    matrix = np.zeros((dimension, _WIDTH), np.float32)  # zero columns if the dimension is below 128
+    matrix[:, :dimension] = (orthonormal * np.sign(np.diag(triangle)))[:, :_WIDTH]
     return matrix
 
 
 def projected(vectors: Floats) -> Floats:
-    """Return vectors (m, dimension) as unit vectors (m, 128)."""
-    return unit(vectors @ _projection(vectors.shape[1]))
+    """Return vectors (m, dimension) as unit vectors (m, `piece_width`); of two models, each half by itself."""
+    parts = np.array_split(vectors, _parts(vectors.shape[1]), axis=1)
+    return unit(np.concatenate([part @ _projection(part.shape[1]) for part in parts], axis=1))
 
 
 def compact(vectors: Floats) -> NDArray[np.int8]:
-    """Return vectors (m, dimension) in storage form: projected to (m, 128), scaled by 127 and rounded to int8."""
+    """Return vectors (m, dimension) in storage form: projected, scaled by 127 and rounded to int8."""
     return np.round(projected(vectors) * 127).astype(np.int8)
 
 
@@ -72,6 +81,6 @@ def dimension_of(entry: IndexEntry) -> int:
     return 0 if entry.kind == "episode" else len(entry.vectors) // 2
 
 
-def unpacked_pieces(entry: IndexEntry) -> NDArray[np.int8]:
-    """Return the piece vectors of an entry, shape (p, 128)."""
-    return np.frombuffer(entry.pieces, dtype=np.int8).reshape(-1, DIMENSIONS)
+def unpacked_pieces(entry: IndexEntry, dimension: int) -> NDArray[np.int8]:
+    """Return the piece vectors of an entry, shape (p, `piece_width`)."""
+    return np.frombuffer(entry.pieces, dtype=np.int8).reshape(-1, piece_width(dimension))

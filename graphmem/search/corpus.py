@@ -60,7 +60,7 @@ class Unit:
 
 UnitVectors = tuple[NDArray[np.float32], NDArray[np.int8]]
 """Unit vectors of the episode, then of its sentences, (1 + s, dimension), empty if the model failed; and the stored
-vectors of the content pieces, (p, 128)."""
+vectors of the content pieces, (p, `piece_width`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class FactUnit:
     vectors
         Unit vector of the sentence, shape (1, dimension); empty without a model.
     compact
-        Stored vectors of its content pieces, shape (p, 128).
+        Stored vectors of its content pieces, shape (p, `piece_width`).
     """
 
     id: str
@@ -104,7 +104,7 @@ class Corpus:
         self.speaker_names = SpeakerNames()
         self.sessions = Sessions()
         self.lexicon = Lexicon(self.sessions)
-        self.pieces = Pieces(self.sessions)
+        self.pieces = Pieces(self.sessions, dimension)
         self.names = Names()
         self.episode_vectors: GrowingArray[np.float32] = GrowingArray(np.float32, dimension)
         self.sentences: GrowingArray[np.float32] = GrowingArray(np.float32, dimension)

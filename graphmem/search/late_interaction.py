@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphmem.index.arrays import GrowingArray
-from graphmem.index.codec import DIMENSIONS, projected
+from graphmem.index.codec import piece_width, projected
 from graphmem.search.lexical import Sessions
 
 Floats = NDArray[np.float32]
@@ -36,19 +36,22 @@ class Pieces:
     ----------
     sessions
         The neighbors of the episodes.
+    dimension
+        Dimension of the model.
     """
 
-    def __init__(self, sessions: Sessions) -> None:
+    def __init__(self, sessions: Sessions, dimension: int) -> None:
+        width = piece_width(dimension)
         self._sessions = sessions
         self._frequency: dict[str, int] = {}
-        self._rows: GrowingArray[np.int8] = GrowingArray(np.int8, DIMENSIONS)
+        self._rows: GrowingArray[np.int8] = GrowingArray(np.int8, width)
         self._begin: GrowingArray[np.int64] = GrowingArray(np.int64)
         self._count: GrowingArray[np.int64] = GrowingArray(np.int64)
-        self._stated: GrowingArray[np.int8] = GrowingArray(np.int8, DIMENSIONS)
+        self._stated: GrowingArray[np.int8] = GrowingArray(np.int8, width)
         self._stated_by: GrowingArray[np.int64] = GrowingArray(np.int64)
 
     def add(self, pieces: frozenset[str], vectors: NDArray[np.int8]) -> None:
-        """Add an episode: all its pieces, and the stored vectors of its content pieces, shape (m, 128)."""
+        """Add an episode: all its pieces, and the stored vectors of its content pieces, shape (m, width)."""
         for piece in pieces:
             self._frequency[piece] = self._frequency.get(piece, 0) + 1
         self._begin.extend(np.array([len(self._rows)]))
@@ -56,7 +59,7 @@ class Pieces:
         self._rows.extend(vectors)
 
     def state(self, position: int, vectors: NDArray[np.int8]) -> None:
-        """Add the stored vectors of a fact that an episode states, shape (m, 128)."""
+        """Add the stored vectors of a fact that an episode states, shape (m, width)."""
         self._stated.extend(vectors)
         self._stated_by.extend(np.full(len(vectors), position))
 

@@ -367,7 +367,9 @@ class SearchIndex:
         units = [_unit(episodes[i], entries[i]) for i in ids if i in episodes]
         if units:
             read = (entries.pop(unit.episode.id) for unit in units)
-            copy.corpus.extend(units, ((unpacked(entry, dimension), unpacked_pieces(entry)) for entry in read))
+            copy.corpus.extend(
+                units, ((unpacked(entry, dimension), unpacked_pieces(entry, dimension)) for entry in read)
+            )
         copy.corpus.extend_facts([_fact_unit(entry, dimension) for entry in fresh["fact"].values() if entry.detail])
 
 
@@ -384,7 +386,7 @@ def _fact_unit(entry: IndexEntry, dimension: int) -> FactUnit:
         text=" ".join(detail["text"]),
         episode_ids=tuple(detail["episodes"]),
         vectors=unpacked(entry, dimension),
-        compact=unpacked_pieces(entry),
+        compact=unpacked_pieces(entry, dimension),
     )
 
 

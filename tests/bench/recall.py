@@ -1,6 +1,7 @@
 """Recall of every kind of memory in one table: BEAM, REALTALK, LoCoMo, MuSiQue, and all four in one memory.
 
-    python tests/bench/recall.py [--sets beam,realtalk,…] [--extractor NAME] [--context] [--save FILE] [--against FILE]
+    python tests/bench/recall.py [--sets beam,realtalk,…] [--extractor NAME] [--embeddings NAME]
+        [--context] [--save FILE] [--against FILE]
 
 A conversation is a scope; `mixed` asks every question in one conversation of each kind and all passages together. The
 set with the lowest recall@10 stands first. Built memories are kept under build/bench, by data, code of the index and
@@ -45,11 +46,11 @@ Floats = NDArray[np.float64]
 Scores = dict[str, dict[str, list[list[float]]]]
 
 
-def fingerprint(extractor: str) -> str:
+def fingerprint(extractor: str, embeddings: str) -> str:
     """Return a hash of what built memories depend on."""
     folders = ("index", "embed", "text") if extractor == "none" else ("index", "embed", "text", "ingest")
     code = [file for folder in folders for file in sorted((ROOT / "graphmem" / folder).rglob("*.py"))]
-    hashed = hashlib.sha256(extractor.encode())
+    hashed = hashlib.sha256(f"{extractor} {embeddings}".encode())
     for file in [*code, *(DATA / name for name in FILES)]:
         hashed.update(file.read_bytes())
     return hashed.hexdigest()[:12]
@@ -58,14 +59,15 @@ def fingerprint(extractor: str) -> str:
 class Built:
     """Cache of built memories: one store with a scope for each conversation, and a file of metadata."""
 
-    def __init__(self, extractor: str) -> None:
-        key = fingerprint(extractor)
+    def __init__(self, extractor: str, embeddings: str = "auto") -> None:
+        key = fingerprint(extractor, embeddings)
         BUILD.mkdir(parents=True, exist_ok=True)
         self._file = BUILD / f"{key}.json"
         self._notes = self._read()
         self.memory = GraphMemory.open(
             f"sqlite:///{(BUILD / key).as_posix()}.db",
             extractor=extractor,
+            embeddings=embeddings,
             background=False,
             embedding_timeout=300.0,  # a busy machine must not change the figures
         )
@@ -208,6 +210,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", default=",".join(SETS), help="comma-separated")
     parser.add_argument("--extractor", default="auto", help="as the setting of that name; auto is the default of users")
+    parser.add_argument("--embeddings", default="auto", help="as the setting of that name")
     parser.add_argument("--save", metavar="FILE", type=Path, help="write the scores of each question")
     parser.add_argument("--context", action="store_true", help="also measure what the context has, of each set")
     parser.add_argument("--against", metavar="FILE", type=Path, help="compare with an earlier --save")
@@ -216,7 +219,7 @@ def main() -> None:
     loaded = [*KINDS, *wanted] if "mixed" in wanted else wanted
     sets = {name: load(name) for name in loaded if name != "mixed"}
     earlier: Scores = json.loads(given.against.read_text("utf-8")) if given.against else {}
-    built, blocks, scores = Built(given.extractor), list[tuple[float, str]](), Scores()
+    built, blocks, scores = Built(given.extractor, given.embeddings), list[tuple[float, str]](), Scores()
     with built.memory:
         costs = {name: built.build(data.items) for name, data in sets.items()}
         for name in wanted:

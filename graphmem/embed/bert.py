@@ -1,0 +1,223 @@
+"""BERT models on ONNX Runtime, without torch: vectors of texts and of their tokens."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphmem.embed.fork import PerProcess
+from graphmem.embed.integer_products import with_integer_products
+from graphmem.embed.interface import TokenVectors
+from graphmem.embed.weights import Weights
+from graphmem.errors import EmbeddingFailed, InvalidInput, MissingExtra
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding, Tokenizer
+
+
+T = TypeVar("T")
+
+_DIMENSION = 384
+_MAX_TOKENS = 256  # limit published with the model (sentence_bert_config.json); longer texts are cut
+_MAX_CHARACTERS = 65_536  # covers the first 256 tokens of any text that isn't mostly white space
+_AT_ONCE = 256  # tokens per run: for a single name, reading the weights takes most of the time
+_DEPENDENT = b"DynamicQuantizeLinear"  # operator whose scale depends on the largest number of a batch
+
+
+class _Session(Protocol):
+    """Used subset of ``onnxruntime.InferenceSession``."""
+
+    def get_inputs(self) -> list[Any]: ...
+
+    def get_outputs(self) -> list[Any]: ...
+
+    def run(self, output_names: None, input_feed: dict[str, NDArray[np.int64]], /) -> list[NDArray[np.float32]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    session: _Session
+    tokenizer: Tokenizer
+    inputs: frozenset[str]
+    in_batches: bool
+
+
+def bert_available() -> bool:
+    """Return whether the libraries required to run a model are installed."""
+    return all(find_spec(package) is not None for package in ("onnxruntime", "tokenizers"))
+
+
+class BertModel:
+    """BERT model: vectors of dimension 384 for texts and their tokens.
+
+    The vector of a text is the mean of its last hidden states, [CLS] and [SEP] included, normalized to unit length
+    (Reimers and Gurevych 2019, arXiv 1908.10084). On one kind of processor it doesn't depend on the other texts of a
+    batch: only texts with the same number of tokens share a run, without padding, and each text has its own run if the
+    weights are dynamically quantized. A run uses one core; runs are parallel. Special tokens in the input ("[SEP]") are
+    encoded as text. Only the first 256 tokens are used. Thread-safe. The files are opened on first use and again after
+    a fork; all instances in a process share one copy of the model, which stays loaded.
+
+    Parameters
+    ----------
+    weights
+        Files of the model.
+    threads
+        Maximum number of parallel runs; defaults to the number of processors.
+
+    Raises
+    ------
+    MissingExtra
+        If ONNX Runtime or tokenizers isn't installed.
+    InvalidInput
+        If `threads` is below 1.
+    """
+
+    dimension = _DIMENSION
+
+    def __init__(self, weights: Weights, *, threads: int | None = None) -> None:
+        if not bert_available():
+            raise MissingExtra("the built-in embedding model", "embeddings")
+        if threads is not None and threads < 1:
+            raise InvalidInput(f"threads {threads}: expected at least 1")
+        self.model_name = weights.name
+        self._threads = threads or os.cpu_count() or 1
+        self._parts = _loaded_once(weights, weights.stamp())
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Return a vector of unit length for each text.
+
+        Raises
+        ------
+        EmbeddingFailed
+            If the model files can't be read or belong to another model.
+        """
+        vectors: list[list[float]] = [vector.tolist() for vector in self._each(_pooled, texts)]
+        return vectors
+
+    def embed_query(self, text: str) -> list[float]:
+        """Return the vector of a query; the model embeds queries and documents alike."""
+        return self.embed_documents([text])[0]
+
+    def embed_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """Return the token vectors and the pooled vector of each text from one forward pass.
+
+        Raises
+        ------
+        EmbeddingFailed
+            If the model files can't be read or belong to another model.
+        """
+        return self._each(_tokens, texts)
+
+    def _each(self, read: Callable[[Encoding, NDArray[np.float32]], T], texts: Sequence[str]) -> list[T]:
+        parts = self._parts.get()
+        encodings = parts.tokenizer.encode_batch([_encodable(text[:_MAX_CHARACTERS]) for text in texts])
+        batches = list(_batches([len(encoding.ids) for encoding in encodings], in_batches=parts.in_batches))
+        found: dict[int, T] = {}
+
+        def run(batch: Sequence[int]) -> None:
+            hidden = _hidden(parts, [encodings[i].ids for i in batch])
+            found.update((i, read(encodings[i], row)) for i, row in zip(batch, hidden, strict=True))
+
+        threads = min(self._threads, len(batches))
+        if threads < 2:
+            for batch in batches:
+                run(batch)
+        else:
+            with ThreadPoolExecutor(threads, thread_name_prefix="graphmem-embed") as pool:
+                list(pool.map(run, batches))
+        return [found[i] for i in range(len(texts))]
+
+
+def _batches(lengths: Sequence[int], *, in_batches: bool) -> Iterator[list[int]]:
+    """Yield the positions of the texts of each run, all of the same length, longest first."""
+    places = sorted(range(len(lengths)), key=lambda i: lengths[i], reverse=True)
+    for length, same in groupby(places, key=lambda i: lengths[i]):
+        of_length = list(same)
+        size = max(1, _AT_ONCE // length) if in_batches else 1
+        for start in range(0, len(of_length), size):
+            yield of_length[start : start + size]
+
+
+def _hidden(parts: _Parts, tokens: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+    """Return the last hidden states of texts of n tokens each, (texts, n, 384)."""
+    ids = np.array(tokens, np.int64)
+    feed = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+    return parts.session.run(None, {name: feed[name] for name in parts.inputs})[0]
+
+
+def _pooled(_: Encoding, hidden: NDArray[np.float32]) -> NDArray[np.float32]:
+    return unit(hidden.mean(axis=0))
+
+
+def _tokens(encoding: Encoding, hidden: NDArray[np.float32]) -> TokenVectors:
+    own = np.flatnonzero(np.array(encoding.special_tokens_mask) == 0)
+    return TokenVectors(
+        pieces=tuple(encoding.tokens[i] for i in own),
+        vectors=unit(hidden[own]),
+        offsets=np.array([encoding.offsets[i] for i in own], np.int64).reshape(-1, 2),
+        pooled=_pooled(encoding, hidden),
+    )
+
+
+@lru_cache(maxsize=2)
+def _loaded_once(weights: Weights, _stamp: tuple[int, ...]) -> PerProcess[_Parts]:
+    """Return the model of these files, shared in the process, as loading takes 0.3 to 0.7 s and 110 MB."""
+    return PerProcess(lambda: _load(weights))
+
+
+def _load(weights: Weights) -> _Parts:
+    import onnxruntime  # pyright: ignore[reportMissingTypeStubs]
+    from tokenizers import Tokenizer
+
+    runtime = cast("Any", onnxruntime)
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 3  # errors only; warnings concern the machine
+    try:
+        tokenizer = Tokenizer.from_file(str(weights.tokenizer))
+        model = with_integer_products(weights.model.read_bytes())
+        session: _Session = runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        in_batches = _DEPENDENT not in model
+    except Exception as error:  # neither library has a common base class of its errors
+        raise EmbeddingFailed(f"embedding model in {weights.model.parent}: can't be read ({error})") from error
+    tokenizer.no_padding()
+    cast("Any", tokenizer).enable_truncation(_MAX_TOKENS)
+    tokenizer.encode_special_tokens = True
+    parts = _Parts(session, tokenizer, frozenset(each.name for each in session.get_inputs()), in_batches)
+    _check_shape(parts, weights)
+    return parts
+
+
+def _check_shape(parts: _Parts, weights: Weights) -> None:
+    known = {"input_ids", "attention_mask", "token_type_ids"}
+    shape = parts.session.get_outputs()[0].shape
+    if parts.inputs <= known and len(shape) == 3 and shape[2] == _DIMENSION:
+        return
+    raise EmbeddingFailed(
+        f"embedding model {weights.model}: expected last hidden states of {_DIMENSION} numbers from "
+        f"{', '.join(sorted(known))}; it takes {', '.join(sorted(parts.inputs))} and gives {shape}"
+    )
+
+
+def _encodable(text: str) -> str:
+    """Return the text with "?" for each lone surrogate, which tokenizers reject; positions are unchanged."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
+
+
+def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the vectors normalized to unit length; zero vectors are unchanged."""
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
