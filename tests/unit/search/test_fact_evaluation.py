@@ -67,6 +67,13 @@ def test_claim_that_a_current_fact_states_is_counted(memory: GraphMemory) -> Non
     assert ([claim for claim, _ in found.never_current], found.never) == (["Ann owns Checkout"], 2)
 
 
+@pytest.mark.parametrize(("gate", "current"), [("Gate 12", 1), ("Gate 14", 0)])
+def test_claim_with_another_number_is_not_stated(memory: GraphMemory, gate: str, current: int) -> None:
+    memory.add_facts([("Ann", "opens", "Gate 12 of the northern parking lot")])
+    found = memory.admin.evaluate_facts([{"claim": f"Ann opens {gate} of the northern parking lot"}])
+    assert len(found.never_current) == current
+
+
 def test_question_is_answered_by_one_word_of_each_group(memory: GraphMemory) -> None:
     question = "Where does Ann Lee work?"
     found = memory.admin.evaluate_facts(
