@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         NotFound,
         SchemaTooNew,
         StoreFull,
+        StoreMoved,
         StoreReadOnly,
         UnknownBackend,
     )
@@ -90,6 +91,7 @@ _HOME = {
         "NotFound",
         "SchemaTooNew",
         "StoreFull",
+        "StoreMoved",
         "StoreReadOnly",
         "UnknownBackend",
     ),
@@ -184,6 +186,7 @@ __all__ = [
     "Settings",
     "Stats",
     "StoreFull",
+    "StoreMoved",
     "StoreReadOnly",
     "ToolCall",
     "Trace",

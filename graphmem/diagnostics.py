@@ -11,6 +11,7 @@ from typing import Literal
 
 from graphmem.ingest.failures import Failure
 from graphmem.ingest.queue import ExtractionQueue
+from graphmem.migrate.tokens import JOB, SHADOW
 from graphmem.models import Episode, EpisodeQuery, Scope, utc_now
 from graphmem.protocols import Extractor, GraphBackend, VectorIndex
 from graphmem.results import Check, QueueError, QueueState, Stats, UpkeepState
@@ -74,7 +75,7 @@ class Diagnostics:
         upkeep = tuple(
             UpkeepState(job=state.job, done_at=state.done_at, episodes=state.episodes, begun_at=state.begun_at)
             for state in states
-            if state.job not in (DELETED, EXPIRED)
+            if state.job not in (DELETED, EXPIRED, JOB, SHADOW)
         )
         return Stats(
             scope=str(scope),

@@ -25,8 +25,8 @@ from graphmem.factory import (
     choose_ontology,
     choose_vector_index,
     contradiction_check,
+    open_store,
     similar_entities,
-    store_options,
 )
 from graphmem.index.encoder import EpisodeEncoder
 from graphmem.index.phrases import phrase_finder
@@ -42,7 +42,6 @@ from graphmem.protocols import Extractor, GraphBackend, Redactor, VectorIndex
 from graphmem.recall.options import SpreadingOptions
 from graphmem.recall.service import RecallService
 from graphmem.recall.traces import RecallRecorder
-from graphmem.registry import open_backend
 from graphmem.results import LoadReport
 from graphmem.search.entity_embeddings import StoredMeaning
 from graphmem.search.rerank import CrossEncoder, Reranker
@@ -182,8 +181,12 @@ class Engine:
         cross_encoder: CrossEncoder | None,
         background: bool,
         clock: Callable[[], datetime] | None = None,
+        store: GraphBackend | None = None,
     ) -> Self:
-        """Open the store and create the parts; with `background`, resume extraction, indexing and upkeep."""
+        """Open the store and create the parts; with `background`, resume extraction, indexing and upkeep.
+
+        An open `store` is used in place of that of the URL.
+        """
         ontology = choose_ontology(settings)
         llm = llm if llm is not None else settings.llm
         chosen = extractor
@@ -198,7 +201,7 @@ class Engine:
             key = settings.redact_key
             redaction = Redaction(redactor, None if key is None else key.get_secret_value())
             chosen = None if chosen is None else RedactingExtractor(chosen, redaction)
-        backend = open_backend(url, offered=store_options(settings))
+        backend = open_store(url, settings) if store is None else store
         load_providers()
         if current_tracer() is not None:
             backend = traced_backend(backend, url)

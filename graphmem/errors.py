@@ -20,10 +20,16 @@ Hierarchy, with the builtin base class in brackets:
         ├── StoreReadOnly                    the store can be read but not written
         ├── StoreFull                        no space is left on the device of the store
         ├── GraphTooLarge                    the store lacks memory to process the whole graph of a scope
-        └── SchemaTooNew                     written by a newer graphmem; nothing was changed
+        ├── SchemaTooNew                     written by a newer graphmem; nothing was changed
+        └── StoreMoved                       the store is in a migration, or was left; names the store to open
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from graphmem.models import Move
 
 __all__ = [
     "BackendUnavailable",
@@ -43,6 +49,7 @@ __all__ = [
     "NotFound",
     "SchemaTooNew",
     "StoreFull",
+    "StoreMoved",
     "StoreReadOnly",
     "UnknownBackend",
 ]
@@ -125,3 +132,17 @@ class GraphTooLarge(BackendUnavailable):
 
 class SchemaTooNew(BackendUnavailable):
     """The store was written by a newer graphmem; nothing was changed."""
+
+
+class StoreMoved(BackendUnavailable):
+    """The migration of the store isn't at the state that the caller knows; nothing was written.
+
+    Attributes
+    ----------
+    move
+        The mark that the store has now; None if it has none.
+    """
+
+    def __init__(self, message: str, move: Move | None = None) -> None:
+        super().__init__(message)
+        self.move = move

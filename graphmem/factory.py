@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from graphmem.embed import Embedder, Embeddings, choose_embeddings
 from graphmem.errors import InvalidInput, MissingExtra
+from graphmem.migrate.backend import following_backend
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import Extractor, GraphBackend, VectorIndex
-from graphmem.registry import installed_extractors, masked
+from graphmem.registry import installed_extractors, masked, open_backend
 from graphmem.settings import Settings
 from graphmem.text.english import spacy_available
 from graphmem.vectors import ExactVectorIndex
@@ -42,6 +43,15 @@ def store_options(settings: Settings) -> dict[str, object]:
         "timeout": settings.store_timeout,
         "wait": settings.store_wait,
     }
+
+
+def open_store(url: str, settings: Settings) -> GraphBackend:
+    """Open a store, or the one that it was moved to (`graphmem.migrate`)."""
+
+    def opened(url: str) -> GraphBackend:
+        return open_backend(url, offered=store_options(settings))
+
+    return following_backend(opened(url), opened, settings.migrate_shadow_share)
 
 
 def choose_ontology(settings: Settings) -> Ontology:

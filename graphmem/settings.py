@@ -70,6 +70,9 @@ class Settings(BaseSettings):
     store_wait: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = Field(
         10.0, description="seconds to wait for a server that doesn't answer when the store is opened"
     )
+    migrate_shadow_share: Share = Field(
+        0.0, description="share of the reads that are compared with the other store during a migration; 0 is off"
+    )
     scope: str = Field("default", description="domain or domain/project, used unchanged")
     ontology: Path | None = Field(None, description="TOML file with additions to the default ontology")
 

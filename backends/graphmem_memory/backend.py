@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable
 from typing import TypeVar
 
-from graphmem.models import MembershipQuery, Scope, StoreStats
+from graphmem.models import MembershipQuery, Move, Scope, StoreStats, mark_of
 from graphmem.protocols import GraphBackend
 from graphmem_memory import matching
 from graphmem_memory.episodes import MemoryEpisodes
@@ -58,7 +58,7 @@ class MemoryBackend(
 
     def atomic(self, work: Callable[[], T]) -> T:
         """Run `work` with the store locked; an exception undoes its writes."""
-        with self._store.all_or_nothing():
+        with self._writing():
             return work()
 
     def snapshot(self, work: Callable[[GraphBackend], T]) -> T:
@@ -101,6 +101,22 @@ class MemoryBackend(
     def _members(self, scope: Scope) -> int:
         query = MembershipQuery(level=0)
         return len(self.find_memberships([scope], query, limit=self._store.memberships.count(scope)))
+
+    def read_move(self) -> Move | None:
+        """Return the mark of a migration."""
+        return self._store.move
+
+    def set_move(self, move: Move | None, *, replacing: Move | None) -> bool:
+        """Set the mark if it is `replacing`; running transactions hold the lock."""
+        with self._store.lock:
+            if mark_of(self._store.move) != mark_of(replacing):
+                return False
+            self._store.move = move
+            return True
+
+    def adopt(self, move: Move | None) -> None:
+        """Set the mark under which this object writes."""
+        self._adopted = mark_of(move)
 
     def diagnose(self) -> list[tuple[str, bool, str]]:
         """Return (check, whether it passed, detail)."""

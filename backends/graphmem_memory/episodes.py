@@ -18,7 +18,7 @@ class MemoryEpisodes(MemoryRole, EpisodeStore):
 
     def add_episodes(self, scope: Scope, episodes: Sequence[Episode]) -> list[tuple[str, bool]]:
         """Store episodes; a known external id stores nothing."""
-        with self._store.all_or_nothing():
+        with self._writing():
             return [self._add_episode(scope, episode) for episode in episodes]
 
     def _add_episode(self, scope: Scope, episode: Episode) -> tuple[str, bool]:
@@ -75,7 +75,7 @@ class MemoryEpisodes(MemoryRole, EpisodeStore):
         self, owner: str, *, now: datetime, until: datetime, limit: int, scopes: Sequence[Scope] | None = None
     ) -> list[Episode]:
         """Claim pending episodes that are due and unclaimed, oldest id first."""
-        with self._store.all_or_nothing():
+        with self._writing():
             episodes, claims = self._store.episodes, self._store.claims
             asked = episodes.scopes() if scopes is None else scopes
             due = (
@@ -99,7 +99,7 @@ class MemoryEpisodes(MemoryRole, EpisodeStore):
 
     def release_claims(self, owners: Sequence[str]) -> int:
         """Release the claims of the owners; return the number of released episodes."""
-        with self._store.all_or_nothing():
+        with self._writing():
             held = self._store.claims.keys_of("owner", owners)
             for episode_id in held:
                 self._store.claims.put(episode_id, None)

@@ -133,7 +133,7 @@ class MemoryEdges(MemoryRole, EdgeStore):
 
     def record_retrievals(self, scopes: Sequence[Scope], edge_ids: Sequence[str], at: datetime) -> None:
         """Count one retrieval of each edge and one access of each of its ends, atomically."""
-        with self._store.all_or_nothing():
+        with self._writing():
             for edge in list(self._store.edges.read(scopes, edge_ids)):
                 counted = edge.changed(retrieval_count=edge.retrieval_count + 1.0, last_retrieved_at=utc(at))
                 self._store.edges.put(edge.id, counted)

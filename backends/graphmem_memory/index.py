@@ -55,7 +55,7 @@ class MemoryIndex(MemoryRole, IndexStore):
 
     def reset_index(self, scope: Scope) -> int:
         """Remove all entries of a scope and its model; return the number of removed entries."""
-        with self._store.all_or_nothing():
+        with self._writing():
             rows = list(self._store.index.read([scope]))
             for row in rows:
                 self._store.index.put((f"{row.entry.position:020d}",), None)

@@ -11,7 +11,7 @@ from heapq import merge
 from threading import RLock
 from typing import Generic, Protocol, TypeVar
 
-from graphmem.errors import InvalidInput
+from graphmem.errors import InvalidInput, StoreMoved
 from graphmem.models import (
     Alias,
     Community,
@@ -25,8 +25,10 @@ from graphmem.models import (
     MembershipKey,
     Mention,
     Merge,
+    Move,
     RecallTrace,
     Scope,
+    mark_of,
 )
 
 
@@ -252,6 +254,7 @@ class Store:
         )
         self.job_states = Table[tuple[str, ...], JobStateRow](self._journal, {})
         self.index_states = Table[str, StateRow](self._journal, {})
+        self.move: Move | None = None
         self._position = 0
         self.claims = Table[str, ClaimRow](self._journal, {"owner": lambda c: [c.owner]})
 
@@ -299,6 +302,21 @@ class MemoryRole:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._adopted = ""
+
+    @contextmanager
+    def _writing(self) -> Generator[None, None, None]:
+        """Run a block in a transaction, under the mark that this object has adopted.
+
+        Raises
+        ------
+        StoreMoved
+            If the store has another mark.
+        """
+        with self._store.all_or_nothing():
+            if mark_of(self._store.move) != self._adopted:
+                raise StoreMoved("memory: the store is in a migration", self._store.move)
+            yield
 
 
 Copied = TypeVar("Copied", Entity, Edge)

@@ -54,7 +54,7 @@ class MemoryUpkeep(MemoryRole, UpkeepStore):
         self, scope: Scope, *, rate: float, idle_since: datetime, since: datetime | None, now: datetime, after: str = ""
     ) -> tuple[int, str]:
         """Lower the retrieval counts of a page of facts."""
-        with self._store.all_or_nothing():
+        with self._writing():
             counted = (edge for edge in self._store.edges.read([scope], after=after) if edge.retrieval_count > 0)
             page = list(islice(counted, _DECAY_PAGE))
             for edge in page:
@@ -101,7 +101,7 @@ class MemoryUpkeep(MemoryRole, UpkeepStore):
 
     def clear(self, scope: Scope) -> None:
         """Remove everything of a scope; the generation of its index stays, so that no value is used twice."""
-        with self._store.all_or_nothing():
+        with self._writing():
             _clear(self._store, scope)
 
     def scrub(self) -> bool:

@@ -35,7 +35,7 @@ class MemoryWrites(MemoryRole):
 
     def write(self, scope: Scope, changes: Changes) -> None:
         """Apply `changes`, all or nothing."""
-        with self._store.all_or_nothing():
+        with self._writing():
             _apply(self._store, scope, changes)
 
 

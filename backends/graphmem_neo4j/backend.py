@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import asdict
 from typing import TypeVar
 
+from graphmem.models import Move, mark_of
 from graphmem.protocols import GraphBackend
 from graphmem_neo4j.browser import Neo4jBrowser
 from graphmem_neo4j.communities import Neo4jCommunities
-from graphmem_neo4j.connection import Database
+from graphmem_neo4j.connection import Database, Transaction
 from graphmem_neo4j.detector import GdsDetector, gds_detector
 from graphmem_neo4j.diagnostics import Neo4jCounts, Neo4jDiagnostics
 from graphmem_neo4j.edges import Neo4jEdges, Neo4jTraversal
@@ -88,6 +90,30 @@ class Neo4jBackend(
         It has no time limit; writers of these scopes wait.
         """
         return self._database.write(lambda _: work(self), timeout=_UNLIMITED)
+
+    def read_move(self) -> Move | None:
+        """Return the mark of a migration."""
+        return self._database.read_move()
+
+    def set_move(self, move: Move | None, *, replacing: Move | None) -> bool:
+        """Set the mark if it is `replacing`; locks all scopes first, which waits for their writers."""
+
+        def work(transaction: Transaction) -> bool:
+            transaction.run("lock_move")
+            transaction.run("lock_all_scopes")
+            if mark_of(self._database.read_move()) != mark_of(replacing):
+                return False
+            values = dict.fromkeys(("mark", "id", "state", "source", "target", "started_at"))
+            if move is not None:
+                values = {**asdict(move), "mark": move.mark, "started_at": move.started_at.isoformat()}
+            transaction.run("set_move", **values)
+            return True
+
+        return self._database.write(work)
+
+    def adopt(self, move: Move | None) -> None:
+        """Set the mark under which this object writes."""
+        self._database.adopted = mark_of(move)
 
     def close(self) -> None:
         """Close all connections; a second call does nothing."""

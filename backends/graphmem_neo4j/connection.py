@@ -20,12 +20,13 @@ from neo4j import (
     unit_of_work,
 )
 from neo4j import Transaction as DriverTransaction
-from neo4j.exceptions import ConstraintError, DriverError, Neo4jError
+from neo4j.exceptions import ClientError, ConstraintError, DriverError, Neo4jError
 
-from graphmem.errors import BackendUnavailable
-from graphmem.models import Scope
+from graphmem.errors import BackendUnavailable, StoreMoved
+from graphmem.models import Move, Scope, mark_of
 from graphmem_cypher import locked, query
 from graphmem_neo4j.driver_errors import translated
+from graphmem_neo4j.rows import moment
 from graphmem_neo4j.schema import migrate
 from graphmem_neo4j.server import ServerAddress
 
@@ -33,6 +34,8 @@ T = TypeVar("T")
 Rows = list[Any]
 
 _CONSTRAINT_RETRIES = 3
+_FENCED = "Neo.ClientError.Statement.ArithmeticError"
+"""How the server refuses a transaction under another mark; see `fragments/fence.cypher`."""
 
 
 class Transaction:
@@ -46,14 +49,15 @@ class Transaction:
     a second time for that, and reports a deadlock to transactions that wait for it. Use `WITH l, l.n + 1 AS next`.
     """
 
-    def __init__(self, transaction: ManagedTransaction) -> None:
+    def __init__(self, transaction: ManagedTransaction, adopted: str) -> None:
         self._transaction = transaction
+        self._adopted = adopted
         self._locked: set[str] = set()
 
     def lock(self, scopes: Iterable[Scope]) -> None:
         """Lock scopes that this transaction hasn't locked yet, in order, so that transactions seldom deadlock."""
         if fresh := self._unlocked(scopes):
-            self.run("lock_scopes", lock=list(fresh.values()))
+            self.run("lock_scopes", lock=list(fresh.values()), adopted=self._adopted)
             self._locked.update(fresh)
 
     def _unlocked(self, scopes: Iterable[Scope]) -> dict[str, dict[str, str | None]]:
@@ -68,7 +72,7 @@ class Transaction:
         """Start a query like `run_locked`, and return its rows as an iterator that doesn't wait for the server."""
         fresh = self._unlocked(scopes)
         if fresh:
-            values["lock"] = list(fresh.values())
+            values |= {"lock": list(fresh.values()), "adopted": self._adopted}
         result = self._transaction.run(locked(name) if fresh else query(name), q=values)
         self._locked.update(fresh)
         return (record[0] for record in result)
@@ -99,6 +103,7 @@ class Database:
         self.address = address
         self._driver = driver
         self.timeout = timeout
+        self.adopted = ""
         self._bookmarks = GraphDatabase.bookmark_manager()
         self._current = _Current()
         self._closed = False
@@ -178,14 +183,23 @@ class Database:
     def _write_once(self, work: Callable[[Transaction], T], timeout: float) -> T:
         @unit_of_work(timeout=timeout)
         def run(transaction: ManagedTransaction) -> T:
-            self._current.transaction = Transaction(transaction)
+            self._current.transaction = Transaction(transaction, self.adopted)
             try:
                 return work(self._current.transaction)
             finally:
                 self._current.transaction = None
 
-        with self.session() as session:
-            return session.execute_write(run)
+        try:
+            with self.session() as session:
+                return session.execute_write(run)
+        except ClientError as error:
+            if error.code == _FENCED and mark_of(self.read_move()) != self.adopted:
+                raise StoreMoved(f"{self.address.name}: the store is in a migration; nothing was written") from error
+            raise
+
+    def read_move(self) -> Move | None:
+        """Return the mark of a migration."""
+        return next((Move(*row[:-1], started_at=moment(row[-1])) for row in self.read("read_move")), None)
 
     def attempt(self, work: Callable[[DriverTransaction], None]) -> None:
         """Run `work` once, in a transaction of its own that is rolled back."""

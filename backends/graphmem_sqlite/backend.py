@@ -6,14 +6,15 @@ import sqlite3
 from collections.abc import Callable, Hashable
 from typing import TypeVar
 
-from graphmem.models import Scope, StoreStats
+from graphmem.models import Move, Scope, StoreStats, mark_of
 from graphmem.protocols import GraphBackend
 from graphmem_sqlite.communities import SQLiteCommunities
+from graphmem_sqlite.connection import translated
 from graphmem_sqlite.edges import SQLiteEdges
 from graphmem_sqlite.entities import SQLiteEntities
 from graphmem_sqlite.episodes import SQLiteEpisodes
 from graphmem_sqlite.index import SQLiteIndex
-from graphmem_sqlite.rows import scope_keys
+from graphmem_sqlite.rows import micros, moment, scope_keys
 from graphmem_sqlite.schema import schema_number
 from graphmem_sqlite.traces import SQLiteTraces
 from graphmem_sqlite.traversal import SQLiteTraversal
@@ -48,6 +49,9 @@ MEMBERS = """
 SELECT count(*) FROM communities AS x INDEXED BY communities_by_level
 CROSS JOIN memberships AS m ON m.community = x.key WHERE x.scope = ? AND x.level = 0 AND m.until IS NULL
 """
+READ_MOVE = "SELECT id, state, source, target, started_at FROM move WHERE one = 1"
+DROP_MOVE = "DELETE FROM move WHERE one = 1"
+PUT_MOVE = "INSERT INTO move (one, id, state, source, target, started_at) VALUES (1, ?, ?, ?, ?, ?)"
 RECALLS = "SELECT count(*) FROM recalls WHERE scope = ?"
 
 
@@ -102,6 +106,27 @@ class SQLiteBackend(
         with self._database.reading() as connection:
             keys = scope_keys(connection, [scope])
             return _stats(connection, keys[0]) if keys else StoreStats()
+
+    def read_move(self) -> Move | None:
+        """Return the mark of a migration."""
+        with self._database.reading() as connection:
+            row = connection.execute(READ_MOVE).fetchone()
+        return None if row is None else Move(*row[:-1], started_at=moment(row[-1]))
+
+    def set_move(self, move: Move | None, *, replacing: Move | None) -> bool:
+        """Set the mark if it is `replacing`; the lock of the file excludes running transactions."""
+        with self._database.transaction(fenced=False) as connection, translated(self._database.name):
+            if mark_of(self.read_move()) != mark_of(replacing):
+                return False
+            connection.execute(DROP_MOVE)
+            if move is not None:
+                values = (move.id, move.state, move.source, move.target, micros(move.started_at))
+                connection.execute(PUT_MOVE, values)
+            return True
+
+    def adopt(self, move: Move | None) -> None:
+        """Set the mark under which this object writes."""
+        self._database.adopted = mark_of(move)
 
     def diagnose(self) -> list[tuple[str, bool, str]]:
         """Return (check, whether it passed, detail); the integrity check reads the whole file."""

@@ -18,6 +18,7 @@ from graphmem.errors import (
     InvalidInput,
     NotADatabase,
     StoreFull,
+    StoreMoved,
     StoreReadOnly,
 )
 from graphmem_sqlite.file import (
@@ -48,6 +49,9 @@ _ALL_IDLE_READERS = 64  # in all stores of the process: each holds two files ope
 _RETRYABLE = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL}  # in use, or no room for a second copy
 _DAMAGED = "SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT"
 _TAKEN = "SQLITE_CONSTRAINT_UNIQUE", "SQLITE_CONSTRAINT_PRIMARYKEY", "SQLITE_CONSTRAINT_ROWID"
+
+
+MARK = "SELECT id || ' ' || state FROM move WHERE one = 1"
 
 
 class _ReaderPool:
@@ -122,6 +126,7 @@ class Database:
         self.name = f"sqlite:///{file.path}"
         self._timeout = busy_timeout
         self._mode = "rwc" if not file.exists else "rw" if file.writable else "ro"
+        self.adopted = ""
         self._lock = RLock()
         self._owner: int | None = None
         self._closed = False
@@ -279,8 +284,14 @@ class Database:
             _pool.close(self)
 
     @contextmanager
-    def transaction(self) -> Generator[sqlite3.Connection, None, None]:
-        """Run a block in a write transaction, which is rolled back if the block raises. Inner blocks use savepoints."""
+    def transaction(self, *, fenced: bool = True) -> Generator[sqlite3.Connection, None, None]:
+        """Run a block in a write transaction, which is rolled back if the block raises. Inner blocks use savepoints.
+
+        Raises
+        ------
+        StoreMoved
+            If the file has another mark of a migration than `adopted`, unless `fenced` is False.
+        """
         if self._owner == get_ident():
             with self._bracket("SAVEPOINT inner", "RELEASE inner", ("ROLLBACK TO inner", "RELEASE inner")):
                 yield self._writer
@@ -294,6 +305,8 @@ class Database:
             with self._bracket("BEGIN IMMEDIATE", "COMMIT", ("ROLLBACK",)):
                 self._owner = get_ident()
                 try:
+                    if fenced:
+                        self._require_adopted()
                     yield self._writer
                 finally:
                     self._owner = None
@@ -344,6 +357,12 @@ class Database:
                     for statement in undo:
                         connection.execute(statement)
             raise
+
+    def _require_adopted(self) -> None:
+        with translated(self.name):
+            row = self._writer.execute(MARK).fetchone()
+        if self.adopted != ("" if row is None else row[0]):
+            raise StoreMoved(f"{self.name}: the store is in a migration; nothing was written")
 
     def _require_open(self) -> None:
         if self._closed:

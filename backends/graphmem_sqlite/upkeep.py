@@ -10,7 +10,7 @@ from typing import Any
 from graphmem.errors import Conflict
 from graphmem.models import JobState, Merge, MergeQuery, Scope, decayed
 from graphmem.protocols import MergeStore, UpkeepStore
-from graphmem_sqlite.connection import SQLiteRole
+from graphmem_sqlite.connection import SQLiteRole, translated
 from graphmem_sqlite.rows import as_json, micros, micros_or_none, moment_or_none, require_no_cursor, scope_keys
 
 # Merges -----------------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ class SQLiteUpkeep(SQLiteRole, UpkeepStore):
 
         Full text keeps the words of deleted rows in its segments until they are merged.
         """
-        with self._database.writing() as connection:
+        with self._database.transaction(fenced=False) as connection, translated(self._database.name):
             connection.execute(OPTIMIZE_FULL_TEXT)
         return self._database.vacuum()
 

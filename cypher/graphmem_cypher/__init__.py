@@ -30,8 +30,8 @@ def query(name: str) -> LiteralString:
 @cache
 def locked(name: str) -> LiteralString:
     """Return the text of a query that first locks the scopes in ``$q.lock``; its rows are unordered."""
-    lock = _included(_text("fragments", "lock"))
-    return cast("LiteralString", f"{lock}\nWITH count(l) AS scopes\nCALL () {{\n{query(name)}\n}}\nRETURN row")
+    lock, fence = (_included(_text("fragments", part)) for part in ("lock", "fence"))
+    return cast("LiteralString", f"{lock}\n{fence}\nCALL () {{\n{query(name)}\n}}\nRETURN row")
 
 
 def queries() -> list[str]:

@@ -58,6 +58,7 @@ from graphmem.models.index import (
     TracedFact,
     TracedSeed,
 )
+from graphmem.models.move import Move, MoveState, mark_of
 from graphmem.models.queries import (
     ActiveFact,
     CommunityQuery,
@@ -163,6 +164,8 @@ __all__ = [
     "MergeMethod",
     "MergeQuery",
     "Model",
+    "Move",
+    "MoveState",
     "Partition",
     "ProcessingResult",
     "Properties",
@@ -193,6 +196,7 @@ __all__ = [
     "is_retracted",
     "is_visible",
     "least_sure",
+    "mark_of",
     "may_end",
     "metadata_matches",
     "new_id",

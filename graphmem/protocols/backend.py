@@ -32,6 +32,7 @@ from graphmem.models import (
     Mention,
     Merge,
     MergeQuery,
+    Move,
     Partition,
     RecallQuery,
     RecallTrace,
@@ -220,6 +221,28 @@ class Maintenance(Protocol):
     @abstractmethod
     def stats(self, scope: Scope) -> StoreStats:
         """Count the rows of a scope."""
+        ...
+
+    @abstractmethod
+    def read_move(self) -> Move | None:
+        """Return the mark of the migration that the store takes part in; None if there is none."""
+        ...
+
+    @abstractmethod
+    def set_move(self, move: Move | None, *, replacing: Move | None) -> bool:
+        """Set or remove the mark if it is `replacing`; return whether it was.
+
+        When it returns, the transactions that began under the former mark have ended, and so have their writes.
+        """
+        ...
+
+    @abstractmethod
+    def adopt(self, move: Move | None) -> None:
+        """Set the mark under which this object writes; None when it is opened.
+
+        Each of its transactions compares it with the mark of the store (`Move.mark`) before it writes anything, and
+        raises `StoreMoved` if they differ. `scrub` and `set_move` don't; neither do reads.
+        """
         ...
 
     @abstractmethod

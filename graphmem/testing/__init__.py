@@ -28,8 +28,8 @@ pytest.register_assert_rewrite(
         f"{__name__}.{module}"
         for module in (
             "atomicity base communities communities_detect concurrency edge_queries edges entities episodes filters "
-            "index isolation langgraph merges odd_input pair recalls stateful stateful_groups stateful_upkeep time "
-            "traversal upkeep vectors".split()
+            "index isolation langgraph merges moves odd_input pair recalls stateful stateful_groups stateful_upkeep "
+            "time traversal upkeep vectors".split()
         )
     )
 )
@@ -46,6 +46,7 @@ from graphmem.testing.filters import FilterTests  # noqa: E402
 from graphmem.testing.index import IndexNewsTests, IndexStateTests, IndexTests, UnindexedTests  # noqa: E402
 from graphmem.testing.isolation import IsolationTests  # noqa: E402
 from graphmem.testing.merges import MergeLedgerTests, RemovalTests  # noqa: E402
+from graphmem.testing.moves import MoveTests  # noqa: E402
 from graphmem.testing.odd_input import OddInputTests  # noqa: E402
 from graphmem.testing.recalls import RecallTests  # noqa: E402
 from graphmem.testing.stateful import StatefulTests  # noqa: E402
@@ -79,6 +80,7 @@ __all__ = [
     "MembershipTests",
     "MentionTests",
     "MergeLedgerTests",
+    "MoveTests",
     "OddInputTests",
     "QueueTests",
     "RecallTests",
@@ -124,6 +126,7 @@ class GraphBackendTests(
     DecayTests,
     IdleTests,
     ErasureTests,
+    MoveTests,
     TraversalTests,
     TraversalLimitTests,
     IsolationTests,

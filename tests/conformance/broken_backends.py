@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from datetime import datetime
 from typing import Any, TypeVar
@@ -435,3 +436,12 @@ class DropsWhatHasNoValue(Sound):
             conditions = {key: {"$exists": True, **wanted} for key, wanted in query.filters.metadata.items()}
             query = replace(query, filters=query.filters.changed(metadata=conditions))
         return super().find_episodes(scopes, query, **paging)
+
+
+class IgnoresTheMark(Sound):
+    """Writes on while the store is in a migration of which it hasn't heard."""
+
+    @contextmanager
+    def _writing(self) -> Generator[None, None, None]:
+        with self._store.all_or_nothing():
+            yield

@@ -37,6 +37,7 @@ _ORDER = (
     ("recall",),
     ("ingest",),
     ("upkeep",),
+    ("migrate",),
     ("communities",),
     ("search",),
     ("visualize",),

@@ -1,3 +1,4 @@
 // Lock scopes for the rest of the transaction; the node of a new scope is created.
 /* include lock */
-RETURN count(l) AS row
+/* include fence */
+RETURN locked AS row

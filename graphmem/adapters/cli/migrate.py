@@ -1,0 +1,180 @@
+"""Commands of a live migration to another store."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphmem.adapters.cli.session import FAILED, Session, YesOption, ask, command
+
+if TYPE_CHECKING:
+    from graphmem.migrate.service import Migration
+    from graphmem.migrate.states import Command
+    from graphmem.migrate.verify import Answers
+    from graphmem.protocols import GraphBackend
+
+_GROUP = typer.Typer(name="migrate", help="Move a memory to another store while it is used.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the program."""
+    for function in (copy, verify, cutover, rollback, cleanup, cancel, status):
+        command(_GROUP)(function)
+    app.add_typer(_GROUP)
+
+
+def copy(
+    session: Session,
+    target: Annotated[
+        str | None, typer.Argument(metavar="URL", help="The new store; it may be left out when the copy goes on.")
+    ] = None,
+    rate: Annotated[float | None, typer.Option(min=1, metavar="ROWS", help="Maximum rows copied per second.")] = None,
+) -> None:
+    """Begin a migration, or continue it: write to both stores from now on, and copy the rows that exist."""
+    with _migration(session, target) as migration, session.out.progress(0) as update:
+        if migration.phase in ("idle", "starting"):
+            migration.advance("copy")
+        done = _Count(update)
+        scopes = migration.copy(rate, done.add)
+        session.out.note(f"compared {done.rows} rows; copied or repaired {scopes} scopes")
+        _print_status(session, migration)
+
+
+def verify(
+    session: Session,
+    questions: Annotated[
+        int, typer.Option("--questions", "-n", min=0, help="Number of recalls and searches that are compared.")
+    ] = 200,
+) -> None:
+    """Compare both stores: counts, a checksum of each scope, and the results of recalls and searches."""
+    from graphmem.migrate.verify import verify as compare
+
+    with _migration(session) as migration, ExitStack() as opened:
+        primary, secondary = migration.ends()
+        answers = _answers(session, opened) if questions else None
+        found = compare(primary, secondary, migration.scopes(), answers, questions)
+    if session.out.as_json:
+        session.out.document(found)
+    else:
+        for line in (
+            *found.differences,
+            *(f"{scope}: the secondary was behind all the time" for scope in found.skipped),
+        ):
+            session.out.line(line)
+        asked = found.questions
+        session.out.line(
+            f"{found.scopes} scopes, {sum(found.rows.values())} rows; equal results of {found.recalls} of {asked} "
+            f"recalls and {found.searches} of {asked} searches: {'equal' if found.is_equal else 'DIFFERENT'}"
+        )
+    if not found.is_equal:
+        raise typer.Exit(FAILED)
+
+
+def cutover(session: Session, yes: YesOption = False) -> None:
+    """Make the new store the one that all processes read and write; the old one gets the same changes."""
+    _advance(session, "cutover", "Let all processes change over to {target}?", yes=yes)
+
+
+def rollback(session: Session, yes: YesOption = False) -> None:
+    """Make the old store the one that all processes read and write again."""
+    _advance(session, "rollback", "Let all processes change back to {source}?", yes=yes)
+
+
+def cleanup(session: Session, yes: YesOption = False) -> None:
+    """End a migration after the cutover; the old store is refused from then on."""
+    _advance(session, "cleanup", "End the migration and give up {source}? It can't be undone.", yes=yes)
+
+
+def cancel(session: Session, yes: YesOption = False) -> None:
+    """End a migration before the cutover; the new store is refused from then on."""
+    _advance(session, "cancel", "Give up the copy {target}?", yes=yes)
+
+
+def status(session: Session) -> None:
+    """Show the phase of a migration, and where the secondary is behind."""
+    with _migration(session) as migration:
+        _print_status(session, migration)
+
+
+def _advance(session: Session, name: Command, question: str, *, yes: bool) -> None:
+    with _migration(session) as migration:
+        ask(question.format(source=migration.source_url, target=migration.target_url), yes=yes)
+        migration.advance(name)
+        _print_status(session, migration)
+
+
+def _print_status(session: Session, migration: Migration) -> None:
+    found = migration.status()
+    if session.out.as_json:
+        session.out.document(found)
+        return
+    rows: list[tuple[str, Any]] = [
+        ("phase", found.phase),
+        ("source", found.source),
+        ("target", found.target),
+        ("primary", found.primary),
+        ("scopes", found.scopes),
+        ("behind", ", ".join(found.behind) or "none"),
+    ]
+    session.out.pairs([*rows, *((f"differences of {name}", count) for name, count in found.differences.items())])
+
+
+class _Count:
+    def __init__(self, update: Any) -> None:
+        self.rows = 0
+        self._update = update
+
+    def add(self, rows: int) -> None:
+        self.rows += rows
+        self._update(self.rows)
+
+
+@contextmanager
+def _migration(session: Session, target: str | None = None) -> Generator[Migration]:
+    from graphmem.factory import store_options
+    from graphmem.migrate.service import Migration
+    from graphmem.registry import open_backend
+
+    options = store_options(session.settings)
+    migration = Migration.open(session.settings.store, target, lambda url: open_backend(url, offered=options))
+    try:
+        yield migration
+    finally:
+        migration.close()
+
+
+def _answers(session: Session, opened: ExitStack) -> Answers:
+    """Return what asks a store; a memory is opened for each, without indexing and counting of retrievals."""
+    from graphmem.engine import Engine
+    from graphmem.memory import GraphMemory
+    from graphmem.migrate.verify import read_only
+    from graphmem.models import Scope
+
+    settings = session.settings.model_copy(update={"index_wait": 0.0, "vector_index": "store"})
+    memories: dict[int, GraphMemory] = {}
+
+    def memory_of(store: GraphBackend) -> GraphMemory:
+        if id(store) not in memories:
+            engine = Engine.open(
+                settings.store,
+                settings,
+                extractor="none",
+                llm=None,
+                redactor=None,
+                embeddings=None,
+                cross_encoder=None,
+                background=False,
+                store=read_only(store),
+            )
+            memories[id(store)] = opened.enter_context(GraphMemory(engine, session.scope))
+        return memories[id(store)]
+
+    def answer(store: GraphBackend, scope: Scope, question: str) -> tuple[list[str], list[str]]:
+        memory = memory_of(store).in_scope(scope)
+        facts, episodes = memory.recall(question).facts, memory.search(question).found
+        return [fact.id for fact in facts], [found.episode.id for found in episodes]
+
+    return answer

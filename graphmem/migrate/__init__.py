@@ -1,0 +1,1 @@
+"""Live migration of a store to another one: dual writes, copy, verification, cutover, rollback and cleanup."""

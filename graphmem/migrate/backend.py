@@ -1,0 +1,297 @@
+"""A store that follows its migration: it writes to two stores while that runs, and changes over when it is cut over."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from types import MethodType
+from typing import Any, TypeVar, cast
+
+from graphmem.errors import StoreMoved
+from graphmem.migrate.follower import Batch, Call, Follower
+from graphmem.migrate.route import Open, Route, Routes
+from graphmem.migrate.tokens import put_token, token_of
+from graphmem.models import Changes, Episode, Scope, new_id
+from graphmem.protocols import GraphBackend
+
+T = TypeVar("T")
+
+_LOOK, _LOOK_DURING_MOVE = 30.0, 1.0  # seconds between two looks of readers at the mark
+_WAIT, _WAIT_STEP = 30.0, 0.05  # seconds that callers wait for a cutover
+_CLOSING = 5.0  # seconds to apply what waits when the store is closed
+_METHODS = frozenset(
+    name for name in dir(GraphBackend) if not name.startswith("_") and callable(getattr(GraphBackend, name))
+)
+_DERIVED_WRITES = frozenset(("write_unless_erased",))
+_FENCED = frozenset(("claim_episodes", "release_claims", "snapshot"))
+_COMPARED = frozenset(
+    "resolve_names find_entities find_aliases find_edges find_episodes find_mentions find_communities find_memberships "
+    "find_recalls find_merges expand".split()
+)
+"""Reads whose results are the same in every store; scores, positions and claims aren't."""
+
+
+def following_backend(store: GraphBackend, open_store: Open, shadow_share: float = 0.0) -> GraphBackend:
+    """Return a store that follows its migration to another one.
+
+    Parameters
+    ----------
+    store
+        The open store.
+    open_store
+        Opens another store by its URL, with the credentials of this process.
+    shadow_share
+        Share of the reads that are repeated on the secondary, in the background, and compared.
+
+    Raises
+    ------
+    StoreMoved
+        If the store was left, or is the target of a migration that isn't cut over.
+    """
+    return cast("GraphBackend", DualWriteBackend(store, open_store, shadow_share))
+
+
+class _Local(threading.local):
+    route: Route | None = None
+    """The route of the transaction of this thread."""
+    calls: list[tuple[Scope, Call]] | None = None
+    """The changes of this transaction."""
+
+
+class DualWriteBackend:
+    """A primary with a secondary that gets the same changes; outside of a migration it only passes calls on.
+
+    Each transaction of the primary also stores a new token in the scopes that it changes (`graphmem.migrate.tokens`).
+    The changes then go to the secondary in the background (`Follower`): callers neither wait for it nor see its errors.
+    A write that the store refuses because of another mark is repeated on the store that has taken over.
+    See `following_backend` for the parameters.
+    """
+
+    def __init__(self, store: GraphBackend, open_store: Open, shadow_share: float = 0.0) -> None:
+        self._routes = Routes(store, open_store)
+        self._open = open_store
+        self._share = shadow_share
+        self._lock = threading.Lock()
+        self._local = _Local()
+        self._follower: Follower | None = None
+        self._old: list[Follower] = []
+        self._look_at = 0.0
+        try:
+            self._take(self._settled(self._routes.first))
+        except BaseException:
+            self._routes.close()
+            raise
+
+    # The route ----------------------------------------------------------------------------------
+
+    def _take(self, route: Route) -> None:
+        route.primary.adopt(route.move)
+        if self._follower is not None:
+            self._follower.stop()
+            self._old.append(self._follower)
+            self._follower = None
+        if (url := route.secondary) is not None:
+            move_id = route.move.id if route.move is not None else ""
+            self._follower = Follower(route.primary, lambda: self._open(url), move_id)
+        self._route = route
+        self._look_at = time.monotonic() + (_LOOK if route.move is None else _LOOK_DURING_MOVE)
+
+    def _settled(self, find: Callable[[], Route | None]) -> Route:
+        """Return the route that `find` returns, once it returns one."""
+        deadline = time.monotonic() + _WAIT
+        while (route := find()) is None:
+            if time.monotonic() >= deadline:
+                raise StoreMoved(
+                    f"the store has been about to change over for {_WAIT:.0f} s; run the command of the migration "
+                    "again, for example graphmem migrate cutover"
+                )
+            time.sleep(_WAIT_STEP)
+        return route
+
+    def _changed(self, route: Route) -> None:
+        """Follow the mark after a write was refused under a route."""
+        with self._lock:
+            if self._route is route:
+                self._take(self._settled(lambda: self._routes.next(route)))
+
+    def _current(self) -> Route:
+        """Return the route of a read; the mark is looked at now and then."""
+        if self._local.route is not None:
+            return self._local.route
+        if time.monotonic() >= self._look_at and self._lock.acquire(blocking=False):
+            try:
+                route = self._route
+                self._look_at = time.monotonic() + (_LOOK if route.move is None else _LOOK_DURING_MOVE)
+                if route.primary.read_move() != route.move and (found := self._routes.next(route)) is not None:
+                    self._take(found)
+            finally:
+                self._lock.release()
+        return self._route
+
+    def _fenced(self, work: Callable[[Route], T]) -> T:
+        """Run what writes; repeat it where the store has moved to."""
+        if (joined := self._local.route) is not None:
+            return work(joined)
+        while True:
+            route = self._route
+            try:
+                return work(route)
+            except StoreMoved:
+                self._changed(route)
+
+    # Reads --------------------------------------------------------------------------------------
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _METHODS:
+            return getattr(self._current().primary, name)  # properties may change
+        if name in _DERIVED_WRITES:
+            made: Callable[..., Any] = MethodType(getattr(GraphBackend, name), self)
+        elif name in _FENCED:
+            made = lambda *args, **kwargs: self._fenced(  # noqa: E731
+                lambda route: getattr(route.primary, name)(*args, **kwargs)
+            )
+        elif name in _COMPARED and self._share > 0:
+            made = lambda *args, **kwargs: self._compared(name, args, kwargs)  # noqa: E731
+        else:
+            made = lambda *args, **kwargs: getattr(self._current().primary, name)(*args, **kwargs)  # noqa: E731
+        self.__dict__[name] = made
+        return made
+
+    def _compared(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        result = getattr(self._current().primary, name)(*args, **kwargs)
+        follower = self._follower
+        if follower is not None and self._local.route is None and random.random() < self._share:
+            follower.compare(name, args, kwargs, result)
+        return result
+
+    # Writes -------------------------------------------------------------------------------------
+
+    def atomic(self, work: Callable[[], T]) -> T:
+        """Run `work` in one transaction of the primary, with the tokens of the scopes that it changes."""
+        if (joined := self._local.route) is not None:
+            return self._nested(joined, work)
+        return self._fenced(lambda route: self._transaction(route, work))
+
+    def _nested(self, route: Route, work: Callable[[], T]) -> T:
+        calls = self._local.calls
+        before = 0 if calls is None else len(calls)
+        try:
+            return route.primary.atomic(work)
+        except BaseException:
+            if calls is not None:
+                del calls[before:]
+            raise
+
+    def _transaction(self, route: Route, work: Callable[[], T]) -> T:
+        follower = self._follower if self._route is route else None
+        batches: list[Batch] = []
+
+        def run() -> T:
+            calls: list[tuple[Scope, Call]] = []
+            self._local.route, self._local.calls = route, calls
+            try:
+                result = work()
+                if route.secondary is not None:
+                    batches[:] = _with_tokens(route.primary, calls)
+                return result
+            finally:
+                self._local.route = self._local.calls = None
+
+        result = route.primary.atomic(run)
+        if follower is not None and batches:
+            follower.put(batches)
+        return result
+
+    def _write(self, scopes: Sequence[Scope], call: Call, of_scope: Callable[[Scope], Call] | None = None) -> Any:
+        """Call a writing method of the primary, and record the call for each scope."""
+        route, (name, args, kwargs) = self._local.route, call
+        if route is None:
+            if self._route.secondary is not None:
+                return self.atomic(lambda: self._write(scopes, call, of_scope))
+            return self._fenced(
+                lambda route: (
+                    getattr(route.primary, name)(*args, **kwargs)
+                    if route.secondary is None
+                    else self._transaction(route, lambda: self._write(scopes, call, of_scope))
+                )
+            )
+        result = getattr(route.primary, name)(*args, **kwargs)
+        if self._local.calls is not None:
+            self._local.calls += [(scope, call if of_scope is None else of_scope(scope)) for scope in scopes]
+        return result
+
+    def write(self, scope: Scope, changes: Changes) -> None:
+        """Apply `changes` to the primary, and later to the secondary."""
+        self._write([scope], ("write", (scope, changes), {}))
+
+    def add_episodes(self, scope: Scope, episodes: Sequence[Episode]) -> list[tuple[str, bool]]:
+        """Store episodes."""
+        return self._write([scope], ("add_episodes", (scope, tuple(episodes)), {}))
+
+    def record_retrievals(self, scopes: Sequence[Scope], edge_ids: Sequence[str], at: Any) -> None:
+        """Count retrievals."""
+        ids = tuple(edge_ids)
+        self._write(
+            scopes,
+            ("record_retrievals", (scopes, ids, at), {}),
+            lambda scope: ("record_retrievals", ([scope], ids, at), {}),
+        )
+
+    def decay_retrievals(self, scope: Scope, **options: Any) -> tuple[int, str]:
+        """Decay the retrieval counts of a page of facts."""
+        return self._write([scope], ("decay_retrievals", (scope,), options))
+
+    def reset_index(self, scope: Scope) -> int:
+        """Remove the index of a scope."""
+        return self._write([scope], ("reset_index", (scope,), {}))
+
+    def clear(self, scope: Scope) -> None:
+        """Remove all rows of a scope.
+
+        A store may need several transactions, and the token goes too: a new one before and one after it tell the
+        secondary that the scope has to be repaired.
+        """
+        self._touch(scope)
+        self._fenced(lambda route: route.primary.clear(scope))
+        self._touch(scope)
+
+    def _touch(self, scope: Scope) -> None:
+        if self._route.secondary is not None:
+            self.atomic(lambda: self._write([scope], ("write", (scope, Changes()), {})))
+
+    def scrub(self) -> bool:
+        """Overwrite the remains of removed rows, in the secondary later."""
+        if self._follower is not None:
+            self._follower.scrub()
+        return self._current().primary.scrub()
+
+    def diagnose(self) -> list[tuple[str, bool, str]]:
+        """Return the checks of the primary, and whether the secondary gets the changes of this process."""
+        checks = self._current().primary.diagnose()
+        if (follower := self._follower) is not None:
+            checks.append(("migration", follower.error is None, str(follower.error or self._route.secondary)))
+        return checks
+
+    def close(self) -> None:
+        """Apply what waits for the secondary, for a few seconds, and close all stores."""
+        for follower in self._old:
+            follower.close(0.0)
+        if self._follower is not None:
+            self._follower.close(_CLOSING)
+        self._old, self._follower = [], None
+        self._routes.close()
+
+
+def _with_tokens(primary: GraphBackend, calls: Sequence[tuple[Scope, Call]]) -> list[Batch]:
+    """Store new tokens in the scopes of the calls, and return their changes."""
+    of_scope: dict[Scope, list[Call]] = {}
+    for scope, call in calls:
+        of_scope.setdefault(scope, []).append(call)
+    batches: list[Batch] = []
+    for scope, own in of_scope.items():
+        before, token = token_of(primary, scope), new_id()
+        put_token(primary, scope, token)
+        batches.append(Batch(scope, before, token, tuple(own)))
+    return batches

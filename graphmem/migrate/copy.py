@@ -1,0 +1,241 @@
+"""Copy of a scope from the primary to the secondary, which is also how a difference is repaired."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from graphmem.errors import Conflict, GraphMemError, InvalidInput
+from graphmem.migrate.rows import EPISODES, KINDS, PAGE, Key, Kind, patched
+from graphmem.migrate.tokens import JOB, SHADOW, is_usable, put_token, repair_token, token_of
+from graphmem.models import Changes, Episode, IndexEntry, IndexKind, Removal, Scope, new_id
+from graphmem.protocols import GraphBackend
+
+_BATCH = 500  # rows in a transaction of the secondary
+
+Pair = tuple[Any, Any]
+OnRows = Callable[[int], None]
+
+
+class Overtaken(GraphMemError):
+    """Another repair of the same scope began."""
+
+
+class Rate:
+    """A limit of rows per second; None is no limit."""
+
+    def __init__(self, rows_per_second: float | None = None, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._rate = rows_per_second
+        self._sleep = sleep
+
+    def wait(self, rows: int) -> None:
+        """Wait as long as these rows take."""
+        if self._rate is not None and rows:
+            self._sleep(rows / self._rate)
+
+
+def repair(
+    primary: GraphBackend,
+    secondary: GraphBackend,
+    scope: Scope,
+    *,
+    rate: Rate | None = None,
+    on_rows: OnRows = lambda _: None,
+) -> bool:
+    """Make a scope of the secondary equal to that of the primary, and give it the token of that state.
+
+    It compares all rows, and writes those that differ in batches. If it is interrupted, the next repair continues. With
+    a `rate`, a pass beside running writes goes before the one in a snapshot, which then finds little to write.
+
+    Returns
+    -------
+    bool
+        False if another repair of the scope began, which completes the work.
+
+    Raises
+    ------
+    BackendUnavailable
+        If one of the stores fails.
+    """
+    if not token_of(primary, scope):
+        primary.atomic(lambda: token_of(primary, scope) or put_token(primary, scope, new_id()))
+    mine = repair_token()
+    put_token(secondary, scope, mine)
+    try:
+        if rate is not None:
+            _Copy(primary, secondary, scope, mine, rate, on_rows, lenient=True).run()
+        return primary.snapshot(lambda snapshot: _finish(snapshot, secondary, scope, mine, on_rows))
+    except Overtaken:
+        return False
+
+
+def _finish(primary: GraphBackend, secondary: GraphBackend, scope: Scope, mine: str, on_rows: OnRows) -> bool:
+    token = token_of(primary, scope)
+    copy = _Copy(primary, secondary, scope, mine, Rate(), on_rows, lenient=False)
+    copy.run()
+    copy.apply(lambda: put_token(secondary, scope, token))
+    return is_usable(token)
+
+
+class _Copy:
+    """One pass over all rows of a scope; `lenient` skips batches that don't fit, because the primary changes."""
+
+    def __init__(
+        self,
+        primary: GraphBackend,
+        secondary: GraphBackend,
+        scope: Scope,
+        mine: str,
+        rate: Rate,
+        on_rows: OnRows,
+        *,
+        lenient: bool,
+    ) -> None:
+        self._primary = primary
+        self._secondary = secondary
+        self._scope = scope
+        self._mine = mine
+        self._rate = rate
+        self._on_rows = on_rows
+        self._lenient = lenient
+
+    def run(self) -> None:
+        primary, secondary, scope = self._primary, self._secondary, self._scope
+        jobs, held = (
+            {state.job: state for state in store.find_job_states(scope) if state.job not in (JOB, SHADOW)}
+            for store in (primary, secondary)
+        )
+        if held.keys() - jobs.keys():  # job states can't be removed: the scope was cleared
+            secondary.clear(scope)
+            put_token(secondary, scope, self._mine)
+            held = {}
+        for kind in KINDS:
+            self._remove(kind)
+            self._put(kind)
+        self._copy_index()
+        if changed := tuple(state for job, state in jobs.items() if held.get(job) != state):
+            self._write(Changes(job_states=changed))
+
+    # Rows ---------------------------------------------------------------------------------------
+
+    def _pairs(self, kind: Kind) -> Iterator[Pair]:
+        ours, theirs = (kind.read(store, self._scope) for store in (self._primary, self._secondary))
+        return paired(ours, theirs)
+
+    def _remove(self, kind: Kind) -> None:
+        if next(kind.read(self._secondary, self._scope), None) is None:
+            return
+        text, first = kind.text, kind.goes_first
+        gone = (
+            kind.remove(theirs)
+            for ours, theirs in self._pairs(kind)
+            if theirs is not None and (ours is None or (text(ours) != text(theirs) and first(ours, theirs)))
+        )
+        for batch in iter(lambda: tuple(islice(gone, _BATCH)), ()):
+            self._write(Changes(removals=batch))
+
+    def _put(self, kind: Kind) -> None:
+        text, read = kind.text, 0
+        different: list[Pair] = []
+        for ours, theirs in self._pairs(kind):
+            if ours is None:
+                continue
+            read += 1
+            if theirs is None or text(ours) != text(theirs):
+                different.append((ours, theirs))
+            if read % _BATCH == 0:
+                self._put_rows(kind, different)
+                different = []
+                self._told(_BATCH)
+        self._put_rows(kind, different)
+        self._told(read % _BATCH)
+
+    def _told(self, rows: int) -> None:
+        self._on_rows(rows)
+        self._rate.wait(rows)
+
+    def _put_rows(self, kind: Kind, different: Sequence[Pair]) -> None:
+        if not different:
+            return
+        if kind is not EPISODES:
+            self._write(kind.changes([ours for ours, _ in different]))
+            return
+        if new := [ours for ours, theirs in different if theirs is None]:
+            self._add(new)
+        for ours, theirs in different:
+            if theirs is not None and (changes := patched(ours, theirs)) is not None:
+                self._write(changes)
+
+    def _add(self, episodes: Sequence[Episode]) -> None:
+        self.apply(lambda: self._secondary.add_episodes(self._scope, episodes))
+
+    # The index ----------------------------------------------------------------------------------
+
+    def _copy_index(self) -> None:
+        primary, secondary, scope = self._primary, self._secondary, self._scope
+        model, held = primary.index_state(scope).model, secondary.index_state(scope).model
+        if held is not None and held != model:
+            self.apply(lambda: secondary.reset_index(scope))
+        for page in secondary.entry_pages(scope, chunk=PAGE):
+            there = _entries(primary, scope, page)
+            gone = [entry for entry in page if (entry.kind, entry.key) not in there]
+            if gone:
+                self._write(Changes(removals=tuple(Removal("index", e.key, e.kind) for e in gone)))
+        for page in primary.entry_pages(scope, chunk=_BATCH):
+            there = _entries(secondary, scope, page)
+            changed = [entry for entry in page if there.get((entry.kind, entry.key)) != _content(entry)]
+            if changed:
+                self._write(Changes(index=tuple(changed)))
+            self._told(len(page))
+
+    # Writes -------------------------------------------------------------------------------------
+
+    def _write(self, changes: Changes) -> None:
+        self.apply(lambda: self._secondary.write(self._scope, changes))
+
+    def apply(self, work: Callable[[], object]) -> None:
+        """Run a write of the secondary in a transaction in which this repair is the last one that began."""
+
+        def checked() -> None:
+            if token_of(self._secondary, self._scope) != self._mine:
+                raise Overtaken(f"scope {self._scope}: another repair began")
+            work()
+
+        try:
+            self._secondary.atomic(checked)
+        except (Conflict, InvalidInput):
+            if not self._lenient:
+                raise
+
+
+def _content(entry: IndexEntry) -> tuple[Any, ...]:
+    return entry.model, entry.vectors, entry.pieces, entry.detail, entry.complete
+
+
+def _entries(
+    store: GraphBackend, scope: Scope, page: Iterable[IndexEntry]
+) -> dict[tuple[IndexKind, str], tuple[Any, ...]]:
+    """Return the content of the entries of a store with the keys of a page."""
+    keys: dict[IndexKind, list[str]] = {}
+    for entry in page:
+        keys.setdefault(entry.kind, []).append(entry.key)
+    found = (entry for kind, named in keys.items() for entry in store.find_index(scope, kind, named))
+    return {(entry.kind, entry.key): _content(entry) for entry in found}
+
+
+def paired(ours: Iterator[tuple[Key, Any]], theirs: Iterator[tuple[Key, Any]]) -> Iterator[Pair]:
+    """Yield the rows of two sources that have the same key, in ascending order; None for one that has none."""
+    left, right = next(ours, None), next(theirs, None)
+    while left is not None or right is not None:
+        if right is None or (left is not None and left[0] < right[0]):
+            assert left is not None
+            yield left[1], None
+            left = next(ours, None)
+        elif left is None or right[0] < left[0]:
+            yield None, right[1]
+            right = next(theirs, None)
+        else:
+            yield left[1], right[1]
+            left, right = next(ours, None), next(theirs, None)

@@ -1,0 +1,247 @@
+"""The secondary of a process: gets the changes of the primary in the background, in their order."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from graphmem.background import BackgroundJob
+from graphmem.errors import Conflict, InvalidInput, StoreMoved
+from graphmem.migrate.copy import repair
+from graphmem.migrate.tokens import SHADOW, is_equal, is_usable, put_token, token_of
+from graphmem.models import Changes, JobState, Move, Scope
+from graphmem.protocols import GraphBackend
+
+_PENDING = 1000  # transactions of a scope that are kept; the oldest are dropped, and the scope is repaired
+_AT_ONCE = 50  # transactions of a scope in one of the secondary
+_PATIENCE = 3.0  # seconds to wait for the changes of another process that come before
+_POLL = 0.25  # seconds between two looks at a copy
+_TURN = 0.01  # seconds between two looks at what another process applies
+_READS = 100  # shadow reads that wait
+
+_Followed = Literal["done", "waits for others", "waits for a copy"]
+Call = tuple[str, tuple[Any, ...], dict[str, Any]]
+"""Name and arguments of a writing method."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The changes of one transaction in one scope.
+
+    Attributes
+    ----------
+    scope
+        The scope.
+    before, token
+        Its token before and after the transaction.
+    calls
+        The calls that changed it, in order.
+    """
+
+    scope: Scope
+    before: str
+    token: str
+    calls: Sequence[Call]
+
+
+class Follower:
+    """Applies the changes of this process to the secondary, and repairs what it finds to be missing there.
+
+    What isn't applied shows in the tokens. So nothing has to be kept: a full queue, a failure or the end of the process
+    leave a difference that a repair of the scope removes (`graphmem.migrate.copy.repair`).
+
+    Parameters
+    ----------
+    primary
+        The store with the changes.
+    open_secondary
+        Opens the other store; called in the background, again after a failure.
+    move_id
+        Id of the migration.
+    now, sleep
+        Return the present in seconds, and wait, for changes of other processes that come first.
+    """
+
+    def __init__(
+        self,
+        primary: GraphBackend,
+        open_secondary: Callable[[], GraphBackend],
+        move_id: str,
+        now: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._primary = primary
+        self._open = open_secondary
+        self._secondary: GraphBackend | None = None
+        self._move_id = move_id
+        self._now = now
+        self._sleep = sleep
+        self._lock = threading.Lock()
+        self._pending: dict[Scope, deque[Batch]] = {}
+        self._since: dict[Scope, float] = {}
+        self._reads: deque[tuple[str, tuple[Any, ...], dict[str, Any], Any]] = deque(maxlen=_READS)
+        self._scrub = False
+        self._job = BackgroundJob("graphmem-migrate", self.work)
+
+    @property
+    def error(self) -> Exception | None:
+        """The error of the last run, such as that the secondary is away; None if it succeeded."""
+        return self._job.error
+
+    def put(self, batches: Iterable[Batch]) -> None:
+        """Have changes applied; returns at once."""
+        with self._lock:
+            for batch in batches:
+                self._pending.setdefault(batch.scope, deque(maxlen=_PENDING)).append(batch)
+        self._job.wake()
+
+    def compare(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+        """Have a read of the primary repeated on the secondary; returns at once."""
+        self._reads.append((name, args, kwargs, result))
+        self._job.wake()
+
+    def scrub(self) -> None:
+        """Have the remains of erased rows overwritten in the secondary too."""
+        self._scrub = True
+        self._job.wake()
+
+    def stop(self) -> None:
+        """Apply nothing more: another store has become the primary."""
+        self._job.stop(0.0)
+
+    def close(self, seconds: float) -> None:
+        """Apply what waits, for at most some seconds, and close the secondary."""
+        deadline = time.monotonic() + seconds
+        while (self._pending or self._reads or self._scrub) and self.error is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        self._job.stop(seconds)
+        if self._secondary is not None:
+            self._secondary.close()
+
+    # In the background --------------------------------------------------------------------------
+
+    def work(self) -> float | None:
+        """Apply what waits; return the seconds until the next run, None if nothing waits.
+
+        Raises
+        ------
+        BackendUnavailable
+            If the secondary can't be reached or written; what waits is kept.
+        """
+        secondary = self._adopted()
+        if secondary is None:
+            self._pending.clear()
+            self._reads.clear()
+            return None
+        try:
+            self._follow_all(secondary)
+            while self._reads:
+                self._compare(secondary, *self._reads.popleft())
+            if self._scrub and secondary.scrub():
+                self._scrub = False
+        except StoreMoved:
+            secondary.adopt(secondary.read_move())
+            return _POLL
+        return _POLL if self._pending or self._scrub else None
+
+    def _adopted(self) -> GraphBackend | None:
+        """Return the secondary under its present mark; None if it has left the migration."""
+        if self._secondary is None:
+            self._secondary = self._open()
+        move: Move | None = self._secondary.read_move()
+        self._secondary.adopt(move)
+        return self._secondary if move is not None and move.id == self._move_id and move.state != "moved" else None
+
+    def _follow_all(self, secondary: GraphBackend) -> None:
+        """Apply changes until none wait, or they wait for a copy.
+
+        Processes that write to a scope in turn have to apply their changes in turn.
+        """
+        while not self._job.stopping:
+            with self._lock:
+                scopes = tuple(self._pending)
+            results = {self._follow(secondary, scope) for scope in scopes}
+            if results <= {"waits for a copy"}:
+                return
+            if "done" not in results:
+                self._sleep(_TURN)
+
+    def _follow(self, secondary: GraphBackend, scope: Scope) -> _Followed:
+        """Apply the changes of a scope that come next; repair it if they have been missing for too long."""
+        with self._lock:
+            held = tuple(self._pending[scope])
+        token = token_of(secondary, scope)
+        if any(token in (batch.before, batch.token) for batch in held):
+            try:
+                done = secondary.atomic(lambda: _apply(secondary, scope, held))
+            except (Conflict, InvalidInput):
+                done = 0
+            if done:
+                self._since.pop(scope, None)
+                self._drop(scope, done)
+                return "done"
+        elif not is_usable(token):
+            return "waits for a copy"
+        since = self._since.setdefault(scope, self._now())
+        if self._now() - since < _PATIENCE:
+            return "waits for others"
+        if is_equal(self._primary, secondary, scope) or repair(self._primary, secondary, scope):
+            self._drop(scope, len(held))  # what was committed before the repair is part of it
+        self._since.pop(scope)
+        return "done"
+
+    def _drop(self, scope: Scope, count: int) -> None:
+        with self._lock:
+            held = self._pending[scope]
+            for _ in range(min(count, len(held))):
+                held.popleft()
+            if not held:
+                del self._pending[scope]
+
+    def _compare(
+        self, secondary: GraphBackend, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
+    ) -> None:
+        if getattr(secondary, name)(*args, **kwargs) == result:
+            return
+        scopes: Sequence[Scope] = [args[0]] if isinstance(args[0], Scope) else args[0]
+        again = getattr(self._primary, name)(*args, **kwargs)
+        theirs = getattr(secondary, name)(*args, **kwargs)
+        if again != theirs and all(is_equal(self._primary, secondary, scope) for scope in scopes):
+            for scope in scopes:
+                self._primary.atomic(lambda scope=scope: _count(self._primary, scope, name))
+
+
+def _apply(secondary: GraphBackend, scope: Scope, held: Sequence[Batch]) -> int:
+    """Apply the changes that follow the token of a scope; return how many of them are done, some perhaps before."""
+    token = token_of(secondary, scope)
+    begin = next((at for at, batch in enumerate(held) if batch.before == token), None)
+    if begin is None:
+        return next((at + 1 for at, batch in enumerate(held) if batch.token == token), 0)
+    done = begin
+    for batch in held[begin : begin + _AT_ONCE]:
+        if batch.before != token:
+            break
+        for name, args, kwargs in batch.calls:
+            getattr(secondary, name)(*args, **kwargs)
+        token = batch.token
+        done += 1
+    put_token(secondary, scope, token)
+    return done
+
+
+def _count(store: GraphBackend, scope: Scope, name: str) -> None:
+    state = store.find_job_state(scope, SHADOW)
+    counts = Counter(differences_of(state))
+    counts[name] += 1
+    cursor = " ".join(f"{kind}:{count}" for kind, count in sorted(counts.items()))
+    store.write(scope, Changes(job_states=(JobState(SHADOW, episodes=counts.total(), cursor=cursor),)))
+
+
+def differences_of(state: JobState) -> dict[str, int]:
+    """Return the number of differing shadow reads by method."""
+    pairs = (part.partition(":") for part in state.cursor.split())
+    return {name: int(count) for name, _, count in pairs}

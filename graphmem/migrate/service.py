@@ -1,0 +1,242 @@
+"""The commands of a migration, over its two stores."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+from graphmem.errors import Conflict, InvalidInput
+from graphmem.migrate.copy import OnRows, Rate, repair
+from graphmem.migrate.follower import differences_of
+from graphmem.migrate.route import Open, plain_url
+from graphmem.migrate.states import GOALS, PHASES, SOURCE_SERVES, SOURCE_STATES, STEPS, Command, Phase, Step
+from graphmem.migrate.tokens import SHADOW, is_equal, is_usable, token_of
+from graphmem.models import Model, Move, Scope, new_id, utc_now
+from graphmem.protocols import GraphBackend
+
+_TRIES = 100
+_LAG, _LAG_STEP = 3.0, 0.05  # seconds in which the secondary has to get a change of the primary
+
+
+class MigrationStatus(Model):
+    """State of a migration.
+
+    Attributes
+    ----------
+    phase
+        Its phase; see docs/how-to/migrate.md.
+    source, target
+        The stores, without passwords.
+    primary
+        The one that is read and written.
+    scopes
+        Number of scopes.
+    behind
+        Scopes in which the secondary lacks changes, at this moment.
+    differences
+        Number of differing shadow reads by method.
+    """
+
+    phase: Phase
+    source: str
+    target: str
+    primary: str
+    scopes: int
+    behind: tuple[str, ...]
+    differences: dict[str, int]
+
+
+class Migration:
+    """A migration from one open store to another; `close` closes both.
+
+    Parameters
+    ----------
+    source, target
+        The stores.
+    source_url, target_url
+        Their URLs; passwords are left out.
+    sleep
+        Waits for a number of seconds.
+    """
+
+    def __init__(
+        self,
+        source: GraphBackend,
+        target: GraphBackend,
+        source_url: str,
+        target_url: str,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.source, self.target = source, target
+        self.source_url, self.target_url = plain_url(source_url), plain_url(target_url)
+        self._sleep = sleep
+
+    @classmethod
+    def open(cls, url: str, target_url: str | None, open_store: Open) -> Migration:
+        """Open the stores of a migration: a new one to `target_url`, or that of the mark in the store of `url`.
+
+        Raises
+        ------
+        InvalidInput
+            If no target is given and the store is in no migration, or both URLs name one store.
+        BackendUnavailable
+            If a store can't be opened.
+        """
+        if target_url is not None and plain_url(url) == plain_url(target_url):
+            raise InvalidInput(f"migrate: source and target are the same store, {plain_url(url)}")
+        store = open_store(url)
+        try:
+            move = store.read_move()
+            if target_url is not None and (move is None or move.state in SOURCE_STATES):
+                return cls(store, open_store(target_url), url, target_url)
+            if move is None:
+                raise InvalidInput(
+                    f"migrate: {plain_url(url)} is in no migration; start one with graphmem migrate copy"
+                )
+            if target_url is not None:
+                raise Conflict(f"migrate: {_told(move)} isn't cleaned up; run graphmem migrate cleanup first")
+            if move.state in SOURCE_STATES:
+                return cls(store, open_store(move.target), move.source, move.target)
+            return cls(open_store(move.source), store, move.source, move.target)
+        except BaseException:
+            store.close()
+            raise
+
+    def close(self) -> None:
+        """Close both stores."""
+        self.source.close()
+        self.target.close()
+
+    # Phases and steps ---------------------------------------------------------------------------
+
+    @property
+    def phase(self) -> Phase:
+        """The phase, by the marks in the stores.
+
+        Raises
+        ------
+        Conflict
+            If one of the stores is in another migration.
+        """
+        return self._read()[0]
+
+    def _read(self) -> tuple[Phase, Move | None, Move | None]:
+        source, target = self.source.read_move(), self.target.read_move()
+        for move in (source, target):
+            if move is not None and not self._is_ours(move) and not (move is target and move.state in _REUSABLE):
+                raise Conflict(f"migrate: {_told(move)} is under way; finish or cancel it first")
+        there = None if target is None or not self._is_ours(target) or target.state == "abandoned" else target.state
+        phase = PHASES.get((None if source is None else source.state, there))
+        if phase is None or (source and target and there is not None and source.id != target.id):
+            raise Conflict(f"migrate: {self.source_url} and {self.target_url} have marks of different migrations")
+        self.source.adopt(source)
+        self.target.adopt(target)
+        return phase, source, target
+
+    def _is_ours(self, move: Move) -> bool:
+        return (move.source, move.target) == (self.source_url, self.target_url)
+
+    def advance(self, command: Command, on_rows: OnRows = lambda _: None) -> Phase:
+        """Take the steps of a command until its goal is reached.
+
+        Raises
+        ------
+        Conflict
+            If the phase doesn't allow it.
+        InvalidInput
+            If the target of a new migration isn't empty.
+        BackendUnavailable
+            If a store fails; run the command again.
+        """
+        for _ in range(_TRIES):
+            phase, source, target = self._read()
+            step = STEPS.get((command, phase))
+            if step is None:
+                if phase == GOALS[command]:
+                    return phase
+                raise Conflict(f"migrate {command}: not possible in phase {phase}")
+            if phase == "idle" and target is None and self.target.scopes():
+                raise InvalidInput(
+                    f"migrate: {self.target_url} isn't empty; its rows would be replaced: use another store"
+                )
+            if step.when_equal:
+                self.settle(on_rows)
+            self._set(step, source, target)
+        raise Conflict(f"migrate {command}: the marks are changed by another process at the same time; try again")
+
+    def _set(self, step: Step, source: Move | None, target: Move | None) -> bool:
+        store, before = (self.source, source) if step.side == "source" else (self.target, target)
+        known = next((move for move in (source, target) if move is not None and self._is_ours(move)), None)
+        if known is None or known.state == "abandoned":
+            known = Move(new_id(), "receiving", self.source_url, self.target_url, utc_now())
+        after = None if step.state is None else replace(known, state=step.state)
+        return store.set_move(after, replacing=before)
+
+    # Copies -------------------------------------------------------------------------------------
+
+    def ends(self) -> tuple[GraphBackend, GraphBackend]:
+        """Return primary and secondary."""
+        return (self.source, self.target) if self.phase in SOURCE_SERVES else (self.target, self.source)
+
+    def scopes(self) -> list[Scope]:
+        """Return the scopes of both stores."""
+        return sorted(dict.fromkeys((*self.source.scopes(), *self.target.scopes())), key=lambda scope: scope.key)
+
+    def copy(self, rows_per_second: float | None = None, on_rows: OnRows = lambda _: None) -> int:
+        """Copy every scope that the secondary doesn't follow, beside running writes; return the number of scopes.
+
+        It can be interrupted and repeated: rows that are there aren't written again.
+        """
+        primary, secondary = self.ends()
+        done = 0
+        for scope in self.scopes():
+            if not self._follows(primary, secondary, scope):
+                done += repair(primary, secondary, scope, rate=Rate(rows_per_second, self._sleep), on_rows=on_rows)
+        return done
+
+    def _follows(self, primary: GraphBackend, secondary: GraphBackend, scope: Scope) -> bool:
+        """Return whether the secondary has all changes of a scope, or got some in the last seconds."""
+        first = token_of(secondary, scope)
+        for _ in range(round(_LAG / _LAG_STEP)):
+            if not is_usable(now := token_of(secondary, scope)):
+                return False
+            if now != first or now == token_of(primary, scope):
+                return True
+            self._sleep(_LAG_STEP)
+        return False
+
+    def settle(self, on_rows: OnRows = lambda _: None) -> None:
+        """Repair until both stores are equal in all scopes; nobody writes to the primary meanwhile."""
+        primary, secondary = self.ends()
+        while behind := [scope for scope in self.scopes() if not is_equal(primary, secondary, scope)]:
+            for scope in behind:
+                repair(primary, secondary, scope, on_rows=on_rows)
+
+    def status(self) -> MigrationStatus:
+        """Return phase, lag and differences."""
+        phase = self.phase
+        primary, secondary = self.ends()
+        scopes = self.scopes()
+        behind = tuple(str(s) for s in scopes if not is_equal(primary, secondary, s)) if phase in _DUAL else ()
+        differences: Counter[str] = Counter()
+        for scope in scopes:
+            differences.update(differences_of(primary.find_job_state(scope, SHADOW)))
+        return MigrationStatus(
+            phase=phase,
+            source=self.source_url,
+            target=self.target_url,
+            primary=self.source_url if primary is self.source else self.target_url,
+            scopes=len(scopes),
+            behind=behind,
+            differences=dict(differences),
+        )
+
+
+_DUAL: frozenset[Phase] = frozenset(("copying", "cutting", "switching", "cut", "returning", "returned"))
+_REUSABLE = ("moved", "abandoned")
+
+
+def _told(move: Move) -> str:
+    return f"the migration of {move.source} to {move.target}"

@@ -1,0 +1,116 @@
+"""Migrations for tests: stores that are compared whole, and processes that write and migrate."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from contextlib import ExitStack
+from multiprocessing.connection import Connection
+from typing import Any
+
+from children import toy_text
+from test_search import WordVectors
+from toy import ToyExtractor
+
+from graphmem import GraphMemory
+from graphmem.engine import Engine
+from graphmem.migrate.service import Migration
+from graphmem.migrate.states import Command
+from graphmem.migrate.tokens import JOB, SHADOW
+from graphmem.migrate.verify import Answers, read_only
+from graphmem.models import EpisodeQuery, JobState, Scope
+from graphmem.protocols import GraphBackend
+from graphmem.registry import open_backend
+from graphmem.settings import Settings
+from graphmem.upkeep.scope_rows import all_rows, to_json
+
+PATIENCE = 60.0
+
+
+def opened(url: str, **options: Any) -> GraphMemory:
+    """Open a memory that reads toy texts and has vectors."""
+    return GraphMemory.open(url, **{"extractor": ToyExtractor(), "embeddings": WordVectors(), **options})
+
+
+def migration(source: str, target: str | None = None) -> Migration:
+    """Open a migration."""
+    return Migration.open(source, target, open_backend)
+
+
+def rows_of(store: GraphBackend, scope: Scope) -> Counter[tuple[str, str]]:
+    """Return all rows of a scope but the marks of the migration itself."""
+    return Counter(
+        (kind, to_json(kind, row))
+        for kind, row in all_rows(store, scope, extras=True)
+        if not (isinstance(row, JobState) and row.job in (JOB, SHADOW))
+    )
+
+
+def assert_equal(moved: Migration, scope: Scope) -> None:
+    """Compare both stores row by row, once the secondary has what was written last."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        ours, theirs = rows_of(moved.source, scope), rows_of(moved.target, scope)
+        if ours == theirs:
+            return
+        if time.monotonic() > deadline:
+            assert (list(ours - theirs)[:3], list(theirs - ours)[:3]) == ([], [])
+        time.sleep(0.1)
+
+
+def assert_stored(store: GraphBackend, scope: Scope, acknowledged: list[str]) -> None:
+    """Check that every acknowledged episode is there, once."""
+    ids = Counter(store.find_episode_ids([scope], EpisodeQuery()))
+    assert [episode_id for episode_id in acknowledged if ids[episode_id] != 1] == []
+    texts = Counter(e.external_id for e in store.all_episodes([scope], EpisodeQuery()) if e.external_id is not None)
+    assert [external for external, count in texts.items() if count != 1] == []
+
+
+def asking(opened: ExitStack) -> Answers:
+    """Return what asks a store, through a memory that is opened once."""
+    memories: dict[int, GraphMemory] = {}
+
+    def answer(store: GraphBackend, scope: Scope, question: str) -> tuple[list[str], list[str]]:
+        if id(store) not in memories:
+            engine = Engine.open(
+                "",
+                Settings(index_wait=0.0),
+                extractor="none",
+                llm=None,
+                redactor=None,
+                embeddings=WordVectors(),
+                cross_encoder=None,
+                background=False,
+                store=read_only(store),
+            )
+            memories[id(store)] = opened.enter_context(GraphMemory(engine, scope))
+        there = memories[id(store)].in_scope(scope)
+        return [f.id for f in there.recall(question).facts], [e.episode.id for e in there.search(question).found]
+
+    return answer
+
+
+# What processes do
+
+
+def write_turns(pipe: Connection, url: str, name: str, pause: float) -> None:
+    """Remember turns until told to stop, and recall now and then; say each episode that is acknowledged."""
+    with opened(url) as memory:
+        number = 0
+        while True:
+            receipt = memory.remember(toy_text(name, number), external_id=f"{name}/{number}")
+            pipe.send(receipt.episode_id)
+            number += 1
+            if number % 5 == 0:
+                memory.recall(f"Whom does Person {number % 7} know?")
+            time.sleep(pause)
+
+
+def run_command(pipe: Connection, source: str, target: str, name: Command) -> None:
+    """Run a command of a migration; say the phase that it reaches."""
+    moved = migration(source, target if name == "copy" else None)
+    phase = moved.advance(name)
+    if name == "copy":
+        moved.copy()
+    pipe.send(phase)
+    moved.close()
