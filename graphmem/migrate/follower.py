@@ -18,6 +18,7 @@ from graphmem.protocols import GraphBackend
 
 _PENDING = 1000  # transactions of a scope that are kept; the oldest are dropped, and the scope is repaired
 _AT_ONCE = 50  # transactions of a scope in one of the secondary
+_SMALL = 5000  # episodes and entities of a scope that a process copies by itself
 _PATIENCE = 3.0  # seconds to wait for the changes of another process that come before
 _POLL = 0.25  # seconds between two looks at a copy
 _TURN = 0.01  # seconds between two looks at what another process applies
@@ -84,6 +85,7 @@ class Follower:
         self._pending: dict[Scope, deque[Batch]] = {}
         self._since: dict[Scope, float] = {}
         self._reads: deque[tuple[str, tuple[Any, ...], dict[str, Any], Any]] = deque(maxlen=_READS)
+        self._large: set[Scope] = set()
         self._scrub = False
         self._job = BackgroundJob("graphmem-migrate", self.work)
 
@@ -175,6 +177,8 @@ class Follower:
         with self._lock:
             held = tuple(self._pending[scope])
         token = token_of(secondary, scope)
+        if not is_usable(token):
+            return "done" if not token and self._copied(secondary, scope, held) else "waits for a copy"
         if any(token in (batch.before, batch.token) for batch in held):
             try:
                 done = secondary.atomic(lambda: _apply(secondary, scope, held))
@@ -184,8 +188,6 @@ class Follower:
                 self._since.pop(scope, None)
                 self._drop(scope, done)
                 return "done"
-        elif not is_usable(token):
-            return "waits for a copy"
         since = self._since.setdefault(scope, self._now())
         if self._now() - since < _PATIENCE:
             return "waits for others"
@@ -193,6 +195,18 @@ class Follower:
             self._drop(scope, len(held))  # what was committed before the repair is part of it
         self._since.pop(scope)
         return "done"
+
+    def _copied(self, secondary: GraphBackend, scope: Scope, held: Sequence[Batch]) -> bool:
+        """Copy a scope that the secondary doesn't have, if it is small: it is new, or nearly so."""
+        if held[0].before or scope in self._large:
+            return False
+        counts = self._primary.stats(scope)
+        if counts.episodes + counts.entities > _SMALL:
+            self._large.add(scope)  # left to the command
+            return False
+        if copied := repair(self._primary, secondary, scope):
+            self._drop(scope, len(held))
+        return copied
 
     def _drop(self, scope: Scope, count: int) -> None:
         with self._lock:
@@ -218,6 +232,8 @@ class Follower:
 def _apply(secondary: GraphBackend, scope: Scope, held: Sequence[Batch]) -> int:
     """Apply the changes that follow the token of a scope; return how many of them are done, some perhaps before."""
     token = token_of(secondary, scope)
+    if not is_usable(token):  # a scope without a copy has none, and so has one that was never written
+        return 0
     begin = next((at for at, batch in enumerate(held) if batch.before == token), None)
     if begin is None:
         return next((at + 1 for at, batch in enumerate(held) if batch.token == token), 0)

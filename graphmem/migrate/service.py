@@ -17,6 +17,7 @@ from graphmem.models import Model, Move, Scope, new_id, utc_now
 from graphmem.protocols import GraphBackend
 
 _TRIES = 100
+_CATCHING_UP = 0.5  # seconds in which a process applies what waits, when nobody writes
 _LAG, _LAG_STEP = 3.0, 0.05  # seconds in which the secondary has to get a change of the primary
 
 
@@ -124,6 +125,9 @@ class Migration:
 
     def _read(self) -> tuple[Phase, Move | None, Move | None]:
         source, target = self.source.read_move(), self.target.read_move()
+        if source and not self._is_ours(source) and target and self._is_ours(target) and target.state == "receiving":
+            # another migration of the source was started at the same time
+            self.target.set_move(replace(target, state="abandoned"), replacing=target)
         for move in (source, target):
             if move is not None and not self._is_ours(move) and not (move is target and move.state in _REUSABLE):
                 raise Conflict(f"migrate: {_told(move)} is under way; finish or cancel it first")
@@ -210,9 +214,20 @@ class Migration:
     def settle(self, on_rows: OnRows = lambda _: None) -> None:
         """Repair until both stores are equal in all scopes; nobody writes to the primary meanwhile."""
         primary, secondary = self.ends()
-        while behind := [scope for scope in self.scopes() if not is_equal(primary, secondary, scope)]:
+        while behind := self._behind(primary, secondary):
             for scope in behind:
                 repair(primary, secondary, scope, on_rows=on_rows)
+
+    def _behind(self, primary: GraphBackend, secondary: GraphBackend) -> list[Scope]:
+        """Return the scopes that the processes don't bring up to date by themselves."""
+        behind, waited = self.scopes(), 0.0
+        while True:
+            left = [scope for scope in behind if not is_equal(primary, secondary, scope)]
+            waited = 0.0 if len(left) < len(behind) else waited + _LAG_STEP
+            if not left or waited > _CATCHING_UP:
+                return left
+            behind = left
+            self._sleep(_LAG_STEP)
 
     def status(self) -> MigrationStatus:
         """Return phase, lag and differences."""

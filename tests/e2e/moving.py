@@ -29,7 +29,8 @@ PATIENCE = 60.0
 
 def opened(url: str, **options: Any) -> GraphMemory:
     """Open a memory that reads toy texts and has vectors."""
-    return GraphMemory.open(url, **{"extractor": ToyExtractor(), "embeddings": WordVectors(), **options})
+    given: dict[str, Any] = {"extractor": ToyExtractor(), "embeddings": WordVectors(), **options}
+    return GraphMemory.open(url, **given)
 
 
 def migration(source: str, target: str | None = None) -> Migration:

@@ -190,8 +190,9 @@ def test_a_file_of_an_older_schema_is_migrated(tmp_path: Path) -> None:
     stored = Episode(scope=SCOPE, text="hello", metadata={"n": 1})
     with closing(store_at(path)) as store:
         store.add_episodes(SCOPE, [stored])
-    with closing(sqlite3.connect(path)) as connection:  # schema 7 had no ends of episodes and no inferred facts
+    with closing(sqlite3.connect(path)) as connection:  # schema 7 had no mark, no ends and no inferred facts
         connection.executescript(
+            "DROP TABLE move;"
             "ALTER TABLE edges DROP COLUMN inferred;"
             "DROP INDEX episodes_ended; DROP INDEX episodes_expiring;"
             "ALTER TABLE episodes DROP COLUMN ended_at; ALTER TABLE episodes DROP COLUMN expires_at;"

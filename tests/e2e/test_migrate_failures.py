@@ -1,0 +1,228 @@
+"""What goes wrong in a migration: two at once, a full disk, processes of the old configuration, foreign targets."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from moving import assert_equal, migration, opened
+
+from graphmem import BackendUnavailable, Conflict, InvalidInput, StoreFull, StoreMoved
+from graphmem.migrate.service import Migration
+from graphmem.models import Scope
+from graphmem.registry import open_backend
+from graphmem_sqlite import SQLiteBackend
+
+
+@pytest.fixture
+def urls(tmp_path: Path) -> tuple[str, str]:
+    return f"sqlite:///{tmp_path}/a.db", f"sqlite:///{tmp_path}/b.db"
+
+
+def episodes(url: str) -> int:
+    with closing(open_backend(url)) as store:
+        return store.stats(Scope()).episodes
+
+
+def test_a_target_with_rows_is_refused_and_left_unchanged(urls: tuple[str, str]) -> None:
+    with opened(urls[1], background=False) as memory:
+        memory.remember("Ada | knows | Charles")
+    with closing(migration(*urls)) as moved, pytest.raises(InvalidInput, match="isn't empty"):
+        moved.advance("copy")
+    with opened(urls[1], background=False) as memory:
+        memory.remember("Ada | knows | Charles")
+
+
+def test_of_two_migrations_of_a_store_at_once_one_is_refused(urls: tuple[str, str], tmp_path: Path) -> None:
+    targets = [urls[1], f"sqlite:///{tmp_path}/c.db"]
+    both = threading.Barrier(2)
+    found: list[object] = []
+
+    def start(target: str) -> None:
+        with closing(migration(urls[0], target)) as moved:
+            both.wait()
+            try:
+                found.append(moved.advance("copy"))
+            except Conflict as error:
+                found.append(error)
+
+    threads = [threading.Thread(target=start, args=(target,)) for target in targets]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(type(each).__name__ for each in found) == ["Conflict", "str"]
+    with closing(migration(urls[0])) as moved:
+        assert moved.phase == "copying"
+        (loser,) = {f"sqlite:///{tmp_path}/{name}.db" for name in "bc"} - {moved.target_url}
+    with closing(migration(loser)) as other, pytest.raises(Conflict, match="is under way"):
+        other.advance("copy")
+
+
+def test_a_store_takes_part_in_one_migration_at_a_time(urls: tuple[str, str], tmp_path: Path) -> None:
+    with closing(migration(*urls)) as moved:
+        moved.advance("copy")
+        moved.advance("cutover")
+    with pytest.raises(Conflict, match="cleanup first"):
+        migration(urls[1], f"sqlite:///{tmp_path}/c.db")
+    with closing(migration(urls[0])) as moved:
+        moved.advance("cleanup")
+    with closing(migration(urls[1], f"sqlite:///{tmp_path}/c.db")) as on:
+        assert on.advance("copy") == "copying"
+
+
+def test_a_store_that_was_left_can_be_the_target_of_the_way_back(urls: tuple[str, str]) -> None:
+    with closing(migration(*urls)) as moved:
+        for command in ("copy", "cutover", "cleanup"):
+            moved.advance(command)
+    with opened(urls[1], background=False) as memory:
+        memory.remember("Ada | knows | Charles")
+    with closing(migration(urls[1], urls[0])) as back:
+        for command in ("copy", "cutover", "cleanup"):
+            back.advance(command)
+    with opened(urls[0], background=False) as memory:
+        assert memory.stats().episodes == 1
+
+
+def test_a_command_that_does_not_fit_the_phase_is_refused(urls: tuple[str, str]) -> None:
+    with closing(migration(*urls)) as moved:
+        with pytest.raises(Conflict, match="not possible in phase idle"):
+            moved.advance("cutover")
+        moved.advance("copy")
+        with pytest.raises(Conflict, match="not possible in phase copying"):
+            moved.advance("cleanup")
+
+
+def test_a_migration_to_the_store_itself_is_refused(urls: tuple[str, str]) -> None:
+    with pytest.raises(InvalidInput, match="the same store"):
+        migration(urls[0], urls[0])
+
+
+def test_a_process_of_the_old_configuration_follows_or_is_refused(urls: tuple[str, str]) -> None:
+    with opened(urls[0], background=False) as idle, opened(urls[0], background=False) as writes:
+        writes.remember("Ada | knows | Charles")
+        with closing(migration(*urls)) as moved:
+            moved.advance("copy")
+            writes.remember("Ada | knows | Mary")
+            moved.advance("cutover")
+            with opened(urls[0], background=False) as late:  # comes back with the old URL
+                late.remember("Ada | knows | George")
+            moved.advance("cleanup")
+        idle.remember("Ada | knows | William")  # has slept through all of it
+        writes.remember("Ada | knows | Annabella")
+    assert episodes(urls[1]) == 5
+    assert episodes(urls[0]) < 5
+    with pytest.raises(StoreMoved, match="was moved to"):
+        opened(urls[0])
+
+
+def test_a_process_that_only_reads_follows_too(urls: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graphmem.migrate.backend._LOOK", 0.0)
+    monkeypatch.setattr("graphmem.migrate.backend._LOOK_DURING_MOVE", 0.0)
+    with opened(urls[0], background=False) as reads, opened(urls[0], background=False) as writes:
+        with closing(migration(*urls)) as moved:
+            moved.advance("copy")
+            moved.advance("cutover")
+            moved.advance("cleanup")
+        writes.remember("Ada | knows | Charles")
+        assert reads.stats().episodes == 1
+
+
+@pytest.mark.parametrize("state", ["receiving", "abandoned"])
+def test_an_incomplete_copy_is_refused_with_the_name_of_the_source(urls: tuple[str, str], state: str) -> None:
+    with closing(migration(*urls)) as moved:
+        moved.advance("copy")
+        if state == "abandoned":
+            moved.advance("cancel")
+    with pytest.raises(StoreMoved, match=r"a\.db; open that store"):
+        opened(urls[1])
+    with opened(urls[0], background=False) as memory:
+        memory.remember("Ada | knows | Charles")
+
+
+def test_writers_wait_for_a_cutover_and_go_on_in_the_new_store(urls: tuple[str, str]) -> None:
+    with opened(urls[0], background=False) as memory, closing(migration(*urls)) as moved:
+        moved.advance("copy")
+        moved.copy()
+        _, source, target = moved._read()  # pyright: ignore[reportPrivateUsage]
+        from graphmem.migrate.states import STEPS
+
+        assert moved._set(STEPS["cutover", "copying"], source, target)  # pyright: ignore[reportPrivateUsage]
+        writer = threading.Thread(target=memory.remember, args=("Ada | knows | Charles",))
+        writer.start()
+        writer.join(0.3)
+        assert writer.is_alive()
+        moved.advance("cutover")
+        writer.join(30)
+        assert not writer.is_alive()
+    assert (episodes(urls[0]), episodes(urls[1])) in {(0, 1), (1, 1)}
+
+
+def test_writers_are_refused_when_a_cutover_takes_too_long(
+    urls: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graphmem.migrate.backend._WAIT", 0.1)
+    with opened(urls[0], background=False) as memory, closing(migration(*urls)) as moved:
+        moved.advance("copy")
+        before = moved.source.read_move()
+        assert before is not None
+        from dataclasses import replace
+
+        assert moved.source.set_move(replace(before, state="cutting"), replacing=before)
+        with pytest.raises(StoreMoved, match="about to change over"):
+            memory.remember("Ada | knows | Charles")
+        moved.advance("cutover")
+        memory.remember("Ada | knows | Charles")
+    assert episodes(urls[1]) == 1
+
+
+def test_a_disk_that_is_full_in_the_middle_of_a_copy_loses_nothing(urls: tuple[str, str]) -> None:
+    with opened(urls[0], background=False) as memory:
+        for number in range(40):
+            memory.remember(f"{number} {'x' * 20_000}")
+    with closing(migration(*urls)) as moved:
+        moved.advance("copy")
+        target = moved.target
+        assert isinstance(target, SQLiteBackend)
+        limit = target.database.writer.execute("PRAGMA page_count").fetchone()[0] + 60
+        target.database.writer.execute(f"PRAGMA max_page_count = {limit}")
+        with pytest.raises(StoreFull):
+            moved.copy()
+        with pytest.raises(StoreFull):
+            moved.advance("cutover")
+        target.database.writer.execute("PRAGMA max_page_count = 1000000")
+        with closing(migration(*urls)) as again:
+            again.copy()
+            assert_equal(again, Scope())
+            assert again.advance("cutover") == "cut"
+
+
+def test_stores_of_an_older_schema_are_brought_up_to_date(urls: tuple[str, str]) -> None:
+    with opened(urls[0], background=False) as memory:
+        memory.remember("Ada | knows | Charles")
+    open_backend(urls[1]).close()
+    for url in urls:
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as file:
+            file.executescript("DROP TABLE move; DELETE FROM schema_migrations WHERE number >= 10")
+    with closing(migration(*urls)) as moved:
+        moved.advance("copy")
+        assert moved.advance("cutover") == "cut"
+        assert_equal(moved, Scope())
+
+
+def test_a_migration_whose_other_store_is_away_says_so(urls: tuple[str, str]) -> None:
+    with closing(migration(*urls)) as moved:
+        moved.advance("copy")
+
+    def away(url: str) -> object:
+        if url.endswith("b.db"):
+            raise BackendUnavailable(f"{url}: doesn't answer")
+        return open_backend(url)
+
+    with pytest.raises(BackendUnavailable, match="doesn't answer"):
+        Migration.open(urls[0], None, away)  # pyright: ignore[reportArgumentType]
+    with opened(urls[0], background=False) as memory:
+        memory.remember("Ada | knows | Charles")

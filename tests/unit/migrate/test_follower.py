@@ -1,0 +1,353 @@
+"""What the secondary gets, misses and is repaired with; time is simulated, and nothing runs in the background."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from graphmem.background import BackgroundJob
+from graphmem.errors import BackendUnavailable, InvalidInput, SchemaTooNew, StoreFull, StoreMoved
+from graphmem.migrate.backend import DualWriteBackend, following_backend
+from graphmem.migrate.follower import Follower, differences_of
+from graphmem.migrate.service import Migration
+from graphmem.migrate.tokens import SHADOW, is_equal
+from graphmem.models import Changes, EntityQuery, EpisodeExpiry, IndexEntry, JobState, Removal
+from graphmem.protocols import GraphBackend
+from graphmem.registry import open_backend
+from graphmem.testing.base import contents
+from graphmem.testing.rows import (
+    day,
+    edge,
+    edge_id,
+    entity,
+    entity_id,
+    episode,
+    episode_id,
+    home,
+    new_world,
+    put_entities,
+    put_episodes,
+    put_graph,
+)
+
+
+def sleep_on(_: BackgroundJob) -> None:
+    """Do nothing in the background."""
+
+
+class Time:
+    """A clock that goes on while somebody waits."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def now(self) -> float:
+        return self.seconds
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+
+
+class Unreliable:
+    """A secondary that fails while `error` is set."""
+
+    def __init__(self, url: str) -> None:
+        self.error: Exception | None = None
+        self.calls = 0
+        self._url = url
+
+    def open(self) -> GraphBackend:
+        if isinstance(self.error, SchemaTooNew):
+            raise self.error
+        store = open_backend(self._url)
+        write = store.write
+
+        def failing(*args: Any) -> None:
+            self.calls += 1
+            if self.error is not None:
+                raise self.error
+            write(*args)
+
+        store.write = failing  # type: ignore[method-assign]
+        return store
+
+
+class World:
+    """Two stores in a migration, and a process that writes to them."""
+
+    def __init__(self, name: str) -> None:
+        self.urls = f"memory://{name}-a", f"memory://{name}-b"
+        self.time = Time()
+        self.secondary = Unreliable(self.urls[1])
+        self.migration = Migration.open(*self.urls, open_backend)
+        self.migration.advance("copy")
+        self.migration.copy()
+        self.process = self.opened()
+
+    def opened(self) -> GraphBackend:
+        """Return the store as another process has it."""
+        store = following_backend(open_backend(self.urls[0]), open_backend)
+        process = cast("Any", store)
+        primary = process._route.primary
+        move_id = process._route.move.id
+        process._follower = Follower(primary, self.secondary.open, move_id, self.time.now, self.time.sleep)
+        return store
+
+    def work(self, store: GraphBackend | None = None) -> None:
+        """Let the background of a process run until it has nothing to do."""
+        follower: Follower = cast("Any", store or self.process)._follower
+        while follower.work() is not None:
+            pass
+
+    def is_equal(self) -> bool:
+        """Return whether the stores have the same rows, and know it."""
+        source, target = self.migration.source, self.migration.target
+        same = contents(source, home()) == contents(target, home())
+        return same and is_equal(source, target, home())
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    monkeypatch.setattr(BackgroundJob, "wake", sleep_on)
+    with new_world():
+        there = World(tmp_path.name)
+        put_graph(there.process, edge(1, 1, 2, retrieval_count=2.0, last_retrieved_at=day(0)))
+        put_episodes(there.process, 1)
+        there.migration.settle()
+        cast("Any", there.process)._follower._pending.clear()
+        yield there
+        there.process.close()
+
+
+CHANGES: dict[str, Callable[[GraphBackend], object]] = {
+    "write": lambda store: put_entities(store, entity(9)),
+    "add_episodes": lambda store: store.add_episodes(home(), [episode(9)]),
+    "known episode": lambda store: store.add_episodes(
+        home(), [episode(8, external_id="x"), episode(9, external_id="x")]
+    ),
+    "record_retrievals": lambda store: store.record_retrievals([home()], [edge_id(1)], day(9)),
+    "decay_retrievals": lambda store: store.decay_retrievals(
+        home(), rate=0.1, idle_since=day(9), since=None, now=day(10)
+    ),
+    "reset_index": lambda store: store.reset_index(home()),
+    "clear": lambda store: store.clear(home()),
+    "write_unless_erased": lambda store: store.write_unless_erased(
+        home(), Changes(removals=(Removal("edge", edge_id(1)),)), since=""
+    ),
+    "atomic": lambda store: store.atomic(lambda: [put_entities(store, entity(n)) for n in (8, 9)]),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_the_secondary_gets_each_kind_of_change(here: World, name: str) -> None:
+    CHANGES[name](here.process)
+    assert not is_equal(here.migration.source, here.migration.target, home())
+    here.work()
+    assert here.is_equal()
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_copy_repairs_each_kind_of_change(here: World, name: str) -> None:
+    CHANGES[name](here.process)
+    here.migration.settle()
+    assert here.is_equal()
+
+
+def test_the_secondary_gets_nothing_of_a_nested_transaction_that_was_undone(here: World) -> None:
+    store = here.process
+
+    def inner() -> None:
+        put_entities(store, entity(8))
+        raise ZeroDivisionError
+
+    def outer() -> None:
+        put_entities(store, entity(9))
+        with pytest.raises(ZeroDivisionError):
+            store.atomic(inner)
+
+    store.atomic(outer)
+    here.work()
+    assert here.is_equal()
+    found = here.migration.target.get_entities([home()], [entity_id(8), entity_id(9)])
+    assert list(found) == [entity_id(9)]
+
+
+def test_a_write_that_is_refused_leaves_the_secondary_as_it_is(here: World) -> None:
+    with pytest.raises(InvalidInput):
+        here.process.write(home(), Changes(episode_expiries=(EpisodeExpiry(episode_id(7), None),)))
+    here.work()
+    assert here.is_equal()
+
+
+@pytest.mark.parametrize("error", [BackendUnavailable("away"), StoreFull("full"), SchemaTooNew("newer")], ids=str)
+def test_a_secondary_that_fails_for_ten_minutes_is_repaired_and_not_felt(here: World, error: Exception) -> None:
+    here.secondary.error = error
+    cast("Any", here.process)._follower._secondary = None
+    for minute in range(10):
+        for turn in range(150):  # more than are kept
+            put_episodes(here.process, 100 + 150 * minute + turn)
+        with pytest.raises(type(error)):
+            here.work()
+        here.time.sleep(60)
+    here.secondary.error = None
+    assert len(cast("Any", here.process)._follower._pending[home()]) == 1000
+    here.work()
+    assert here.is_equal()
+    assert here.migration.target.stats(home()).episodes == 1501
+
+
+def test_the_first_change_of_a_scope_brings_all_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(BackgroundJob, "wake", sleep_on)
+    with new_world():
+        urls = f"memory://{tmp_path.name}-a", f"memory://{tmp_path.name}-b"
+        with closing(open_backend(urls[0])) as before:
+            put_entities(before, entity(1))
+        migration = Migration.open(*urls, open_backend)
+        migration.advance("copy")
+        store = following_backend(open_backend(urls[0]), open_backend)
+        put_entities(store, entity(2))
+        assert cast("Any", store)._follower.work() is None
+        assert migration.copy() == 0
+        assert contents(migration.source, home()) == contents(migration.target, home())
+        store.close()
+
+
+def test_the_first_change_of_a_large_scope_waits_for_its_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(BackgroundJob, "wake", sleep_on)
+    monkeypatch.setattr("graphmem.migrate.follower._SMALL", 1)
+    with new_world():
+        urls = f"memory://{tmp_path.name}-a", f"memory://{tmp_path.name}-b"
+        with closing(open_backend(urls[0])) as before:
+            put_entities(before, entity(1))
+        migration = Migration.open(*urls, open_backend)
+        migration.advance("copy")
+        store = following_backend(open_backend(urls[0]), open_backend)
+        put_entities(store, entity(2))
+        assert cast("Any", store)._follower.work() is not None
+        assert migration.target.stats(home()).entities == 0
+        assert migration.copy() == 1
+        assert cast("Any", store)._follower.work() is None
+        assert contents(migration.source, home()) == contents(migration.target, home())
+        store.close()
+
+
+def test_no_caller_calls_the_secondary(here: World) -> None:
+    calls = here.secondary.calls
+    for name, change in CHANGES.items():
+        if name != "atomic":
+            change(here.process)
+    assert here.secondary.calls == calls
+
+
+def test_what_a_killed_process_left_out_is_repaired_by_the_next_that_writes(here: World) -> None:
+    put_entities(here.process, entity(8))  # and is killed before the secondary has it
+    other = here.opened()
+    put_entities(other, entity(9))
+    before = here.time.seconds
+    here.work(other)
+    assert here.is_equal()
+    assert here.time.seconds - before >= 3.0  # it has waited for the other process
+    other.close()
+
+
+def test_processes_that_write_in_turn_apply_in_turn(here: World) -> None:
+    other = here.opened()
+    for n in range(3, 9):
+        put_entities(other if n % 2 else here.process, entity(n))
+    ours, theirs = (cast("Any", store)._follower for store in (here.process, other))
+    for _ in range(3):
+        for follower in (theirs, ours):
+            assert follower._follow(follower._adopted(), home()) == "done"
+    assert (ours._pending, theirs._pending) == ({}, {})
+    assert here.is_equal()
+    other.close()
+
+
+def test_the_secondary_is_scrubbed_after_an_erasure(here: World) -> None:
+    follower = cast("Any", here.process)._follower
+    here.work()
+    scrubbed: list[bool] = []
+    follower._secondary = None
+    opened = follower._open()
+    opened.scrub = lambda: scrubbed.append(True) or True
+    follower._open = lambda: opened
+    here.process.scrub()
+    here.work()
+    assert scrubbed == [True]
+
+
+def test_a_differing_shadow_read_is_counted_by_method(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(BackgroundJob, "wake", sleep_on)
+    with new_world():
+        there = World(tmp_path.name)
+        put_entities(there.process, entity(1))
+        there.work()
+        store = following_backend(open_backend(there.urls[0]), open_backend, shadow_share=1.0)
+        follower: Follower = cast("Any", store)._follower
+        store.find_entities([home()], EntityQuery())
+        follower.work()
+        assert differences_of(there.migration.source.find_job_state(home(), SHADOW)) == {}
+        # rows that changed behind the back of the migration
+        target = there.migration.target
+        target.write(home(), Changes(removals=(Removal("entity", entity_id(1)),)))
+        store.find_entities([home()], EntityQuery())
+        store.find_aliases([home()], [entity_id(1)])
+        store.find_entities([home()], EntityQuery())
+        follower.work()
+        counted = {"find_aliases": 1, "find_entities": 2}
+        assert differences_of(there.migration.source.find_job_state(home(), SHADOW)) == counted
+        assert there.migration.status().differences == counted
+        store.close()
+        there.process.close()
+
+
+def test_a_repair_removes_what_is_too_much_and_replaces_what_differs(here: World) -> None:
+    target = here.migration.target
+    target.write(
+        home(),
+        Changes(
+            edges=(edge(1, 1, 2, confidence=0.5),),
+            index=(IndexEntry(kind="name", key="too much"),),
+            job_states=(JobState("too much"), JobState("migrate", cursor="other")),
+        ),
+    )
+    put_entities(target, entity(2, name="Other", canonical_name="other"), entity(7))
+    put_episodes(target, 7)
+    here.migration.settle()
+    assert here.is_equal()
+    assert [state.job for state in target.find_job_states(home())] == ["migrate"]
+    assert list(target.all_entries(home())) == []
+
+
+def test_a_store_without_a_migration_asks_as_before() -> None:
+    store = open_backend("memory://")
+    asked: list[str] = []
+
+    class Counting:
+        def __getattr__(self, name: str) -> Any:
+            asked.append(name)
+            return getattr(store, name)
+
+    with closing(DualWriteBackend(cast("GraphBackend", Counting()), open_backend)) as following:
+        asked.clear()
+        with new_world():
+            put_entities(cast("GraphBackend", following), entity(1))
+            cast("GraphBackend", following).stats(home())
+        assert asked == ["write", "stats"]
+
+
+def test_a_process_that_cannot_open_the_new_store_is_refused_and_writes_to_neither(here: World) -> None:
+    here.migration.advance("cutover")
+
+    def refuse(url: str) -> GraphBackend:
+        raise BackendUnavailable(f"{url}: no password")
+
+    with pytest.raises(BackendUnavailable, match="no password"):
+        following_backend(open_backend(here.urls[0]), refuse)
+    stale = open_backend(here.urls[0])
+    with pytest.raises(StoreMoved):
+        put_entities(stale, entity(9))
