@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 from graphmem.errors import StoreMoved
 from graphmem.migrate.follower import Batch, Call, Follower
 from graphmem.migrate.route import Open, Route, Routes
+from graphmem.migrate.shadow import Read
 from graphmem.migrate.tokens import put_token, token_of
 from graphmem.models import Changes, Episode, Scope, new_id
 from graphmem.protocols import GraphBackend
@@ -58,6 +59,8 @@ class _Local(threading.local):
     """The route of the transaction of this thread."""
     calls: list[tuple[Scope, Call]] | None = None
     """The changes of this transaction."""
+    is_writing: bool = False
+    """Whether the thread is counted as a writer."""
 
 
 class DualWriteBackend:
@@ -74,6 +77,8 @@ class DualWriteBackend:
         self._open = open_store
         self._share = shadow_share
         self._lock = threading.Lock()
+        self._gate = threading.Condition()
+        self._writers = 0
         self._local = _Local()
         self._follower: Follower | None = None
         self._old: list[Follower] = []
@@ -86,7 +91,13 @@ class DualWriteBackend:
 
     # The route ----------------------------------------------------------------------------------
 
-    def _take(self, route: Route) -> None:
+    def _take(self, route: Route, *, wait: bool = True) -> None:
+        """Use a route from now on, once no writer uses the one before: it would write under the new mark as before."""
+        with self._gate:
+            if self._gate.wait_for(lambda: self._writers == 0, None if wait else 0.0):
+                self._use(route)
+
+    def _use(self, route: Route) -> None:
         route.primary.adopt(route.move)
         if self._follower is not None:
             self._follower.stop()
@@ -120,12 +131,14 @@ class DualWriteBackend:
         """Return the route of a read; the mark is looked at now and then."""
         if self._local.route is not None:
             return self._local.route
+        if self._local.is_writing:
+            return self._route
         if time.monotonic() >= self._look_at and self._lock.acquire(blocking=False):
             try:
                 route = self._route
                 self._look_at = time.monotonic() + (_LOOK if route.move is None else _LOOK_DURING_MOVE)
                 if route.primary.read_move() != route.move and (found := self._routes.next(route)) is not None:
-                    self._take(found)
+                    self._take(found, wait=False)
             finally:
                 self._lock.release()
         return self._route
@@ -134,12 +147,23 @@ class DualWriteBackend:
         """Run what writes; repeat it where the store has moved to."""
         if (joined := self._local.route) is not None:
             return work(joined)
+        if self._local.is_writing:
+            return work(self._route)
         while True:
-            route = self._route
+            with self._gate:
+                route = self._route
+                self._writers += 1
+            self._local.is_writing = True
             try:
                 return work(route)
             except StoreMoved:
-                self._changed(route)
+                pass
+            finally:
+                self._local.is_writing = False
+                with self._gate:
+                    self._writers -= 1
+                    self._gate.notify_all()
+            self._changed(route)
 
     # Reads --------------------------------------------------------------------------------------
 
@@ -163,7 +187,7 @@ class DualWriteBackend:
         result = getattr(self._current().primary, name)(*args, **kwargs)
         follower = self._follower
         if follower is not None and self._local.route is None and random.random() < self._share:
-            follower.compare(name, args, kwargs, result)
+            follower.compare(Read(name, args, kwargs, result))
         return result
 
     # Writes -------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -12,8 +12,9 @@ from typing import Any, Literal
 from graphmem.background import BackgroundJob
 from graphmem.errors import Conflict, InvalidInput, StoreMoved
 from graphmem.migrate.copy import repair
-from graphmem.migrate.tokens import SHADOW, is_equal, is_usable, put_token, token_of
-from graphmem.models import Changes, JobState, Move, Scope
+from graphmem.migrate.shadow import Read, compare
+from graphmem.migrate.tokens import is_equal, is_usable, put_token, token_of
+from graphmem.models import Move, Scope
 from graphmem.protocols import GraphBackend
 
 _PENDING = 1000  # transactions of a scope that are kept; the oldest are dropped, and the scope is repaired
@@ -84,7 +85,7 @@ class Follower:
         self._lock = threading.Lock()
         self._pending: dict[Scope, deque[Batch]] = {}
         self._since: dict[Scope, float] = {}
-        self._reads: deque[tuple[str, tuple[Any, ...], dict[str, Any], Any]] = deque(maxlen=_READS)
+        self._reads: deque[Read] = deque(maxlen=_READS)
         self._large: set[Scope] = set()
         self._scrub = False
         self._job = BackgroundJob("graphmem-migrate", self.work)
@@ -101,9 +102,9 @@ class Follower:
                 self._pending.setdefault(batch.scope, deque(maxlen=_PENDING)).append(batch)
         self._job.wake()
 
-    def compare(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+    def compare(self, read: Read) -> None:
         """Have a read of the primary repeated on the secondary; returns at once."""
-        self._reads.append((name, args, kwargs, result))
+        self._reads.append(read)
         self._job.wake()
 
     def scrub(self) -> None:
@@ -142,7 +143,7 @@ class Follower:
         try:
             self._follow_all(secondary)
             while self._reads:
-                self._compare(secondary, *self._reads.popleft())
+                compare(self._primary, secondary, self._reads.popleft())
             if self._scrub and secondary.scrub():
                 self._scrub = False
         except StoreMoved:
@@ -216,18 +217,6 @@ class Follower:
             if not held:
                 del self._pending[scope]
 
-    def _compare(
-        self, secondary: GraphBackend, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
-    ) -> None:
-        if getattr(secondary, name)(*args, **kwargs) == result:
-            return
-        scopes: Sequence[Scope] = [args[0]] if isinstance(args[0], Scope) else args[0]
-        again = getattr(self._primary, name)(*args, **kwargs)
-        theirs = getattr(secondary, name)(*args, **kwargs)
-        if again != theirs and all(is_equal(self._primary, secondary, scope) for scope in scopes):
-            for scope in scopes:
-                self._primary.atomic(lambda scope=scope: _count(self._primary, scope, name))
-
 
 def _apply(secondary: GraphBackend, scope: Scope, held: Sequence[Batch]) -> int:
     """Apply the changes that follow the token of a scope; return how many of them are done, some perhaps before."""
@@ -247,17 +236,3 @@ def _apply(secondary: GraphBackend, scope: Scope, held: Sequence[Batch]) -> int:
         done += 1
     put_token(secondary, scope, token)
     return done
-
-
-def _count(store: GraphBackend, scope: Scope, name: str) -> None:
-    state = store.find_job_state(scope, SHADOW)
-    counts = Counter(differences_of(state))
-    counts[name] += 1
-    cursor = " ".join(f"{kind}:{count}" for kind, count in sorted(counts.items()))
-    store.write(scope, Changes(job_states=(JobState(SHADOW, episodes=counts.total(), cursor=cursor),)))
-
-
-def differences_of(state: JobState) -> dict[str, int]:
-    """Return the number of differing shadow reads by method."""
-    pairs = (part.partition(":") for part in state.cursor.split())
-    return {name: int(count) for name, _, count in pairs}

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 from children import toy_text
 from moving import asking, assert_equal, assert_stored, migration, opened
+from shell import TRIPLES, Shell
 from test_transfer import fill
 
 from graphmem import GraphMemory, StoreMoved
@@ -119,3 +120,22 @@ def test_a_memory_moves_to_and_from_a_server(
     monkeypatch.setenv("NEO4J_PASSWORD", login.password or "")
     file = f"sqlite:///{tmp_path}/memory.db"
     move(*((file, empty_neo4j_url) if pair == "sqlite-neo4j" else (empty_neo4j_url, file)), Scope())
+
+
+@pytest.mark.slow
+def test_the_commands_move_a_memory(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    old, new = f"sqlite:///{tmp_path}/old.db", f"sqlite:///{tmp_path}/new.db"
+    shell.write("facts.csv", TRIPLES)
+    assert shell.run("ingest", "facts.csv", "--store", old).code == 0
+    begun = shell.run("migrate", "copy", new, "--store", old, "--rate", "100000", "--json")
+    assert (begun.code, begun.document["phase"], begun.document["behind"]) == (0, "copying", [])
+    checked = shell.run("migrate", "verify", "--questions", "4", "--store", old, "--json")
+    assert (checked.code, checked.document["differences"], checked.document["recalls"]) == (0, [], 4)
+    for command, phase in (("cutover", "cut"), ("rollback", "copying"), ("cutover", "cut"), ("cleanup", "moved")):
+        done = shell.run("migrate", command, "--store", old, "--yes", "--json")
+        assert (done.code, done.document["phase"]) == (0, phase)
+    assert "Globex" in shell.run("facts", "Maya Chen", "--store", new).out
+    refused = shell.run("facts", "Maya Chen", "--store", old)
+    assert (refused.code, "open that store instead" in refused.err) == (3, True)
+    assert "phase" in shell.run("migrate", "status", "--store", old).out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -12,10 +13,11 @@ import pytest
 from graphmem.background import BackgroundJob
 from graphmem.errors import BackendUnavailable, InvalidInput, SchemaTooNew, StoreFull, StoreMoved
 from graphmem.migrate.backend import DualWriteBackend, following_backend
-from graphmem.migrate.follower import Follower, differences_of
+from graphmem.migrate.follower import Follower
 from graphmem.migrate.service import Migration
+from graphmem.migrate.shadow import differences_of
 from graphmem.migrate.tokens import SHADOW, is_equal
-from graphmem.models import Changes, EntityQuery, EpisodeExpiry, IndexEntry, JobState, Removal
+from graphmem.models import Alias, Changes, EdgeExpiry, EntityQuery, EpisodeExpiry, IndexEntry, JobState, Removal, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
 from graphmem.testing.base import contents
@@ -323,6 +325,24 @@ def test_a_repair_removes_what_is_too_much_and_replaces_what_differs(here: World
     assert list(target.all_entries(home())) == []
 
 
+def test_a_repair_moves_keys_names_and_aliases_between_rows(here: World) -> None:
+    """Rows that hold a unique key in the secondary lose it to rows with smaller ids, which are stored before them."""
+    store, target = here.process, here.migration.target
+    put_graph(store, edge(9, 1, 2, relation="likes"), edge(8, 3, 4))
+    here.migration.settle()
+    assert here.is_equal()
+    expiry = EdgeExpiry(edge_id(9), valid_to=day(5), expired_at=day(5))
+    store.write(home(), Changes(expiries=(expiry,), edges=(edge(2, 1, 2, relation="likes"),)))
+    renamed = [entity(4).changed(canonical_name="entity x"), entity(3).changed(canonical_name=entity(4).canonical_name)]
+    store.write(home(), Changes(entities=(renamed[0],)))
+    store.write(home(), Changes(entities=(renamed[1],)))
+    alias = Alias(alias="somebody", entity_type=entity(1).entity_type, entity_id=entity_id(2))
+    target.write(home(), Changes(aliases=(alias,)))
+    store.write(home(), Changes(aliases=(alias.changed(entity_id=entity_id(1)),)))
+    here.migration.settle()
+    assert here.is_equal()
+
+
 def test_a_store_without_a_migration_asks_as_before() -> None:
     store = open_backend("memory://")
     asked: list[str] = []
@@ -338,6 +358,41 @@ def test_a_store_without_a_migration_asks_as_before() -> None:
             put_entities(cast("GraphBackend", following), entity(1))
             cast("GraphBackend", following).stats(home())
         assert asked == ["write", "stats"]
+
+
+def test_a_write_that_began_before_its_process_heard_of_the_migration_has_a_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(BackgroundJob, "wake", sleep_on)
+    with new_world():
+        urls = f"memory://{tmp_path.name}-a", f"memory://{tmp_path.name}-b"
+        primary = open_backend(urls[0])
+        write, begun, go_on = primary.write, threading.Event(), threading.Event()
+
+        def late(scope: Scope, changes: Changes) -> None:
+            if changes.entities and changes.entities[0].id == entity_id(1) and not begun.is_set():
+                begun.set()
+                go_on.wait(30)
+            write(scope, changes)
+
+        primary.write = late  # type: ignore[method-assign]
+        store = following_backend(primary, open_backend)
+        migration = Migration.open(*urls, open_backend)
+        first = threading.Thread(target=put_entities, args=(store, entity(1)))
+        first.start()
+        assert begun.wait(30)
+        migration.advance("copy")
+        second = threading.Thread(target=put_entities, args=(store, entity(2)))
+        second.start()
+        second.join(0.3)
+        assert second.is_alive()  # it waits for the other one, which doesn't know yet
+        go_on.set()
+        first.join(30)
+        second.join(30)
+        cast("Any", store)._follower.work()
+        assert contents(migration.source, home()) == contents(migration.target, home())
+        assert migration.target.stats(home()).entities == 2
+        store.close()
 
 
 def test_a_process_that_cannot_open_the_new_store_is_refused_and_writes_to_neither(here: World) -> None:
