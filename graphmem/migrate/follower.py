@@ -20,9 +20,11 @@ from graphmem.protocols import GraphBackend
 _PENDING = 1000  # transactions of a scope that are kept; the oldest are dropped, and the scope is repaired
 _AT_ONCE = 50  # transactions of a scope in one of the secondary
 _SMALL = 5000  # episodes and entities of a scope that a process copies by itself
-_PATIENCE = 3.0  # seconds to wait for the changes of another process that come before
+_PATIENCE = 15.0  # seconds to wait for the changes of another process that come before
 _POLL = 0.25  # seconds between two looks at a copy
-_TURN = 0.01  # seconds between two looks at what another process applies
+_TURN, _LONGEST_TURN = 0.01, 0.1  # seconds between two looks at what another process applies
+_GATHER = 0.05  # seconds of changes that are applied together
+_ROUND = 1.0  # seconds after which other work than changes has its turn
 _READS = 100  # shadow reads that wait
 
 _Followed = Literal["done", "waits for others", "waits for a copy"]
@@ -48,6 +50,14 @@ class Batch:
     before: str
     token: str
     calls: Sequence[Call]
+
+
+class _PromptJob(BackgroundJob):
+    """A job that doesn't give way to callers: processes that write in turn wait for each other's changes."""
+
+    def _give_way(self, duration: float) -> None:
+        del duration
+        self._stop.wait(_GATHER)
 
 
 class Follower:
@@ -88,7 +98,7 @@ class Follower:
         self._reads: deque[Read] = deque(maxlen=_READS)
         self._large: set[Scope] = set()
         self._scrub = False
-        self._job = BackgroundJob("graphmem-migrate", self.work)
+        self._job = _PromptJob("graphmem-migrate", self.work)
 
     @property
     def error(self) -> Exception | None:
@@ -164,14 +174,18 @@ class Follower:
 
         Processes that write to a scope in turn have to apply their changes in turn.
         """
-        while not self._job.stopping:
+        until, pause = self._now() + _ROUND, _TURN
+        while not self._job.stopping and self._now() < until:
             with self._lock:
                 scopes = tuple(self._pending)
             results = {self._follow(secondary, scope) for scope in scopes}
             if results <= {"waits for a copy"}:
                 return
-            if "done" not in results:
-                self._sleep(_TURN)
+            if "done" in results:
+                pause = _TURN
+            else:
+                self._sleep(pause)
+                pause = min(2 * pause, _LONGEST_TURN)
 
     def _follow(self, secondary: GraphBackend, scope: Scope) -> _Followed:
         """Apply the changes of a scope that come next; repair it if they have been missing for too long."""
