@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from graphmem.errors import StoreReadOnly
-from graphmem.migrate.tokens import JOB, SHADOW, is_usable, token_of
+from graphmem.migrate.tokens import JOB, SHADOW, is_equal, is_usable, token_of
 from graphmem.models import EdgeQuery, EpisodeQuery, JobState, Model, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.upkeep.scope_rows import Checksum, all_rows, to_json
@@ -135,9 +135,10 @@ def _compared(
         return _contents(ours, scope), _contents(theirs, scope)
 
     for _ in range(_TRIES):
-        found = secondary.snapshot(lambda theirs: primary.snapshot(lambda ours: of_primary(ours, theirs)))
-        if found is not None:
-            return found
+        if is_equal(primary, secondary, scope):  # a snapshot of a server locks the scope, and holds up the secondary
+            found = secondary.snapshot(lambda theirs: primary.snapshot(lambda ours: of_primary(ours, theirs)))
+            if found is not None:
+                return found
         sleep(_PAUSE)
     return None
 

@@ -89,7 +89,7 @@ def move(source: str, target: str, scope: Scope) -> None:
         one.flush()
         with closing(migration(source)) as moved:
             assert_equal(moved, scope)
-            assert (busy.differences, busy.skipped) == ((), ())
+            assert busy.differences == ()  # a server may be behind all the time
             with ExitStack() as asked:
                 found = verify(*moved.ends(), [scope], asking(asked), 20)
             assert (found.is_equal, found.recalls, found.searches) == (True, 20, 20)
