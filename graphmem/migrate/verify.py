@@ -13,6 +13,7 @@ from graphmem.errors import StoreReadOnly
 from graphmem.migrate.tokens import JOB, SHADOW, is_equal, is_usable, token_of
 from graphmem.models import EdgeQuery, EpisodeQuery, JobState, Model, Scope
 from graphmem.protocols import GraphBackend
+from graphmem.text.counts import counted
 from graphmem.upkeep.scope_rows import Checksum, all_rows, to_json
 
 _TRIES, _PAUSE = 200, 0.05  # moments at which both stores may be at the same write, and seconds between two
@@ -96,7 +97,8 @@ def verify(
         ours, theirs = found
         rows += ours.counts
         differences += [
-            f"{scope}: {ours.counts[kind]} rows of kind {kind} in the primary, {theirs.counts[kind]} in the secondary"
+            f"{scope}: {kind}: {counted(ours.counts[kind], 'row')} in the primary, "
+            f"{theirs.counts[kind]:,} in the secondary"
             for kind in sorted({*ours.counts, *theirs.counts})
             if ours.counts[kind] != theirs.counts[kind]
         ]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphmem.adapters.cli.session import FAILED, Session, YesOption, ask, command
+from graphmem.text.counts import counted
 
 if TYPE_CHECKING:
     from graphmem.migrate.service import Migration
@@ -39,7 +40,7 @@ def copy(
             migration.advance("copy")
         done = _Count(update)
         scopes = migration.copy(rate, done.add)
-        session.out.note(f"compared {done.rows} rows; copied or repaired {scopes} scopes")
+        session.out.note(f"compared {counted(done.rows, 'row')}; copied or repaired {counted(scopes, 'scope')}")
         _print_status(session, migration)
 
 
@@ -66,8 +67,9 @@ def verify(
             session.out.line(line)
         asked = found.questions
         session.out.line(
-            f"{found.scopes} scopes, {sum(found.rows.values())} rows; equal results of {found.recalls} of {asked} "
-            f"recalls and {found.searches} of {asked} searches: {'equal' if found.is_equal else 'DIFFERENT'}"
+            f"{counted(found.scopes, 'scope')}, {counted(sum(found.rows.values()), 'row')}; equal results of "
+            f"{found.recalls} of {asked} recalls and {found.searches} of {asked} searches: "
+            f"{'equal' if found.is_equal else 'DIFFERENT'}"
         )
     if not found.is_equal:
         raise typer.Exit(FAILED)
