@@ -49,7 +49,7 @@ class _TracedBackend:
         if name not in _METHODS:
             return found  # properties may change
         if name in _PAGED:
-            made: Callable[..., Any] = MethodType(getattr(type(self._backend), name), self)
+            made: Callable[..., Any] = MethodType(getattr(GraphBackend, name), self)
         else:
             made = self._traced(name, found)
         self.__dict__[name] = made

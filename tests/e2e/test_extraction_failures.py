@@ -244,7 +244,7 @@ def away(monkeypatch: pytest.MonkeyPatch) -> list[Away]:
         opened.append(Away(open_backend(url, **options)))
         return opened[-1]
 
-    monkeypatch.setattr("graphmem.engine.open_backend", open_one)
+    monkeypatch.setattr("graphmem.factory.open_backend", open_one)
     return opened
 
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from conftest import OpenMemory
@@ -48,6 +48,7 @@ def test_a_crafted_message_stops_nobody(open_memory: OpenMemory, message: str | 
     assert seconds(lambda: memory.search("hello")) < 2
 
 
+@pytest.mark.slow
 def test_a_long_turn_is_parsed_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[int] = []
     pipeline = english_pipeline()
@@ -153,8 +154,7 @@ def test_what_only_reads_answers_on_a_full_disk(tmp_path: Path, open_memory: Ope
     assert memory.search("Ada King").found
     for n in range(100):
         memory.remember(f"Turn {n} waits for the index, as those before it do")
-    backend = memory._engine.backend  # pyright: ignore[reportPrivateUsage]
-    assert isinstance(backend, SQLiteBackend)
+    backend = cast("SQLiteBackend", memory._engine.backend)  # pyright: ignore[reportPrivateUsage]
     writer = backend.database.writer
     backend.database.vacuum()  # no page is free
     writer.execute(f"PRAGMA max_page_count = {writer.execute('PRAGMA page_count').fetchone()[0]}")

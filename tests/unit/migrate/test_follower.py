@@ -152,6 +152,7 @@ def test_the_secondary_gets_each_kind_of_change(here: World, name: str) -> None:
     assert here.is_equal()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_copy_repairs_each_kind_of_change(here: World, name: str) -> None:
     CHANGES[name](here.process)
