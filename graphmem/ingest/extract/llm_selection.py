@@ -7,14 +7,15 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
-from functools import lru_cache
+from datetime import UTC, datetime, timedelta
+from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any, TypeVar
 
 from graphmem.errors import InvalidEntityName
 from graphmem.ingest.extract.llm_parse import EndedItem, by_episode, edges_in, ended_in, entities_in
 from graphmem.ingest.extract.llm_prompt import speaker_name
+from graphmem.models import Episode
 from graphmem.ontology import Ontology
 from graphmem.protocols import ExtractedEdge, ExtractedEnding, ExtractedEntity, Extraction, ExtractionRequest
 from graphmem.text.dates import DateSpan, find_dates
@@ -75,15 +76,13 @@ class Grounds:
     ----------
     texts
         Episodes, context, titles, and the names of the speakers and of what is known.
-    days
-        Days of the turns: a date near them needs no ground ("last night" is "14 September 2025").
-    told
-        Dates in the turns, as which names may have them ("2026-03-20" for "20 March").
+    turns
+        Turns that dates in names may refer to: a date near their days needs no ground ("last night" is "14 September
+        2025"), and one that they tell may have another form ("2026-03-20" for "20 March").
     """
 
-    def __init__(self, texts: Iterable[str], days: Iterable[date] = (), told: Iterable[DateSpan] = ()) -> None:
-        self._days = tuple(days)
-        self._told = tuple(told)
+    def __init__(self, texts: Iterable[str], turns: Iterable[Episode] = ()) -> None:
+        self._turns = tuple(turns)
         texts = list(texts)
         sequences = [words(text) for text in texts]
         self._texts = texts
@@ -109,13 +108,7 @@ class Grounds:
         days = {turn.local_time.date() for turn in turns}
         months = {f"{day:%A %B %Y}" for day in days}  # names may tell the month: "budget of May 2025"
         texts = [*told, *(turn.text for turn in requests[0].context), *names, *ends, *speakers, *months]
-        dates = (
-            span
-            for turn in turns
-            for future in (False, True)
-            for span in find_dates(turn.text, turn.local_time, future=future)
-        )
-        return cls(texts, days, dates)
+        return cls(texts, turns)
 
     def has(self, name: str) -> bool:
         """Return whether the texts contain a name: all its words that aren't fillers, or the whole name if all are.
@@ -154,12 +147,22 @@ class Grounds:
         return _DATE.sub(kept, name)
 
     def _is_near(self, named: DateSpan) -> bool:
-        return any(abs(day - named.begin.date()) <= _NEAR for day in self._days)
+        return any(abs(turn.local_time.date() - named.begin.date()) <= _NEAR for turn in self._turns)
 
     def _is_told(self, named: DateSpan) -> bool:
         """Return whether the texts have a date within one of a name, which may be less precise."""
         begin, end = named.begin.date(), named.until.date()
-        return any(begin <= one.begin.date() and one.until.date() <= end for one in self._told)
+        return any(begin <= one.begin.date() and one.until.date() <= end for one in self._dates)
+
+    @cached_property
+    def _dates(self) -> tuple[DateSpan, ...]:
+        """The dates in the turns; a bare one may be the latest or the next."""
+        return tuple(
+            span
+            for turn in self._turns
+            for future in (False, True)
+            for span in find_dates(turn.text, turn.local_time, future=future)
+        )
 
     def has_short(self, name: str) -> bool:
         """Return whether the texts contain a name of two characters written like one: AC, S3, Jo."""
