@@ -29,7 +29,7 @@ from graphmem.models import (
 )
 from graphmem.protocols import GraphBackend, pages
 from graphmem.upkeep.import_merge import result_of
-from graphmem.upkeep.scope_rows import to_json
+from graphmem.upkeep.scope_rows import RowKind, to_json
 
 PAGE = 1000
 
@@ -52,11 +52,9 @@ class Kind:
     Attributes
     ----------
     name
-        Name of the kind, for counts.
+        Name of the kind.
     read
         Yields (key, row) of a scope in ascending order of key.
-    text
-        Returns a row as text; equal rows have equal texts.
     remove
         Returns the removal of a row.
     goes_first
@@ -65,12 +63,15 @@ class Kind:
         Returns what stores rows.
     """
 
-    name: str
+    name: RowKind
     read: Read
-    text: Callable[[Any], str]
     remove: Callable[[Any], Removal]
     goes_first: Callable[[Any, Any], bool]
     changes: Callable[[Sequence[Any]], Changes]
+
+    def text(self, row: Any) -> str:
+        """Return a row as text; equal rows have equal texts."""
+        return _group_text(row) if isinstance(row, Group) else to_json(self.name, row)
 
 
 def _entities(store: GraphBackend, scope: Scope) -> Iterator[tuple[Key, Entity]]:
@@ -132,7 +133,6 @@ def _never(_ours: Any, _theirs: Any) -> bool:
 EPISODES = Kind(
     "episode",
     _episodes,
-    lambda row: to_json("episode", row),
     lambda row: Removal("episode", row.id),
     lambda ours, theirs: patched(ours, theirs) is None,
     lambda _: Changes(),  # stored by `add_episodes`
@@ -142,7 +142,6 @@ KINDS = (
     Kind(
         "entity",
         _entities,
-        lambda row: to_json("entity", row),
         lambda row: Removal("entity", row.id),
         # a name that moves from one entity to another would be held twice
         lambda ours, theirs: (ours.canonical_name, ours.entity_type) != (theirs.canonical_name, theirs.entity_type),
@@ -151,7 +150,6 @@ KINDS = (
     Kind(
         "alias",
         _aliases,
-        lambda row: to_json("alias", row),
         lambda row: Removal("alias", row.alias, row.entity_type),
         _never,
         lambda rows: Changes(aliases=tuple(rows)),
@@ -159,7 +157,6 @@ KINDS = (
     Kind(
         "edge",
         lambda store, scope: (((e.id,), e) for e in store.all_edges([scope], EdgeQuery(versions="all"), chunk=PAGE)),
-        lambda row: to_json("edge", row),
         lambda row: Removal("edge", row.id),
         _always,  # one that has ended may still hold the key of another
         lambda rows: Changes(edges=tuple(rows)),
@@ -167,7 +164,6 @@ KINDS = (
     Kind(
         "mention",
         _mentions,
-        lambda row: to_json("mention", row),
         lambda row: Removal("mention", row.entity_id, row.episode_id),
         _always,
         lambda rows: Changes(mentions=tuple(rows)),
@@ -175,7 +171,6 @@ KINDS = (
     Kind(
         "community",
         _groups,
-        _group_text,
         lambda row: Removal("community", row.community.id),
         _always,
         lambda rows: Changes(
@@ -186,7 +181,6 @@ KINDS = (
     Kind(
         "recall",
         lambda store, scope: (((r.id,), r) for r in store.all_recalls([scope], RecallQuery(), chunk=PAGE)),
-        lambda row: to_json("recall", row),
         lambda row: Removal("recall", row.id),
         _always,
         lambda rows: Changes(recalls=tuple(rows)),
@@ -194,7 +188,6 @@ KINDS = (
     Kind(
         "merge",
         lambda store, scope: (((m.id,), m) for m in store.all_merges([scope], MergeQuery(undone=True), chunk=PAGE)),
-        lambda row: to_json("merge", row),
         lambda row: Removal("merge", row.id),
         _never,
         lambda rows: Changes(merges=tuple(rows)),
