@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -203,39 +203,37 @@ def test_a_secondary_that_fails_for_ten_minutes_is_repaired_and_not_felt(here: W
     assert here.migration.target.stats(home()).episodes == 1501
 
 
-def test_the_first_change_of_a_scope_brings_all_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(BackgroundJob, "wake", sleep_on)
+@contextmanager
+def first_change(tmp_path: Path) -> Generator[tuple[Migration, GraphBackend], None, None]:
+    """Yield a migration that isn't copied yet, and a store in which a process has changed a scope."""
     with new_world():
         urls = f"memory://{tmp_path.name}-a", f"memory://{tmp_path.name}-b"
         with closing(open_backend(urls[0])) as before:
             put_entities(before, entity(1))
         migration = Migration.open(*urls, open_backend)
         migration.advance("copy")
-        store = following_backend(open_backend(urls[0]), open_backend)
-        put_entities(store, entity(2))
+        with closing(following_backend(open_backend(urls[0]), open_backend)) as store:
+            put_entities(store, entity(2))
+            yield migration, store
+
+
+def test_the_first_change_of_a_scope_brings_all_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(BackgroundJob, "wake", sleep_on)
+    with first_change(tmp_path) as (migration, store):
         assert cast("Any", store)._follower.work() is None
         assert migration.copy() == 0
         assert contents(migration.source, home()) == contents(migration.target, home())
-        store.close()
 
 
 def test_the_first_change_of_a_large_scope_waits_for_its_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(BackgroundJob, "wake", sleep_on)
     monkeypatch.setattr("graphmem.migrate.follower._SMALL", 1)
-    with new_world():
-        urls = f"memory://{tmp_path.name}-a", f"memory://{tmp_path.name}-b"
-        with closing(open_backend(urls[0])) as before:
-            put_entities(before, entity(1))
-        migration = Migration.open(*urls, open_backend)
-        migration.advance("copy")
-        store = following_backend(open_backend(urls[0]), open_backend)
-        put_entities(store, entity(2))
+    with first_change(tmp_path) as (migration, store):
         assert cast("Any", store)._follower.work() is not None
         assert migration.target.stats(home()).entities == 0
         assert migration.copy() == 1
         assert cast("Any", store)._follower.work() is None
         assert contents(migration.source, home()) == contents(migration.target, home())
-        store.close()
 
 
 def test_no_caller_calls_the_secondary(here: World) -> None:
