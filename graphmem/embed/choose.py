@@ -28,7 +28,7 @@ def choose_embeddings(choice: str | Embeddings, *, download: bool = False) -> Em
     ----------
     choice
         ``auto`` (the built-in model if its dependencies are installed, else none), ``none``, ``minilm``,
-        ``minilm:FOLDER``, ``minilm+e5`` or ``minilm+e5:FOLDER`` (e5-small-v2 beside it, from the hub or a folder),
+        ``minilm:FOLDER``, ``minilm+e5`` or ``minilm+e5:FOLDER`` (with e5-small-v2 from the hub or a folder),
         ``PROVIDER:MODEL`` as accepted by LangChain's ``init_embeddings`` (``openai:text-embedding-3-small``;
         ``huggingface:MODEL`` uses sentence-transformers), or a model object.
     download

@@ -439,7 +439,7 @@ class DropsWhatHasNoValue(Sound):
 
 
 class IgnoresTheMark(Sound):
-    """Writes on while the store is in a migration of which it hasn't heard."""
+    """Keeps writing to a store whose migration it doesn't know of."""
 
     @contextmanager
     def _writing(self) -> Generator[None, None, None]:
