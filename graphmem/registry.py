@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from inspect import signature
 
@@ -11,6 +12,7 @@ from graphmem.errors import InvalidInput, UnknownBackend
 from graphmem.protocols import GraphBackend
 
 
+@cache  # the metadata of all installed packages is read, which takes longer than opening a store
 def installed_backends() -> dict[str, EntryPoint]:
     """Return the installed backends by name, without importing any."""
     return _installed("graphmem.backends")
@@ -55,6 +57,8 @@ def open_backend(url: str, *, offered: Mapping[str, object] | None = None, **opt
     if match is None:
         raise InvalidInput(f"store URL {masked(url)!r}: expected scheme:…, for example sqlite:///memory.db")
     scheme = match[1]
+    if scheme not in installed_backends():
+        installed_backends.cache_clear()  # it may have been installed meanwhile, as in a notebook
     found = installed_backends()
     if scheme not in found:
         names = ", ".join(sorted(found))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from importlib.metadata import EntryPoint
+
 import pytest
 
+from graphmem import registry
 from graphmem.errors import InvalidInput, UnknownBackend
 from graphmem.protocols import GraphBackend
 from graphmem.registry import installed_backends, masked, open_backend
@@ -28,6 +31,16 @@ def test_what_is_no_url_is_refused_with_an_example(url: str) -> None:
 def test_an_unknown_scheme_names_what_is_there() -> None:
     with pytest.raises(UnknownBackend, match="bolt, memory, neo4j, sqlite"):
         open_backend("cassandra://host")
+
+
+def test_a_backend_that_is_installed_while_the_process_runs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    later = EntryPoint("later", "graphmem_memory:open_backend", "graphmem.backends")
+    with pytest.raises(UnknownBackend):
+        open_backend("later://")
+    monkeypatch.setattr(registry, "entry_points", lambda group: [later])
+    with pytest.raises(InvalidInput, match="expected memory://"):  # it is asked, and serves another scheme
+        open_backend("later://")
+    installed_backends.cache_clear()
 
 
 def test_a_backend_is_offered_options_and_takes_those_that_it_has() -> None:
