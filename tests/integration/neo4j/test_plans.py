@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator
+from typing import Any, cast
 
 import pytest
 
@@ -10,13 +12,14 @@ from graphmem_cypher import queries, query, saved
 from graphmem_neo4j import Neo4jBackend, open_backend
 from tests.integration.neo4j.support import explain, operators_of
 from tests.integration.neo4j.test_saved_queries import PARAMETERS, QUERIES, READS_A_WHOLE_INDEX
-from tests.neo4j_server import forget_plans
+from tests.neo4j_server import connect, forget_plans
 
 # reading everything of a kind, in the names that Neo4j 5 gives it
 SCANS = "AllNodesScan", "NodeByLabelScan", "UnionNodeByLabelsScan", "IntersectionNodeByLabelsScan"
 SCANS_OF_EDGES = "DirectedAllRelationshipsScan", "UndirectedAllRelationshipsScan"
 SCANS_OF_TYPES = "DirectedRelationshipTypeScan", "UndirectedRelationshipTypeScan", "UnionRelationshipTypesScan"
 SCANS_OF_EDGE_INDEXES = "DirectedRelationshipIndexScan", "UndirectedRelationshipIndexScan"
+UNKNOWN = re.compile(r"The (property|label|relationship type) `\w+` does not exist")
 NOT_EXPLAINED = {
     *("await_index", "database_name", "drop_vector_index", "gds_version", "has_gds", "indexes", "create_vector_index"),
     *("server", "try_index", "vector_index"),
@@ -38,6 +41,17 @@ def test_a_query_scans_no_label_and_no_type(store: Neo4jBackend, name: str) -> N
     assert operators
     scans = {*SCANS, *SCANS_OF_EDGES, *SCANS_OF_TYPES, *SCANS_OF_EDGE_INDEXES}
     assert [operator for operator in operators if operator in scans] == []
+
+
+@pytest.mark.usefixtures("store")
+def test_queries_use_names_that_the_schema_has(empty_neo4j_of_module: str) -> None:
+    """A plan with a name that is unknown is made anew when the first row has it, and Browser shows a warning."""
+    unknown: set[str] = set()
+    with connect(empty_neo4j_of_module).session(notifications_min_severity="WARNING") as session:
+        for name in sorted(set(queries()) - NOT_EXPLAINED):
+            summary = session.run(cast("Any", f"EXPLAIN {query(name)}"), q={"limit": 1, "per_node": 1}).consume()
+            unknown |= {match[0] for status in summary.gql_status_objects if (match := UNKNOWN.search(str(status)))}
+    assert unknown == set()
 
 
 @pytest.mark.parametrize("name", sorted(set(QUERIES) - READS_A_WHOLE_INDEX))
