@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -79,9 +80,20 @@ def package_of(path: Path) -> list[str]:
     return parts if path.name == "__init__.py" else parts[:-1]
 
 
-def imports_of(path: Path) -> Iterator[str]:
-    """Yield every module that a file imports anywhere: lazily and for type checking too."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+@cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    """Return the syntax tree of a file, node by node."""
+    return list(ast.walk(ast.parse(path.read_text("utf-8"))))
+
+
+@cache
+def imports_of(path: Path) -> list[str]:
+    """Return every module that a file imports anywhere: lazily and for type checking too."""
+    return list(_imports_of(path))
+
+
+def _imports_of(path: Path) -> Iterator[str]:
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -140,7 +152,7 @@ def test_backend_imports_only_models_protocols_and_errors(module: str) -> None:
 def writes_of_facts(path: Path) -> list[int]:
     """Return the lines where a store's `write` gets changes that may end, change or remove facts."""
     found: list[int] = []
-    for call in (node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)):
+    for call in (node for node in nodes_of(path) if isinstance(node, ast.Call)):
         if len(call.args) != 2 or not ast.unparse(call.func).endswith("backend.write"):
             continue
         changes = call.args[1]
@@ -212,7 +224,7 @@ def imported_roots() -> set[str]:
 
 
 def named_in_strings() -> set[str]:
-    nodes = (node for path in SOURCES for node in ast.walk(ast.parse(path.read_text("utf-8"))))
+    nodes = (node for path in SOURCES for node in nodes_of(path))
     return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
@@ -313,7 +325,7 @@ def settings_read() -> set[str]:
     for path in SOURCES:
         if module_of(path) == "graphmem.settings":
             continue
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for node in nodes_of(path):
             if isinstance(node, ast.Attribute):
                 match node.value:
                     case ast.Name(id=owner) | ast.Attribute(attr=owner) if owner.endswith("settings"):
