@@ -29,5 +29,5 @@ class TestInProcessOnSQLite(CommunityDetectorTests):
         return InProcessDetector(store)
 
 
-@pytest.mark.full(algorithm="label_propagation")  # 20 tries, each a handful of calls
+@pytest.mark.full  # 20 tries, each a handful of calls; tests/integration/neo4j/test_gds.py has those of `make test`
 class TestGds(OnNeo4j, CommunityDetectorTests): ...

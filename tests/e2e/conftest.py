@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # helpers lie beside the tests, 
 from toy import ToyExtractor
 
 from graphmem import GraphMemory
+from graphmem.index.phrases import Phrases, SpacyPhrases
 from graphmem.testing.rows import home
 from tests.integration.embed.support import CachedModel
 
@@ -51,15 +53,27 @@ def fresh_store(request: pytest.FixtureRequest, folder: Path) -> str:
 
 
 @pytest.fixture
-def open_memory() -> Iterator[OpenMemory]:
-    """Return what opens a memory with the toy extractor, and close all of them in the end."""
+def open_memory(cached_model: CachedModel, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenMemory]:
+    """Return what opens a memory with the toy extractor, and close all of them in the end.
+
+    The built-in embedding model and spaCy's phrases are the real ones, and read each text once in a run.
+    """
+    monkeypatch.setattr(SpacyPhrases, "find", lambda _, texts: [phrases_of(text) for text in texts])
     with ExitStack() as opened:
 
         def open_one(url: str, **options: Any) -> GraphMemory:
-            options = {"extractor": ToyExtractor(), "background": False, **options}
+            options = {"extractor": ToyExtractor(), "embeddings": cached_model, "background": False, **options}
             return opened.enter_context(GraphMemory.open(url, **options))
 
         yield open_one
+
+
+FIND_PHRASES = SpacyPhrases.find
+
+
+@cache
+def phrases_of(text: str) -> Phrases:
+    return FIND_PHRASES(SpacyPhrases(), [text])[0]
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import pytest
 
+from graphmem.testing.rows import home
 from tests.e2e.shell import GRAPHMEM, TRIPLES, TURNS, Shell
 from tests.neo4j_server import PASSWORD
 
@@ -170,7 +171,7 @@ def test_ctrl_c_keeps_what_was_stored_and_says_how_to_go_on(shell: Shell) -> Non
 
 
 @pytest.mark.slow
-def test_commands_do_on_a_server_what_they_do_on_a_file(shell: Shell, empty_neo4j_url: str) -> None:
+def test_commands_do_on_a_server_what_they_do_on_a_file(shell: Shell, neo4j_url: str) -> None:
     shell.write("facts.csv", TRIPLES)
     shell.write_lines("chat.jsonl", *TURNS)
     commands = [
@@ -183,8 +184,9 @@ def test_commands_do_on_a_server_what_they_do_on_a_file(shell: Shell, empty_neo4
         ("stats",),
         ("context", "Where does Maya Chen work?"),
     ]
-    on_server = [shell.run(*command, "--store", empty_neo4j_url, "--json") for command in commands]
-    on_file = [shell.run(*command, "--store", "sqlite:///here.db", "--json") for command in commands]
+    options = ("--scope", str(home()), "--json")
+    on_server = [shell.run(*command, "--store", neo4j_url, *options) for command in commands]
+    on_file = [shell.run(*command, "--store", "sqlite:///here.db", *options) for command in commands]
 
     assert [ran.code for ran in on_server] == [ran.code for ran in on_file] == [0] * len(commands)
     assert [plain(ran.document) for ran in on_server] == [plain(ran.document) for ran in on_file]

@@ -172,10 +172,11 @@ def stored(memory: GraphMemory, sizes: list[int]) -> list[str]:
     )
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not spacy_available(), reason="spaCy and an English model are not installed")
+@pytest.mark.full(pace="2")
+@pytest.mark.full(pace="5")
+@pytest.mark.slow  # spaCy reads a chat twice
 @pytest.mark.parametrize("pace", [pace for pace in PACES if pace != "live"])
-@pytest.mark.slow  # spaCy reads a chat five times
 def test_the_local_parser_stores_the_same_facts_at_every_pace(
     store_url: str, open_memory: OpenMemory, pace: str
 ) -> None:
@@ -185,6 +186,8 @@ def test_the_local_parser_stores_the_same_facts_at_every_pace(
     assert stored(memory.in_scope(scope_of("other")), PACES[pace](len(CHAT))) == live
 
 
+@pytest.mark.full(pace="2")
+@pytest.mark.full(pace="5")
 @pytest.mark.parametrize("turns", [1, 4])
 @pytest.mark.parametrize("pace", [pace for pace in PACES if pace != "live"])
 def test_a_model_that_says_the_same_of_a_turn_stores_the_same_facts_at_every_pace(
