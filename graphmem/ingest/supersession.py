@@ -114,6 +114,27 @@ def settle(known: Iterable[Edge], sources: Sources, *, now: datetime) -> tuple[E
     return _Slot(list(known), None, sources, single_valued=True, now=now).decide().edges
 
 
+def less_sure(one: Edge, other: Edge, sources: Sources, *, now: datetime) -> Edge | None:
+    """Return which of two active rows of a fact isn't current, as the other one ends it; None if they are as sure.
+
+    Each row counts as told once, at its first telling, and by an external source only if nobody else told it. A
+    retracted row was told when the other one was known: it confirms that one.
+    """
+    if one.certainty == other.certainty:
+        return None
+    told = {edge.id: _told_once(edge, sources.get(edge.id, ())) for edge in (one, other)}
+    changed = settle((one, other), told, now=now)
+    return next(edge for edge in changed if not edge.is_active)
+
+
+def _told_once(edge: Edge, sources: Sequence[Source]) -> Sequence[Source]:
+    if not sources:
+        return ()
+    first = min(sources, key=lambda source: source.told_at)
+    is_external = all(source.teller == "external" for source in sources)
+    return (Source(first.episode_id, edge.told_at or first.told_at, "external" if is_external else None),)
+
+
 def decide(known: Iterable[Edge], new: Edge, sources: Sources, *, single_valued: bool, now: datetime) -> Decision:
     """Decide what a new telling changes.
 
@@ -142,10 +163,10 @@ def decide(known: Iterable[Edge], new: Edge, sources: Sources, *, single_valued:
         if edge.kind == "event" or not is_over(edge) or edge.valid_to is None or new.valid_from >= edge.valid_to:
             continue
         if edge.valid_from <= new.valid_from:
-            return Decision((_supported(edge, new),), edge.id)
+            return Decision((supported(edge, new),), edge.id)
         if edge.valid_from_assumed and told_at(new) < told_at(edge):
             begun = {"valid_from": new.valid_from, "valid_from_assumed": new.valid_from_assumed}
-            return Decision((_supported(edge, new).changed(**begun),), edge.id)
+            return Decision((supported(edge, new).changed(**begun),), edge.id)
     return _Slot(known, new, sources, single_valued=single_valued, now=now).decide()
 
 
@@ -156,7 +177,7 @@ def _event(same: Sequence[Edge], new: Edge) -> Decision:
     for edge in same:
         if edge.kind == "event" and edge.valid_to and new.valid_to:  # noqa: SIM102
             if edge.valid_from < new.valid_to and new.valid_from < edge.valid_to:
-                return Decision((_supported(edge, new),), edge.id)
+                return Decision((supported(edge, new),), edge.id)
     return Decision((new,), new.id)
 
 
@@ -168,13 +189,14 @@ def _past(same: Sequence[Edge], new: Edge, sources: Sources, now: datetime) -> D
         if edge.valid_to is None and edge.valid_from < end and may_end(new.certainty, edge.certainty):
             if not may_overrule(teller, [s.teller for s in sources.get(edge.id, ())]):
                 continue
-            return Decision((ended(_supported(edge, new), end, now, "over"),), edge.id)
+            return Decision((ended(supported(edge, new), end, now, "over"),), edge.id)
         if edge.valid_to is not None and edge.valid_from < end and new.valid_from < edge.valid_to:
-            return Decision((_supported(edge, new),), edge.id)
+            return Decision((supported(edge, new),), edge.id)
     return Decision((new,), new.id)
 
 
-def _supported(edge: Edge, new: Edge) -> Edge:
+def supported(edge: Edge, new: Edge) -> Edge:
+    """Return a fact that another telling confirms: with the higher confidence and the episodes of both."""
     added = tuple(i for i in new.episode_ids if i not in edge.episode_ids)
     return edge.changed(confidence=max(edge.confidence, new.confidence), episode_ids=edge.episode_ids + added)
 

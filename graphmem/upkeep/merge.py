@@ -1,7 +1,8 @@
 """Merge of entities and its effect on the validity of facts (spec: upkeep); `graphmem.upkeep.unmerge` undoes it.
 
 After a merge, a single-valued relation of the entity has one active fact: the one that began last ends the others that
-it may end by its certainty and its speakers. After an unmerge, only the facts of a side end its facts: a fact that the
+it may end by its certainty and its speakers. Of a fact that both entities have, the surer telling stays current. After
+an unmerge, only the facts of a side end its facts: a fact that the
 other side ended becomes valid again, up to the next fact of its own side that may end it.
 """
 
@@ -15,7 +16,7 @@ from functools import partial
 from graphmem.errors import InvalidInput
 from graphmem.inference.premises import write_facts
 from graphmem.ingest.fact_ledger import Load, episode_sources
-from graphmem.ingest.supersession import Sources, ends_from
+from graphmem.ingest.supersession import Sources, ends_from, less_sure, supported
 from graphmem.models import (
     STATED_KINDS,
     Alias,
@@ -171,13 +172,18 @@ class Parted:
         return changed
 
     def _is_crossing(self, edge: Edge, by: Edge, at: datetime) -> bool:
-        if edge.source_id not in self._sides or by.source_id not in self._sides or edge.source_id == by.source_id:
+        side, other = self._side(edge), self._side(by)
+        if side is None or other is None or side == other:
             return False
         return self._is_rival(edge, by) or (edge.expired_at or edge.recorded_at) >= at
 
+    def _side(self, edge: Edge) -> str | None:
+        """Return which of the two entities a fact is about."""
+        return next((end for end in (edge.source_id, edge.target_id) if end in self._sides), None)
+
     def _is_rival(self, edge: Edge, by: Edge) -> bool:
-        """Return whether a fact ended another one because their relation is single-valued."""
-        same = edge.relation == by.relation and edge.target_id != by.target_id
+        """Return whether a fact of one entity ended one of the other because their relation is single-valued."""
+        same = edge.relation == by.relation and edge.source_id != by.source_id and edge.target_id != by.target_id
         return same and self._ontology.is_single_valued(edge.relation)
 
     def _successor(self, edge: Edge) -> tuple[Edge, datetime] | None:
@@ -191,7 +197,7 @@ class Parted:
         following: Edge | None = by
         while following is not None and following.id not in seen:
             for found in (following, self._edges.get(self._twins.get(following.id, ""))):
-                if found is not None and found.source_id == edge.source_id:
+                if found is not None and self._side(found) == self._side(edge):
                     return found, found.valid_from
             seen.add(following.id)
             following = self._edges.get(following.superseded_by or "")
@@ -207,9 +213,11 @@ def merge_entities(
     """Merge entities into one, in one transaction.
 
     Facts are re-pointed to the kept entity; inferred ones go, and can be inferred again. A fact that the kept entity
-    already has is folded into that fact, which gets the higher confidence and all episodes; a fact between the two
-    entities is dropped. In a single-valued relation, the fact that began last ends the others that it may end by
-    `graphmem.ingest.supersession.ends_from`. Names and mentions move. Each merge gets a row in the ledger.
+    already has is folded into that fact, which gets the higher confidence and all episodes. If one is surer than the
+    other, it stays current (`graphmem.ingest.supersession.less_sure`): the other one ends when it begins, or confirms
+    it. A fact between the two entities is dropped. In a single-valued relation, the fact that began last ends the
+    others that it may end by `graphmem.ingest.supersession.ends_from`. Names and mentions move. Each merge gets a row
+    in the ledger.
 
     Parameters
     ----------
@@ -246,7 +254,8 @@ def merge_entities(
 def _merge(backend: GraphBackend, scope: Scope, gone_id: str, kept_id: str, ontology: Ontology) -> Merge:
     rows = backend.get_entities([scope], [gone_id, kept_id])
     gone, kept = rows[gone_id], rows[kept_id]
-    moved, folded = _edges(backend, scope, gone_id, kept_id)
+    at = utc_now()
+    moved, folded, edges = _edges(backend, scope, gone_id, kept_id, at)
     aliases, added = _aliases(backend, scope, gone, kept)
     mentions = backend.all_mentions([scope], entity_ids=[gone_id])
     episodes = [mention.episode_id for mention in mentions]
@@ -258,7 +267,7 @@ def _merge(backend: GraphBackend, scope: Scope, gone_id: str, kept_id: str, onto
         kept=kept,
         merged=gone,
         method="manual",
-        at=utc_now(),
+        at=at,
         aliases=aliases,
         added=added,
         edges=tuple(moved),
@@ -272,7 +281,7 @@ def _merge(backend: GraphBackend, scope: Scope, gone_id: str, kept_id: str, onto
         Changes(
             entities=(_united(kept, gone),),
             aliases=(*(alias.changed(entity_id=kept_id) for alias in aliases), *added),
-            edges=tuple(repointed(edge, gone_id, kept_id) for edge in moved),
+            edges=tuple(edges),
             corroborations=tuple(
                 Corroboration(f.into.id, f.edge.confidence, f.edge.episode_ids) for f in folded if f.into is not None
             ),
@@ -318,20 +327,35 @@ def closed_first(stored: Iterable[Edge], at: datetime) -> tuple[EdgeExpiry, ...]
     return tuple(EdgeExpiry(edge.id, edge.valid_from, at) for edge in stored if edge.is_active)
 
 
-def _edges(backend: GraphBackend, scope: Scope, gone: str, kept: str) -> tuple[list[Edge], list[FoldedEdge]]:
+def _edges(
+    backend: GraphBackend, scope: Scope, gone: str, kept: str, at: datetime
+) -> tuple[list[Edge], list[FoldedEdge], list[Edge]]:
+    """Return the facts that move and those that are folded, as they are, and the rows to write, ended ones first."""
     stated = EdgeQuery(touching=(kept,), kinds=STATED_KINDS, versions="active")
     held = {edge.key: edge for edge in backend.all_edges([scope], stated)}
     moved: list[Edge] = []
     folded: list[FoldedEdge] = []
-    for edge in (edge for edge in edges_of(backend, scope, gone) if not edge.is_inferred):
-        there = repointed(edge, gone, kept)
+    rows: list[Edge] = []
+    own = [(e, repointed(e, gone, kept)) for e in edges_of(backend, scope, gone) if not e.is_inferred]
+    twins = {edge.id: (there, held[there.key]) for edge, there in own if edge.is_active and there.key in held}
+    unlike = [edge for pair in twins.values() if pair[0].certainty != pair[1].certainty for edge in pair]
+    sources = episode_sources(backend, scope, unlike)
+    for edge, there in own:
+        twin = twins.get(edge.id)
+        less = None if twin is None else less_sure(*twin, sources, now=at)
         if there.source_id == there.target_id:
             folded.append(FoldedEdge(edge=edge))
-        elif edge.is_active and there.key in held:
-            folded.append(FoldedEdge(edge=edge, into=held[there.key]))
+        elif twin is not None and (less is None or (less.id == edge.id and is_retracted(less))):
+            folded.append(FoldedEdge(edge=edge, into=twin[1]))
         else:
             moved.append(edge)
-    return moved, folded
+            if less is None:
+                rows.append(there)
+            elif less.id == edge.id:
+                rows.append(less)
+            else:
+                rows += (less, supported(there, less) if is_retracted(less) else there)
+    return moved, folded, sorted(rows, key=lambda edge: edge.is_active)
 
 
 def _aliases(

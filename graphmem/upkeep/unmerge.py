@@ -15,6 +15,7 @@ from graphmem.inference.premises import write_facts
 from graphmem.ingest.fact_ledger import episode_sources
 from graphmem.ingest.supersession import Source
 from graphmem.models import (
+    Certainty,
     Changes,
     Edge,
     EdgeKey,
@@ -26,6 +27,7 @@ from graphmem.models import (
     MergeQuery,
     Removal,
     Scope,
+    is_retracted,
     new_id,
     utc_now,
 )
@@ -102,12 +104,27 @@ def _require_last(merge: Merge, others: Iterable[Merge]) -> None:
             continue
         theirs = {edge.id for edge in other.edges} | {f.edge.id for f in other.folded}
         their_targets = {f.into.id for f in other.folded if f.into is not None}
-        again = moved & (theirs | their_targets) or targets & theirs
+        again = moved & (theirs | their_targets) or targets & theirs or _are_unlike(merge, other)
         if other.merged.id == merge.kept_id or again:
             raise InvalidInput(
                 f"merge {merge.id}: a later merge of {other.merged.name!r} into {other.kept.name!r} moved the same "
                 f"rows again; undo that one first: {other.id}"
             )
+
+
+def _are_unlike(merge: Merge, other: Merge) -> bool:
+    """Return whether two merges into one entity brought the same fact with differing certainty, and one moved it."""
+    if merge.kept_id != other.kept_id:
+        return False
+    moved, folded = _certainties(merge, merge.edges), _certainties(merge, (f.edge for f in merge.folded))
+    theirs, their_folded = _certainties(other, other.edges), _certainties(other, (f.edge for f in other.folded))
+    pairs = ((moved, {**their_folded, **theirs}), (folded, theirs))
+    return any(one[key] != two[key] for one, two in pairs for key in one.keys() & two.keys())
+
+
+def _certainties(merge: Merge, edges: Iterable[Edge]) -> dict[EdgeKey, Certainty]:
+    placed = (repointed(edge, merge.merged.id, merge.kept_id) for edge in edges if edge.is_active)
+    return {edge.key: edge.certainty for edge in placed}
 
 
 def _require_free(backend: GraphBackend, scope: Scope, merge: Merge) -> None:
@@ -226,6 +243,7 @@ class _Unmerge:
         for former in merge.edges:
             handled.add(former.id)
             if (edge := current.get(former.id)) is not None:
+                edge = self._unconfirmed(edge, former, current.values())
                 own = set(former.episode_ids) | since
                 self._split(edge, [i for i in edge.episode_ids if i not in own])
         for folded in merge.folded:
@@ -295,6 +313,16 @@ class _Unmerge:
             self._edges[copied.id] = copied
         given = repointed(edge, self._merge.kept_id, self._id)
         self._add(restated(given, _without(edge.episode_ids, stay), self._name_of))
+
+    def _unconfirmed(self, edge: Edge, former: Edge, others: Iterable[Edge]) -> Edge:
+        """Return a fact that moves back without what less sure facts of the kept entity add, which go on."""
+        ended = [e for e in others if e.superseded_by == edge.id and e.key == edge.key and is_retracted(e)]
+        if not ended:
+            return edge
+        added = {i for e in ended for i in e.episode_ids} - set(former.episode_ids)
+        confirmed = max(former.confidence, *(e.confidence for e in ended))
+        confidence = former.confidence if edge.confidence == confirmed else edge.confidence
+        return edge.changed(confidence=confidence, episode_ids=_without(edge.episode_ids, added))
 
     def _unfold(self, former: Edge, before: Edge, into: Edge, since: set[str]) -> None:
         """Restore a folded fact, and remove its contribution from the fact that it folded_confidence folded into."""

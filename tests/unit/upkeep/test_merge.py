@@ -343,6 +343,117 @@ def test_a_fact_whose_other_end_was_forgotten_does_not_come_back(store: GraphBac
     assert key_facts(store) == {("Entity 2", "knows", "Entity 4")}
 
 
+# Facts of differing certainty ------------------------------------------------------------------------
+
+
+def told(n: int, who: int, certainty: str, on: int, **fields: Any) -> Edge:
+    """Return fact n, that somebody knows entity 9, as told on a day in episode n without a beginning."""
+    given: dict[str, Any] = {"certainty": certainty, "episode_ids": (episode_id(n),), "recorded_at": day(on)}
+    assumed: dict[str, Any] = {"valid_from": day(on), "told_at": day(on), "valid_from_assumed": True}
+    return edge(n, who, 9, **{**given, **assumed, **fields})
+
+
+@pytest.mark.parametrize(
+    ("kept", "gone", "current", "other"),
+    [
+        (("stated", 2), ("hearsay", 5), (1, "stated", (1, 2)), None),
+        (("stated", 5), ("hearsay", 2), (1, "stated", (1,)), (2, "hearsay", 2, 5)),
+        (("hearsay", 2), ("stated", 5), (2, "stated", (2,)), (1, "hearsay", 2, 5)),
+        (("hearsay", 5), ("stated", 2), (2, "stated", (2, 1)), (1, "hearsay", 5, 5)),
+        (("plan", 2), ("stated", 5), (2, "stated", (2,)), (1, "plan", 2, 5)),
+        (("hearsay", 2), ("possible", 5), (1, "hearsay", (1, 2)), None),
+    ],
+)
+@pytest.mark.parametrize("of", ["source", "target"])
+def test_of_a_fact_that_both_have_the_surer_telling_is_current(
+    store: GraphBackend,
+    kept: tuple[str, int],
+    gone: tuple[str, int],
+    current: tuple[int, str, tuple[int, ...]],
+    other: tuple[int, str, int, int] | None,
+    of: str,
+) -> None:
+    edges = [told(1, 1, *kept, confidence=0.5), told(2, 2, *gone, confidence=0.8)]
+    if of == "target":
+        edges = [row.changed(source_id=row.target_id, target_id=row.source_id) for row in edges]
+    put_episodes(store, 1, 2)
+    put_graph(store, *edges)
+    before = contents(store, home())
+    [made] = merge_entities(store, home(), ["Entity 2"], "Entity 1")
+    [active] = (row for row in contents(store, home()).edges if row.is_active)
+    n, certainty, episodes = current
+    assert (active.id, active.certainty, active.episode_ids) == (
+        edge_id(n),
+        certainty,
+        tuple(map(episode_id, episodes)),
+    )
+    assert active.confidence == (0.8 if 2 in (n, *episodes) else 0.5)
+    past = [row for row in contents(store, home()).edges if not row.is_active]
+    assert [(row.id, row.certainty, row.valid_from, row.valid_to, row.superseded_by) for row in past] == (
+        [] if other is None else [(edge_id(other[0]), other[1], day(other[2]), day(other[3]), active.id)]
+    )
+    unmerge(store, home(), made.id)
+    assert rows(contents(store, home())) == rows(before)
+
+
+def test_in_a_merge_no_external_source_makes_a_rumor_sure(store: GraphBackend) -> None:
+    external = episode(2, metadata={"trust": "external"}, speaker="Ann")
+    store.add_episodes(home(), [episode(1, speaker="Ann"), external])
+    put_graph(store, told(1, 1, "hearsay", 2), told(2, 2, "stated", 5))
+    merge_entities(store, home(), ["Entity 2"], "Entity 1")
+    [left] = contents(store, home()).edges
+    assert (left.certainty, left.episode_ids) == ("hearsay", (episode_id(1), episode_id(2)))
+
+
+def test_a_surer_fact_ends_what_the_kept_entity_is_said_to_do_now(store: GraphBackend) -> None:
+    put_episodes(store, 1, 2, 3)
+    works = {"relation": "works_at"}
+    put_graph(
+        store, told(1, 1, "hearsay", 2, **works), told(2, 2, "stated", 5, **works), employed(3, 1, 8, 1, told_at=day(1))
+    )
+    before = contents(store, home())
+    [made] = merge_entities(store, home(), ["Entity 2"], "Entity 1")
+    assert ends(store) == {1: (1, day(5)), 2: (1, None), 3: (1, day(5))}
+    unmerge(store, home(), made.id)
+    assert rows(contents(store, home())) == rows(before)
+
+
+def test_merges_that_brought_a_fact_in_differing_certainty_are_undone_in_reverse(store: GraphBackend) -> None:
+    put_episodes(store, 1, 2, 3)
+    put_graph(store, told(1, 1, "possible", 2), told(2, 2, "plan", 1), told(3, 3, "stated", 3))
+    before = contents(store, home())
+    first, second = merge_entities(store, home(), ["Entity 2", "Entity 3"], "Entity 1")
+    with pytest.raises(InvalidInput, match=second.id):
+        unmerge(store, home(), first.id)
+    undo_in_turn(store, [second, first])
+    assert rows(contents(store, home())) == rows(before)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_random_merges_of_facts_of_any_certainty_leave_no_trace(store: GraphBackend, seed: int) -> None:
+    chance = random.Random(seed)
+    put_episodes(store, *range(24))
+    sure = ("stated", "plan", "hearsay", "possible")
+    facts = {
+        (*chance.sample(range(8), 2), chance.choice(["knows", "likes"])): chance.choice(sure) for _ in range(24)
+    }
+    put_entities(store, *(entity(n) for n in range(8)))
+    edges = (
+        told(
+            n, 0, certainty, chance.randrange(9), relation=relation, confidence=chance.choice([0.2, 0.4, 0.8])
+        ).changed(source_id=entity_id(source), target_id=entity_id(target))
+        for n, ((source, target, relation), certainty) in enumerate(facts.items())
+    )
+    store.write(home(), Changes(edges=tuple(edges)))
+    before = contents(store, home())
+    waiting = merge_entities(store, home(), [entity_id(n) for n in (1, 2, 3)], entity_id(0))
+    waiting += merge_entities(store, home(), [entity_id(n) for n in (5, 0)], entity_id(4))
+    keys = [row.key for row in contents(store, home()).edges if row.is_active]
+    assert len(keys) == len(set(keys))
+    undo_in_any_order(store, waiting, chance)
+    assert rows(contents(store, home())) == rows(before)
+
+
 # Single-valued relations ----------------------------------------------------------------------------
 
 
