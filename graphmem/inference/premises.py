@@ -168,7 +168,9 @@ def _settled(row: Edge, before: Mapping[str, Edge], after: Mapping[str, Edge], n
     if is_retracted(row):
         return row
     reason = reason_by_hand(row) or PREMISE_ENDED
-    moved = any((p.source_id, p.relation, p.target_id) != _ends(before[p.id]) for p in premises)
+    moved = any(_ends(p) != _ends(before[p.id]) for p in premises)
+    if row.id in before and _ends(row) != _ends(before[row.id]):
+        moved = False  # it moved with them
     if moved or any(is_retracted(premise) for premise in premises):
         return retracted(row, now, reason)
     begin = max(row.valid_from, *(premise.valid_from for premise in premises))

@@ -53,7 +53,7 @@ class Merge(Model):
     added
         Further aliases that the kept entity received because the entity types differ.
     edges
-        Facts that moved to the kept entity, before the merge.
+        Facts that moved to the kept entity, and inferred ones that were ended by hand and changed, before the merge.
     folded
         Facts that duplicated a fact of the kept entity or connected the two entities.
     mentions

@@ -187,7 +187,9 @@ def fact_goes(request: ErasureRequest, facts: AffectedFacts, entities: AffectedE
     """Return whether a fact in the merge ledger is to be removed."""
     ends, said = {edge.source_id, edge.target_id}, set(edge.episode_ids)
     return (
-        edge.id in facts.gone or bool(ends & entities.gone.keys()) or bool(said and not said - request.episodes.keys())
+        not facts.gone.keys().isdisjoint((edge.id, *edge.premises))
+        or bool(ends & entities.gone.keys())
+        or bool(said and not said - request.episodes.keys())
     )
 
 

@@ -89,14 +89,18 @@ class _Ledger:
         mentions = tuple(mention for mention in merge.mentions if mention.episode_id not in episodes)
         shared = tuple(i for i in merge.shared if i not in episodes)
         alone = [f.edge.changed(id=f.into.id) for f in merge.folded if f.into is not None and self._goes(f.into)]
-        edges = tuple(self._rewritten(edge, names) for edge in (*merge.edges, *alone) if not self._goes(edge))
+        gone = {e.id for e in (*merge.edges, *(f.edge for f in merge.folded)) if self._goes(e)}
+        left = (e for e in (*merge.edges, *alone) if not self._goes(e) and gone.isdisjoint(e.premises))
+        edges = tuple(self._rewritten(edge, names) for edge in left)
         folded = tuple(
             pair.changed(
                 edge=self._rewritten(pair.edge, names),
                 into=None if pair.into is None else self._rewritten(pair.into, names),
             )
             for pair in merge.folded
-            if not self._goes(pair.edge) and (pair.into is None or not self._goes(pair.into))
+            if not self._goes(pair.edge)
+            and gone.isdisjoint(pair.edge.premises)
+            and (pair.into is None or not self._goes(pair.into))
         )
         unmentioned = (len(mentions), len(shared)) != (len(merge.mentions), len(merge.shared))
         clear = unmentioned or edges != merge.edges or folded != merge.folded

@@ -156,7 +156,7 @@ class _Search:
         stated = (*merge.edges, *(folded.edge for folded in merge.folded))
         return (
             any(mention.episode_id not in forgetting.episodes for mention in self._own_mentions(merge))
-            or any(edge.id not in before and not forgetting.fact_goes(edge) for edge in stated)
+            or any(edge.id not in before and not forgetting.fact_goes(edge) for edge in stated if not edge.is_inferred)
             or any(canonical(mention.surface) in names for mention in others)
             or forgetting.named_in(names, forgetting.other_texts([mention.episode_id for mention in others]))
         )

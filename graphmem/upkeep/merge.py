@@ -14,7 +14,8 @@ from datetime import datetime
 from functools import partial
 
 from graphmem.errors import InvalidInput
-from graphmem.inference.premises import write_facts
+from graphmem.inference.premises import find_dependents, write_facts
+from graphmem.inference.rejected import move_rejected
 from graphmem.ingest.fact_ledger import Load, episode_sources
 from graphmem.ingest.supersession import Sources, ends_from, less_sure, supported
 from graphmem.models import (
@@ -212,12 +213,12 @@ def merge_entities(
 ) -> list[Merge]:
     """Merge entities into one, in one transaction.
 
-    Facts are re-pointed to the kept entity; inferred ones go, and can be inferred again. A fact that the kept entity
-    already has is folded into that fact, which gets the higher confidence and all episodes. If one is surer than the
-    other, it stays current (`graphmem.ingest.supersession.less_sure`): the other one ends when it begins, or confirms
-    it. A fact between the two entities is dropped. In a single-valued relation, the fact that began last ends the
-    others that it may end by `graphmem.ingest.supersession.ends_from`. Names and mentions move. Each merge gets a row
-    in the ledger.
+    Facts are re-pointed to the kept entity; inferred ones go, and can be inferred again, except those that somebody
+    ended or retracted: they move, too. A fact that the kept entity already has is folded into that fact, which gets the
+    higher confidence and all episodes. If one is surer than the other, it stays current
+    (`graphmem.ingest.supersession.less_sure`): the other one ends when it begins, or confirms it. A fact between the
+    two entities is dropped. In a single-valued relation, the fact that began last ends the others that it may end by
+    `graphmem.ingest.supersession.ends_from`. Names and mentions move. Each merge gets a row in the ledger.
 
     Parameters
     ----------
@@ -336,7 +337,8 @@ def _edges(
     moved: list[Edge] = []
     folded: list[FoldedEdge] = []
     rows: list[Edge] = []
-    own = [(e, repointed(e, gone, kept)) for e in edges_of(backend, scope, gone) if not e.is_inferred]
+    known = edges_of(backend, scope, gone)
+    own = [(edge, repointed(edge, gone, kept)) for edge in known if not edge.is_inferred]
     twins = {edge.id: (there, held[there.key]) for edge, there in own if edge.is_active and there.key in held}
     unlike = [edge for pair in twins.values() if pair[0].certainty != pair[1].certainty for edge in pair]
     sources = episode_sources(backend, scope, unlike)
@@ -355,6 +357,16 @@ def _edges(
                 rows.append(less)
             else:
                 rows += (less, supported(there, less) if is_retracted(less) else there)
+    inferred = {edge.id: edge for edge in known if edge.is_inferred}
+    lost = {f.edge.id: None if f.into is None else f.into.id for f in folded}
+    dependents = find_dependents(backend, scope, inferred | {f.edge.id: f.edge for f in folded})
+    rejected = move_rejected((inferred | dependents).values(), lost, lambda e: repointed(e, gone, kept), at)
+    moved += rejected.before
+    folded += (FoldedEdge(edge=edge) for edge in rejected.dropped)
+    if rejected.rows:
+        ends = sorted({end for row in rejected.rows for end in (row.source_id, row.target_id)})
+        names = {i: entity.name for i, entity in backend.get_entities([scope], ends).items()}
+        rows += (restated(row, (), names.__getitem__, plain=True) for row in rejected.rows)
     return moved, folded, sorted(rows, key=lambda edge: edge.is_active)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from graphmem.errors import InvalidInput, NotFound
-from graphmem.inference.premises import write_facts
+from graphmem.inference.premises import reason_by_hand, write_facts
 from graphmem.ingest.fact_ledger import episode_sources
 from graphmem.ingest.supersession import Source
 from graphmem.models import (
@@ -123,7 +123,8 @@ def _are_unlike(merge: Merge, other: Merge) -> bool:
 
 
 def _certainties(merge: Merge, edges: Iterable[Edge]) -> dict[EdgeKey, Certainty]:
-    placed = (repointed(edge, merge.merged.id, merge.kept_id) for edge in edges if edge.is_active)
+    stated = (edge for edge in edges if edge.is_active and not edge.is_inferred)
+    placed = (repointed(edge, merge.merged.id, merge.kept_id) for edge in stated)
     return {edge.key: edge.certainty for edge in placed}
 
 
@@ -240,10 +241,12 @@ class _Unmerge:
         current = {edge.id: edge for edge in edges_of(self._backend, self._scope, merge.kept_id)}
         self._stored.update(current)
         handled: set[str] = set()
-        for former in merge.edges:
+        moved = {edge.id: edge for edge in merge.edges if not edge.is_inferred}
+        others = [edge for edge in current.values() if edge.id not in moved]
+        for former in moved.values():
             handled.add(former.id)
             if (edge := current.get(former.id)) is not None:
-                edge = self._unconfirmed(edge, former, current.values())
+                edge = self._unconfirmed(edge, former, others)
                 own = set(former.episode_ids) | since
                 self._split(edge, [i for i in edge.episode_ids if i not in own])
         for folded in merge.folded:
@@ -251,7 +254,7 @@ class _Unmerge:
             if into is not None and folded.into is not None:
                 handled.add(into.id)
                 self._unfold(folded.edge, folded.into, into, since)
-            elif folded.into is None:
+            elif folded.into is None and not folded.edge.is_inferred:
                 self._add(folded.edge)
         for edge in current.values():
             said = [i for i in edge.episode_ids if i in since]
@@ -262,7 +265,27 @@ class _Unmerge:
             else:
                 self._edges[edge.id] = restated(edge, _without(edge.episode_ids, said), self._name_of)
                 self._add(self._twin(repointed(edge, merge.kept_id, self._id), said))
+        self._restore_rejected()
         self._reopen({**current, **self._edges})
+
+    def _restore_rejected(self) -> None:
+        """Restore the inferred facts that somebody rejected, and those that they follow from, which stay retracted."""
+        former = {e.id: e for e in (*self._merge.edges, *(f.edge for f in self._merge.folded)) if e.is_inferred}
+        if not former:
+            return
+        ids = {*former, *(i for edge in former.values() for i in edge.premises)}
+        stored = self._backend.get_edges([self._scope], sorted(ids))
+        self._stored.update((i, edge) for i, edge in stored.items() if i in former)
+        there = stored.keys() | self._edges.keys()
+        for edge in sorted(former.values(), key=lambda edge: edge.id):  # premises come first
+            if not there >= set(edge.premises):
+                continue  # a premise was erased since
+            if reason_by_hand(edge):
+                self._add(edge)
+                there.add(edge.id)
+            elif (row := stored.get(edge.id)) is not None:
+                own = {name: getattr(edge, name) for name in ("source_id", "target_id", "properties")}
+                self._edges[edge.id] = row.changed(**own)
 
     def _end_by_later(self, at: datetime) -> None:
         """End active facts that a later fact of the same single-valued relation supersedes, of any entity."""

@@ -434,9 +434,7 @@ def test_random_merges_of_facts_of_any_certainty_leave_no_trace(store: GraphBack
     chance = random.Random(seed)
     put_episodes(store, *range(24))
     sure = ("stated", "plan", "hearsay", "possible")
-    facts = {
-        (*chance.sample(range(8), 2), chance.choice(["knows", "likes"])): chance.choice(sure) for _ in range(24)
-    }
+    facts = {(*chance.sample(range(8), 2), chance.choice(["knows", "likes"])): chance.choice(sure) for _ in range(24)}
     put_entities(store, *(entity(n) for n in range(8)))
     edges = (
         told(
