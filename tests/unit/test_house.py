@@ -428,7 +428,8 @@ def test_a_word_that_is_out_is_found() -> None:
 
 
 COUNT = re.compile(
-    r"\} (?:new |more )?(?:episodes|facts|entities|mentions|messages|files|turns|items|rows|members|sessions|results)\b"
+    r"\} (?:new |more )?"
+    r"(?:episodes|facts|entities|mentions|messages|files|turns|items|rows|members|sessions|results|days)\b"
 )
 
 

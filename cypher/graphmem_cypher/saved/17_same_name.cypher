@@ -6,5 +6,6 @@ WITH a.canonical_name AS name, collect(DISTINCT coalesce(a.entity_id, a.id)) AS 
 UNWIND ids AS id
 MATCH (e:Graphmem {id: id})
 WITH name, e, COUNT { (e)-[:SEMANTIC|TEMPORAL|CAUSAL|ENTITY|CO_OCCURRENCE]-() } AS facts ORDER BY facts DESC, e.id
-RETURN name, collect(e.name + ' (' + e.entity_type + ', ' + facts + ' facts)') AS entities
+WITH name, e, facts + CASE facts WHEN 1 THEN ' fact' ELSE ' facts' END AS facts
+RETURN name, collect(e.name + ' (' + e.entity_type + ', ' + facts + ')') AS entities
 ORDER BY name LIMIT 200

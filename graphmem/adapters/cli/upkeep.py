@@ -154,7 +154,9 @@ def evict(session: Session, dry_run: DryRunOption = False, yes: YesOption = Fals
                 "facts after that time, or max_entities to archive entities beyond that number"
             )
         elif not dry_run:
-            what = "Archive entities" if days is None else f"Delete facts superseded more than {days:g} days ago"
+            what = (
+                "Archive entities" if days is None else f"Delete facts superseded more than {counted(days, 'day')} ago"
+            )
             ask(f"{what} in scope {memory.scope}? It can't be undone.", yes=yes)
         done = memory.admin.evict(dry_run=dry_run)
         if session.out.as_json:

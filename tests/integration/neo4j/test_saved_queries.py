@@ -295,7 +295,7 @@ def test_waiting_and_failed_episodes_say_why(run: Run) -> None:
 def test_a_name_of_several_entities_is_told_with_their_types(run: Run) -> None:
     [row] = run("17_same_name")
     assert row["name"] == "apollo"
-    assert row["entities"] == ["Apollo (project, 4 facts)", "Apollo (tool, 1 facts)"]
+    assert row["entities"] == ["Apollo (project, 4 facts)", "Apollo (tool, 1 fact)"]
 
 
 def test_the_last_episodes_come_with_whom_they_mention(run: Run) -> None:

@@ -429,6 +429,12 @@ def test_a_store_without_scopes_has_nothing_to_list(shell: Shell) -> None:
     assert (ran.code, ran.err) == (4, "the store is empty\n")
 
 
+@pytest.mark.parametrize(("days", "told"), [("1", "1 day ago"), ("90", "90 days ago"), ("0.5", "0.5 days ago")])
+def test_an_eviction_asks_with_the_days_of_the_setting(filled: Shell, days: str, told: str) -> None:
+    ran = filled.run("evict", GRAPHMEM_EXPIRED_EDGE_RETENTION_DAYS=days)
+    assert (ran.code, f"Delete facts superseded more than {told} in scope default?" in ran.err) == (1, True)
+
+
 def test_an_archive_is_read_like_its_folder(shell: Shell) -> None:
     with zipfile.ZipFile(shell.folder / "export.zip", "w") as archive:
         archive.writestr("talk/chat.jsonl", "".join(f"{json.dumps(turn)}\n" for turn in TURNS))
