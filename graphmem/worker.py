@@ -17,6 +17,9 @@ _log = logging.getLogger(__name__)
 _UPKEEP_SECONDS = 60.0  # between two checks of whether upkeep is due
 
 
+_State = Literal["working", "idle", "paused", "store unavailable", "stopped"]
+
+
 class WorkerState(Model):
     """State of a worker.
 
@@ -33,7 +36,7 @@ class WorkerState(Model):
         Time of this state.
     """
 
-    state: Literal["working", "idle", "paused", "store unavailable", "stopped"]
+    state: _State
     reason: str | None = None
     errors: tuple[str, ...] = ()
     at: UTCDateTime
@@ -69,7 +72,7 @@ class Worker:
         self._checked_at = float("-inf")
 
     def run(self, stopping: threading.Event, on_state: Callable[[WorkerState], None]) -> None:
-        """Work until `stopping` is set; report the state after each look at the store."""
+        """Work until `stopping` is set; report the state after each look at the store, and the end."""
         while not stopping.is_set():
             try:
                 state = self._look()
@@ -78,6 +81,7 @@ class Worker:
                 state = self._state("store unavailable", str(error))
             on_state(state)
             stopping.wait(self._seconds)
+        on_state(self._state("stopped"))
 
     def _look(self) -> WorkerState:
         engine = self._engine
@@ -94,7 +98,7 @@ class Worker:
             return self._state("paused", pause.reason)
         return self._state("working" if waiting or stale else "idle")
 
-    def _state(self, state: Literal["working", "idle", "paused", "store unavailable"], reason: str = "") -> WorkerState:
+    def _state(self, state: _State, reason: str = "") -> WorkerState:
         return WorkerState(
             state=state, reason=reason or None, errors=tuple(self._engine.background_errors()), at=utc_now()
         )

@@ -373,7 +373,7 @@ class Administration(ScopedMemory):
         seconds
             Time between two looks at the store.
         on_state
-            Called with the state after each look.
+            Called with the state after each look, and at the end.
 
         Raises
         ------

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
@@ -14,10 +15,20 @@ from graphmem.models import utc_now
 if TYPE_CHECKING:
     from graphmem.worker import WorkerState
 
-STALE = 30.0  # seconds after which a state means that its worker hangs or is gone
+_STALE = 30.0  # seconds after which a state means that its worker hangs or is gone
 _TEXT_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
 _NO_METRICS = b"no metrics: the worker needs pip install 'graphmem[otel]'\n"
 _REQUEST_SECONDS = 5.0  # for a client that connects and sends nothing
+
+
+def is_alive(at: datetime) -> bool:
+    """Return whether the loop of a worker runs that had a state at a time."""
+    return (utc_now() - at).total_seconds() <= _STALE
+
+
+def is_ready(state: str, at: datetime) -> bool:
+    """Return whether the loop of a worker runs and the store answers it."""
+    return is_alive(at) and state not in {"store unavailable", "stopped"}
 
 
 class Health:
@@ -33,10 +44,8 @@ class Health:
         state = self.state
         if state is None:
             return (503 if path == "/ready" else 200), {"state": "starting"}
-        alive = (utc_now() - state.at).total_seconds() <= STALE
-        if path == "/ready":
-            alive = alive and state.state not in {"store unavailable", "stopped"}
-        return (200 if alive else 503), {"state": state.state, "at": state.at.isoformat()}
+        good = is_ready(state.state, state.at) if path == "/ready" else is_alive(state.at)
+        return (200 if good else 503), {"state": state.state, "at": state.at.isoformat()}
 
 
 @contextmanager

@@ -119,16 +119,16 @@ def _write(health: Path, state: WorkerState) -> None:
 
 
 def _is_alive(session: Session, health: Path) -> bool:
-    from graphmem.adapters.cli.health import STALE
+    from graphmem.adapters.cli.health import is_ready
 
     try:
         state = json.loads(health.read_text("utf-8"))
-        age = time.time() - datetime.fromisoformat(state["at"]).timestamp()
+        at = datetime.fromisoformat(state["at"])
+        session.out.note(f"{state['state']}, {time.time() - at.timestamp():.0f} s ago")
+        return is_ready(state["state"], at)
     except (OSError, ValueError, KeyError) as error:
         session.out.note(f"{health}: {error}")
         return False
-    session.out.note(f"{state['state']}, {age:.0f} s ago")
-    return age <= STALE and state["state"] != "store unavailable"
 
 
 def metrics(

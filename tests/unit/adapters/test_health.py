@@ -5,9 +5,11 @@ import json
 import socket
 import time
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
+from graphmem.adapters.cli import main
 from graphmem.adapters.cli.health import Health, serving
 from graphmem.models import utc_now
 from graphmem.worker import WorkerState
@@ -26,11 +28,13 @@ def _get(port: int, path: str) -> tuple[int, dict[str, str]]:
         ("idle", 0, 200, 200),
         ("paused", 0, 200, 200),
         ("store unavailable", 0, 200, 503),
+        ("stopped", 0, 200, 503),
         ("working", 31, 503, 503),
     ],
 )
-def test_tells_liveness_and_readiness(state: str, age: int, alive: int, ready: int):
+def test_tells_liveness_and_readiness(state: str, age: int, alive: int, ready: int, tmp_path: Path):
     health = Health()
+    file = tmp_path / "health.json"
     with serving(health, "127.0.0.1", 0) as port:
         assert (_get(port, "/health")[0], _get(port, "/ready")[0]) == (200, 503)
         at = utc_now() - timedelta(seconds=age)
@@ -38,6 +42,10 @@ def test_tells_liveness_and_readiness(state: str, age: int, alive: int, ready: i
         assert _get(port, "/health")[0] == alive
         status, body = _get(port, "/ready?x=1")
         assert (status, body) == (ready, {"state": state, "at": at.isoformat()})
+        file.write_text(health.state.model_dump_json(), "utf-8")
+        with pytest.raises(SystemExit) as checked:
+            main(["worker", "--check", "--health", str(file)])
+        assert checked.value.code == (0 if ready == 200 else 1)
         assert _get(port, "/other")[0] == 404
 
 
