@@ -47,6 +47,15 @@ def _digits(text: str) -> str:
 
 
 _NO_DIGITS = bytes(set(range(128)) - set(b"0123456789"))
+_UUID = re.compile(r"(?<![^\W_])[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}(?![^\W_])")
+_LENGTH_OF_UUID = 36
+
+
+def _begins_in_uuid(match: re.Match[str]) -> bool:
+    """Return whether a match begins in a UUID, whose digits may look like those of an account or a phone."""
+    at = match.start()
+    near = _UUID.finditer(match.string, max(0, at - _LENGTH_OF_UUID), at + _LENGTH_OF_UUID + 1)
+    return any(uuid.start() <= at < uuid.end() for uuid in near)
 
 
 # Keys and tokens ------------------------------------------------------------------------------------
@@ -203,6 +212,8 @@ def _iban(match: re.Match[str]) -> Span | None:
     account = match[0].replace(" ", "").replace("-", "")[:length].upper()
     if len(account) < length or int("".join(map(_IN_IBAN.__getitem__, account[4:] + account[:4]))) % 97 != 1:
         return None
+    if _begins_in_uuid(match):
+        return None
     places = [place for place, c in enumerate(match[0]) if c not in " -"]
     return match.start(), match.start() + places[length - 1] + 1
 
@@ -213,7 +224,7 @@ def _card(match: re.Match[str]) -> Span | None:
         return None
     codes = digits.encode()
     total = sum(codes[::-2]) + sum(codes[-2::-2].translate(_DOUBLED)) - len(codes) * ord("0")
-    return match.span() if total % 10 == 0 else None
+    return match.span() if total % 10 == 0 and not _begins_in_uuid(match) else None
 
 
 def _ssn(match: re.Match[str]) -> Span | None:
@@ -279,7 +290,7 @@ def _phone(match: re.Match[str]) -> Span | None:
     found, digits = match[0], _digits(match[0])
     if not 7 <= len(digits) <= 15 or len(found) > len(digits) + 9:
         return None
-    if _DATE.search(found) or _THOUSANDS.fullmatch(found):
+    if _DATE.search(found) or _THOUSANDS.fullmatch(found) or _begins_in_uuid(match):
         return None
     if _PLAIN_PHONE.fullmatch(found) and len(digits) >= 8:
         return match.span()

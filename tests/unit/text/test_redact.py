@@ -60,10 +60,21 @@ def test_personal_data_is_replaced_by_its_kind(text: str, expected: str) -> None
         "Maya paid 1,250.50 for 3 nights",
         "the password is wrong",
         "DE88 3704 0044 0532 0130 00 has a wrong check sum",
+        "session ee20584a-d2ea-c607-35f5-1294eac70360 is over",  # with the check sum of an IBAN
+        "id_AE599DC0-471B-31DA-0D28-46B609C5FDBB;",
+        "bf4c4bb2-fc2a-ee54-3239-8934c336139a",
+        "f40a5107-3165-3052-8125-3ee9a3105659",  # of a card
+        "call d5bc303d-0069-8082-9311-bc180a15b729",  # of a phone
     ],
 )
 def test_ordinary_text_stays(text: str) -> None:
     assert redacted(text) == text
+
+
+def test_an_account_beside_a_uuid_is_replaced() -> None:
+    uuid = "ee20584a-d2ea-c607-35f5-1294eac70360"
+    accounts = "DE89370400440532013000 4111 1111 1111 1111"
+    assert redacted(f"{accounts} {uuid} {accounts}") == f"[iban] [card] {uuid} [iban] [card]"
 
 
 def test_a_name_is_exempt() -> None:
