@@ -319,6 +319,9 @@ class _Nothing:
     def set(self, attributes: Attributes) -> None:
         """Do nothing."""
 
+    def time_out(self) -> None:
+        """Do nothing."""
+
 
 class _Recorded:
     """A span that is recorded, in OpenTelemetry, as a duration, or both."""
@@ -358,28 +361,39 @@ class _Recorded:
 
     def set(self, attributes: Attributes) -> None:
         """Set attributes of the span."""
-        if self._span is not None:
-            self._span.set_attributes(attributes)
+        span = self._span
+        if span is not None:
+            span.set_attributes(attributes)
+
+    def time_out(self) -> None:
+        """End the span of a call whose caller no longer waits for it; the call may run on in another thread."""
+        self._end(TimeoutError)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if self._duration is not None:
             count(self._duration, (time.perf_counter() - self._begun) * 1e3, **self._labels)
-        if self._span is not None:
-            try:
-                self._end(kind)
-            except Exception:  # noqa: BLE001 - whatever a program has set up
-                _log.debug("span %s", self._name, exc_info=True)
+        if self._token is not None:
+            from opentelemetry import context
+
+            context.detach(self._token)
+        self._end(kind)
 
     def _end(self, kind: type[BaseException] | None) -> None:
-        from opentelemetry import context, trace
+        with _lock:
+            span, self._span = self._span, None
+        if span is None:
+            return
+        try:
+            if kind is not None:  # not the message, which may quote a text
+                from opentelemetry import trace
 
-        context.detach(self._token)
-        if kind is not None:  # not the message, which may quote a text
-            self._span.set_attribute("error.type", kind.__name__)
-            self._span.set_status(trace.Status(trace.StatusCode.ERROR))
-        self._span.end()
+                span.set_attribute("error.type", kind.__name__)
+                span.set_status(trace.Status(trace.StatusCode.ERROR))
+            span.end()
+        except Exception:  # noqa: BLE001 - whatever a program has set up
+            _log.debug("span %s", self._name, exc_info=True)
 
 
 Span = _Nothing | _Recorded

@@ -171,8 +171,8 @@ def invoke(model: BaseChatModel, send: Callable[[], object]) -> object:
     about = {"gen_ai.operation.name": "chat", "gen_ai.request.model": name}
     about["gen_ai.provider.name"] = provider_name(model)
     outcome = _Outcome(name)
-    on_timeout.get([]).append(partial(outcome.count, "timeout"))
     with span(f"chat {name}", about, kind="client") as one:
+        on_timeout.get([]).extend((partial(outcome.count, "timeout"), one.time_out))
         try:
             reply = send()
         except Exception as error:

@@ -19,6 +19,7 @@ from statistics import median
 from typing import Any
 
 import pytest
+from chatting import ScriptedChat
 from langchain_core.language_models import FakeMessagesListChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from opentelemetry import trace
@@ -38,11 +39,13 @@ from opentelemetry.sdk.trace.export import (
     SpanExportResult,
 )
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import StatusCode
 from shell import GRAPHMEM
 from toy import FAILS, ToyExtractor
 
 from graphmem import GraphMemory, telemetry
 from graphmem.errors import InvalidInput
+from graphmem.llm.chat import Chat, NoReply
 from graphmem.telemetry import ATTRIBUTES, METRICS, SPANS
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -311,6 +314,33 @@ def test_tokens_and_cost_of_a_model_are_counted(recorded: Recorded) -> None:
         "gen_ai.usage.input_tokens": 3_000,
         "gen_ai.usage.output_tokens": 200,
     }
+
+
+def test_the_span_of_a_call_that_times_out_ends_when_its_caller_gets_the_error(
+    recorded: Recorded, caplog: pytest.LogCaptureFixture
+) -> None:
+    released, answered = threading.Event(), threading.Event()
+
+    def answer(_: str) -> str:
+        released.wait(60)
+        answered.set()
+        return "yes"
+
+    try:
+        [reply] = Chat(ScriptedChat(answer=answer), "the test", timeout=0.05).ask(["Is it so?"])
+        assert isinstance(reply, NoReply)
+        call = recorded.named("chat ScriptedChat")
+        assert not answered.is_set()
+        assert (call.attributes or {})["error.type"] == "TimeoutError"
+        assert (call.status.status_code, call.end_time is not None) == (StatusCode.ERROR, True)
+    finally:
+        released.set()
+    assert answered.wait(60)
+    for thread in threading.enumerate():
+        if thread.name == "graphmem-llm":
+            thread.join(60)
+    assert recorded.names["chat ScriptedChat"] == 1
+    assert caplog.messages == []
 
 
 def test_the_queue_is_measured_by_who_works_on_it(recorded: Recorded) -> None:
