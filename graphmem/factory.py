@@ -42,6 +42,7 @@ def store_options(settings: Settings) -> dict[str, object]:
         "password": None if secret is None else secret.get_secret_value(),
         "timeout": settings.store_timeout,
         "wait": settings.store_wait,
+        "busy_timeout": settings.sqlite_busy_timeout,
     }
 
 

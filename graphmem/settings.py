@@ -70,6 +70,9 @@ class Settings(BaseSettings):
     store_wait: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = Field(
         10.0, description="seconds to wait for a server that doesn't answer when the store is opened"
     )
+    sqlite_busy_timeout: Annotated[float, Field(gt=0.0, le=86_400.0, allow_inf_nan=False)] = Field(
+        60.0, description="seconds that a write to an SQLite file waits for another process before it fails"
+    )
     migrate_shadow_share: Share = Field(
         0.0, description="share of the reads that are compared with the other store during a migration; 0 is off"
     )

@@ -22,7 +22,7 @@ def open_backend(url: str, *, busy_timeout: float = 60.0) -> SQLiteBackend:
     url
         ``sqlite:///relative.db`` or ``sqlite:////absolute.db``.
     busy_timeout
-        Seconds that a write waits for another process before it fails.
+        Seconds that a write waits for another process before it fails (setting `sqlite_busy_timeout`).
 
     Raises
     ------

@@ -465,7 +465,10 @@ def translate(error: sqlite3.Error, place: str) -> GraphMemError:
     if name.startswith("SQLITE_FULL"):
         return StoreFull(f"{place}: no space is left ({error}); nothing was written; free some on that disk")
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return BackendUnavailable(f"{place}: another process held the file for too long ({error}); end it, try again")
+        return BackendUnavailable(
+            f"{place}: another process held the file for too long ({error}); end it and try again, or wait for longer "
+            "(setting sqlite_busy_timeout)"
+        )
     if name.startswith(("SQLITE_CANTOPEN", "SQLITE_IOERR")) and (reason := too_many_files()):
         return BackendUnavailable(f"{place}: {reason}")
     if name.startswith("SQLITE_CANTOPEN"):

@@ -21,7 +21,6 @@ from graphmem import GraphMemory, NotFound
 from graphmem.communities.refresh import CommunityRefresh
 from graphmem.index.encoder import EpisodeEncoder
 from graphmem.protocols import Extraction, ExtractionRequest
-from graphmem_sqlite import open_backend
 
 SECRET = "quimbledon"
 
@@ -167,12 +166,10 @@ def test_no_copy_stays_in_memory(store_url: str, open_memory: OpenMemory, how: s
 
 
 def test_what_was_left_in_the_log_goes_when_it_is_run_again_and_that_is_told(
-    tmp_path: Path, open_memory: OpenMemory, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, open_memory: OpenMemory
 ) -> None:
-    monkeypatch.setitem(
-        open_backend.__kwdefaults__ or {}, "busy_timeout", 0.2
-    )  # for so long a forget waits for readers
-    memory = open_memory(f"sqlite:///{tmp_path}/memory.db", embeddings="none")
+    url = f"sqlite:///{tmp_path}/memory.db"
+    memory = open_memory(url, embeddings="none", sqlite_busy_timeout=0.2)  # for so long a forget waits for readers
     memory.ingest(SAID)
 
     def is_left() -> bool:

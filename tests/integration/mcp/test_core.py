@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from mcp import Client
 
-import graphmem_sqlite
 from graphmem import GraphMemory
 from graphmem.adapters.mcp import Access, MemoryServer
 from graphmem.adapters.mcp.server import INSTRUCTIONS
@@ -294,10 +293,7 @@ def test_hostile_text_stays_inside_of_the_fence_without_control_characters(memor
     run(MemoryServer(memory), era, work)
 
 
-def test_a_store_that_is_away_is_an_error_until_it_is_back(
-    tmp_path: Path, era: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(graphmem_sqlite.open_backend, "__kwdefaults__", {"busy_timeout": 0.1})
+def test_a_store_that_is_away_is_an_error_until_it_is_back(tmp_path: Path, era: str) -> None:
     url = f"sqlite:///{tmp_path}/memory.db"
 
     async def work(client: Client) -> None:
@@ -309,7 +305,9 @@ def test_a_store_that_is_away_is_an_error_until_it_is_back(
         assert "the memory is unavailable, try again later" in text_of(refused)
         data_of(await client.call_tool("memory_remember", {"text": "After."}))
 
-    with GraphMemory.open(url, extractor="none", embeddings="none", background=False) as memory:
+    with GraphMemory.open(
+        url, extractor="none", embeddings="none", background=False, sqlite_busy_timeout=0.1
+    ) as memory:
         run(MemoryServer(memory), era, work)
         assert memory.stats().episodes == 2
 
