@@ -49,6 +49,13 @@ def test_an_extractor_that_is_not_installed_is_an_error_of_opening() -> None:
         GraphMemory.open("memory://", extractor="spacy", embeddings="none", background=False)
 
 
+def test_a_context_has_no_quote_that_shares_nothing_with_the_question() -> None:
+    with GraphMemory.open("memory://", extractor="none", embeddings="none", background=False) as memory:
+        memory.ingest([{"speaker": "Maya", "text": "I moved to Lisbon."}])
+        assert len(memory.search("Which city is her home?")) == 1
+        assert memory.context("Which city is her home?") == ""
+
+
 def results(memory: GraphMemory) -> Sequence[object]:
     return memory.recall("Whom does Maya Chen know?")
 
