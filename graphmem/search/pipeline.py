@@ -284,7 +284,10 @@ def _blend(
 ) -> None:
     """Blend the graph score into the ranking: ``(1 − .9 γ) × text + γ × weight × (walk + bridge)``."""
     text = ranking.total
-    kept = _placed(normalized(text[among]), among, len(corpus)) * (1 - (1 - KEPT) * graph_share)
+    scaled = normalized(text[among])
+    if len(among) and text[among].min() > 0 and not scaled.any():
+        scaled += 1  # all episodes match equally well
+    kept = _placed(scaled, among, len(corpus)) * (1 - (1 - KEPT) * graph_share)
     share = np.divide(kept, text, out=np.zeros(len(corpus)), where=np.abs(text) > 1e-12)
     ranking.channels = {channel: part * share for channel, part in ranking.channels.items()}
     ranking.channels["graph"] = graph_share * weight * walked

@@ -49,6 +49,14 @@ def test_an_extractor_that_is_not_installed_is_an_error_of_opening() -> None:
         GraphMemory.open("memory://", extractor="spacy", embeddings="none", background=False)
 
 
+@pytest.mark.parametrize("texts", [["I moved to Lisbon."], ["I moved to Lisbon."] * 10])
+@pytest.mark.parametrize("question", ["Who moved?", "lisbon", "What is in Lisbon?"])
+def test_a_context_quotes_what_all_of_a_memory_says(texts: list[str], question: str) -> None:
+    with GraphMemory.open("memory://", extractor="none", embeddings="none", background=False) as memory:
+        memory.ingest([{"speaker": "Maya", "text": text} for text in texts])
+        assert "I moved to Lisbon." in memory.context(question)
+
+
 def test_a_context_has_no_quote_that_shares_nothing_with_the_question() -> None:
     with GraphMemory.open("memory://", extractor="none", embeddings="none", background=False) as memory:
         memory.ingest([{"speaker": "Maya", "text": "I moved to Lisbon."}])
