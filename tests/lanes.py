@@ -123,6 +123,7 @@ LANES = {
         "tests/e2e/test_sqlite_container.py",
         "tests/e2e/test_upkeep_crash.py",
         "tests/integration/mcp/test_npm.py",
+        "tests/integration/mcp/test_schemas.py",
         "tests/integration/neo4j/test_browser.py",
         "tests/integration/neo4j/test_docker.py",
         "tests/integration/neo4j/test_plain_server.py",

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.integration.mcp.clients import Served, served
+from tests.integration.mcp.npm import npm
 
 pytestmark = pytest.mark.slow
 
@@ -64,20 +63,8 @@ NOT_APPLICABLE = {
 
 
 def npx(folder: Path, package: str, *command: str) -> str:
-    """Run a command of an npm package and return its output; skip without npm or its registry."""
-    if shutil.which("npx") is None:
-        pytest.skip("no npm: npx isn't installed")
-    done = subprocess.run(
-        ["npx", "-y", "-p", NODE, "-p", package, *command],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    if re.search(r"npm error code (E[A-Z]+|4\d\d)", done.stderr):
-        pytest.skip("no npm: its registry can't be reached")
-    return done.stdout
+    """Run a command of an npm package and return its output."""
+    return npm(folder, "npx", "-y", "-p", NODE, "-p", package, *command)
 
 
 @pytest.fixture(scope="module")
