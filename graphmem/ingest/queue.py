@@ -40,7 +40,7 @@ from graphmem.protocols import (
 )
 from graphmem.settings import Settings
 from graphmem.telemetry import count, in_span, span
-from graphmem.text.counts import counted
+from graphmem.text import counted
 
 _log = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ from graphmem.protocols import (
     reads_known,
     turns_per_call_of,
 )
-from graphmem.text.counts import counted
+from graphmem.text import counted
 from graphmem.text.redact import is_placeholder
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from graphmem.errors import StoreReadOnly
 from graphmem.migrate.tokens import JOB, SHADOW, is_equal, is_usable, token_of
 from graphmem.models import EdgeQuery, EpisodeQuery, JobState, Model, Scope
 from graphmem.protocols import GraphBackend
-from graphmem.text.counts import counted
+from graphmem.text import counted
 from graphmem.upkeep.scope_rows import Checksum, all_rows, to_json
 
 _TRIES, _PAUSE = 200, 0.05  # moments at which both stores may be at the same write, and seconds between two

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from graphmem.models import Scope
 from graphmem.recall.scoring import Floats
-from graphmem.text.counts import counted
+from graphmem.text import counted
 
 _log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from graphmem.results import Fact
 from graphmem.search.passages import covered, passage, term_weights
 from graphmem.search.question import asks_for_order
 from graphmem.search.results import Found, is_grounded
-from graphmem.text.counts import counted
+from graphmem.text import counted
 from graphmem.text.words import split_words
 from graphmem.trust import Trust, is_trusted, trust_of
 

@@ -18,7 +18,7 @@ from graphmem.errors import BackendUnavailable, Conflict, InvalidInput
 from graphmem.models import Model, Scope, utc_now
 from graphmem.outputs import belongs_to_database, output_file
 from graphmem.protocols import GraphBackend
-from graphmem.text.counts import counted
+from graphmem.text import counted
 from graphmem.upkeep.scope_rows import Checksum, RowKind, all_rows, is_row_kind, to_json
 
 Source = str | os.PathLike[str] | IO[str] | IO[bytes]

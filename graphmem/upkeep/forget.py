@@ -24,7 +24,7 @@ from graphmem.models import (
 )
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import GraphBackend
-from graphmem.text.counts import counted
+from graphmem.text import counted
 from graphmem.text.names import NameFinder
 from graphmem.text.normalize import canonical
 from graphmem.upkeep.affected import ErasureRequest, Subject

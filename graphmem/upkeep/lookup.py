@@ -5,7 +5,7 @@ from __future__ import annotations
 from graphmem.errors import InvalidInput, NotFound
 from graphmem.models import Edge, EdgeQuery, Entity, Scope
 from graphmem.protocols import GraphBackend
-from graphmem.text.counts import counted
+from graphmem.text import counted
 from graphmem.text.normalize import canonical
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from graphmem.models import AsOf, EdgeType
-from graphmem.text.counts import counted
+from graphmem.text import counted
 
 # Tol's "bright" and "muted" schemes (https://sronpersonalpages.nl/~pault/), safe for color blindness and readable with
 # dark text, ordered so that consecutive colors differ most.

@@ -20,7 +20,7 @@ from graphmem.models import (
     utc_now,
 )
 from graphmem.protocols import GraphBackend
-from graphmem.text.counts import counted
+from graphmem.text import counted
 from graphmem.visualize.picture import Group, Link, Node, Picture, Source
 
 _LINKS_PER_NODE = 10  # limit of links per node, for readability

@@ -434,7 +434,7 @@ COUNT = re.compile(
 
 
 def test_the_noun_of_a_printed_count_agrees_with_it() -> None:
-    """`graphmem.text.counts.counted` says "1 fact"."""
+    """`graphmem.text.counted` says "1 fact"."""
     lines = ((path, line) for path in SOURCES for line in path.read_text("utf-8").splitlines())
     assert [(path.name, line) for path, line in lines if COUNT.search(line)] == []
 

@@ -9,7 +9,7 @@ import typer
 
 from graphmem.adapters.cli.ingest import ExtractorOption
 from graphmem.adapters.cli.session import Session, command
-from graphmem.text.counts import counted
+from graphmem.text import counted
 
 if TYPE_CHECKING:
     from graphmem.search.fact_evaluation import FactEvaluation

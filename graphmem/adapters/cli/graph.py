@@ -17,7 +17,7 @@ from graphmem.adapters.cli.session import (
     command,
     point_in_time,
 )
-from graphmem.text.counts import counted
+from graphmem.text import counted
 
 if TYPE_CHECKING:
     from graphmem.communities.results import FoundCommunity, Refreshed

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphmem.adapters.cli.session import FAILED, INTERRUPTED, SOME_REFUSED, Session, command, moment
-from graphmem.text.counts import counted
+from graphmem.text import counted
 
 if TYPE_CHECKING:
     from graphmem.adapters.cli.output import Output

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphmem.adapters.cli.session import FAILED, Session, YesOption, ask, command
-from graphmem.text.counts import counted
+from graphmem.text import counted
 
 if TYPE_CHECKING:
     from graphmem.migrate.service import Migration

@@ -24,7 +24,7 @@ from graphmem.adapters.cli.session import (
     point_in_time,
     strategy,
 )
-from graphmem.text.counts import counted
+from graphmem.text import counted
 
 if TYPE_CHECKING:
     from graphmem.memory import GraphMemory

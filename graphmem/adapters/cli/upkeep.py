@@ -22,7 +22,7 @@ from graphmem.adapters.cli.session import (
     command,
     moment,
 )
-from graphmem.text.counts import counted
+from graphmem.text import counted
 
 if TYPE_CHECKING:
     from graphmem.models import Merge

@@ -21,7 +21,7 @@ from graphmem.memory import GraphMemory
 from graphmem.models import Episode
 from graphmem.registry import masked
 from graphmem.settings import Settings
-from graphmem.text.counts import counted
+from graphmem.text import counted
 
 SCOPE = "demo"
 KEPT_FILE = "graphmem-demo.db"

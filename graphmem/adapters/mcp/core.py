@@ -28,7 +28,7 @@ from graphmem.adapters.mcp.results import (
 from graphmem.adapters.mcp.tools import Budget, Caller, Filters, Limit, Name, Offset, Time, ToolSet, tool
 from graphmem.results import Fact
 from graphmem.search.passages import term_weights
-from graphmem.text.counts import counted
+from graphmem.text import counted
 
 _REFUSED = 20  # refused facts that a result lists
 _SOURCES = 3  # episodes of a fact that a result names

@@ -42,7 +42,7 @@ from graphmem.adapters.mcp.tools import Budget, Caller, Limit, Name, Offset, Tim
 from graphmem.inference.service import LIMIT
 from graphmem.models import utc_now
 from graphmem.results import Fact
-from graphmem.text.counts import counted
+from graphmem.text import counted
 from graphmem.text.normalize import canonical
 
 _LONGEST_WAIT = 60  # seconds

@@ -22,7 +22,7 @@ from graphmem.adapters.mcp.full import scope_stats
 from graphmem.adapters.mcp.results import clean, episode_item, fenced
 from graphmem.adapters.mcp.tools import ToolSet
 from graphmem.errors import GraphMemError
-from graphmem.text.counts import counted
+from graphmem.text import counted
 
 _MOST_FACTS = 100  # facts of an entity in a resource
 _MOST_EPISODES = 200  # episodes of a session in a resource

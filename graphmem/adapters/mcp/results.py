@@ -14,7 +14,7 @@ from graphmem.results import Fact
 from graphmem.search.context import estimate_tokens
 from graphmem.search.passages import passage
 from graphmem.search.results import Found
-from graphmem.text.counts import counted
+from graphmem.text import counted
 from graphmem.trust import Trust, trust_of
 
 FENCE = "memory"
