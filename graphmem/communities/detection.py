@@ -6,8 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from graphmem.communities.facts import Facts, Ints, read_facts
-from graphmem.communities.graph import EntityGraph, Pairs, modularity, pairs_of
+from graphmem.communities.graph import EntityGraph, Facts, Ints, Pairs, modularity, pairs_of, read_facts
 from graphmem.communities.label_propagation import propagate, propagate_from
 from graphmem.communities.leiden import LeidenFailed, leiden
 from graphmem.communities.matching import Before

@@ -18,8 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.communities.facts import Ints
-from graphmem.communities.graph import EntityGraph, Pairs, runs
+from graphmem.communities.graph import EntityGraph, Ints, Pairs, runs
 from graphmem.index.arrays import entries
 
 ROUNDS = 50

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from graphmem.communities.facts import Ints
-from graphmem.communities.graph import UNIT, EntityGraph
+from graphmem.communities.graph import UNIT, EntityGraph, Ints
 from graphmem.errors import MissingExtra
 from graphmem.index.arrays import entries
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.communities.facts import Ints
+from graphmem.communities.graph import Ints
 from graphmem.models import Partition, new_id
 
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from graphmem.background import gc_paused
-from graphmem.communities.facts import Ints
-from graphmem.communities.intra_community_facts import CommunityFacts
+from graphmem.communities.graph import CommunityFacts, Ints
 from graphmem.communities.matching import Before, Group, moves
 from graphmem.communities.results import Present
 from graphmem.communities.summaries import (

@@ -11,8 +11,7 @@ from datetime import datetime, timedelta
 
 from graphmem.communities.assignment import JOB as ASSIGNMENT
 from graphmem.communities.detection import chunk_of, detected_by_store, partition_of
-from graphmem.communities.facts import read_facts
-from graphmem.communities.intra_community_facts import CommunityFacts
+from graphmem.communities.graph import CommunityFacts, read_facts
 from graphmem.communities.matching import Before, match_levels
 from graphmem.communities.planning import REFUSED, TICK, Plan, Planner, Redact, Row, described_by, materials, refused
 from graphmem.communities.results import Refreshed, State, read_present, read_state

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from graphmem.communities import InProcessDetector, kept_keys
-from graphmem.communities.facts import read_facts
-from graphmem.communities.graph import EntityGraph, pairs_of
+from graphmem.communities.graph import EntityGraph, pairs_of, read_facts
 from graphmem.communities.refresh import CommunityRefresh
 from graphmem.errors import MissingExtra
 from graphmem.models import ActiveFact, Changes, EdgeQuery, Partition, Scope

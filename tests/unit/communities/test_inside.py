@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 from blake3 import blake3
 
-from graphmem.communities.facts import Facts
-from graphmem.communities.intra_community_facts import CommunityFacts
+from graphmem.communities.graph import CommunityFacts, Facts
 
 # a, b and c are a group, d and e another; the fact "g" lies between the two
 NODES = list("abcde")

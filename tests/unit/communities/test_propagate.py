@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphmem.communities import label_propagation as module
-from graphmem.communities.facts import Ints
-from graphmem.communities.graph import UNIT, EntityGraph, Pairs, in_units, modularity
+from graphmem.communities.graph import UNIT, EntityGraph, Ints, Pairs, in_units, modularity
 from graphmem.communities.label_propagation import propagate, propagate_from
 
 Edges = list[tuple[int, int, int]]
