@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from graphmem.background import ScopedJob
 from graphmem.communities.assignment import Assignment
-from graphmem.communities.centroids import Centroids
 from graphmem.communities.refresh import CommunityRefresh
-from graphmem.communities.search import CommunitySearch
+from graphmem.communities.search import Centroids, CommunitySearch
 from graphmem.communities.summaries import Summaries
 from graphmem.embed import Embedder
 from graphmem.models import Scope
