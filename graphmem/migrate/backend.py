@@ -12,8 +12,8 @@ from typing import Any, TypeVar, cast
 from graphmem.errors import StoreMoved
 from graphmem.migrate.follower import Batch, Call, Follower
 from graphmem.migrate.route import Open, Route, Routes
-from graphmem.migrate.shadow import Read
 from graphmem.migrate.tokens import put_token, token_of
+from graphmem.migrate.verify import Read
 from graphmem.models import Changes, Episode, Scope, new_id
 from graphmem.protocols import GraphBackend
 

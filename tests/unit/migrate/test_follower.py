@@ -15,8 +15,8 @@ from graphmem.errors import BackendUnavailable, InvalidInput, SchemaTooNew, Stor
 from graphmem.migrate.backend import DualWriteBackend, following_backend
 from graphmem.migrate.follower import Follower
 from graphmem.migrate.service import Migration
-from graphmem.migrate.shadow import differences_of
 from graphmem.migrate.tokens import SHADOW, is_equal
+from graphmem.migrate.verify import differences_of
 from graphmem.models import Alias, Changes, EdgeExpiry, EntityQuery, EpisodeExpiry, IndexEntry, JobState, Removal, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
