@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 from graphmem.errors import StoreMoved
 from graphmem.migrate.follower import Batch, Call, Follower
-from graphmem.migrate.route import Open, Route, Routes
+from graphmem.migrate.states import Open, Route, Routes
 from graphmem.migrate.tokens import put_token, token_of
 from graphmem.migrate.verify import Read
 from graphmem.models import Changes, Episode, Scope, new_id

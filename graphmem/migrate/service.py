@@ -9,8 +9,18 @@ from dataclasses import replace
 
 from graphmem.errors import Conflict, InvalidInput
 from graphmem.migrate.copy import OnRows, Rate, repair
-from graphmem.migrate.route import Open, plain_url
-from graphmem.migrate.states import GOALS, PHASES, SOURCE_SERVES, SOURCE_STATES, STEPS, Command, Phase, Step
+from graphmem.migrate.states import (
+    GOALS,
+    PHASES,
+    SOURCE_SERVES,
+    SOURCE_STATES,
+    STEPS,
+    Command,
+    Open,
+    Phase,
+    Step,
+    plain_url,
+)
 from graphmem.migrate.tokens import SHADOW, is_equal, is_usable, token_of
 from graphmem.migrate.verify import differences_of
 from graphmem.models import Model, Move, Scope, new_id, utc_now

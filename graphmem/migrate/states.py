@@ -1,15 +1,20 @@
-"""The state machine of a migration: phases, which are the marks of both stores, and the steps of each command.
+"""The state machine of a migration, and which store a process uses in each of its phases.
 
-A step sets the mark of one store. A command takes steps until there is none for its phase, so a command that was
-killed is completed by running it again.
+A phase is the marks of both stores. A step sets the mark of one store. A command takes steps until there is none for
+its phase, so a command that was killed is completed by running it again.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
-from graphmem.models import MoveState
+from graphmem.errors import StoreMoved
+from graphmem.models import Move, MoveState
+from graphmem.protocols import GraphBackend
 
 Phase = Literal[
     "idle", "starting", "copying", "cutting", "switching", "cut", "returning", "returned", "cleaning", "moved"
@@ -86,3 +91,110 @@ SOURCE_STATES: frozenset[MoveState] = frozenset(("copying", "cutting", "cut", "m
 
 WAITING: frozenset[MoveState] = frozenset(("cutting", "returning"))
 """States of a primary whose callers wait until the other store has taken over."""
+
+
+Open = Callable[[str], GraphBackend]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The store to use.
+
+    Attributes
+    ----------
+    primary
+        The store that is read and written.
+    move
+        Its mark; None outside of a migration.
+    secondary
+        URL of the store that gets the same changes; None for none.
+    """
+
+    primary: GraphBackend
+    move: Move | None = None
+    secondary: str | None = None
+
+
+def plain_url(url: str) -> str:
+    """Return a URL without its password and with an absolute path, as marks hold it."""
+    scheme, separator, path = url.partition(":///")
+    if scheme == "sqlite" and separator:
+        return f"sqlite:///{Path(path).absolute()}"
+    return re.sub(r"(?<=://)([^/@\s:]*):.*@", r"\1@", url)
+
+
+class Routes:
+    """The stores of a process, opened when a mark names them.
+
+    Parameters
+    ----------
+    store
+        The store that was opened.
+    open_store
+        Opens another one by the URL of a mark, with the credentials of this process.
+    """
+
+    def __init__(self, store: GraphBackend, open_store: Open) -> None:
+        self._first = store
+        self._open = open_store
+        self._stores: dict[str, GraphBackend] = {}
+
+    def first(self) -> Route | None:
+        """Return the route of a process that opens the store; None while another store takes over.
+
+        Raises
+        ------
+        StoreMoved
+            If the store was left, or isn't complete yet.
+        BackendUnavailable
+            If the store that took over can't be opened.
+        """
+        move = self._first.read_move()
+        if move is not None and move.state == "moved":
+            raise StoreMoved(f"{move.source}: was moved to {move.target}; open that store instead", move)
+        return self._joined(self._first, move)
+
+    def next(self, route: Route) -> Route | None:
+        """Return the route after a change of the mark; None while another store takes over. Raises as `first` does."""
+        move = route.primary.read_move()
+        if move is not None and route.move is not None and move.id == route.move.id:
+            return self._of(route.primary, move)
+        return self._joined(route.primary, move)
+
+    def _joined(self, store: GraphBackend, move: Move | None) -> Route | None:
+        """Return the route of a store that was in no migration, or in another one."""
+        if move is None:
+            return Route(store)
+        if move.state in ("receiving", "abandoned"):
+            what = "receives a copy" if move.state == "receiving" else "is an incomplete copy"
+            raise StoreMoved(f"{move.target}: {what} of {move.source}; open that store instead", move)
+        self._stores[move.source if move.state in SOURCE_STATES else move.target] = store
+        return self._of(store, move)
+
+    def _of(self, store: GraphBackend, move: Move) -> Route | None:
+        if move.state == "copying":
+            return Route(store, move, move.target)
+        if move.state == "serving":
+            return Route(store, move, move.source)
+        if move.state in WAITING:
+            return None
+        # this store no longer serves: the other one does, or is about to
+        url = move.target if move.state in ("cut", "moved") else move.source
+        other = self._stores.get(url)
+        if other is None:
+            other = self._stores[url] = self._open(url)
+        there = other.read_move()
+        if there is None and move.state == "moved":
+            return Route(other)
+        if there is not None and there.id == move.id and there.state in ("copying", "serving"):
+            return self._of(other, there)
+        if there is not None and there.id != move.id and move.state == "moved":
+            return self._joined(other, there)  # it was moved on
+        if there is not None and there.id == move.id:
+            return None
+        raise StoreMoved(f"{url}: isn't in the migration of {move.source} to {move.target}; check the store", there)
+
+    def close(self) -> None:
+        """Close all stores."""
+        for store in {id(store): store for store in (self._first, *self._stores.values())}.values():
+            store.close()
