@@ -30,10 +30,13 @@ from graphmem.models.changes import (
     JobState,
     Merge,
     MergeMethod,
+    Move,
+    MoveState,
     ProcessingResult,
     Removal,
     RemovalKind,
     decayed,
+    mark_of,
 )
 from graphmem.models.columns import RowReader
 from graphmem.models.communities import (
@@ -58,7 +61,6 @@ from graphmem.models.index import (
     TracedFact,
     TracedSeed,
 )
-from graphmem.models.move import Move, MoveState, mark_of
 from graphmem.models.queries import (
     ActiveFact,
     CommunityQuery,
