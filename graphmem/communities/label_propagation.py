@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphmem.communities.graph import EntityGraph, Ints, Pairs, runs
-from graphmem.index.arrays import entries
+from graphmem.index.copies import entries
 
 ROUNDS = 50
 _ENTRIES = 1 << 18  # maximum entries per block, so that row, label and entry fit into one sort key

@@ -10,7 +10,7 @@ import numpy as np
 
 from graphmem.communities.graph import UNIT, EntityGraph, Ints
 from graphmem.errors import MissingExtra
-from graphmem.index.arrays import entries
+from graphmem.index.copies import entries
 
 SPLIT_ABOVE = 100
 """Groups with more entities than this are split again on the next level."""

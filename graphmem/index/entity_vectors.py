@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.index.arrays import GrowingArray
 from graphmem.index.codec import packed, unpacked
-from graphmem.index.copies import Copies
+from graphmem.index.copies import Copies, GrowingArray
 from graphmem.models import Entity, IndexEntry, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.text.name_rules import obstacle, spellings

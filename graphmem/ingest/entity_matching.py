@@ -24,7 +24,7 @@ import numpy as np
 
 from graphmem.embed import Embedder
 from graphmem.errors import BackendUnavailable, StoreReadOnly
-from graphmem.index.arrays import GrowingArray
+from graphmem.index.copies import GrowingArray
 from graphmem.index.entity_vectors import EntityVectors, Vectors, entity_entry, waiting_entry
 from graphmem.ingest.resolution import EntityMatcher, EntityMention
 from graphmem.models import Changes, Entity, EntityQuery, IndexEntry, MergeMethod, Scope

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.index.arrays import GrowingArray
+from graphmem.index.copies import GrowingArray
 from graphmem.models import Episode
 from graphmem.search.late_interaction import STATED, Pieces
 from graphmem.search.lexical import Lexicon, Sessions

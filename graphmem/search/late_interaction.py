@@ -14,8 +14,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.index.arrays import GrowingArray
 from graphmem.index.codec import piece_width, projected
+from graphmem.index.copies import GrowingArray
 from graphmem.search.lexical import Sessions
 
 Floats = NDArray[np.float32]

@@ -16,7 +16,7 @@ from collections.abc import Hashable, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.index.arrays import GrowingArray
+from graphmem.index.copies import GrowingArray
 
 REACH = (-2, -1, 1, 2)
 """Distances of the neighbors in the window."""
