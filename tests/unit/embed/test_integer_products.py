@@ -6,8 +6,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from graphmem.embed.integer_products import with_integer_products
-from graphmem.embed.onnx_format import FLOAT, GRAPH, INT8, OPSET, attribute, constant, encoded, fields, new_node
+from graphmem.embed.integer_products import (
+    FLOAT,
+    GRAPH,
+    INT8,
+    OPSET,
+    attribute,
+    constant,
+    encoded,
+    fields,
+    new_node,
+    with_integer_products,
+)
 
 WEIGHTS = np.array([[127, -5, 3], [-64, 90, 0]], np.int8)
 SCALES = np.array([[0.01, 0.02, 0.5]], np.float32)
