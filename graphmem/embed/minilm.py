@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 
-from graphmem.embed.bert import BertModel
-from graphmem.embed.weights import Weights, download_weights, weights_in
+from graphmem.embed.bert import BertModel, Weights, download_weights, weights_in
 from graphmem.errors import MissingExtra
 
 MODEL = "all-MiniLM-L6-v2"

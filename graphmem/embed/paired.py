@@ -13,11 +13,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.embed.bert import BertModel, unit
+from graphmem.embed.bert import BertModel, download_weights, unit, weights_in
 from graphmem.embed.fork import PerProcess
 from graphmem.embed.interface import TokenVectors
 from graphmem.embed.minilm import MiniLM
-from graphmem.embed.weights import download_weights, weights_in
 from graphmem.errors import EmbeddingFailed, MissingExtra
 
 Vectors = NDArray[np.float32]

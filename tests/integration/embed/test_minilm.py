@@ -18,8 +18,8 @@ import pytest
 from numpy.typing import NDArray
 
 from graphmem.embed import Embedder, MiniLM, TokenEmbeddings, bert, choose_embeddings
+from graphmem.embed.bert import Weights
 from graphmem.embed.minilm import installed_weights
-from graphmem.embed.weights import Weights
 from graphmem.errors import EmbeddingFailed, InvalidInput
 from tests.integration.embed.support import real_model
 
