@@ -8,8 +8,7 @@ from typing import cast
 
 from graphmem.embed.bert import bert_available
 from graphmem.embed.interface import Embeddings
-from graphmem.embed.minilm import MiniLM, installed_weights
-from graphmem.embed.paired import minilm_with_e5
+from graphmem.embed.minilm import MiniLM, installed_weights, minilm_with_e5
 from graphmem.errors import InvalidInput, MissingExtra
 from graphmem.llm.errors import reason_for
 

@@ -1,16 +1,24 @@
-"""Built-in embedding model all-MiniLM-L6-v2 and the lookup of its files.
+"""Built-in embedding models: all-MiniLM-L6-v2 and the lookup of its files, and a pair of it and e5-small-v2, half each.
 
-The model (Apache-2.0, sentence-transformers) is a BERT with six layers and 384 dimensions.
+all-MiniLM-L6-v2 (Apache-2.0, sentence-transformers) is a BERT with six layers and 384 dimensions. e5-small-v2 (MIT,
+intfloat) is one with twelve layers, as many dimensions and the same vocabulary, so that the tokens of a text are the
+same. Its vectors share most of their direction: without their mean, which carries no meaning, the remaining half of a
+cosine tells texts apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from graphmem.embed.bert import BertModel, Weights, download_weights, weights_in
-from graphmem.errors import MissingExtra
+import numpy as np
+from numpy.typing import NDArray
+
+from graphmem.embed.bert import BertModel, Weights, download_weights, unit, weights_in
+from graphmem.embed.fork import PerProcess
+from graphmem.embed.interface import TokenVectors
+from graphmem.errors import EmbeddingFailed, MissingExtra
 
 MODEL = "all-MiniLM-L6-v2"
 
@@ -94,3 +102,128 @@ class MiniLM(BertModel):
 
     def __init__(self, folder: str | Path | None = None, *, download: bool = False, threads: int | None = None) -> None:
         super().__init__(find_weights(folder, download=download), threads=threads)
+
+
+Vectors = NDArray[np.float32]
+
+E5 = "e5-small-v2"
+_E5_HUB = "Xenova/e5-small-v2"
+
+_SAMPLE = (
+    "I moved to Lisbon last week.",
+    "What did you do on Sunday?",
+    "The database runs on three servers in Frankfurt.",
+    "Thanks, that sounds great!",
+    "She works as a nurse at the city hospital.",
+    "How much does the license cost per month?",
+    "In 1969 two men walked on the moon.",
+    "We decided to postpone the release until March.",
+    "My brother has a dog and two cats.",
+    "Please send me the report by Friday.",
+    "The novel was published in 1925 and became a bestseller.",
+    "He likes hiking, chess and Italian food.",
+    "The function returns an error if the file is missing.",
+    "Our flight was delayed because of the storm.",
+    "Do you remember the name of that restaurant?",
+    "I am allergic to peanuts, so no satay for me.",
+    "The company was founded by two engineers in a garage.",
+    "Let's meet at noon in front of the library.",
+    "The river flows through four countries into the sea.",
+    "You should rest and drink a lot of water.",
+    "The meeting is about the budget for next year.",
+    "I finished my first marathon yesterday!",
+    "Which of these two phones has the better camera?",
+    "The patient was given antibiotics for ten days.",
+)
+"""Texts of many kinds, whose mean vector is subtracted from the vectors of e5-small-v2."""
+
+
+def minilm_with_e5(folder: str | Path | None = None, *, download: bool = False) -> PairedModel:
+    """Return all-MiniLM-L6-v2 and e5-small-v2 as one model.
+
+    Parameters
+    ----------
+    folder
+        Folder of `model.onnx` and `tokenizer.json` of e5-small-v2; None downloads them.
+    download
+        Whether files that aren't installed may be downloaded from the hub.
+
+    Raises
+    ------
+    MissingExtra
+        If a required package isn't installed, or files are missing and can't be downloaded.
+    InvalidInput
+        If the folder lacks a file.
+    """
+    first = MiniLM(download=download)
+    if folder is not None:
+        weights = weights_in(Path(folder))
+    elif download:
+        weights = download_weights(_E5_HUB, None, E5)
+    else:
+        what = f"the embedding model {E5} (minilm+e5:FOLDER, or the setting embeddings_download)"
+        raise MissingExtra(what, "embeddings")
+    return PairedModel(first, BertModel(weights))
+
+
+class PairedModel:
+    """Two models with the same tokens: their vectors side by side, so that a cosine is the mean of both cosines.
+
+    The mean vector of a sample of texts is subtracted from the vectors of the second model.
+
+    Parameters
+    ----------
+    first, second
+        The models.
+    """
+
+    def __init__(self, first: BertModel, second: BertModel) -> None:
+        self.dimension = first.dimension + second.dimension
+        self.model_name = f"{first.model_name}+{second.model_name}"
+        self._first, self._second = first, second
+        self._means = PerProcess(lambda: _means(second))
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Return a vector of unit length for each text.
+
+        Raises
+        ------
+        EmbeddingFailed
+            If a model file can't be read or belongs to another model.
+        """
+        vectors: list[list[float]] = [one.pooled.tolist() for one in self.embed_tokens(texts)]
+        return vectors
+
+    def embed_query(self, text: str) -> list[float]:
+        """Return the vector of a query; the models embed queries and documents alike."""
+        return self.embed_documents([text])[0]
+
+    def embed_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """Return the token vectors and the pooled vector of each text.
+
+        Raises
+        ------
+        EmbeddingFailed
+            If a model file can't be read or belongs to another model, or the models split a text into other tokens.
+        """
+        of_tokens, of_texts = self._means.get()
+        found: list[TokenVectors] = []
+        for one, other in zip(self._first.embed_tokens(texts), self._second.embed_tokens(texts), strict=True):
+            if one.pieces != other.pieces:
+                raise EmbeddingFailed(f"embedding models {self.model_name}: they split texts into other tokens")
+            vectors = _side_by_side(one.vectors, other.vectors - of_tokens)
+            found.append(
+                TokenVectors(one.pieces, vectors, one.offsets, _side_by_side(one.pooled, other.pooled - of_texts))
+            )
+        return found
+
+
+def _means(model: BertModel) -> tuple[Vectors, Vectors]:
+    """Return the mean vectors of the tokens and of the texts of the sample."""
+    read = model.embed_tokens(_SAMPLE)
+    return np.concatenate([one.vectors for one in read]).mean(0), np.stack([one.pooled for one in read]).mean(0)
+
+
+def _side_by_side(one: Vectors, other: Vectors) -> Vectors:
+    """Return unit vectors whose halves have the same length."""
+    return np.concatenate([unit(one), unit(other)], axis=-1) * np.float32(0.5**0.5)

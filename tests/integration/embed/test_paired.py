@@ -10,7 +10,7 @@ import pytest
 
 from graphmem import GraphMemory
 from graphmem.embed import MiniLM, TokenEmbeddings, choose_embeddings
-from graphmem.embed.paired import PairedModel
+from graphmem.embed.minilm import PairedModel
 from graphmem.errors import InvalidInput, MissingExtra
 from tests.integration.embed.support import real_model
 
