@@ -15,8 +15,7 @@ from graphmem.models import Episode
 from graphmem.search.late_interaction import STATED, Pieces
 from graphmem.search.lexical import Lexicon, Sessions
 from graphmem.search.names import Names, Titles
-from graphmem.search.question import ASSISTANT, USER, months, side_of
-from graphmem.search.speaker_names import SpeakerNames
+from graphmem.search.question import ASSISTANT, USER, SpeakerNames, months, side_of
 from graphmem.text.names import bare_title, plain
 from graphmem.text.words import terms
 from graphmem.trust import LEVELS, trust_of

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphmem.search.names import Names
-from graphmem.search.question import ASSISTANT, USER, asks_for_order, parse_question, side_of
-from graphmem.search.speaker_names import SpeakerNames
+from graphmem.search.question import ASSISTANT, USER, SpeakerNames, asks_for_order, parse_question, side_of
 
 CHAT = ["User", "Assistant"]
 
