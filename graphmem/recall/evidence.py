@@ -14,8 +14,8 @@ from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.recall import scoring
 from graphmem.recall.options import RecallOptions
-from graphmem.recall.past import PAST
 from graphmem.recall.scoring import Floats
+from graphmem.recall.subgraph import PAST
 from graphmem.results import ScoreParts
 from graphmem.telemetry import in_span
 from graphmem.text.words import query_words

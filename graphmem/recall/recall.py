@@ -26,12 +26,11 @@ from graphmem.recall import pagerank, scoring, strategies
 from graphmem.recall.embeddings import EntityEmbeddings, entity_vectors, query_cosines
 from graphmem.recall.evidence import Evidence, StatedFacts, stated_facts
 from graphmem.recall.options import RecallOptions
-from graphmem.recall.past import with_past
-from graphmem.recall.provenance import not_expired, stated_in, with_facts_of_hubs, with_only
 from graphmem.recall.routing import HeuristicRouter, plan
 from graphmem.recall.scoring import Floats, Positions, Walk
 from graphmem.recall.seeds import find_seeds
 from graphmem.recall.sources import Sources, sources_of, with_trust
+from graphmem.recall.subgraph import not_expired, stated_in, with_facts_of_hubs, with_only, with_past
 from graphmem.results import Fact, RecallResult, ScoreParts, Seed, Strategy
 from graphmem.telemetry import in_span, timed
 from graphmem.text.words import query_words

@@ -9,7 +9,7 @@ import pytest
 
 from graphmem import GraphMemory
 from graphmem.models import Changes, Edge
-from graphmem.recall.past import PAST
+from graphmem.recall.subgraph import PAST
 
 WHEN = datetime(2026, 1, 10, tzinfo=UTC)
 THEN = datetime(2026, 3, 1, tzinfo=UTC)

@@ -1,0 +1,156 @@
+"""The subgraph of a recall: facts that are added to what the store expands, and facts that are left out.
+
+Facts of the past, which ended without a successor, are added and ranked below what holds; so are all facts of seeds
+that have more than one hop reads. Left out are facts that no matching episode states, or whose episodes have expired.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from itertools import chain
+
+import numpy as np
+
+from graphmem.models import AsOf, Edge, EdgeQuery, EdgeType, EpisodeFilter, EpisodeQuery, ExpandLimits, Scope, Subgraph
+from graphmem.protocols import GraphBackend
+from graphmem.recall.scoring import Flags, Floats
+from graphmem.recall.sources import premises_of, stated_basis
+
+PAST = 0.5
+"""Factor of the score of a fact that is over."""
+
+_MOST = 100  # past facts, the latest first
+_MOST_OF_HUBS = 10_000  # facts of seeds with more facts than a hop reads, the newest first
+
+
+def with_past(
+    backend: GraphBackend,
+    scopes: Sequence[Scope],
+    graph: Subgraph,
+    seed_ids: Sequence[str],
+    edge_types: tuple[EdgeType, ...],
+    limits: ExpandLimits,
+) -> tuple[Subgraph, Floats]:
+    """Return a subgraph with the past facts about its seeds, and the factor of each fact, shape (m,).
+
+    Seeds with as many facts that hold as one hop reads are left out, because reading their past would be a scan. One or
+    two round trips.
+    """
+    few = _seeds(graph, seed_ids, limits, hubs=False)
+    query = EdgeQuery(touching=few, edge_types=edge_types or None, versions="past")
+    edges = backend.find_edges(scopes, query, limit=_MOST, newest_first=True) if few else []
+    count = len(graph.edge_ids)
+    graph = with_edges(backend, scopes, graph, edges)
+    return graph, np.concatenate((np.ones(count), np.full(len(graph.edge_ids) - count, PAST)))
+
+
+def _seeds(graph: Subgraph, seed_ids: Sequence[str], limits: ExpandLimits, *, hubs: bool) -> tuple[str, ...]:
+    """Return the seeds that have as many facts as one hop reads (`hubs`), or those that have fewer."""
+    degree = Counter((*graph.source.tolist(), *graph.target.tolist()))
+    position = {node: i for i, node in enumerate(graph.node_ids)}
+    most = limits.per_node(len(seed_ids))
+    return tuple(i for i in seed_ids if i in position and (degree[position[i]] >= most) == hubs)
+
+
+def with_edges(backend: GraphBackend, scopes: Sequence[Scope], graph: Subgraph, edges: Sequence[Edge]) -> Subgraph:
+    """Return a subgraph with further facts of its nodes, and their other ends, which must not be archived."""
+    position = {node: i for i, node in enumerate(graph.node_ids)}
+    others = {end for edge in edges for end in (edge.source_id, edge.target_id)} - position.keys()
+    found = backend.get_entities(scopes, sorted(others)) if others else {}
+    added = [entity for _, entity in sorted(found.items()) if entity.archived_at is None]
+    position.update((entity.id, len(graph.node_ids) + n) for n, entity in enumerate(added))
+    known = set(graph.edge_ids)
+    edges = [e for e in edges if e.id not in known and e.source_id in position and e.target_id in position]
+    if not edges:
+        return graph
+    return replace(
+        graph,
+        node_ids=[*graph.node_ids, *(entity.id for entity in added)],
+        names=[*graph.names, *(entity.name for entity in added)],
+        entity_types=[*graph.entity_types, *(entity.entity_type for entity in added)],
+        depth=np.append(graph.depth, np.ones(len(added), dtype=np.int64)),
+        edge_ids=[*graph.edge_ids, *(e.id for e in edges)],
+        relations=[*graph.relations, *(e.relation for e in edges)],
+        edge_types=[*graph.edge_types, *(e.edge_type for e in edges)],
+        facts=[*graph.facts, *(e.fact for e in edges)],
+        source=np.append(graph.source, [position[e.source_id] for e in edges]).astype(np.int64),
+        target=np.append(graph.target, [position[e.target_id] for e in edges]).astype(np.int64),
+        confidence=np.append(graph.confidence, [e.confidence for e in edges]),
+        retrieval_count=np.append(graph.retrieval_count, [e.retrieval_count for e in edges]),
+        valid_from=np.append(graph.valid_from, [e.valid_from.timestamp() for e in edges]),
+        inferred=np.append(graph.inferred, [e.is_inferred for e in edges]).astype(np.bool_),
+    )
+
+
+def with_facts_of_hubs(
+    backend: GraphBackend,
+    scopes: Sequence[Scope],
+    graph: Subgraph,
+    seed_ids: Sequence[str],
+    edge_types: tuple[EdgeType, ...],
+    as_of: AsOf | None,
+    limits: ExpandLimits,
+) -> Subgraph:
+    """Return a subgraph with all facts of the seeds that have more than one hop reads.
+
+    A hop reads the facts with the highest confidence, among which there may be none that a filter matches.
+    """
+    hubs = _seeds(graph, seed_ids, limits, hubs=True)
+    if not hubs:
+        return graph
+    query = EdgeQuery(touching=hubs, edge_types=edge_types or None, as_of=as_of)
+    return with_edges(backend, scopes, graph, backend.find_edges(scopes, query, limit=_MOST_OF_HUBS, newest_first=True))
+
+
+def stated_in(backend: GraphBackend, scopes: Sequence[Scope], graph: Subgraph, wanted: EpisodeFilter) -> Flags:
+    """Return whether an episode that matches a filter states each fact, shape (m,); two round trips."""
+    edges = backend.get_edges(scopes, graph.edge_ids) if graph.edge_ids else {}
+    sources = [edges[i].episode_ids if i in edges else () for i in graph.edge_ids]
+    matching = _selected(backend, scopes, sources, EpisodeQuery(filters=wanted))
+    return np.array([not matching.isdisjoint(ids) for ids in sources], dtype=bool)
+
+
+def not_expired(backend: GraphBackend, scopes: Sequence[Scope], graph: Subgraph, now: datetime) -> Flags:
+    """Return whether each fact has a source that hasn't expired, or none at all, shape (m,).
+
+    All premises of an inferred fact must have one. Two round trips, and one for each level of premises.
+    """
+    edges = backend.get_edges(scopes, graph.edge_ids) if graph.edge_ids else {}
+    premises = premises_of(backend, scopes, edges.values())
+    sources = [fact.episode_ids for fact in (*edges.values(), *premises.values())]
+    gone = _selected(backend, scopes, sources, EpisodeQuery(expired_by=now))
+
+    def is_live(edge: Edge) -> bool:
+        basis = stated_basis(edge, premises)
+        return not any(fact.episode_ids and gone.issuperset(fact.episode_ids) for fact in basis)
+
+    return np.array([i not in edges or is_live(edges[i]) for i in graph.edge_ids], dtype=bool)
+
+
+def _selected(
+    backend: GraphBackend, scopes: Sequence[Scope], sources: Sequence[tuple[str, ...]], query: EpisodeQuery
+) -> set[str]:
+    """Return the ids of those sources that a query selects."""
+    named = tuple(dict.fromkeys(chain.from_iterable(sources)))
+    return set(backend.find_episode_ids(scopes, replace(query, ids=named))) if named else set()
+
+
+def with_only(graph: Subgraph, kept: Flags) -> Subgraph:
+    """Return a subgraph without the facts that aren't kept; its nodes stay."""
+    chosen = np.flatnonzero(kept).tolist()
+    return replace(
+        graph,
+        edge_ids=[graph.edge_ids[i] for i in chosen],
+        relations=[graph.relations[i] for i in chosen],
+        edge_types=[graph.edge_types[i] for i in chosen],
+        facts=[graph.facts[i] for i in chosen],
+        source=graph.source[kept],
+        target=graph.target[kept],
+        confidence=graph.confidence[kept],
+        retrieval_count=graph.retrieval_count[kept],
+        valid_from=graph.valid_from[kept],
+        inferred=graph.inferred[kept],
+    )
