@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
-from graphmem.adapters.conversation import Conversation, as_data
+from graphmem.adapters.agents import Conversation, as_data
 from graphmem.communities.results import FoundCommunity
 from graphmem.models import Episode, Model
 from graphmem.results import Fact

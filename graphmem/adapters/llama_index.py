@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from graphmem.adapters.conversation import Conversation, report_unavailable
+from graphmem.adapters.agents import Conversation, report_unavailable
 from graphmem.errors import GraphMemError, MissingExtra
 from graphmem.memory import GraphMemory
 

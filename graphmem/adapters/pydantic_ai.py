@@ -6,8 +6,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from graphmem.adapters.conversation import Conversation, content_keys, report_unavailable
-from graphmem.adapters.notes import ACTIONS, MANAGE, SEARCH, Action, Notes
+from graphmem.adapters.agents import (
+    ACTIONS,
+    MANAGE,
+    SEARCH,
+    Action,
+    Conversation,
+    Notes,
+    content_keys,
+    report_unavailable,
+)
 from graphmem.errors import GraphMemError, MissingExtra
 from graphmem.memory import GraphMemory
 

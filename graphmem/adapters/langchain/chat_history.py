@@ -17,7 +17,7 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from graphmem.adapters.conversation import Conversation
+from graphmem.adapters.agents import Conversation
 from graphmem.errors import InvalidInput, NotFound
 from graphmem.inputs import to_limit
 from graphmem.memory import GraphMemory

@@ -9,7 +9,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from graphmem.adapters.conversation import Conversation
+from graphmem.adapters.agents import Conversation
 from graphmem.adapters.digest import BudgetShares, Material
 from graphmem.adapters.langchain.chat_history import in_valid_order
 from graphmem.errors import InvalidInput

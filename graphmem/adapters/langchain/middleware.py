@@ -21,7 +21,7 @@ from langgraph.config import get_config
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from graphmem.adapters.conversation import Conversation, content_keys, report_unavailable
+from graphmem.adapters.agents import Conversation, content_keys, report_unavailable
 from graphmem.adapters.langchain.compaction import GraphMemoryCompactor
 from graphmem.errors import GraphMemError, InvalidInput
 from graphmem.memory import GraphMemory

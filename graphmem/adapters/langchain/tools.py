@@ -8,7 +8,7 @@ from typing import Annotated
 from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import BaseModel, Field
 
-from graphmem.adapters.notes import ACTIONS, MANAGE, SEARCH, Action, Notes
+from graphmem.adapters.agents import ACTIONS, MANAGE, SEARCH, Action, Notes
 from graphmem.memory import GraphMemory
 
 

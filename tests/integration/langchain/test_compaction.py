@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langgraph.checkpoint.memory import InMemorySaver
 
 from graphmem import BackendUnavailable, GraphMemory, InvalidInput
-from graphmem.adapters.conversation import Conversation
+from graphmem.adapters.agents import Conversation
 from graphmem.adapters.digest import BudgetShares
 from graphmem.adapters.langchain import GraphMemoryCompactor, GraphMemoryMiddleware
 from tests.integration.langchain.test_middleware import Scripted
