@@ -28,7 +28,7 @@ pytest.register_assert_rewrite(
         f"{__name__}.{module}"
         for module in (
             "atomicity base communities communities_detect concurrency edge_queries edges entities episodes filters "
-            "index isolation langgraph merges moves odd_input pair recalls stateful stateful_groups stateful_upkeep "
+            "index isolation langgraph merges odd_input pair recalls stateful stateful_groups stateful_upkeep "
             "time traversal upkeep vectors".split()
         )
     )
@@ -37,7 +37,7 @@ pytest.register_assert_rewrite(
 from graphmem.testing.atomicity import AtomicityTests  # noqa: E402  the rewriting has to come first
 from graphmem.testing.base import StoreTests  # noqa: E402
 from graphmem.testing.communities import CommunityTests, MembershipTests  # noqa: E402
-from graphmem.testing.concurrency import ConnectionTests, ThreadTests  # noqa: E402
+from graphmem.testing.concurrency import ConnectionTests, MoveTests, ThreadTests  # noqa: E402
 from graphmem.testing.edge_queries import EdgeQueryTests  # noqa: E402
 from graphmem.testing.edges import EdgeTests, ExpiryTests, RetrievalTests  # noqa: E402
 from graphmem.testing.entities import AliasTests, EntityTests, SearchTests  # noqa: E402
@@ -46,7 +46,6 @@ from graphmem.testing.filters import FilterTests  # noqa: E402
 from graphmem.testing.index import IndexNewsTests, IndexStateTests, IndexTests, UnindexedTests  # noqa: E402
 from graphmem.testing.isolation import IsolationTests  # noqa: E402
 from graphmem.testing.merges import MergeLedgerTests, RemovalTests  # noqa: E402
-from graphmem.testing.moves import MoveTests  # noqa: E402
 from graphmem.testing.odd_input import OddInputTests  # noqa: E402
 from graphmem.testing.recalls import RecallTests  # noqa: E402
 from graphmem.testing.stateful import StatefulTests  # noqa: E402
