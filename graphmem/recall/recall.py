@@ -22,7 +22,7 @@ from graphmem.models import (
 )
 from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend
-from graphmem.recall import pagerank, scoring, strategies
+from graphmem.recall import scoring, strategies
 from graphmem.recall.embeddings import EntityEmbeddings, entity_vectors, query_cosines
 from graphmem.recall.evidence import Evidence, StatedFacts, stated_facts
 from graphmem.recall.options import RecallOptions
@@ -168,7 +168,8 @@ def _walked(
             )
         case "ppr":
             mentions = _mentions(backend, scopes, graph.node_ids, options)
-            walk = pagerank.walk(graph, seed_scores, mentions, entity_vectors(meaning, scopes, graph.node_ids))
+            vectors = entity_vectors(meaning, scopes, graph.node_ids)
+            walk = strategies.walk_pagerank(graph, seed_scores, mentions, vectors)
         case "astar":
             cosines = query_cosines(meaning, scopes, query, graph.node_ids)
             walk = strategies.walk_cheapest_paths(graph, seed_scores, cosines)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphmem.errors import InvalidInput
-from graphmem.recall.pagerank import entity_ranks, personalized_pagerank, walk
 from graphmem.recall.scoring import Floats
+from graphmem.recall.strategies import entity_ranks, personalized_pagerank, walk_pagerank
 from tests.unit.recall.graphs import graph
 
 Weighted = tuple[int, int, float]
@@ -161,9 +161,9 @@ def test_similar_to_is_weighted_by_its_cosine_however_often_it_was_retrieved() -
 
 def test_the_fact_of_the_highest_rank_has_reach_one() -> None:
     chain = graph([0, 1, 2], [(0, 1, 1.0), (1, 2, 1.0)])
-    reach = walk(chain, SEED, []).parts["reach"]
+    reach = walk_pagerank(chain, SEED, []).parts["reach"]
     assert reach[0] == 1.0 > reach[1] > 0
 
 
 def test_a_graph_without_edges_gives_no_facts() -> None:
-    assert walk(graph([0], []), SEED[:1], []).near.tolist() == []
+    assert walk_pagerank(graph([0], []), SEED[:1], []).near.tolist() == []
