@@ -29,7 +29,6 @@ from graphmem.factory import (
     similar_entities,
 )
 from graphmem.index.encoder import EpisodeEncoder
-from graphmem.index.phrases import phrase_finder
 from graphmem.ingest.bulk import Loader, OnProgress
 from graphmem.ingest.queue import ExtractionQueue, Processed
 from graphmem.ingest.redaction import RedactingExtractor, Redaction
@@ -48,6 +47,7 @@ from graphmem.search.rerank import CrossEncoder, Reranker
 from graphmem.search.service import GraphRAGService
 from graphmem.settings import Settings
 from graphmem.telemetry import Attributes, add_prices, current_tracer, in_span, load_providers, register_gauges, span
+from graphmem.text.names import phrase_finder
 from graphmem.text.redact import PatternRedactor
 from graphmem.traced_backend import traced_backend
 from graphmem.trust import is_suspicious

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from graphmem.embed import Embedder, TokenVectors
 from graphmem.index.codec import compact, detail_of, is_content, packed, unit
-from graphmem.index.phrases import PhraseFinder, Phrases, PlainPhrases
 from graphmem.models import Episode, IndexEntry, IndexKind
-from graphmem.text.names import bare_title
+from graphmem.text.names import PhraseFinder, Phrases, PlainPhrases, bare_title
 
 Vectors = NDArray[np.float32]
 

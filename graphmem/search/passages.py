@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 
-from graphmem.index.phrases import PlainPhrases
+from graphmem.text.names import PlainPhrases
 from graphmem.text.words import terms
 
 _SENTENCES = PlainPhrases()

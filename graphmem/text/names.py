@@ -1,12 +1,22 @@
-"""Search for names in texts, tolerant of spelling variants. Pure functions."""
+"""Names in texts: search for known ones, tolerant of spelling variants, and extraction of others with the sentences.
+
+Names and sentences are extracted by spaCy if it is installed, otherwise by capitals and punctuation.
+"""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, chain
+from typing import TYPE_CHECKING, Protocol
 
+from graphmem.text.english import batch_size, english_pipeline, parsing, pieces, spacy_available
 from graphmem.text.normalize import clean
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc
 
 _SHORTEST = 3  # minimum letters of a name matched in any letter case
 _INFLECTED = 4  # minimum letters of a name that may have an ending
@@ -15,6 +25,17 @@ _BEFORE, _AFTER = r"(?<![^\W_])", r"(?![^\W_])"
 # scripts without spaces between words or with joined endings: Thai to Khmer, Hangul, kana, Han
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]"
+)
+_NO_LETTERS = re.compile(r"[^\w ]|_")
+_BRACKETS = re.compile(r" ?\([^)\n]{0,300}\)")
+_LONGEST_TITLE = 300
+_NUMBERS = frozenset({"CARDINAL", "ORDINAL", "PERCENT", "QUANTITY"})
+_LONGEST_NAME = 100
+_LONGEST_TEXT = 100_000  # characters; spaCy refuses a million
+_SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?]+[\"')\]]*|\n|$)")
+_CAPITALS = re.compile(
+    r"(?<=[\w,;:] )[A-Z][\w'’-]*(?: (?:of |the |de |von )?[A-Z][\w'’-]*)*|"
+    r"(?<!\w)[A-Z][\w'’-]{0,99}+(?: [A-Z][\w'’-]*)+"
 )
 
 
@@ -72,15 +93,6 @@ def _is_unspaced(name: str) -> bool:
     return _UNSPACED.search(name) is not None
 
 
-_NO_LETTERS = re.compile(r"[^\w ]|_")
-
-
-_BRACKETS = re.compile(r" ?\([^)\n]{0,300}\)")
-
-
-_LONGEST_TITLE = 300
-
-
 def plain(text: str) -> str:
     """Return a text normalized for comparing names: lower case, letters and digits, single spaces."""
     return " ".join(_NO_LETTERS.sub(" ", text.lower()).split())
@@ -90,3 +102,72 @@ def bare_title(title: str) -> str:
     """Return a title as a normalized name: its first 300 characters without text in parentheses."""
     title = title[:_LONGEST_TITLE]
     return plain(_BRACKETS.sub("", title)) or plain(title)
+
+
+@dataclass(frozen=True, slots=True)
+class Phrases:
+    """The phrases of a text: its normalized names, and the ranges of its sentences."""
+
+    names: tuple[str, ...]
+    sentences: tuple[tuple[int, int], ...]
+
+
+class PhraseFinder(Protocol):
+    """A finder of names and sentences."""
+
+    def find(self, texts: Sequence[str]) -> list[Phrases]:
+        """Return names and sentences of each text."""
+        ...
+
+
+class PlainPhrases:
+    """Finder by regular expressions: runs of capitalized words, and sentences by punctuation."""
+
+    def find(self, texts: Sequence[str]) -> list[Phrases]:
+        """Return names and sentences of each text."""
+        return [
+            Phrases(
+                _distinct(found[0] for found in _CAPITALS.finditer(text)),
+                tuple(found.span() for found in _SENTENCE.finditer(text) if found[0].strip()),
+            )
+            for text in texts
+        ]
+
+
+class SpacyPhrases:
+    """Finder by spaCy: named entities except numbers, noun chunks without stop words, and parsed sentences."""
+
+    def find(self, texts: Sequence[str]) -> list[Phrases]:
+        """Return names and sentences of each text."""
+        cut = [list(pieces(text[:_LONGEST_TEXT])) for text in texts]
+        every = [piece for text in cut for piece in text]
+        with parsing:
+            docs = english_pipeline().pipe(every, batch_size=min(64, batch_size(every)), disable=["lemmatizer"])
+            found = map(_of_doc, docs)
+            return [_joined([next(found) for _ in text], text) for text in cut]
+
+
+def phrase_finder() -> PhraseFinder:
+    """Return the best installed phrase finder."""
+    return SpacyPhrases() if spacy_available() else PlainPhrases()
+
+
+def _of_doc(doc: Doc) -> Phrases:
+    entities = [entity.text for entity in doc.ents if entity.label_ not in _NUMBERS]
+    chunks = [" ".join(token.text for token in chunk if not token.is_stop) for chunk in doc.noun_chunks]
+    sentences = tuple((sentence.start_char, sentence.end_char) for sentence in doc.sents if sentence.text.strip())
+    return Phrases(_distinct([*entities, *chunks]), sentences)
+
+
+def _joined(parts: Sequence[Phrases], texts: Sequence[str]) -> Phrases:
+    """Return the phrases of a text from those of its pieces."""
+    if len(parts) == 1:
+        return parts[0]
+    begins = accumulate((len(text) for text in texts), initial=0)
+    places = [(begin + first, begin + last) for part, begin in zip(parts, begins) for first, last in part.sentences]  # noqa: B905
+    return Phrases(_distinct(chain.from_iterable(part.names for part in parts)), tuple(places))
+
+
+def _distinct(names: Iterable[str]) -> tuple[str, ...]:
+    found = dict.fromkeys(plain(name) for name in names)
+    return tuple(sorted(name for name in found if name and len(name) <= _LONGEST_NAME))

@@ -10,12 +10,12 @@ import pytest
 import uuid_utils
 
 from graphmem.index.encoder import EpisodeEncoder
-from graphmem.index.phrases import PlainPhrases
 from graphmem.models import Episode, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
 from graphmem.search import search_index as module
 from graphmem.search.search_index import SearchIndex
+from graphmem.text.names import PlainPhrases
 
 HOME, ELSEWHERE = Scope("home"), Scope("elsewhere")
 

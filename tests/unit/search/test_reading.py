@@ -11,8 +11,8 @@ import numpy as np
 from graphmem.embed import Embedder, TokenVectors
 from graphmem.index.codec import detail_of
 from graphmem.index.encoder import EpisodeEncoder
-from graphmem.index.phrases import Phrases, PlainPhrases
 from graphmem.models import Episode, Scope
+from graphmem.text.names import Phrases, PlainPhrases
 
 HOME = Scope("home")
 

@@ -13,7 +13,6 @@ from typing import cast
 import pytest
 
 import graphmem
-from graphmem.index import phrases
 from graphmem.ingest import content_filter, passages
 from graphmem.ingest.extract.llm_selection import words as grounded
 from graphmem.ingest.extract.spacy.prepare import prose
@@ -23,7 +22,7 @@ from graphmem.protocols import backend
 from graphmem.recall.routing import HeuristicRouter
 from graphmem.search import context, names, question
 from graphmem.text import dates, injection, normalize, redact, words
-from graphmem.text.names import bare_title
+from graphmem.text.names import PlainPhrases, bare_title
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SHORT, ALLOWED = 4_000, 0.05
@@ -145,7 +144,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "plain text": lambda s: list(passages.passages(enumerate(s.split("\n")))),
     "markdown": lambda s: list(passages.passages(enumerate(s.split("\n")), markdown=True)),
     "route": lambda s: READER.route(s, ["Maya Chen"], now=NOW),
-    "phrases": lambda s: phrases.PlainPhrases().find([s]),
+    "phrases": lambda s: PlainPhrases().find([s]),
     "bare_title": bare_title,
     "names_in": lambda s: names.names_in(s, {"maya chen"}),
     "months": question.months,
@@ -208,7 +207,7 @@ def test_a_function_reads_a_long_text_in_a_moment(name: str) -> None:
 
 
 def test_text_of_users_in_a_pattern_is_found() -> None:
-    assert {"graphmem.index.phrases._CAPITALS", "graphmem.text.redact._PHONE"} <= set(PATTERNS.values())
+    assert {"graphmem.text.names._CAPITALS", "graphmem.text.redact._PHONE"} <= set(PATTERNS.values())
 
 
 def test_a_slow_pattern_is_found() -> None:
