@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import asdict
-from typing import TypeVar
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, TypeVar
 
 from graphmem.models import Move, mark_of
 from graphmem.protocols import GraphBackend
 from graphmem_neo4j.browser import Neo4jBrowser
 from graphmem_neo4j.communities import Neo4jCommunities
 from graphmem_neo4j.connection import Database, Transaction
-from graphmem_neo4j.detector import GdsDetector, gds_detector
 from graphmem_neo4j.diagnostics import Neo4jCounts, Neo4jDiagnostics
+from graphmem_neo4j.driver_errors import translated
 from graphmem_neo4j.edges import Neo4jEdges, Neo4jTraversal
 from graphmem_neo4j.entities import Neo4jEntities
 from graphmem_neo4j.episodes import Neo4jEpisodes
@@ -21,6 +22,9 @@ from graphmem_neo4j.traces import Neo4jTraces
 from graphmem_neo4j.upkeep import Neo4jMerges, Neo4jUpkeep
 from graphmem_neo4j.vectors import Neo4jVectorIndex
 from graphmem_neo4j.writing import Neo4jWrites
+
+if TYPE_CHECKING:
+    from graphmem_neo4j.detector import GdsDetector
 
 T = TypeVar("T")
 
@@ -57,8 +61,12 @@ class Neo4jBackend(
     @property
     def community_detector(self) -> GdsDetector | None:
         """The detector that uses Graph Data Science; None if the server lacks it or this process has no client."""
-        if self._detector is None:
-            self._detector = gds_detector(self._database)
+        database = self._database
+        if self._detector is None and find_spec("graphdatascience") is not None and database.read("has_gds"):
+            from graphmem_neo4j.detector import GdsDetector, client_of
+
+            with translated(database.address.name):
+                self._detector = GdsDetector(database, client_of(database))
         return self._detector
 
     @property

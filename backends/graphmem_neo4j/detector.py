@@ -1,4 +1,4 @@
-"""Community detection by Graph Data Science, inside of the server."""
+"""Community detection by Graph Data Science, inside of the server. This module needs graphdatascience to import."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ import os
 import socket
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
+from graphdatascience import GraphDataScience
+from graphdatascience.graph import Graph
+from graphdatascience.query_runner.neo4j_query_runner import Neo4jQueryRunner
+from neo4j import Bookmarks
 from numpy.typing import NDArray
 
 from graphmem.errors import GraphTooLarge, InvalidInput
@@ -23,26 +26,12 @@ from graphmem_neo4j.connection import Database
 from graphmem_neo4j.diagnostics import Neo4jCounts
 from graphmem_neo4j.driver_errors import translated
 
-if TYPE_CHECKING:
-    from graphdatascience import GraphDataScience
-    from graphdatascience.graph import Graph
-
 _log = logging.getLogger(__name__)
 
 _ROUNDS = 50
 _RANDOM_SEED = 1
 _HEAP_SHARE = 0.5
 _WEIGHTED: dict[str, Any] = {"relationship_weight_property": "weight", "concurrency": 1, "log_progress": False}
-
-
-def gds_detector(database: Database) -> GdsDetector | None:
-    """Return the detector, or None if the server has no GDS or this process no client for it."""
-    if find_spec("graphdatascience") is None or not database.read("has_gds"):
-        return None
-    from graphmem_neo4j.gds import client_of
-
-    with translated(database.address.name):
-        return GdsDetector(database, client_of(database))
 
 
 class GdsDetector(CommunityDetector):
@@ -179,3 +168,29 @@ def _shuffled(node_ids: Sequence[str], number: int) -> dict[str, int]:
     places = list(range(len(node_ids)))
     Random(number).shuffle(places)
     return dict(zip(node_ids, places, strict=True))
+
+
+class Runner(Neo4jQueryRunner):
+    """Runs queries of the client through the driver of a store; they see earlier writes of this process.
+
+    Parameters
+    ----------
+    database
+        The store's database; it stays open when the client is closed.
+    """
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database.driver, "bolt", database=database.address.database, show_progress=False)
+        self._store = database
+
+    def bookmarks(self) -> Bookmarks:
+        """Return the bookmarks for the next transaction."""
+        return self._store.bookmarks()
+
+    def _verify_connectivity(self, *_: Any, **__: Any) -> None:
+        """Do nothing: the client would retry for ten minutes before it reports that the server is gone."""
+
+
+def client_of(database: Database) -> GraphDataScience:
+    """Return a client for a database that has GDS."""
+    return GraphDataScience(Runner(database), arrow=False, show_progress=False)

@@ -29,8 +29,7 @@ from graphmem.testing.communities_detect import (
 )
 from graphmem.testing.rows import edge, entity, home, put_edges, put_entities
 from graphmem_neo4j import Neo4jBackend, open_backend
-from graphmem_neo4j.detector import GdsDetector
-from graphmem_neo4j.gds import client_of
+from graphmem_neo4j.detector import GdsDetector, client_of
 from tests.integration.neo4j.support import ask
 from tests.neo4j_server import Neo4jServer
 
@@ -119,7 +118,7 @@ def test_without_the_client_communities_are_found_in_process(
     def not_found(_: str) -> None:
         return None
 
-    monkeypatch.setattr("graphmem_neo4j.detector.find_spec", not_found)
+    monkeypatch.setattr("graphmem_neo4j.backend.find_spec", not_found)
     assert store.community_detector is None
     put_pairs(store, KARATE)
     assert CommunityRefresh(store, Settings()).refresh(home()).modularity > 0.3
