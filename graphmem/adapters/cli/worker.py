@@ -1,4 +1,7 @@
-"""`graphmem worker`, a process that extracts, indexes and maintains what others store, and `graphmem metrics` of it."""
+"""Commands of a worker: `worker`, a process that extracts, indexes and maintains what others store, and its `metrics`.
+
+Health and metrics are served over HTTP, for orchestrators and for Prometheus.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphmem.adapters.cli.session import FAILED, Session, command
+from graphmem.models import utc_now
 
 if TYPE_CHECKING:
     from graphmem.worker import WorkerState
 
+_STALE = 30.0  # seconds after which a state means that its worker hangs or is gone
 _SECONDS = 10.0  # for a worker to answer
+_REQUEST_SECONDS = 5.0  # for a client that connects and sends nothing
+_TEXT_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
+_NO_METRICS = b"no metrics: the worker needs pip install 'graphmem[otel]'\n"
 
 
 def register(app: typer.Typer) -> None:
@@ -53,8 +61,6 @@ def worker(
     Several workers can run on one store, on one machine or on several. Programs that only store and ask can then open
     the memory with background=False.
     """
-    from graphmem.adapters.cli.health import Health, serving  # not at the top: `graphmem --help` loads no HTTP server
-
     if check:
         raise typer.Exit(0 if health is not None and _is_alive(session, health) else FAILED)
     overrides = {} if concurrency is None else {"extraction_concurrency": concurrency}
@@ -111,6 +117,73 @@ def _recording() -> Generator[Callable[[], bytes] | None]:
         yield recorder.text
 
 
+def is_alive(at: datetime) -> bool:
+    """Return whether the loop of a worker runs that had a state at a time."""
+    return (utc_now() - at).total_seconds() <= _STALE
+
+
+def is_ready(state: str, at: datetime) -> bool:
+    """Return whether the loop of a worker runs and the store answers it."""
+    return is_alive(at) and state not in {"store unavailable", "stopped"}
+
+
+class Health:
+    """Last state of a worker; `/health` is 200 while its loop runs, `/ready` while the store answers, too."""
+
+    def __init__(self) -> None:
+        self.state: WorkerState | None = None
+
+    def answer(self, path: str) -> tuple[int, dict[str, object]]:
+        """Return the HTTP status and the JSON body for a path."""
+        if path not in {"/health", "/ready"}:
+            return 404, {"error": "not found: use /health, /ready or /metrics"}
+        state = self.state
+        if state is None:
+            return (503 if path == "/ready" else 200), {"state": "starting"}
+        good = is_ready(state.state, state.at) if path == "/ready" else is_alive(state.at)
+        return (200 if good else 503), {"state": state.state, "at": state.at.isoformat()}
+
+
+@contextmanager
+def serving(health: Health, host: str, port: int, metrics: Callable[[], bytes] | None = None) -> Generator[int]:
+    """Serve the health, and metrics in Prometheus' text format, on daemon threads.
+
+    Yield the port, which the system chooses for 0.
+    """
+    # not at the top: `graphmem --help` loads no HTTP server
+    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+    class Handler(BaseHTTPRequestHandler):
+        timeout = _REQUEST_SECONDS
+
+        def do_GET(self) -> None:
+            """Answer a request."""
+            path = self.path.partition("?")[0]
+            if path == "/metrics":
+                status, body = (404, _NO_METRICS) if metrics is None else (200, metrics())
+            else:
+                status, content = health.answer(path)
+                body = json.dumps(content).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", _TEXT_FORMAT if path == "/metrics" else "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (name given by the base class)
+            """Write no line per request."""
+
+    server = ThreadingHTTPServer((host, port), Handler)
+    server.daemon_threads = True
+    server.block_on_close = False
+    threading.Thread(target=server.serve_forever, args=(0.1,), name="graphmem-health", daemon=True).start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
 def _write(health: Path, state: WorkerState) -> None:
     """Replace the health file, so that a reader never sees half of it."""
     part = health.with_name(f".{health.name}.part")
@@ -119,8 +192,6 @@ def _write(health: Path, state: WorkerState) -> None:
 
 
 def _is_alive(session: Session, health: Path) -> bool:
-    from graphmem.adapters.cli.health import is_ready
-
     try:
         state = json.loads(health.read_text("utf-8"))
         at = datetime.fromisoformat(state["at"])

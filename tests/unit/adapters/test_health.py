@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from graphmem.adapters.cli import main
-from graphmem.adapters.cli.health import Health, serving
+from graphmem.adapters.cli.worker import Health, serving
 from graphmem.models import utc_now
 from graphmem.worker import WorkerState
 
