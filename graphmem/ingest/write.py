@@ -10,11 +10,11 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from graphmem.inference.premises import write_facts
+from graphmem.ingest.corrections import EarlierExtraction
 from graphmem.ingest.entity_matching import Outdated, Prepared, SimilarEntities
 from graphmem.ingest.fact_ledger import End, FactLedger, episode_sources, teller_of
 from graphmem.ingest.interpretation import ExtractedFact, InterpretedEpisode, clamped
 from graphmem.ingest.links import NoteLinks
-from graphmem.ingest.replacement import EarlierExtraction
 from graphmem.ingest.resolution import EntityMention, Resolver
 from graphmem.ingest.supersession import Teller
 from graphmem.models import (

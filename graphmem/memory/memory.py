@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 from graphmem.embed import Embeddings
 from graphmem.engine import Engine
 from graphmem.errors import InvalidInput
-from graphmem.ingest.amend import end_fact, retract_fact
 from graphmem.ingest.bulk import OnProgress
+from graphmem.ingest.corrections import end_fact, retract_fact
 from graphmem.inputs import (
     FilterLike,
     ItemLike,
