@@ -38,11 +38,11 @@ from graphmem.llm.providers import SECONDS
 from graphmem.models import Episode, EpisodeFilter, EpisodeQuery, Scope, utc_now
 from graphmem.ontology import Ontology
 from graphmem.protocols import Extractor, GraphBackend, Redactor, VectorIndex
+from graphmem.recall.embeddings import StoredMeaning
 from graphmem.recall.options import SpreadingOptions
 from graphmem.recall.service import RecallService
 from graphmem.recall.traces import RecallRecorder
 from graphmem.results import LoadReport
-from graphmem.search.entity_embeddings import StoredMeaning
 from graphmem.search.rerank import CrossEncoder, Reranker
 from graphmem.search.service import GraphRAGService
 from graphmem.settings import Settings
@@ -104,7 +104,10 @@ class Engine:
         self.redactor, self.redaction = redactor, redaction
         self.recorder = RecallRecorder(backend)
         self.diagnostics = Diagnostics(backend, settings, queue, extractor, vectors, self.background_errors)
-        meaning = StoredMeaning(backend, embedder, similar, settings.index_wait) if embedder and similar else None
+        meaning = None
+        if embedder is not None and similar is not None:
+            wait = settings.index_wait
+            meaning = StoredMeaning(backend, embedder, similar.vectors, similar.index_waiting, wait)
         self.search = GraphRAGService(
             backend,
             reader,

@@ -21,8 +21,8 @@ from graphmem.ingest.write import Writer
 from graphmem.models import Changes, EdgeQuery, EdgeType, EntityQuery, IndexEntry, Merge, MergeQuery, Removal, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.protocols import ExtractedEdge, GraphBackend
+from graphmem.recall.embeddings import StoredMeaning
 from graphmem.registry import open_backend
-from graphmem.search.entity_embeddings import StoredMeaning
 from graphmem.testing.base import in_threads
 from graphmem.testing.rows import episode, home, project
 from graphmem.text.name_rules import obstacle, spellings
@@ -322,9 +322,8 @@ def test_vectors_that_a_bulk_load_left_are_made_afterwards_and_compared_with(sto
 def test_a_question_that_needs_vectors_has_those_made_that_are_missing(store: GraphBackend) -> None:
     by = similar(store, Angles(widget=0))
     put(store, 1, "widget", by=by, bulk=True)
-    meaning = StoredMeaning(
-        store, Embedder(Angles(widget=0, gear=10), cache_bytes=0), similar(store, Angles(widget=0)), 5.0
-    )
+    embedder, matcher = Embedder(Angles(widget=0, gear=10), cache_bytes=0), similar(store, Angles(widget=0))
+    meaning = StoredMeaning(store, embedder, matcher.vectors, matcher.index_waiting, 5.0)
     [(_, widget)] = store.resolve_names(home(), ["widget"])
     assert meaning.nearest([home()], meaning.of_query("gear"), 1)[0][0] == widget.id
 
