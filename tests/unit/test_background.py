@@ -7,8 +7,7 @@ import threading
 import pytest
 
 from graphmem import background
-from graphmem.background import BackgroundJob, Workers
-from graphmem.clock import Clock
+from graphmem.background import BackgroundJob, Clock, Workers
 
 
 def test_it_runs_when_woken_and_again_while_there_is_work() -> None:

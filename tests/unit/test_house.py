@@ -29,7 +29,7 @@ _ORDER = (
     ("errors", "models", "ontology", "text", "trust"),
     ("protocols",),
     ("telemetry",),
-    ("background", "clock", "inputs", "messages", "outputs", "registry", "results", "settings", "traced_backend"),
+    ("background", "inputs", "messages", "outputs", "registry", "results", "settings", "traced_backend"),
     ("llm",),
     ("embed",),
     ("index",),
