@@ -13,7 +13,7 @@ from pydantic import Field
 from graphmem.errors import InvalidInput
 from graphmem.models import EpisodeQuery, Model, Scope, Text
 from graphmem.protocols import GraphBackend
-from graphmem.search.baselines import BASELINES, Baseline
+from graphmem.search.rerank import BASELINES, Baseline
 from graphmem.search.results import ExpansionConfig, SearchOptions
 from graphmem.search.service import GraphRAGService
 

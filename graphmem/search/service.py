@@ -19,12 +19,11 @@ from graphmem.recall.evidence import Evidence
 from graphmem.recall.options import RecallOptions, SpreadingOptions
 from graphmem.recall.service import require_one_scope
 from graphmem.recall.traces import RecallRecorder
-from graphmem.search.baselines import Baseline, baseline
 from graphmem.search.confidence import confidences, overall
 from graphmem.search.graph_channel import best_first
 from graphmem.search.pipeline import CANDIDATES, Ranking, rank
 from graphmem.search.question import USER, parse_question
-from graphmem.search.rerank import READ, READER_WEIGHT, Reranker, spread, varied
+from graphmem.search.rerank import READ, READER_WEIGHT, Baseline, Reranker, baseline, spread, varied
 from graphmem.search.results import Channel, Found, Reason, SearchOptions, SearchResults, evidence_of
 from graphmem.search.search_index import SearchIndex, Snapshot
 from graphmem.telemetry import count, in_span, question_attributes, span
