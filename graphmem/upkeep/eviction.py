@@ -25,7 +25,6 @@ from graphmem.models import (
 from graphmem.protocols import GraphBackend
 from graphmem.recall.scoring import effective_confidence
 from graphmem.settings import Settings
-from graphmem.upkeep import eviction
 from graphmem.upkeep.schedule import Stopping, UpkeepJob
 
 DECAY_JOB = "decay"
@@ -406,12 +405,12 @@ def upkeep_jobs(backend: GraphBackend, settings: Settings) -> list[UpkeepJob]:
     """Return the eviction and decay jobs that the settings enable."""
 
     def run_eviction(scope: Scope, stopping: Stopping) -> bool:
-        return eviction.evict(backend, scope, eviction_rule(settings), stopping).finished
+        return evict(backend, scope, eviction_rule(settings), stopping).finished
 
     def run_decay(scope: Scope, stopping: Stopping) -> bool:
-        eviction.decay(backend, scope, decay_rule(settings), stopping)
-        return not eviction.is_interrupted(backend, scope)
+        decay(backend, scope, decay_rule(settings), stopping)
+        return not is_interrupted(backend, scope)
 
     evicts = settings.eviction and not eviction_rule(settings).does_nothing
-    jobs = ((evicts, eviction.EVICTION_JOB, run_eviction), (settings.decay, eviction.DECAY_JOB, run_decay))
+    jobs = ((evicts, EVICTION_JOB, run_eviction), (settings.decay, DECAY_JOB, run_decay))
     return [UpkeepJob(name, run) for wanted, name, run in jobs if wanted]
