@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphmem.adapters.cli.session import FAILED, Session, command
-from graphmem.models import utc_now
 
 if TYPE_CHECKING:
     from graphmem.worker import WorkerState
@@ -119,7 +118,7 @@ def _recording() -> Generator[Callable[[], bytes] | None]:
 
 def is_alive(at: datetime) -> bool:
     """Return whether the loop of a worker runs that had a state at a time."""
-    return (utc_now() - at).total_seconds() <= _STALE
+    return (datetime.now(UTC) - at).total_seconds() <= _STALE
 
 
 def is_ready(state: str, at: datetime) -> bool:
