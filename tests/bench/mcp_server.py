@@ -1,6 +1,8 @@
-"""Time and size of the MCP server: `memory_context` against the same call in Python, and beside npm's server-memory.
+"""Time and size of the MCP server: `memory_context` against the same call in Python, and beside servers of others.
 
 python -m tests.bench.mcp_server [turns]
+
+Others are npm's server-memory, and engrama, if its program is on the PATH (pip install 'engrama[mcp]==0.18.1').
 """
 
 from __future__ import annotations
@@ -83,7 +85,7 @@ async def size(name: str, server: StdioServerParameters, calls: list[tuple[str, 
 
 
 async def beside(folder: Path) -> None:
-    """Print the same five writes and five reads with both servers."""
+    """Print the same five writes and five reads with this server and those of others that are installed."""
     names = [f"Person Number{n}" for n in range(5)]
     ours: list[tuple[str, dict[str, Any]]] = [
         ("memory_add_facts", {"facts": [{"subject": name, "relation": "works at", "object": "Globex"}]})
@@ -95,19 +97,34 @@ async def beside(folder: Path) -> None:
         variables = {"GRAPHMEM_EXTRACTOR": "none"}
         server = StdioServerParameters(command=sys.executable, args=command, env=variables, cwd=folder)
         await size(f"graphmem mcp, {profile}", server, ours)
-    if shutil.which("npx") is None:
-        print("server-memory: npx isn't installed")
-        return
-    theirs: list[tuple[str, dict[str, Any]]] = [
-        (
-            "create_entities",
-            {"entities": [{"name": name, "entityType": "person", "observations": [f"{name} works at Globex"]}]},
-        )
+
+    entities = [{"name": name, "entityType": "person", "observations": [f"{name} works at Globex"]} for name in names]
+    npm: list[tuple[str, dict[str, Any]]] = [("create_entities", {"entities": [entity]}) for entity in entities]
+    npm += [("search_nodes", {"query": name}) for name in names]
+    await other(folder, ["npx", "-y", NPM], {"MEMORY_FILE_PATH": f"{folder}/memory.jsonl"}, npm)
+
+    nodes = [
+        {
+            "label": "Person",
+            "properties": {"name": name, "summary": f"{name} works at Globex"},
+            "relations": {"BELONGS_TO": ["Globex"]},
+        }
         for name in names
     ]
-    theirs += [("search_nodes", {"query": name}) for name in names]
-    path = {"MEMORY_FILE_PATH": f"{folder}/memory.jsonl"}
-    await size("server-memory", StdioServerParameters(command="npx", args=["-y", NPM], env=path, cwd=folder), theirs)
+    engrama: list[tuple[str, dict[str, Any]]] = [("engrama_remember", {"params": node}) for node in nodes]
+    engrama += [("engrama_search", {"params": {"query": name}}) for name in names]
+    await other(folder, ["engrama-mcp"], {"ENGRAMA_DB_PATH": f"{folder}/engrama.db"}, engrama)
+
+
+async def other(
+    folder: Path, command: list[str], variables: dict[str, str], calls: list[tuple[str, dict[str, Any]]]
+) -> None:
+    """Print the measurements of another server, if its program is installed."""
+    program, *arguments = command
+    if shutil.which(program) is None:
+        print(f"{command[-1]}: {program} isn't installed")
+        return
+    await size(command[-1], StdioServerParameters(command=program, args=arguments, env=variables, cwd=folder), calls)
 
 
 async def main(number: int) -> None:
