@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
@@ -16,8 +16,8 @@ sys.path.insert(0, str(Path(__file__).parent))  # helpers lie beside the tests, 
 from toy import ToyExtractor
 
 from graphmem import GraphMemory
-from graphmem.index.phrases import Phrases, SpacyPhrases
 from graphmem.testing.rows import home
+from graphmem.text.names import Phrases, SpacyPhrases
 from tests.integration.embed.support import CachedModel
 
 OpenMemory = Callable[..., GraphMemory]
@@ -58,7 +58,7 @@ def open_memory(cached_model: CachedModel, monkeypatch: pytest.MonkeyPatch) -> I
 
     The built-in embedding model and spaCy's phrases are the real ones, and read each text once in a run.
     """
-    monkeypatch.setattr(SpacyPhrases, "find", lambda _, texts: [phrases_of(text) for text in texts])
+    monkeypatch.setattr(SpacyPhrases, "find", find_phrases)
     with ExitStack() as opened:
 
         def open_one(url: str, **options: Any) -> GraphMemory:
@@ -69,6 +69,10 @@ def open_memory(cached_model: CachedModel, monkeypatch: pytest.MonkeyPatch) -> I
 
 
 FIND_PHRASES = SpacyPhrases.find
+
+
+def find_phrases(_: SpacyPhrases, texts: Sequence[str]) -> list[Phrases]:
+    return [phrases_of(text) for text in texts]
 
 
 @cache

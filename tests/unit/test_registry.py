@@ -35,9 +35,13 @@ def test_an_unknown_scheme_names_what_is_there() -> None:
 
 def test_a_backend_that_is_installed_while_the_process_runs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     later = EntryPoint("later", "graphmem_memory:open_backend", "graphmem.backends")
+
+    def found(group: str) -> list[EntryPoint]:
+        return [later] if group == later.group else []
+
     with pytest.raises(UnknownBackend):
         open_backend("later://")
-    monkeypatch.setattr(registry, "entry_points", lambda group: [later])
+    monkeypatch.setattr(registry, "entry_points", found)
     with pytest.raises(InvalidInput, match="expected memory://"):  # it is asked, and serves another scheme
         open_backend("later://")
     installed_backends.cache_clear()
