@@ -2,7 +2,7 @@
 
 A fact holds for an interval, and what it implies together with another one holds while both do. For each time, the
 result is the closure of the facts that hold then; a fact that holds already, stated or implied, isn't implied again.
-So the derivation ends also for rules that imply each other.
+Therefore the derivation terminates even for rules that imply each other.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ class _Derivation:
         return accepted
 
     def _reverse(self, candidate: ImpliedFact) -> Sequence[Span]:
-        """Return when the reverse of a fact is known that holds in both directions."""
+        """Return when the reverse of a fact is known, if a `shared` rule implies the fact; nothing for other rules."""
         source, relation, target = candidate.fact.key
         return self._taken.get((target, relation, source), ()) if candidate.rule.kind == "shared" else ()
 

@@ -65,7 +65,7 @@ Answer = Mapping[str, Any]
 
 
 def inference_question(model: BaseChatModel | str, *, timeout: float | None) -> ListQuestion:
-    """Return the question what follows from numbered facts; `model` and `timeout` as for `ListQuestion`."""
+    """Return the question that asks a model what follows from numbered facts; parameters as for `ListQuestion`."""
     return ListQuestion(model, _SCHEMA, _RULES, "inferences", timeout)
 
 

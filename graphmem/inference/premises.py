@@ -1,4 +1,4 @@
-"""Writes of facts, and what they mean for facts inferred from others.
+"""Writes of facts that also end or remove the inferred facts that lose a premise.
 
 Each write that ends, changes or removes facts goes through `write_facts`, which in the same transaction ends or removes
 the inferred facts that lose a premise. An inferred fact shares an entity with each of its premises, so that the facts
@@ -29,7 +29,7 @@ from graphmem.models import (
 from graphmem.protocols import GraphBackend
 
 INFERENCE_JOB = "inference"
-"""Job whose state exists in the scopes that have inferred facts, or had."""
+"""Job whose state exists in the scopes that have or had inferred facts."""
 
 PREMISE_ENDED = "a premise ended"
 STATED_SINCE = "stated since"
@@ -192,7 +192,7 @@ def _ends(edge: Edge) -> tuple[str, str, str]:
 def settle_all(backend: GraphBackend, scope: Scope) -> int:
     """Bring all inferred facts of a scope in line with their stored premises; return how many changed.
 
-    For rows that weren't inferred here, as those of an import.
+    Use it for rows that weren't inferred here, such as those of an import.
     """
     return backend.atomic(partial(_settle_all, backend, scope)) if has_inferred(backend, scope) else 0
 

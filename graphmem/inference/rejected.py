@@ -1,7 +1,7 @@
 """Inferred facts that somebody ended by hand, in a merge of their entities.
 
-They stay, so that they aren't inferred again, and with them the inferred facts that they follow from, by which an
-erasure finds them. Pure functions, without a store.
+They are kept, so that they aren't inferred again. The inferred facts that they follow from are kept as well, because an
+erasure finds them through these. Pure functions, without a store.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ from graphmem.protocols import GraphBackend
 from graphmem.text.normalize import fact_text
 
 BY_MODEL = "model"
-"""What names a language model as the rule of an inferred fact."""
+"""Name of the rule of facts that a language model inferred."""
 
 LIMIT = 10_000
 _CHUNK = 5000
@@ -199,7 +199,7 @@ def _is_current(row: Edge) -> bool:
 
 
 def _signature(row: Edge) -> tuple[object, ...]:
-    """Return what two inferred facts have in common that are the same."""
+    """Return the values that are equal if two inferred facts are the same."""
     return (*row.key, row.inferred_by, row.premises, row.valid_from, row.valid_to)
 
 

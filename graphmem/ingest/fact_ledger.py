@@ -214,7 +214,7 @@ class FactLedger:
         return True
 
     def end_edge(self, edge_id: str, by: Edge, successor: str, *, teller: Teller | None = None) -> None:
-        """End a known fact that a new one contradicts, unless it is surer, was told later, or the teller may not."""
+        """End a known fact that a new one contradicts, unless it is surer or was told later, or the teller may not."""
         edge = self._rows.get(edge_id)
         if edge is None or edge.id == successor or is_retracted(edge) or not may_end(by.certainty, edge.certainty):
             return

@@ -160,9 +160,9 @@ class ExtractionPool(Generic[T]):
     def in_order(self, episodes: Sequence[Episode], late: Collection[str]) -> Iterator[Sequence[Episode]]:
         """Yield the episodes of a group in parts to write.
 
-        An episode whose id is in `late` comes once all that were stored earlier in its scope are written or have
-        failed, whichever session's call returns first; the others don't wait. It doesn't wait for retries, whose
-        session may be waiting itself, and not longer than `_LONGEST_ORDERED`. Call it in `work`, after the calls of the
+        An episode whose id is in `late` is yielded once all episodes stored earlier in its scope are written or have
+        failed, in whatever order the calls return; the others don't wait. It waits neither for retries, whose session
+        may be waiting itself, nor longer than `_LONGEST_ORDERED`. Call it in `work`, after the calls of the
         extractor.
         """
         scope, own, left = episodes[0].scope, {episode.id for episode in episodes}, list(episodes)

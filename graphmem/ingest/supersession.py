@@ -37,7 +37,7 @@ Sources = Mapping[str, Sequence[Source]]
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a telling changes: `edges`, the new and the changed rows, and `holder`, the id of the row that has it."""
+    """What a telling changes: `edges`, the new and changed rows, and `holder`, the id of the row that represents it."""
 
     edges: tuple[Edge, ...]
     holder: str
@@ -53,7 +53,7 @@ def may_overrule(teller: Teller | None, tellers: Collection[Teller | None]) -> b
 def ends_from(by: Edge, edge: Edge, sources: Sources) -> datetime | None:
     """Return from when a stored fact ends another one; None if it may not.
 
-    That is when it begins or, if whoever told it first may not end the other one, when the first who may told it.
+    That is its beginning or, if its first teller may not end the other one, the first telling by somebody who may.
     """
     if by.target_id == edge.target_id:
         return by.valid_from
@@ -115,7 +115,7 @@ def settle(known: Iterable[Edge], sources: Sources, *, now: datetime) -> tuple[E
 
 
 def less_sure(one: Edge, other: Edge, sources: Sources, *, now: datetime) -> Edge | None:
-    """Return which of two active rows of a fact isn't current, as the other one ends it; None if they are as sure.
+    """Return the less sure of two active rows of a fact, which the other one ends; None if they are equally sure.
 
     Each row counts as told once, at its first telling, and by an external source only if nobody else told it. A
     retracted row was told when the other one was known: it confirms that one.
@@ -280,7 +280,7 @@ class _Version:
 
 
 def _capped(telling: _Telling, current: _Version | None) -> _Telling:
-    """Return a telling as sure as it counts: an external one makes no fact surer that somebody else told."""
+    """Return a telling with the certainty that counts: an external one raises none that somebody else told."""
     if telling.teller != "external" or current is None or not current.is_open_for(telling):
         return telling
     if current.yields_to(telling) or not may_end(telling.certainty, current.edge.certainty, same_fact=True):

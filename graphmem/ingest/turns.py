@@ -28,11 +28,11 @@ class _Turn:
 
 
 class TurnWriter:
-    """Writer that stores turns on threads of the memory, all that wait in one transaction.
+    """Writer that stores all waiting turns in one transaction, on threads of the memory.
 
-    A commit waits for the disk, whatever its size, so turns with a transaction each wait for the commits of all turns
-    before them. A turn is on disk when it is acknowledged. Turns of all scopes share a transaction if the store has one
-    writer anyway; otherwise each scope has its own, so that no turn waits for the lock of another scope. Turns of a
+    A commit waits for the disk, whatever its size; with a transaction per turn, each would wait for the commits of all
+    turns before it. A turn is on disk when it is acknowledged. Turns of all scopes share a transaction if the store has
+    one writer anyway; otherwise each scope has its own, so that no turn waits for the lock of another scope. Turns of a
     scope are stored in the order of the calls.
 
     Parameters

@@ -1,4 +1,4 @@
-"""A store that follows its migration: it writes to two stores while that runs, and changes over when it is cut over."""
+"""A store that follows its migration: it writes to two stores during the migration, and switches at the cutover."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class DualWriteBackend:
     # The route ----------------------------------------------------------------------------------
 
     def _take(self, route: Route, *, wait: bool = True) -> None:
-        """Use a route from now on, once no writer uses the one before: it would write under the new mark as before."""
+        """Use a route once no writer uses the previous one, which would write to the old store under the new mark."""
         with self._gate:
             if self._gate.wait_for(lambda: self._writers == 0, None if wait else 0.0):
                 self._use(route)
@@ -115,7 +115,7 @@ class DualWriteBackend:
         while (route := find()) is None:
             if time.monotonic() >= deadline:
                 raise StoreMoved(
-                    f"the store has been about to change over for {_WAIT:.0f} s; run the command of the migration "
+                    f"the migration has been switching stores for {_WAIT:.0f} s without completing; run its command "
                     "again, for example graphmem migrate cutover"
                 )
             time.sleep(_WAIT_STEP)
@@ -128,7 +128,7 @@ class DualWriteBackend:
                 self._take(self._settled(lambda: self._routes.next(route)))
 
     def _current(self) -> Route:
-        """Return the route of a read; the mark is looked at now and then."""
+        """Return the route of a read; check the mark at intervals."""
         if self._local.route is not None:
             return self._local.route
         if self._local.is_writing:
@@ -144,7 +144,7 @@ class DualWriteBackend:
         return self._route
 
     def _fenced(self, work: Callable[[Route], T]) -> T:
-        """Run what writes; repeat it where the store has moved to."""
+        """Run a write; if the store has moved, repeat it on the new one."""
         if (joined := self._local.route) is not None:
             return work(joined)
         if self._local.is_writing:
@@ -274,8 +274,8 @@ class DualWriteBackend:
     def clear(self, scope: Scope) -> None:
         """Remove all rows of a scope.
 
-        A store may need several transactions, and the token goes too: a new one before and one after it tell the
-        secondary that the scope has to be repaired.
+        A store may need several transactions, and removes the token too. New tokens before and after the removal tell
+        the secondary that the scope has to be repaired.
         """
         self._touch(scope)
         self._fenced(lambda route: route.primary.clear(scope))

@@ -63,8 +63,8 @@ class _PromptJob(BackgroundJob):
 class Follower:
     """Applies the changes of this process to the secondary, and repairs what it finds to be missing there.
 
-    What isn't applied shows in the tokens. So nothing has to be kept: a full queue, a failure or the end of the process
-    leave a difference that a repair of the scope removes (`graphmem.migrate.copy.repair`).
+    The tokens show which changes weren't applied, so the queue needn't be durable: a full queue, a failure or the end
+    of the process leaves a difference that a repair of the scope removes (`graphmem.migrate.copy.repair`).
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ class Follower:
         return "done"
 
     def _copied(self, secondary: GraphBackend, scope: Scope, held: Sequence[Batch]) -> bool:
-        """Copy a scope that the secondary doesn't have, if it is small: it is new, or nearly so."""
+        """Copy a scope that the secondary doesn't have, if it is small; return whether it was copied."""
         if held[0].before or scope in self._large:
             return False
         counts = self._primary.stats(scope)
@@ -233,7 +233,7 @@ class Follower:
 
 
 def _apply(secondary: GraphBackend, scope: Scope, held: Sequence[Batch]) -> int:
-    """Apply the changes that follow the token of a scope; return how many of them are done, some perhaps before."""
+    """Apply the changes that follow the token of a scope; return how many of them it has now."""
     token = token_of(secondary, scope)
     if not is_usable(token):  # a scope without a copy has none, and so has one that was never written
         return 0

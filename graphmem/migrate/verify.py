@@ -16,7 +16,7 @@ from graphmem.protocols import GraphBackend
 from graphmem.text import counted
 from graphmem.upkeep.scope_rows import Checksum, all_rows, to_json
 
-_TRIES, _PAUSE = 200, 0.05  # moments at which both stores may be at the same write, and seconds between two
+_TRIES, _PAUSE = 200, 0.05  # attempts to read both stores at the same write, and seconds between them
 _SAMPLED = 1000  # facts and episodes of a scope that questions are drawn from
 _WORDS = 12  # of an episode, as a question
 

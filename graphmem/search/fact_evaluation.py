@@ -42,7 +42,7 @@ def _one_of(value: str | None) -> str | None:
 
 
 class KeyFact(Model):
-    """A fact that has to be stored; `valid_from` None doesn't matter, `valid_to` None means that it still holds."""
+    """A fact that has to be stored; `valid_from` None accepts any beginning, `valid_to` None means no end."""
 
     subject: Text = Field(min_length=1)
     relation: Text = Field(min_length=1)

@@ -71,7 +71,7 @@ _ASKING = re.compile(
     r"|\b(?:list|mention|name) only\b[^.?!]*",
     re.IGNORECASE,
 )
-"""Words that ask for an order or a summary, and say nothing about what of."""
+"""Words that ask for an order or a summary, without naming its subject."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,8 +232,8 @@ _NOBODY = frozenset(
 class SpeakerNames:
     """Counts of the names in greetings and thanks, by session and speaker; n turns in order of insertion.
 
-    In a session of two people, who is greeted is the other one: whoever is stored as "kt_88" and is greeted as "Kate"
-    is meant by a question about Kate.
+    In a session of two people, a greeting names the other one: if the speaker stored as "kt_88" is greeted as "Kate", a
+    question about Kate means that speaker.
     """
 
     def __init__(self) -> None:

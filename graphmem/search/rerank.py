@@ -33,7 +33,7 @@ READER_WEIGHT = 2.0
 """Weight of the cross-encoder relative to the score range of the reranked episodes."""
 
 SESSION_PENALTY = 0.05
-"""What each turn before it in a list that is spread over sessions takes from the score of a turn of its session."""
+"""Reduction of a turn's score for each turn of its session before it, in a list that is spread over sessions."""
 
 _SPREAD = 100  # number of episodes that are spread over sessions
 _POOL_FACTOR = 5  # size of the diversification pool as a multiple of k

@@ -372,8 +372,8 @@ class GraphRAGService:
     ) -> NDArray[np.float32] | None:
         """Return the cosine of each episode's best sentence from the external index; None leaves it to the corpus.
 
-        The index returns `CANDIDATES` episodes; the others get the score of the last of them, or, if some episodes are
-        ranked, which may all be among the others, the cosine of the whole episode if that is lower.
+        The index returns `CANDIDATES` episodes; the others get the score of the last of them. If only some episodes are
+        ranked, which may all be among the others, these get the cosine of the whole episode if that is lower.
         """
         if self.index.follower is None:
             return None

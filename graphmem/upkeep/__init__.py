@@ -1,1 +1,1 @@
-"""Work on what is stored."""
+"""Maintenance of stored data: merge, erasure, expiry, eviction, export and import."""

@@ -308,7 +308,7 @@ def _is_redacted(request: ErasureRequest, mention: Mention) -> bool:
 def _unknown(
     request: ErasureRequest, touched: Mapping[str, Entity], others: Mapping[str, Sequence[Mention]]
 ) -> set[str]:
-    """Return the entities that no remaining episode mentions; those about a subject that stay don't keep its values."""
+    """Return the entities that no remaining episode mentions, and values that only kept episodes of the subject do."""
     staying: set[str] = set() if request.subject is None else set(request.subject.staying)
     return {
         i

@@ -2,8 +2,8 @@
 
 After a merge, a single-valued relation of the entity has one active fact: the one that began last ends the others that
 it may end by its certainty and its speakers. Of a fact that both entities have, the surer telling stays current. After
-an unmerge, only the facts of a side end its facts: a fact that the
-other side ended becomes valid again, up to the next fact of its own side that may end it.
+an unmerge, only facts of the same side end a fact: one that the other side had ended becomes valid again, up to the
+next fact of its own side that may end it.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _ended(
 ) -> Iterator[tuple[Edge, Edge, datetime]]:
     """Yield active facts of single-valued relations with the fact that ends each, and when.
 
-    With `moved`, facts with these ids and others end each other only.
+    With `moved`, facts with these ids are ended only by other facts, and other facts only by these.
     """
     slots = [slot for slot in _active_slots(edges, ontology) if len(slot) > 1]
     sources = load([edge for slot in slots for edge in slot])

@@ -338,7 +338,7 @@ class _Unmerge:
         self._add(restated(given, _without(edge.episode_ids, stay), self._name_of))
 
     def _unconfirmed(self, edge: Edge, former: Edge, others: Iterable[Edge]) -> Edge:
-        """Return a fact that moves back without what less sure facts of the kept entity add, which go on."""
+        """Return a fact that moves back, without what less sure facts of the kept entity added, which hold again."""
         ended = [e for e in others if e.superseded_by == edge.id and e.key == edge.key and is_retracted(e)]
         if not ended:
             return edge
@@ -348,7 +348,7 @@ class _Unmerge:
         return edge.changed(confidence=confidence, episode_ids=_without(edge.episode_ids, added))
 
     def _unfold(self, former: Edge, before: Edge, into: Edge, since: set[str]) -> None:
-        """Restore a folded fact, and remove its contribution from the fact that it folded_confidence folded into."""
+        """Restore a folded fact, and remove its contribution from the fact that it was folded into."""
         said = [i for i in into.episode_ids if i in since]
         brought = set(former.episode_ids) - set(before.episode_ids)
         folded_confidence, own_confidence = max(before.confidence, former.confidence), before.confidence

@@ -172,7 +172,7 @@ def test_writers_are_refused_when_a_cutover_takes_too_long(
         from dataclasses import replace
 
         assert moved.source.set_move(replace(before, state="cutting"), replacing=before)
-        with pytest.raises(StoreMoved, match="about to change over"):
+        with pytest.raises(StoreMoved, match="has been switching stores"):
             memory.remember("Ada | knows | Charles")
         moved.advance("cutover")
         memory.remember("Ada | knows | Charles")

@@ -323,7 +323,7 @@ def ended_in(
 ) -> Iterator[EndedItem]:
     """Yield the ends of facts in an extraction, counting invalid ones in `dropped`.
 
-    What ended in the year in which that was told (`told_at`) had ended by then.
+    An end given only as the year in which it was told is at the latest the time of telling (`told_at`).
     """
     for item in _items(value, ENDING_KEYS) if isinstance(value, dict) else ():
         fields = _lowered(cast("Mapping[object, Any]", item)) if isinstance(item, Mapping) else {"known": item}

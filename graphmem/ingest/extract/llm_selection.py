@@ -138,7 +138,7 @@ class Grounds:
         return not whole or any(self._has_word(word, noun=True) for word in words(name) if word not in _FILLERS)
 
     def _undated(self, name: str) -> str:
-        """Return a name without dates that are told, or near those of the turns."""
+        """Return a name without the dates that the texts have or that are near those of the turns."""
 
         def kept(match: re.Match[str]) -> str:
             found = find_dates(match[0], datetime.now(UTC))
