@@ -58,7 +58,8 @@ GLOBAL_MARKERS = (
         "what have we talked about",
         "what did we talk about",
     ),
-    *("an overview", "overview of", "the big picture", "as a whole", "summarize everything", "summarize everything"),
+    *("an overview", "overview of", "the big picture", "as a whole"),
+    *(f"summari{letter}e everything" for letter in "sz"),
 )
 """Markers of a question about the whole memory, which communities answer rather than entities."""
 

@@ -100,6 +100,7 @@ class OnNeo4j(VectorIndexHooks):
         return Neo4jVectorIndex(store.database, exact_below=self.exact_below)
 
 
+@pytest.mark.full  # searches on Neo4j are in `make test`: tests/e2e, tests/integration/vectors
 class TestNeo4j(OnNeo4j, VectorIndexTests):
     other_scopes: ClassVar[int] = 200
 

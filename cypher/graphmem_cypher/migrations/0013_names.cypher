@@ -1,4 +1,4 @@
-// The names that queries use, before the first row has them: the server plans a query anew, which takes up to seconds,
+// The names that queries use, before the first row has them: the server plans a query again, which takes up to seconds,
 // when a name that was unknown is used for the first time, and warns of unknown names.
 
 UNWIND [

@@ -173,6 +173,8 @@ def test_a_plan_has_the_strategy_of_its_kind_and_the_types_of_its_words() -> Non
         "Which themes come up most?",
         "Give me an overview of our conversations",
         "What do you know about Maya, and everything you know?",
+        "Please summarise everything.",
+        "Please summarize everything.",
     ],
 )
 def test_a_question_about_everything_is_global(query: str) -> None:
