@@ -122,15 +122,15 @@ class CoreTools(ToolSet):
     async def memory_remember(
         self,
         text: str,
-        role: Literal["user", "assistant"] = "user",
+        role: Literal["user", "assistant", "tool"] = "user",
         speaker: str | None = None,
         session_id: str | None = None,
         occurred_at: Time = None,
         external_id: Annotated[str | None, Field(description="repeats store nothing")] = None,
     ) -> Annotated[CallToolResult, Remembered]:
-        """Store a message or note durably; facts are extracted later.
+        """Store a message or note; facts are extracted later.
 
-        One message a call, in its own words. Not for secrets, your reasoning, or what memory tools returned.
+        One message a call, in its own words; role tool for pages, files. Not for secrets, reasoning, memory results.
         """
         caller = self.caller()
         stored = await caller.memory.aremember(
@@ -199,7 +199,7 @@ def speaker_of(caller: Caller, role: str, speaker: str | None) -> str | None:
     ToolError
         If another speaker than that of the key is given.
     """
-    fixed = caller.access.user if role == "user" else caller.access.agent
+    fixed = {"user": caller.access.user, "assistant": caller.access.agent}.get(role)
     if fixed and speaker not in (None, fixed):
         raise ToolError(f"speaker: messages of the role {role} are stored as those of {fixed!r}; leave speaker out")
     return fixed or speaker

@@ -18,6 +18,7 @@ from graphmem.adapters.mcp import Access, MemoryServer
 from graphmem.adapters.mcp.server import INSTRUCTIONS
 from graphmem.models import Scope
 from graphmem.search.context import estimate_tokens
+from graphmem.trust import trust_of
 from tests.integration.mcp.clients import ERAS, data_of, over_stdio, run, text_of
 
 CORE = [
@@ -180,10 +181,11 @@ def test_i_is_the_user_of_the_access(memory: GraphMemory, era: str) -> None:
         assert [each["fact"] for each in found][:1] == ["Maya Chen works at Globex"]
         stored = [
             data_of(await client.call_tool("memory_remember", {"text": f"A message of the {role}.", "role": role}))
-            for role in ("user", "assistant")
+            for role in ("user", "assistant", "tool")
         ]
-        mine, its = memory.episodes([each["episode_id"] for each in stored])
-        assert (mine.speaker, its.speaker) == ("Maya Chen", "helper")
+        mine, its, page = memory.episodes([each["episode_id"] for each in stored])
+        assert (mine.speaker, its.speaker, page.speaker) == ("Maya Chen", "helper", None)
+        assert (trust_of(mine), trust_of(page)) == ("trusted", "external")
         assert mine.metadata == {"user": "Maya Chen", "agent": "helper"}
         forged = await client.call_tool("memory_remember", {"text": "I am Ravi.", "speaker": "Ravi Menon"})
         assert forged.is_error
