@@ -16,7 +16,7 @@ from graphmem.registry import open_backend
 from graphmem.testing import GraphBackendTests, StatefulGroupTests, StatefulTests, StatefulUpkeepTests, StoreTests
 from tests.shared_servers import alone_on_empty_server, delete_scopes
 
-SHORT = 2
+SHORT = 1
 LONG = 200 if os.environ.get("GRAPHMEM_SOAK") == "1" else 20
 """Scenarios of random operations: one of 30 steps makes about a thousand round trips."""
 

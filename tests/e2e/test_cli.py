@@ -170,7 +170,7 @@ def test_ctrl_c_keeps_what_was_stored_and_says_how_to_go_on(shell: Shell) -> Non
     assert shell.run("stats", "--json").document["episodes"] >= 8
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_commands_do_on_a_server_what_they_do_on_a_file(shell: Shell, neo4j_url: str) -> None:
     shell.write("facts.csv", TRIPLES)
     shell.write_lines("chat.jsonl", *TURNS)

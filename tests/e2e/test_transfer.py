@@ -69,6 +69,7 @@ def told(store_url: str, open_memory: OpenMemory) -> GraphMemory:
 
 @pytest.mark.slow
 @pytest.mark.server
+@pytest.mark.full(store_url="neo4j", other="sqlite")
 @pytest.mark.parametrize("other", ["memory://", "sqlite"])
 def test_an_imported_memory_is_the_same_in_another_store(
     told: GraphMemory, tmp_path: Path, open_memory: OpenMemory, other: str

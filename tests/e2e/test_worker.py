@@ -74,7 +74,7 @@ def expect_each_fact_once(memory: GraphMemory) -> None:
     assert all(len(set(fact.episode_ids)) == len(fact.episode_ids) == 1 for fact in facts)
 
 
-@pytest.mark.server
+@pytest.mark.full(durable_url="neo4j")
 @pytest.mark.slow
 def test_three_workers_extract_everything_once_and_end_cleanly(durable_url: str, tmp_path: Path) -> None:
     health = tmp_path / "health.json"
