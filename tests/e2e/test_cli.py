@@ -177,8 +177,12 @@ def test_commands_do_on_a_server_what_they_do_on_a_file(shell: Shell, neo4j_url:
     commands = [
         ("ingest", "facts.csv", "chat.jsonl", "--extractor", "none"),
         ("recall", "Where does Maya Chen work?"),
+        ("entities", "Maya"),
+        ("facts", "Maya Chen"),
         ("history", "Maya Chen", "--relation", "works at"),
+        ("diff", "2025-01-01", "2025-12-31"),
         ("stats",),
+        ("context", "Where does Maya Chen work?"),
     ]
     options = ("--scope", str(home()), "--json")
     on_server = [shell.run(*command, "--store", neo4j_url, *options) for command in commands]
