@@ -46,7 +46,7 @@ def worker(
     extractor: Annotated[str | None, typer.Option(metavar="NAME", help="Extractor. [default: the setting]")] = None,
     health: Annotated[Path | None, typer.Option(metavar="FILE", help="File with the worker's state as JSON.")] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Start nothing; exit with 0 if the worker of --health is alive, else 1.")
+        bool, typer.Option("--check", help="Start nothing; exit with 0 if the worker of --health is ready, else 1.")
     ] = False,
     health_port: Annotated[
         int | None,
@@ -61,7 +61,7 @@ def worker(
     the memory with background=False.
     """
     if check:
-        raise typer.Exit(0 if health is not None and _is_alive(session, health) else FAILED)
+        raise typer.Exit(0 if health is not None and _is_ready(session, health) else FAILED)
     overrides = {} if concurrency is None else {"extraction_concurrency": concurrency}
     stopping = threading.Event()
 
@@ -190,7 +190,8 @@ def _write(health: Path, state: WorkerState) -> None:
     part.replace(health)
 
 
-def _is_alive(session: Session, health: Path) -> bool:
+def _is_ready(session: Session, health: Path) -> bool:
+    """Return whether the health file of a worker says that it is ready, and print its state."""
     try:
         state = json.loads(health.read_text("utf-8"))
         at = datetime.fromisoformat(state["at"])

@@ -45,7 +45,7 @@ def test_a_query_scans_no_label_and_no_type(store: Neo4jBackend, name: str) -> N
 
 @pytest.mark.usefixtures("store")
 def test_queries_use_names_that_the_schema_has(empty_neo4j_of_module: str) -> None:
-    """A plan with a name that is unknown is made anew when the first row has it, and Browser shows a warning."""
+    """A query with an unknown name is planned again once a row has that name, and Browser shows a warning for it."""
     unknown: set[str] = set()
     with connect(empty_neo4j_of_module).session(notifications_min_severity="WARNING") as session:
         for name in sorted(set(queries()) - NOT_EXPLAINED):
