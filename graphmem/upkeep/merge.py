@@ -15,7 +15,7 @@ from functools import partial
 
 from graphmem.errors import InvalidInput
 from graphmem.inference.premises import find_dependents, write_facts
-from graphmem.inference.rejected import move_rejected
+from graphmem.inference.rejected import MovedRejections, move_rejected
 from graphmem.ingest.fact_ledger import Load, episode_sources
 from graphmem.ingest.supersession import Sources, ends_from, less_sure, supported
 from graphmem.models import (
@@ -357,17 +357,34 @@ def _edges(
                 rows.append(less)
             else:
                 rows += (less, supported(there, less) if is_retracted(less) else there)
-    inferred = {edge.id: edge for edge in known if edge.is_inferred}
-    lost = {f.edge.id: None if f.into is None else f.into.id for f in folded}
-    dependents = find_dependents(backend, scope, inferred | {f.edge.id: f.edge for f in folded})
-    rejected = move_rejected((inferred | dependents).values(), lost, lambda e: repointed(e, gone, kept), at)
+    rejected = _rejected(backend, scope, known, folded, lambda edge: repointed(edge, gone, kept), at)
     moved += rejected.before
     folded += (FoldedEdge(edge=edge) for edge in rejected.dropped)
-    if rejected.rows:
-        ends = sorted({end for row in rejected.rows for end in (row.source_id, row.target_id)})
-        names = {i: entity.name for i, entity in backend.get_entities([scope], ends).items()}
-        rows += (restated(row, (), names.__getitem__, plain=True) for row in rejected.rows)
+    rows += rejected.rows
     return moved, folded, sorted(rows, key=lambda edge: edge.is_active)
+
+
+def _rejected(
+    backend: GraphBackend,
+    scope: Scope,
+    known: Sequence[Edge],
+    folded: Sequence[FoldedEdge],
+    repoint: Callable[[Edge], Edge],
+    at: datetime,
+) -> MovedRejections:
+    """Return what becomes of inferred facts that somebody rejected, with the texts of the rows to write.
+
+    `known` are the facts of the merged entity, and `folded` those of them that go.
+    """
+    inferred = {edge.id: edge for edge in known if edge.is_inferred}
+    place = {f.edge.id: None if f.into is None else f.into.id for f in folded}
+    dependents = find_dependents(backend, scope, inferred | {f.edge.id: f.edge for f in folded})
+    found = move_rejected((inferred | dependents).values(), place, repoint, at)
+    if found.rows:
+        ends = sorted({end for row in found.rows for end in (row.source_id, row.target_id)})
+        names = {i: entity.name for i, entity in backend.get_entities([scope], ends).items()}
+        found.rows = [restated(row, (), names.__getitem__, plain=True) for row in found.rows]
+    return found
 
 
 def _aliases(
