@@ -11,14 +11,24 @@ from __future__ import annotations
 import os
 import random
 import re
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
 
-from tests.shared_servers import EMPTY, end_run, required, runs_on_neo4j, server_problem, servers_of
+from tests.shared_servers import (
+    EMPTY,
+    SHARED,
+    ServerUse,
+    end_run,
+    prepare_server,
+    required,
+    role_of,
+    runs_on_neo4j,
+    server_problem,
+)
 
 ROOT = Path(__file__).parents[1]
 
@@ -191,9 +201,14 @@ def _is_full(item: pytest.Item) -> bool:
 
 
 def allowed_seconds(*, on_server: bool = False) -> float:
-    """Return the seconds that a test may take now: more where more processes want to run than there are cores."""
+    """
+    Return the seconds that a test may take now: more where more processes want to run than there are cores.
+
+    In CI twice as many, as the load of other machines on the same processor isn't seen.
+    """
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 1.0
-    return (SECONDS_ON_SERVER if on_server else SECONDS) * max(1.0, load / (os.cpu_count() or 1))
+    machine = 2 if os.environ.get("CI") == "true" else 1
+    return machine * (SECONDS_ON_SERVER if on_server else SECONDS) * max(1.0, load / (os.cpu_count() or 1))
 
 
 def is_allowed_skip(reason: str) -> bool:
@@ -215,6 +230,19 @@ def shuffled(items: Iterable[pytest.Item], seed: int) -> list[pytest.Item]:
     return [item for group in groups for item in group]
 
 
+def order(item: pytest.Item) -> int:
+    """
+    Return the place of a test in a run.
+
+    Tests that have the server alone come first, to the first process (another one steals tests from the end of its
+    queue), and of these first those that make it plan queries again. Tests that share the server come last: by then
+    it is free, and has planned much of what they ask.
+    """
+    if (role := role_of(item)) == EMPTY:
+        return 0 if item.path.is_relative_to(ROOT / "tests" / "integration") else 1
+    return 4 if role == SHARED else 2 if lane_of(item) == NAMES[0] else 3
+
+
 def _quarantined(nodeid: str) -> Quarantined | None:
     return next((entry for entry in QUARANTINE if entry.test == nodeid.partition("[")[0]), None)
 
@@ -225,6 +253,7 @@ class Lanes:
 
     config: pytest.Config
     problems: list[str] = field(default_factory=list)
+    use: ServerUse = field(default_factory=ServerUse)
 
     @property
     def last(self) -> int:
@@ -242,7 +271,7 @@ class Lanes:
         """Leave out tests of later lanes, and mix the rest when asked to."""
         later = [item for item in items if (lane := lane_of(item)) is not None and NAMES.index(lane) > self.last]
         for item in items:
-            if servers_of(item) or "start_neo4j" in getattr(item, "fixturenames", ()):
+            if role_of(item) or "start_neo4j" in getattr(item, "fixturenames", ()):
                 item.keywords[ON_SERVER] = 1
             if (found := _quarantined(item.nodeid)) is not None:
                 item.add_marker(pytest.mark.xfail(reason=f"quarantined since {found.since}: {found.reason}"))
@@ -252,16 +281,27 @@ class Lanes:
             items[:] = [item for item in items if item not in left]
         if (seed := self.config.getoption("shuffle")) is not None:
             items[:] = shuffled(items, seed)
-        # Those that have the empty server one at a time come first, to the first process: another one steals tests from
-        # the end of its queue, so that two processes don't wait for each other. Unit tests follow, then the rest.
-        items.sort(key=lambda item: 0 if EMPTY in servers_of(item) else 1 if lane_of(item) == NAMES[0] else 2)
+        items.sort(key=order)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> Generator[None, object, object]:
+        """Wait for the server outside of the test's time limit."""
+        self.use.begin(item)
+        try:
+            return (yield)
+        finally:
+            self.use.end(nextitem)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         """Fail at once where the server that a test needs has died."""
-        for role in servers_of(item):
-            if problem := server_problem(role):
-                pytest.fail(problem, pytrace=False)
+        if (role := role_of(item)) is None:
+            return
+        if problem := server_problem(role):
+            pytest.fail(problem, pytrace=False)
+        prepare_server(role)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note what took too long, and what was skipped for no good reason."""

@@ -1,9 +1,10 @@
-"""The Neo4j servers that all processes of a test run share, as fixtures.
+"""The Neo4j server that all processes of a test run share, as fixtures.
 
-`neo4j_url` is for tests that keep to their own scopes: it is never emptied, and holds a bystander, a scope of somebody
-else, that no test may read or change. `empty_neo4j_url` is for tests about a whole store (its schema, its list of
-scopes, its queue): another server, emptied before each, that one test has at a time. Both start when the first test
-asks, whichever process that test is in, and end with the run (`stop_servers`).
+`neo4j_url` is for tests that keep to their own scopes; it holds a bystander, a scope of somebody else, that no test may
+read or change. `empty_neo4j_url` is for tests about a whole store (its schema, its list of scopes, its queue): the same
+server, emptied before each, while no other process uses it (`ServerUse`). A running server that the user names
+(GRAPHMEM_TEST_NEO4J_URL) isn't emptied: such tests get another one. Servers start when the first test asks, whichever
+process that test is in, and end with the run (`end_run`).
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import os
 import shutil
 import socket
 import tempfile
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from threading import Thread
@@ -22,7 +23,7 @@ from typing import Any, NoReturn
 from urllib.parse import urlsplit
 
 import pytest
-from filelock import FileLock
+from filelock import FileLock, ReadWriteLock
 
 from graphmem import GraphMemory
 from graphmem.models import Scope
@@ -41,7 +42,7 @@ RUN = "GRAPHMEM_TEST_RUN"
 """Variable with the folder that the processes of a run have in common; its name ends with the first one's id."""
 
 SHARED, EMPTY = "shared", "empty"
-SERVER_OF = {"neo4j_url": SHARED, "empty_neo4j_url": EMPTY, "empty_neo4j_of_module": EMPTY}
+FIXTURES = {EMPTY: {"empty_neo4j_url", "empty_neo4j_of_module"}, SHARED: {"neo4j_url"}}
 _starting: list[Thread] = []
 
 BYSTANDER = Scope("bystander of the test run")
@@ -57,10 +58,9 @@ def begin_run(*, start: bool) -> None:
     if RUN in os.environ:
         return
     os.environ[RUN] = tempfile.mkdtemp(prefix="graphmem-tests-", suffix=f"-{os.getpid()}")
-    if start:  # while the tests are collected, and the first of them need no server
-        for role in (EMPTY, SHARED):
-            _starting.append(Thread(target=_server, args=(role,)))
-            _starting[-1].start()
+    if start:  # while the tests are collected
+        _starting.append(Thread(target=_server, args=(SHARED,)))
+        _starting[-1].start()
 
 
 def end_run() -> list[str]:
@@ -70,7 +70,7 @@ def end_run() -> list[str]:
         return []
     for thread in _starting:
         thread.join()
-    problems = leftovers(folder)
+    problems = [*_noted(folder), *leftovers(folder)]
     for state in folder.glob("*.json"):
         container = json.loads(state.read_text("utf-8")).get("container")
         if container is not None:
@@ -100,19 +100,80 @@ def runs_on_neo4j(item: pytest.Item) -> bool:
     return parameters is not None and "neo4j" in parameters.params.values()
 
 
-def servers_of(item: pytest.Item) -> set[str]:
-    """Return which of the servers a test uses, by its fixtures, parameters and marks."""
+def role_of(item: pytest.Item | None) -> str | None:
+    """Return how a test uses the server, by its fixtures, parameters and marks; None if it doesn't."""
+    if item is None:
+        return None
     if runs_on_neo4j(item):
-        return {SHARED if item.get_closest_marker("whole_store") is None else EMPTY}
-    return {SERVER_OF[name] for name in getattr(item, "fixturenames", ()) if name in SERVER_OF}
+        return SHARED if item.get_closest_marker("whole_store") is None else EMPTY
+    names: set[str] = set(getattr(item, "fixturenames", ()))
+    if "neo4j_url" in names and "empty_store" in names:  # the conformance kit's
+        return EMPTY
+    return next((role for role, fixtures in FIXTURES.items() if fixtures & names), None)
 
 
 def server_problem(role: str) -> str | None:
     """Return that a server of this run has died, and None while it answers or nobody has needed it yet."""
-    state = _state(_folder(), role)
+    state = _state(_folder(), _server_of(role))
     if "url" not in state or _answers(state["url"]):
         return None
-    return f"the {role} Neo4j server of this test run has died: every test that needs it fails"
+    return "the Neo4j server of this test run has died: every test that needs it fails"
+
+
+class ServerUse:
+    """
+    The use that a process makes of the server: tests of a file beside those of other processes, or tests alone.
+
+    The lock is kept while the next test is to have it, too: what a fixture of a file has written is there until its
+    last test ends, and tests that have the server alone follow each other.
+    """
+
+    def __init__(self) -> None:
+        self._held: tuple[str, Path | None] | None = None
+        self._lock = ExitStack()
+
+    def begin(self, item: pytest.Item) -> None:
+        """Wait until a test may use the server as it does."""
+        use = self._use(item)
+        if use is None or use == self._held:
+            return
+        self._release()
+        lock = ReadWriteLock(_folder() / "use.db")
+        self._lock.enter_context(lock.write_lock() if use[0] == EMPTY else lock.read_lock())
+        self._held = use
+
+    def end(self, following: pytest.Item | None) -> None:
+        """Let others use the server, unless the following test uses it in the same way."""
+        if self._held is not None and self._use(following) != self._held:
+            self._release()
+
+    def _use(self, item: pytest.Item | None) -> tuple[str, Path | None] | None:
+        role = role_of(item)
+        return None if item is None or role is None else (role, item.path if role == SHARED else None)
+
+    def _release(self) -> None:
+        self._lock.close()
+        self._held = None
+
+
+def prepare_server(role: str) -> None:
+    """Put the bystander back before tests that share the server, and look after it before tests that empty it."""
+    folder = _folder()
+    state = _server(role)
+    if "url" not in state or RUNNING:
+        return
+    with FileLock(folder / f"{SHARED}.lock"):
+        state = _state(folder, SHARED)
+        if role == SHARED and "bystander" not in state:
+            empty(state["url"])
+            state["bystander"] = _write_bystander(state["url"])
+        elif role == EMPTY and "bystander" in state:
+            with (folder / "problems.txt").open("a", encoding="utf-8") as file:
+                file.writelines(f"{problem}\n" for problem in leftovers(folder))
+            del state["bystander"]
+        else:
+            return
+        (folder / f"{SHARED}.json").write_text(json.dumps(state), encoding="utf-8")
 
 
 # Fixtures ---------------------------------------------------------------------------------------------
@@ -144,26 +205,22 @@ def delete_scopes(url: str, scopes: Sequence[Scope]) -> None:
 
 
 @pytest.fixture
-def empty_neo4j_url() -> Iterator[str]:
-    """Yield the URL of a server with nothing of graphmem's in it but the schema, which only this test uses."""
-    with alone_on_empty_server() as url:
-        yield url
+def empty_neo4j_url() -> str:
+    """Return the URL of a server with nothing of graphmem's in it but the schema, which only this test uses."""
+    return emptied_server()
 
 
 @pytest.fixture(scope="module")
-def empty_neo4j_of_module() -> Iterator[str]:
-    """Yield the same for all tests of a file, whose data the first one makes."""
-    with alone_on_empty_server() as url:
-        yield url
+def empty_neo4j_of_module() -> str:
+    """Return the same for all tests of a file, whose data the first one makes."""
+    return emptied_server()
 
 
-@contextmanager
-def alone_on_empty_server() -> Generator[str, None, None]:
-    """Yield the URL of the second server, emptied; others wait until this caller is done with it."""
+def emptied_server() -> str:
+    """Return the URL of the server, emptied, for a test that has it alone (`ServerUse`)."""
     url = _url_of(EMPTY)
-    with FileLock(_folder() / "empty.in-use"):
-        empty(url)
-        yield url
+    empty(url)
+    return url
 
 
 @pytest.fixture
@@ -199,9 +256,14 @@ def _url_of(role: str) -> str:
     return str(state["url"])
 
 
+def _server_of(role: str) -> str:
+    """Return which server tests of a role are on: one that the user runs isn't emptied."""
+    return EMPTY if role == EMPTY and RUNNING else SHARED
+
+
 def _server(role: str) -> dict[str, Any]:
-    """Return what is known of one of the run's servers, which is started where no process has yet."""
-    folder = _folder()
+    """Return what is known of the server of a role, which is started where no process has yet."""
+    folder, role = _folder(), _server_of(role)
     with FileLock(folder / f"{role}.lock"):
         state = _state(folder, role)
         if not state:
@@ -222,17 +284,29 @@ def _start(role: str) -> dict[str, Any]:
         return {"url": RUNNING}
     remove_orphans()
     server = Neo4jServer(owner=_owner()).start()
-    state = {"url": server.url, "container": server.container_id}
-    if role == SHARED:
-        with _bystander(server.url) as memory:
-            memory.add_facts([("Maya", "works at", "Initech"), ("Entity 1", "knows", "Entity 2")])
-            memory.remember("Anna lives in Porto.", speaker="Maya", external_id="1")  # nobody may extract it
-            state["bystander"] = memory.admin.checksum()
-    return state
+    # Migrates the schema, and plans the most common queries: the first test would take as long as a minute.
+    bystander = {"bystander": _write_bystander(server.url)} if role == SHARED else {}
+    return {"url": server.url, "container": server.container_id, **bystander}
+
+
+def _noted(folder: Path) -> list[str]:
+    """Return what was wrong with the shared server when tests were about to empty it."""
+    path = folder / "problems.txt"
+    return path.read_text("utf-8").splitlines() if path.exists() else []
 
 
 def _bystander(url: str) -> GraphMemory:
     return GraphMemory.open(url, scope=BYSTANDER, extractor="none", embeddings="none", background=False)
+
+
+def _write_bystander(url: str) -> str:
+    """Store the scope of somebody else and read it; return its checksum."""
+    with _bystander(url) as memory:
+        memory.add_facts([("Maya", "works at", "Initech"), ("Entity 1", "knows", "Entity 2")])
+        memory.remember("Anna lives in Porto.", speaker="Maya", external_id="1")  # nobody may extract it
+        memory.recall("Where does Maya work?")
+    with _bystander(url) as memory:  # counts of what was recalled are written by then
+        return memory.admin.checksum()
 
 
 @cache

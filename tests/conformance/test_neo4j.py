@@ -14,7 +14,7 @@ from graphmem.models import Scope
 from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
 from graphmem.testing import GraphBackendTests, StatefulGroupTests, StatefulTests, StatefulUpkeepTests, StoreTests
-from tests.shared_servers import alone_on_empty_server, delete_scopes
+from tests.shared_servers import delete_scopes, emptied_server
 
 SHORT = 1
 LONG = 200 if os.environ.get("GRAPHMEM_SOAK") == "1" else 20
@@ -22,7 +22,7 @@ LONG = 200 if os.environ.get("GRAPHMEM_SOAK") == "1" else 20
 
 
 class OnNeo4j(StoreTests):
-    """Opens stores on the server of the test run, and empty ones on another."""
+    """Opens stores on the server of the test run, which tests of an empty one have alone."""
 
     shares_store = True
     url: ClassVar[str]
@@ -43,10 +43,9 @@ class OnNeo4j(StoreTests):
 
     @pytest.fixture
     def empty_store(self, tmp_path: Path) -> Iterator[GraphBackend]:
-        with alone_on_empty_server() as url:
-            store = open_backend(url)
-            yield store
-            store.close()
+        store = open_backend(emptied_server())
+        yield store
+        store.close()
 
 
 class TestNeo4j(OnNeo4j, GraphBackendTests):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from fnmatch import fnmatch
 from itertools import pairwise
 from pathlib import Path
@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from filelock import ReadWriteLock, Timeout
 
 from tests import lanes, shared_servers
 from tests.lanes import LANES, NAMES, ROOT, Lanes, Quarantined, is_allowed_skip, lane_of_file, shuffled
@@ -89,6 +90,7 @@ def report(**fields: Any) -> SimpleNamespace:
 
 def test_a_test_that_takes_too_long_is_noted_unless_it_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.getloadavg", lambda: (0.0, 0.0, 0.0))
+    monkeypatch.delenv("CI", raising=False)
     fine = report(duration=4.9), report(duration=6.0, keywords={"slow": 1}), report(when="setup", duration=9.0)
     assert judge(*fine) == []
     assert judge(report(duration=19.0, keywords={lanes.ON_SERVER: 1})) == []
@@ -98,11 +100,14 @@ def test_a_test_that_takes_too_long_is_noted_unless_it_is_marked(monkeypatch: py
 
 def test_what_a_test_may_take_grows_with_the_load(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 2)
+    monkeypatch.delenv("CI", raising=False)
     allowed: list[float] = []
     for load in (0.5, 2.0, 8.0):
         monkeypatch.setattr("os.getloadavg", lambda load=load: (load, 0.0, 0.0))
         allowed.append(lanes.allowed_seconds())
     assert allowed == [5.0, 5.0, 20.0]
+    monkeypatch.setenv("CI", "true")
+    assert lanes.allowed_seconds() == 40.0
 
 
 def test_a_skip_for_no_listed_reason_is_noted() -> None:
@@ -145,18 +150,41 @@ def test_tests_of_a_server_that_died_fail_at_once(
     assert "secret" not in problem
 
 
+@pytest.mark.parametrize(("marks", "alone"), [((), False), ((pytest.mark.whole_store,), True)])
+def test_a_file_s_tests_keep_the_server_until_its_last_one_has_ended(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, marks: tuple[pytest.MarkDecorator, ...], alone: bool
+) -> None:
+    monkeypatch.setenv(shared_servers.RUN, str(tmp_path))
+    other = ReadWriteLock(tmp_path / "use.db", is_singleton=False)
+    test, use = case(*marks, store_url="neo4j"), shared_servers.ServerUse()
+
+    use.begin(test)
+    for following in (test, case(store_url="sqlite")):
+        with pytest.raises(Timeout), other.write_lock(blocking=False):
+            pass
+        with pytest.raises(Timeout) if alone else nullcontext(), other.read_lock(blocking=False):
+            pass
+        use.end(following)
+
+    with other.write_lock(blocking=False):
+        pass
+
+
 def case(mark: pytest.MarkDecorator | None = None, **parameters: str) -> Any:
-    """Return a case of a test in this file, as far as its lane depends on it."""
+    """Return a case of a test in this file, as far as its lane and its use of the server depend on it."""
     marks = [] if mark is None else [mark.mark]
 
-    def marked(_: str) -> list[pytest.Mark]:
-        return marks
+    def marked(name: str) -> list[pytest.Mark]:
+        return [found for found in marks if found.name == name]
+
+    def closest(name: str) -> pytest.Mark | None:
+        return next(iter(marked(name)), None)
 
     return SimpleNamespace(
         path=ROOT / "tests/unit/test_lanes.py",
         nodeid="tests/unit/test_lanes.py::test_x[1]",
         callspec=SimpleNamespace(params=parameters),
-        get_closest_marker=ignore,
+        get_closest_marker=closest,
         iter_markers=marked,
     )
 

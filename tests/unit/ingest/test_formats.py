@@ -536,7 +536,8 @@ def test_crafted_files_of_every_format_hold_nobody_up(tmp_path: Path, form: Form
         path = tmp_path / "crafted"
         path.write_text(piece * (100_000 // len(piece)))
         held[piece] = min(longest_hold(path, form), longest_hold(path, form))
-    assert {piece: round(took, 2) for piece, took in held.items() if took > 0.1} == {}  # 50 ms of a quiet machine
+    # A quiet machine takes 50 ms at most, a busy one took more than twice that; what isn't linear takes seconds.
+    assert {piece: round(took, 2) for piece, took in held.items() if took > 0.5} == {}
 
 
 def longest_hold(path: Path, form: Format) -> float:

@@ -27,8 +27,8 @@ from graphmem.text.names import PlainPhrases, bare_title
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SHORT, ALLOWED = 8_000, 0.1
 """Characters, and seconds of CPU time for them: what is linear takes a few milliseconds, what is quadratic more."""
-LONG, MOMENT = 100_000, 0.25
-"""The same for long texts: five times the 50 ms of a quiet machine, as caches are shared with other processes."""
+LONG, MOMENT = 100_000, 0.5
+"""The same for long texts: four times what a quiet machine takes, as caches are shared with other processes."""
 HARD = ("'?!\\n'", "'.\\n'", "'Aa. '", "'api-token\\n'", "'Aaa Bbb '", "'a : ' '. ' 'x'")
 """Names of the texts that take longest."""
 
@@ -124,8 +124,11 @@ def in_value(value: object) -> Iterator[re.Pattern[str]]:
 
 
 PATTERNS = {pattern: name for name, pattern in reversed(list(patterns()))}
-MATCHED = {f"graphmem.ingest.content_filter.{name}" for name in ("_LOG", "_NUMBER", "_STATEMENT", "_TRACE")}
-MATCHED.add("graphmem.ingest.failures._STORED")
+MATCHED = {
+    *(f"graphmem.ingest.content_filter.{name}" for name in ("_LOG", "_NUMBER", "_STATEMENT", "_TRACE")),
+    "graphmem.ingest.failures._STORED",
+    "graphmem.ingest.formats.chats._FILE",
+}
 """Patterns that are applied to the beginning of a text alone."""
 READER = HeuristicRouter()
 FUNCTIONS: dict[str, Callable[[str], object]] = {
