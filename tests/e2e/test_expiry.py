@@ -207,6 +207,7 @@ def test_what_was_erased_stays_erased_when_the_clock_goes_back(
     assert memory.stats().expired_episodes == 1
 
 
+@pytest.mark.whole_store
 def test_the_background_erases_what_has_expired_in_every_scope(
     store_url: str, open_memory: OpenMemory, clock: Hands
 ) -> None:
@@ -216,7 +217,6 @@ def test_the_background_erases_what_has_expired_in_every_scope(
         told(memory.in_scope(scope), "Maya | visits | Porto", expires_in=HOUR)
     clock.now = NOW + 2 * HOUR
     with open_memory(store_url, clock=clock, background=True) as second:
-        second._engine.served = scopes  # pyright: ignore[reportPrivateUsage] - others use the server
         second._engine.look_for_expired()  # pyright: ignore[reportPrivateUsage]
         deadline = time.monotonic() + 60
         while any(memory.in_scope(scope).stats().episodes for scope in scopes) and time.monotonic() < deadline:

@@ -248,6 +248,7 @@ def words_in(text: str) -> set[str]:
     return {text[found.start() : found.end()] for found in re.finditer(r"quix\d{5}otic", text)}
 
 
+@pytest.mark.whole_store
 @pytest.mark.parametrize(
     "options", [{"speaker": "Zebulon Quimby"}, {"entity": "Zebulon Quimby", "with_episodes": True}]
 )
