@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from graphmem.communities.results import FoundCommunity, Member
 from graphmem.embed import Embedder
 from graphmem.errors import EmbeddingFailed
+from graphmem.index.blas import one_blas_thread
 from graphmem.index.codec import unpacked
 from graphmem.index.copies import Copies
 from graphmem.models import AsOf, Community, CommunityQuery, MembershipQuery, Scope, utc_now
@@ -230,6 +231,7 @@ class CommunitySearch:
         totals = [sum(weight.get(i, 0.0) for i in members.get(c.id, ())) for c in communities]
         return share * np.array(totals, dtype=np.float64)
 
+    @one_blas_thread
     def _cosines(
         self, scopes: Sequence[Scope], query: str, communities: Sequence[Community], members: Mapping[str, list[str]]
     ) -> Floats | None:

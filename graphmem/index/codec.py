@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from graphmem.index.blas import one_blas_thread
 from graphmem.models import IndexEntry
 from graphmem.text.words import STOP_WORDS
 
@@ -38,13 +39,14 @@ def _parts(dimension: int) -> int:
 @lru_cache(maxsize=4)
 def _projection(dimension: int) -> Floats:
     """Return the projection matrix (dimension, 128), deterministic because stored pieces depend on it."""
-    noise = np.random.default_rng(0).standard_normal((dimension, dimension))
+    noise = np.random.default_rng(0).standard_normal((dimension, dimension))[:, :_WIDTH]
     orthonormal, triangle = np.linalg.qr(noise)
     matrix = np.zeros((dimension, _WIDTH), np.float32)  # zero columns if the dimension is below 128
-    matrix[:, :dimension] = (orthonormal * np.sign(np.diag(triangle)))[:, :_WIDTH]
+    matrix[:, :dimension] = orthonormal * np.sign(np.diag(triangle))
     return matrix
 
 
+@one_blas_thread
 def projected(vectors: Floats) -> Floats:
     """Return vectors (m, dimension) as unit vectors (m, `piece_width`); of two models, each half by itself."""
     parts = np.array_split(vectors, _parts(vectors.shape[1]), axis=1)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from graphmem.index.blas import one_blas_thread
 from graphmem.index.codec import packed, unpacked
 from graphmem.index.copies import Copies, GrowingArray
 from graphmem.models import Entity, IndexEntry, Scope
@@ -202,6 +203,7 @@ class EntityVectors:
         return copy
 
 
+@one_blas_thread
 def _nearest(
     rows: NDArray[np.float16], keys: Sequence[str], asked: Vectors, at_least: float, limit: int
 ) -> list[list[tuple[float, str]]]:

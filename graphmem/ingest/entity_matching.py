@@ -24,6 +24,7 @@ import numpy as np
 
 from graphmem.embed import Embedder
 from graphmem.errors import BackendUnavailable, StoreReadOnly
+from graphmem.index.blas import one_blas_thread
 from graphmem.index.copies import GrowingArray
 from graphmem.index.entity_vectors import EntityVectors, Vectors, entity_entry, waiting_entry
 from graphmem.ingest.resolution import EntityMatcher, EntityMention
@@ -365,6 +366,7 @@ class _Compared:
         """Index entries of the new entities."""
         return tuple(self._entries)
 
+    @one_blas_thread
     def find(self, thing: EntityMention, kind: str) -> tuple[Entity, MergeMethod, float] | None:
         """Return the entity that matches a new name, the method of the match, and the cosine; None without a match."""
         key = (thing.canonical, kind)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from graphmem.errors import InvalidInput
+from graphmem.index.blas import one_blas_thread
 from graphmem.models import AsOf, RecallQuery, Scope, utc_now
 from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend
@@ -115,6 +116,7 @@ class RecallService:
             count("graph_degraded_total", operation="recall")
         return found
 
+    @one_blas_thread
     def _recall(
         self,
         scopes: tuple[Scope, ...],

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from graphmem.embed import TokenVectors
 from graphmem.errors import EmbeddingFailed, IndexMismatch, IndexUnavailable, StoreFull, StoreReadOnly
+from graphmem.index.blas import one_blas_thread
 from graphmem.index.encoder import EpisodeEncoder
 from graphmem.models import AsOf, EpisodeQuery, RecallTrace, Scope, TracedEpisode, TracedSeed, is_live, utc_now
 from graphmem.protocols import GraphBackend, VectorIndex
@@ -224,6 +225,7 @@ class GraphRAGService:
         rows = () if ranked.unknown_asker else ranked.rows
         return evidence_of(((row.episode_id, row.reasons, row.is_list) for row in rows), ranked.degraded)
 
+    @one_blas_thread
     def _ranked(
         self, scopes: Sequence[Scope], query: str, options: SearchOptions, reranker: Reranker | None
     ) -> _Ranked:

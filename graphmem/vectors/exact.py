@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from graphmem.index.blas import one_blas_thread
 from graphmem.index.copies import GrowingArray
 from graphmem.models import IndexKind, Scope
 from graphmem.protocols.vectors import VectorHit, VectorIndex, VectorRows, VectorState
@@ -55,6 +56,7 @@ class _Matrix:
         packed.add(kept)
         self.__dict__.update(packed.__dict__)
 
+    @one_blas_thread
     def nearest(self, vector: NDArray[np.float32], limit: int) -> list[tuple[str, float]]:
         """Return the nearest keys, unordered, including ties with the last."""
         if not self._at:
