@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.index.blas import one_blas_thread
+from graphmem.blas import one_blas_thread
 from graphmem.models import IndexEntry
 from graphmem.text.words import STOP_WORDS
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.index.blas import one_blas_thread
+from graphmem.blas import one_blas_thread
 from graphmem.index.codec import packed, unpacked
 from graphmem.index.copies import Copies, GrowingArray
 from graphmem.models import Entity, IndexEntry, Scope

@@ -22,9 +22,9 @@ from itertools import combinations
 
 import numpy as np
 
+from graphmem.blas import one_blas_thread
 from graphmem.embed import Embedder
 from graphmem.errors import BackendUnavailable, StoreReadOnly
-from graphmem.index.blas import one_blas_thread
 from graphmem.index.copies import GrowingArray
 from graphmem.index.entity_vectors import EntityVectors, Vectors, entity_entry, waiting_entry
 from graphmem.ingest.resolution import EntityMatcher, EntityMention

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
+from graphmem.blas import one_blas_thread
 from graphmem.errors import InvalidInput
-from graphmem.index.blas import one_blas_thread
 from graphmem.models import AsOf, RecallQuery, Scope, utc_now
 from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend

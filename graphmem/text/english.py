@@ -5,12 +5,16 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import re
+import runpy
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from graphmem.blas import one_blas_thread
 from graphmem.errors import InvalidInput, MissingExtra
 
 if TYPE_CHECKING:
@@ -28,8 +32,14 @@ _OTHER_SCRIPT = re.compile("[\u0370-\u1fff\u3040-\ud7ff]")
 _I = re.compile(r"\bI(?:'?(?:m|ve|ll|d))?\b")
 _LONG_WORD = re.compile(r"(\S{100})(\S+)")
 
-parsing = threading.RLock()
-"""Lock held while the pipeline is loaded or used, as it isn't thread-safe."""
+_pipeline_lock = threading.RLock()
+
+
+@contextmanager
+def parsing() -> Generator[None]:
+    """Lock the pipeline, which isn't thread-safe, while it is loaded or used; its matrix products take one thread."""
+    with _pipeline_lock, one_blas_thread:
+        yield
 
 
 def spacy_available() -> bool:
@@ -82,10 +92,14 @@ def seems_english(text: str) -> bool:
 def _languages_of() -> dict[str, tuple[str, ...]]:
     """Return a mapping from each stop word to its languages."""
     words: defaultdict[str, tuple[str, ...]] = defaultdict(tuple)
-    with parsing:  # spaCy's modules import each other, so two threads must not import it at once
-        for language in _LANGUAGES:
-            for word in importlib.import_module(f"spacy.lang.{language}.stop_words").STOP_WORDS:
-                words[word] += (language,)
+    package = importlib.util.find_spec("spacy")
+    assert package is not None
+    assert package.origin is not None
+    for language in _LANGUAGES:
+        # The file alone: importing its package compiles the patterns of a tokenizer, which takes 2 s for French.
+        file = Path(package.origin).with_name("lang") / language / "stop_words.py"
+        for word in runpy.run_path(str(file))["STOP_WORDS"]:
+            words[word] += (language,)
     return dict(words)
 
 
@@ -107,7 +121,7 @@ def english_pipeline(model: str | None = None) -> Language:
     name = model or _installed_model()
     if name is None or importlib.util.find_spec("spacy") is None:
         raise MissingExtra("SpacyExtractor", "spacy")
-    with parsing:
+    with _pipeline_lock:
         return _loaded(name)
 
 

@@ -141,7 +141,7 @@ class SpacyPhrases:
         """Return names and sentences of each text."""
         cut = [list(pieces(text[:_LONGEST_TEXT])) for text in texts]
         every = [piece for text in cut for piece in text]
-        with parsing:
+        with parsing():
             docs = english_pipeline().pipe(every, batch_size=min(64, batch_size(every)), disable=["lemmatizer"])
             found = map(_of_doc, docs)
             return [_joined([next(found) for _ in text], text) for text in cut]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.index.blas import one_blas_thread
+from graphmem.blas import one_blas_thread
 from graphmem.index.copies import GrowingArray
 from graphmem.models import IndexKind, Scope
 from graphmem.protocols.vectors import VectorHit, VectorIndex, VectorRows, VectorState

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-from types import SimpleNamespace
+import subprocess
+import sys
 
 import pytest
 
-from graphmem.text import english
 from graphmem.text.english import PIECE, batch_size, pieces
 
 
@@ -35,18 +34,9 @@ def test_fewer_long_pieces_are_parsed_at_once() -> None:
     assert batch_size([]) >= 1
 
 
-def test_spacy_is_not_imported_by_two_threads_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its modules import each other: the second thread would see half of one."""
-    imported = threading.Event()
-
-    def watched(_: str) -> SimpleNamespace:
-        imported.set()
-        return SimpleNamespace(STOP_WORDS=())
-
-    monkeypatch.setattr(english, "importlib", SimpleNamespace(import_module=watched))
-    reader = threading.Thread(target=english._languages_of.__wrapped__)  # pyright: ignore[reportPrivateUsage]
-    with english.parsing:  # another thread loads the pipeline
-        reader.start()
-        assert not imported.wait(0.2)
-    assert imported.wait(10)
-    reader.join()
+def test_a_language_is_recognized_without_importing_spacy() -> None:
+    """Importing its languages takes two seconds."""
+    asked = "seems_english('Je ne sais pas ce que tu veux'), 'spacy' in sys.modules"
+    program = f"import sys; from graphmem.text.english import seems_english; print({asked})"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout == "False False\n"

@@ -92,7 +92,7 @@ class SpacyExtractor(Extractor):
         """
         english = [seems_english(request.episode.text) for request in requests]
         texts = [list(pieces(_text(r) if ours else "")) for r, ours in zip(requests, english, strict=True)]
-        with parsing:
+        with parsing():
             parses = _parses(english_pipeline(self._model), [first for first, *_ in texts])
         return [
             _OTHER_LANGUAGE
@@ -122,7 +122,7 @@ class SpacyExtractor(Extractor):
         for text in further:
             if len(_distinct(edges)) >= ENOUGH:
                 break
-            with parsing:
+            with parsing():
                 doc = english_pipeline(self._model)(text)
             more, over, named = self._found(request, doc)
             edges += more
@@ -139,7 +139,7 @@ class SpacyExtractor(Extractor):
             if len(mentioned) >= _ENOUGH_NAMES:
                 break
             if isinstance(piece, str):
-                with parsing:
+                with parsing():
                     piece = english_pipeline(self._model)(piece)
             names = Names(piece, self._ontology, None, None, request.episode.title)
             for sentence in piece.sents:
@@ -153,7 +153,7 @@ class SpacyExtractor(Extractor):
         if correction is None or not own:
             return [], []
         earlier = ExtractionRequest(own[-1], addressee=request.addressee)
-        with parsing:
+        with parsing():
             doc = english_pipeline(self._model)(next(pieces(_text(earlier))))
         found, _, _ = self._found(earlier, doc)
         return corrected(found, *correction)
