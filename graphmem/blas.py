@@ -6,8 +6,6 @@ from contextlib import ContextDecorator
 from threading import Lock
 from typing import Any
 
-from threadpoolctl import ThreadpoolController
-
 
 class OneThread(ContextDecorator):
     """
@@ -27,6 +25,8 @@ class OneThread(ContextDecorator):
         with self._lock:
             if not self._inside:
                 if self._controller is None:
+                    from threadpoolctl import ThreadpoolController  # 20 ms
+
                     libraries: Any = ThreadpoolController()  # has no types
                     self._controller = libraries.select(user_api="blas")
                 self._limiter = self._controller.limit(limits=1)
