@@ -15,7 +15,7 @@ from graphmem.models import Episode
 from graphmem.search.late_interaction import STATED, Pieces
 from graphmem.search.lexical import Lexicon, Sessions
 from graphmem.search.names import Names, Titles
-from graphmem.search.question import ASSISTANT, USER, SpeakerNames, months, side_of
+from graphmem.search.question import ASSISTANT, USER, SpeakerNames, months, self_reference, side_of
 from graphmem.text.names import bare_title, plain
 from graphmem.text.words import terms
 from graphmem.trust import LEVELS, trust_of
@@ -118,6 +118,9 @@ class Corpus:
         self.lists: set[str] = set()
         """Ids of the episodes that are lists of ready-made facts."""
         self.asks: GrowingArray[np.float32] = GrowingArray(np.float32)
+        self.tells: GrowingArray[np.float32] = GrowingArray(np.float32)
+        """How much each turn tells of its speaker, as by `graphmem.search.question.self_reference`; an assistant's and
+        documents are neutral."""
         self.instructs: GrowingArray[np.float32] = GrowingArray(np.float32)
         """1 for each turn in which a user tells an assistant what to do from then on, as by `is_instruction`."""
         self.times: GrowingArray[np.float64] = GrowingArray(np.float64, 2)
@@ -216,6 +219,7 @@ class Corpus:
         self.trust_of.extend(np.array([LEVELS.index(trust_of(e)) for e in episodes]))
         self.lists.update(e.id for e in episodes if e.source == "triple")
         self.asks.extend(np.array([e.text.rstrip().endswith("?") for e in episodes], dtype=np.float32))
+        self.tells.extend(np.array([_tells(e) for e in episodes], dtype=np.float32))
         self.instructs.extend(np.array([is_instruction(e) for e in episodes], dtype=np.float32))
         self.times.extend(np.array([[e.occurred_at.timestamp(), e.recorded_at.timestamp()] for e in episodes]))
         self.months.extend(np.array([months(unit.date) for unit in units]))
@@ -286,6 +290,11 @@ class Corpus:
 def adds_words(stated: Sequence[str], has: Callable[[str], bool]) -> bool:
     """Return whether at least `NOVELTY` of a fact's terms are missing in an episode's text."""
     return sum(not has(term) for term in stated) >= NOVELTY * len(stated)
+
+
+def _tells(episode: Episode) -> float:
+    is_neutral = not episode.speaker or side_of(episode.role, episode.speaker) == ASSISTANT
+    return 0.5 if is_neutral else self_reference(episode.text)
 
 
 def is_instruction(episode: Episode) -> bool:

@@ -28,6 +28,7 @@ WEIGHTS = {
     "lexical": 0.2,
     "speaker": 0.125,
     "statement": 0.125,
+    "self": 0.125,
     "instruction": 0.125,
     "session": 0.25,
     "month": 0.25,
@@ -149,8 +150,10 @@ def _text_parts(
         fact, facts = corpus.best_fact(tokens.pooled)
         best = np.maximum(own, fact)
         raw["sentence"] = best - _length_trend(own, corpus, np.arange(n))
-    if len(asked.speakers) == 1:
-        raw["speaker"] = (corpus.speaker_of.rows == asked.speakers[0]).astype(np.float32)
+    if asked.subject is not None:
+        raw["speaker"] = (corpus.speaker_of.rows == asked.subject).astype(np.float32)
+    if asked.speakers:
+        raw["self"] = corpus.tells.rows
     if sessions := corpus.sessions_of(asked.speakers):
         raw["session"] = np.isin(corpus.session_of.rows, list(sessions)).astype(np.float32)
     if asked.asker is not None:

@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Literal
 
@@ -38,6 +39,8 @@ def _about(side: int) -> re.Pattern[str]:
 
 
 _ABOUT_SIDE = {side: _about(side) for side in (USER, ASSISTANT)}
+_AFTER_AUXILIARY = re.compile(rf"\b(?:{_VERBS}|am|are|is|may|was|were)(?:n['’]t)? $", re.IGNORECASE)
+_JOINED = re.compile(r",? (?:and|or|&) ", re.IGNORECASE)
 _FIRST_PERSON = re.compile(r"\b(?:I|[Mm]y|[Mm]e|[Mm]ine|[Mm]yself)\b")
 _SUMMARY = re.compile(
     r"\bsummari[sz]e\b|\brecap\b"
@@ -86,6 +89,9 @@ class ParsedQuestion:
         That text with the named speakers replaced by "I", as speakers refer to themselves.
     speakers
         Numbers of the speakers in the question.
+    subject
+        Number of the speaker whom the question is about: the only one, or of several the one who acts ("What did Ann
+        tell Bob?"); None for "Ann and Bob", and without speakers.
     names
         Names of the memory in the question.
     seeds
@@ -106,6 +112,7 @@ class ParsedQuestion:
     side: int = 0
     asker: int | None = None
     form: Form = "answer"
+    subject: int | None = None
 
 
 def parse_question(
@@ -125,7 +132,9 @@ def parse_question(
     found, seeds = _named(text, [*who, *(speakers[k] for k in roles)], names)
     said = text if not roles or asked else _as_the_user(text)
     asker = next((k for k in asked if text.startswith(f"{speakers[k]}: ")), None)
-    return ParsedQuestion(text, first_person(said, who), asked, tuple(found), tuple(seeds), side, asker, form)
+    named = tuple(found), tuple(seeds)
+    subject = _subject_of({k: speakers[k] for k in asked}, text)
+    return ParsedQuestion(text, first_person(said, who), asked, *named, side, asker, form, subject)
 
 
 def asks_for_order(text: str) -> bool:
@@ -156,6 +165,15 @@ def _side(text: str) -> int:
     return USER if _FIRST_PERSON.search(text) and not _BOTH_SIDES.search(text) else 0
 
 
+_OWN = re.compile(r"\b(?:[Ii]|[Mm](?:e|y|ine|yself)|[Ww]e|[Oo](?:ur|urs|urselves)|us)\b")
+_YOUR = re.compile(r"\b(?:you|yours?|yourself)\b", re.IGNORECASE)
+
+
+def self_reference(text: str) -> float:
+    """Return how much a turn tells of its speaker: 1 in the first person, 0 if it only says "you", 0.5 otherwise."""
+    return 1.0 if _OWN.search(text) else 0.0 if _YOUR.search(text) else 0.5
+
+
 def _as_the_user(text: str) -> str:
     """Return a question about "the user" in the first person."""
     if not _ABOUT_SIDE[USER].search(text):
@@ -168,6 +186,22 @@ def months(text: str) -> int:
     """Return a bit mask of the months in a text, bit 0 for January; "may" counts only in a date-like context."""
     words = {word.lower() for word in _WORD.findall(text)}
     return sum(1 << i for i, m in enumerate(_MONTHS) if m in words and (m != "may" or _MAY.search(text)))
+
+
+def _subject_of(asked: Mapping[int, str], text: str) -> int | None:
+    """Return which of the speakers in a question acts: the first one after an auxiliary verb, or else the first one.
+
+    None if any of them are joined ("Ann and Bob"), since the question is then about both.
+    """
+    if len(asked) < 2:
+        return next(iter(asked), None)
+    forms = [rf"(?P<_{k}>(?i:{re.escape(name)})|{re.escape(name[:_NICKNAME])})" for k, name in asked.items()]
+    mentions = list(re.finditer(rf"\b(?:{'|'.join(forms)})\b(?P<own>['’]s)?", text))
+    if any(_JOINED.fullmatch(text[a.end() : b.start()]) for a, b in pairwise(mentions)):
+        return None
+    firsts = [found for found in mentions if not found["own"] and _AFTER_AUXILIARY.search(text[: found.start()])]
+    named = firsts or [found for found in mentions if not found["own"]] or mentions
+    return next((k for k in asked if named[0][f"_{k}"]), None) if named else None
 
 
 def _is_asked(speaker: str, text: str) -> bool:

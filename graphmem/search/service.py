@@ -78,6 +78,7 @@ _CHANNELS: dict[str, tuple[Channel, str]] = {
     "bridge": ("graph", "bridge"),
     "speaker": ("prior", "speaker"),
     "statement": ("prior", "statement"),
+    "self": ("prior", "first person"),
     "instruction": ("prior", "instruction"),
     "session": ("prior", "session"),
     "month": ("prior", "month"),

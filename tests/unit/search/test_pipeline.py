@@ -134,6 +134,24 @@ def test_between_people_a_question_is_no_statement() -> None:
     assert ranked(made, "What is the budget?").channels["statement"].tolist() == [0, 0.125]
 
 
+def test_turns_in_the_first_person_gain_where_the_question_names_a_speaker() -> None:
+    turns = [
+        ("You should ski.", "Ole"),
+        ("Skiing is great.", "Ines"),
+        ("I ski a lot.", "Ines"),
+        ("I'd book it.", "Bot"),
+    ]
+    made = corpus(*(({"text": t, "speaker": s, "role": "assistant" if s == "Bot" else None}, 0.5) for t, s in turns))
+    assert ranked(made, "What does Ines like?").channels["self"].tolist() == [0, 0.0625, 0.125, 0.0625]
+    assert "self" not in ranked(made, "Who likes skiing?").channels
+
+
+def test_of_two_speakers_the_one_who_acts_gains() -> None:
+    made = corpus(({"text": "Try this book.", "speaker": "Ines"}, 0.5), ({"text": "Thanks.", "speaker": "Ole"}, 0.5))
+    assert ranked(made, "What did Ines recommend to Ole?").channels["speaker"].tolist() == [0.125, 0]
+    assert "speaker" not in ranked(made, "What do Ines and Ole like?").channels
+
+
 def test_the_score_of_long_turns_loses_what_length_explains() -> None:
     lengths, cosines = (10, 10, 2 * LONG, 4 * LONG, 8 * LONG), (0.3, 0.5, 0.45, 0.55, 0.65)
     fields = [{"text": "word " * n, "role": "assistant", "session_id": "s"} for n in lengths]

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from graphmem.search.names import Names
-from graphmem.search.question import ASSISTANT, USER, SpeakerNames, asks_for_order, parse_question, side_of
+from graphmem.search.question import (
+    ASSISTANT,
+    USER,
+    SpeakerNames,
+    asks_for_order,
+    parse_question,
+    self_reference,
+    side_of,
+)
 
 CHAT = ["User", "Assistant"]
 
@@ -121,6 +129,44 @@ def test_in_a_group_nobody_knows_who_is_greeted() -> None:
     for speaker in (-1, 0, 0, 0):
         found.add("Hello Kate!", speaker, -1)
     assert found.meant(["Ines", "kt_88", "Ole"]) == {}
+
+
+@pytest.mark.parametrize(
+    ("question", "subject"),
+    [
+        ("Where does Ines work?", "Ines"),
+        ("What did Ines recommend to Theodore?", "Ines"),
+        ("What tip did Theodore give Ines?", "Theodore"),
+        ("Which of Ines's books did Theodore read?", "Theodore"),
+        ("According to Ines, what makes Theodore a good guide?", "Ines"),
+        ("What is the nickname that Theo uses for Ines?", "Ines"),
+        ("what do ines and theodore have in common?", None),
+        ("Which towns have both, Ines, and Theodore, seen?", None),
+        ("Who is it?", None),
+        ("Theodore: When did I meet Ines?", "Theodore"),
+        ("Theodore: Where did Ines meet me?", "Ines"),
+    ],
+)
+def test_a_question_is_about_the_speaker_who_acts(question: str, subject: str | None) -> None:
+    speakers = ["Ines", "Theodore"]
+    found = parse_question(question, speakers, names()).subject
+    assert (None if found is None else speakers[found]) == subject
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("I'm learning to ski.", 1),
+        ("i love it, do you?", 1),
+        ("Our trip was great.", 1),
+        ("You must be proud!", 0),
+        ("Is that your dog?", 0),
+        ("Sounds fun!", 0.5),
+        ("The US team won.", 0.5),
+    ],
+)
+def test_a_turn_in_the_first_person_tells_of_its_speaker(text: str, expected: float) -> None:
+    assert self_reference(text) == expected
 
 
 def test_the_user_becomes_the_first_person() -> None:
