@@ -18,7 +18,7 @@ from graphmem.search.question import ParsedQuestion
 Floats = NDArray[np.float64]
 
 FEATURES = ("bias", "lead", "rank", "match", "other speaker")
-WITH_VECTORS = np.array([-2.07, 0.164, -1.18, 2.05, -2.23])
+WITH_VECTORS = np.array([-1.66, 0.156, -1.31, 1.67, -2.48])
 WORDS_ONLY = np.array([-1.0, 0.160, -1.30, 0.0, -2.10])
 """Weights of the features, with and without an embedding model."""
 
