@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,14 +12,17 @@ from numpy.typing import NDArray
 from graphmem.embed import Embedder, TokenVectors
 from graphmem.index.codec import compact, detail_of, is_content, packed, unit
 from graphmem.models import Episode, IndexEntry, IndexKind
-from graphmem.text.names import PhraseFinder, Phrases, PlainPhrases, bare_title
+from graphmem.text.names import PhraseFinder, Phrases, PlainPhrases, bare_title, phrases_of_list
 
 Vectors = NDArray[np.float32]
+Listed = Mapping[str, Sequence[str]]
+"""Ids of episodes that are lists of facts, and the names of subjects and objects in each."""
 
 _BEFORE_WORDS = 40  # last words of the previous turn, as context for pronouns
 _PASS_WORDS = 150  # words that fit a model with a limit of 256 pieces
 _MOST_PIECES = 1024
 _SAID = PlainPhrases()
+_NOT_LISTED: Listed = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +112,24 @@ class EpisodeEncoder:
         if self.embedder is not None:
             self.embedder.forget()
 
-    def episodes(self, episodes: Sequence[tuple[Episode, Episode | None]]) -> list[IndexEntry]:
+    def episodes(
+        self, episodes: Sequence[tuple[Episode, Episode | None]], listed: Listed = _NOT_LISTED
+    ) -> list[IndexEntry]:
         """Return the entries of episodes, each given with the previous one of its session.
+
+        Parameters
+        ----------
+        episodes
+            The episodes.
+        listed
+            Ids of lists of facts among them, with the names of subjects and objects; names are found in the others.
 
         Raises
         ------
         EmbeddingFailed
             If the model fails.
         """
-        found = self._found([episode for episode, _ in episodes])
+        found = self._found([episode for episode, _ in episodes], listed)
         texts = [_text(*both, phrases) for both, phrases in zip(episodes, found, strict=True)]
         tokens = self._tokens(texts)
         entries: list[IndexEntry] = []
@@ -131,9 +143,11 @@ class EpisodeEncoder:
                 entries.append(_entry("episode", episode.id, self.model, vectors, detail={"names": names}))
         return entries
 
-    def words_only(self, episodes: Sequence[tuple[Episode, Episode | None]]) -> list[IndexEntry]:
-        """Return the entries of episodes without vectors."""
-        return EpisodeEncoder(None, self._phrases).episodes(episodes)
+    def words_only(
+        self, episodes: Sequence[tuple[Episode, Episode | None]], listed: Listed = _NOT_LISTED
+    ) -> list[IndexEntry]:
+        """Return the entries of episodes without vectors; parameters as in `episodes`."""
+        return EpisodeEncoder(None, self._phrases).episodes(episodes, listed)
 
     def names_of(self, entries: Iterable[IndexEntry]) -> list[str]:
         """Return the names in the entries of episodes, each once."""
@@ -166,11 +180,21 @@ class EpisodeEncoder:
             entries.append(_entry("fact", fact.id, self.model, vector, pieces, detail))
         return entries
 
-    def _found(self, episodes: Sequence[Episode]) -> list[Phrases]:
-        """Return names and sentences; conversation turns are not parsed by spaCy (docs/development/benchmarks.md)."""
-        said = iter(_SAID.find([episode.searchable_text for episode in episodes if _is_said(episode)]))
-        written = iter(self._phrases.find([episode.searchable_text for episode in episodes if not _is_said(episode)]))
-        return [next(said if _is_said(episode) else written) for episode in episodes]
+    def _found(self, episodes: Sequence[Episode], listed: Listed) -> list[Phrases]:
+        """Return names and sentences; only texts that are neither turns nor lists of facts are parsed by spaCy.
+
+        See docs/development/benchmarks.md.
+        """
+        written = [e for e in episodes if e.id not in listed and not _is_said(e)]
+        found = dict(
+            zip((e.id for e in written), self._phrases.find([e.searchable_text for e in written]), strict=True)
+        )
+        for episode in episodes:
+            if episode.id in listed:
+                found[episode.id] = phrases_of_list(episode.searchable_text, listed[episode.id])
+            elif _is_said(episode):
+                [found[episode.id]] = _SAID.find([episode.searchable_text])
+        return [found[episode.id] for episode in episodes]
 
     def _tokens(self, texts: Sequence[_Text]) -> list[TokenVectors] | None:
         """Return the pieces of each text with offsets into `own`; None if the model returns no token vectors."""

@@ -196,7 +196,7 @@ class SearchIndex:
             return
         episodes = self._with_earlier(scope, ids)
         try:
-            entries = self._reader.episodes(episodes)
+            entries = self._reader.episodes(episodes, self._listed(scope, episodes))
             names = self._reader.names_of(entries)
             known = {entry.key for entry in self._backend.find_index(scope, "name", names)} if names else set[str]()
             entries += self._reader.names([name for name in names if name not in known])
@@ -240,8 +240,16 @@ class SearchIndex:
     def _write_words_only(self, scope: Scope, episodes: Sequence[tuple[Episode, Episode | None]], since: str) -> None:
         known = {entry.key for entry in self._backend.find_index(scope, "episode", [e.id for e, _ in episodes])}
         new = [pair for pair in episodes if pair[0].id not in known]
-        entries = self._reader.words_only(new)
+        entries = self._reader.words_only(new, self._listed(scope, new))
         self._write(scope, [replace(entry, complete=False) for entry in entries], since)
+
+    def _listed(self, scope: Scope, episodes: Sequence[tuple[Episode, Episode | None]]) -> dict[str, list[str]]:
+        """Return the names of subjects and objects in each episode of triples."""
+        listed: dict[str, list[str]] = {}
+        if ids := [episode.id for episode, _ in episodes if episode.source == "triple"]:
+            for mention in self._backend.all_mentions([scope], episode_ids=ids):
+                listed.setdefault(mention.episode_id, []).append(mention.surface)
+        return listed
 
     def _with_earlier(self, scope: Scope, ids: Sequence[str]) -> list[tuple[Episode, Episode | None]]:
         """Return episodes, each message with the previous one of its session."""

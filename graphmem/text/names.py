@@ -33,6 +33,7 @@ _NUMBERS = frozenset({"CARDINAL", "ORDINAL", "PERCENT", "QUANTITY"})
 _LONGEST_NAME = 100
 _LONGEST_TEXT = 100_000  # characters; spaCy refuses a million
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?]+[\"')\]]*|\n|$)")
+_LINE = re.compile(r"[^\n]*\S[^\n]*")
 _CAPITALS = re.compile(
     r"(?<=[\w,;:] )[A-Z][\w'’-]*(?: (?:of |the |de |von )?[A-Z][\w'’-]*)*|"
     r"(?<!\w)[A-Z][\w'’-]{0,99}+(?: [A-Z][\w'’-]*)+"
@@ -138,13 +139,24 @@ class SpacyPhrases:
     """Finder by spaCy: named entities except numbers, noun chunks without stop words, and parsed sentences."""
 
     def find(self, texts: Sequence[str]) -> list[Phrases]:
-        """Return names and sentences of each text."""
+        """Return names and sentences of each text; the model is loaded with the first text."""
+        if not texts:
+            return []
         cut = [list(pieces(text[:_LONGEST_TEXT])) for text in texts]
         every = [piece for text in cut for piece in text]
         with parsing():
             docs = english_pipeline().pipe(every, batch_size=min(64, batch_size(every)), disable=["lemmatizer"])
             found = map(_of_doc, docs)
             return [_joined([next(found) for _ in text], text) for text in cut]
+
+
+def phrases_of_list(text: str, names: Iterable[str]) -> Phrases:
+    """Return the phrases of a list of facts: the given names of its subjects and objects, and a sentence for each line.
+
+    Names of others, in facts that are sentences of their own, are found as by `PlainPhrases`.
+    """
+    lines = tuple(found.span() for found in _LINE.finditer(text))
+    return Phrases(_distinct([*names, *(found[0] for found in _CAPITALS.finditer(text))]), lines)
 
 
 def phrase_finder() -> PhraseFinder:

@@ -18,6 +18,7 @@ from graphmem.embed.bert import bert_available
 from graphmem.embed.interface import TokenVectors
 from graphmem.embed.minilm import installed_weights
 from graphmem.testing.rows import scope_of
+from graphmem.text.names import Phrases, PlainPhrases, SpacyPhrases
 from graphmem.text.words import terms
 from tests.bench import locomo
 
@@ -115,6 +116,24 @@ def library(store_url: str, open_memory: OpenMemory) -> GraphMemory:
     memory = open_memory(store_url, extractor="none", embeddings=TokenWordVectors())
     memory.ingest([{"title": title, "text": text, "external_id": title} for title, text in PASSAGES])
     return memory
+
+
+def test_triples_are_found_by_their_names_without_a_parser(
+    store_url: str, open_memory: OpenMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[str] = []
+
+    def find(_: SpacyPhrases, texts: Sequence[str]) -> list[Phrases]:
+        parsed.extend(texts)
+        return PlainPhrases().find(texts)
+
+    memory = open_memory(store_url, extractor="none", embeddings="none")
+    monkeypatch.setattr(SpacyPhrases, "find", find)
+    memory.add_facts([{"subject": "maya", "relation": "works at", "object": "globex gmbh"}])
+    [fact] = memory.recall("Who works at globex gmbh?")
+    assert fact.fact == "maya works at globex gmbh"
+    assert memory.search("Who works at Globex Gmbh?").seeds == ("globex gmbh",)
+    assert parsed == []
 
 
 def found(memory: GraphMemory, question: str, **options: Any) -> list[str]:

@@ -12,7 +12,7 @@ from graphmem.embed import Embedder, TokenVectors
 from graphmem.index.codec import detail_of
 from graphmem.index.encoder import EpisodeEncoder
 from graphmem.models import Episode, Scope
-from graphmem.text.names import Phrases, PlainPhrases
+from graphmem.text.names import Phrases, PlainPhrases, phrases_of_list
 
 HOME = Scope("home")
 
@@ -41,6 +41,20 @@ def test_what_somebody_says_is_not_parsed() -> None:
     entries = EpisodeEncoder(None, parser).episodes([(episode, None) for episode in episodes])
     assert parser.given == ["alpha is written", "beta is a note", "gamma"]
     assert [detail_of(entry)["names"] for entry in entries] == [["a"], ["porto"], ["b"], ["braga"], ["g"]]
+
+
+def test_lists_of_facts_are_not_parsed() -> None:
+    parser = Parser()
+    text = "maya works at Globex Corp. Ltd\n\nmaya walks with her dog Bruno. He is old"
+    facts = Episode(id="1", scope=HOME, source="triple", text=text)
+    [entry] = EpisodeEncoder(None, parser).episodes([(facts, None)], {"1": ["maya", "Globex Corp. Ltd"]})
+    assert parser.given == []
+    assert detail_of(entry)["names"] == ["bruno", "globex corp", "globex corp ltd", "maya"]
+
+
+def test_each_fact_of_a_list_is_a_sentence() -> None:
+    found = phrases_of_list("Dr. Who lives in St. Ives\n \nSt. Ives is a town", ())
+    assert found.sentences == ((0, 25), (28, 46))
 
 
 class Model:

@@ -6,7 +6,13 @@ import time
 
 import pytest
 
-from graphmem.text.names import NameFinder
+from graphmem.text import names as module
+from graphmem.text.names import NameFinder, SpacyPhrases
+
+
+def test_without_a_text_no_parser_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(module, "english_pipeline")
+    assert SpacyPhrases().find([]) == []
 
 
 @pytest.mark.parametrize(
