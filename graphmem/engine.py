@@ -47,6 +47,7 @@ from graphmem.search.rerank import CrossEncoder, Reranker
 from graphmem.search.service import GraphRAGService
 from graphmem.settings import Settings
 from graphmem.telemetry import Attributes, add_prices, current_tracer, in_span, load_providers, register_gauges, span
+from graphmem.text.english import english_pipeline
 from graphmem.text.names import phrase_finder
 from graphmem.text.redact import PatternRedactor
 from graphmem.traced_backend import traced_backend
@@ -97,6 +98,8 @@ class Engine:
     ) -> None:
         self.backend = backend
         self.clock = clock
+        self._embedder = embedder
+        self._extractor = extractor
         self._vectors = vectors
         self._similar = similar
         reranker = Reranker(cross_encoder, settings.embedding_timeout) if cross_encoder is not None else None
@@ -286,6 +289,19 @@ class Engine:
             If there is no LLM.
         """
         return choose_inference_question(self._llm, self.settings)
+
+    def load_models(self) -> None:
+        """Load the local models: the embedding model, and spaCy if it extracts.
+
+        Raises
+        ------
+        EmbeddingFailed
+            If the embedding model fails.
+        """
+        if self._embedder is not None:
+            self._embedder.load()
+        if self._extractor is not None and self._extractor.name == "spacy":
+            english_pipeline()
 
     @property
     def has_background(self) -> bool:

@@ -210,6 +210,16 @@ class Embedder:
             cache.put(key_of(self.model_name, "text", text), one.pooled)
         return found
 
+    def load(self) -> None:
+        """Load a model with token vectors by a first call; others may be services, and aren't called.
+
+        Raises
+        ------
+        EmbeddingFailed
+            As for `vectors`.
+        """
+        self.token_vectors(["ready"])
+
     def forget(self) -> None:
         """Empty the cache."""
         self._cache.get().clear()

@@ -383,6 +383,18 @@ class Administration(ScopedMemory):
         served = None if scopes is None else to_scopes(scopes)
         Worker(self._engine, served, seconds=seconds).run(stopping, on_state)
 
+    def load_models(self) -> None:
+        """Load the local models now: the embedding model, and spaCy if it extracts. Otherwise the first use does.
+
+        Models of services aren't called.
+
+        Raises
+        ------
+        EmbeddingFailed
+            If the embedding model can't be loaded.
+        """
+        self._engine.load_models()
+
     def doctor(self) -> list[Check]:
         """Examine the store, the extractor and the queue."""
         return self._engine.diagnostics.doctor(self.scope)
@@ -511,6 +523,7 @@ class Administration(ScopedMemory):
     achecksum = in_thread(checksum, "jobs")
     ascopes = in_thread(scopes)
     awork = in_thread(work, "jobs")
+    aload_models = in_thread(load_models, "jobs")
     adoctor = in_thread(doctor)
     aevaluate = in_thread(evaluate, "jobs")
     aevaluate_facts = in_thread(evaluate_facts, "jobs")

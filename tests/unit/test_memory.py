@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from graphmem import GraphMemory, InvalidInput, MissingExtra
+from graphmem import GraphMemory, InvalidInput, MissingExtra, engine
 from graphmem.engine import Engine
 from graphmem.ingest.bulk import Progress
 from graphmem.models import Scope
@@ -41,6 +41,17 @@ def test_whoever_asks_for_no_extractor_is_not_warned() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         GraphMemory.open("memory://", extractor="none", embeddings="none", background=False).close()
+
+
+@pytest.mark.parametrize(("extractor", "loaded"), [("spacy", [1]), ("none", [])])
+def test_spacy_is_loaded_with_the_models_if_it_extracts(
+    monkeypatch: pytest.MonkeyPatch, extractor: str, loaded: list[int]
+) -> None:
+    seen: list[int] = []
+    monkeypatch.setattr(engine, "english_pipeline", lambda: seen.append(1))
+    with GraphMemory.open("memory://", extractor=extractor, embeddings="none", background=False) as memory:
+        memory.admin.load_models()
+    assert seen == loaded
 
 
 @pytest.mark.usefixtures("no_spacy")

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
 from graphmem.adapters.cli.session import Session, command, moment
+from graphmem.background import BackgroundJob, clock
 
 if TYPE_CHECKING:
     from graphmem.adapters.mcp.keys import Key, Rights
     from graphmem.adapters.mcp.server import MemoryServer
+    from graphmem.memory import GraphMemory
 
+_log = logging.getLogger(__name__)
+
+_GREETING = 0.5  # seconds for the first answers of a server, before it loads models, which takes the interpreter
+_LOADING = 5.0  # seconds that the end of a server waits for models that are being loaded
 _KEYS = "graphmem-keys.json"
 
 KeysOption = Annotated[str, typer.Option("--keys", metavar="FILE", help="The file of keys.")]
@@ -69,10 +78,32 @@ def mcp(
     access = Access(scopes=(session.scope,), rights=_rights(rights), user=user, agent=agent)
     with GraphMemory.open(session.settings.store, scope=session.scope, settings=session.settings) as memory:
         server = MemoryServer(memory, profile=chosen, access=access, keys=file)
-        if address is None:
-            asyncio.run(server.run_stdio_async())
-        else:
-            _serve(server, *address)
+        with loading(memory):
+            if address is None:
+                asyncio.run(server.run_stdio_async())
+            else:
+                _serve(server, *address)
+
+
+@contextmanager
+def loading(memory: GraphMemory) -> Generator[None]:
+    """Load the models of a memory on a thread, shortly after the block begins.
+
+    A failure is left to the call that needs the model.
+    """
+
+    def load() -> None:
+        try:
+            memory.admin.load_models()
+        except Exception as error:  # noqa: BLE001 - whatever a model raises must not end or disturb the server
+            _log.info("a model can't be loaded: %s", error)
+
+    job = BackgroundJob("graphmem-models", load)
+    clock().wake_after(_GREETING, job)
+    try:
+        yield
+    finally:
+        job.stop(timeout=_LOADING)
 
 
 def _serve(server: MemoryServer, host: str, port: int) -> None:

@@ -71,6 +71,14 @@ def test_no_texts_give_no_vectors_and_no_call() -> None:
     assert model.asked == []
 
 
+def test_only_a_model_with_token_vectors_is_loaded_by_a_call() -> None:
+    service, local = Arithmetic(), WithTokens()
+    Embedder(service).load()
+    Embedder(local).load()
+    assert service.asked == []
+    assert len(local.asked) == 1
+
+
 def test_texts_are_passed_on_in_batches() -> None:
     model = Arithmetic()
     Embedder(model, batch_size=2).vectors(["a", "ab", "abc", "abcd", "abcde"])
