@@ -10,6 +10,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -171,6 +172,35 @@ def content_keys(messages: Iterable[object]) -> list[str]:
         keys.append(f"{same}:{seen[same]}")
         seen[same] += 1
     return keys
+
+
+def batch_keys(messages: Iterable[object], stored: Sequence[str]) -> list[str]:
+    """Return a key for each message of a part of a conversation, which may have been stored before.
+
+    For messages without lasting ids of which only parts are given. Several messages that follow one another in the
+    conversation are a repetition and get their keys again; so do messages at the beginning with which it ends.
+
+    Parameters
+    ----------
+    messages
+        The part.
+    stored
+        Keys of the stored messages of the conversation, in order.
+    """
+    given = [key.rpartition(":")[0] for key in content_keys(messages)]
+    known = [key.rpartition(":")[0] for key in stored]
+    begin = next((place for place in range(len(known)) if _is_repeated(given, known, place)), len(known))
+    keys, taken = list(stored[begin : begin + len(given)]), set(stored)
+    for same in given[len(keys) :]:
+        keys.append(next(key for n in count() if (key := f"{same}:{n}") not in taken))
+        taken.add(keys[-1])
+    return keys
+
+
+def _is_repeated(given: Sequence[str], known: Sequence[str], place: int) -> bool:
+    """Return whether messages are those from a place on: several, or those at the end."""
+    there = known[place : place + len(given)]
+    return there == given[: len(there)] and (len(there) > 1 or place + 1 == len(known))
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from graphmem.adapters.agents import Conversation, report_unavailable
+from graphmem.adapters.agents import Conversation, batch_keys, report_unavailable
 from graphmem.errors import GraphMemError, MissingExtra
 from graphmem.memory import GraphMemory
 
@@ -15,12 +16,15 @@ try:
 except ImportError as error:
     raise MissingExtra("graphmem.adapters.llama_index", "llama-index") from error
 
+_COMPARED = 10_000  # last messages of a conversation among which repetitions are found
+
 
 class GraphMemoryBlock(BaseMemoryBlock[str]):
     """Block of a LlamaIndex `Memory` that gives what a graph memory has on the last message, fenced as data.
 
-    Messages that `Memory` passes on, when they leave its short-term part, are stored as turns of the memory. If the
-    memory is unavailable, the block is empty, with a warning in the log.
+    Messages that `Memory` passes on, when they leave its short-term part, are stored as turns of the memory, once, also
+    if an agent is given its history again, as with ``agent.run(…, chat_history=…)``. If the memory is unavailable, the
+    block is empty, with a warning in the log.
     """
 
     name: str = "GraphMemory"
@@ -42,13 +46,23 @@ class GraphMemoryBlock(BaseMemoryBlock[str]):
     async def _aput(self, messages: list[ChatMessage]) -> None:
         sessions: dict[str | None, list[dict[str, Any]]] = {}
         for message in messages:
-            extra = message.additional_kwargs
-            sessions.setdefault(extra.get("session_id"), []).append(_fields(message))
+            fields = _fields(message)
+            if fields["content"].strip() or fields["tool_calls"] or fields["tool_call_id"]:
+                sessions.setdefault(message.additional_kwargs.get("session_id"), []).append(fields)
         try:
             for session, said in sessions.items():
-                await Conversation(self.memory, session, self.user, self.assistant).astore(said, [None] * len(said))
+                conversation = Conversation(self.memory, session, self.user, self.assistant)
+                await conversation.astore(said, await _keys(conversation, said))
         except GraphMemError as error:
             report_unavailable("written", error)
+
+
+async def _keys(conversation: Conversation, said: Sequence[dict[str, Any]]) -> Sequence[str | None]:
+    """Return the keys of messages of a conversation: those that are stored already have their old ones."""
+    if conversation.session_id is None:
+        return [None] * len(said)
+    stored = await conversation.memory.asession(conversation.session_id, limit=_COMPARED)
+    return batch_keys(said, [key for episode in stored if (key := conversation.key_of(episode)) is not None])
 
 
 def _fields(message: ChatMessage) -> dict[str, Any]:

@@ -11,16 +11,18 @@ from graphmem.adapters.agents import ACTIONS, MANAGE, SEARCH, Action, Conversati
 from graphmem.errors import InvalidInput, MissingExtra, NotFound
 from graphmem.inputs import to_limit
 from graphmem.memory import GraphMemory
-from graphmem.messages import NO_TEXT, is_message
+from graphmem.messages import NO_TEXT, digest, is_message
 from graphmem.models import Episode
 
 try:
     from agents import FunctionTool, TResponseInputItem, function_tool
     from agents.memory import SessionABC, SessionSettings
+    from agents.models.fake_id import FAKE_RESPONSES_ID
 except ImportError as error:
     raise MissingExtra("graphmem.adapters.openai_agents", "openai-agents") from error
 
 _ITEM = "item"
+_COMPARED = 100  # last items of a session among which messages without an answer are found
 _FIELDS = ("type", "role", "content", "name", "arguments", "call_id", "output")
 
 
@@ -67,9 +69,27 @@ class GraphMemorySession(SessionABC):
         return cast("list[TResponseInputItem]", kept)
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Store items durably; extraction runs in the background."""
-        messages = [_message(cast("dict[str, Any]", item)) for item in items]
-        await self._conversation.astore(messages, [None] * len(messages))
+        """Store items durably; extraction runs in the background.
+
+        Left out are messages of the user with which the session ends, if they wait for an answer: a run that failed and
+        is tried again adds them again. So are calls and results of tools that are stored already.
+        """
+        given = [cast("dict[str, Any]", item) for item in items]
+        new = given[await self._unanswered(given) :]
+        await self._conversation.astore([_message(item) for item in new], [_key(item) for item in new])
+
+    async def _unanswered(self, given: Sequence[dict[str, Any]]) -> int:
+        """Return how many of the first items are messages of the user that wait for an answer in the session."""
+        if not given or not _is_input(given[0]):
+            return 0
+        waiting: list[dict[str, Any]] = []
+        for episode in await self._memory.asession(self.session_id, limit=_COMPARED):
+            if (item := _item(episode)) is not None and _is_input(item):
+                waiting.append(item)
+            elif item is not None and item.get("role") == "assistant":
+                waiting.clear()
+        most = min(len(given), len(waiting))
+        return next((n for n in range(most, 0, -1) if given[:n] == waiting[-n:]), 0)
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Erase the last item and return it."""
@@ -103,6 +123,18 @@ def _message(item: dict[str, Any]) -> dict[str, Any]:
     kind = str(item.get("type") or "message")
     role = str(item.get("role") or "assistant")
     return {"role": role, "content": f"[{kind}]", "metadata": {**metadata, NO_TEXT: True}}
+
+
+def _key(item: dict[str, Any]) -> str | None:
+    """Return a key of an item that the API identifies: a call of a tool, its result, reasoning; None for messages."""
+    given = item.get("call_id") or item.get("id")
+    if item.get("role") or not isinstance(given, str) or given == FAKE_RESPONSES_ID:
+        return None
+    return f"{given}:{digest(json.dumps(item, sort_keys=True))}"
+
+
+def _is_input(item: dict[str, Any]) -> bool:
+    return item.get("role") == "user"
 
 
 def _item(episode: Episode) -> dict[str, Any] | None:

@@ -67,6 +67,40 @@ def test_messages_that_leave_the_short_term_part_are_stored_once(memory: GraphMe
     assert given[-1].content == said[-1].content
 
 
+def test_a_history_that_is_given_again_is_stored_once(memory: GraphMemory) -> None:
+    said: list[ChatMessage] = []
+    for number in range(20):
+        said += [
+            ChatMessage(role="user", content="Go on." if number % 3 else f"Tell me of garden {number}."),
+            ChatMessage(role="assistant", content=f"Garden {number} has roses."),
+        ]
+
+    def stored_after(messages: list[ChatMessage], flush: int) -> list[str]:
+        talk = chat(memory, token_limit=200, chat_history_token_ratio=0.3, token_flush_size=flush)  # with nothing in it
+        copies = [ChatMessage(role=m.role, content=m.content) for m in messages]
+        asyncio.run(talk.aput_messages(copies))
+        return [episode.text for episode in memory.session("t", limit=100)]
+
+    def beginning(number: int) -> list[str]:
+        return [str(message.content) for message in said[:number]]
+
+    first = stored_after(said[:30], 40)
+    assert len(first) > 20
+    assert first == beginning(len(first))
+    assert stored_after(said[:30], 40) == first
+    more = stored_after(said, 30)
+    assert len(more) > len(first)
+    assert more == beginning(len(more))
+
+
+def test_equal_messages_at_other_places_are_stored(memory: GraphMemory) -> None:
+    block = GraphMemoryBlock(memory=memory)
+    yes, no, empty = (ChatMessage(role="user", content=words) for words in ("Yes.", "No.", ""))
+    for batch in ([yes, yes], [no], [yes], [yes], [no, empty], [no, yes], [yes, no]):
+        asyncio.run(block.aput(batch, session_id="t"))
+    assert [e.text for e in memory.session("t")] == ["Yes.", "Yes.", "No.", "Yes.", "No."]
+
+
 def test_calls_of_tools_are_kept(memory: GraphMemory) -> None:
     call = ToolCallBlock(tool_call_id="c1", tool_name="weather", tool_kwargs={"city": "Oslo"})
     said = [

@@ -21,7 +21,7 @@ QUIET = RunConfig(tracing_disabled=True)
 
 
 class Scripted(Model):
-    """A model that gives fixed outputs and records what it was asked."""
+    """A model that gives fixed outputs, or raises them, and records what it was asked."""
 
     def __init__(self, *outputs: Any) -> None:
         self.outputs = list(outputs)
@@ -29,7 +29,10 @@ class Scripted(Model):
 
     async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
         self.asked.append(args[1] if len(args) > 1 else kwargs["input"])
-        return ModelResponse(output=[self.outputs.pop(0)], usage=Usage(), response_id=None)
+        output = self.outputs.pop(0)
+        if isinstance(output, Exception):
+            raise output
+        return ModelResponse(output=[output], usage=Usage(), response_id=None)
 
     def stream_response(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError
@@ -109,6 +112,43 @@ def test_an_agent_continues_its_session_and_what_was_said_can_be_searched(memory
     assert [item["role"] for item in model.asked[1]] == ["user", "assistant", "user"]
     assert [e.speaker for e in memory.session("t")] == ["Maya", "Helper", "Maya", "Helper"]
     assert "Maya" in memory.context("Who moved to Lisbon?")
+
+
+def test_a_run_that_failed_and_is_retried_stores_once(memory: GraphMemory) -> None:
+    away = RuntimeError("the model is away")
+    model = Scripted(away, call("manage_memory", content="Maya prefers tea."), away, text("Nice."), text("Nice."))
+    session = GraphMemorySession(memory, "t")
+    agent = Agent(name="Helper", model=model, tools=[*memory_tools(memory)])
+
+    async def use() -> None:
+        for _ in range(2):
+            with pytest.raises(RuntimeError, match="away"):
+                await Runner.run(agent, "I moved to Lisbon.", session=session, run_config=QUIET)
+        for _ in range(2):  # the second one is said again
+            await Runner.run(agent, "I moved to Lisbon.", session=session, run_config=QUIET)
+
+    asyncio.run(use())
+    said = [(e.role, e.text) for e in memory.session("t") if e.role == "user" or e.text == "Nice."]
+    assert said == [("user", "I moved to Lisbon."), ("assistant", "Nice.")] * 2
+
+
+def test_only_unanswered_messages_and_identified_items_are_left_out(memory: GraphMemory) -> None:
+    first, second, yes = ({"role": "user", "content": words} for words in ("Hello.", "Are you there?", "Yes."))
+    answer: Any = {"role": "assistant", "content": "Shall I?"}
+    called: Any = {"type": "function_call", "call_id": "c1", "name": "weather", "arguments": "{}"}
+    output: Any = {"type": "function_call_output", "call_id": "c1", "output": "20"}
+    session = GraphMemorySession(memory, "t")
+
+    async def use(*batches: Any) -> list[Any]:
+        for batch in batches:
+            await session.add_items(batch)
+        return [*await session.get_items()]
+
+    stored = asyncio.run(use([yes, yes], [answer], [yes], [first], [second], [second, answer], [called, output]))
+    assert stored == [yes, yes, answer, yes, first, second, answer, called, output]
+    assert asyncio.run(use([called, output])) == stored
+    assert asyncio.run(session.pop_item()) == output
+    assert asyncio.run(use([output], [answer], [answer])) == [*stored, answer, answer]
 
 
 def test_an_agent_uses_the_tools(memory: GraphMemory) -> None:
