@@ -42,6 +42,8 @@ class GraphMemoryCompactor:
         Split of the budget; by default that of the settings.
     count_tokens
         Function that counts the tokens of a text as the model does; the default estimates them.
+    one_turn
+        Whether the compactor is for the model calls of one turn only: the memory is then read once for a question.
     """
 
     def __init__(
@@ -52,10 +54,13 @@ class GraphMemoryCompactor:
         user: str | None = None,
         shares: BudgetShares | None = None,
         count_tokens: CountTokens = estimate_tokens,
+        one_turn: bool = False,
     ) -> None:
         self._conversation = Conversation(memory, session_id, user)
         self._shares = shares or BudgetShares.of(memory.settings)
         self._count = count_tokens
+        self._one_turn = one_turn
+        self._material: Material | None = None
 
     def compact(self, messages: Sequence[BaseMessage], budget_tokens: int) -> list[BaseMessage]:
         """Return messages in place of a conversation that have at most `budget_tokens` tokens.
@@ -65,15 +70,18 @@ class GraphMemoryCompactor:
         parts = self._parts(messages, budget_tokens)
         if self.cost(parts.messages) <= budget_tokens:
             return parts.messages
-        return self._compacted(parts, Material.read(self._conversation, parts.question, budget_tokens), budget_tokens)
+        if (material := self._known(parts.question)) is None:
+            material = Material.read(self._conversation, parts.question, budget_tokens)
+        return self._compacted(parts, self._keep(material), budget_tokens)
 
     async def acompact(self, messages: Sequence[BaseMessage], budget_tokens: int) -> list[BaseMessage]:
         """`compact` for async code."""
         parts = self._parts(messages, budget_tokens)
         if self.cost(parts.messages) <= budget_tokens:
             return parts.messages
-        material = await Material.aread(self._conversation, parts.question, budget_tokens)
-        return self._compacted(parts, material, budget_tokens)
+        if (material := self._known(parts.question)) is None:
+            material = await Material.aread(self._conversation, parts.question, budget_tokens)
+        return self._compacted(parts, self._keep(material), budget_tokens)
 
     def without_memory(self, messages: Sequence[BaseMessage], budget_tokens: int) -> list[BaseMessage]:
         """Return the last messages that fit, for a memory that is unavailable."""
@@ -83,6 +91,16 @@ class GraphMemoryCompactor:
     def cost(self, messages: Sequence[BaseMessage]) -> int:
         """Return the number of tokens of messages."""
         return sum(_OVERHEAD + self._count(str(m.text)) + self._cost_of_calls(m) for m in messages)
+
+    def _known(self, question: str) -> Material | None:
+        """Return what was read for the same question in the same turn; None if the memory has to be read."""
+        kept = self._material
+        return kept if kept is not None and kept.question == question else None
+
+    def _keep(self, material: Material) -> Material:
+        if self._one_turn:
+            self._material = material
+        return material
 
     def _parts(self, messages: Sequence[BaseMessage], budget_tokens: int) -> _Parts:
         if budget_tokens < 1:

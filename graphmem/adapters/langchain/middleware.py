@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, NotRequired, TypedDict, cast
@@ -25,8 +26,10 @@ from graphmem.adapters.agents import Conversation, content_keys, report_unavaila
 from graphmem.adapters.langchain.compaction import GraphMemoryCompactor
 from graphmem.errors import GraphMemError, InvalidInput
 from graphmem.memory import GraphMemory
-from graphmem.models import Scope
+from graphmem.models import Scope, new_id
 from graphmem.search.context import CountTokens, estimate_tokens
+
+_MOST_COMPACTORS = 100  # of turns that didn't end, such as those of failed runs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,10 +58,11 @@ class GraphMemoryContext:
 
 
 class Recalled(TypedDict):
-    """Context that was recalled for a turn."""
+    """Context that was recalled for a turn; `id` is of this recall, as a resumed run recalls again."""
 
     turn: str
     text: str
+    id: str
 
 
 class GraphMemoryState(AgentState[Any]):
@@ -125,6 +129,7 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
         self._compact_to = compact_to_tokens
         self._require_scope = require_scope
         self._store = store
+        self._compactors: OrderedDict[str, GraphMemoryCompactor] = OrderedDict()
 
     def before_agent(self, state: GraphMemoryState, runtime: Runtime[Any]) -> dict[str, Any]:
         """Recall the context of the turn."""
@@ -151,7 +156,7 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
         state = cast("GraphMemoryState", request.state)
         update = {} if _is_recalled(state) else self.before_agent(state, request.runtime)
         prepared = _with_context(request, {**state, **update})
-        if (compactor := self._compactor(prepared)) is not None:
+        if (compactor := self._compactor(prepared, {**state, **update})) is not None:
             try:
                 messages = compactor.compact(_all_messages(request), self._compact_to or 0)
             except GraphMemError as error:
@@ -168,7 +173,7 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
         state = cast("GraphMemoryState", request.state)
         update = {} if _is_recalled(state) else await self.abefore_agent(state, request.runtime)
         prepared = _with_context(request, {**state, **update})
-        if (compactor := self._compactor(prepared)) is not None:
+        if (compactor := self._compactor(prepared, {**state, **update})) is not None:
             try:
                 messages = await compactor.acompact(_all_messages(request), self._compact_to or 0)
             except GraphMemError as error:
@@ -180,6 +185,7 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
 
     def after_agent(self, state: GraphMemoryState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Store the new messages."""
+        self._end_turn(state)
         try:
             if self._store:
                 conversation = self.conversation(runtime)
@@ -190,6 +196,7 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
 
     async def aafter_agent(self, state: GraphMemoryState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Store the new messages."""
+        self._end_turn(state)
         try:
             if self._store:
                 conversation = self.conversation(runtime)
@@ -198,15 +205,30 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
             return _unavailable("written", error)
         return None
 
-    def _compactor(self, request: ModelRequest[Any]) -> GraphMemoryCompactor | None:
-        """Return a compactor for a request that has too many tokens."""
+    def _compactor(self, request: ModelRequest[Any], state: Mapping[str, Any]) -> GraphMemoryCompactor | None:
+        """Return the compactor of the turn for a request that has too many tokens."""
         if self._compact_to is None:
             return None
-        conversation = self.conversation(request.runtime)
-        compactor = GraphMemoryCompactor(
-            conversation.memory, conversation.session_id, user=conversation.user, count_tokens=self._count
-        )
-        return compactor if compactor.cost(_all_messages(request)) > self._compact_to else None
+        recalled: str = state["memory_recalled"]["id"]
+        if (compactor := self._compactors.get(recalled)) is None:
+            conversation = self.conversation(request.runtime)
+            compactor = GraphMemoryCompactor(
+                conversation.memory,
+                conversation.session_id,
+                user=conversation.user,
+                count_tokens=self._count,
+                one_turn=True,
+            )
+        if compactor.cost(_all_messages(request)) <= self._compact_to:
+            return None
+        self._compactors[recalled] = compactor
+        if len(self._compactors) > _MOST_COMPACTORS:
+            self._compactors.popitem(last=False)
+        return compactor
+
+    def _end_turn(self, state: GraphMemoryState) -> None:
+        if (recalled := state.get("memory_recalled")) is not None:
+            self._compactors.pop(recalled["id"], None)
 
     def conversation(self, runtime: Runtime[Any]) -> Conversation:
         """Return the conversation of a run, by its context and thread id."""
@@ -273,7 +295,7 @@ def _is_made(message: BaseMessage) -> bool:
 
 
 def _recalled(turn: str, text: str) -> dict[str, Any]:
-    return {"memory_recalled": Recalled(turn=turn, text=text)}
+    return {"memory_recalled": Recalled(turn=turn, text=text, id=new_id())}
 
 
 def _is_recalled(state: GraphMemoryState) -> bool:

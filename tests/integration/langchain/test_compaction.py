@@ -17,7 +17,7 @@ from graphmem import BackendUnavailable, GraphMemory, InvalidInput
 from graphmem.adapters.agents import Conversation
 from graphmem.adapters.digest import BudgetShares
 from graphmem.adapters.langchain import GraphMemoryCompactor, GraphMemoryMiddleware
-from tests.integration.langchain.test_middleware import Scripted
+from tests.integration.langchain.test_middleware import Scripted, weather
 
 FILLER = "We talked about the weather and the garden for quite a while, and about nothing else of note. "
 QUESTION = HumanMessage("Where did Nate play chess?")
@@ -174,6 +174,53 @@ def test_tokens_are_counted_by_the_given_function(memory: GraphMemory) -> None:
     said = [*long_talk(memory), QUESTION]
     compactor = GraphMemoryCompactor(memory, "t", count_tokens=lambda text: 3 * len(text.split()))
     assert compactor.cost(compactor.compact(said, 500)) <= 500
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the questions on which the facts of a memory are recalled from now on."""
+    questions: list[str] = []
+    recall = GraphMemory.recall
+
+    def counting(self: GraphMemory, query: str, **options: Any) -> Any:
+        questions.append(query)
+        return recall(self, query, **options)
+
+    monkeypatch.setattr(GraphMemory, "recall", counting)
+    return questions
+
+
+def test_a_compactor_reads_anew_unless_it_is_for_one_turn(memory: GraphMemory, monkeypatch: pytest.MonkeyPatch) -> None:
+    said, questions = [*long_talk(memory), QUESTION], counted(monkeypatch)
+    for one_turn, times in ((False, 2), (True, 1)):
+        compactor = GraphMemoryCompactor(memory, "t", user="Maya", one_turn=one_turn)
+        first = compactor.compact(said, 500)
+        assert compactor.compact(said, 500) == first
+        assert questions == [QUESTION.text] * times
+        compactor.compact([*said, AIMessage("In Porto."), HumanMessage("Sure?")], 500)
+        assert questions.pop() == "Sure?"
+        questions.clear()
+
+
+@pytest.mark.parametrize("run", ["invoke", "ainvoke"])
+def test_middleware_reads_the_memory_once_a_turn(
+    memory: GraphMemory, monkeypatch: pytest.MonkeyPatch, run: str
+) -> None:
+    said, questions = long_talk(memory)[1:], counted(monkeypatch)
+    model = Scripted(answers=[call("c1"), call("c2"), "In Porto.", "Yes.", "Again."])
+    middleware = GraphMemoryMiddleware(memory, compact_to_tokens=500)
+    running: Any = create_agent(model, tools=[weather], middleware=[middleware], checkpointer=InMemorySaver())  # pyright: ignore[reportUnknownVariableType]
+
+    def ask(*messages: BaseMessage) -> None:
+        config, inputs = {"configurable": {"thread_id": "t"}}, {"messages": [*messages]}
+        _ = running.invoke(inputs, config) if run == "invoke" else asyncio.run(running.ainvoke(inputs, config))
+
+    ask(*said, QUESTION)
+    assert questions == [QUESTION.text]
+    assert len(model.asked) == 3
+    assert all("Nate played chess in Porto." in asked[0].text for asked in model.asked)
+    ask(HumanMessage("Sure?"))
+    ask(HumanMessage("Sure?"))
+    assert questions == [QUESTION.text, "Sure?", "Sure?"]
 
 
 @pytest.mark.parametrize("run", ["invoke", "ainvoke"])
