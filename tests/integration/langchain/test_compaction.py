@@ -223,6 +223,21 @@ def test_middleware_reads_the_memory_once_a_turn(
     assert questions == [QUESTION.text, "Sure?", "Sure?"]
 
 
+def test_what_was_read_for_a_failed_run_is_used_by_no_other(
+    memory: GraphMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said, questions = long_talk(memory)[1:], counted(monkeypatch)
+    model = Scripted(answers=[RuntimeError("away"), "In Porto.", RuntimeError("away"), "In Porto."])
+    middleware = GraphMemoryMiddleware(memory, compact_to_tokens=500)
+    running: Any = create_agent(model, middleware=[middleware], checkpointer=InMemorySaver())  # pyright: ignore[reportUnknownVariableType]
+    for number in (1, 2):
+        config = {"configurable": {"thread_id": f"t{number}"}}
+        with pytest.raises(RuntimeError):
+            running.invoke({"messages": [*said, QUESTION]}, config)
+        running.invoke(None, config)
+    assert questions == [QUESTION.text] * 4
+
+
 @pytest.mark.parametrize("run", ["invoke", "ainvoke"])
 @pytest.mark.parametrize("away", [False, True])
 def test_middleware_compacts_what_the_model_gets_and_keeps_the_state(

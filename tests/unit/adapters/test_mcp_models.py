@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from typing import cast
 
@@ -56,7 +57,7 @@ def test_the_server_serves_while_models_are_loaded(monkeypatch: pytest.MonkeyPat
     assert served.is_set()
 
 
-def test_a_model_that_fails_is_tried_once_and_ends_nothing() -> None:
+def test_a_model_that_fails_is_tried_once_and_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
     tried: list[int] = []
     failed = threading.Event()
 
@@ -68,6 +69,7 @@ def test_a_model_that_fails_is_tried_once_and_ends_nothing() -> None:
     with loading(memory_with(load)):
         assert failed.wait(30)
     assert tried == [1]
+    assert not caplog.records  # a warning would stand in what the client shows of the server
 
 
 def test_a_server_that_ends_before_loading_loads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,9 +86,10 @@ def test_the_end_does_not_wait_for_a_model_that_hangs(monkeypatch: pytest.Monkey
 
     def load() -> None:
         begun.set()
-        over.wait(30)
+        over.wait(60)
 
     with loading(memory_with(load)):
         assert begun.wait(30)
-    assert not over.is_set()
+        ended = time.monotonic()
+    assert time.monotonic() - ended < 30
     over.set()
