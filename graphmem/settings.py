@@ -112,6 +112,11 @@ class Settings(BaseSettings):
         None, description="time limit of a call of an LLM, in seconds; by default 30, or 90 for models that think first"
     )
     extraction_concurrency: Count = Field(4, description="maximum number of concurrent LLM calls")
+    extraction_order: Literal["scope", "session"] = Field(
+        "scope",
+        description="what is extracted one after the other: the episodes of a scope, or those of a session, which is "
+        "faster for a scope of many sessions, whose facts may then be missing from each other's prompts",
+    )
     llm_prices: dict[str, tuple[float, float]] = Field(
         {}, description="model → price of a million input and of a million output tokens, for the cost in metrics"
     )

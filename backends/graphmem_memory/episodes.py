@@ -72,12 +72,23 @@ class MemoryEpisodes(MemoryRole, EpisodeStore):
         return [e for e in found if e.scope == last.scope and e.session_id == last.session_id and e.id < before]
 
     def claim_episodes(
-        self, owner: str, *, now: datetime, until: datetime, limit: int, scopes: Sequence[Scope] | None = None
+        self,
+        owner: str,
+        *,
+        now: datetime,
+        until: datetime,
+        limit: int,
+        scopes: Sequence[Scope] | None = None,
+        own: str | None = None,
     ) -> list[Episode]:
         """Claim pending episodes that are due and unclaimed, oldest id first."""
         with self._writing():
             episodes, claims = self._store.episodes, self._store.claims
             asked = episodes.scopes() if scopes is None else scopes
+            if own is not None:
+                others = (claim for claim in claims.read(claims.scopes()) if not claim.owner.startswith(own))
+                held = dict.fromkeys(claim.scope for claim in others if claim.until > now)
+                asked = [scope for scope in asked if scope not in held]
             due = (
                 episode
                 for episode in episodes.read(asked, episodes.keys_of("unprocessed", [s.key for s in asked]))

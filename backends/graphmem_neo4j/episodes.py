@@ -116,7 +116,14 @@ class Neo4jEpisodes(Neo4jRole, EpisodeStore):
         return read("newest_episodes_of_scopes" if newest_first else "episodes_of_scopes", scopes, **values)
 
     def claim_episodes(
-        self, owner: str, *, now: datetime, until: datetime, limit: int, scopes: Sequence[Scope] | None = None
+        self,
+        owner: str,
+        *,
+        now: datetime,
+        until: datetime,
+        limit: int,
+        scopes: Sequence[Scope] | None = None,
+        own: str | None = None,
     ) -> list[Episode]:
         """Claim pending episodes that are due and unclaimed, oldest id first; locks their scopes before it reads."""
 
@@ -125,7 +132,7 @@ class Neo4jEpisodes(Neo4jRole, EpisodeStore):
             if not due:
                 return []
             transaction.lock(Scope.from_key(key) for key in due)
-            values = {"scopes": due, "owner": owner, "now": now, "until": until, "limit": limit}
+            values = {"scopes": due, "owner": owner, "now": now, "until": until, "limit": limit, "own": own}
             return [episode_of(row) for row in transaction.run("claim_episodes", **values)]
 
         return self._database.write(work)

@@ -108,6 +108,23 @@ _DUE = """
 AND (x.retry_at IS NULL OR x.retry_at <= :now) AND (x.claimed_by IS NULL OR x.claimed_until <= :now)
 ORDER BY x.id LIMIT :limit
 """
+WAITING_SCOPES = """
+WITH RECURSIVE waiting (scope) AS (
+    SELECT min(scope) FROM episodes INDEXED BY episodes_unprocessed_by_scope WHERE processed_at IS NULL
+    UNION ALL
+    SELECT (
+        SELECT min(e.scope) FROM episodes AS e INDEXED BY episodes_unprocessed_by_scope
+        WHERE e.processed_at IS NULL AND e.scope > waiting.scope
+    ) FROM waiting WHERE waiting.scope IS NOT NULL
+)
+SELECT scope FROM waiting
+"""
+_NOT_ELSEWHERE = """
+wanted.value NOT IN (
+    SELECT c.scope FROM episodes AS c INDEXED BY episodes_claimed
+    WHERE c.claimed_by IS NOT NULL AND c.claimed_until > :now AND substr(c.claimed_by, 1, length(:own)) <> :own
+)
+"""
 DUE_ANYWHERE = " ".join(
     (
         "SELECT x.key, x.id FROM episodes AS x INDEXED BY episodes_unprocessed WHERE x.processed_at IS NULL",
@@ -122,7 +139,9 @@ DUE_IN_SCOPES = " ".join(
         _BY_STATE,
         _PENDING,
         _DUE,
-        ") ORDER BY +k.id LIMIT :limit",
+        ") WHERE",
+        _NOT_ELSEWHERE,
+        "ORDER BY +k.id LIMIT :limit",
     )
 )
 CLAIM = "UPDATE episodes SET claimed_by = ?, claimed_until = ? WHERE key = ?"
@@ -231,14 +250,23 @@ class SQLiteEpisodes(SQLiteRole, EpisodeStore):
             return [found for (found,) in connection.execute(episode_statement(query, page=ID_PAGE), values)]
 
     def claim_episodes(
-        self, owner: str, *, now: datetime, until: datetime, limit: int, scopes: Sequence[Scope] | None = None
+        self,
+        owner: str,
+        *,
+        now: datetime,
+        until: datetime,
+        limit: int,
+        scopes: Sequence[Scope] | None = None,
+        own: str | None = None,
     ) -> list[Episode]:
         """Claim pending episodes that are due and unclaimed, oldest id first."""
         values: dict[str, Any] = {"now": micros(now), "limit": limit}
         statement = DUE_ANYWHERE
         with self._database.writing() as connection:
-            if scopes is not None:
-                statement, values["scopes"] = DUE_IN_SCOPES, as_json(scope_keys(connection, scopes))
+            if scopes is not None or own is not None:
+                waiting = (key for (key,) in connection.execute(WAITING_SCOPES) if key is not None)
+                wanted = list(waiting) if scopes is None else scope_keys(connection, scopes)
+                statement, values["scopes"], values["own"] = DUE_IN_SCOPES, as_json(wanted), own
             keys = [row[0] for row in connection.execute(statement, values)]
             connection.executemany(CLAIM, [(owner, micros(until), key) for key in keys])
             claimed = connection.execute(READ_CLAIMED, {"keys": as_json(keys), "limit": len(keys)})

@@ -1,23 +1,28 @@
-"""Worker pool that extracts episodes concurrently: scopes round-robin, each session in order."""
+"""Worker pool that extracts episodes concurrently: scopes round-robin, each scope or session in order."""
 
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from graphmem.models import Episode, Scope
 
 T = TypeVar("T")
 
 _SCOPES_AT_ONCE = 64  # in one claim
-_BUFFERED = 32  # maximum number of claimed episodes per worker that wait for an earlier one of their session
+_BUFFERED = 32  # maximum number of claimed episodes per worker that wait for an earlier one
 _GROUP_LENGTH = 8_000  # characters of the turns of a group
 _LONGEST_ORDERED = 120.0  # seconds that a write waits for earlier episodes of other sessions
 _LONGEST_WAIT = 1.0  # seconds between two checks of `stopping`
 
-Session = tuple[Scope, str]
+ExtractionOrder = Literal["scope", "session"]
+"""What is extracted one after the other: the episodes of a scope, or those of a session."""
+
+Lane = tuple[Scope, str]
+"""Episodes that are extracted one after the other: a scope with an empty string, or a session of it."""
 
 
 class ScopeRotation:
@@ -33,14 +38,14 @@ class ScopeRotation:
         with self._lock:
             self._scopes.update(dict.fromkeys(scopes))
 
-    def next(self) -> list[Scope]:
-        """Return the next scopes in turn; an empty list if none is known to have pending episodes."""
+    def next(self, full: Collection[Scope] = ()) -> list[Scope]:
+        """Return the next scopes in turn, without the `full` ones; an empty list if none may have pending episodes."""
         with self._lock:
-            found = [scope for scope in self._scopes if scope not in self._served][:_SCOPES_AT_ONCE]
+            scopes = [scope for scope in self._scopes if scope not in full]
+            found = [scope for scope in scopes if scope not in self._served]
             if not found:
                 self._served.clear()
-                found = list(self._scopes)[:_SCOPES_AT_ONCE]
-            return found
+            return (found or scopes)[:_SCOPES_AT_ONCE]
 
     def record_claim(self, asked: Sequence[Scope], found: Iterable[Scope], *, all_due: bool) -> None:
         """Record a claim: the scopes it covered, those it found episodes in, and whether it returned all due ones."""
@@ -66,25 +71,27 @@ class _Round(Generic[T]):
 @dataclass(frozen=True, slots=True)
 class _Entry(Generic[T]):
     episode: Episode
-    session: Session
+    lane: Lane
     round: _Round[T]
 
 
 class ExtractionPool(Generic[T]):
     """Pool that runs at most `concurrency` groups of episodes at once over all threads that call `run`.
 
-    A group is one episode, or up to `group` successive turns of a session that wait together; each session has one
-    running group. Each runs on its own daemon thread, so that a hanging call doesn't block the exit of the program.
-    A group that waits for its turn to write (`in_order`) doesn't count, so that other sessions go on.
+    A group is one episode, or up to `group` successive turns of a session that wait together. Each scope has one
+    running group, that of its oldest episodes, so that a prompt shows the facts of the earlier ones; with the order
+    "session", each session has one. Each runs on its own daemon thread, so that a hanging call doesn't block the exit
+    of the program. A group that waits for its turn to write (`in_order`) doesn't count, so that other sessions go on.
     """
 
-    def __init__(self, concurrency: int, group: int = 1) -> None:
+    def __init__(self, concurrency: int, group: int = 1, order: ExtractionOrder = "scope") -> None:
         self._concurrency = concurrency
         self._group = group
+        self._order: ExtractionOrder = order
         self._free = concurrency
         self._waiting: list[_Entry[T]] = []
-        self._busy: set[Session] = set()
-        self._held: dict[str, Scope | None] = {}  # with the scope if later episodes may wait for it
+        self._busy: set[Lane] = set()
+        self._held: dict[str, Lane | None] = {}  # with the lane if episodes of others may wait for it
         self._events = 0
         self._claiming = threading.Lock()
         self._changed = threading.Condition()
@@ -97,7 +104,7 @@ class ExtractionPool(Generic[T]):
 
     def run(
         self,
-        claim: Callable[[int], Sequence[Episode]],
+        claim: Callable[[int, Collection[Scope]], Sequence[Episode]],
         work: Callable[[Sequence[Episode]], T],
         limit: int | None,
         *,
@@ -109,7 +116,7 @@ class ExtractionPool(Generic[T]):
         Parameters
         ----------
         claim
-            Returns at most the given number of episodes.
+            Returns at most the given number of episodes, of other scopes than the given ones.
         work
             Called with each group of episodes, on a thread of its own.
         limit
@@ -139,7 +146,7 @@ class ExtractionPool(Generic[T]):
                 abandoned |= self._drop(mine)
             elif left != 0 and (most := self._room(mine)):
                 with self._claiming:  # else a later claim could be added first, and its turns be read first
-                    claimed = claim(most if left is None else min(most, left))
+                    claimed = claim(most if left is None else min(most, left), self._full())
                     self._add(mine, claimed)
                 left = None if left is None else left - len(claimed)
             with self._changed:
@@ -150,7 +157,8 @@ class ExtractionPool(Generic[T]):
             if results or claimed:
                 continue
             with self._changed:
-                if not mine.running and not mine.waiting and (stop or left == 0 or self._events == seen):
+                idle = not (mine.running or mine.waiting or mine.results)
+                if idle and (stop or left == 0 or self._events == seen):
                     break
                 self._changed.wait_for(lambda before=seen: self._events != before, _LONGEST_WAIT)
         if mine.errors:
@@ -160,15 +168,16 @@ class ExtractionPool(Generic[T]):
     def in_order(self, episodes: Sequence[Episode], late: Collection[str]) -> Iterator[Sequence[Episode]]:
         """Yield the episodes of a group in parts to write.
 
-        An episode whose id is in `late` is yielded once all episodes stored earlier in its scope are written or have
-        failed, in whatever order the calls return; the others don't wait. It waits neither for retries, whose session
-        may be waiting itself, nor longer than `_LONGEST_ORDERED`. Call it in `work`, after the calls of the
-        extractor.
+        An episode whose id is in `late` is yielded once all episodes stored earlier in other sessions of its scope are
+        written or have failed, in whatever order the calls return; the others don't wait. It waits neither for retries,
+        whose session may be waiting itself, nor longer than `_LONGEST_ORDERED`. Call it in `work`, after the calls of
+        the extractor.
         """
-        scope, own, left = episodes[0].scope, {episode.id for episode in episodes}, list(episodes)
+        own, left = self._lane(episodes[0]), list(episodes)
 
         def due() -> int:
-            first = min((i for i, where in self._held.items() if where == scope and i not in own), default=None)
+            others = (i for i, lane in self._held.items() if lane is not None and lane[0] == own[0] and lane != own)
+            first = min(others, default=None)
             waits = (n for n, e in enumerate(left) if first is not None and e.id in late and e.id > first)
             return next(waits, len(left))
 
@@ -194,8 +203,19 @@ class ExtractionPool(Generic[T]):
                 self._held.pop(episode.id, None)
             self._changed.notify_all()
 
+    def _lane(self, episode: Episode) -> Lane:
+        return episode.scope, "" if self._order == "scope" else episode.session_id or episode.id
+
+    def _full(self) -> list[Scope]:
+        """Return the scopes whose next group is already claimed; more claims would expire before their turn."""
+        if self._order == "session":
+            return []
+        with self._changed:
+            waiting = Counter(entry.episode.scope for entry in self._waiting)
+        return [scope for scope, count in waiting.items() if count >= self._group]
+
     def _room(self, mine: _Round[T]) -> int:
-        """Return the number of episodes to claim; larger buffers are allowed while workers idle on busy sessions."""
+        """Return the number of episodes to claim; larger buffers are allowed while workers idle on busy lanes."""
         with self._changed:
             most = _BUFFERED * self._concurrency
             if mine.running < most and (mine.waiting < self._concurrency or (self._free > 0 and mine.waiting < most)):
@@ -207,9 +227,10 @@ class ExtractionPool(Generic[T]):
             for episode in episodes:
                 if episode.id in self._held:
                     continue  # its claim expired while it was waiting here
-                self._held[episode.id] = None if episode.attempts else episode.scope
+                lane = self._lane(episode)
+                self._held[episode.id] = None if episode.attempts else lane
                 mine.waiting += 1
-                self._waiting.append(_Entry(episode, (episode.scope, episode.session_id or episode.id), mine))
+                self._waiting.append(_Entry(episode, lane, mine))
 
     def _drop(self, mine: _Round[T]) -> bool:
         with self._changed:
@@ -222,34 +243,35 @@ class ExtractionPool(Generic[T]):
             return bool(dropped)
 
     def _start_ready(self) -> None:
-        """Start waiting episodes in order of arrival, for each idle session only its first."""
+        """Start waiting episodes in order of arrival, for each idle lane only its first."""
         if self._free <= 0 or not self._waiting:
             return
-        first: dict[Session, str] = {}
+        first: dict[Lane, str] = {}
         for entry in self._waiting:
-            first[entry.session] = min(first.get(entry.session, entry.episode.id), entry.episode.id)
+            first[entry.lane] = min(first.get(entry.lane, entry.episode.id), entry.episode.id)
         started: set[str] = set()
         for entry in self._waiting:
-            if self._free <= 0 or entry.session in self._busy or first[entry.session] != entry.episode.id:
+            if self._free <= 0 or entry.lane in self._busy or first[entry.lane] != entry.episode.id:
                 continue
             group = self._successive(entry)
             started.update(each.episode.id for each in group)
             self._free -= 1
-            self._busy.add(entry.session)
+            self._busy.add(entry.lane)
             entry.round.waiting -= len(group)
             entry.round.running += 1
             threading.Thread(target=self._work, args=(group,), name="graphmem-extract-one", daemon=True).start()
         self._waiting = [entry for entry in self._waiting if entry.episode.id not in started]
 
     def _successive(self, first: _Entry[T]) -> list[_Entry[T]]:
-        """Return an entry and the next turns of its session; a turn that failed before is read alone."""
-        if self._group == 1 or first.episode.session_id is None or not _may_be_grouped(first.episode):
-            return [first]
-        session = [e for e in self._waiting if e.session == first.session and e.round is first.round]
-        group, size = list[_Entry[T]](), 0
-        for entry in sorted(session, key=lambda e: e.episode.id)[: self._group]:
+        """Return an entry and the turns that follow it in its lane, as long as they are of its session.
+
+        A turn that failed before is read alone.
+        """
+        lane = sorted((e for e in self._waiting if e.lane == first.lane), key=lambda e: e.episode.id)
+        group, size = [first], len(first.episode.text)
+        for entry in lane[1 : self._group]:
             size += len(entry.episode.text)
-            if group and (size > _GROUP_LENGTH or not _may_be_grouped(entry.episode)):
+            if entry.round is not first.round or size > _GROUP_LENGTH or not _continues(first.episode, entry.episode):
                 break
             group.append(entry)
         return group
@@ -266,7 +288,7 @@ class ExtractionPool(Generic[T]):
             mine.results += outcome
             mine.running -= 1
             self._free += 1
-            self._busy.discard(entry.session)
+            self._busy.discard(entry.lane)
             for each in group:
                 self._held.pop(each.episode.id, None)
             self._events += 1
@@ -274,5 +296,7 @@ class ExtractionPool(Generic[T]):
             self._changed.notify_all()
 
 
-def _may_be_grouped(episode: Episode) -> bool:
-    return episode.source == "message" and not episode.attempts
+def _continues(first: Episode, other: Episode) -> bool:
+    """Return whether two episodes may be read in one call."""
+    may_share = all(each.source == "message" and not each.attempts for each in (first, other))
+    return may_share and first.session_id is not None and first.session_id == other.session_id

@@ -74,7 +74,8 @@ class ExtractionQueue:
     """Queue that extracts pending episodes and writes the results.
 
     An extractor with a `concurrency` or `turns_per_call` above 1 (see `Extractor`) gets one episode per call, or
-    successive turns of a session, from any scope; any other gets batches. Turns of one session are extracted in order.
+    successive turns of a session, from any scope; any other gets batches. The episodes of one scope, or of one session
+    with the setting `extraction_order`, are extracted in order.
 
     Parameters
     ----------
@@ -125,7 +126,7 @@ class ExtractionQueue:
         concurrency, group = concurrency_of(extractor), turns_per_call_of(extractor)
         self._pool: ExtractionPool[Processed] | None = None
         if concurrency > 1 or group > 1:
-            self._pool = ExtractionPool(concurrency, group)
+            self._pool = ExtractionPool(concurrency, group, settings.extraction_order)
         self.on_settled: Callable[[Sequence[str]], None] = _ignore
         self.has_answered = False
 
@@ -175,7 +176,7 @@ class ExtractionQueue:
         BackendUnavailable
             If the store is unreachable; the claimed episodes are claimed again once it is back.
         """
-        owner = f"{socket.gethostname()}:{os.getpid()}:{new_id()}"
+        owner = f"{_process()}{new_id()}"
         self._owners.add(owner)
         _live_owners.add(owner)
         try:
@@ -207,7 +208,7 @@ class ExtractionQueue:
                 on_step(step)
 
         abandoned = pool.run(
-            lambda most: self._claim(owner, most, scopes),
+            lambda most, full: self._claim(owner, most, scopes, full),
             self._group,
             limit if self._rule.pause is None else 1,
             on_result=collect,
@@ -286,24 +287,34 @@ class ExtractionQueue:
                 outdated += [episode.id for episode in part]
         return tuple(outdated)
 
-    def _claim(self, owner: str, limit: int, scopes: Sequence[Scope] | None) -> list[Episode]:
+    def _claim(
+        self, owner: str, limit: int, scopes: Sequence[Scope] | None, full: Collection[Scope] = ()
+    ) -> list[Episode]:
+        """Claim due episodes, unless extraction is paused, of scopes that aren't `full`."""
         if self._rule.waits(self._clock()):
             return []
         if self._rule.pause is not None:
             limit = 1
-        return self._claim_due(owner, limit, scopes) or (
-            self._claim_due(owner, limit, scopes) if self._release_dead() else []
-        )
+        claimed = self._claim_due(owner, limit, scopes, full)
+        if not claimed and not full and self._release_dead():
+            claimed = self._claim_due(owner, limit, scopes, full)
+        return claimed
 
-    def _claim_due(self, owner: str, limit: int, scopes: Sequence[Scope] | None) -> list[Episode]:
+    def _claim_due(
+        self, owner: str, limit: int, scopes: Sequence[Scope] | None, full: Collection[Scope]
+    ) -> list[Episode]:
         now = self._clock()
         until = now + timedelta(seconds=self._settings.claim_seconds)
-        while scopes is None and (some := self._rotation.next()):
-            claimed = self._backend.claim_episodes(owner, now=now, until=until, limit=limit, scopes=some)
+        own = _process() if self._settings.extraction_order == "scope" else None
+        while scopes is None and (some := self._rotation.next(full)):
+            claimed = self._backend.claim_episodes(owner, now=now, until=until, limit=limit, scopes=some, own=own)
             self._rotation.record_claim(some, [episode.scope for episode in claimed], all_due=len(claimed) < limit)
             if claimed:
                 return claimed
-        claimed = self._backend.claim_episodes(owner, now=now, until=until, limit=limit, scopes=scopes)
+        some = None if scopes is None else [scope for scope in scopes if scope not in full]
+        if full and not some:
+            return []  # the queue of the whole store would give more of them
+        claimed = self._backend.claim_episodes(owner, now=now, until=until, limit=limit, scopes=some, own=own)
         if scopes is None and len(claimed) == limit:
             self._rotation.add(episode.scope for episode in claimed)
         return claimed
@@ -475,6 +486,11 @@ def _ends_by_name(extraction: Extraction) -> bool:
 
 def _ignore(_: Sequence[str]) -> None:
     """Do nothing."""
+
+
+def _process() -> str:
+    """Return the first part of the owners of all claims of this process."""
+    return f"{socket.gethostname()}:{os.getpid()}:"
 
 
 def _is_gone(owner: str) -> bool:

@@ -151,13 +151,21 @@ class EpisodeStore(Protocol):
 
     @abstractmethod
     def claim_episodes(
-        self, owner: str, *, now: datetime, until: datetime, limit: int, scopes: Sequence[Scope] | None = None
+        self,
+        owner: str,
+        *,
+        now: datetime,
+        until: datetime,
+        limit: int,
+        scopes: Sequence[Scope] | None = None,
+        own: str | None = None,
     ) -> list[Episode]:
         """Claim unclaimed pending episodes with an elapsed `retry_at`, oldest id first.
 
         The claim of `owner` lasts until `until`, or until a `ProcessingResult` is written. An episode never has two
         claims. `scopes` None means the queue of the whole store, for a worker that serves all scopes; it is the only
-        read that isn't limited to given scopes.
+        read that isn't limited to given scopes. With `own`, the first part of the owners of one process, scopes in
+        which other owners have claims are left out: one process at a time extracts a scope.
         """
         ...
 

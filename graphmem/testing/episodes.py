@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -204,6 +204,23 @@ class QueueTests(StoreTests):
             for owner, now in (("a", FUTURE), ("b", FUTURE + LEASE / 2), ("c", FUTURE + LEASE), ("d", FUTURE + LEASE))
         ]
         assert [len(claim) for claim in claims] == [1, 0, 1, 0]
+
+    @pytest.mark.parametrize("whole_store", [False, True])
+    def test_a_scope_in_which_another_process_has_claims_is_left_out(
+        self, empty_store: GraphBackend, whole_store: bool
+    ) -> None:
+        for n, scope in enumerate((home(), home(), home(), project())):
+            empty_store.add_episodes(scope, [episode(n, scope)])
+        scopes = None if whole_store else [home(), project()]
+
+        def claim(owner: str, own: str | None, now: datetime = FUTURE) -> list[int]:
+            claimed = empty_store.claim_episodes(owner, now=now, until=now + LEASE, limit=1, scopes=scopes, own=own)
+            return episode_numbers(claimed)
+
+        assert [claim("p1 a", "p1 "), claim("p1 b", "p1 ")] == [[0], [1]]  # of the same process
+        assert [claim("p2 a", "p2 "), claim("p2 a", "p2 ")] == [[3], []]
+        assert claim("p2 a", "p2 ", FUTURE + LEASE) == [0]  # the claims of the other have expired
+        assert claim("p3 a", None, FUTURE + LEASE) == [1]
 
     def test_what_is_released_can_be_claimed(self, empty_store: GraphBackend) -> None:
         empty_store.add_episodes(home(), [episode(n) for n in range(3)])

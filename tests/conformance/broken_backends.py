@@ -225,17 +225,22 @@ class UndoesNothing(Sound):
 class GivesAnEpisodeToTwo(Sound):
     """Looks for free episodes and takes them in two steps."""
 
-    def claim_episodes(
-        self, owner: str, *, now: datetime, until: datetime, limit: int, scopes: Sequence[Scope] | None = None
-    ) -> list[Episode]:
+    def claim_episodes(self, owner: str, **lease: Any) -> list[Episode]:
         with self._store.lock:
-            taken = super().claim_episodes(owner, now=now, until=until, limit=limit, scopes=scopes)
+            taken = super().claim_episodes(owner, **lease)
             for episode in taken:
                 self._store.claims.put(episode.id, None)
         round_trip()
         with self._store.lock:
-            super().claim_episodes(owner, now=now, until=until, limit=limit, scopes=scopes)
+            super().claim_episodes(owner, **lease)
         return taken
+
+
+class IgnoresOtherProcesses(Sound):
+    """Claims episodes of a scope that another process extracts."""
+
+    def claim_episodes(self, owner: str, *, own: str | None = None, **lease: Any) -> list[Episode]:
+        return super().claim_episodes(owner, **lease)
 
 
 class SwallowsConflicts(Sound):

@@ -1,12 +1,14 @@
-"""The pool of extractions: turns of a session in order, whoever claimed them."""
+"""The pool of extractions: the episodes of a scope or session in order, whoever claimed them."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from graphmem.ingest.pool import ExtractionPool
+from graphmem.ingest.pool import ExtractionOrder, ExtractionPool
 from graphmem.models import Episode, Scope
+
+SECONDS = 20
 
 
 def test_a_later_claim_of_another_thread_does_not_overtake_an_earlier_one() -> None:
@@ -15,7 +17,7 @@ def test_a_later_claim_of_another_thread_does_not_overtake_an_earlier_one() -> N
     claimed, overtaken = threading.Event(), threading.Event()
     pool: ExtractionPool[None] = ExtractionPool(4)
 
-    def claim(_: int) -> list[Episode]:
+    def claim(_: int, __: Collection[Scope]) -> list[Episode]:
         if not waiting:
             return []
         turn = waiting.pop(0)
@@ -38,3 +40,62 @@ def test_a_later_claim_of_another_thread_does_not_overtake_an_earlier_one() -> N
     run()
     first.join()
     assert read == ["turn 0", "turn 1"]
+
+
+def turns(scope: str, *sessions: str) -> list[Episode]:
+    """Return a turn of each session, in this order; its text is its place."""
+    return [Episode(scope=Scope(scope), text=str(n), session_id=session) for n, session in enumerate(sessions)]
+
+
+class Groups:
+    """Runs a pool on episodes that wait; notes the groups in order, and how many of a scope ran at once."""
+
+    def __init__(
+        self, waiting: Sequence[Episode], order: ExtractionOrder, *, group: int = 4, together: int = 1
+    ) -> None:
+        self.read: list[tuple[str, str]] = []
+        self.most = 0
+        self._waiting = list(waiting)
+        self._running: list[str] = []
+        self._lock = threading.Lock()
+        self._together = threading.Barrier(together)
+        pool: ExtractionPool[None] = ExtractionPool(4, group, order)
+        pool.run(self._claim, self._work, None, on_result=lambda _: None, stopping=lambda: False)
+
+    def _claim(self, most: int, full: Collection[Scope]) -> list[Episode]:
+        claimed = [episode for episode in self._waiting if episode.scope not in full][:most]
+        self._waiting = [episode for episode in self._waiting if episode not in claimed]
+        return claimed
+
+    def _work(self, group: Sequence[Episode]) -> None:
+        scope = str(group[0].scope)
+        with self._lock:
+            self._running.append(scope)
+            self.most = max(self.most, self._running.count(scope))
+            self.read.append((scope, " ".join(episode.text for episode in group)))
+        self._together.wait(SECONDS)
+        with self._lock:
+            self._running.remove(scope)
+
+
+def test_sessions_of_a_scope_are_read_one_after_the_other_in_the_order_in_which_they_were_stored() -> None:
+    groups = Groups(turns("a", *(["x"] * 5), "y", "z", "y", "y"), "scope")
+    assert (groups.most, groups.read) == (1, [("a", read) for read in ("0 1 2 3", "4", "5", "6", "7 8")])
+
+
+def test_different_scopes_are_read_at_the_same_time() -> None:
+    waiting = [turn for scope in "abcd" for turn in turns(scope, "x", "y")]
+    groups = Groups(waiting, "scope", together=4)  # each group waits for those of the three other scopes
+    assert groups.most == 1
+    assert sorted(groups.read[:4]) == [(scope, "0") for scope in "abcd"]
+
+
+def test_a_scope_with_a_long_queue_does_not_fill_the_pool() -> None:
+    waiting = [*turns("long", *map(str, range(300))), *turns("short", "x", "y")]
+    groups = Groups(waiting, "scope", group=1)
+    assert {scope for scope, _ in groups.read[:40]} == {"long", "short"}
+
+
+def test_sessions_of_a_scope_are_read_at_the_same_time_if_asked_for() -> None:
+    groups = Groups(turns("a", "x", "y", "x", "y"), "session", together=2)
+    assert (groups.most, sorted(groups.read)) == (2, [("a", "0 2"), ("a", "1 3")])

@@ -8,7 +8,7 @@ import threading
 from asyncio import CancelledError
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -169,6 +169,19 @@ def test_a_claim_of_another_machine_or_a_living_process_stays(backend: GraphBack
     assert ExtractionQueue(backend, Scripted(), DEFAULT_ONTOLOGY, FAST).process(5).claimed == 0
 
 
+@pytest.mark.parametrize(("order", "found"), [("scope", 0), ("session", 1)])
+def test_a_scope_that_another_process_extracts_is_left_to_it(
+    backend: GraphBackend, order: Literal["scope", "session"], found: int
+) -> None:
+    store(backend, "Maya knows Jonas", "Maya knows Tom")
+    now, other = datetime.now(UTC), f"{socket.gethostname()}:{os.getppid()}:x"
+    backend.claim_episodes(other, now=now, until=now + timedelta(hours=1), limit=1)
+    queue = ExtractionQueue(backend, Scripted(), DEFAULT_ONTOLOGY, Settings(extraction_order=order))
+    assert queue.process(5).claimed == found
+    backend.release_claims([other])
+    assert queue.process(5).claimed == 2 - found
+
+
 def _unused_pid() -> int:
     pid = 2**22 - 1
     while True:
@@ -262,10 +275,45 @@ def test_an_end_without_a_name_waits_for_the_turns_before_it_also_if_they_fail(
     times = (datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2, 3))
     for text, at in zip((first, "Maya quits", "Jonas knows Tom"), times, strict=True):
         store(backend, text, occurred_at=at)
-    queue = ExtractionQueue(backend, Ending(before), DEFAULT_ONTOLOGY, FAST)
+    settings = Settings(retry_delay=0.000001, extraction_order="session")
+    queue = ExtractionQueue(backend, Ending(before), DEFAULT_ONTOLOGY, settings)
     queue.on_settled = lambda _: others_written.set()
     done = queue.process(3)
     assert (done.claimed, done.failed) == (3, first == "bad")
     ended = [e for e in backend.find_edges([SCOPE], EdgeQuery(versions="all")) if e.valid_to is not None]
     assert [e.valid_to for e in ended] == ([] if first == "bad" else [datetime(2026, 1, 2, tzinfo=UTC)])
     assert "Jonas knows Tom" in facts(backend)
+
+
+class Knowing(Parallel):
+    """As `Parallel`; notes the facts that each request shows."""
+
+    reads_known = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shown: dict[str, list[str]] = {}
+
+    def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
+        for request in requests:
+            self.shown[request.episode.text] = sorted(fact.fact for fact in request.known.facts)
+        return super().extract(requests)
+
+
+def test_a_session_is_read_with_the_facts_of_those_before_it_in_its_scope(backend: GraphBackend) -> None:
+    told = [f"Maya knows N{n:02d}" for n in range(5)]
+    for n, text in enumerate(told):
+        store(backend, text, session_id=f"session {n}", occurred_at=datetime(2026, 1, n + 1, tzinfo=UTC))
+    extractor = Knowing()
+    ExtractionQueue(backend, extractor, DEFAULT_ONTOLOGY, FAST).process()
+    assert [extractor.shown[text] for text in told] == [told[:n] for n in range(5)]
+
+
+def test_an_episode_that_failed_is_passed_by_the_others_of_its_scope(backend: GraphBackend) -> None:
+    store(backend, "bad", session_id="a")
+    store(backend, "Maya knows Jonas", session_id="a")
+    store(backend, "Maya knows Tom", session_id="b")
+    queue = ExtractionQueue(backend, Knowing(), DEFAULT_ONTOLOGY, Settings(retry_delay=3600))
+    done = queue.process()
+    assert (done.claimed, done.failed) == (3, 1)
+    assert sorted(facts(backend)) == ["Maya knows Jonas", "Maya knows Tom"]

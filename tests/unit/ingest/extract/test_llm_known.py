@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Any
 
@@ -235,7 +236,7 @@ def test_waiting_turns_come_together_and_failed_ones_alone(backend: GraphBackend
     waiting, groups = [*turns, *other], list[list[str]]()
     pool: ExtractionPool[None] = ExtractionPool(1, 4)
 
-    def claim(most: int) -> list[Episode]:
+    def claim(most: int, _: Collection[Scope]) -> list[Episode]:
         taken, waiting[:] = waiting[:most], waiting[most:]
         return taken
 
