@@ -21,6 +21,7 @@ from typing import Literal, Protocol, TypeVar
 
 from graphmem.errors import StoreReadOnly
 from graphmem.models import Scope
+from graphmem.protocols import enter_background
 
 
 class Sleeper(Protocol):
@@ -263,6 +264,7 @@ class BackgroundJob:
         return not thread.is_alive()
 
     def _run(self) -> None:
+        enter_background()
         pause: float | None = 0.0
         while not self._stop.is_set():
             if self._ends(pause):

@@ -8,7 +8,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from threading import Lock, RLock, get_ident, local
+from threading import Lock, get_ident, local
 from urllib.parse import quote
 
 from graphmem.errors import (
@@ -32,6 +32,7 @@ from graphmem_sqlite.file import (
     release,
     too_many_files,
 )
+from graphmem_sqlite.lock import WriterLock
 from graphmem_sqlite.rows import stored_metadata_matches
 from graphmem_sqlite.schema import migrate, require_known_schema, set_application_id
 
@@ -127,7 +128,7 @@ class Database:
         self._timeout = busy_timeout
         self._mode = "rwc" if not file.exists else "rw" if file.writable else "ro"
         self.adopted = ""
-        self._lock = RLock()
+        self._lock = WriterLock()
         self._owner: int | None = None
         self._closed = False
         self._process = os.getpid()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeVar
 
 from graphmem.models import Episode, Scope
+from graphmem.protocols import enter_background
 
 T = TypeVar("T")
 
@@ -277,6 +278,7 @@ class ExtractionPool(Generic[T]):
         return group
 
     def _work(self, group: Sequence[_Entry[T]]) -> None:
+        enter_background()
         entry = group[0]
         mine = entry.round
         try:

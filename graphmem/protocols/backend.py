@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from itertools import chain
 from typing import Protocol, TypeVar, runtime_checkable
 
@@ -104,6 +105,19 @@ def _word_score(name: str, summary: str, weights: Mapping[str, float], length: f
         if count := NAME_WEIGHT * name.count(begin) + summary.count(begin):
             score += weight * count * (_K1 + 1) / (count + _K1 * (1 - _B + _B * length))
     return score
+
+
+_in_background: ContextVar[bool] = ContextVar("graphmem_in_background", default=False)
+
+
+def enter_background() -> None:
+    """Mark this thread as background work, whose writes wait for those of callers."""
+    _in_background.set(True)
+
+
+def in_background() -> bool:
+    """Return whether this thread does background work: a store with one writer lets the writes of callers go first."""
+    return _in_background.get()
 
 
 class Explorer(Protocol):
