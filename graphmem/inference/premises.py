@@ -7,7 +7,7 @@ around the changed ones contain all that may depend on them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -77,12 +77,20 @@ def _may_affect_inferred(changes: Changes, known: Mapping[str, Edge] | None) -> 
     return any(edge.id in known or edge.is_inferred or edge.key in inferred for edge in changes.edges)
 
 
+def add_inferred(backend: GraphBackend, scope: Scope, edges: Sequence[Edge]) -> None:
+    """Write new inferred facts. Nothing was inferred from them yet, so that the inferred facts needn't be read."""
+    backend.write(scope, _marked(Changes(edges=tuple(edges))))
+
+
+def _marked(changes: Changes) -> Changes:
+    """Return changes that also note that the scope has inferred facts."""
+    return replace(changes, job_states=(*changes.job_states, JobState(INFERENCE_JOB, done_at=utc_now())))
+
+
 def _write(backend: GraphBackend, scope: Scope, changes: Changes) -> None:
     if not has_inferred(backend, scope):
-        if any(edge.is_inferred for edge in changes.edges):
-            mark = JobState(INFERENCE_JOB, done_at=utc_now())
-            changes = replace(changes, job_states=(*changes.job_states, mark))
-        backend.write(scope, changes)
+        has_new = any(edge.is_inferred for edge in changes.edges)
+        backend.write(scope, _marked(changes) if has_new else changes)
         return
     now = utc_now()
     before = _changed_rows(backend, scope, changes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from graphmem.errors import InvalidInput
@@ -17,7 +18,7 @@ from graphmem.inference.closure import (
     TemporalFact,
     compute_closure,
 )
-from graphmem.inference.premises import NOT_IMPLIED, reason_by_hand, write_facts
+from graphmem.inference.premises import NOT_IMPLIED, add_inferred, has_inferred, reason_by_hand, write_facts
 from graphmem.models import (
     INFERRED_BY,
     PREMISES,
@@ -154,7 +155,7 @@ def read_facts(
     about = EdgeQuery(relations=tuple(relations), kinds=STATED_KINDS, versions="all")
     stated = {edge.id: edge for edge in backend.all_edges([scope], about, chunk=_CHUNK) if not is_retracted(edge)}
     inferred = EdgeQuery(kinds=("inferred",), versions="all")
-    return stated, list(backend.all_edges([scope], inferred, chunk=_CHUNK))
+    return stated, list(backend.all_edges([scope], inferred, chunk=_CHUNK)) if has_inferred(backend, scope) else []
 
 
 def temporal_fact(edge: Edge) -> TemporalFact:
@@ -256,20 +257,22 @@ def store_new(
 
     A fact is left out if a premise has changed or is gone, or if the fact is there already.
     """
+    names: dict[str, str] = {}
     for start in range(0, len(new), _BATCH):
         batch = new[start : start + _BATCH]
+        names |= _names(backend, scope, batch, names)
         if dry_run:
-            stored, names = list(batch), _names(backend, scope, batch)
+            stored = list(batch)
             tally.examples += _examples(stored, names, tally)
         else:
-            stored, names = backend.atomic(lambda batch=batch: _store(backend, scope, batch))
+            stored = backend.atomic(partial(_store, backend, scope, batch, names))
             tally.examples += _examples(stored, names, tally)
             if left := len(batch) - len(stored):
                 tally.skipped["changed meanwhile"] += left
         tally.added.update(str(one.edge.inferred_by) for one in stored)
 
 
-def _store(backend: GraphBackend, scope: Scope, batch: Sequence[NewFact]) -> tuple[list[NewFact], Mapping[str, str]]:
+def _store(backend: GraphBackend, scope: Scope, batch: Sequence[NewFact], names: Mapping[str, str]) -> list[NewFact]:
     own = {one.edge.id for one in batch}
     ids = list({premise.id for one in batch for premise in one.premises if premise.id not in own})
     there = backend.get_edges([scope], ids)
@@ -278,15 +281,15 @@ def _store(backend: GraphBackend, scope: Scope, batch: Sequence[NewFact]) -> tup
     for edge in backend.all_edges([scope], query, chunk=_CHUNK):
         if not is_retracted(edge) or reason_by_hand(edge):
             known[edge.key].append(edge)
-    names = _names(backend, scope, batch)
     stored: dict[str, NewFact] = {}
     for one in batch:
         edge = one.edge
         holds = all(p.id in stored or _is_unchanged(p, there.get(p.id)) for p in one.premises)
         if holds and not any(_overlap(edge, other) for other in known[edge.key]):
             stored[edge.id] = NewFact(edge.changed(fact=_sentence(edge, names)), one.premises)
-    write_facts(backend, scope, Changes(edges=tuple(one.edge for one in stored.values())))
-    return list(stored.values()), names
+    if stored:
+        add_inferred(backend, scope, [one.edge for one in stored.values()])
+    return list(stored.values())
 
 
 def _is_unchanged(read: Edge, there: Edge | None) -> bool:
@@ -302,9 +305,10 @@ def _overlap(edge: Edge, other: Edge) -> bool:
     return bool(reason_by_hand(other)) if is_retracted(other) else begin < other_end and other_begin < end
 
 
-def _names(backend: GraphBackend, scope: Scope, batch: Iterable[NewFact]) -> dict[str, str]:
+def _names(backend: GraphBackend, scope: Scope, batch: Iterable[NewFact], known: Mapping[str, str]) -> dict[str, str]:
+    """Return the names of the entities of some facts that aren't known yet, by id."""
     edges = (edge for one in batch for edge in (one.edge, *one.premises))
-    ids = {end for edge in edges for end in (edge.source_id, edge.target_id)}
+    ids = {end for edge in edges for end in (edge.source_id, edge.target_id)} - known.keys()
     return {i: entity.name for i, entity in backend.get_entities([scope], sorted(ids)).items()}
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from graphmem import GraphMemory
 from graphmem.inference.premises import find_dependents, has_inferred, settle_all, write_facts
-from graphmem.models import INFERRED_BY, PREMISES, Changes, Edge, EdgeExpiry, EdgeQuery, Removal
+from graphmem.inference.service import infer
+from graphmem.models import INFERRED_BY, PREMISES, Changes, Edge, EdgeExpiry, EdgeQuery, Removal, Scope
+from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
 from graphmem.testing.rows import day, edge, edge_id, entity, home, put_entities
@@ -114,3 +117,23 @@ def test_adding_facts_reads_nothing_more(monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.setattr(store, "find_job_states", asked.append)
         memory.add_facts([("Maya", "knows", "Ravi"), ("Maya", "knows", "Tom")])
         assert asked == []
+
+
+def test_an_inference_reads_neither_the_facts_that_it_adds_nor_inferred_ones_where_there_are_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store, queries = open_backend("memory://"), list[EdgeQuery]()
+    put_entities(store, *(entity(n) for n in range(1, 4)))
+    premises = (edge(1, 1, 2, relation="works_at"), edge(2, 2, 3, relation="part_of"))
+    store.write(home(), Changes(edges=premises))
+    read = store.find_edges
+
+    def find_edges(scopes: Sequence[Scope], query: EdgeQuery, **page: Any) -> list[Edge]:
+        queries.append(query)
+        return read(scopes, query, **page)
+
+    monkeypatch.setattr(store, "find_edges", find_edges)
+    assert infer(store, home(), DEFAULT_ONTOLOGY, limit=10).added == 1
+    assert all(query.kinds != ("inferred",) for query in queries)
+    assert {i for query in queries for i in query.ids or ()} == {edge_id(1), edge_id(2)}
+    assert has_inferred(store, home())
