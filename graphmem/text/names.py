@@ -33,7 +33,7 @@ _NUMBERS = frozenset({"CARDINAL", "ORDINAL", "PERCENT", "QUANTITY"})
 _LONGEST_NAME = 100
 _LONGEST_TEXT = 100_000  # characters; spaCy refuses a million
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?]+[\"')\]]*|\n|$)")
-_LINE = re.compile(r"[^\n]*\S[^\n]*")
+_LINE = re.compile(r"[^\n]+")
 _CAPITALS = re.compile(
     r"(?<=[\w,;:] )[A-Z][\w'’-]*(?: (?:of |the |de |von )?[A-Z][\w'’-]*)*|"
     r"(?<!\w)[A-Z][\w'’-]{0,99}+(?: [A-Z][\w'’-]*)+"
@@ -155,7 +155,7 @@ def phrases_of_list(text: str, names: Iterable[str]) -> Phrases:
 
     Names of others, in facts that are sentences of their own, are found as by `PlainPhrases`.
     """
-    lines = tuple(found.span() for found in _LINE.finditer(text))
+    lines = tuple(found.span() for found in _LINE.finditer(text) if not found[0].isspace())
     return Phrases(_distinct([*names, *(found[0] for found in _CAPITALS.finditer(text))]), lines)
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from graphmem.adapters.cli.session import Session, command, moment
-from graphmem.background import BackgroundJob, clock
 
 if TYPE_CHECKING:
     from graphmem.adapters.mcp.keys import Key, Rights
@@ -91,6 +90,7 @@ def loading(memory: GraphMemory) -> Generator[None]:
 
     A failure is left to the call that needs the model.
     """
+    from graphmem.background import BackgroundJob, clock
 
     def load() -> None:
         try:
