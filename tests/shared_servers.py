@@ -19,7 +19,7 @@ from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from threading import Thread
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 from urllib.parse import urlsplit
 
 import pytest
@@ -102,14 +102,12 @@ def runs_on_neo4j(item: pytest.Item) -> bool:
 
 def role_of(item: pytest.Item | None) -> str | None:
     """Return how a test uses the server, by its fixtures, parameters and marks; None if it doesn't."""
-    if item is None:
-        return None
-    if runs_on_neo4j(item):
-        return SHARED if item.get_closest_marker("whole_store") is None else EMPTY
     names: set[str] = set(getattr(item, "fixturenames", ()))
-    if "neo4j_url" in names and "empty_store" in names:  # the conformance kit's
+    if names & FIXTURES[EMPTY] or {"neo4j_url", "empty_store"} <= names:  # the latter in the conformance kit
         return EMPTY
-    return next((role for role, fixtures in FIXTURES.items() if fixtures & names), None)
+    if item is not None and runs_on_neo4j(item):
+        return SHARED if item.get_closest_marker("whole_store") is None else EMPTY
+    return SHARED if names & FIXTURES[SHARED] else None
 
 
 def server_problem(role: str) -> str | None:
@@ -128,6 +126,9 @@ class ServerUse:
     last test ends, and tests that have the server alone follow each other.
     """
 
+    alone: ClassVar[bool] = False
+    """Whether a test of this process has the server alone."""
+
     def __init__(self) -> None:
         self._held: tuple[str, Path | None] | None = None
         self._lock = ExitStack()
@@ -141,6 +142,7 @@ class ServerUse:
         lock = ReadWriteLock(_folder() / "use.db")
         self._lock.enter_context(lock.write_lock() if use[0] == EMPTY else lock.read_lock())
         self._held = use
+        ServerUse.alone = use[0] == EMPTY
 
     def end(self, following: pytest.Item | None) -> None:
         """Let others use the server, unless the following test uses it in the same way."""
@@ -154,6 +156,7 @@ class ServerUse:
     def _release(self) -> None:
         self._lock.close()
         self._held = None
+        ServerUse.alone = False
 
 
 def prepare_server(role: str) -> None:
@@ -218,6 +221,7 @@ def empty_neo4j_of_module() -> str:
 
 def emptied_server() -> str:
     """Return the URL of the server, emptied, for a test that has it alone (`ServerUse`)."""
+    assert ServerUse.alone, "`role_of` doesn't see that this test empties the server"
     url = _url_of(EMPTY)
     empty(url)
     return url
@@ -284,8 +288,12 @@ def _start(role: str) -> dict[str, Any]:
         return {"url": RUNNING}
     remove_orphans()
     server = Neo4jServer(owner=_owner()).start()
-    # Migrates the schema, and plans the most common queries: the first test would take as long as a minute.
-    bystander = {"bystander": _write_bystander(server.url)} if role == SHARED else {}
+    try:
+        _warm_up(server.url)  # the first test would take as long as a minute
+        bystander = {"bystander": _write_bystander(server.url)} if role == SHARED else {}
+    except BaseException:
+        server.remove()  # no file names it yet
+        raise
     return {"url": server.url, "container": server.container_id, **bystander}
 
 
@@ -300,13 +308,19 @@ def _bystander(url: str) -> GraphMemory:
 
 
 def _write_bystander(url: str) -> str:
-    """Store the scope of somebody else and read it; return its checksum."""
+    """Store the scope of somebody else; return its checksum."""
     with _bystander(url) as memory:
         memory.add_facts([("Maya", "works at", "Initech"), ("Entity 1", "knows", "Entity 2")])
         memory.remember("Anna lives in Porto.", speaker="Maya", external_id="1")  # nobody may extract it
-        memory.recall("Where does Maya work?")
-    with _bystander(url) as memory:  # counts of what was recalled are written by then
         return memory.admin.checksum()
+
+
+def _warm_up(url: str) -> None:
+    """Make a new server plan the most common queries."""
+    with GraphMemory.open(url, scope="warm-up", extractor="none", embeddings="none", background=False) as memory:
+        memory.add_facts([("Maya", "works at", "Initech")])
+        memory.recall("Where does Maya work?")
+        memory.admin.clear()
 
 
 @cache
