@@ -124,6 +124,7 @@ NOT_RANDOM = {
     "SweepsTooMuch",
     "DeniesEnds",
     "DropsWhatHasNoValue",
+    "IgnoresOtherProcesses",
     "IgnoresTheMark",
 }
 
