@@ -72,9 +72,27 @@ def _apply(session: Session, statement: Query | str) -> None:
 
     with unless_done_by_another():
         if _IN_PARTS in str(statement):
-            session.run(statement).consume()  # type: ignore[arg-type]
+            _apply_in_parts(session, str(statement))
         else:
             session.execute_write(work)
+
+
+def _apply_in_parts(session: Session, statement: str) -> None:
+    """Run a statement with new tries after time limits, each twice as long; what was done in parts stays.
+
+    While it is planned, it and a schema statement of another program can wait for each other's locks, which the server
+    doesn't detect.
+    """
+    seconds = float(_RECORDED_WITHIN)
+    while True:
+        try:
+            session.run(Query(statement, timeout=seconds)).consume()  # type: ignore[arg-type]
+        except ClientError as error:
+            if error.code not in (PAST_CLIENT_LIMIT, PAST_SERVER_LIMIT):
+                raise
+            seconds *= 2
+        else:
+            return
 
 
 @contextmanager
