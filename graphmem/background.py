@@ -1,21 +1,15 @@
-"""Background threads that report their failures, their clock, threads for async code, and pauses of garbage collection.
-
-The collector scans the young objects after a fixed number of allocations, and all objects of the process whenever these
-have grown by a quarter. In a load of triples this takes a quarter of the CPU time and frees nothing.
-"""
+"""Background threads that report their failures, their clock, and threads for async code."""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
-import gc
 import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from typing import Literal, Protocol, TypeVar
 
@@ -97,38 +91,6 @@ def _reset_after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_reset_after_fork)
-
-
-class _Pauses:
-    """Counter of the threads of a process that pause the garbage collector."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._count = 0
-        self._was_on = False
-
-    @contextmanager
-    def paused(self) -> Generator[None]:
-        """Pause the collector while the block runs; objects outside of cycles are still freed by reference counting.
-
-        Use it for batches of bounded size. Several threads may pause it at the same time: the last one to finish turns
-        it on again, if it was on before.
-        """
-        with self._lock:
-            if self._count == 0:
-                self._was_on = gc.isenabled()
-                gc.disable()
-            self._count += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._count -= 1
-                if self._count == 0 and self._was_on:
-                    gc.enable()
-
-
-gc_paused = _Pauses().paused
 
 
 T = TypeVar("T")

@@ -13,8 +13,8 @@ import numpy as np
 from blake3 import blake3
 from numpy.typing import NDArray
 
-from graphmem.background import gc_paused
 from graphmem.models import MIN_EDGE_WEIGHT, ActiveFact, Scope
+from graphmem.process import gc_paused
 from graphmem.protocols import GraphBackend
 from graphmem.recall.scoring import effective_confidence, flow_weight
 
@@ -88,7 +88,7 @@ def read_facts(backend: GraphBackend, scope: Scope, chunk: int) -> Facts:
     pages = [_columns([], number)]
     after: str | None = ""
     while after is not None:
-        with gc_paused():
+        with gc_paused:
             page = backend.find_active_facts(scope, after=after, limit=chunk)
             pages.append(_columns(page, number))
             after = page[-1].id if page else None

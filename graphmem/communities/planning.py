@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from graphmem.background import gc_paused
 from graphmem.communities.graph import CommunityFacts, Ints
 from graphmem.communities.matching import Before, Group, moves
 from graphmem.communities.results import Present
@@ -22,6 +21,7 @@ from graphmem.communities.summaries import (
     summary_of,
 )
 from graphmem.models import Community, Edge, Membership, Partition, Scope, utc_now
+from graphmem.process import gc_paused
 from graphmem.protocols import GraphBackend
 
 EXTRACTIVE = ":extractive"
@@ -207,7 +207,7 @@ class Planner:
         for start in range(0, len(wanted), _READ):
             some = wanted[start : start + _READ]
             groups = [(level_of[group.id], group.number) for group, _, _ in some]
-            with gc_paused():
+            with gc_paused:
                 texts = materials(self._backend, self._scope, plan.partition, plan.grouped, groups)
             for (group, old, digest), (level, number), material in zip(some, groups, texts, strict=True):
                 now = len(plan.grouped[level].members(number))

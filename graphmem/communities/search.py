@@ -10,13 +10,13 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.blas import one_blas_thread
 from graphmem.communities.results import FoundCommunity, Member
 from graphmem.embed import Embedder
 from graphmem.errors import EmbeddingFailed
 from graphmem.index.codec import unpacked
 from graphmem.index.copies import Copies
 from graphmem.models import AsOf, Community, CommunityQuery, MembershipQuery, Scope, utc_now
+from graphmem.process import one_blas_thread
 from graphmem.protocols import GraphBackend
 from graphmem.recall.routing import HeuristicRouter, narrowed
 from graphmem.text.words import query_phrases, query_words, stem, terms

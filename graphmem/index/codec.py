@@ -8,8 +8,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.blas import one_blas_thread
 from graphmem.models import IndexEntry
+from graphmem.process import one_blas_thread
 from graphmem.text.words import STOP_WORDS
 
 Floats = NDArray[np.float32]

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.blas import one_blas_thread
 from graphmem.index.codec import packed, unpacked
 from graphmem.index.copies import Copies, GrowingArray
 from graphmem.models import Entity, IndexEntry, Scope
+from graphmem.process import one_blas_thread
 from graphmem.protocols import GraphBackend
 from graphmem.text.name_rules import obstacle, spellings
 

@@ -10,7 +10,6 @@ from datetime import datetime
 from itertools import islice
 from typing import TypeVar
 
-from graphmem.background import gc_paused
 from graphmem.errors import InvalidInput
 from graphmem.ingest.content_filter import skip_reason
 from graphmem.ingest.entity_matching import SimilarEntities
@@ -22,6 +21,7 @@ from graphmem.ingest.write import Writer, Written
 from graphmem.inputs import Item, ItemLike, Triple, TripleLike, to_item
 from graphmem.models import MAX_FACT_BYTES, Episode, Model, Scope, utc_now
 from graphmem.ontology import Ontology
+from graphmem.process import gc_paused
 from graphmem.protocols import ExtractedEdge, GraphBackend, Redactor
 from graphmem.results import MAX_REJECTED, LoadReport, Rejected
 from graphmem.text.normalize import clean
@@ -239,7 +239,7 @@ class Loader:
         """
         started, progress = time.perf_counter(), Progress()
         for batch in _batches(triples, self._batch_size):
-            with gc_paused():
+            with gc_paused:
                 written = self._add_batch(scope, batch, occurred_at, skip_invalid, progress)
             progress.received += len(batch)
             progress.stored += written.episodes

@@ -22,13 +22,13 @@ from itertools import combinations
 
 import numpy as np
 
-from graphmem.blas import one_blas_thread
 from graphmem.embed import Embedder
 from graphmem.errors import BackendUnavailable, StoreReadOnly
 from graphmem.index.copies import GrowingArray
 from graphmem.index.entity_vectors import EntityVectors, Vectors, entity_entry, waiting_entry
 from graphmem.ingest.resolution import EntityMatcher, EntityMention
 from graphmem.models import Changes, Entity, EntityQuery, IndexEntry, MergeMethod, Scope
+from graphmem.process import one_blas_thread
 from graphmem.protocols import GraphBackend
 from graphmem.text.name_rules import is_same_spelling, may_be_same, numbers_differ, obstacle, short_forms, spellings
 from graphmem.text.words import split_words

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
-from graphmem.blas import one_blas_thread
 from graphmem.errors import InvalidInput
 from graphmem.models import AsOf, RecallQuery, Scope, utc_now
 from graphmem.ontology import Ontology
+from graphmem.process import one_blas_thread
 from graphmem.protocols import GraphBackend
 from graphmem.recall.embeddings import EntityEmbeddings
 from graphmem.recall.evidence import Evidence, FindEvidence

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.blas import one_blas_thread
 from graphmem.embed import TokenVectors
 from graphmem.errors import EmbeddingFailed, IndexMismatch, IndexUnavailable, StoreFull, StoreReadOnly
 from graphmem.index.encoder import EpisodeEncoder
 from graphmem.models import AsOf, EpisodeQuery, RecallTrace, Scope, TracedEpisode, TracedSeed, is_live, utc_now
+from graphmem.process import one_blas_thread
 from graphmem.protocols import GraphBackend, VectorIndex
 from graphmem.recall.evidence import Evidence
 from graphmem.recall.options import RecallOptions, SpreadingOptions

@@ -14,8 +14,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphmem.blas import one_blas_thread
 from graphmem.errors import InvalidInput, MissingExtra
+from graphmem.process import one_blas_thread
 
 if TYPE_CHECKING:
     from spacy.language import Language

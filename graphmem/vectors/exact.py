@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.blas import one_blas_thread
 from graphmem.index.copies import GrowingArray
 from graphmem.models import IndexKind, Scope
+from graphmem.process import one_blas_thread
 from graphmem.protocols.vectors import VectorHit, VectorIndex, VectorRows, VectorState
 from graphmem.vectors.points import best_hits, last_of_each, require_dimension
 

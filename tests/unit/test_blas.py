@@ -9,7 +9,7 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from graphmem import GraphMemory
-from graphmem.blas import one_blas_thread
+from graphmem.process import one_blas_thread
 from graphmem.recall import service as recall_service
 from graphmem.search import service as search_service
 

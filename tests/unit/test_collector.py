@@ -8,7 +8,7 @@ from collections.abc import Generator
 import pytest
 
 from graphmem import GraphMemory
-from graphmem.background import gc_paused
+from graphmem.process import gc_paused
 
 
 @pytest.fixture(autouse=True)
@@ -20,30 +20,29 @@ def on() -> Generator[None]:
 
 
 def test_the_collector_is_off_inside_and_on_after() -> None:
-    with gc_paused():
+    with gc_paused:
         assert not gc.isenabled()
     assert gc.isenabled()
 
 
 def test_the_last_pause_to_end_sets_it_going() -> None:
-    first, second = gc_paused(), gc_paused()
-    first.__enter__()
-    second.__enter__()
-    first.__exit__(None, None, None)
+    gc_paused.__enter__()
+    gc_paused.__enter__()
+    gc_paused.__exit__(None, None, None)
     assert not gc.isenabled()
-    second.__exit__(None, None, None)
+    gc_paused.__exit__(None, None, None)
     assert gc.isenabled()
 
 
 def test_an_error_ends_the_pause() -> None:
-    with pytest.raises(ZeroDivisionError), gc_paused():
+    with pytest.raises(ZeroDivisionError), gc_paused:
         _ = 1 / 0
     assert gc.isenabled()
 
 
 def test_what_its_user_turned_off_stays_off() -> None:
     gc.disable()
-    with gc_paused():
+    with gc_paused:
         assert not gc.isenabled()
     assert not gc.isenabled()
 
