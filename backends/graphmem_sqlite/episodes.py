@@ -263,9 +263,13 @@ class SQLiteEpisodes(SQLiteRole, EpisodeStore):
         values: dict[str, Any] = {"now": micros(now), "limit": limit}
         statement = DUE_ANYWHERE
         with self._database.writing() as connection:
-            if scopes is not None or own is not None:
-                waiting = (key for (key,) in connection.execute(WAITING_SCOPES) if key is not None)
-                wanted = list(waiting) if scopes is None else scope_keys(connection, scopes)
+            if scopes is not None:
+                wanted = scope_keys(connection, scopes)
+            elif own is not None:
+                wanted = [key for (key,) in connection.execute(WAITING_SCOPES) if key is not None]
+            else:
+                wanted = None
+            if wanted is not None:
                 statement, values["scopes"], values["own"] = DUE_IN_SCOPES, as_json(wanted), own
             keys = [row[0] for row in connection.execute(statement, values)]
             connection.executemany(CLAIM, [(owner, micros(until), key) for key in keys])
