@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
+from itertools import count, repeat
 
 from neo4j import ManagedTransaction, Query, Session, unit_of_work
 from neo4j.exceptions import ClientError
@@ -83,16 +84,8 @@ def _apply_in_parts(session: Session, statement: str) -> None:
     While it is planned, it and a schema statement of another program can wait for each other's locks, which the server
     doesn't detect.
     """
-    seconds = float(_RECORDED_WITHIN)
-    while True:
-        try:
-            session.run(Query(statement, timeout=seconds)).consume()  # type: ignore[arg-type]
-        except ClientError as error:
-            if error.code not in (PAST_CLIENT_LIMIT, PAST_SERVER_LIMIT):
-                raise
-            seconds *= 2
-        else:
-            return
+    limits = (_RECORDED_WITHIN * 2.0**n for n in count())
+    _within(limits, lambda seconds: session.run(Query(statement, timeout=seconds)).consume())  # type: ignore[arg-type]
 
 
 @contextmanager
@@ -133,14 +126,23 @@ def _record(session: Session, number: int, name: str) -> None:
     def work(transaction: ManagedTransaction) -> None:
         transaction.run(query("record_migration"), q={"number": number, "name": name}).consume()
 
-    for left in reversed(range(_TRIES)):
+    _within(repeat(_RECORDED_WITHIN, _TRIES), lambda _: session.execute_write(work))
+
+
+def _within(limits: Iterable[float], attempt: Callable[[float], object]) -> None:
+    """Call with one time limit, in seconds, after the other until it is kept; raise the error of the last one."""
+    past: ClientError | None = None
+    for seconds in limits:
         try:
-            session.execute_write(work)
+            attempt(seconds)
         except ClientError as error:
-            if error.code not in (PAST_CLIENT_LIMIT, PAST_SERVER_LIMIT) or not left:
+            if error.code not in (PAST_CLIENT_LIMIT, PAST_SERVER_LIMIT):
                 raise
+            past = error
         else:
-            break
+            return
+    if past is not None:
+        raise past
 
 
 def _await_indexes(session: Session, place: str) -> None:
