@@ -41,6 +41,8 @@ def _about(side: int) -> re.Pattern[str]:
 _ABOUT_SIDE = {side: _about(side) for side in (USER, ASSISTANT)}
 _AFTER_AUXILIARY = re.compile(rf"\b(?:{_VERBS}|am|are|is|may|was|were)(?:n['’]t)? $", re.IGNORECASE)
 _JOINED = re.compile(r",? (?:and|or|&) ", re.IGNORECASE)
+_OWN = re.compile(r"\b(?:[Ii]|[Mm](?:e|y|ine|yself)|[Ww]e|[Oo](?:ur|urs|urselves)|us)\b")
+_YOUR = re.compile(r"\b(?:you|yours?|yourself)\b", re.IGNORECASE)
 _FIRST_PERSON = re.compile(r"\b(?:I|[Mm]y|[Mm]e|[Mm]ine|[Mm]yself)\b")
 _SUMMARY = re.compile(
     r"\bsummari[sz]e\b|\brecap\b"
@@ -163,10 +165,6 @@ def _side(text: str) -> int:
         if about.search(text):
             return side
     return USER if _FIRST_PERSON.search(text) and not _BOTH_SIDES.search(text) else 0
-
-
-_OWN = re.compile(r"\b(?:[Ii]|[Mm](?:e|y|ine|yself)|[Ww]e|[Oo](?:ur|urs|urselves)|us)\b")
-_YOUR = re.compile(r"\b(?:you|yours?|yourself)\b", re.IGNORECASE)
 
 
 def self_reference(text: str) -> float:
