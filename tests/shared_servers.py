@@ -81,7 +81,7 @@ def end_run() -> list[str]:
 
 
 def leftovers(folder: Path) -> list[str]:
-    """Return what is wrong with the shared server at the end of a run: scopes of tests, or a changed bystander."""
+    """Return what is wrong with the shared server when no test uses it: scopes of tests, or a changed bystander."""
     state = _state(folder, SHARED)
     if "bystander" not in state or not _answers(state["url"]):
         return []

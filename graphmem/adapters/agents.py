@@ -175,10 +175,11 @@ def content_keys(messages: Iterable[object]) -> list[str]:
 
 
 def batch_keys(messages: Iterable[object], stored: Sequence[str]) -> list[str]:
-    """Return a key for each message of a part of a conversation, which may have been stored before.
+    """Return a key for each message of a part of a conversation, some of which may be stored already.
 
-    For messages without lasting ids of which only parts are given. Several messages that follow one another in the
-    conversation are a repetition and get their keys again; so do messages at the beginning with which it ends.
+    Use it if messages have no lasting ids and only parts of the conversation are passed on. A part of two or more
+    messages that are stored in this order gets their keys; so does the beginning of a part if the stored messages end
+    with it.
 
     Parameters
     ----------
@@ -198,7 +199,7 @@ def batch_keys(messages: Iterable[object], stored: Sequence[str]) -> list[str]:
 
 
 def _is_repeated(given: Sequence[str], known: Sequence[str], place: int) -> bool:
-    """Return whether messages are those from a place on: several, or those at the end."""
+    """Return whether the messages, or their beginning, are those stored from a place on; one alone must be the last."""
     there = known[place : place + len(given)]
     return there == given[: len(there)] and (len(there) > 1 or place + 1 == len(known))
 

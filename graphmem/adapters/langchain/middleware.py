@@ -155,8 +155,9 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
         """Call the model with the context of the turn, which a resumed run recalls again."""
         state = cast("GraphMemoryState", request.state)
         update = {} if _is_recalled(state) else self.before_agent(state, request.runtime)
-        prepared = _with_context(request, {**state, **update})
-        if (compactor := self._compactor(prepared, {**state, **update})) is not None:
+        current = {**state, **update}
+        prepared = _with_context(request, current)
+        if (compactor := self._compactor(prepared, current)) is not None:
             try:
                 messages = compactor.compact(_all_messages(request), self._compact_to or 0)
             except GraphMemError as error:
@@ -172,8 +173,9 @@ class GraphMemoryMiddleware(AgentMiddleware[GraphMemoryState, Any, Any]):
         """Call the model with the context of the turn, which a resumed run recalls again."""
         state = cast("GraphMemoryState", request.state)
         update = {} if _is_recalled(state) else await self.abefore_agent(state, request.runtime)
-        prepared = _with_context(request, {**state, **update})
-        if (compactor := self._compactor(prepared, {**state, **update})) is not None:
+        current = {**state, **update}
+        prepared = _with_context(request, current)
+        if (compactor := self._compactor(prepared, current)) is not None:
             try:
                 messages = await compactor.acompact(_all_messages(request), self._compact_to or 0)
             except GraphMemError as error:
