@@ -153,6 +153,7 @@ class Workers:
 _log = logging.getLogger(__name__)
 
 _LONGEST_PAUSE = 60.0
+_DOUBLINGS = 10  # of the pause after a failure; more would overflow
 _RETRY = 60.0  # seconds until the next try to start a thread
 _QUIET = 0.05  # seconds without a wake after which a series of writes counts as finished
 _SHORTEST_WAIT = 1.0
@@ -242,7 +243,7 @@ class BackgroundJob:
             except BaseException as error:  # noqa: BLE001 - the thread has to survive and report any error
                 self.error = error if isinstance(error, Exception) else RuntimeError(repr(error))
                 self._failures += 1
-                pause = min(0.1 * 2**self._failures, _LONGEST_PAUSE)
+                pause = min(0.1 * 2 ** min(self._failures, _DOUBLINGS), _LONGEST_PAUSE)
                 _log.warning("%s failed, next try in %.1f s: %s", self._name, pause, error)
             self._duration = time.monotonic() - begun
 
