@@ -409,7 +409,8 @@ class ExtractionQueue:
             status = "failed" if retry_at is None else "retry" if failure.kind == "episode" else "unavailable"
             count("graph_extractions_total", status=status)
             if failure.kind != "episode":
-                self._delayed.add(episode.scope)
+                with self._rule_lock:
+                    self._delayed.add(episode.scope)
                 _log.debug("episode %s not extracted: %s", episode.id, failure)
             else:
                 _log.warning("episode %s not extracted (attempt %d): %s", episode.id, attempts, failure.reason)
@@ -419,11 +420,15 @@ class ExtractionQueue:
         return results
 
     def _write_failures(self, scope: Scope, results: Sequence[ProcessingResult]) -> list[str]:
-        """Write the errors of failed episodes that still exist; return the ids of new dead letters."""
+        """Write the errors of failed episodes; return the ids of new dead letters.
+
+        Episodes that were erased, or that another process has extracted meanwhile, are left out.
+        """
         stored = self._backend.get_episodes([scope], [result.episode_id for result in results])
-        remaining = tuple(result for result in results if result.episode_id in stored)
-        self._backend.write(scope, Changes(results=remaining))
-        return [result.episode_id for result in results if result.retry_at is None]
+        waiting = {i for i, episode in stored.items() if episode.processed_at is None}
+        failed = tuple(result for result in results if result.episode_id in waiting)
+        self._backend.write(scope, Changes(results=failed))
+        return [result.episode_id for result in failed if result.retry_at is None]
 
     def _requests(self, scope: Scope, episodes: Sequence[Episode]) -> list[ExtractionRequest]:
         ontology = self._ontology if self._reads_known else None

@@ -317,3 +317,21 @@ def test_an_episode_that_failed_is_passed_by_the_others_of_its_scope(backend: Gr
     done = queue.process()
     assert (done.claimed, done.failed) == (3, 1)
     assert sorted(facts(backend)) == ["Maya knows Jonas", "Maya knows Tom"]
+
+
+def test_a_failure_after_the_claim_has_expired_changes_nothing_that_another_process_extracted(
+    backend: GraphBackend,
+) -> None:
+    now = [datetime(2026, 1, 1, tzinfo=UTC)]
+
+    class Slow(Scripted):
+        def extract(self, requests: Sequence[ExtractionRequest]) -> list[Extraction | Exception]:
+            now[0] += timedelta(hours=1)
+            ExtractionQueue(backend, Scripted(), DEFAULT_ONTOLOGY, FAST, clock=lambda: now[0]).process(10)
+            return [ExtractionFailed("timeout") for _ in requests]
+
+    [episode_id] = store(backend, "Maya knows Jonas", recorded_at=now[0], occurred_at=now[0])
+    ExtractionQueue(backend, Slow(), DEFAULT_ONTOLOGY, FAST, clock=lambda: now[0]).process(10)
+    episode = backend.get_episodes([SCOPE], [episode_id])[episode_id]
+    assert episode.processed_at is not None
+    assert episode.error is None
