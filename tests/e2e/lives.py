@@ -4,10 +4,11 @@ A step is a text, so that a life that fails can be copied into a test::
 
     add 3 s1 05-07 by B: A likes C #; A lives_in D
     merge A B | unmerge 2 | forget episode 3 | forget session s1 | forget entity A | forget speaker B
-    flush | search A | communities | evict | reopen | export | import
+    flush | search A | communities | evict | reindex | reopen | export | import
 
 Capital letters stand for names. What an ``add`` tells is stored as the episode of its number; ``#`` adds a remark that
-only this episode has. ``unmerge 2`` undoes the merge that is second in the list of those that can be undone.
+only this episode has, as its external id and metadata do. ``unmerge 2`` undoes the merge that is second in the
+list of those that can be undone. The first step may be ``with`` and the names of `OPTIONS` that the memory has.
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ from graphmem.protocols import GraphBackend
 from graphmem.upkeep.merge import successor
 
 ADD = re.compile(r"add (\d+) (\S+) (\d\d-\d\d)(?: by (\w))?: (.*)")
+OPTIONS: dict[str, dict[str, object]] = {
+    "eviction": {"expired_edge_retention_days": 0, "max_entities": 6},
+    "leiden": {"community_algorithm": "leiden"},
+}
 RELATIONS = ("knows", "works_at", "likes", "lives_in", "part_of")
 
 
@@ -54,7 +59,7 @@ def random_life(seed: int) -> list[str]:
     """Return the steps of a life."""
     chance = random.Random(seed)
     letters = "ABCDEFGH"[: chance.choice([4, 6, 8])]
-    steps: list[str] = []
+    steps = [" ".join(["with", *(option for option in OPTIONS if chance.random() < 0.5)])]
     added = 0
 
     def add() -> str:
@@ -76,7 +81,8 @@ def random_life(seed: int) -> list[str]:
         "communities": (1, lambda: "communities"),
         "merge": (4, lambda: "merge {} {}".format(*chance.sample(letters, 2))),
         "unmerge": (2, lambda: f"unmerge {chance.randrange(4)}"),
-        "evict": (0.5, lambda: "evict"),
+        "evict": (1, lambda: "evict"),
+        "reindex": (0.3, lambda: "reindex"),
         "reopen": (0.2, lambda: "reopen"),
         "export": (0.4, lambda: "export"),
         "import": (0.3, lambda: "import"),
@@ -98,12 +104,12 @@ class Life:
     Parameters
     ----------
     open_memory
-        Opens the store; once more after a ``reopen``.
+        Opens the store with settings; once more after a ``reopen``.
     folder
         Where the files of the store are; None where it has none.
     """
 
-    def __init__(self, open_memory: Callable[[], GraphMemory], folder: Path | None) -> None:
+    def __init__(self, open_memory: Callable[..., GraphMemory], folder: Path | None) -> None:
         self._open = open_memory
         self._folder = folder
         self._memory = open_memory()
@@ -126,12 +132,19 @@ class Life:
         for step in steps:
             what, _, rest = step.partition(" ")
             getattr(self, f"_{what}")(*([step] if what == "add" else rest.split()))
+            self._require_one_current_fact()
         self._flush()
         self._communities()
         self._undo_all()
         self._require_forgotten()
 
     # Steps ------------------------------------------------------------------------------------------
+
+    def _with(self, *options: str) -> None:
+        self._memory.close()
+        settings = {key: value for option in options for key, value in OPTIONS[option].items()}
+        self._open = partial(self._open, **settings)
+        self._memory = self._open()
 
     def _add(self, step: str) -> None:
         found = ADD.fullmatch(step)
@@ -144,6 +157,8 @@ class Life:
             text,
             session_id=None if session == "-" else session,
             speaker=said_by,
+            external_id=f"{remark}-id",
+            metadata={f"{remark}-key": remark},
             occurred_at=f"2026-{day}T00:00:00Z",
         )
         self._told[int(number)] = Told(receipt.episode_id, session, said_by or "", text, remark)
@@ -183,6 +198,9 @@ class Life:
     def _evict(self) -> None:
         self._memory.admin.evict()
         self._memory.admin.decay()
+
+    def _reindex(self) -> None:
+        self._memory.admin.reindex()
 
     def _reopen(self) -> None:
         if self._folder is not None:
@@ -253,9 +271,7 @@ class Life:
         assert not [told.remark for told in self._gone.values() if told.remark in held]
 
     def _undo_all(self) -> None:
-        """Undo the merges, newest first: that never fails, each statement stays with somebody, and no fact holds on
-        that a later one ends.
-        """
+        """Undo the merges, newest first: that never fails, and each statement stays with somebody."""
         stated = self._stating()
         while merges := self._memory.admin.merges(limit=1):
             try:
@@ -264,15 +280,20 @@ class Life:
                 if self._imported:
                     break
                 raise
+            self._require_one_current_fact()
         assert stated <= self._stating()  # facts between two that were merged come back
+
+    def _require_one_current_fact(self) -> None:
+        """Require that no fact holds on that a later one ends; an import may bring one."""
+        if self._imported:
+            return
         slots: defaultdict[tuple[str, str], list[Edge]] = defaultdict(list)
         for edge in self._backend.all_edges([self._memory.scope], EdgeQuery(versions="active")):
             if DEFAULT_ONTOLOGY.is_single_valued(edge.relation):
                 slots[edge.source_id, edge.relation].append(edge)
-        if not self._imported:
-            load = partial(episode_sources, self._backend, self._memory.scope)
-            found = (successor(edge, slot, load(slot)) for slot in slots.values() for edge in slot)
-            assert not any(found)
+        load = partial(episode_sources, self._backend, self._memory.scope)
+        found = (successor(edge, slot, load(slot)) for slot in slots.values() for edge in slot)
+        assert not any(found)
 
     def _stating(self) -> set[str]:
         edges = self._backend.all_edges([self._memory.scope], EdgeQuery(versions="all"))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from lives import Life, random_life
@@ -191,8 +192,8 @@ def live(request: pytest.FixtureRequest, tmp_path: Path) -> Live:
     return run
 
 
-def opened(url: str) -> GraphMemory:
-    return GraphMemory.open(url, extractor=ToyExtractor(), embeddings=WordVectors(), background=False)
+def opened(url: str, **settings: Any) -> GraphMemory:
+    return GraphMemory.open(url, extractor=ToyExtractor(), embeddings=WordVectors(), background=False, **settings)
 
 
 @pytest.mark.parametrize("steps", FOUND.values(), ids=FOUND)
