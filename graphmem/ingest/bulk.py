@@ -306,7 +306,6 @@ class Loader:
 def _triple_episode(
     scope: Scope, source: str | None, group: Sequence[tuple[Triple, ExtractedFact]], occurred_at: datetime | None
 ) -> Episode:
-    sentences = "\n".join(t.fact or f"{t.subject} {t.relation} {t.object}" for t, _ in group)
     if source is None:
         # the id depends on the triples and their time, so that repeating a load adds nothing
         content = "\n".join(t.model_dump_json(exclude_defaults=True) for t, _ in group)
@@ -316,11 +315,24 @@ def _triple_episode(
     return Episode(
         scope=scope,
         source="triple",
-        text="\n".join(clean(line, MAX_FACT_BYTES) for line in sentences[: MAX_FACT_BYTES * 4].split("\n")),
+        text=text_of_facts(t.fact or f"{t.subject} {t.relation} {t.object}" for t, _ in group),
         occurred_at=occurred_at or utc_now(),
         processed_at=utc_now(),
         external_id=source,
     )
+
+
+def text_of_facts(sentences: Iterable[str]) -> str:
+    """Return the text of a triple episode: a line for each fact, as many as fit into it."""
+    lines: list[str] = []
+    left = MAX_FACT_BYTES * 4
+    for sentence in sentences:
+        line = clean(sentence, MAX_FACT_BYTES)
+        left -= len(line) + 1
+        if left < 0:
+            break
+        lines.append(line)
+    return "\n".join(lines)
 
 
 def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:

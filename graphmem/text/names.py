@@ -59,27 +59,38 @@ class NameFinder:
     ----------
     names
         The names, in any form.
+    longer
+        Names of others, such as "Alex Stone" beside "Alex": what is part of one of these isn't found.
     """
 
-    def __init__(self, names: Iterable[str]) -> None:
+    def __init__(self, names: Iterable[str], longer: Iterable[str] = ()) -> None:
         forms = {name for name in names if name.strip()}
         loose = {f for name in forms if len(f := folded(name).strip()) >= _SHORTEST or (len(f) > 1 and _is_unspaced(f))}
         short = {name.strip() for name in forms if folded(name).strip() not in loose}
         self._loose = _pattern(loose)
         self._exact = _pattern({name for name in short if len(name) > 1 and not name.islower()})
+        others = {name.strip() for name in longer if name.strip()}
+        self._longer = _pattern(map(folded, others))
+        self._longer_exact = _pattern(others, re.IGNORECASE)
 
     def found_in(self, text: str | None) -> bool:
         """Return whether a text contains one of the names."""
         if not text:
             return False
-        if self._loose is not None and self._loose.search(folded(text)) is not None:
+        if self._loose is not None and _found(self._loose, folded(text), self._longer):
             return True
-        return self._exact is not None and self._exact.search(text) is not None
+        return self._exact is not None and _found(self._exact, text, self._longer_exact)
 
 
-def _pattern(names: Iterable[str]) -> re.Pattern[str] | None:
+def _found(names: re.Pattern[str], text: str, longer: re.Pattern[str] | None) -> bool:
+    if names.search(text) is None:
+        return False
+    return longer is None or names.search(longer.sub("\n", text)) is not None
+
+
+def _pattern(names: Iterable[str], flags: int = 0) -> re.Pattern[str] | None:
     forms = [_form(name) for name in sorted(names, key=lambda name: (-len(name), name))]
-    return re.compile("|".join(forms)) if forms else None
+    return re.compile("|".join(forms), flags) if forms else None
 
 
 def _form(name: str) -> str:

@@ -37,12 +37,15 @@ class Subject:
         New texts, by id, of triple episodes that lose the lines about the subject.
     staying
         Other episodes, by id, that mention it or contain one of its names and are kept.
+    longer
+        Names of others that contain one of its names; what is part of them isn't its name.
     """
 
     names: frozenset[str]
     entity: Entity | None = None
     redacted: Mapping[str, str] = field(default_factory=dict[str, str])
     staying: Mapping[str, Episode] = field(default_factory=dict[str, Episode])
+    longer: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +183,8 @@ def find_affected(request: ErasureRequest) -> Affected:
     entities = _find_entities(request, facts)
     merges = _find_merges(request, facts, entities)
     names = entities.names | merges.names
-    return Affected(facts, entities, merges, names, NameFinder(names))
+    longer = frozenset[str]() if request.subject is None else request.subject.longer
+    return Affected(facts, entities, merges, names, NameFinder(names, longer))
 
 
 def fact_goes(request: ErasureRequest, facts: AffectedFacts, entities: AffectedEntities, edge: Edge) -> bool:

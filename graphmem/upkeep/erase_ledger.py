@@ -40,12 +40,19 @@ def without(request: ErasureRequest, found: Affected, edge: Edge, name_of: Calla
     left = [i for i in edge.episode_ids if i not in request.episodes]
     if found.quotes.found_in(edge.end_reason or ""):
         edge = edge.changed(end_reason="over")
+    if _properties_quote(found, edge):
+        edge = edge.changed(properties={})
     return restated(edge, left, name_of, plain=found.quotes.found_in(edge.fact))
 
 
 def quotes_erased(found: Affected, edge: Edge) -> bool:
-    """Return whether the sentence of a fact, or the reason of its end, contains a name that goes."""
-    return found.quotes.found_in(edge.fact) or found.quotes.found_in(edge.end_reason or "")
+    """Return whether the sentence of a fact, the reason of its end or its properties contain a name that goes."""
+    texts = (edge.fact, edge.end_reason or "")
+    return any(map(found.quotes.found_in, texts)) or _properties_quote(found, edge)
+
+
+def _properties_quote(found: Affected, edge: Edge) -> bool:
+    return bool(edge.properties) and not edge.is_inferred and found.quotes.found_in(str(edge.properties))
 
 
 def _gone(found: Affected) -> set[str]:

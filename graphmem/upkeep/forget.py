@@ -25,12 +25,12 @@ from graphmem.models import (
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.text import counted
-from graphmem.text.names import NameFinder
 from graphmem.text.normalize import canonical
 from graphmem.upkeep.affected import ErasureRequest, Subject
 from graphmem.upkeep.erase import EXAMPLES, SHOWN, Erased, erase
 from graphmem.upkeep.eviction import rehearsed
-from graphmem.upkeep.lookup import edges_of, entity_called
+from graphmem.upkeep.lookup import entity_called
+from graphmem.upkeep.named_texts import NamedTexts, Names, find_named_texts, text_without
 
 _log = logging.getLogger(__name__)
 
@@ -275,50 +275,53 @@ def _plan_for_name(backend: GraphBackend, scope: Scope, named: str, *, with_epis
         entity = entity_called(backend, scope, named)
     except NotFound as error:
         missing = error
-    names, others = _names_of(backend, scope, entity, named)
+    keys, shared = _names_of(backend, scope, entity, named)
     mentions = [] if entity is None else backend.all_mentions([scope], entity_ids=[entity.id])
-    shown = [name for m in mentions if canonical(name := m.surface) in names]
-    shown += [name for name in (named, entity.name if entity else "") if canonical(name) in names]
-    finder = NameFinder([*names, *shown])
-    mentioned = {mention.episode_id for mention in mentions}
-    said = {edge.fact for edge in ([] if entity is None else edges_of(backend, scope, entity.id))}
+    shown = [named, *([] if entity is None else [entity.name]), *(mention.surface for mention in mentions)]
+    forms = frozenset(name for name in shown if canonical(name) in keys)
+    names = Names(keys, forms, entity, {mention.episode_id for mention in mentions})
+    texts = find_named_texts(backend, scope, names)
+    if entity is None:
+        _require_one_meaning(named, texts)
     going: dict[str, Episode] = {}
     redacted: dict[str, str] = {}
     staying: dict[str, Episode] = {}
-    in_ids: list[Episode] = []
-    for episode in backend.all_episodes([scope], EpisodeQuery()):
-        if episode.id not in mentioned and not _is_about(episode, names, finder):
-            in_ids += [episode] if _ids_name(episode, finder) else []
-        elif episode.source != "triple":
+    for episode in texts.about:
+        if episode.source != "triple":
             (going if with_episodes else staying)[episode.id] = episode
-        elif not (left := [x for x in episode.text.split("\n") if x not in said and not finder.found_in(x)]):
-            going[episode.id] = episode
+        elif left := text_without(backend, scope, episode, names, texts.finder):
+            redacted[episode.id] = left
         else:
-            redacted[episode.id] = "\n".join(left)
+            going[episode.id] = episode
+    remaining = (*_describe_remaining(named, staying, texts), *_describe_shared(shared))
     if missing is not None and not (going or redacted or staying):
-        raise NotFound(f"{missing}, and no text contains this name") from missing
-    remaining = list(_describe_remaining(named, staying, in_ids))
-    remaining += [
-        f"texts that contain {name!r} without a mention of it: {other.entity_type} {other.id} has that name as well"
-        for name, other in others
-    ]
-    subject = Subject(names, entity, redacted, staying)
-    return ForgetPlan(going, subject, names, staying, tuple(remaining))
+        raise NotFound("; ".join([f"{missing}, and no text contains this name", *remaining])) from missing
+    subject = Subject(keys, entity, redacted, staying, frozenset(texts.longer))
+    return ForgetPlan(going, subject, keys, staying, remaining)
+
+
+def _require_one_meaning(named: str, texts: NamedTexts) -> None:
+    """Raise InvalidInput if a name that no entity has is part of the names of several persons."""
+    persons = {
+        name if entity is None else entity.id: _described(name, entity)
+        for name, entity in texts.longer.items()
+        if entity is None or entity.entity_type == "person"
+    }
+    if len(persons) > 1:
+        which = ", ".join(persons.values())
+        raise InvalidInput(f"name {named!r}: several persons have it as a part of their names; forget one: {which}")
 
 
 def _plan_for_speaker(backend: GraphBackend, scope: Scope, speaker: str) -> ForgetPlan:
     """Find the turns of a speaker, and turns of others that contain the name."""
-    names, finder = frozenset({canonical(speaker)}), NameFinder([speaker])
-    going: dict[str, Episode] = {}
-    staying: dict[str, Episode] = {}
-    for episode in backend.all_episodes([scope], EpisodeQuery()):
-        if canonical(episode.speaker or "") in names:
-            going[episode.id] = episode
-        elif _is_about(episode, names, finder):
-            staying[episode.id] = episode
+    names = Names(frozenset({canonical(speaker)}), frozenset({speaker}))
+    texts = find_named_texts(backend, scope, names)
+    going = {e.id: e for e in texts.about if canonical(e.speaker or "") in names.keys}
     if not going:
         raise NotFound(f"no episode has the speaker {speaker!r} in scope {scope}")
-    return ForgetPlan(going, None, names, staying, tuple(_describe_remaining(speaker, staying, [])))
+    staying = {e.id: e for e in texts.about if e.id not in going}
+    remaining = _describe_remaining(speaker, staying, texts)
+    return ForgetPlan(going, None, names.keys, staying, tuple(remaining))
 
 
 def _names_of(
@@ -332,30 +335,33 @@ def _names_of(
     return frozenset(names - {name for name, _ in others}), others
 
 
-def _is_about(episode: Episode, names: frozenset[str], finder: NameFinder) -> bool:
-    if episode.speaker and canonical(episode.speaker) in names:
-        return True
-    attached = (text for each in episode.attachments for text in (each.name, each.description, each.url))
-    texts = (episode.text, episode.title, episode.speaker, *map(str, episode.metadata.values()), *attached)
-    return any(map(finder.found_in, texts))
-
-
-def _ids_name(episode: Episode, finder: NameFinder) -> bool:
-    return finder.found_in(episode.session_id) or finder.found_in(episode.external_id)
-
-
-def _describe_remaining(named: str, staying: Mapping[str, Episode], in_ids: Sequence[Episode]) -> Iterator[str]:
+def _describe_remaining(named: str, staying: Mapping[str, Episode], texts: NamedTexts) -> Iterator[str]:
     if staying:
         yield (
-            f"{counted(len(staying), 'episode')} that {named!r} said, or with the name in the text, kept as words of "
-            "the speakers; use with_episodes to erase them"
+            f"{counted(len(staying), 'episode')} by {named!r}, or with the name in the text, kept as words of the "
+            f"speakers; forget({named!r}, with_episodes=True) erases them"
         )
-    if in_ids:
-        ids = in_ids[0].session_id, in_ids[0].external_id
+    if texts.in_ids:
+        ids = texts.in_ids[0].session_id, texts.in_ids[0].external_id
         yield (
-            f"{counted(len(in_ids), 'episode')} with the name in the session or external id, such as {ids}; "
+            f"{counted(len(texts.in_ids), 'episode')} with the name in the session or external id, such as {ids}; "
             "forget these episodes or sessions to erase them"
         )
+    if texts.longer:
+        example = _described(*next(iter(texts.longer.items())))
+        yield (
+            f"{counted(len(texts.longer), 'longer name')} of others, such as {example}, "
+            f"in {counted(len(texts.in_longer), 'episode')}; forget them as well if they are the same"
+        )
+
+
+def _described(name: str, entity: Entity | None) -> str:
+    return f"{name!r} (a speaker)" if entity is None else f"{name!r} ({entity.entity_type} {entity.id})"
+
+
+def _describe_shared(shared: Iterable[tuple[str, Entity]]) -> Iterator[str]:
+    for name, other in shared:
+        yield f"texts that contain this name without a mention of it, which {_described(name, other)} has as well"
 
 
 def _describe_named(done: Erased) -> Iterator[str]:

@@ -9,7 +9,7 @@ from conftest import OpenMemory
 from test_search import WordVectors
 
 from graphmem import GraphMemory, InvalidInput, NotFound
-from graphmem.models import EpisodeQuery
+from graphmem.models import Changes, EpisodeQuery, EpisodeRedaction
 
 TURNS = (
     {"text": "Zebulon Quimby | lives_in | Wolfsburg", "speaker": "Maya", "external_id": "named"},
@@ -17,6 +17,7 @@ TURNS = (
     {"text": "Maya | hates | Mondays # as ZEBULON\u00a0QUIMBY's neighbor", "external_id": "never seen by the parser"},
     {"text": "Maya | likes | Tea # zebby makes it", "external_id": "nickname"},
     {"text": "Zebby Q | owns | a pranceltoy", "external_id": "alias"},
+    {"text": "weather | was | wuzzletonic", "speaker": "Zebby Q", "external_id": "said under an alias"},
     {
         "text": "Maya | saw | Ducks",
         "external_id": "attached",
@@ -24,7 +25,7 @@ TURNS = (
     },
     {"text": "Maya | knows | Bob", "speaker": "Maya", "external_id": "others"},
 )
-WORDS = ("zebulon", "quimby", "zebby", "wolfsburg", "xylophonic", "pranceltoy", "quackofoto")
+WORDS = ("zebulon", "quimby", "zebby", "wolfsburg", "xylophonic", "pranceltoy", "wuzzletonic", "quackofoto")
 
 
 def told_of_zebulon(open_memory: OpenMemory, url: str) -> GraphMemory:
@@ -57,11 +58,19 @@ def test_words_stay_without_with_episodes_and_a_second_call_by_name_takes_them(
 ) -> None:
     memory = told_of_zebulon(open_memory, store_url)
     first = memory.forget("Zebulon Quimby")
-    assert len(first.still_mentioned_in) == 6
+    assert len(first.still_mentioned_in) == 7
     assert {"zebby", "zebby q", "zebulon quimby"} <= set(first.names)
-    assert "6 episodes" in first.remaining[0]
+    assert "7 episodes" in first.remaining[0]
     assert memory.forget("Zebulon Quimby", with_episodes=True).episodes == 4
-    assert memory.forget("zebby", with_episodes=True).episodes == 2
+    told = memory.forget("zebby", with_episodes=True)
+    assert (told.episodes, told.remaining) == (
+        1,
+        (
+            "1 longer name of others, such as 'zebby q' (a speaker), in 2 episodes; "
+            "forget them as well if they are the same",
+        ),
+    )
+    assert memory.forget("Zebby Q", with_episodes=True).episodes == 2
     assert external_ids(memory) == {"others"}
     with pytest.raises(NotFound, match="no text contains this name"):
         memory.forget("Zebulon Quimby", with_episodes=True)
@@ -119,3 +128,98 @@ def test_a_name_in_the_id_of_a_session_is_told(store_url: str, open_memory: Open
     done = memory.forget("Zebulon", with_episodes=True)
     assert done.episodes == 1
     assert "zebulon-17" in done.remaining[0]
+
+
+@pytest.mark.server
+def test_another_person_of_a_longer_name_stays(store_url: str, open_memory: OpenMemory) -> None:
+    memory = open_memory(store_url, embeddings="none")
+    memory.ingest(
+        [
+            {"text": "Alex Reed | lives_in | Bruges", "speaker": "Maya", "external_id": "reed"},
+            {"text": "Alex | likes | Tea", "speaker": "Maya", "external_id": "reed by his first name"},
+            {"text": "Alex Stone | lives_in | Ghent", "speaker": "Maya", "external_id": "stone"},
+            {"text": "weather | is | rainy", "speaker": "Alex Stone", "external_id": "stone said"},
+            {"text": "Maya | asked | Bob # about Alex and Alex Stone", "external_id": "both"},
+            {"text": "Maya | borrowed | a bike # Alex's", "external_id": "possessive"},
+        ]
+    )
+    memory.admin.merge(["Alex"], into="Alex Reed")
+    told = memory.forget("Alex Reed", with_episodes=True, dry_run=True)
+    done = memory.forget("Alex Reed", with_episodes=True)
+    assert told.changed(dry_run=False) == done
+    assert external_ids(memory) == {"stone", "stone said"}
+    assert "'alex stone'" in done.remaining[0]
+    assert [fact.fact for fact in memory.facts("Alex Stone")] == ["Alex Stone lives_in Ghent"]
+
+
+@pytest.mark.server
+def test_a_first_name_of_several_persons_is_asked_about(store_url: str, open_memory: OpenMemory) -> None:
+    memory = open_memory(store_url, embeddings="none")
+    memory.ingest(
+        [
+            {"text": "weather | is | rainy", "speaker": "Alex Stone", "external_id": "stone"},
+            {"text": "Bob | likes | Tea # said Alex", "external_id": "alex"},
+        ]
+    )
+    memory.add_facts([{"subject": "Alex Reed", "relation": "likes", "object": "Tea", "subject_type": "person"}])
+    for dry_run in (True, False):
+        with pytest.raises(InvalidInput, match=r"several persons .* 'alex stone' \(a speaker\).*'alex reed' \(person"):
+            memory.forget("Alex", with_episodes=True, dry_run=dry_run)
+    memory.forget(speaker="Alex Stone")
+    assert "'alex reed'" in memory.forget("Alex", with_episodes=True).remaining[0]
+    assert external_ids(memory).isdisjoint({"stone", "alex"})
+    assert [fact.target for fact in memory.facts("Alex Reed")] == ["Tea"]
+    with pytest.raises(NotFound, match=r"1 longer name of others, such as 'alex reed'"):
+        memory.forget("Alex", with_episodes=True)
+
+
+@pytest.mark.parametrize("name", ["Zebulon Quimby" + "x" * length for length in range(0, 40, 3)])
+def test_facts_of_others_stay_however_many_were_added_with_them(name: str, open_memory: OpenMemory) -> None:
+    memory = open_memory("memory://", embeddings="none")
+    theirs = [("Maya Chen", "likes", f"Dish number {i}") for i in range(3)]
+    memory.add_facts([*((name, "knows", f"Friend number {i:03}") for i in range(221)), *theirs])
+    done = memory.forget(name)
+    assert (done.facts, done.redacted_episodes, memory.stats().edges) == (221, 1, 3)
+    [episode] = memory._engine.backend.all_episodes([memory.scope], EpisodeQuery())  # pyright: ignore[reportPrivateUsage]
+    assert episode.text.split("\n") == [" ".join(triple) for triple in theirs]
+
+
+def test_a_text_of_an_earlier_version_that_ends_within_a_name_loses_it(open_memory: OpenMemory) -> None:
+    memory = open_memory("memory://", embeddings="none")
+    memory.add_facts([("Maya", "likes", "Tea"), ("Zebulon Quimby", "likes", "Tea"), ("Zebulon Quimby", "likes", "Rum")])
+    backend = memory._engine.backend  # pyright: ignore[reportPrivateUsage]
+    [episode] = backend.all_episodes([memory.scope], EpisodeQuery())
+    cut = EpisodeRedaction(episode.id, "Maya likes Tea\nZebulon Quimby likes Tea\nZebulon Qu")
+    backend.write(memory.scope, Changes(redactions=(cut,)))
+    memory.forget("Zebulon Quimby")
+    [episode] = backend.all_episodes([memory.scope], EpisodeQuery())
+    assert episode.text == "Maya likes Tea"
+
+
+def test_names_in_properties_and_metadata_go(sqlite_file: Path, open_memory: OpenMemory) -> None:
+    memory = open_memory(f"sqlite:///{sqlite_file}", embeddings="none")
+    told = {"subject": "Maya", "relation": "likes", "object": "Tea", "metadata": {"told_by": "Zebulon Quimby"}}
+    memory.add_facts([told, ("Zebulon Quimby", "likes", "Rum")])
+    memory.ingest([{"text": "Maya | likes | Cake", "metadata": {"Zebulon Quimby": True}, "external_id": "key"}])
+    done = memory.forget("Zebulon Quimby", with_episodes=True)
+    assert (done.rewritten_facts, done.episodes, done.remaining) == (1, 1, ())
+    assert [fact.fact for fact in memory.facts("Maya")] == ["Maya likes Tea"]
+    files = b"".join(file.read_bytes() for file in sqlite_file.parent.glob(f"{sqlite_file.name}*")).lower()
+    assert b"zebulon" not in files
+
+
+def test_forgetting_a_speaker_tells_of_the_name_in_sessions_and_of_longer_names(open_memory: OpenMemory) -> None:
+    memory = open_memory("memory://", embeddings="none")
+    memory.ingest(
+        [
+            {"text": "weather | is | rainy", "speaker": "Ada"},
+            {"text": "weather | is | sunny", "speaker": "Bob", "session_id": "ada-17"},
+            {"text": "weather | is | cold", "speaker": "Ada Chen"},
+            {"text": "Ada | likes | Tea", "speaker": "Bob"},
+        ]
+    )
+    done = memory.forget(speaker="Ada")
+    assert (done.episodes, len(done.still_mentioned_in)) == (1, 1)
+    assert "forget('Ada', with_episodes=True)" in done.remaining[0]
+    assert "ada-17" in done.remaining[1]
+    assert "'ada chen' (a speaker)" in done.remaining[2]
