@@ -424,7 +424,6 @@ def span(
     *,
     kind: Literal["internal", "client"] = "internal",
     duration: str | None = None,
-    labels: Mapping[str, str] | None = None,
 ) -> Span:
     """Return a context manager that records a span of `SPANS`; its `set` adds attributes.
 
@@ -432,13 +431,13 @@ def span(
     ----------
     name, attributes, kind
         The span.
-    duration, labels
-        Histogram of `METRICS` that the duration is added to, and its labels.
+    duration
+        Histogram of `METRICS` that the duration is added to.
     """
     tracer = current_tracer()
     if tracer is None and (duration is None or not _receivers()):
         return _NOTHING
-    return _Recorded(tracer, name, attributes, kind, duration, labels or {})
+    return _Recorded(tracer, name, attributes, kind, duration, {})
 
 
 def question_attributes(query: str, scopes: Iterable[object], *, show_text: bool) -> Attributes | None:

@@ -93,7 +93,7 @@ def _result(check: Callable[[Database], Finding], database: Database) -> Finding
 def _place(database: Database) -> Finding:
     (name,) = database.read("database_name")
     login = database.address.login
-    return True, f"{database.address.uri}, database {name}, {f'user {login[0]}' if login else 'nobody logged in'}"
+    return True, f"{database.address.uri}, database {name}, {f'user {login[0]}' if login else 'no authentication'}"
 
 
 def _server(database: Database) -> Finding:

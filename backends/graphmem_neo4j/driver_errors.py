@@ -93,7 +93,7 @@ def _of_server(error: Neo4jError, place: str, limit: float | None) -> GraphMemEr
             "nothing of it was written"
         )
     if any(words in message for words in _NO_INDEX):
-        return BackendUnavailable(f"{place}: an index is missing ({message}); graphmem doctor tells what to do")
+        return BackendUnavailable(f"{place}: an index is missing ({message}); run graphmem doctor")
     if "OutOfDisk" in code or "DiskFull" in code:
         return StoreFull(f"{place}: no space is left ({message}); nothing was written")
     if _TOO_LONG in message:

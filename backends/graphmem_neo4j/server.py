@@ -167,7 +167,7 @@ def _quiet_pool() -> Generator[None, None, None]:
 
 
 def _state(error: Exception) -> str:
-    return "the server is there but the database isn't" if isinstance(error, TransientError) else "nobody answers"
+    return "the server is reachable, its database isn't" if isinstance(error, TransientError) else "no connection"
 
 
 def _innermost(error: BaseException) -> BaseException:

@@ -205,7 +205,7 @@ class Neo4jVectorIndex(VectorIndex):
         except GraphMemError as error:
             return [("vector index", False, str(error))]
         if not rows:
-            return [("vector index", True, "nothing yet")]
+            return [("vector index", True, "not created yet: no vector is stored")]
         state, dimension = rows[0]
         return [("vector index", state == "ONLINE", f"{_NAME}, {dimension} numbers a vector: {state}")]
 

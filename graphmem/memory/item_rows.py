@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -14,6 +13,7 @@ from typing import Any, cast
 
 from graphmem.errors import InvalidInput
 from graphmem.models import Episode, Scalar
+from graphmem.models.filters import ORDERS
 
 Namespace = tuple[str, ...]
 
@@ -21,12 +21,6 @@ _PATH, _VALUE, _PLACE, _CREATED, _TTL, INDEXED = "item", "value", "place", "crea
 _LONGEST_TEXT = 200  # characters of a text that filters find without decoding the value
 _LARGEST_INTEGER = 2**53
 _LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")  # so that no pattern of redaction matches a digest
-_ORDERS: Mapping[str, Callable[[float, float], bool]] = {
-    "$gt": operator.gt,
-    "$gte": operator.ge,
-    "$lt": operator.lt,
-    "$lte": operator.le,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,11 +197,11 @@ def check_filter(wanted: object) -> None:
         for name, value in inner.items():
             if not has_operators:
                 check_filter(value)
-            elif name in _ORDERS:
+            elif name in ORDERS:
                 if _number(value) is None:
                     raise InvalidInput(f"filter: {name} takes a number, got {value!r:.80}")
             elif name not in ("$eq", "$ne"):
-                known = ", ".join(("$eq", "$ne", *_ORDERS))
+                known = ", ".join(("$eq", "$ne", *ORDERS))
                 raise InvalidInput(f"filter: unsupported operator {name!r:.40}; known are {known}")
     elif isinstance(wanted, (list, tuple)):
         for value in cast("Sequence[object]", wanted):
@@ -237,7 +231,7 @@ def _holds(value: object, name: str, operand: object) -> bool:
     if name in ("$eq", "$ne"):
         return (value == operand) is (name == "$eq")
     left, right = _number(value), _number(operand)
-    return left is not None and right is not None and _ORDERS[name](left, right)
+    return left is not None and right is not None and ORDERS[name](left, right)
 
 
 def _number(value: Any) -> float | None:

@@ -152,7 +152,7 @@ class Migration:
     def _is_ours(self, move: Move) -> bool:
         return (move.source, move.target) == (self.source_url, self.target_url)
 
-    def advance(self, command: Command, on_rows: OnRows = lambda _: None) -> Phase:
+    def advance(self, command: Command) -> Phase:
         """Take the steps of a command until its goal is reached.
 
         Raises
@@ -176,7 +176,7 @@ class Migration:
                     f"migrate: {self.target_url} isn't empty; its rows would be replaced: use another store"
                 )
             if step.when_equal:
-                self.settle(on_rows)
+                self.settle()
             self._set(step, source, target)
         raise Conflict(f"migrate {command}: the marks are changed by another process at the same time; try again")
 
@@ -221,12 +221,12 @@ class Migration:
             self._sleep(_LAG_STEP)
         return False
 
-    def settle(self, on_rows: OnRows = lambda _: None) -> None:
+    def settle(self) -> None:
         """Repair until both stores are equal in all scopes; nobody writes to the primary meanwhile."""
         primary, secondary = self.ends()
         while behind := self._behind(primary, secondary):
             for scope in behind:
-                repair(primary, secondary, scope, on_rows=on_rows)
+                repair(primary, secondary, scope)
 
     def _behind(self, primary: GraphBackend, secondary: GraphBackend) -> list[Scope]:
         """Return the scopes that the processes don't bring up to date by themselves."""

@@ -14,7 +14,7 @@ from graphmem.models.rows import Episode, EpisodeSource
 
 Operator = Literal["$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$exists"]
 _OPERATORS = frozenset(get_args(Operator))
-_ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {
+ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {
     "$gt": operator.gt,
     "$gte": operator.ge,
     "$lt": operator.lt,
@@ -47,7 +47,7 @@ def _operand(key: str, name: object, value: object) -> Any:
             raise ValueError(f"{key}: {name} takes a list, got {value!r:.80}")
         return [_scalar(key, str(name), one) for one in cast("Sequence[object]", value)]
     checked = _scalar(key, str(name), value)
-    if name in _ORDERS and (checked is None or isinstance(checked, bool)):
+    if name in ORDERS and (checked is None or isinstance(checked, bool)):
         raise ValueError(f"{key}: {name} takes a text or a number, got {checked!r}")
     return checked
 
@@ -146,7 +146,7 @@ def _holds(metadata: Mapping[str, Scalar], key: str, name: str, wanted: Any) -> 
         case "$nin":
             return not any(_equal(value, one) for one in wanted)
         case _:
-            return _comparable(value, wanted) and _ORDERS[name](value, wanted)
+            return _comparable(value, wanted) and ORDERS[name](value, wanted)
 
 
 def _equal(value: Scalar, wanted: Scalar) -> bool:

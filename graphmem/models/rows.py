@@ -170,6 +170,9 @@ EndReason = Literal["over", "corrected", "replaced"]
 """Why extraction ended a fact: it stopped being true, it never was, or another one took its place."""
 
 
+_NO_END = {"expired_at": None, "superseded_by": None, "end_reason": None, "prior_valid_to": None}
+
+
 class Edge(Model):
     """One version of a fact, with its times on both axes.
 
@@ -263,14 +266,12 @@ class Edge(Model):
         """Return the fact as recorded at a transaction time, with the end that was known then."""
         if self.expired_at is None or self.expired_at <= known:
             return self
-        ended = {"expired_at": None, "superseded_by": None, "end_reason": None, "prior_valid_to": None}
-        return self.changed(valid_to=self.prior_valid_to, **ended)
+        return self.changed(valid_to=self.prior_valid_to, **_NO_END)
 
     def without_end(self) -> Self:
         """Return the fact as it was before it was superseded: with its stated end, if any, and its own beginning."""
         begins = self.told_at if self.valid_from_assumed and self.told_at is not None else self.valid_from
-        ended = {"expired_at": None, "superseded_by": None, "end_reason": None, "prior_valid_to": None}
-        return self.changed(valid_from=begins, valid_to=self.prior_valid_to, **ended)
+        return self.changed(valid_from=begins, valid_to=self.prior_valid_to, **_NO_END)
 
 
 EdgeKey = tuple[str, str, str, EdgeType]

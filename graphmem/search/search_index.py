@@ -27,7 +27,6 @@ _MAX_LATENESS = 600.0  # seconds after which no process commits a row with an ea
 _USUAL_LATENESS = 60.0  # seconds within which nearly all rows are committed
 _FULL_SCAN_INTERVAL = 30.0  # seconds between scans over the maximum lateness
 _LAST = "~"  # sorts after every id
-_KEPT = 8  # sets of scopes with snapshots in memory
 
 
 @dataclass(frozen=True, slots=True)

@@ -205,5 +205,5 @@ def test_server_that_is_not_there_is_exit_code_3_and_its_password_is_not_shown(s
     ran = shell.run("stats", "--store", "bolt://neo4j:hunter2@localhost:1", GRAPHMEM_STORE_WAIT="0.2")
 
     assert (ran.code, ran.out) == (3, "")
-    assert ran.err.splitlines()[-1].startswith("graphmem: bolt://localhost:1: nobody answers after 0.2 s")
+    assert ran.err.splitlines()[-1].startswith("graphmem: bolt://localhost:1: no connection after 0.2 s")
     assert "hunter2" not in ran.err

@@ -80,9 +80,9 @@ def scopes(session: Session) -> None:
 
 
 def doctor(session: Session) -> None:
-    """Check store, extractor and queue, and tell which settings differ from their defaults.
+    """Check store, extractor and queue, and list the settings that differ from their defaults.
 
-    graphmem config --explain says of each setting where its value comes from and what it does.
+    graphmem config --explain prints where the value of each setting comes from and what it does.
     """
     checks = [*_checks(session), _settings_check(session)]
     if session.out.as_json:

@@ -39,10 +39,11 @@ _PRIVACY = {
     "all": "replace personal data in all that is stored or sent to a model",
 }
 _GROUPS: dict[str, tuple[str, ...]] = {
-    "Where the memory is kept. A password belongs into GRAPHMEM_STORE_PASSWORD, not here.": ("store", "store_username"),
+    "Where the memory is kept. Set the password in GRAPHMEM_STORE_PASSWORD, not here.": ("store", "store_username"),
     "Whose memory it is: domain or domain/project.": ("scope",),
-    "What reads facts from texts: auto, spacy, llm:PROVIDER:MODEL or none. Its key belongs into the provider's "
-    "variable.": ("extractor",),
+    "What reads facts from texts: auto, spacy, llm:PROVIDER:MODEL or none. Set its key in the provider's variable.": (
+        "extractor",
+    ),
     "Vectors for search: auto (the built-in model), none, or PROVIDER:MODEL.": ("embeddings",),
     "Personal data: off, facts or all. With all, set GRAPHMEM_REDACT_KEY.": ("redact",),
     "Whether to keep texts that look like prompt injections from being extracted.": ("detect_injection",),

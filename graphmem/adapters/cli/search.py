@@ -285,7 +285,7 @@ def _print_facts(session: Session, found: FactEvaluation, wrong: bool) -> None:
         rows.append(["claims stated as current", str(len(found.never_current)), str(found.never)])
     if found.questions:
         rows.append(["questions answered by facts", str(found.answered), str(found.questions)])
-        rows.append(["without a stale fact beside", str(found.answered_clean), str(found.questions)])
+        rows.append(["without a stale fact among the results", str(found.answered_clean), str(found.questions)])
     session.out.table([Column("figure"), Column("number", align="right"), Column("of", align="right")], rows)
     if not wrong:
         return

@@ -154,10 +154,10 @@ def evict(session: Session, dry_run: DryRunOption = False, yes: YesOption = Fals
                 "facts after that time, or max_entities to archive entities beyond that number"
             )
         elif not dry_run:
-            what = (
-                "Archive entities" if days is None else f"Delete facts superseded more than {counted(days, 'day')} ago"
-            )
-            ask(f"{what} in scope {memory.scope}? It can't be undone.", yes=yes)
+            facts = f"delete facts superseded more than {counted(days or 0, 'day')} ago, which can't be undone"
+            entities = f"archive entities beyond {cap:,}, which come back when they are mentioned"
+            what = " and ".join([facts] * (days is not None) + [entities] * (cap > 0))
+            ask(f"In scope {memory.scope}: {what}?", yes=yes)
         done = memory.admin.evict(dry_run=dry_run)
         if session.out.as_json:
             session.out.document(done)

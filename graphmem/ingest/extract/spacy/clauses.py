@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 SUBJECTS = ("nsubj", "nsubjpass")
 _CLAUSES = ("ROOT", "conj", "ccomp", "advcl", "parataxis", "relcl", "acl", "dep")
-_REAL_MARKS = frozenset("because since as after before when while that for so until till once although".split())
 
 
 @dataclass(frozen=True, slots=True)
