@@ -29,7 +29,7 @@ from graphmem.recall.options import RecallOptions
 from graphmem.recall.routing import HeuristicRouter, plan
 from graphmem.recall.scoring import Floats, Positions, Walk
 from graphmem.recall.seeds import find_seeds
-from graphmem.recall.sources import Sources, sources_of, with_trust
+from graphmem.recall.sources import Sources, sources_of, unexpired, with_trust
 from graphmem.recall.subgraph import not_expired, stated_in, with_facts_of_hubs, with_only, with_past
 from graphmem.results import Fact, RecallResult, ScoreParts, Seed, Strategy
 from graphmem.telemetry import in_span, timed
@@ -101,7 +101,7 @@ def recall(
         return scored, facts, sources_of(backend, scopes, facts)
 
     scored, facts, sources = find(live=False)
-    if seeds and sources.any_expired(now):
+    if seeds and sources.expired(now):
         scored, facts, sources = find(live=True)
     if observer is not None and scored is not None:
         observer(scored.graph, scored.walk, scored.total)
@@ -363,5 +363,5 @@ def to_facts(
     facts = [to_fact(e, names[e.source_id].name, names[e.target_id].name) for e in edges]
     sources = sources_of(backend, scopes, facts)
     if now is not None:
-        facts = [fact for fact in facts if not sources.is_expired(fact, now)]
+        facts = unexpired(backend, scopes, facts, sources, now)
     return with_trust(facts, sources)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from graphmem.models import PREMISES, Edge, Episode, Scope, is_expired
+from graphmem.models import PREMISES, Edge, Episode, EpisodeQuery, Scope, is_expired
 from graphmem.protocols import GraphBackend
 from graphmem.results import Fact, Premise
 from graphmem.trust import Trust, best_trust, is_trusted, lowest_trust, trust_of
@@ -29,16 +29,9 @@ class Sources:
     episodes: Mapping[str, Episode]
     premises: Mapping[str, Edge]
 
-    def any_expired(self, now: datetime) -> bool:
-        """Return whether one of the episodes has expired."""
-        return any(is_expired(episode.expires_at, now) for episode in self.episodes.values())
-
-    def is_expired(self, fact: Fact, now: datetime) -> bool:
-        """Return whether all episodes of a fact, or of a premise of an inferred one, have expired."""
-        gone = {i for i, episode in self.episodes.items() if is_expired(episode.expires_at, now)}
-        return bool(gone) and any(
-            each.episode_ids and gone.issuperset(each.episode_ids) for each in stated_basis(fact, self.premises)
-        )
+    def expired(self, now: datetime) -> set[str]:
+        """Return the ids of the episodes that have expired."""
+        return {i for i, episode in self.episodes.items() if is_expired(episode.expires_at, now)}
 
     def trust(self, fact: Fact) -> Trust:
         """Return the trust of the best source; of an inferred fact, the lowest of its stated premises.
@@ -61,6 +54,27 @@ def sources_of(backend: GraphBackend, scopes: Sequence[Scope], facts: Sequence[F
     premises = premises_of(backend, scopes, facts)
     ids = dict.fromkeys(i for fact in (*facts, *premises.values()) for i in fact.episode_ids[-_MOST:])
     return Sources(backend.get_episodes(scopes, list(ids)) if ids else {}, premises)
+
+
+def unexpired(
+    backend: GraphBackend, scopes: Sequence[Scope], facts: Sequence[Fact], sources: Sources, now: datetime
+) -> list[Fact]:
+    """Return the facts without those all of whose episodes, or all of those of a premise, have expired.
+
+    If the newest sources of a fact have all expired, one round trip asks for its other ones.
+    """
+    expired = sources.expired(now)
+    if not expired:
+        return list(facts)
+    rests_on = [stated_basis(fact, sources.premises) for fact in facts]
+    doubtful = [each for basis in rests_on for each in basis if expired.issuperset(each.episode_ids[-_MOST:])]
+    if older := tuple(dict.fromkeys(i for each in doubtful for i in each.episode_ids[:-_MOST])):
+        expired.update(backend.find_episode_ids(scopes, EpisodeQuery(ids=older, expired_by=now)))
+    return [
+        fact
+        for fact, basis in zip(facts, rests_on, strict=True)
+        if not any(each.episode_ids and expired.issuperset(each.episode_ids) for each in basis)
+    ]
 
 
 def premises_of(backend: GraphBackend, scopes: Sequence[Scope], facts: Iterable[Fact | Edge]) -> dict[str, Edge]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from graphmem import GraphMemory, InvalidInput
-from graphmem.models import AsOf, Changes, EpisodeEnd, EpisodeExpiry, EpisodeQuery
+from graphmem.models import AsOf, Changes, EpisodeEnd, EpisodeExpiry, EpisodeQuery, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.testing.rows import scope_of
 from tests.e2e.test_search import TokenWordVectors
@@ -94,6 +94,28 @@ def test_a_fact_that_another_episode_states_outlives_the_expired_one(memory: Gra
     clock.now = NOW + HOUR
     assert targets(memory) == ["Porto"]
     assert len(texts(memory)) == 1
+
+
+@pytest.mark.parametrize(("expired", "live", "reads"), [(25, 0, 1), (24, 1, 1), (5, 1, 0), (5, 25, 0)])
+def test_a_fact_of_many_sources_is_hidden_once_all_of_them_have_expired(
+    memory: GraphMemory, clock: Hands, monkeypatch: pytest.MonkeyPatch, expired: int, live: int, reads: int
+) -> None:
+    text = "Maya | visits | Porto"
+    memory.ingest(
+        [*({"text": text} for _ in range(live)), *({"text": text, "expires_in": HOUR} for _ in range(expired))]
+    )
+    store, asked, clock.now = store_of(memory), list[int](), NOW + 2 * HOUR
+    find = store.find_episode_ids
+
+    def counted(scopes: Sequence[Scope], query: EpisodeQuery) -> list[str]:
+        asked.append(len(query.ids or ()))
+        return find(scopes, query)
+
+    monkeypatch.setattr(store, "find_episode_ids", counted)
+    assert [fact.target for fact in memory.facts("Maya")] == ["Porto"] * bool(live)
+    assert asked == [expired + live - 20] * reads
+    assert [fact.target for fact in memory.history("Maya")] == ["Porto"] * bool(live)
+    assert targets(memory) == ["Porto"] * bool(live)
 
 
 def test_an_episode_that_has_ended_is_found_in_the_past_alone(memory: GraphMemory, clock: Hands) -> None:
