@@ -40,6 +40,8 @@ _PAIRED = 64  # most names of one spelling compared in pairs; larger groups are 
 _FORM_WORDS, _FORMS, _LISTED = 60, 60, 500  # words looked up for other forms of names; entities compared
 _LONGEST_INITIALS = 4
 _INDEXED_AT_ONCE = 64  # entities embedded between two checks of the deadline
+_SCAN_INTERVAL = 30.0  # seconds between two scans for entities without a vector: other processes may store some
+_SCAN_SHARE = 100  # the interval is at least this many times as long as a scan, which reads all entities of a scope
 
 AskSame = Callable[[Sequence[str], Sequence[str]], Sequence[tuple[int, int]]]
 """(new names, known entities) → pairs of positions of a new name and the known entity that it is; may raise."""
@@ -101,8 +103,8 @@ class SimilarEntities:
         self._most_questions = most_questions
         self._resolves = resolves
         self.vectors = EntityVectors(backend)
-        self._complete: dict[Scope, int] = {}
-        self._deferred: set[Scope] = set()
+        self._complete: dict[Scope, tuple[int, float]] = {}
+        """Scope → generation of an index that had all vectors, and the monotonic time of the next scan."""
 
     def prepare(self, scope: Scope, things: Sequence[EntityMention], *, bulk: bool = False) -> Prepared | None:
         """Embed and compare the unknown names of a batch and ask the judge. Call it outside of a transaction.
@@ -135,7 +137,6 @@ class SimilarEntities:
             prepared = Prepared(scope, self._embedder.model_name, dict(zip(now, made, strict=True)))
             prepared.later = {key: thing for key, thing in new.items() if key not in now}
             if prepared.later:
-                self._deferred.add(scope)
                 self._complete.pop(scope, None)
             if self._ask is not None and self._resolves:
                 self._judge(prepared, new)
@@ -187,19 +188,16 @@ class SimilarEntities:
         return _Compared(prepared, near, self._merge_at if self._resolves else math.inf, self._ask_at)
 
     def index_some(self, scope: Scope, limit: int) -> bool:
-        """Compute up to `limit` of the vectors that bulk loads deferred; return whether none are left.
+        """Compute up to `limit` missing vectors, as those that bulk loads deferred; return whether none are left.
 
         Raises
         ------
         EmbeddingFailed
             If the model fails.
         """
-        if scope in self._deferred:
-            state = self._backend.index_state(scope)
-            if state.model in (None, self._embedder.model_name) and self._index_missing(scope, limit, state.generation):
-                return False
-            self._deferred.discard(scope)
-        return True
+        state = self._backend.index_state(scope)
+        is_comparable = state.model in (None, self._embedder.model_name)
+        return not (is_comparable and self._index_missing(scope, limit, state.generation))
 
     def index_waiting(self, scope: Scope, seconds: float) -> None:
         """Compute missing vectors before a search, for at most the given seconds."""
@@ -313,15 +311,18 @@ class SimilarEntities:
         }
 
     def _index_missing(self, scope: Scope, limit: int, generation: int) -> bool:
-        """Compute vectors of known entities without one: from a bulk load, or written while there was no model.
+        """Compute vectors of known entities without one: from a bulk load, or written by a process without a model.
 
-        Returns whether there were any.
+        Returns whether there were any. A scan that finds none counts for a while.
         """
-        if self._complete.get(scope) == generation:
+        complete, next_scan = self._complete.get(scope, (None, 0.0))
+        begun = time.monotonic()
+        if complete == generation and begun < next_scan:
             return False
         waiting = self._backend.find_unindexed(scope, "entity", limit=limit)
         if not waiting:
-            self._complete[scope] = generation
+            ended = time.monotonic()
+            self._complete[scope] = generation, ended + max(_SCAN_INTERVAL, _SCAN_SHARE * (ended - begun))
             return False
         self._index(scope, waiting)
         return True

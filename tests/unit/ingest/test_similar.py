@@ -6,6 +6,8 @@ import math
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 
 from graphmem.embed import Embedder
 from graphmem.errors import EmbeddingFailed
+from graphmem.ingest import entity_matching
 from graphmem.ingest.entity_matching import AskSame, Prepared, SimilarEntities
 from graphmem.ingest.interpretation import ExtractedFact, InterpretedEpisode
 from graphmem.ingest.links import NoteLinks
@@ -326,6 +329,38 @@ def test_a_question_that_needs_vectors_has_those_made_that_are_missing(store: Gr
     meaning = StoredMeaning(store, embedder, matcher.vectors, matcher.index_waiting, 5.0)
     [(_, widget)] = store.resolve_names(home(), ["widget"])
     assert meaning.nearest([home()], meaning.of_query("gear"), 1)[0][0] == widget.id
+
+
+def test_what_a_process_without_a_model_stores_is_found_by_its_meaning_soon(
+    store: GraphBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, scans = [0.0], list[str]()
+    monkeypatch.setattr(entity_matching, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    embedder = Embedder(Angles(widget=0, gear=10, hammer=90, wheel=12), cache_bytes=0)
+    by, find = SimilarEntities(store, embedder), store.find_unindexed
+
+    def counted(*given: Any, **named: Any) -> list[str]:
+        scans.append("scan")
+        return find(*given, **named)
+
+    monkeypatch.setattr(store, "find_unindexed", counted)
+    meaning = StoredMeaning(store, embedder, by.vectors, by.index_waiting, 5.0)
+
+    def nearest() -> list[str]:
+        found = [entity_id for entity_id, _ in meaning.nearest([home()], meaning.of_query("gear"), 5)]
+        return sorted(entity.name for entity in store.get_entities([home()], found).values())
+
+    put(store, 1, "hammer", by=None)
+    assert nearest() == []
+    scans.clear()
+    put(store, 2, "widget", by=None)
+    assert (nearest(), by.index_some(home(), 10), scans) == ([], True, [])
+    now[0] = 30.0
+    assert (nearest(), scans) == (["widget"], ["scan", "scan"])
+    put(store, 3, "wheel", by=None)
+    now[0] = 60.0
+    assert (by.index_some(home(), 10), by.index_some(home(), 10)) == (False, True)
+    assert nearest() == ["wheel", "widget"]
 
 
 def test_a_bulk_load_sees_what_another_one_brings_before_it_writes(store: GraphBackend) -> None:
