@@ -36,7 +36,7 @@ with a new other name:
 the known full name; if it could be several people, leave the fact out. "I" and "me" are the speaker, "you" is the \
 addressee; "we" and "us" are the speaker's organization or team where it is known. The name has to tell which one it \
 is when it is read alone: "checkout migration to EKS", not "migration". No pronoun and no date. Short names such as \
-AC or S3 are names.
+AC or S3 are names. Amounts, states, roles and dates that are only targets of facts are not listed.
 - entity_type: {entity_types}.
 - aliases: other names of it that the text tells ("call me AC"), else [].
 - summary: what it is, in a few words, or "".
@@ -69,9 +69,10 @@ they are "").
 - why: over (it was so and stopped), or corrected (it never was so: "sorry, I meant April", or an earlier statement \
 that was a mistake). After a correction the right fact is in facts, with the beginning that is right.
 What is replaced is ended: after "we switched from vim to neovim", the use of vim is in ended and the use of neovim \
-is in facts. A plan, a guess, a wish or hearsay ends nothing; but a plan that is cancelled or carried out ends the \
-known plan, with why over. A fact that holds beside the old one ends nothing. If a known fact is only said again, \
-write nothing.
+is in facts. An end that is settled and has its day is noted with that day, also if it is ahead: "my last day is 12 \
+June", "the rent is 900 from May on" (the old rent ends on 30 April). A plan or wish that isn't settled, a guess or \
+hearsay ends nothing; but a plan that is cancelled or carried out ends the known plan, with why over. A fact that \
+holds beside the old one ends nothing. If a known fact is only said again, write nothing.
 
 Example. Known: "1. Maya Lind works_at Globex: Maya Lind works at Globex. (since 2023-04-01)", "2. Maya Lind plans_to \
 visit Oslo (plan)". Episode 1, Maya Lind, Monday 2025-03-10: "I'm at Initech since last Monday, same salary. Oslo is \
