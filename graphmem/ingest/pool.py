@@ -65,6 +65,7 @@ class _Round(Generic[T]):
     work: Callable[[Sequence[Episode]], T]
     running: int = 0
     waiting: int = 0
+    drained: set[Scope] = field(default_factory=set[Scope])  # scopes in which the last claim found nothing
     results: list[T] = field(default_factory=list[T])
     errors: list[BaseException] = field(default_factory=list[BaseException])
 
@@ -147,9 +148,11 @@ class ExtractionPool(Generic[T]):
                 abandoned |= self._drop(mine)
             elif left != 0 and (most := self._room(mine)):
                 with self._claiming:  # else a later claim could be added first, and its turns be read first
-                    claimed = claim(most if left is None else min(most, left), self._full())
+                    full = self._full()
+                    claimed = claim(most if left is None else min(most, left), full)
                     self._add(mine, claimed)
                 left = None if left is None else left - len(claimed)
+                self._note_drained(mine, *(((), ()) if left == 0 else (full, claimed)))
             with self._changed:
                 self._start_ready()
                 results, mine.results = mine.results, []
@@ -185,6 +188,8 @@ class ExtractionPool(Generic[T]):
         with self._changed:
             self._free += 1
             self._start_ready()
+            self._events += 1  # a group that may grow starts after the next claim
+            self._changed.notify_all()
         try:
             while left:
                 with self._changed:
@@ -233,6 +238,13 @@ class ExtractionPool(Generic[T]):
                 mine.waiting += 1
                 self._waiting.append(_Entry(episode, lane, mine))
 
+    def _note_drained(self, mine: _Round[T], full: Collection[Scope], claimed: Collection[Episode]) -> None:
+        """Record the scopes in which a claim found nothing, though they weren't full; both empty: all scopes."""
+        with self._changed:
+            if not claimed:
+                mine.drained = {entry.episode.scope for entry in self._waiting if entry.round is mine}.difference(full)
+            mine.drained.difference_update(episode.scope for episode in claimed)
+
     def _drop(self, mine: _Round[T]) -> bool:
         with self._changed:
             dropped = [entry for entry in self._waiting if entry.round is mine]
@@ -255,6 +267,8 @@ class ExtractionPool(Generic[T]):
             if self._free <= 0 or entry.lane in self._busy or first[entry.lane] != entry.episode.id:
                 continue
             group = self._successive(entry)
+            if self._may_grow(group):
+                continue
             started.update(each.episode.id for each in group)
             self._free -= 1
             self._busy.add(entry.lane)
@@ -276,6 +290,12 @@ class ExtractionPool(Generic[T]):
                 break
             group.append(entry)
         return group
+
+    def _may_grow(self, group: Sequence[_Entry[T]]) -> bool:
+        """Return whether the next claim may find turns for a group, which must not depend on the time of the claim."""
+        last, mine = group[-1], group[0].round
+        is_last = not any(e.lane == last.lane and e.episode.id > last.episode.id for e in self._waiting)
+        return len(group) < self._group and is_last and last.episode.scope not in mine.drained and self._room(mine) > 0
 
     def _work(self, group: Sequence[_Entry[T]]) -> None:
         enter_background()

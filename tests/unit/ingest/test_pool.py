@@ -51,7 +51,14 @@ class Groups:
     """Runs a pool on episodes that wait; notes the groups in order, and how many of a scope ran at once."""
 
     def __init__(
-        self, waiting: Sequence[Episode], order: ExtractionOrder, *, group: int = 4, together: int = 1
+        self,
+        waiting: Sequence[Episode],
+        order: ExtractionOrder,
+        *,
+        group: int = 4,
+        together: int = 1,
+        most: int = 100,
+        limit: int | None = None,
     ) -> None:
         self.read: list[tuple[str, str]] = []
         self.most = 0
@@ -59,11 +66,12 @@ class Groups:
         self._running: list[str] = []
         self._lock = threading.Lock()
         self._together = threading.Barrier(together)
+        self._most_claimed = most
         pool: ExtractionPool[None] = ExtractionPool(4, group, order)
-        pool.run(self._claim, self._work, None, on_result=lambda _: None, stopping=lambda: False)
+        pool.run(self._claim, self._work, limit, on_result=lambda _: None, stopping=lambda: False)
 
     def _claim(self, most: int, full: Collection[Scope]) -> list[Episode]:
-        claimed = [episode for episode in self._waiting if episode.scope not in full][:most]
+        claimed = [episode for episode in self._waiting if episode.scope not in full][: min(most, self._most_claimed)]
         self._waiting = [episode for episode in self._waiting if episode not in claimed]
         return claimed
 
@@ -99,3 +107,16 @@ def test_a_scope_with_a_long_queue_does_not_fill_the_pool() -> None:
 def test_sessions_of_a_scope_are_read_at_the_same_time_if_asked_for() -> None:
     groups = Groups(turns("a", "x", "y", "x", "y"), "session", together=2)
     assert (groups.most, sorted(groups.read)) == (2, [("a", "0 2"), ("a", "1 3")])
+
+
+def test_groups_do_not_depend_on_when_their_turns_are_claimed() -> None:
+    waiting = turns("a", *(["s1"] * 3 + ["s2"] * 7))
+    expected = [("a", "0 1 2"), ("a", "3 4 5 6"), ("a", "7 8 9")]
+    for most in (1, 2, 3, 5, 100):
+        assert Groups(waiting, "scope", most=most).read == expected
+    assert Groups(waiting, "scope", limit=5).read == [("a", "0 1 2"), ("a", "3 4")]
+    both = [turn for pair in zip(turns("a", *["s"] * 6), turns("b", *["s"] * 6), strict=True) for turn in pair]
+    assert sorted(Groups(both, "scope", most=3).read) == [
+        (scope, part) for scope in "ab" for part in ("0 1 2 3", "4 5")
+    ]
+    assert len(Groups(turns("a", *"abcdefghij"), "session", most=1).read) == 10
