@@ -1,4 +1,4 @@
-"""Output files for users (exports, pictures, queries), which don't replace files that graphmem did not write."""
+"""Output files for users (exports, pictures, health files), which don't replace files that graphmem did not write."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ locks that SQLite holds on that file in this process (sqlite.org/howtocorrupt.ht
 
 
 @contextmanager
-def output_file(target: str | os.PathLike[str], *, force: bool = False) -> Generator[IO[bytes]]:
+def output_file(
+    target: str | os.PathLike[str], *, force: bool = False, replaces: bytes | None = None
+) -> Generator[IO[bytes]]:
     """Open a new file that replaces `target` when the block ends; if the block raises, the target stays unchanged.
 
     The file is written under a random name in the folder of the target and is readable by its owner only (mode 0600).
@@ -40,6 +42,9 @@ def output_file(target: str | os.PathLike[str], *, force: bool = False) -> Gener
         A path.
     force
         Whether a file that graphmem did not write may be replaced. A database or its log is never replaced.
+    replaces
+        Beginning of the files that may be replaced without `force`; None permits all files that graphmem writes for
+        users.
 
     Raises
     ------
@@ -48,19 +53,32 @@ def output_file(target: str | os.PathLike[str], *, force: bool = False) -> Gener
     """
     try:
         path = _resolved(Path(target))
-        _require_replaceable(path, force=force)
+        _require_replaceable(path, force=force, replaces=replaces)
         _remove_left_parts(path)
         with _new_part(path) as (descriptor, part):
             with os.fdopen(descriptor, "wb") as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-            _require_replaceable(path, force=force)  # the block may have taken long
+            _require_replaceable(path, force=force, replaces=replaces)  # the block may have taken long
             part.replace(path)
     except GraphMemError:
         raise
     except OSError as error:
         raise InvalidInput(f"output {target}: cannot be written ({error.strerror or error})") from error
+
+
+def require_appendable(target: str | os.PathLike[str]) -> None:
+    """Raise unless lines can be appended to a target: a file that belongs to no database, or none.
+
+    Raises
+    ------
+    InvalidInput
+        As `output_file` with `force`.
+    OSError
+        If the target can't be read.
+    """
+    _require_replaceable(_resolved(Path(target)), force=True)
 
 
 @contextmanager
@@ -120,7 +138,7 @@ def _resolved(path: Path) -> Path:
         raise InvalidInput(f"output {path}: is a broken link; remove it or name another file") from error
 
 
-def _require_replaceable(path: Path, *, force: bool) -> None:
+def _require_replaceable(path: Path, *, force: bool, replaces: bytes | None = None) -> None:
     if not path.parent.is_dir():
         raise InvalidInput(f"output {path}: there is no folder {path.parent}; create it first")
     if belongs_to_database(path):
@@ -131,7 +149,12 @@ def _require_replaceable(path: Path, *, force: bool) -> None:
         return
     if not os.access(path, os.W_OK):
         raise InvalidInput(f"output {path}: is not writable; check its permissions or name another file")
-    if not force and not _is_graphmem_output(_head(path)):
+    if force:
+        return
+    head = _head(path)
+    if replaces is not None and head and not head.startswith(replaces):
+        raise InvalidInput(f"output {path}: is a file of another kind; name another one")
+    if replaces is None and not _is_graphmem_output(head):
         raise InvalidInput(
             f"output {path}: is a file that graphmem did not write; name another one, or replace it with --force "
             "(force=True)"

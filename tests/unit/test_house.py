@@ -316,6 +316,74 @@ def test_scan_lets_constants_and_parameters_pass() -> None:
     assert built_statements(ast.parse(text)) == []
 
 
+# Files: `graphmem.outputs` decides whether a path that a user names may be written.
+
+WRITERS = {
+    "graphmem.outputs",
+    "graphmem.adapters.cli.session",  # the null device
+    "graphmem.adapters.cli.worker",  # removes the health file that it wrote
+    "graphmem.adapters.mcp.keys",  # the lock beside a file of keys
+    "graphmem.ingest.extract.recorded",  # appends to a file that `require_appendable` accepts
+    "graphmem.vectors.edge",  # a folder of an index
+    "graphmem_sqlite.connection",
+    "graphmem_sqlite.file",  # the store itself, inspected before
+}
+CHANGING = {
+    *("write_text", "write_bytes", "touch", "unlink", "rename", "symlink_to", "hardlink_to", "rmtree"),
+    *("mkstemp", "NamedTemporaryFile", "copyfile", "copy2", "copytree", "savefig", "tofile", "FileHandler"),
+}
+MODE = re.compile(r"(?=.*[wax+])[rwaxbt+]+")
+
+
+def writes_of_files(nodes: list[ast.AST]) -> list[int]:
+    """Return the lines of calls that write, rename or remove files."""
+    return [node.lineno for node in nodes if isinstance(node, ast.Call) and writes_a_file(node)]
+
+
+def writes_a_file(call: ast.Call) -> bool:
+    name = ast.unparse(call.func)
+    last = name.rpartition(".")[2]
+    arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
+    if last in {"open", "fdopen"}:
+        modes = [a.value for a in arguments if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+        flags = {node.attr for a in arguments for node in ast.walk(a) if isinstance(node, ast.Attribute)}
+        return any(map(MODE.fullmatch, modes)) or bool(flags & {"O_WRONLY", "O_RDWR", "O_CREAT", "O_APPEND"})
+    if last == "replace":  # of a path: texts are replaced by two arguments, fields by keywords
+        return name == "os.replace" or (len(call.args) == 1 and not call.keywords)
+    return last in CHANGING or name in {"os.remove", "os.truncate", "shutil.move", "shutil.copy", "sqlite3.connect"}
+
+
+def test_files_are_written_where_it_is_decided_whether_they_may_be_replaced() -> None:
+    found = {module: writes_of_files(nodes_of(path)) for module, path in MODULES.items()}
+    assert {name for name, lines in found.items() if lines and not name.startswith("graphmem.testing")} == WRITERS
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'open(path, "w")',
+        'path.open("ab")',
+        'gzip.open(path, mode="xt")',
+        "os.open(path, os.O_RDWR | os.O_CREAT)",
+        'path.write_text("x")',
+        "part.replace(path)",
+        "os.replace(part, path)",
+        "path.unlink(missing_ok=True)",
+        "shutil.rmtree(path)",
+    ],
+)
+def test_scan_finds_what_writes_a_file(line: str) -> None:
+    assert writes_of_files(list(ast.walk(ast.parse(line)))) == [1]
+
+
+def test_scan_lets_reading_and_other_replacements_pass() -> None:
+    text = (
+        'path.open("rb"); open(path); os.open(path, os.O_RDONLY); GraphMemory.open("memory://")\n'
+        'text.replace("a", "b"); replace(row, a=1); moment.replace(tzinfo=UTC)'
+    )
+    assert writes_of_files(list(ast.walk(ast.parse(text)))) == []
+
+
 # Settings
 
 

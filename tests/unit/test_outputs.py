@@ -171,10 +171,19 @@ def test_what_is_no_file_stays_and_is_named(tmp_path: Path, make: Callable[[Path
     assert names(tmp_path) == ["target"]
 
 
-def test_a_device_stays_and_is_named() -> None:
+@pytest.fixture
+def device() -> Generator[Path]:
+    """Return a device that no mistake can replace, unlike /dev/null: the folder of terminals takes no other files."""
+    ours, theirs = os.openpty()
+    yield Path(os.ttyname(theirs))
+    os.close(ours)
+    os.close(theirs)
+
+
+def test_a_device_stays_and_is_named(device: Path) -> None:
     with pytest.raises(InvalidInput, match="is a device"):
-        write(Path(os.devnull), force=True)
-    assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
+        write(device, force=True)
+    assert stat.S_ISCHR(device.stat().st_mode)
 
 
 def test_a_link_to_a_fifo_says_so(tmp_path: Path) -> None:

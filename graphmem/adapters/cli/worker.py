@@ -6,11 +6,12 @@ Health and metrics are served over HTTP, for orchestrators and for Prometheus.
 from __future__ import annotations
 
 import json
+import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Generator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Generator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,6 +24,7 @@ from graphmem.adapters.cli.session import FAILED, Session, command
 if TYPE_CHECKING:
     from graphmem.worker import WorkerState
 
+_HEALTH_BEGIN = b'{"format":"graphmem-health"'
 _STALE = 30.0  # seconds after which a state means that its worker hangs or is gone
 _SECONDS = 10.0  # for a worker to answer
 _REQUEST_SECONDS = 5.0  # for a client that connects and sends nothing
@@ -72,6 +74,7 @@ def worker(
         signal.signal(number, stop)
     last: WorkerState | None = None
     served = Health()
+    file = None if health is None else HealthFile(health)
 
     def on_state(state: WorkerState) -> None:
         nonlocal last
@@ -79,14 +82,15 @@ def worker(
             details = ": ".join(filter(None, (state.state, state.reason, *state.errors)))
             session.out.note(f"{state.at:%H:%M:%S} {details}")
         last = served.state = state
-        if health is not None:
-            _write(health, state)
+        if file is not None:
+            file.write(state.model_dump(mode="json", exclude_none=True))
 
     with ExitStack() as stack:
         metrics = None if health_port is None else stack.enter_context(_recording())
+        if file is not None:
+            stack.callback(file.remove)
+            file.write({"state": "starting", "at": datetime.now(UTC).isoformat()})
         memory = session.open(extractor=extractor, make=True, background=True, **overrides)
-        if health is not None:
-            stack.callback(health.unlink, missing_ok=True)
         stack.callback(memory.close, grace)
         if health_port is not None:
             try:
@@ -123,7 +127,7 @@ def is_alive(at: datetime) -> bool:
 
 def is_ready(state: str, at: datetime) -> bool:
     """Return whether the loop of a worker runs and the store answers it."""
-    return is_alive(at) and state not in {"store unavailable", "stopped"}
+    return is_alive(at) and state not in {"starting", "store unavailable", "stopped"}
 
 
 class Health:
@@ -183,11 +187,35 @@ def serving(health: Health, host: str, port: int, metrics: Callable[[], bytes] |
         server.server_close()
 
 
-def _write(health: Path, state: WorkerState) -> None:
-    """Replace the health file, so that a reader never sees half of it."""
-    part = health.with_name(f".{health.name}.part")
-    part.write_text(state.model_dump_json(exclude_none=True), "utf-8")
-    part.replace(health)
+class HealthFile:
+    """File with the state of a worker as JSON; it replaces only files of its kind (`graphmem.outputs.output_file`)."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._written: tuple[int, ...] | None = None
+
+    def write(self, state: Mapping[str, object]) -> None:
+        """Replace the file, so that a reader never sees half of it."""
+        from graphmem.errors import InvalidInput
+        from graphmem.outputs import output_file
+
+        if self._path.is_symlink():
+            raise InvalidInput(f"--health {self._path}: is a link; name the file itself")
+        with output_file(self._path, replaces=_HEALTH_BEGIN) as file:
+            file.write(json.dumps({"format": "graphmem-health", **state}, separators=(",", ":")).encode())
+            file.flush()
+            written = _identity(os.fstat(file.fileno()))
+        self._written = written
+
+    def remove(self) -> None:
+        """Remove the file, unless another one has taken its place."""
+        with suppress(OSError):
+            if _identity(self._path.lstat()) == self._written:
+                self._path.unlink()
+
+
+def _identity(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _is_ready(session: Session, health: Path) -> bool:

@@ -6,7 +6,6 @@ import json
 import os
 import secrets
 import stat
-import tempfile
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -20,6 +19,7 @@ from pydantic import Field
 
 from graphmem.errors import GraphMemError, InvalidInput, NotFound
 from graphmem.models import Model, Scope, UTCDateTime, utc_now
+from graphmem.outputs import output_file
 
 Rights = Literal["read", "write", "admin"]
 """Rights of a caller; each includes the preceding ones. ``admin`` may erase, merge and export."""
@@ -167,15 +167,8 @@ class KeyFile:
         return content
 
     def _write(self, content: _Content) -> None:
-        descriptor, part = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)  # mode 0600
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(content.model_dump_json(indent=2, exclude_none=True))
-                file.flush()
-                os.fsync(file.fileno())
-            Path(part).replace(self.path)
-        finally:
-            Path(part).unlink(missing_ok=True)
+        with output_file(self.path, force=True) as file:  # what it replaces was read as a file of keys
+            file.write(content.model_dump_json(indent=2, exclude_none=True).encode())
 
     @contextmanager
     def _locked(self) -> Generator[None]:

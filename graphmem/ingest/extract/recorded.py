@@ -40,6 +40,7 @@ from typing import IO, Any, cast
 from graphmem.errors import ExtractionFailed, InvalidInput
 from graphmem.ingest.extract.llm_parse import read_edge, read_entity
 from graphmem.models import Episode, utc_now
+from graphmem.outputs import require_appendable
 from graphmem.protocols import (
     ExtractedEdge,
     ExtractedEnding,
@@ -142,7 +143,7 @@ class Recorder:
     Raises
     ------
     InvalidInput
-        If the file can't be written.
+        If the file can't be written, or is a database, FIFO or device.
     """
 
     def __init__(self, path: str | Path, extractor: Extractor) -> None:
@@ -150,6 +151,7 @@ class Recorder:
         self._extractor = extractor
         self._lock = threading.Lock()
         try:
+            require_appendable(self._path)
             self._append(b"")
         except OSError as error:
             raise InvalidInput(f"recording to {path}: {error.strerror or error}") from error

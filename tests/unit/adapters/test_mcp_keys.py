@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -126,6 +127,13 @@ def test_a_file_that_can_not_be_written_stays_as_it_was(keys: KeyFile, monkeypat
         keys.add("phone", ACCESS)
     assert keys.path.read_bytes() == before
     assert {path.name for path in keys.path.parent.iterdir()} == {"keys.json", ".keys.json.lock"}
+
+
+def test_keys_are_not_written_where_the_log_of_a_database_belongs(tmp_path: Path) -> None:
+    sqlite3.connect(tmp_path / "memory.db").execute("CREATE TABLE t (a)").connection.close()
+    with pytest.raises(InvalidInput, match="belongs to one"):
+        KeyFile(tmp_path / "memory.db-wal").add("laptop", ACCESS)
+    assert not (tmp_path / "memory.db-wal").exists()
 
 
 def test_keys_added_at_the_same_time_are_all_stored(keys: KeyFile) -> None:

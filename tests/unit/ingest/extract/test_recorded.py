@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sqlite3
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -195,6 +196,16 @@ def test_a_recording_holds_no_text_of_an_episode(tmp_path: Path) -> None:
 def test_a_place_that_cannot_be_written_is_named_at_once(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="nowhere"):
         Recorder(tmp_path / "nowhere" / "audit.jsonl", Fixed())
+
+
+@pytest.mark.parametrize("suffix", ["", "-wal"])
+def test_nothing_is_recorded_into_a_database(tmp_path: Path, suffix: str) -> None:
+    database = tmp_path / "memory.db"
+    sqlite3.connect(database).execute("CREATE TABLE t (a)").connection.close()
+    before = database.read_bytes()
+    with pytest.raises(InvalidInput, match="is a database"):
+        Recorder(f"{database}{suffix}", Fixed())
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [before]
 
 
 def test_an_extraction_that_cannot_be_recorded_is_a_failure(tmp_path: Path) -> None:
