@@ -147,7 +147,7 @@ def _require_replaceable(path: Path, *, force: bool, replaces: bytes | None = No
         _require_file(path, path.lstat().st_mode)
     except FileNotFoundError:
         return
-    if not os.access(path, os.W_OK):
+    if not may_write(path):
         raise InvalidInput(f"output {path}: is not writable; check its permissions or name another file")
     if force:
         return
@@ -159,6 +159,11 @@ def _require_replaceable(path: Path, *, force: bool, replaces: bytes | None = No
             f"output {path}: is a file that graphmem did not write; name another one, or replace it with --force "
             "(force=True)"
         )
+
+
+def may_write(path: Path) -> bool:
+    """Return whether this process, with its effective user, may write a file or into a folder."""
+    return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
 
 
 def _require_file(path: Path, mode: int) -> None:

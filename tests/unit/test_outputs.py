@@ -6,6 +6,7 @@ import os
 import signal
 import sqlite3
 import stat
+import tempfile
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 
 from graphmem.errors import InvalidInput
 from graphmem.outputs import output_file
+from tests.integration.sqlite.support import unprivileged
 
 OURS = b'{"format":"graphmem-export","version":1}\n'
 
@@ -201,6 +203,43 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_a_path_with_nul_is_invalid() -> None:
     with pytest.raises(InvalidInput, match="NUL"):
         write(Path("a\x00b"))
+
+
+@pytest.fixture
+def open_folder() -> Generator[Path]:
+    """Return a folder that every user may write; `tmp_path` is closed to others."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o777)
+        yield folder
+        folder.chmod(0o777)
+
+
+@pytest.mark.parametrize(
+    ("mode", "says"), [(0o444, "is not writable"), (0o222, "Permission denied"), (0, "Permission denied")]
+)
+def test_an_output_without_rights_stays(open_folder: Path, mode: int, says: str) -> None:
+    path = open_folder / "all.jsonl"
+    path.write_bytes(OURS)
+    path.chmod(mode)
+    with unprivileged(), pytest.raises(InvalidInput, match=says):
+        write(path, b"", force=True)
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+    path.chmod(0o600)
+    assert path.read_bytes() == OURS
+    assert names(open_folder) == ["all.jsonl"]
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_folder_without_rights_gets_no_output(open_folder: Path, exists: bool) -> None:
+    path = open_folder / "all.jsonl"
+    if exists:
+        path.write_bytes(OURS)
+        path.chmod(0o666)
+    open_folder.chmod(0o555)
+    with unprivileged(), pytest.raises(InvalidInput, match="cannot be written"):
+        write(path, b"")
+    assert names(open_folder) == (["all.jsonl"] if exists else [])
 
 
 def test_an_error_of_the_writer_leaves_what_was_there(tmp_path: Path) -> None:

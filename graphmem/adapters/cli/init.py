@@ -258,10 +258,11 @@ def _settings(values: Mapping[str, Any]) -> Settings:
 def _require_writable(file: Path, *, force: bool) -> None:
     """Raise `InvalidInput` before the first question if the file can't be written at the end."""
     from graphmem.errors import InvalidInput
+    from graphmem.outputs import may_write
 
     if file.exists() and not force:
         raise InvalidInput(f"{file}: the file exists; pass --force to replace it, or --config FILE for another")
-    if not os.access(file.absolute().parent, os.W_OK):
+    if not may_write(file.absolute().parent):
         raise InvalidInput(f"{file}: its folder doesn't exist or can't be written")
 
 
