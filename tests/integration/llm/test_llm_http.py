@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +18,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from graphmem.errors import ExtractionFailed
+from graphmem import GraphMemory
+from graphmem.errors import ExtractionFailed, ExtractorMisconfigured, ExtractorUnavailable
 from graphmem.ingest.extract.llm import LLMExtractor
 from graphmem.models import Episode, Scope
 from graphmem.protocols import Extraction, ExtractionRequest
@@ -120,9 +122,12 @@ def error(status: int, message: str) -> Reply:
     return status, {"error": {"message": message, "type": "error", "code": None, "param": None}}
 
 
+def chat_model(server: Server) -> ChatOpenAI:
+    return ChatOpenAI(model="small", base_url=server.url, api_key=SecretStr(KEY), max_retries=0)
+
+
 def extractor(server: Server, **options: Any) -> LLMExtractor:
-    model = ChatOpenAI(model="small", base_url=server.url, api_key=SecretStr(KEY), max_retries=0)
-    return LLMExtractor(model, **options)
+    return LLMExtractor(chat_model(server), **options)
 
 
 def request(text: str = TEXT) -> ExtractionRequest:
@@ -175,13 +180,54 @@ def test_a_server_that_knows_no_response_format_is_asked_in_plain_text(server: S
     assert server.formats == [*every, *every, "json_object", None, None]
 
 
-@pytest.mark.parametrize("status", [401, 403, 429, 503])
-def test_a_refused_or_overloaded_call_is_made_once(server: Server, status: int) -> None:
-    server.answer = lambda _: error(status, "no")
+KINDS = [
+    *[(status, "no", ExtractorMisconfigured) for status in (401, 402, 403, 404)],
+    *[(status, "no", ExtractorUnavailable) for status in (408, 409, 429, 500, 502, 503, 504, 529)],
+    (400, "The model `small` does not exist", ExtractorMisconfigured),
+    (429, "You exceeded your current quota", ExtractorMisconfigured),
+    (400, "maximum context length is 10 tokens", ExtractionFailed),
+    (413, "the text is too long", ExtractionFailed),
+]
+
+
+@pytest.mark.parametrize(("status", "why", "kind"), KINDS, ids=[f"{status}: {why}" for status, why, _ in KINDS])
+def test_the_status_of_a_server_tells_what_has_failed_in_one_call(
+    server: Server, status: int, why: str, kind: type[ExtractionFailed]
+) -> None:
+    server.answer = lambda _: error(status, why)
     result = outcome(server)
-    assert isinstance(result, ExtractionFailed)
+    assert type(result) is kind
     assert str(status) in str(result)
     assert len(server.asked) == 1
+
+
+def test_a_refused_key_pauses_the_queue_and_costs_no_try_and_its_repair_extracts_everything(
+    server: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.answer = lambda _: error(401, f"Incorrect API key provided: {KEY}")
+    url = f"sqlite:///{tmp_path}/memory.db"
+    with GraphMemory.open(url, llm=chat_model(server), embeddings="none", background=False) as memory:
+        for number in range(12):
+            memory.remember(TEXT, speaker="Caroline", session_id=f"session {number}", occurred_at="2023-06-09")
+        assert memory.flush() == 1
+        assert (asked := len(server.asked)) <= 4  # calls may be under way when the first is refused
+        assert (memory.flush(), len(server.asked)) == (1, asked)
+        stats = memory.stats()
+        assert (stats.queue.state, stats.pending_episodes, stats.failed_episodes) == ("paused", 12, 0)
+        assert "refused the credentials (HTTP 401)" in stats.queue.reason
+        assert {(each.attempts, each.retry_at is None) for each in stats.errors} == {(0, False)}
+        [told] = [check.detail for check in memory.admin.doctor() if not check.ok]
+        assert "refused the credentials (HTTP 401)" in told
+
+        server.answer = lambda _: says(GOOD)
+        assert memory.admin.backfill().extracted == 12
+        stats = memory.stats()
+        assert (stats.queue.state, stats.pending_episodes, stats.failed_episodes) == ("running", 0, 0)
+        [fact] = memory.facts("Caroline")
+        assert (fact.target, len(fact.episode_ids)) == ("Acme Corp", 12)
+    paused, resumed = [r.getMessage() for r in caplog.records if r.name.startswith("graphmem")]
+    assert "refused the credentials (HTTP 401)" in paused
+    assert resumed.startswith("extraction resumed")
 
 
 def test_prose_is_a_failure(server: Server) -> None:
