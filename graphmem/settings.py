@@ -129,7 +129,8 @@ class Settings(BaseSettings):
         14_400.0, description="maximum retry delay in seconds while the model is unavailable"
     )
     retry_days: Annotated[float, Field(gt=0.0, le=1e6, allow_inf_nan=False)] = Field(
-        7.0, description="days after which an episode fails if the model was always unavailable"
+        7.0,
+        description="days after which an episode fails if the model was unavailable for it; outages don't count",
     )
     probe_interval: Seconds = Field(
         900.0, description="maximum seconds between two attempts while extraction is paused"

@@ -111,6 +111,7 @@ class RetryRule:
         self._settings = settings
         self._failing: set[str] = set()
         self._last_success: datetime | None = None
+        self._outage_at: datetime | None = None  # last failure in an outage, at first the first failure of the process
         self.pause: Pause | None = None
 
     def waits(self, now: datetime) -> bool:
@@ -141,13 +142,14 @@ class RetryRule:
         failure = Failure.of(error, kind, now).after(earlier)
         if kind == "episode":
             return failure, False
+        self._outage_at = self._outage_at or now
         self._failing.add(episode.id)
         if kind == "unavailable" and len(self._failing) < _OUTAGE and self.pause is None:
             return failure, False
         return failure, self._begin_pause(failure, now)
 
     def _begin_pause(self, failure: Failure, now: datetime) -> bool:
-        before = self.pause
+        before, self._outage_at = self.pause, now
         if before is not None and now < before.until:
             return False  # the call was already running when the pause began
         probes = before.probes + 1 if before is not None and before.kind == failure.kind else 1
@@ -159,7 +161,10 @@ class RetryRule:
         return before is None or before.kind != failure.kind
 
     def next_try(self, episode: Episode, failure: Failure, now: datetime) -> datetime | None:
-        """Return the time of the next attempt for a failed episode; None makes it a dead letter."""
+        """Return the time of the next attempt for a failed episode; None makes it a dead letter.
+
+        An outage, in which all episodes wait, makes none a dead letter, however long it lasts.
+        """
         settings = self._settings
         if failure.kind == "episode":
             attempts = episode.attempts + 1
@@ -167,7 +172,8 @@ class RetryRule:
         if failure.kind == "misconfigured":
             until = self.pause.until if self.pause is not None else now
             return max(now, until) + timedelta(seconds=settings.probe_interval * _BEHIND_THE_PROBE)
-        if now - failure.since >= timedelta(days=settings.retry_days):
+        since = max(failure.since, self._outage_at or failure.since)
+        if now - since >= timedelta(days=settings.retry_days):
             return None
         return now + timedelta(seconds=min(settings.retry_delay_limit, self._doubled(failure.times)))
 

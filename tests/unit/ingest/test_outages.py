@@ -99,6 +99,38 @@ def test_after_an_outage_everything_is_extracted_within_a_quarter_of_an_hour(
     assert (simulation.counts(), simulation.counts(OTHER)) == ((20, 0, 0), (1, 0, 0))
 
 
+def test_an_outage_of_ten_days_makes_no_dead_letters(backend: GraphBackend) -> None:
+    end = BEGIN + timedelta(days=10)
+    overloaded = {f"person {n}" for n in range(0, 20, 2)}  # fail once more when the model is back
+
+    def error_at(now: datetime, text: str) -> Error:
+        if now < end:
+            return AWAY
+        if text in overloaded:
+            overloaded.remove(text)
+            return AWAY
+        return None
+
+    simulation = Simulation(backend, error_at, retry_days=7.0)
+    simulation.store(*(f"person {n}" for n in range(20)))
+    simulation.run(timedelta(days=10), timedelta(minutes=10))
+    assert simulation.counts() == (0, 20, 0)
+    assert {e.attempts for e in simulation.episodes()} == {0}
+    simulation.run(timedelta(hours=5), timedelta(minutes=1))
+    assert (simulation.counts(), overloaded) == ((20, 0, 0), set())
+
+
+def test_a_process_that_starts_in_the_middle_of_a_long_outage_gives_nothing_up(backend: GraphBackend) -> None:
+    before = Simulation(backend, lambda _, __: AWAY, retry_days=7.0)
+    before.store(*(f"person {n}" for n in range(20)))
+    before.run(timedelta(days=8), timedelta(minutes=10))
+    after = Simulation(backend, lambda _, __: AWAY, retry_days=7.0)
+    after.now = before.now
+    after.queue.retry_now([SCOPE])
+    after.run(timedelta(hours=6), timedelta(minutes=1))
+    assert after.counts() == (0, 20, 0)
+
+
 @pytest.mark.parametrize(("error", "most"), [(AWAY, 140), (REFUSED, 110)], ids=["unavailable", "misconfigured"])
 def test_an_outage_of_a_day_costs_few_calls(backend: GraphBackend, error: Exception, most: int) -> None:
     simulation = Simulation(backend, until(BEGIN + timedelta(days=2), error))
