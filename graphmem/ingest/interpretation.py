@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -176,4 +177,4 @@ def clamped(confidence: float) -> float:
 
 
 def _reason(error: InvalidInput) -> str:
-    return str(error).partition(":")[0].partition(" '")[0]
+    return re.split("[:'\"]", str(error), maxsplit=1)[0].strip()  # without the name that it quotes

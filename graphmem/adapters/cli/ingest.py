@@ -21,6 +21,30 @@ if TYPE_CHECKING:
 
 _PRINTED = 20  # refused lines that are printed
 
+LEFT_OUT = {
+    "edge_limit": "facts beyond the 15 of an episode, the least certain ones",
+    "ending of a relation with several values": "ends that don't say which of several facts is over",
+    "ending of an unknown fact": "ends of facts that aren't stored",
+    "entity name": "names of fewer than 3 characters, or without a letter or digit",
+    "entity_limit": "names beyond the 10 of an episode, those without a fact",
+    "limit": "names and facts beyond the 10 and 15 of an episode, the least certain ones",
+    "malformed edge": "facts without source, relation or target",
+    "malformed end": "ends that name no fact",
+    "malformed entity": "entities without a name",
+    "malformed triple": "recorded triples that don't have three parts",
+    "naive valid_from": "facts whose beginning has no time zone",
+    "naive valid_to": "facts whose end has no time zone",
+    "personal data": "e-mail addresses and phone numbers, which are redacted",
+    "relation": "facts whose relation has no letter or digit",
+    "self-loop": "facts from an entity to itself",
+    "short name": "names of fewer than 3 characters that the text doesn't write like names",
+    "ungrounded": "names, and facts about them, that stand neither in the text nor in its context",
+    "unknown number": "ends of facts that the model wasn't shown",
+    "unreadable date": "dates that aren't ISO 8601",
+    "valid_to before valid_from": "facts that would end before they begin",
+}
+"""Reason in `LoadReport.dropped` → what was left out; an extractor may have reasons of its own."""
+
 ExtractorOption = Annotated[
     str | None,
     typer.Option(
@@ -220,8 +244,9 @@ def _summary(report: LoadReport, files: int) -> list[tuple[str, Any]]:
         ("facts ended", report.ended),
     ]
     rows = [row for row in rows if row[1] or row[0] in ("new episodes", "new facts")]
-    if dropped := report.dropped:
-        rows.append(("left out", ", ".join(f"{number:,} × {reason}" for reason, number in sorted(dropped.items()))))
+    for reason, number in sorted(report.dropped.items(), key=lambda item: -item[1]):
+        words = LEFT_OUT.get(reason)
+        rows.append(("left out", f"{number:,} × {reason}" + (f": {words}" if words else "")))
     speed = f", {report.received / report.seconds:,.0f} a second" if report.seconds and report.received else ""
     rows.append(("time", f"{report.seconds:.1f} s{speed}"))
     if report.rejected_count:

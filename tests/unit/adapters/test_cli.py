@@ -5,11 +5,14 @@ from __future__ import annotations
 import importlib.util
 import io
 import json
+import re
 import sqlite3
 import subprocess
 import sys
 import zipfile
+from collections import Counter
 from collections.abc import Callable
+from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -17,7 +20,15 @@ from typing import Any
 import pytest
 
 from graphmem.adapters.cli import main
+from graphmem.adapters.cli.ingest import LEFT_OUT
+from graphmem.ingest.extract.spacy.extractor import MAX_EDGES, MAX_ENTITIES
+from graphmem.ingest.interpretation import read_extraction
+from graphmem.models import Episode, Scope
+from graphmem.ontology import DEFAULT_ONTOLOGY
+from graphmem.protocols import ExtractedEdge, Extraction
 from tests.e2e.shell import TRIPLES, TURNS, Folder, Ran
+
+ROOT = Path(__file__).parents[3]
 
 
 class Shell(Folder):
@@ -314,6 +325,42 @@ def test_ingest_without_an_extractor_says_so_in_one_line(shell: Shell, monkeypat
     assert ran.code == 0
     assert [line for line in ran.err.splitlines() if "no extractor" in line] == ran.err.splitlines()[:1]
     assert ran.err.startswith("graphmem: ")
+
+
+def test_what_ingest_left_out_is_explained(shell: Shell) -> None:
+    text = "Maya Chen works at Globex with everybody."
+    dropped = {"self-loop": 2, "entity_limit": 127, "own reason": 1}
+    shell.write_lines("chat.jsonl", {"text": text})
+    shell.write_lines(
+        "recorded.jsonl", {"text": text, "edges": [["Maya Chen", "works_at", "Globex"]], "dropped": dropped}
+    )
+
+    ran = shell.run("ingest", "chat.jsonl", "--extractor", "recorded:recorded.jsonl", GRAPHMEM_EMBEDDINGS="none")
+
+    assert [" ".join(line.split()) for line in ran.out.splitlines() if line.startswith("left out")] == [
+        "left out 127 × entity_limit: names beyond the 10 of an episode, those without a fact",
+        "left out 2 × self-loop: facts from an entity to itself",
+        "left out 1 × own reason",
+    ]
+
+
+def test_every_reason_to_leave_something_out_is_explained() -> None:
+    found = {"ungrounded", "short name"}  # returned by a function
+    for path in (ROOT / "graphmem" / "ingest").rglob("*.py"):
+        found.update(re.findall(r"dropped\[\"([^\"]+)\"\]", path.read_text("utf-8")))
+    ends = [("Maya", "likes", "'"), ("Maya", "likes", "MAYA"), ("Maya", "?", "Rex"), ("Maya", "'", "Rex")]
+    naive = datetime(2026, 1, 31)  # noqa: DTZ001 - what an extractor should not return
+    edges = [ExtractedEdge(*each) for each in ends]
+    edges += [ExtractedEdge("Maya", "likes", "Rex", valid_from=naive)]
+    edges += [ExtractedEdge("Maya", "likes", "Rex", valid_to=naive)]
+    counted: Counter[str] = Counter()
+    read_extraction(Episode(scope=Scope(), text="x"), Extraction(edges=tuple(edges)), DEFAULT_ONTOLOGY, counted)
+    assert counted.total() == len(edges)
+    assert found | counted.keys() == LEFT_OUT.keys()
+    assert str(MAX_ENTITIES) in LEFT_OUT["entity_limit"]
+    assert str(MAX_EDGES) in LEFT_OUT["edge_limit"]
+    page = (ROOT / "docs" / "how-to" / "extraction.md").read_text("utf-8")
+    assert [reason for reason, words in LEFT_OUT.items() if f"| `{reason}` | {words} |" not in page] == []
 
 
 @pytest.mark.parametrize("command", ["recall", "search"])
