@@ -7,8 +7,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -148,37 +148,41 @@ def test_more_stores_than_the_process_may_open_files_for_is_an_error_that_says_s
     assert "ulimit -n" in message
 
 
+@contextmanager
+def full_disk(memory: GraphMemory) -> Generator[None]:
+    """Let the file of an SQLite store not grow in a block."""
+    database = cast("SQLiteBackend", memory._engine.backend).database  # pyright: ignore[reportPrivateUsage]
+    database.vacuum()  # no page is free
+    [pages] = database.writer.execute("PRAGMA page_count").fetchone()
+    database.writer.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(StoreFull):
+        memory.remember("x" * 100_000)
+    yield
+    database.writer.execute("PRAGMA max_page_count = 1000000000")
+
+
 def test_what_only_reads_answers_on_a_full_disk(tmp_path: Path, open_memory: OpenMemory) -> None:
     memory = open_memory(f"sqlite:///{tmp_path}/memory.db", embeddings=WordVectors())
     memory.ingest([{"text": "Ada King | knows | Bob Stone"}])
     assert memory.search("Ada King").found
     for n in range(100):
         memory.remember(f"Turn {n} waits for the index, as those before it do")
-    backend = cast("SQLiteBackend", memory._engine.backend)  # pyright: ignore[reportPrivateUsage]
-    writer = backend.database.writer
-    backend.database.vacuum()  # no page is free
-    writer.execute(f"PRAGMA max_page_count = {writer.execute('PRAGMA page_count').fetchone()[0]}")
-    with pytest.raises(StoreFull):
-        memory.remember("x" * 100_000)
-
-    found = memory.search("Ada King")
-    assert "no space is left" in " ".join(found.degraded)
-    assert found.found[0].episode.text.startswith("Ada King")
-    assert "Bob Stone" in memory.context("Ada King")
-    memory.admin.export(tmp_path / "all.jsonl")
+    with full_disk(memory):
+        found = memory.search("Ada King")
+        assert "no space is left" in " ".join(found.degraded)
+        assert found.found[0].episode.text.startswith("Ada King")
+        assert "Bob Stone" in memory.context("Ada King")
+        memory.admin.export(tmp_path / "all.jsonl")
 
 
 def test_a_traced_recall_answers_on_a_full_disk_and_its_trace_waits_for_room(
-    open_memory: OpenMemory, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, open_memory: OpenMemory
 ) -> None:
-    memory = open_memory("memory://", embeddings="none")
+    memory = open_memory(f"sqlite:///{tmp_path}/memory.db", embeddings="none")
     memory.ingest([{"text": "Ada King | knows | Bob Stone"}])
-
-    def write(*_: object) -> None:
-        raise StoreFull("no space is left")
-
-    with monkeypatch.context() as full:
-        full.setattr(memory._engine.backend, "write", write)  # pyright: ignore[reportPrivateUsage]
-        assert memory.recall("Ada King", trace=True).facts
-        assert memory.admin.traces() == []
-    assert len(memory.admin.traces()) == 1
+    questions = [f"Whom does Ada King know, asked for the time {n}?" for n in range(100)]  # some fit into a page
+    with full_disk(memory):
+        for question in questions:
+            assert memory.recall(question, trace=True).facts
+        assert len(memory.admin.traces(limit=200)) < len(questions)
+    assert {trace.query for trace in memory.admin.traces(limit=200)} == set(questions)
