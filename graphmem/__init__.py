@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         UnknownBackend,
     )
     from graphmem.inference.service import Inferred
-    from graphmem.inputs import Document, Triple, Turn
+    from graphmem.inputs import Document, ItemFields, Triple, Turn
     from graphmem.memory import Administration, GraphMemory, Receipt
     from graphmem.messages import MessageLike, ToolCall
     from graphmem.models import AsOf, Attachment, EdgeType, Entity, Episode, EpisodeFilter, Merge, Scope
@@ -95,7 +95,7 @@ _HOME = {
         "StoreReadOnly",
         "UnknownBackend",
     ),
-    "graphmem.inputs": ("Document", "Triple", "Turn"),
+    "graphmem.inputs": ("Document", "ItemFields", "Triple", "Turn"),
     "graphmem.memory": ("Administration", "GraphMemory", "Receipt"),
     "graphmem.messages": ("MessageLike", "ToolCall"),
     "graphmem.models": ("AsOf", "Attachment", "EdgeType", "Entity", "Episode", "EpisodeFilter", "Merge", "Scope"),
@@ -166,6 +166,7 @@ __all__ = [
     "Inferred",
     "InvalidEntityName",
     "InvalidInput",
+    "ItemFields",
     "LoadReport",
     "Merge",
     "MessageLike",

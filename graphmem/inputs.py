@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Annotated, Any, ClassVar, Self, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Self, TypedDict, TypeVar, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -276,6 +276,25 @@ class Triple(Model):
             raise InvalidInput(f"triple {value!r:.120}: expected (subject, relation, object), a mapping or a Triple")
         subject, relation, target = value
         return cls(subject=subject, relation=relation, object=target)
+
+
+class ItemFields(TypedDict, total=False):
+    """Fields of a `Turn` or `Document` that `GraphMemory.remember` takes beside a text, a message or a mapping."""
+
+    speaker: str | None
+    role: str | None
+    session_id: str | None
+    title: str | None
+    occurred_at: datetime | str | None
+    external_id: str | None
+    metadata: Mapping[str, Scalar]
+    attachments: Sequence[Attachment | Mapping[str, Any]]
+    tool_calls: Sequence[ToolCall | Mapping[str, Any]]
+    tool_call_id: str | None
+    has_injection_flags: bool
+    trust: Trust | None
+    expires_at: datetime | str | None
+    expires_in: timedelta | float | str | None
 
 
 Item = Turn | Document

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, tzinfo
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from graphmem.embed import Embeddings
 from graphmem.engine import Engine
@@ -15,6 +15,7 @@ from graphmem.ingest.bulk import OnProgress
 from graphmem.ingest.corrections import end_fact, retract_fact
 from graphmem.inputs import (
     FilterLike,
+    ItemFields,
     ItemLike,
     TripleLike,
     to_as_of,
@@ -175,7 +176,7 @@ class GraphMemory(Exploration):
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    def remember(self, turn: ItemLike, **fields: Any) -> Receipt:
+    def remember(self, turn: ItemLike, **fields: Unpack[ItemFields]) -> Receipt:
         """Store a turn or document durably and return immediately; extraction runs in the background.
 
         The receipt says that the episode is on disk; ``await`` it, or call `flush`, to have its facts as well.
@@ -183,7 +184,8 @@ class GraphMemory(Exploration):
         Parameters
         ----------
         turn, **fields
-            A `Turn`, a `Document`, a message of a chat framework, a mapping of fields, or just the text with fields.
+            A `Turn` or `Document`; or a text, a message of a chat framework or a mapping, with further fields
+            (`ItemFields`).
 
         Raises
         ------
@@ -197,7 +199,7 @@ class GraphMemory(Exploration):
         self._engine.wake(self.scope)
         return Receipt(episode_id, created, self._engine, self.scope)
 
-    async def aremember(self, turn: ItemLike, **fields: Any) -> Receipt:
+    async def aremember(self, turn: ItemLike, **fields: Unpack[ItemFields]) -> Receipt:
         """`remember` for async code."""
         engine, scope = self._engine, self.scope
         with span("graphmem.remember") as one:

@@ -32,12 +32,12 @@ from graphmem.protocols import Extraction, ExtractionRequest
 from graphmem_sqlite import SQLiteBackend
 
 GOOD = "Alice Stone | knows | Bob Miller"
-NOT_ASYNC = {"open", "in_scope", "admin", "explorer", "scope"}
+NOT_ASYNC = {"open", "in_scope", "admin", "explorer", "scope", "settings"}
 METHODS = [
     (part, name)
     for part in (GraphMemory, Administration)
-    for name, method in sorted(vars(part).items())
-    if name[0] != "_" and name not in NOT_ASYNC and not inspect.iscoroutinefunction(method)
+    for name in dir(part)  # inherited ones, too
+    if name[0] != "_" and name not in NOT_ASYNC and not inspect.iscoroutinefunction(getattr(part, name))
 ]
 
 

@@ -203,7 +203,7 @@ def test_empty_text_is_refused(memory: GraphMemory) -> None:
 
 @pytest.mark.parametrize("field", ["speaker", "session_id", "external_id", "role"])
 def test_lone_surrogate_in_a_field_of_a_turn_is_dropped(memory: GraphMemory, field: str) -> None:
-    receipt = memory.remember("Hello there", **{field: "a\ud800b"})
+    receipt = memory.remember({"text": "Hello there", field: "a\ud800b"})
     assert getattr(memory.episodes([receipt.episode_id])[0], field) == "ab"
 
 
@@ -217,7 +217,7 @@ def test_strange_metadata_is_stored(memory: GraphMemory, metadata: dict[str, str
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, [1], {"a": 1}], ids=repr)
-def test_metadata_that_is_no_finite_scalar_is_refused(memory: GraphMemory, value: object) -> None:
+def test_metadata_that_is_no_finite_scalar_is_refused(memory: GraphMemory, value: Any) -> None:
     with pytest.raises(InvalidInput, match="metadata"):
         memory.remember("Hello there", metadata={"key": value})
 

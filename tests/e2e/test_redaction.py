@@ -91,10 +91,11 @@ SENTENCES = (
 
 def fill(memory: GraphMemory) -> None:
     """Tell every secret in every way that a memory takes."""
-    told_by = {"speaker": S["mail of the speaker"], "session_id": S["mail as a session"]}
+    speaker, session_id = S["mail of the speaker"], S["mail as a session"]
     sentences = [sentence.format_map(S) for sentence in SENTENCES]
     for number, sentence in enumerate(sentences):
-        memory.remember(sentence, **told_by, external_id=f"{S['mail as an id']}/{number}")
+        external_id = f"{S['mail as an id']}/{number}"
+        memory.remember(sentence, speaker=speaker, session_id=session_id, external_id=external_id)
     text = "\n".join(sentences)
     metadata: Properties = {"call": S["phone in metadata"], "card": int(S["card as a number"])}
     scan = Attachment(kind="image", name=f"{S['phone in an attachment']}.png", description=f'"{sentences[3]}"')

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import graphmem
-from graphmem import errors
+from graphmem import Document, ItemFields, Turn, errors
 from graphmem.memory import GraphMemory
 
 DOCUMENTED_MODULES = ("graphmem.protocols.",)
@@ -99,6 +99,11 @@ def test_unknown_name_is_an_attribute_error() -> None:
 
 def test_every_error_is_public() -> None:
     assert set(errors.__all__) - set(graphmem.__all__) == set()
+
+
+def test_remember_names_every_field_of_a_turn_or_document() -> None:
+    assert inspect.signature(GraphMemory.remember).parameters["fields"].annotation == "Unpack[ItemFields]"
+    assert ItemFields.__annotations__.keys() == {*Turn.model_fields, *Document.model_fields} - {"text"}
 
 
 def named_types(hint: object) -> set[type]:
