@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
+import random
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -415,6 +417,20 @@ def test_a_mailbox_is_cut_at_its_messages_and_replies_share_a_session(tmp_path: 
         "I envy you.\n\nFrom here on.\nFrom now on, too.",
     ]
     assert {turn.session_id for turn in turns} == {"1@example.org"}
+    assert [[attachment.name for attachment in turn.attachments] for turn in turns] == [["rex.png"], []]
+    assert refused == []
+
+
+def test_a_large_attachment_in_a_mailbox_is_read_in_moments_and_not_stored(tmp_path: Path) -> None:
+    picture = random.Random(18).randbytes(5_000_000)
+    mail = MAIL.replace("AAAA\n", base64.encodebytes(picture).decode())
+    begin = "From maya@example.org Mon Jan  5 10:00:00 2026\n"
+    begun = time.process_time()
+    turns, refused = turns_of(tmp_path, "in.mbox", f"{begin}{mail}\n{begin}{REPLY}")
+    assert time.process_time() - begun < 2
+    assert [turn.text for turn in turns] == ["Café\n\nI moved to Lisbon.", "I envy you."]
+    assert [[attachment.size for attachment in turn.attachments] for turn in turns] == [[5_000_000], []]
+    assert len(turns[0].model_dump_json()) < 1000
     assert refused == []
 
 
