@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 import subprocess
 import tomllib
+from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
-EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+EXTRAS = DECLARED["project"]["optional-dependencies"]
 NAMED = re.compile(r"graphmem\[([a-z,-]+)\]|MissingExtra\([^\n)]*, \"([\w-]+)\"\)|pip install '\.\[([a-z,-]+)\]'")
 
 
@@ -35,3 +39,27 @@ def test_all_brings_every_extra_but_the_kit_and_agent_frameworks() -> None:
     [line] = EXTRAS["all"]
     apart = {"all", "testing", "openai-agents", "pydantic-ai", "llama-index"}
     assert set(line.removeprefix("graphmem[").removesuffix("]").split(",")) == EXTRAS.keys() - apart
+
+
+def needed(asked: list[str]) -> set[str]:
+    """Return the names of all distributions that some requirements bring on this platform."""
+    todo, seen = [Requirement(line) for line in asked], set[tuple[str, frozenset[str]]]()
+    while todo:
+        one = todo.pop()
+        if (key := (canonicalize_name(one.name), frozenset(one.extras))) not in seen:
+            seen.add(key)
+            more = map(Requirement, requires(one.name) or [])
+            todo += [each for each in more if any(applies(each, extra) for extra in ("", *one.extras))]
+    return {name for name, _ in seen}
+
+
+def applies(requirement: Requirement, extra: str = "") -> bool:
+    return requirement.marker is None or requirement.marker.evaluate({"extra": extra})
+
+
+def test_the_demo_installs_what_it_needs_and_no_more() -> None:
+    lines = (ROOT / "demo.lock").read_text("utf-8").splitlines()
+    pins = [Requirement(line.removesuffix(" \\")) for line in lines if line and line[0] not in "# "]
+    asked = [*DECLARED["project"]["dependencies"], *EXTRAS["spacy"], *EXTRAS["embeddings"]]
+    asked += DECLARED["dependency-groups"]["demo"]
+    assert {canonicalize_name(pin.name) for pin in pins if applies(pin)} == needed(asked)
