@@ -405,6 +405,21 @@ def test_version_has_a_short_option(shell: Shell) -> None:
 
 def test_completion_can_be_installed(shell: Shell) -> None:
     assert "--install-completion" in shell.run("--help").out
+    assert "_GRAPHMEM_COMPLETE=complete_bash" in shell.run(_GRAPHMEM_COMPLETE="source_bash").out
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("graphmem re", {"recall", "remember", "reindex", "retract"}),
+        ("graphmem keys ", {"add", "list", "revoke"}),
+        ("graphmem ingest --ex", {"--extractor"}),
+    ],
+)
+def test_commands_and_options_are_completed(shell: Shell, line: str, offered: set[str]) -> None:
+    place = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
+    ran = shell.run(_GRAPHMEM_COMPLETE="complete_bash", **place)
+    assert set(ran.out.split()) == offered
 
 
 def test_a_mistyped_variable_is_one_line_that_names_the_setting(filled: Shell) -> None:
