@@ -26,6 +26,7 @@ from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
 from graphmem.testing.rows import FUTURE, home, scope_of
 from graphmem.upkeep.importing import ImportOptions, import_rows
+from tests.unit.test_scope import IDS
 
 
 def fill(memory: GraphMemory) -> None:
@@ -242,6 +243,24 @@ def test_a_scope_is_renamed_where_it_is_asked_for(told: GraphMemory, tmp_path: P
     assert there.admin.checksum() == told.admin.checksum()
     with pytest.raises(Conflict, match=r"line 2: episode: .* in another scope.* import into another store"):
         there.in_scope("third").admin.import_(tmp_path / "all.jsonl", rename=True)
+
+
+def test_users_with_odd_ids_are_stored_listed_exported_and_imported_apart(
+    store_url: str, tmp_path: Path, open_memory: OpenMemory
+) -> None:
+    memory = open_memory(store_url, extractor="none", embeddings="none")
+    there = open_memory(f"memory://{tmp_path.name}-copy", extractor="none", embeddings="none")
+    scopes = [scope_of("users", user_id) for user_id in IDS]
+    for number, scope in enumerate(scopes):
+        memory.in_scope(str(scope)).remember(f"Remark number {number}.")
+    stored = [scope.key for scope in memory.admin.scopes() if scope.domain == scopes[0].domain]
+    assert sorted(stored) == sorted(scope.key for scope in scopes)
+    for scope in scopes:
+        memory.in_scope(str(scope)).admin.export(tmp_path / "one.jsonl")
+        there.in_scope(str(scope)).admin.import_(tmp_path / "one.jsonl")
+    for number, scope in enumerate(scopes):
+        found = there.in_scope(str(scope)).search("remark").found
+        assert [each.episode.text for each in found] == [f"Remark number {number}."]
 
 
 def test_a_memory_is_not_imported_into_the_store_that_it_came_from(memory: GraphMemory, tmp_path: Path) -> None:
