@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import random
 import subprocess
 import sys
 import threading
@@ -146,6 +148,65 @@ def test_more_stores_than_the_process_may_open_files_for_is_an_error_that_says_s
     assert int(count) > 200 // 8
     assert "Too many open files" in message
     assert "ulimit -n" in message
+
+
+def write_chatgpt_export(path: Path, conversations: int) -> None:
+    """Write conversations of twenty messages, each beside 25 kB of thoughts or of a discarded branch."""
+    chance = random.Random(7)
+    words = ["".join(chance.choices("aeioubdfgklmnprst", k=6)) for _ in range(5_000)]
+    short, answers, long = ([" ".join(chance.choices(words, k=n)) for _ in range(50)] for n in (40, 400, 3_600))
+
+    def node(name: str, parent: str, role: str, text: str, kind: str = "text") -> dict[str, object]:
+        content = {"content_type": kind, "parts": [text]}
+        message = {"id": name, "author": {"role": role}, "create_time": 1.7e9, "content": content}
+        return {"id": name, "parent": parent, "children": [], "message": message}
+
+    with path.open("w", encoding="utf-8") as file:
+        for number in range(conversations):
+            mapping, last = dict[str, object](), ""
+            for place in range(0, 20, 2):
+                asked, thought, said = (f"{number}-{place + step}" for step in (0, 0.5, 1))
+                mapping[f"{asked}-old"] = node(f"{asked}-old", last, "user", chance.choice(long))
+                mapping[asked] = node(asked, last, "user", f"{chance.choice(short)} in talk{number}")
+                mapping[thought] = node(thought, asked, "assistant", chance.choice(long), "thoughts")
+                mapping[said] = node(said, thought, "assistant", chance.choice(answers))
+                last = said
+            talk = {"conversation_id": str(number), "title": f"Talk {number}", "current_node": last, "mapping": mapping}
+            file.write(f"{',' if number else '['}{json.dumps(talk)}")
+        file.write("]")
+
+
+INGEST = """
+import json, resource, sys
+from pathlib import Path
+from graphmem import GraphMemory
+
+told = []
+with GraphMemory.open(sys.argv[1], extractor="none", embeddings="none", background=False) as memory:
+    first = memory.ingest(Path(sys.argv[2]), on_progress=lambda progress: told.append(progress.received))
+    again = memory.ingest(Path(sys.argv[2]))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1024 if sys.platform == "darwin" else 1)
+    counts = [first.stored, again.stored, again.known, memory.stats().episodes]
+    found = [each.episode.session_id for each in memory.search("talk123").found]
+print(json.dumps({"counts": counts, "told": told, "peak": peak, "found": found}))
+"""
+
+
+@pytest.mark.full
+def test_a_chatgpt_export_of_200_megabytes_needs_little_memory(tmp_path: Path) -> None:
+    export, count = tmp_path / "conversations.json", 400
+    write_chatgpt_export(export, count)
+    assert export.stat().st_size > 200_000_000
+    command = [sys.executable, "-c", INGEST, f"sqlite:///{tmp_path}/memory.db", str(export)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    export.unlink()
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["counts"] == [20 * count, 0, 20 * count, 20 * count]
+    assert set(told["found"]) == {"123"}
+    assert len(told["told"]) >= 8
+    assert (told["told"] == sorted(told["told"]), told["told"][-1]) == (True, 20 * count)
+    assert told["peak"] < 200_000  # kilobytes, less than the file
 
 
 @contextmanager
