@@ -136,29 +136,32 @@ class ExtractionPool(Generic[T]):
         Raises
         ------
         BaseException
-            The first exception of `work`, after the other workers have finished.
+            The first exception of `work`, or of another call, after the running groups have ended.
         """
         mine, left, abandoned = _Round(work), limit, False
         while True:
             with self._changed:
                 seen = self._events
-            stop = bool(mine.errors) or stopping()
-            claimed: Sequence[Episode] = ()
-            if stop:
-                abandoned |= self._drop(mine)
-            elif left != 0 and (most := self._room(mine)):
-                with self._claiming:  # else a later claim could be added first, and its turns be read first
-                    full = self._full()
-                    claimed = claim(most if left is None else min(most, left), full)
-                    self._add(mine, claimed)
-                left = None if left is None else left - len(claimed)
-                self._note_drained(mine, *(((), ()) if left == 0 else (full, claimed)))
-            with self._changed:
-                self._start_ready()
-                results, mine.results = mine.results, []
-            for result in results:
-                on_result(result)
-            if results or claimed:
+            stop, claimed = bool(mine.errors), list[Episode]()
+            try:
+                stop = stop or stopping()
+                if stop:
+                    abandoned |= self._drop(mine)
+                elif left != 0 and (most := self._room(mine)):
+                    with self._claiming:  # else a later claim could be added first, and its turns be read first
+                        full = self._full()
+                        claimed += claim(most if left is None else min(most, left), full)
+                        self._add(mine, claimed)
+                    left = None if left is None else left - len(claimed)
+                    self._note_drained(mine, *(((), ()) if left == 0 else (full, claimed)))
+                with self._changed:
+                    self._start_ready()
+                while mine.results:
+                    on_result(mine.results.pop(0))
+            except Exception as error:  # noqa: BLE001 - raised below, after the running groups have ended
+                mine.errors.append(error)
+                continue
+            if claimed:
                 continue
             with self._changed:
                 idle = not (mine.running or mine.waiting or mine.results)
@@ -269,12 +272,19 @@ class ExtractionPool(Generic[T]):
             group = self._successive(entry)
             if self._may_grow(group):
                 continue
+            thread = threading.Thread(target=self._work, args=(group,), name="graphmem-extract-one", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:  # no thread can be started; the round of the group ends
+                entry.round.errors.append(error)
+                self._events += 1
+                self._changed.notify_all()
+                break
             started.update(each.episode.id for each in group)
             self._free -= 1
             self._busy.add(entry.lane)
             entry.round.waiting -= len(group)
             entry.round.running += 1
-            threading.Thread(target=self._work, args=(group,), name="graphmem-extract-one", daemon=True).start()
         self._waiting = [entry for entry in self._waiting if entry.episode.id not in started]
 
     def _successive(self, first: _Entry[T]) -> list[_Entry[T]]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Sequence
 
+import pytest
+
+from graphmem.errors import BackendUnavailable
 from graphmem.ingest.pool import ExtractionOrder, ExtractionPool
 from graphmem.models import Episode, Scope
 
@@ -120,3 +123,66 @@ def test_groups_do_not_depend_on_when_their_turns_are_claimed() -> None:
         (scope, part) for scope in "ab" for part in ("0 1 2 3", "4 5")
     ]
     assert len(Groups(turns("a", *"abcdefghij"), "session", most=1).read) == 10
+
+
+@pytest.mark.parametrize("failing", ["claim", "on_result", "stopping"])
+def test_an_error_is_raised_after_the_running_groups_have_ended_and_their_results_are_delivered(failing: str) -> None:
+    pool: ExtractionPool[str] = ExtractionPool(2)
+    waiting, delivered = [*turns("a", "x"), *turns("b", "x")], list[str]()
+    both, failed = threading.Barrier(2), threading.Event()
+
+    def fail(call: str, *, if_so: bool) -> None:
+        if call == failing and if_so and not failed.is_set():
+            failed.set()
+            raise BackendUnavailable(call)
+
+    def claim(most: int, _: Collection[Scope]) -> list[Episode]:
+        fail("claim", if_so=not waiting)
+        claimed, waiting[:] = waiting[:], []
+        return claimed
+
+    def work(group: Sequence[Episode]) -> str:
+        both.wait(SECONDS)
+        if str(group[0].scope) == "b" or failing != "on_result":
+            assert failed.wait(SECONDS)
+        return str(group[0].scope)
+
+    def deliver(result: str) -> None:
+        delivered.append(result)
+        fail("on_result", if_so=True)
+
+    def stopping() -> bool:
+        fail("stopping", if_so=not waiting)
+        return False
+
+    with pytest.raises(BackendUnavailable, match=failing):
+        pool.run(claim, work, None, on_result=deliver, stopping=stopping)
+    assert sorted(delivered) == ["a", "b"]
+
+
+def test_a_thread_that_cannot_start_ends_its_round_and_not_the_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool: ExtractionPool[str] = ExtractionPool(1)
+    waiting, delivered = turns("a", "x"), list[str]()
+    start, stop = threading.Thread.start, threading.Event()
+
+    def refuse(thread: threading.Thread) -> None:
+        if thread.name == "graphmem-extract-one":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    def claim(_: int, __: Collection[Scope]) -> list[Episode]:
+        return [waiting.pop()] if waiting else []
+
+    def run() -> None:
+        pool.run(claim, lambda group: str(group[0].scope), None, on_result=delivered.append, stopping=stop.is_set)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            run()
+    waiting += turns("b", "x")
+    second = threading.Thread(target=run, daemon=True)
+    second.start()
+    second.join(SECONDS)
+    stop.set()
+    assert delivered == ["b"]
