@@ -29,10 +29,10 @@ from graphmem.factory import (
     similar_entities,
 )
 from graphmem.index.encoder import EpisodeEncoder
+from graphmem.ingest.batch_writer import TurnWriter
 from graphmem.ingest.bulk import Loader, OnProgress
 from graphmem.ingest.queue import ExtractionQueue, Processed
 from graphmem.ingest.redaction import RedactingExtractor, Redaction
-from graphmem.ingest.turns import TurnWriter
 from graphmem.inputs import FilterLike, ItemLike, TripleLike, to_filter
 from graphmem.llm.providers import SECONDS
 from graphmem.models import Episode, EpisodeFilter, EpisodeQuery, Scope, utc_now

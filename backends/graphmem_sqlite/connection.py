@@ -294,6 +294,7 @@ class Database:
             If the file has another mark of a migration than `adopted`, unless `fenced` is False.
         """
         if self._owner == get_ident():
+            self._require_transaction()
             with self._bracket("SAVEPOINT inner", "RELEASE inner", ("ROLLBACK TO inner", "RELEASE inner")):
                 yield self._writer
             return
@@ -348,6 +349,7 @@ class Database:
             connection.execute(begin)
         try:
             yield
+            self._require_transaction()
             if commit == "COMMIT":
                 self._require_same_file()
             with translated(self.name):
@@ -358,6 +360,11 @@ class Database:
                     for statement in undo:
                         connection.execute(statement)
             raise
+
+    def _require_transaction(self) -> None:
+        """Check that SQLite hasn't rolled back; a block that went on after that error would write on its own."""
+        if not self._writer.in_transaction:
+            raise BackendUnavailable(f"{self.name}: the transaction ended with an earlier error; nothing was written")
 
     def _require_adopted(self) -> None:
         with translated(self.name):

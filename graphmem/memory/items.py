@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
@@ -15,6 +12,7 @@ from typing import Any, TypeVar
 
 from graphmem.background import Lane
 from graphmem.errors import NotFound, StoreFull, StoreReadOnly
+from graphmem.ingest.batch_writer import BatchWriter
 from graphmem.inputs import to_limit
 from graphmem.memory.base import ScopedMemory
 from graphmem.memory.item_rows import (
@@ -59,7 +57,6 @@ _CURRENT = AsOf(END_OF_TIME, END_OF_TIME)
 
 _PAGE = 500  # items that are read at once where a filter decides
 _MOST_PLACES = 200_000  # items whose place is kept in memory
-_BATCH = 100  # concurrent writes in a transaction
 _UNTOUCHED = 0.01  # share of a TTL by which a read has to move the expiry to be written
 _NOT_WANTED = "item"  # why an item isn't extracted
 
@@ -87,9 +84,8 @@ class Items(ScopedMemory):
         self._extract = extract
         self._places: dict[str, tuple[str, Namespace]] = {}
         """Place and namespace of versions by episode id; they never change."""
-        self._waiting: list[tuple[Sequence[ItemPut], Future[None]]] = []
-        self._is_writing = False
-        self._lock = threading.Lock()
+        submit = partial(self._engine.workers.submit, "turns")
+        self._writer = BatchWriter(submit, self._write_batch, lambda _: self._engine.wake(self.scope))
 
     # Writing ----------------------------------------------------------------------------------------
 
@@ -100,13 +96,7 @@ class Items(ScopedMemory):
 
     async def awrite(self, puts: Iterable[ItemPut]) -> None:
         """`write` for async code; calls that arrive during a transaction share the next one."""
-        future = Future[None]()
-        with self._lock:
-            self._waiting.append((self._last(puts), future))
-            idle, self._is_writing = not self._is_writing, True
-        if idle:
-            self._engine.workers.submit("turns", self._write_waiting)
-        return await asyncio.wrap_future(future)
+        await self._writer.store(partial(self._last, puts))
 
     async def run(self, lane: Lane, call: Callable[[], T]) -> T:
         """Run a blocking call on a thread of the memory."""
@@ -116,35 +106,9 @@ class Items(ScopedMemory):
         """Return the last put of each path, redacted, in the order of the first ones."""
         return list({(put.namespace, put.key): put for put in map(self._redacted, puts)}.values())
 
-    def _write_waiting(self) -> None:
-        while True:
-            with self._lock:
-                taken, self._waiting = self._waiting[:_BATCH], self._waiting[_BATCH:]
-                self._is_writing = bool(taken)
-            if not taken:
-                return
-            batch = [one for one in taken if one[1].set_running_or_notify_cancel()]
-            try:
-                errors = self._engine.backend.atomic(partial(self._write_each, [puts for puts, _ in batch]))
-            except Exception as error:  # noqa: BLE001 - it belongs to the callers
-                errors = [error] * len(batch)
-            for (_, future), error in zip(batch, errors, strict=True):
-                if error is None:
-                    future.set_result(None)
-                else:
-                    future.set_exception(error)
-            self._engine.wake(self.scope)
-
-    def _write_each(self, group: Sequence[Sequence[ItemPut]]) -> list[Exception | None]:
-        return [self._tried(puts) for puts in group]
-
-    def _tried(self, puts: Sequence[ItemPut]) -> Exception | None:
-        """Write puts of one caller inside of the transaction of several; return the error that undid them."""
-        try:
-            self._engine.backend.atomic(partial(self._write, puts))
-        except Exception as error:  # noqa: BLE001 - it belongs to the caller
-            return error
-        return None
+    def _write_batch(self, batch: Sequence[Sequence[ItemPut]]) -> list[None]:
+        """Write the puts of several callers in one transaction."""
+        return self._engine.backend.atomic(lambda: [self._write(puts) for puts in batch])
 
     def _write(self, puts: Sequence[ItemPut]) -> None:
         backend, now = self._engine.backend, self._engine.clock()

@@ -222,8 +222,9 @@ class Maintenance(Protocol):
         Reads and writes of this thread on the backend are part of the transaction; an exception rolls it
         back. The transaction is serializable: no other writer, of this process or another, commits between
         the reads and the writes of `work`. A store with optimistic concurrency runs `work` again after a
-        conflict, so `work` must have no other side effects. Nested calls join the outer transaction; a nested
-        call that raises rolls back its own changes, and the outer call continues if it catches the exception.
+        conflict, so `work` must have no other side effects. Nested calls join the outer transaction. After a `write`
+        that was refused with `Conflict` or `InvalidInput`, which changes nothing, `work` may continue; it must not
+        catch any other exception of the store or of a nested call.
         """
         ...
 

@@ -7,18 +7,20 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from langgraph.store.base import PutOp
 
-from graphmem import Fact, GraphMemory, InvalidInput
+from graphmem import Fact, GraphMemory, InvalidInput, StoreFull
 from graphmem.adapters.langgraph import GraphMemoryStore
 from graphmem.models import Episode, EpisodeQuery
 from graphmem.testing.langgraph import Clock, keys
 from graphmem.text.redact import PatternRedactor
+from graphmem_sqlite import SQLiteBackend
 from tests.e2e.toy import ToyExtractor
 
 Open = Callable[..., GraphMemory]
@@ -190,10 +192,12 @@ def test_a_batch_with_an_invalid_value_stores_nothing(store: GraphMemoryStore) -
     assert store.search(()) == []
 
 
-def test_concurrent_async_puts_share_transactions_and_no_errors(store: GraphMemoryStore) -> None:
-    items, groups = store._items, list[int]()  # pyright: ignore[reportPrivateUsage]
-    write = items._write_each  # pyright: ignore[reportPrivateUsage]
-    items._write_each = lambda group: groups.append(len(group)) or write(group)  # pyright: ignore[reportPrivateUsage]
+def test_concurrent_async_puts_share_transactions_and_no_errors(
+    store: GraphMemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend, groups = store.memory._engine.backend, list[None]()  # pyright: ignore[reportPrivateUsage]
+    atomic = backend.atomic
+    monkeypatch.setattr(backend, "atomic", lambda work: groups.append(None) or atomic(work))  # pyright: ignore[reportUnknownLambdaType,reportUnknownArgumentType]
 
     async def run() -> list[Any]:
         values = [{"n": n if n != 7 else object()} for n in range(100)]
@@ -203,6 +207,35 @@ def test_concurrent_async_puts_share_transactions_and_no_errors(store: GraphMemo
     assert [type(error) for error in failed] == [InvalidInput]
     assert len(store.search((), limit=1000)) == 99
     assert len(groups) < 20
+
+
+def test_an_async_put_for_which_the_disk_has_no_room_fails_alone(store: GraphMemoryStore) -> None:
+    backend = cast("SQLiteBackend", store.memory._engine.backend)  # pyright: ignore[reportPrivateUsage]
+    writer = backend.database.writer
+    writer.execute(f"PRAGMA max_page_count = {writer.execute('PRAGMA page_count').fetchone()[0] + 50}")
+
+    async def run() -> list[Any]:
+        texts = ["one", "x y z " * 200_000, "two"]
+        return await asyncio.gather(*(store.aput(MAYA, t[:3], {"t": t}) for t in texts), return_exceptions=True)
+
+    assert [type(result) for result in asyncio.run(run())] == [type(None), StoreFull, type(None)]
+    assert keys(store.search(())) == ["one", "two"]
+
+
+def test_an_async_put_that_cannot_be_scheduled_holds_up_no_later_one(
+    store: GraphMemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(ThreadPoolExecutor, "submit", refuse)
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            asyncio.run(store.aput(MAYA, "first", {"n": 1}))
+    asyncio.run(asyncio.wait_for(store.aput(MAYA, "second", {"n": 2}), 20))
+    assert keys(store.search(())) == ["second"]
+
+
+def refuse(*_: object) -> None:
+    """Refuse to run a call."""
+    raise RuntimeError("can't start new thread")
 
 
 def test_threads_that_put_one_key_leave_one_current_version(store: GraphMemoryStore) -> None:

@@ -285,6 +285,22 @@ def test_a_full_disk_leaves_nothing_half_written(tmp_path: Path) -> None:
     store.close()
 
 
+def test_a_transaction_that_the_full_disk_ended_takes_no_further_writes(tmp_path: Path) -> None:
+    store = store_at(tmp_path / "memory.db")
+    fill_up(store.database.writer)
+
+    def work() -> None:
+        with pytest.raises(StoreFull):
+            store.add_episodes(SCOPE, [Episode(scope=SCOPE, text="long " * 50_000)])
+        with pytest.raises(BackendUnavailable, match="nothing was written"):
+            store.add_episodes(SCOPE, [Episode(scope=SCOPE, text="short")])
+
+    with pytest.raises(BackendUnavailable, match="nothing was written"):
+        store.atomic(work)
+    assert store.stats(SCOPE).episodes == 0
+    store.close()
+
+
 def test_a_store_that_was_full_can_be_written_when_there_is_space(tmp_path: Path) -> None:
     store = store_at(tmp_path / "memory.db")
     fill_up(store.database.writer)
