@@ -9,12 +9,16 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import sys
 import threading
 from asyncio import CancelledError
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import cache
+from pathlib import Path
 
 from graphmem.errors import Conflict, ExtractionFailed, ExtractorMisconfigured, InvalidInput
 from graphmem.ingest.contradictions import ContradictionCheck
@@ -493,19 +497,35 @@ def _ignore(_: Sequence[str]) -> None:
     """Do nothing."""
 
 
+@cache
+def _machine() -> str:
+    """Return the first part of the owners of all claims whose process ids this process can look up.
+
+    Containers may share a host name and have the same process ids in their own namespaces, and so may machines.
+    """
+    parts = [socket.gethostname()]
+    with suppress(OSError):
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip())
+    with suppress(OSError):
+        parts.append(str(Path("/proc/self/ns/pid").stat().st_ino))
+    return "/".join(parts)
+
+
 def _process() -> str:
     """Return the first part of the owners of all claims of this process."""
-    return f"{socket.gethostname()}:{os.getpid()}:"
+    return f"{_machine()}:{os.getpid()}:"
 
 
 def _is_gone(owner: str) -> bool:
-    """Return whether the process that made a claim has terminated; False for other machines."""
-    host, _, rest = owner.partition(":")
+    """Return whether the process that made a claim has terminated; False if this process can't look it up."""
+    machine, _, rest = owner.partition(":")
     pid = rest.partition(":")[0]
-    if host != socket.gethostname() or not pid.isdigit():
+    if machine != _machine() or not pid.isdigit():
         return False
     if int(pid) == os.getpid():
         return owner not in _live_owners
+    if sys.platform == "win32":
+        return False  # `os.kill` would send an event there
     try:
         os.kill(int(pid), 0)
     except ProcessLookupError:

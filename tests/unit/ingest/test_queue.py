@@ -13,7 +13,7 @@ from typing import Any, Literal
 import pytest
 
 from graphmem.errors import BackendUnavailable, ExtractionFailed
-from graphmem.ingest.queue import ExtractionQueue
+from graphmem.ingest.queue import ExtractionQueue, _machine  # pyright: ignore[reportPrivateUsage]
 from graphmem.models import FORGETTING, Changes, EdgeQuery, Episode, EpisodeQuery, JobState, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.protocols import ExtractedEdge, ExtractedEnding, Extraction, ExtractionRequest, GraphBackend
@@ -156,12 +156,21 @@ def test_a_message_without_a_speaker_is_said_by_the_user(backend: GraphBackend) 
 def test_a_claim_of_a_dead_process_is_given_back(backend: GraphBackend) -> None:
     store(backend, "Maya knows Jonas")
     now = datetime.now(UTC)
-    gone = f"{socket.gethostname()}:{_unused_pid()}:x"
+    gone = f"{_machine()}:{_unused_pid()}:x"
     backend.claim_episodes(gone, now=now, until=now + timedelta(hours=1), limit=5)
     assert ExtractionQueue(backend, Scripted(), DEFAULT_ONTOLOGY, FAST).process(5).claimed == 1
 
 
-@pytest.mark.parametrize("owner", ["elsewhere:1:x", f"{socket.gethostname()}:{os.getppid()}:x"])
+@pytest.mark.parametrize(
+    "owner",
+    [
+        "elsewhere:1:x",
+        f"{_machine()}:{os.getppid()}:x",
+        f"{socket.gethostname()}:{os.getpid()}:x",
+        f"{_machine()}0:{os.getpid()}:x",
+    ],
+    ids=["another machine", "a living process", "a machine with the same name", "a container with the same name"],
+)
 def test_a_claim_of_another_machine_or_a_living_process_stays(backend: GraphBackend, owner: str) -> None:
     store(backend, "Maya knows Jonas")
     now = datetime.now(UTC)
@@ -169,12 +178,26 @@ def test_a_claim_of_another_machine_or_a_living_process_stays(backend: GraphBack
     assert ExtractionQueue(backend, Scripted(), DEFAULT_ONTOLOGY, FAST).process(5).claimed == 0
 
 
+def test_no_signal_is_sent_to_a_process_on_windows(backend: GraphBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    store(backend, "Maya knows Jonas")
+    now, sent = datetime.now(UTC), list[int]()
+    backend.claim_episodes(f"{_machine()}:{_unused_pid()}:x", now=now, until=now + timedelta(hours=1), limit=5)
+
+    def kill(pid: int, _: int) -> None:
+        sent.append(pid)
+
+    monkeypatch.setattr(os, "kill", kill)
+    monkeypatch.setattr("sys.platform", "win32")
+    assert ExtractionQueue(backend, Scripted(), DEFAULT_ONTOLOGY, FAST).process(5).claimed == 0
+    assert sent == []
+
+
 @pytest.mark.parametrize(("order", "found"), [("scope", 0), ("session", 1)])
 def test_a_scope_that_another_process_extracts_is_left_to_it(
     backend: GraphBackend, order: Literal["scope", "session"], found: int
 ) -> None:
     store(backend, "Maya knows Jonas", "Maya knows Tom")
-    now, other = datetime.now(UTC), f"{socket.gethostname()}:{os.getppid()}:x"
+    now, other = datetime.now(UTC), f"{_machine()}:{os.getppid()}:x"
     backend.claim_episodes(other, now=now, until=now + timedelta(hours=1), limit=1)
     queue = ExtractionQueue(backend, Scripted(), DEFAULT_ONTOLOGY, Settings(extraction_order=order))
     assert queue.process(5).claimed == found
