@@ -245,7 +245,8 @@ class ExtractionPool(Generic[T]):
         """Record the scopes in which a claim found nothing, though they weren't full; both empty: all scopes."""
         with self._changed:
             if not claimed:
-                mine.drained = {entry.episode.scope for entry in self._waiting if entry.round is mine}.difference(full)
+                waiting = (entry.episode.scope for entry in self._waiting if entry.round is mine)
+                mine.drained = set(waiting).difference(full)
             mine.drained.difference_update(episode.scope for episode in claimed)
 
     def _drop(self, mine: _Round[T]) -> bool:
