@@ -15,7 +15,7 @@ from graphmem.embed import Embedder
 from graphmem.errors import EmbeddingFailed
 from graphmem.index.codec import unpacked
 from graphmem.index.copies import Copies
-from graphmem.models import AsOf, Community, CommunityQuery, MembershipQuery, Scope, utc_now
+from graphmem.models import AsOf, Community, CommunityQuery, MembershipQuery, Scope, text_is_of, utc_now
 from graphmem.process import one_blas_thread
 from graphmem.protocols import GraphBackend
 from graphmem.recall.routing import HeuristicRouter, narrowed
@@ -180,13 +180,17 @@ class CommunitySearch:
         return self._shown(scopes, scored, members)
 
     def overview(self, scopes: Sequence[Scope], question: str, as_of: AsOf | None) -> list[FoundCommunity]:
-        """Return the communities that answer a question about everything; none for another question."""
+        """Return the communities that answer a question about everything; none for another question.
+
+        With `as_of`, those that have changed since are left out: their texts may tell what was learned later.
+        """
         if HeuristicRouter().route(question, now=utc_now()).kind != "global":
             return []
         topic, found = narrowed(question), list[FoundCommunity]()
         if topic:
             found = self.find(scopes, topic, level=0, as_of=as_of, ended=False, limit=_OVERVIEW)
-        return found or self.find(scopes, None, level=0, as_of=as_of, ended=False, limit=_OVERVIEW)
+        found = found or self.find(scopes, None, level=0, as_of=as_of, ended=False, limit=_OVERVIEW)
+        return [community for community in found if text_is_of(community.updated_at, as_of)]
 
     def _member_ids(
         self,

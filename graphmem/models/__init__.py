@@ -48,6 +48,7 @@ from graphmem.models.communities import (
     Partition,
     existed,
     propagation_tries,
+    text_is_of,
 )
 from graphmem.models.filters import EpisodeFilter, filter_matches, metadata_matches
 from graphmem.models.index import (
@@ -207,6 +208,7 @@ __all__ = [
     "retracted",
     "split_attachments",
     "sureness",
+    "text_is_of",
     "utc_now",
     "with_attachments",
 ]

@@ -88,6 +88,11 @@ def existed(begin: datetime, end: datetime | None, as_of: AsOf | None, *, ended:
     return begin <= moment and (ended or end is None or moment < end)
 
 
+def text_is_of(updated_at: datetime, as_of: AsOf | None) -> bool:
+    """Return whether the name and the summary of a community, which have no versions, are of the time of a read."""
+    return as_of is None or updated_at <= min(as_of.valid, as_of.known)
+
+
 def _require_order(name: str, end: datetime | None, begin_name: str, begin: datetime) -> None:
     if end is not None and end < begin:
         raise ValueError(f"{name} {end.isoformat()} lies before {begin_name} {begin.isoformat()}")

@@ -17,6 +17,7 @@ from graphmem.models import (
     Episode,
     MembershipQuery,
     Scope,
+    text_is_of,
     utc_now,
 )
 from graphmem.protocols import GraphBackend
@@ -72,7 +73,8 @@ def read_picture(
         raise InvalidInput("a picture is around names or of a community, not both")
     if community is not None:
         found = reader.community(community)
-        return reader.picture(found.name or f"Community {found.id}", reader.members(found))
+        name = found.name if text_is_of(found.updated_at, as_of) else ""
+        return reader.picture(name or f"Community {found.id}", reader.members(found))
     if not 0 <= hops <= _MAX_HOPS:
         raise InvalidInput(f"hops: expected a number in [0, {_MAX_HOPS}], got {hops}")
     if seeds:
@@ -187,7 +189,9 @@ class _Reader:
         }
         order = [c for c in order if c in rows]
         place = {c: i for i, c in enumerate(order)}
-        groups = tuple(Group(c, rows[c].name or f"Community {place[c] + 1}", rows[c].summary) for c in order)
+        texts = {c.id: (c.name, c.summary) for c in rows.values() if text_is_of(c.updated_at, self._as_of)}
+        named = ((c, *texts.get(c, ("", ""))) for c in order)
+        groups = tuple(Group(c, name or f"Community {place[c] + 1}", summary) for c, name, summary in named)
         return groups, {i: place[c] for i, c in community_of.items() if c in place}
 
     def _links(self, edges: Sequence[Edge], place: dict[str, int]) -> tuple[tuple[Source, ...], tuple[Link, ...]]:

@@ -247,6 +247,17 @@ def test_a_question_about_everything_is_answered_by_communities(memory: GraphMem
     assert "## Communities" not in memory.context("Whom does Alma know?")
 
 
+def test_a_context_as_of_a_time_has_no_text_of_a_community_that_was_written_later(memory: GraphMemory) -> None:
+    memory.add_facts(friends(*BAND))
+    memory.admin.refresh_communities()
+    then = AsOf(known=max(c.updated_at for c in memory.communities()))
+    assert "## Communities" in memory.context("What are the main topics?", as_of=then)
+    memory.add_facts([(name, "admires", "Zelda") for name in BAND])
+    memory.admin.refresh_communities()
+    assert "Zelda" in memory.context("What are the main topics?")
+    assert "Zelda" not in memory.context("What are the main topics?", as_of=then)
+
+
 async def _asked(memory: GraphMemory) -> list[FoundCommunity]:
     await memory.admin.arefresh_communities()
     return await memory.acommunities("Alma")

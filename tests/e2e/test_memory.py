@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -351,6 +352,36 @@ def test_what_was_not_known_yet_is_not_told_of_then(open_memory: Open) -> None:
     assert [f.target for f in memory.recall("Maya work", as_of=then)] == ["Initech"]
     [version] = memory.history("Maya", "works at", as_of=then)
     assert (version.target, version.valid_to) == ("Initech", None)
+
+
+OF_A_TIME: dict[str, Callable[[GraphMemory, AsOf | None], object]] = {
+    "recall": lambda m, t: m.recall("Where does Maya work?", as_of=t).facts,
+    "search": lambda m, t: m.search("Where does Maya work?", as_of=t).found,
+    "context": lambda m, t: m.context("Where does Maya work?", as_of=t),
+    "entities": lambda m, t: m.entities(as_of=t),
+    "facts": lambda m, t: m.facts("Maya", as_of=t),
+    "history": lambda m, t: m.history("Maya", as_of=t),
+    "communities": lambda m, t: [c.members for c in m.communities(as_of=t)],
+    "visualize": lambda m, t: m.visualize(as_of=t, format="ascii"),
+    "entity_counts": lambda m, t: m.admin.entity_counts(as_of=t),
+}
+
+
+@pytest.mark.server
+def test_each_read_that_takes_a_time_tells_what_held_and_was_known_then(open_memory: Open) -> None:
+    memory = open_memory(background=False)
+    owners = (GraphMemory, type(memory.admin))
+    methods = [pair for owner in owners for pair in inspect.getmembers(owner, inspect.isfunction)]
+    takes = {name for name, method in methods if "as_of" in inspect.signature(method).parameters}
+    assert {name for name in takes if name[0] != "_" and name[1:] not in takes} == OF_A_TIME.keys()
+    memory.ingest([{"text": "Maya | works at | Initech"}])
+    memory.admin.refresh_communities()
+    then = datetime.now(UTC)
+    memory.ingest([{"text": "Maya | works at | Globex"}])
+    memory.admin.refresh_communities()
+    assert [name for name, read in OF_A_TIME.items() if "Globex" not in repr(read(memory, None))] == []
+    past = {name: repr(read(memory, AsOf(valid=then, known=then))) for name, read in OF_A_TIME.items()}
+    assert [name for name, shown in past.items() if "Initech" not in shown or "Globex" in shown] == []
 
 
 @pytest.mark.server
