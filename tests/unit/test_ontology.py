@@ -8,11 +8,20 @@ import pytest
 
 from graphmem.errors import InvalidInput
 from graphmem.models import EdgeType
-from graphmem.ontology import DEFAULT_ONTOLOGY, FLOW_WEIGHT, Ontology
+from graphmem.ontology import DEFAULT_ONTOLOGY, FLOW_WEIGHT, MULTI_VALUED, SHORT_NAMES, SINGLE_VALUED, Ontology
 
 
-def test_every_edge_type_has_a_flow_weight() -> None:
-    assert set(FLOW_WEIGHT) == set(EdgeType)
+def test_the_entity_types_are_those_of_the_specification() -> None:
+    assert set(DEFAULT_ONTOLOGY.entity_types) == set(
+        "person organization location event project decision tool technology language concept file config".split()
+    )
+    assert {"c", "r", "go"} <= SHORT_NAMES
+
+
+def test_the_edge_types_have_the_flow_weights_of_the_specification() -> None:
+    weights = {"semantic": 1.0, "temporal": 0.9, "causal": 1.2, "entity": 0.8, "co_occurrence": 0.5}
+    assert weights == FLOW_WEIGHT
+    assert {str(kind) for kind in EdgeType} == set(weights)
 
 
 @pytest.mark.parametrize(
@@ -24,8 +33,17 @@ def test_synonyms_become_one_relation(stated: str, stored: str) -> None:
 
 
 def test_only_the_listed_relations_are_single_valued() -> None:
-    assert DEFAULT_ONTOLOGY.is_single_valued("works_at")
-    assert not DEFAULT_ONTOLOGY.is_single_valued("uses")
+    specified = "works_at lives_in born_in manages married_to has_status has_budget deployed_on"
+    # attributes that the extractors read: told again, they have changed
+    added = "has_deadline has_birthday has_age has_salary has_rent has_phone_number has_email"
+    others = (
+        "created uses implements part_of relates_to mentioned_in supersedes conflicts_with prefers decided similar_to"
+    )
+    assert {*specified.split(), *added.split()} == SINGLE_VALUED
+    assert set(others.split()) == MULTI_VALUED
+    single = {name for name in (*SINGLE_VALUED, *MULTI_VALUED, "paints") if DEFAULT_ONTOLOGY.is_single_valued(name)}
+    assert single == SINGLE_VALUED
+    assert DEFAULT_ONTOLOGY.is_single_valued("favorite_color")
 
 
 @pytest.mark.parametrize(("declared", "expected"), [("Person", ("person", None)), ("pet", ("concept", "pet"))])
@@ -34,9 +52,14 @@ def test_an_unknown_type_is_a_concept_that_keeps_its_word(declared: str, expecte
 
 
 def test_a_relation_gives_its_edge_type_where_none_is_stated() -> None:
-    assert DEFAULT_ONTOLOGY.edge_type(None, "is_a") is EdgeType.ENTITY
-    assert DEFAULT_ONTOLOGY.edge_type(None, "led_to") is EdgeType.CAUSAL
-    assert DEFAULT_ONTOLOGY.edge_type(None, "paints") is EdgeType.SEMANTIC
+    relations = {
+        EdgeType.SEMANTIC: "uses knows prefers depends_on works_on paints",
+        EdgeType.TEMPORAL: "preceded_by followed_by happened_during",
+        EdgeType.CAUSAL: "caused triggered resulted_in led_to",
+        EdgeType.ENTITY: "is_a part_of instance_of alias_of",
+    }
+    for kind, names in relations.items():
+        assert {DEFAULT_ONTOLOGY.edge_type(None, name) for name in names.split()} == {kind}
 
 
 @pytest.mark.parametrize("stated", ["Semantic", "SEMANTIC", "social", ""])

@@ -1,14 +1,166 @@
-"""Where settings come from, and what they refuse."""
+"""Where settings come from, what they refuse, and what is the default of each and of the rest of the specification."""
 
 from __future__ import annotations
 
+import inspect
 import warnings
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from graphmem.errors import InvalidInput
 from graphmem.settings import Settings
+
+# Whoever changes a default changes it here. The numbers are sections of the specification, (–) says that it names
+# none; a default that differs has the reason beside it, as docs/spec-coverage.md has.
+SETTINGS: dict[str, object] = {
+    "store": "sqlite:///graphmem.db",  # 1, 9: SQLite
+    "store_username": None,  # –
+    "store_password": None,  # –
+    "store_timeout": 120.0,  # –
+    "store_wait": 10.0,  # –
+    "sqlite_busy_timeout": 60.0,  # –
+    "migrate_shadow_share": 0.0,  # –
+    "scope": "default",  # 2.1
+    "ontology": None,  # 2.2
+    "extractor": "auto",  # 1: a local extractor, if it is installed
+    "document_facts": False,  # 12
+    "llm": None,  # 1: none is needed
+    "contradiction_check": False,  # 2.3: optional
+    "resolve_similar": True,  # 3
+    "resolve_merge_similarity": 0.85,  # 3
+    "resolve_ask_similarity": 0.7,  # 3
+    "resolve_questions": 20,  # –
+    "note_linking": False,  # 3
+    "detect_injection": True,  # 3
+    "redact": "off",  # 10
+    "redact_key": None,  # –
+    "context_turns": 4,  # 3
+    "extraction_timeout": None,  # 3: 15 s; it depends on the model: models that think need more (SECONDS below)
+    "extraction_concurrency": 4,  # 3
+    "extraction_order": "scope",  # –
+    "llm_prices": {},  # –
+    "extraction_turns": 4,  # –
+    "max_attempts": 3,  # 3
+    "retry_delay": 5.0,  # –
+    "retry_delay_limit": 14_400.0,  # –
+    "retry_days": 7.0,  # –
+    "probe_interval": 900.0,  # –
+    "claim_seconds": 120.0,  # –
+    "batch_size": 1000,  # 3: 500 to 5,000
+    "embeddings": "auto",  # 5: all-MiniLM-L6-v2, if it is installed
+    "embeddings_download": False,  # 5: fetched once; nothing is downloaded at run time unasked (decision 0020)
+    "embedding_timeout": 10.0,  # 4.3
+    "vector_index": "store",  # 5
+    "qdrant_api_key": None,  # –
+    "qdrant_prefix": "graphmem",  # 5: graphmem_entities, graphmem_episodes; several stores may share a server
+    "search_limit": 10,  # 5
+    "min_confidence": 0.0,  # –
+    "expansion_boost": 1.2,  # 5
+    "index_wait": 2.0,  # –
+    "recall_limit": 10,  # –
+    "recall_episodes": 20,  # 4.2: not in the formula; facts of the best episodes answer more questions (a9cc229)
+    "recall_strategy": "bfs",  # 4.3
+    "max_hops": 2,  # 4.3
+    "max_seeds": 10,  # –
+    "seed_community_cap": 3,  # 4.1
+    "max_frontier": 300,  # 4.3
+    "seed_mode": "text",  # 4.1
+    "seed_structural_weight": 0.4,  # 4.1
+    "fact_text_weight": 1.0,  # 4.2: not in the formula, which ranks all facts of a person alike (decision 0011)
+    "temporal_decay_rate": 0.0,  # 4.2
+    "lpa_edge_chunk_size": 10_000,  # 6
+    "community_algorithm": "label_propagation",  # 6
+    "community_refresh_interval": 100,  # 3
+    "eviction": True,  # 3
+    "expired_edge_retention_days": None,  # 12
+    "min_edge_weight": 0.0,  # 7
+    "max_entities": 0,  # 7
+    "decay": True,  # 3
+    "link_weight_decay_lambda": 0.01,  # 7
+    "link_weight_decay_interval": 1.0,  # 7
+    "community_refresh": True,  # 3
+    "community_assignment": True,  # 3
+    "spreading_decay_lambda": 0.85,  # 4.3
+    "spreading_max_hops": 3,  # 4.3
+    "spreading_activation_threshold": 0.1,  # 4.3
+    "spreading_inhibition_threshold": 0.8,  # 4.3
+    "spreading_max_activated_nodes": 50,  # 4.3
+    "spreading_time_limit": 0.5,  # 4.3
+    "telemetry_text": False,  # –
+    "context_window": 128_000,  # –
+    "context_share": 0.00625,  # 5: 4 %; the best evidence stands first, and who wants more passes budget_tokens
+    "compaction_recent": 0.2,  # –
+    "compaction_quotes": 0.08,  # –
+    "compaction_summaries": 0.08,  # –
+    "compaction_facts": 0.04,  # –
+    "compaction_cross_session": 0.04,  # –
+}
+
+# The others: "module:name" is a constant, "module:function(parameter)" the default of a parameter or a field.
+CONSTANTS: dict[str, object] = {
+    # 2.1, 2.2
+    "graphmem.models:Scope(domain)": "default",
+    "graphmem.models:Scope(project_id)": None,
+    "graphmem.models:MAX_NAME_BYTES": 512,
+    "graphmem.text.normalize:MIN_NAME_LENGTH": 3,
+    # 2.3
+    "graphmem.models:MAX_RELATION_BYTES": 256,
+    "graphmem.models:MAX_FACT_BYTES": 2048,
+    "graphmem.models:Edge(edge_type)": "semantic",
+    "graphmem.ingest.contradictions:_NEAREST": 10,
+    # 3
+    "graphmem.llm.providers:SECONDS": 30.0,  # 15 s: see extraction_timeout
+    "graphmem.llm.providers:SLOW_SECONDS": 90.0,
+    "graphmem.ingest.extract.llm:LLMExtractor(timeout)": None,
+    "graphmem.ingest.extract.llm:LLMExtractor(concurrency)": 4,
+    "graphmem.ingest.extract.llm:LLMExtractor(max_entities)": 10,
+    "graphmem.ingest.extract.llm:LLMExtractor(max_edges)": 15,
+    "graphmem.ingest.extract.llm:LLMExtractor(context_bytes)": 2048,
+    "graphmem.ingest.extract.spacy.extractor:MAX_ENTITIES": 10,
+    "graphmem.ingest.extract.spacy.extractor:MAX_EDGES": 15,
+    "graphmem.index.entity_vectors:NEAREST": 5,
+    "graphmem.ingest.entity_matching:SimilarEntities(merge_at)": 0.85,
+    "graphmem.ingest.entity_matching:SimilarEntities(ask_at)": 0.7,
+    "graphmem.ingest.links:_MOST": 10,
+    "graphmem.ingest.links:_AT_LEAST": 0.85,
+    "graphmem.ingest.links:NoteLinks(seconds)": 5.0,
+    # 4
+    "graphmem.text.words:MAX_QUERY": 512,
+    "graphmem.protocols:NAME_WEIGHT": 10,
+    "graphmem.models:ExpandLimits(max_frontier)": 300,
+    "graphmem.recall.strategies:personalized_pagerank(damping)": 0.7,
+    "graphmem.recall.strategies:personalized_pagerank(rounds)": 10,
+    "graphmem.recall.strategies:SYNONYM_COSINE": 0.8,
+    "graphmem.recall.strategies:LEAST_DISTANCE": 0.01,
+    "graphmem.recall.embeddings:query_cosines(time_limit)": 10.0,
+    "graphmem:GraphMemory.history(limit)": 100,
+    # 5
+    "graphmem.search.results:SearchOptions(k)": 10,
+    "graphmem.search.results:SearchOptions(fusion)": "weighted",
+    "graphmem.search.results:SearchOptions(diversity)": 0.0,
+    "graphmem.search.results:SearchOptions(expansion_boost)": 1.2,
+    "graphmem.search.results:ExpansionConfig(enabled)": True,
+    "graphmem.search.results:ExpansionConfig(strategy)": "ppr",
+    "graphmem.search.results:ExpansionConfig(boost)": False,
+    "graphmem:GraphMemory.search(fusion)": "weighted",
+    "graphmem:GraphMemory.search(diversity)": 0.0,
+    "graphmem.search.graph_channel:DAMPING": 0.7,
+    "graphmem.search.graph_channel:ROUNDS": 4,  # 10: it is on the candidates' neighborhood
+    "graphmem.search.names:SAME": 0.8,
+    "graphmem.search.rerank:RRF_K": 60,
+    "graphmem.vectors.qdrant:QdrantVectorIndex(prefix)": "graphmem",
+    # 6
+    "graphmem.communities.detection:DEFAULT_CHUNK": 10_000,
+    "graphmem.communities.label_propagation:ROUNDS": 50,
+    "graphmem_neo4j.detector:_ROUNDS": 50,
+    "graphmem.communities.summaries:TOP_FACTS": 20,
+    "graphmem.communities.summaries:MAX_PROMPT_BYTES": 8192,
+    "graphmem.communities.summaries:AT_ONCE": 4,
+    # 10
+    "graphmem.adapters.mcp:MemoryServer.http_app(host)": "127.0.0.1",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -23,6 +175,23 @@ def test_keyword_beats_variable_beats_file_beats_default(tmp_path: Path, monkeyp
     monkeypatch.setenv("GRAPHMEM_RECALL_LIMIT", "30")
     assert (Settings().recall_limit, Settings().max_hops) == (30, 3)
     assert Settings(recall_limit=40).recall_limit == 40
+
+
+def test_the_default_of_each_setting_is_the_one_listed() -> None:
+    assert {name: field.default for name, field in Settings.model_fields.items()} == SETTINGS
+
+
+@pytest.mark.parametrize(("place", "value"), CONSTANTS.items(), ids=CONSTANTS)
+def test_a_default_of_the_specification_that_is_no_setting_is_the_one_listed(place: str, value: object) -> None:
+    module, _, path = place.partition(":")
+    name, _, parameter = path.rstrip(")").partition("(")
+    found: object = import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    if parameter:
+        assert callable(found)
+        found = inspect.signature(found).parameters[parameter].default
+    assert found == value
 
 
 def test_another_file_can_be_named(tmp_path: Path) -> None:
