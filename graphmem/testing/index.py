@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from graphmem.errors import InvalidInput
+from graphmem.errors import Conflict, InvalidInput
 from graphmem.models import (
     Changes,
     EdgeExpiry,
@@ -104,6 +104,16 @@ class IndexTests(StoreTests):
     def test_an_entry_may_come_with_its_row(self, store: GraphBackend) -> None:
         store.write(home(), Changes(entities=(entity(1),), index=(entry("entity", entity_id(1)),)))
         assert keys(store) == [entity_id(1)]
+
+    def test_an_entry_and_its_row_are_written_both_or_neither(self, store: GraphBackend) -> None:
+        entries = entry("entity", entity_id(1)), entry("entity", entity_id(9))
+        with pytest.raises(InvalidInput):
+            store.write(home(), Changes(entities=(entity(1),), index=entries))
+        assert (store.get_entities([home()], [entity_id(1)]), keys(store)) == ({}, [])
+        put_entities(store, entity(1))
+        with pytest.raises(Conflict):
+            store.write(home(), Changes(entities=(entity(2, name="Entity 1"),), index=entries[:1]))
+        assert keys(store) == []
 
     @pytest.mark.parametrize("kind", ["episode", "fact", "entity"])
     def test_an_entry_of_a_row_that_is_not_in_the_scope_is_refused(self, store: GraphBackend, kind: IndexKind) -> None:

@@ -8,6 +8,7 @@ import re
 import signal
 import threading
 from collections.abc import Callable, Sequence
+from itertools import product
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -151,16 +152,17 @@ def test_a_community_that_is_no_more_ends_and_is_read_as_of_before(memory: Graph
 
 @pytest.mark.slow
 def test_leiden_levels_are_kept_with_their_parents(memory: GraphMemory) -> None:
-    pairs = planted(groups=4, size=60, edges=4000, inside=0.9)
-    inner = planted(groups=12, size=20, edges=6000, inside=0.97, seed=2)
-    memory.add_facts((f"Node {a}", "knows", f"Node {b}") for a, b in [*pairs, *inner])
+    places = list(product(range(50), repeat=2))  # of a grid, which falls into parts of about a hundred
+    pairs = [((x, y), near) for x, y in places for near in ((x + 1, y), (x, y + 1)) if max(near) < 50]
+    memory.add_facts((f"Place {a}", "borders", f"Place {b}") for a, b in pairs)
     memory.admin.refresh_communities("leiden")
     parts = memory.communities(level=1, limit=1000)
-    episode_vectors = {c.id: set(c.entity_ids) for c in memory.communities(limit=1000)}
+    wholes = {c.id: set(c.entity_ids) for c in memory.communities(limit=1000)}
+    assert parts
     for part in parts:
         assert part.parent_id is not None
-        assert 2 <= len(part) < len(episode_vectors[part.parent_id])
-        assert set(part.entity_ids) < episode_vectors[part.parent_id]
+        assert 2 <= len(part) < len(wholes[part.parent_id])
+        assert set(part.entity_ids) < wholes[part.parent_id]
 
 
 @pytest.mark.parametrize(
@@ -372,6 +374,15 @@ def test_a_community_of_two_facts_is_not_described_by_a_model(store_url: str, op
     memory.end(next(f for f in memory.facts("Alma") if f.target == "Clara").id)
     assert memory.admin.refresh_communities().summarized == 0
     assert "They met." not in memory.communities()[0].summary
+
+
+def test_a_prompt_has_twenty_facts_at_most(store_url: str, open_memory: OpenMemory) -> None:
+    chat = ScriptedChat(answer=described)
+    memory = open_memory(store_url, llm=chat, embeddings="none")
+    memory.add_facts(friends(*(f"Ola {n}" for n in range(8))))
+    assert memory.admin.refresh_communities().summarized == 1
+    [prompt] = chat.prompts
+    assert prompt.count("\n- ") == 20
 
 
 def test_prompts_are_small_and_few_at_once(open_memory: OpenMemory, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -30,9 +30,11 @@ def episodes(url: str) -> int:
 def test_a_target_with_rows_is_refused_and_left_unchanged(urls: tuple[str, str]) -> None:
     with opened(urls[1], background=False) as memory:
         memory.remember("Ada | knows | Charles")
+        before = memory.admin.checksum()
     with closing(migration(*urls)) as moved, pytest.raises(InvalidInput, match="isn't empty"):
         moved.advance("copy")
     with opened(urls[1], background=False) as memory:
+        assert memory.admin.checksum() == before
         memory.remember("Ada | knows | Charles")
 
 

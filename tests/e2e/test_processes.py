@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
-from children import run_all, toy_text, work_queue, write_same_names
+from children import child, run_all, toy_text, work_queue, write_same_names
+from moving import opened, write_turns
 
 from graphmem import GraphMemory
 from graphmem.models import EpisodeQuery, Scope
@@ -72,3 +73,13 @@ def test_a_process_reads_what_another_has_written_without_opening_again(durable_
         assert len(here.recall("Alice Stone")) == 0
         there.add_facts([("Alice Stone", "knows", "Bob Miller")])
         assert [fact.target for fact in here.recall("Alice Stone")] == ["Bob Miller"]
+
+
+def test_a_search_finds_what_another_process_has_stored_since_the_last_one(durable_url: str) -> None:
+    text = toy_text("other", 0)
+    with opened(durable_url, background=False) as memory:
+        memory.remember("Nobody was there.")
+        assert text not in {found.episode.text for found in memory.search(text).found}
+        with child(write_turns, durable_url, "other", 0.005) as (_, said):
+            episode_id = said.recv()
+        assert episode_id in {found.episode.id for found in memory.search(text).found}

@@ -228,6 +228,21 @@ def test_every_span_metric_and_attribute_of_the_tables_occurs_and_no_other(recor
         assert {len(labels) for labels in points.get(name, {})} <= {len(metric.labels)}
 
 
+def test_the_metrics_of_the_specification_have_its_names_and_labels() -> None:
+    specified = {
+        ("graph_entities_stored_total", "counter", ("entity_type",)),
+        ("graph_relationships_stored_total", "counter", ("relationship_type",)),
+        ("graph_extractions_total", "counter", ("status",)),
+        ("graph_merges_total", "counter", ()),
+        ("graph_extraction_duration_ms", "histogram", ()),
+        ("graph_traversal_duration_ms", "histogram", ("depth",)),
+        ("graph_search_duration_ms", "histogram", ()),
+        ("graph_entities_count", "gauge", ()),
+        ("graph_relationships_count", "gauge", ()),
+    }
+    assert specified <= {(metric.name, metric.kind, metric.labels) for metric in METRICS.values()}
+
+
 def test_no_text_of_users_is_in_any_span_or_metric(recorded: Recorded) -> None:
     points = of_everything(recorded)
     assert [span.to_json() for span in recorded.spans if SECRET in span.to_json()] == []

@@ -34,7 +34,7 @@ from graphmem.testing.rows import (
     put_graph,
     scope_of,
 )
-from graphmem.upkeep.eviction import DecayRule, EvictionRule, decay, evict, eviction_rule
+from graphmem.upkeep.eviction import EvictionRule, decay, decay_rule, evict, eviction_rule
 
 SECRET = ("Zörblaxian", "Quimbledon")
 """Words that only what is forgotten has; their tails survive any escaping of the umlaut."""
@@ -401,7 +401,7 @@ def store(store_url: str) -> Iterator[GraphBackend]:
 
 def test_counts_fade_once_for_the_days_that_passed_however_often_it_runs(store: GraphBackend) -> None:
     put_graph(store, *(edge(n, n, n + 1, retrieval_count=4.0, last_retrieved_at=day(0)) for n in range(1, 30)))
-    rule = DecayRule(rate=0.01, interval=1.0)
+    rule = decay_rule(Settings())
     decay(store, home(), rule, never, now=day(10))
     decay(store, home(), rule, never, now=day(10))
     decay(store, home(), rule, never, now=day(30))

@@ -63,3 +63,11 @@ def test_the_demo_installs_what_it_needs_and_no_more() -> None:
     asked = [*DECLARED["project"]["dependencies"], *EXTRAS["spacy"], *EXTRAS["embeddings"]]
     asked += DECLARED["dependency-groups"]["demo"]
     assert {canonicalize_name(pin.name) for pin in pins if applies(pin)} == needed(asked)
+
+
+def test_no_locked_package_is_torch_or_needs_it() -> None:
+    """The built-in embedding model runs without it."""
+    lock = (ROOT / "requirements.lock").read_text("utf-8")
+    locked = set(re.findall(r"^([\w.-]+)==", lock, re.MULTILINE))
+    assert {"onnxruntime", "tokenizers"} <= locked
+    assert locked & {"torch", "sentence-transformers", "transformers"} == set()

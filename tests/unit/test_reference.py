@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import runpy
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
 import graphmem
 from graphmem import errors
@@ -36,6 +38,15 @@ def test_every_command_has_a_section_with_its_own_options() -> None:
     assert [name for name in commands if page.count(f"\n### {name.replace('_', '-')}\n") != 1] == []
     assert page.count("| `--store URL` |") == 1
     assert "| `--edge-type TYPE` |" in page
+
+
+def test_every_command_of_the_specification_is_there() -> None:
+    specified = (
+        "demo ingest recall search context entities facts history diff communities stats backfill merge unmerge evict "
+        "forget clear export import migrate visualize reindex doctor config mcp"  # bench: eval and eval-facts
+    )
+    program: Any = get_command(app)
+    assert set(specified.split()) <= program.commands.keys()
 
 
 @pytest.mark.parametrize("name", sorted(set(graphmem.__all__) - set(errors.__all__)))

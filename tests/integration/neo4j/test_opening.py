@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from graphmem.errors import BackendUnavailable, Conflict, InvalidInput, SchemaTooNew
-from graphmem.models import Attachment, Changes, EntityQuery, Episode, EpisodeFilter, EpisodeQuery
+from graphmem.models import Attachment, Changes, EdgeType, EntityQuery, Episode, EpisodeFilter, EpisodeQuery
+from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.registry import open_backend as open_by_url
 from graphmem_neo4j import Neo4jBackend, open_backend
 from graphmem_neo4j.server import parse_url
@@ -159,6 +160,17 @@ def test_programs_that_open_a_new_database_at_once_all_find_it_ready(store: Neo4
     finally:
         for opened in stores:
             opened.close()
+
+
+def test_each_entity_type_is_a_label_and_each_edge_type_a_relationship_type(store: Neo4jBackend) -> None:
+    people = [entity(f"one {kind}", entity_type=kind) for kind in sorted(DEFAULT_ONTOLOGY.entity_types)]
+    store.write(SCOPE, of(*people))
+    facts = tuple(edge(people[0], people[1], edge_type=kind) for kind in EdgeType)
+    store.write(SCOPE, Changes(edges=facts))
+    labels = ask(store, "MATCH (e:Entity) RETURN [e.entity_type, [l IN labels(e) WHERE toLower(l) = e.entity_type]]")
+    assert sorted(labels) == [[kind, [kind.capitalize()]] for kind in sorted(DEFAULT_ONTOLOGY.entity_types)]
+    kinds = ask(store, "MATCH (:Entity)-[r]->(:Entity) RETURN type(r)")
+    assert sorted(kinds) == ["CAUSAL", "CO_OCCURRENCE", "ENTITY", "SEMANTIC", "TEMPORAL"]
 
 
 def test_what_browser_shows_reads_well(store: Neo4jBackend) -> None:

@@ -86,12 +86,18 @@ def test_a_failed_episode_is_tried_three_times_and_keeps_its_error(backend: Grap
 
 def test_the_second_try_waits_for_its_time_and_the_third_twice_as_long(backend: GraphBackend) -> None:
     store(backend, "bad")
-    queue = ExtractionQueue(backend, Scripted(), DEFAULT_ONTOLOGY, Settings(retry_delay=60))
-    queue.process(10)
-    [waiting] = backend.find_episodes([SCOPE], EpisodeQuery(state="pending"))
-    assert waiting.retry_at is not None
-    assert timedelta(seconds=50) < waiting.retry_at - datetime.now(UTC) <= timedelta(seconds=60)
-    assert queue.process(10).claimed == 0
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    queue = ExtractionQueue(backend, Scripted(), DEFAULT_ONTOLOGY, Settings(retry_delay=60), clock=lambda: now)
+    waits = (timedelta(seconds=60), timedelta(seconds=120))
+    for wait in waits:
+        assert queue.process(10).claimed == 1
+        [waiting] = backend.find_episodes([SCOPE], EpisodeQuery(state="pending"))
+        assert waiting.retry_at == now + wait
+        now += wait - timedelta(seconds=1)
+        assert queue.process(10).claimed == 0
+        now += timedelta(seconds=1)
+    assert queue.process(10).claimed == 1
+    assert backend.find_episodes([SCOPE], EpisodeQuery(state="pending")) == []
 
 
 def test_an_extractor_that_raises_is_a_failure_of_its_episodes_only(backend: GraphBackend) -> None:

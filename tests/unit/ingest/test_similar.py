@@ -126,6 +126,20 @@ def test_two_new_names_of_one_batch_that_mean_the_same_are_one(store: GraphBacke
     assert names(store) == ["widget"]
 
 
+@pytest.mark.parametrize(
+    ("cosine", "joined", "asked"), [(0.86, True, 0), (0.84, False, 1), (0.71, False, 1), (0.69, False, 0)]
+)
+def test_names_are_joined_from_a_cosine_of_0_85_and_asked_about_from_0_7(
+    store: GraphBackend, cosine: float, joined: bool, asked: int
+) -> None:
+    questions: list[Sequence[str]] = []
+    degrees = math.degrees(math.acos(cosine))
+    by = similar(store, Angles(widget=0, widgets=degrees), lambda new, known: questions.append(new) or [])
+    put(store, 1, "widget", by=by)
+    put(store, 2, "widgets", by=by)
+    assert (names(store) == ["widget"], len(questions)) == (joined, asked)
+
+
 @pytest.mark.parametrize("degrees", [40.0, 60.0, 170.0])
 def test_a_name_that_means_something_else_is_a_new_entity(store: GraphBackend, degrees: float) -> None:
     by = similar(store, Angles(widget=0, widgets=degrees))
@@ -422,6 +436,20 @@ def test_new_entities_are_linked_to_what_is_much_like_them(store: GraphBackend) 
     assert link.edge_type == EdgeType.SEMANTIC
     assert link.confidence == pytest.approx(math.cos(math.radians(20)), abs=1e-3)
     assert link.fact == "gadget similar to widget"
+
+
+def test_a_new_entity_is_linked_to_the_ten_nearest_from_a_cosine_of_0_85(store: GraphBackend) -> None:
+    angles = {f"gadget_{letter}": float(n) for n, letter in enumerate("abcdefghijkl", 1)}
+    by = similar(store, Angles(widget=0, far=math.degrees(math.acos(0.84)), **angles), resolves=False)
+    links = NoteLinks(store, by.vectors)
+    put(store, 1, "far", *(name.replace("_", " ") for name in angles), by=by)
+    put(store, 2, "widget", by=by, links=links)
+    ends = {e.id: e.name for e in store.find_entities([home()], EntityQuery())}
+    found = [e for e in store.all_edges([home()], _all()) if e.relation == "similar_to"]
+    assert {ends[e.source_id] for e in found} == {"widget"}
+    assert {ends[e.target_id] for e in found} == {f"gadget {letter}" for letter in "abcdefghij"}
+    put(store, 3, "near", by=by, links=links)
+    assert len([e for e in store.all_edges([home()], _all()) if e.relation == "similar_to"]) == 10
 
 
 def test_links_that_take_too_long_are_left_out(store: GraphBackend, caplog: pytest.LogCaptureFixture) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from graphmem.ingest.interpretation import InterpretedEpisode, read_extraction
 from graphmem.ingest.write import Writer
-from graphmem.models import EdgeQuery, EdgeType, EntityQuery, Episode, Scope
+from graphmem.models import Changes, EdgeQuery, EdgeType, EntityQuery, Episode, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY
 from graphmem.protocols import ExtractedEdge, ExtractedEnding, ExtractedEntity, Extraction, GraphBackend
 from graphmem.registry import open_backend
@@ -198,6 +198,28 @@ def test_an_episode_that_somebody_else_settled_is_not_written_again(backend: Gra
     assert writer.write(SCOPE, [reading]).edges == 1
     again = writer.write(SCOPE, [reading])
     assert (again.edges, again.supported) == (0, 0)
+
+
+def test_what_an_episode_states_and_the_facts_that_it_ends_are_one_write(
+    backend: GraphBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    say(backend, Extraction(edges=(ExtractedEdge("Maya", "works_at", "Globex"),)))
+    [before] = backend.find_edges([SCOPE], EdgeQuery())
+    written: list[Changes] = []
+    write = backend.write
+
+    def watched(scope: Scope, changes: Changes) -> None:
+        written.append(changes)
+        write(scope, changes)
+
+    monkeypatch.setattr(backend, "write", watched)
+    say(backend, Extraction(edges=(ExtractedEdge("Maya", "works_at", "Initech"),)), at=SUMMER)
+    [one] = written
+    assert [(expiry.edge_id, expiry.superseded_by) for expiry in one.expiries] == [(before.id, one.edges[0].id)]
+    assert [edge.fact for edge in one.edges] == ["Maya works at Initech"]
+    assert {entity.name for entity in one.entities} == {"Maya", "Initech"}
+    assert {mention.surface for mention in one.mentions} == {"Maya", "Initech"}
+    assert len(one.aliases) == len(one.results) == 1
 
 
 def test_nothing_is_stored_when_the_write_fails(backend: GraphBackend, monkeypatch: pytest.MonkeyPatch) -> None:

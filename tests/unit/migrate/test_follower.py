@@ -16,7 +16,7 @@ from graphmem.migrate.backend import DualWriteBackend, following_backend
 from graphmem.migrate.follower import Follower
 from graphmem.migrate.service import Migration
 from graphmem.migrate.tokens import SHADOW, is_equal
-from graphmem.migrate.verify import differences_of
+from graphmem.migrate.verify import differences_of, verify
 from graphmem.models import Alias, Changes, EdgeExpiry, EntityQuery, EpisodeExpiry, IndexEntry, JobState, Removal, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.registry import open_backend
@@ -305,6 +305,50 @@ def test_a_differing_shadow_read_is_counted_by_method(tmp_path: Path, monkeypatc
         assert there.migration.status().differences == counted
         store.close()
         there.process.close()
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda: Changes(entities=(entity(7),)), ["entity: 2 rows in the primary", "the checksums differ"]),
+        (lambda: Changes(edges=(edge(1, 1, 2, confidence=0.5),)), ["the checksums differ"]),
+    ],
+    ids=["one more", "another value"],
+)
+def test_a_comparison_tells_rows_that_differ(here: World, change: Callable[[], Changes], told: list[str]) -> None:
+    ends, scope = here.migration.ends(), home()
+    assert verify(*ends, [scope], sleep=here.time.sleep).is_equal
+    here.migration.target.write(scope, change())
+    found = verify(*ends, [scope], sleep=here.time.sleep).differences
+    assert [line.removeprefix(f"{scope}: ").split(", ")[0] for line in found] == told
+
+
+def test_a_comparison_tells_questions_with_other_results_and_scopes_that_are_behind(here: World) -> None:
+    ends, scope = here.migration.ends(), home()
+    results = {id(ends[0]): (["a", "b"], ["c"]), id(ends[1]): (["b", "a"], ["c"])}
+    found = verify(*ends, [scope], lambda store, _scope, _question: results[id(store)], 1, here.time.sleep)
+    assert (found.is_equal, found.questions, found.recalls, found.searches) == (False, 1, 0, 1)
+    assert [line.split(" about ")[0] for line in found.differences] == [f"{scope}: a recall"]
+    put_entities(here.process, entity(9))
+    behind = verify(*ends, [scope], sleep=here.time.sleep)
+    assert (behind.is_equal, behind.skipped) == (False, (str(scope),))
+
+
+def test_a_copy_takes_as_long_as_its_rows_per_second_say(tmp_path: Path) -> None:
+    source, target = (f"memory://{tmp_path.name}-{name}" for name in "ab")
+    clock, begun = Time(), list[float]()
+
+    def told(_: int) -> None:
+        begun.append(clock.seconds)
+
+    with new_world(), closing(open_backend(source)) as store:
+        put_episodes(store, *range(1200))
+        with closing(Migration.open(source, target, open_backend)) as moved:
+            cast("Any", moved)._sleep = clock.sleep
+            moved.advance("copy")
+            assert moved.copy(100.0, told) == 1
+    assert clock.seconds == pytest.approx(12.0)
+    assert begun[:3] == pytest.approx([0.0, 5.0, 10.0])
 
 
 def test_a_repair_removes_what_is_too_much_and_replaces_what_differs(here: World) -> None:

@@ -10,6 +10,7 @@ import pytest
 from graphmem import GraphMemory
 from graphmem.models import Changes, Edge
 from graphmem.recall.subgraph import PAST
+from graphmem.results import Strategy
 
 WHEN = datetime(2026, 1, 10, tzinfo=UTC)
 THEN = datetime(2026, 3, 1, tzinfo=UTC)
@@ -57,21 +58,34 @@ def test_a_recall_as_of_a_time_or_of_other_types_has_no_past_facts(
     assert "vim" not in recalled(memory, **options)
 
 
-def test_an_event_is_recalled_after_its_day(memory: GraphMemory) -> None:
+def visit(memory: GraphMemory, fact: str, day: int) -> None:
+    """Store that Maya was in Rome on a day."""
     store = memory._engine.backend  # pyright: ignore[reportPrivateUsage]
     ids = {e.name: e.id for e in memory.entities()}
-    visit = Edge(
+    edge = Edge(
         scope=memory.scope,
         source_id=ids["Maya"],
         target_id=ids["Rome"],
         relation="visited",
-        fact="Maya visited Rome",
-        valid_from=WHEN,
-        valid_to=WHEN.replace(day=11),
+        fact=fact,
+        valid_from=WHEN.replace(day=day),
+        valid_to=WHEN.replace(day=day + 1),
         kind="event",
     )
-    store.write(memory.scope, Changes(edges=(visit,)))
+    store.write(memory.scope, Changes(edges=(edge,)))
+
+
+def test_an_event_is_recalled_after_its_day(memory: GraphMemory) -> None:
+    visit(memory, "Maya visited Rome", 10)
     assert "Maya visited Rome" in [f.fact for f in memory.recall("Which city did Maya visit?")]
+
+
+@pytest.mark.parametrize("strategy", ["bfs", "spreading", "ppr", "astar"])
+def test_of_facts_with_one_key_the_best_is_returned(memory: GraphMemory, strategy: Strategy) -> None:
+    for fact, day in (("Maya went there", 12), ("Maya visited Rome by train", 10), ("Maya went there again", 14)):
+        visit(memory, fact, day)
+    found = memory.recall("How did Maya visit Rome? By train?", strategy=strategy)
+    assert [f.fact for f in found if f.relation == "visited"] == ["Maya visited Rome by train"]
 
 
 @pytest.mark.parametrize("strategy", ["bfs", "spreading", "ppr", "astar"])

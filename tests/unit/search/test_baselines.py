@@ -10,7 +10,7 @@ import pytest
 from graphmem.models import Episode, Scope
 from graphmem.search.corpus import Corpus, Unit
 from graphmem.search.lexical import Lexicon, Sessions
-from graphmem.search.rerank import Baseline, baseline, fused
+from graphmem.search.rerank import Baseline, baseline, fused, reciprocal_ranks
 
 TEXTS = ["chess in Porto", "chess chess club", "a bowl", "Porto"]
 
@@ -86,3 +86,9 @@ def test_fusion_adds_reciprocal_ranks() -> None:
     # 7: 1/61 + 1/62; 5: 1/62 + 1/61; 9: 1/63: a tie goes to the earlier position
     assert fused([[7, 5], [5, 7, 9]]) == [5, 7, 9]
     assert fused([[1, 2], [2]]) == [2, 1]
+
+
+def test_each_channel_counts_by_the_reciprocal_of_its_rank_and_60() -> None:
+    found = reciprocal_ranks({"words": np.array([3.0, 1.0, 2.0, 0.0]), "graph": np.array([5.0, 5.0, 7.0, 0.0])})
+    assert found["words"].tolist() == pytest.approx([1 / 61, 1 / 63, 1 / 62, 0])
+    assert found["graph"].tolist() == pytest.approx([1 / 62, 1 / 62, 1 / 61, 0])

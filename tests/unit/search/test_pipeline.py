@@ -25,14 +25,16 @@ NO_PIECES = np.empty((0, 128), np.int8)
 QUESTION = np.array([1, 0], np.float32)
 
 
-def corpus(*turns: tuple[dict[str, Any], float], names: Sequence[Sequence[str]] = ()) -> Corpus:
+def corpus(
+    *turns: tuple[dict[str, Any], float], names: Sequence[Sequence[str]] = (), dates: Sequence[str] = ()
+) -> Corpus:
     """Return a corpus of turns, each given by its fields and the cosine of its sentence with `QUESTION`."""
     made = Corpus(2)
     units = [
         Unit(
             episode=Episode(id=f"{i:04d}", scope=Scope("x"), **fields),
             session=fields.get("session_id"),
-            date="",
+            date=dates[i] if dates else "",
             names=tuple(names[i]) if names else (),
             pieces=frozenset(),
         )
@@ -152,12 +154,28 @@ def test_of_two_speakers_the_one_who_acts_gains() -> None:
     assert "speaker" not in ranked(made, "What do Ines and Ole like?").channels
 
 
+def test_turns_of_the_month_gain_where_the_question_names_one() -> None:
+    made = corpus(({"text": "We sailed."}, 0.5), ({"text": "We sailed."}, 0.5), dates=["5 March 2026", "5 April 2026"])
+    assert ranked(made, "Who sailed in April?").channels["month"].tolist() == [0, 0.25]
+    assert "month" not in ranked(made, "Who sailed?").channels
+    assert not ranked(made, "Who sailed in June?").channels["month"].any()
+
+
 def test_the_score_of_long_turns_loses_what_length_explains() -> None:
     lengths, cosines = (10, 10, 2 * LONG, 4 * LONG, 8 * LONG), (0.3, 0.5, 0.45, 0.55, 0.65)
     fields = [{"text": "word " * n, "role": "assistant", "session_id": "s"} for n in lengths]
     assert ranked(corpus(*zip(fields, cosines, strict=True)), "Why?").channels["sentence"].argmax() == 1
     alone = [{**each, "session_id": None} for each in fields]  # a document is as long as it is
     assert ranked(corpus(*zip(alone, cosines, strict=True)), "Why?").channels["sentence"].argmax() == 4
+
+
+def test_neighbors_of_a_session_share_their_words() -> None:
+    lexicon = Lexicon(sessions := Sessions())
+    sessions.extend([("1", "s"), ("2", "s"), ("3", "s"), ("4", "s"), ("5", "other"), ("6", None)])
+    lexicon.extend([([word], [], False) for word in ("bowl", "chess", "cup", "cup", "cup", "cup")])
+    own, before, after, second, *others = lexicon.scores(["chess"])[[1, 2, 0, 3, 4, 5]].tolist()
+    assert own > before > after > second > 0
+    assert others == [0, 0]
 
 
 def test_a_long_neighbor_lends_no_more_words_than_a_short_one() -> None:
@@ -169,7 +187,7 @@ def test_a_long_neighbor_lends_no_more_words_than_a_short_one() -> None:
         assert counts is not None
         return float(counts[1])
 
-    assert score(LENT) == score(10 * LENT)
+    assert score(LENT) == score(10 * LENT) > 0
     assert score(LENT // 2) == score(LENT) / 2
 
 

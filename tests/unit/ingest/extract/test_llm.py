@@ -387,6 +387,8 @@ def test_the_schema_is_in_the_prompt_of_a_model_without_structured_output() -> N
 def test_a_long_turn_of_the_context_is_cut_between_characters() -> None:
     human = str(prompts(context=(episode("ü" * 3000),))[-1].content)
     assert human.count("ü") == 1024
+    human = str(prompts(context=(episode("a" + "ü" * 3000),))[-1].content)
+    assert (human.count("ü"), "\ufffd" in human) == (1023, False)
 
 
 @pytest.mark.parametrize(

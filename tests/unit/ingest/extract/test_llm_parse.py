@@ -80,6 +80,8 @@ def test_an_unknown_edge_type_is_passed_on() -> None:
 def test_what_a_model_has_no_say_in_is_ignored(field: str) -> None:
     item = {"source": "A", "relation": "likes", "target": "B"}
     assert edge_of({**item, field: "evil"}) == edge_of(item)
+    named = {"name": "Ann", "entity_type": "person", field: "evil"}
+    assert list(entities_in({"entities": [named]}, Counter())) == [ExtractedEntity("Ann", "person")]
 
 
 @pytest.mark.parametrize(
