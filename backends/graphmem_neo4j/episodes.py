@@ -126,14 +126,15 @@ class Neo4jEpisodes(Neo4jRole, EpisodeStore):
         own: str | None = None,
     ) -> list[Episode]:
         """Claim pending episodes that are due and unclaimed, oldest id first; locks their scopes before it reads."""
+        asked = None if scopes is None else keys_of(scopes)
+        values: dict[str, Any] = {"now": now, "limit": limit, "own": own}
 
         def work(transaction: Transaction) -> list[Episode]:
-            due = transaction.run("scopes_due", scopes=None if scopes is None else keys_of(scopes))
-            if not due:
-                return []
-            transaction.lock(Scope.from_key(key) for key in due)
-            values = {"scopes": due, "owner": owner, "now": now, "until": until, "limit": limit, "own": own}
-            return [episode_of(row) for row in transaction.run("claim_episodes", **values)]
+            while due := transaction.run("scopes_due", scopes=asked, **values):
+                transaction.lock(map(Scope.from_key, due))
+                if rows := transaction.run("claim_episodes", scopes=due, owner=owner, until=until, **values):
+                    return [episode_of(row) for row in rows]
+            return []  # others have claimed what was due
 
         return self._database.write(work)
 

@@ -6,14 +6,15 @@ import asyncio
 import random
 import time
 from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Thread
 
 import pytest
 
 from graphmem import GraphMemory
-from graphmem.models import Changes, Edge, EdgeQuery, Entity, EntityQuery, IndexEntry, Removal
+from graphmem.models import Changes, Edge, EdgeQuery, Entity, EntityQuery, IndexEntry, ProcessingResult, Removal
 from graphmem.testing.base import in_threads
-from graphmem.testing.rows import elsewhere, home, scope_of
+from graphmem.testing.rows import day, elsewhere, episode, home, scope_of
 from graphmem_neo4j import Neo4jBackend, open_backend
 from tests.integration.neo4j.support import ask, edge, entity, of
 
@@ -119,6 +120,36 @@ def test_a_turn_waits_for_the_lock_of_its_own_scope_only(neo4j_url: str) -> None
 
         assert asyncio.run(run())
         holder.join()
+
+
+@pytest.mark.parametrize("state", ["dead letter", "delayed", "claimed", "newer"])
+def test_a_claim_locks_only_the_scopes_of_the_oldest_episodes_that_are_due(
+    stores: list[Neo4jBackend], state: str
+) -> None:
+    now, due = day(1), episode(1, elsewhere())
+    other = episode(2, attempts=3, error="unreadable") if state == "dead letter" else episode(2)
+    stores[0].add_episodes(home(), [other])
+    stores[0].add_episodes(elsewhere(), [due])
+    if state == "delayed":
+        stores[0].write(home(), Changes(results=(ProcessingResult(other.id, error="away", retry_at=day(2)),)))
+    if state == "claimed":
+        stores[0].claim_episodes("another worker", now=now, until=day(2), limit=9, scopes=[home()])
+    held, released = Event(), Event()
+
+    def hold() -> None:
+        stores[0].write(home(), of(entity("Anna", home())))
+        held.set()
+        released.wait(30)
+
+    with ThreadPoolExecutor() as threads:
+        holder = threads.submit(stores[0].atomic, hold)
+        assert held.wait(30)
+        claim = threads.submit(stores[1].claim_episodes, "worker", now=now, until=day(2), limit=1)
+        try:
+            assert [each.id for each in claim.result(10)] == [due.id]
+        finally:
+            released.set()
+            holder.result()
 
 
 def _wait_until_blocked(store: Neo4jBackend) -> None:
