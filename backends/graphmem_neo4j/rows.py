@@ -42,6 +42,7 @@ _OURS = {"Graphmem", "Entity", "Episode", "Alias", "Scope", "Migration", "Commun
 _LONGEST_LABEL = 64
 _encode = json.JSONEncoder(ensure_ascii=False).encode  # `dumps` would create an encoder at each call
 _LONGEST_KEY = 1024
+_TERMS = 500  # in a full-text expression; Lucene accepts at most 1,024
 
 
 @lru_cache(maxsize=8192)
@@ -63,6 +64,12 @@ def properties_json(properties: Properties) -> str | None:
 def ids_of(ids: Iterable[str]) -> list[str]:
     """Return ids once each, without ids that no row can have: the server can't store half of a surrogate pair."""
     return [i for i in dict.fromkeys(ids) if i.isascii() or i.encode("utf-8", "ignore").decode() == i]
+
+
+def expressions_of(ids: Sequence[str]) -> list[str]:
+    """Return full-text expressions that find any of these ids, each as a whole."""
+    terms = ['"{}"'.format(i.replace("\\", "\\\\").replace('"', '\\"')) for i in ids]
+    return [" ".join(terms[start : start + _TERMS]) for start in range(0, len(terms), _TERMS)]
 
 
 def index_key(text: str | None) -> str | None:

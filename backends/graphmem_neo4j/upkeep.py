@@ -11,7 +11,7 @@ from graphmem.models import JobState, Merge, MergeQuery, Scope, decayed
 from graphmem.protocols import MergeStore, UpkeepStore
 from graphmem_neo4j.connection import Neo4jRole, Transaction
 from graphmem_neo4j.edges import moment_values
-from graphmem_neo4j.rows import ids_of, keys_of, moment_or_none, require_no_cursor
+from graphmem_neo4j.rows import expressions_of, ids_of, keys_of, moment_or_none, require_no_cursor
 
 # Merges -----------------------------------------------------------------------------------------
 
@@ -149,8 +149,9 @@ class Neo4jUpkeep(Neo4jRole, UpkeepStore):
         return self._database.read("find_least_connected", [scope], scope=scope.key, limit=limit)
 
     def find_edges_of_episodes(self, scope: Scope, episode_ids: Sequence[str]) -> list[str]:
-        """Return ids of the facts stated by these episodes; reads all facts of the scope."""
-        return self._database.read("edges_of_episodes", [scope], scope=scope.key, ids=ids_of(episode_ids))
+        """Return ids of the facts stated by these episodes."""
+        expressions = expressions_of(ids_of(episode_ids))
+        return self._database.read("edges_of_episodes", [scope], scope=scope.key, expressions=expressions)
 
     def clear(self, scope: Scope) -> None:
         """Remove everything of a scope, and last its node, in as many transactions as needed."""

@@ -37,6 +37,7 @@ from graphmem_neo4j.rows import (
     active_key,
     edge_row,
     entity_row,
+    expressions_of,
     ids_of,
     type_labels,
 )
@@ -331,7 +332,7 @@ def _remove(transaction: Transaction, scope: Scope, removals: Sequence[Removal])
         found = transaction.run("remove_entities", scope=scope.key, ids=entities)
         unindexed += [["entity", entity_id] for entity_id in found]
     if episodes := ids_of(removal.id for removal in named.get("episode", ())):
-        stated = transaction.run("edges_of_episodes", scope=scope.key, ids=episodes)
+        stated = transaction.run("edges_of_episodes", scope=scope.key, expressions=expressions_of(episodes))
         if stated:
             transaction.run("remove_sources", edges=stated, ids=episodes)
         found = transaction.run("remove_episodes", scope=scope.key, ids=episodes)

@@ -32,6 +32,7 @@ from graphmem.testing.rows import (
     edge_id,
     entity,
     entity_id,
+    episode,
     episode_id,
     home,
     membership,
@@ -153,6 +154,16 @@ class IdleTests(StoreTests):
         assert store.find_edges_of_episodes(home(), [episode_id(1), episode_id(3)]) == [edge_id(1), edge_id(3)]
         assert store.find_edges_of_episodes(project(), [episode_id(1)]) == []
         assert store.find_edges_of_episodes(home(), []) == []
+
+    def test_the_facts_of_an_episode_are_found_whatever_characters_are_in_its_id(self, store: GraphBackend) -> None:
+        own = episode_id(1)
+        ids = [own, own[:-1], f"{own} {own}", f'"{own}"', f"{own}\\", f'{own}\\"', f"{own}*", f"{own.upper()} OR"]
+        store.add_episodes(home(), [episode(1).changed(id=i) for i in ids])
+        put_graph(store, *(edge(n, 1, 2, relation=f"r{n}", episode_ids=(i,)) for n, i in enumerate(ids, 1)))
+        found = [store.find_edges_of_episodes(home(), [i]) for i in ids]
+        assert found == [[edge_id(n)] for n in range(1, len(ids) + 1)]
+        assert store.find_edges_of_episodes(home(), ids[4:]) == [edge_id(n) for n in range(5, len(ids) + 1)]
+        assert store.find_edges_of_episodes(home(), [f"{own}?", "", " ", "*"]) == []
 
 
 class ErasureTests(StoreTests):

@@ -43,6 +43,12 @@ def test_a_query_scans_no_label_and_no_type(store: Neo4jBackend, name: str) -> N
     assert [operator for operator in operators if operator in scans] == []
 
 
+def test_the_facts_of_an_episode_are_not_sought_among_all_facts(store: Neo4jBackend) -> None:
+    operators = set(operators_of(explain(store, query("edges_of_episodes"), {"q": {}}).plan))
+    assert "ProcedureCall" in operators
+    assert [operator for operator in operators if "Index" in operator or "Scan" in operator] == []
+
+
 @pytest.mark.usefixtures("store")
 def test_queries_use_names_that_the_schema_has(empty_neo4j_of_module: str) -> None:
     """A query with an unknown name is planned again once a row has that name, and Browser shows a warning for it."""
