@@ -157,7 +157,9 @@ def test_the_speaker_whom_a_question_names_is_a_reason(talk: GraphMemory) -> Non
 
 
 def test_a_turn_is_found_by_the_words_of_the_one_before_it(talk: GraphMemory) -> None:
-    assert "t3" in found(talk, "pottery class", k=2)
+    results = {one.episode.external_id: one for one in talk.search("pottery class", k=5)}
+    assert list(results)[:2] == ["t2", "t3"]
+    assert "words" in {reason.detail for reason in results["t3"].reasons}
 
 
 @pytest.mark.server
@@ -464,6 +466,12 @@ def test_expansion_boost_makes_the_graph_count_more(library: GraphMemory) -> Non
         return sum(reason.score for one in found for reason in one.reasons if reason.channel == "graph")
 
     assert share(ExpansionConfig(boost=True)) == pytest.approx(1.2 * share(ExpansionConfig()))
+
+
+def test_ranks_instead_of_scores_may_be_fused(talk: GraphMemory) -> None:
+    best, *others = talk.search("What did Maya make in the pottery class?", k=5, fusion="rrf")
+    assert max(reason.score for reason in best.reasons) == pytest.approx(1 / 61)
+    assert all(0 < reason.score < 1 / 60 for one in (best, *others) for reason in one.reasons)
 
 
 @pytest.mark.parametrize("options", [{"fusion": "rrf"}, {"diversity": 0.5}])

@@ -126,6 +126,23 @@ def test_every_fact_tells_its_seed_its_path_and_its_hop(backend: GraphBackend, s
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_parts_of_a_score_are_those_of_the_formula(backend: GraphBackend, strategy: Strategy) -> None:
+    for _ in range(3):
+        backend.record_retrievals([SCOPE], ["maya-jonas"], day(20))
+    parts = {f.id: f.parts for f in ask(backend, strategy=strategy, temporal_decay_rate=0.1)}
+    near, often, causal = (parts[fact_id] for fact_id in ("maya-rust", "maya-jonas", "rust-outage"))
+    assert near
+    assert often
+    assert causal
+    assert (near.confidence, near.edge_type) == (0.6, 1.0)
+    assert often.confidence == pytest.approx(0.5 * (1 + 0.2 * math.log(4)))
+    assert causal.edge_type == 1.2
+    assert near.recency == pytest.approx(1 + 1 / (1 + 31 * 0.1))
+    hops = (1.0, 1.0) if strategy == "spreading" else (1.0, 0.5)
+    assert (near.proximity, causal.proximity) == hops
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_score_is_the_product_of_its_parts_and_the_evidence(backend: GraphBackend, strategy: Strategy) -> None:
     for fact in ask(backend, "Where does Maya work?", strategy=strategy, temporal_decay_rate=0.1):
         assert fact.parts is not None
