@@ -337,11 +337,9 @@ def test_what_ingest_left_out_is_explained(shell: Shell) -> None:
 
     ran = shell.run("ingest", "chat.jsonl", "--extractor", "recorded:recorded.jsonl", GRAPHMEM_EMBEDDINGS="none")
 
-    assert [" ".join(line.split()) for line in ran.out.splitlines() if line.startswith("left out")] == [
-        "left out 127 × entity_limit: names beyond the 10 of an episode, those without a fact",
-        "left out 2 × self-loop: facts from an entity to itself",
-        "left out 1 × own reason",
-    ]
+    told = " ".join(ran.out.split())  # a narrow terminal breaks the lines
+    assert "left out 127 × entity_limit: names beyond the 10 of an episode, those without a fact left out 2" in told
+    assert "left out 2 × self-loop: facts from an entity to itself left out 1 × own reason" in told
 
 
 def test_every_reason_to_leave_something_out_is_explained() -> None:
