@@ -123,6 +123,8 @@ class MemoryEdges(MemoryRole, EdgeStore):
             return edges.keys_of("source", {key[0] for key in query.keys})
         if query.slots is not None:
             return edges.keys_of("source", {slot[0] for slot in query.slots})
+        if query.ended_by is not None:
+            return edges.keys_of("ended_by", query.ended_by)
         if query.source_ids is not None:
             return edges.keys_of("source", query.source_ids)
         if query.target_ids is not None:

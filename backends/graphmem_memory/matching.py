@@ -70,6 +70,7 @@ def edge_matches(edge: Edge, query: EdgeQuery, now: datetime) -> bool:
         and (query.keys is None or edge.key in query.keys)
         and (query.slots is None or (edge.source_id, edge.relation) in query.slots)
         and (query.kinds is None or edge.kind in query.kinds)
+        and (query.ended_by is None or not edge.ended_by.isdisjoint(query.ended_by))
         and (query.text is None or _contains(edge, query.text))
         and (query.window is None or _in_window(edge, *query.window))
     )

@@ -219,6 +219,7 @@ class Store:
                 "target": lambda e: [e.target_id],
                 "active": lambda e: [(e.scope, e.key)] if e.is_active else [],
                 "episode": lambda e: e.episode_ids,
+                "ended_by": lambda e: e.ended_by,
             },
         )
         self.episodes = Table[str, Episode](

@@ -110,6 +110,7 @@ def _close(store: Store, scope: Scope, expiry: EdgeExpiry) -> None:
             expired_at=utc(expiry.expired_at),
             superseded_by=expiry.superseded_by,
             end_reason=expiry.reason,
+            ends=expiry.ends,
         )
         store.edges.put(edge.id, ended)
 

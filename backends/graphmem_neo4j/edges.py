@@ -106,6 +106,7 @@ def _filters(query: EdgeQuery, *, served: str) -> dict[str, Any]:
         "keys": None if query.keys is None else [[*key[:3], EdgeType(key[3]).name] for key in query.keys],
         "slots": None if query.slots is None else [list(slot) for slot in query.slots],
         "kinds": query.kinds,
+        "ended_by": None if query.ended_by is None else ids_of(query.ended_by),
         "text": None if query.text is None else _pattern(query.text),
         "axis": axis,
         "begin": begin,

@@ -21,6 +21,7 @@ from typing import Any
 from graphmem.errors import InvalidInput
 from graphmem.models import (
     Edge,
+    EdgeEnd,
     EdgeKey,
     EdgeType,
     Entity,
@@ -51,7 +52,12 @@ def moment(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-_READER = RowReader(moment, TYPES, tuple)
+def _ends(stored: Sequence[Sequence[str]]) -> Iterable[tuple[str, str]]:
+    """Read the ids and the times of the ends of a fact."""
+    return zip(*stored, strict=True)
+
+
+_READER = RowReader(moment, TYPES, tuple, _ends)
 moment_or_none = _READER.moment_or_none
 entity_of, edge_of, episode_of, community_of = _READER.entity, _READER.edge, _READER.episode, _READER.community
 
@@ -272,7 +278,13 @@ def edge_row(edge: Edge, times: Times) -> StoredRow:
         times[edge.told_at],
         times[edge.prior_valid_to],
         edge.end_reason,
+        *ends_row(edge.ends, times),
     ]
+
+
+def ends_row(ends: Sequence[EdgeEnd], times: Times) -> StoredRow:
+    """Return the ends of a fact as two values of the queries ``write`` and ``expire_edges``."""
+    return [[end.by for end in ends], [times[end.at] for end in ends]] if ends else [None, None]
 
 
 def episode_row(episode: Episode, times: Times) -> StoredRow:

@@ -36,6 +36,7 @@ from graphmem_neo4j.rows import (
     Times,
     active_key,
     edge_row,
+    ends_row,
     entity_row,
     expressions_of,
     ids_of,
@@ -237,6 +238,7 @@ class GraphPlan:
                 self._times[expiry.expired_at],
                 expiry.superseded_by,
                 expiry.reason,
+                *ends_row(expiry.ends, self._times),
             ]
             fact.active = False
             self._free(fact.key, expiry.edge_id)

@@ -85,6 +85,20 @@ CROSS JOIN edges AS k ON k.key IN (
     SELECT x.key FROM edges AS x INDEXED BY edges_history_by_target WHERE x.target = p.key
 """
 _NEWEST_END = "ORDER BY x.valid_from DESC, x.recorded_at DESC, x.id DESC LIMIT :limit)"
+# what a fact ended is found by its id, what an episode ended among the facts with stated ends
+_SUPERSEDED_BY = """
+SELECT x.key FROM json_each(:ended_by) AS wanted
+CROSS JOIN edges AS x INDEXED BY edges_by_successor WHERE x.superseded_by = wanted.value
+"""
+_ENDED_BY = """
+SELECT x.key FROM json_each(:scopes) AS wanted
+CROSS JOIN edges AS x INDEXED BY edges_with_ends WHERE x.scope = wanted.value AND x.ends IS NOT NULL
+"""
+_HAS_END_BY = """
+AND EXISTS (
+    SELECT 1 FROM json_each(x.ends) AS w
+    WHERE json_extract(w.value, '$[0]') IN (SELECT value FROM json_each(:ended_by)))
+"""
 _WINDOWS = {
     "valid_from": "SELECT x.key FROM json_each(:scopes) AS wanted CROSS JOIN edges AS x "
     "INDEXED BY edges_by_valid_from WHERE x.scope = wanted.value AND x.valid_from > :begin AND x.valid_from <= :end",
@@ -130,6 +144,11 @@ _FILTERS = {
     AND (x.source, x.relation) IN (
         SELECT p.key, json_extract(w.value, '$[1]')
         FROM json_each(:slots) AS w CROSS JOIN entities AS p ON p.id = json_extract(w.value, '$[0]'))
+    """,
+    "ended_by": """
+    AND (x.superseded_by IN (SELECT value FROM json_each(:ended_by)) OR EXISTS (
+        SELECT 1 FROM json_each(x.ends) AS w
+        WHERE json_extract(w.value, '$[0]') IN (SELECT value FROM json_each(:ended_by))))
     """,
     "kinds": "AND iif(x.inferred, 'inferred', coalesce(x.kind, 'state')) IN (SELECT value FROM json_each(:kinds))",
     "relations": "AND x.relation IN (SELECT value FROM json_each(:relations))",
@@ -249,6 +268,8 @@ def _ways_in(query: EdgeQuery, *, newest_first: bool) -> list[tuple[str, str, st
         return [("keys", " ".join((_ENDS, _OF_KEY, kind)), "") for kind in kinds]
     if query.slots is not None:
         return [("slots", " ".join((_SLOTS, _OF_SLOT, kind)), "") for kind in kinds]
+    if query.ended_by is not None:
+        return [("ended_by", _SUPERSEDED_BY, ""), ("ended_by", _ENDED_BY, _HAS_END_BY)]
     end = _NEWEST_END if newest_first else ""
     sources = _NEWEST_FROM_SOURCES if newest_first else _FROM_SOURCES
     targets = _NEWEST_TO_TARGETS if newest_first else _TO_TARGETS
@@ -277,6 +298,7 @@ def _edge_values(query: EdgeQuery, now: datetime) -> dict[str, Any]:
         "keys": query.keys,
         "slots": query.slots,
         "kinds": query.kinds,
+        "ended_by": query.ended_by,
         "relations": query.relations,
         "edge_types": query.edge_types,
     }

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from graphmem.errors import InvalidInput
-from graphmem.models import EdgeType, Properties, RowReader, Scope, metadata_matches
+from graphmem.models import EdgeEnd, EdgeType, Properties, RowReader, Scope, metadata_matches
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TYPES = {kind.value: kind for kind in EdgeType}
@@ -28,7 +28,7 @@ EDGE_COLUMNS = (
     "ON q.key = l.episode WHERE l.edge = e.key ORDER BY l.position) AS p), "
     "e.retrieval_count, e.last_retrieved_at, e.properties, e.certainty, iif(e.inferred, 'inferred', e.kind), "
     "e.valid_from_assumed, e.told_at, "
-    "e.prior_valid_to, e.end_reason"
+    "e.prior_valid_to, e.end_reason, e.ends"
 )
 EPISODE_COLUMNS = (
     "e.id, s.scope_key, e.source, e.text, e.session_id, e.role, e.speaker, e.title, e.occurred_at, e.recorded_at, "
@@ -59,6 +59,11 @@ def as_json(values: Iterable[str | int]) -> str:
     return json.dumps(list(values))
 
 
+def ends_json(ends: Sequence[EdgeEnd]) -> str | None:
+    """Return the ends of a fact as they are stored."""
+    return json.dumps([(end.by, micros(end.at)) for end in ends]) if ends else None
+
+
 def properties_json(properties: Properties) -> str | None:
     """Return properties as they are stored."""
     return json.dumps(properties) if properties else None
@@ -81,7 +86,7 @@ def _ids(stored: str) -> tuple[str, ...]:
     return tuple(json.loads(stored)) if "\\" in stored else tuple(stored[2:-2].split('","'))
 
 
-_READER = RowReader(moment, _TYPES, _ids)
+_READER = RowReader(moment, _TYPES, _ids, json.loads)
 moment_or_none = _READER.moment_or_none
 entity_of, edge_of, episode_of, community_of = _READER.entity, _READER.edge, _READER.episode, _READER.community
 

@@ -20,6 +20,7 @@ from graphmem_sqlite.rows import (
     Row,
     add_scope,
     as_json,
+    ends_json,
     micros,
     micros_or_none,
     properties_json,
@@ -59,7 +60,7 @@ ON CONFLICT (scope, alias, entity_type) DO UPDATE SET entity = excluded.entity W
 """
 BEGINS = "SELECT e.key, e.valid_from FROM json_each(?) AS wanted CROSS JOIN edges AS e ON e.key = wanted.value"
 EXPIRE_EDGE = """
-UPDATE edges SET valid_to = ?, expired_at = ?, superseded_by = ?, end_reason = ?
+UPDATE edges SET valid_to = ?, expired_at = ?, superseded_by = ?, end_reason = ?, ends = ?
 WHERE key = ? AND valid_to IS NULL AND expired_at IS NULL
 """
 KNOWN_EDGES = """
@@ -70,14 +71,15 @@ INSERT_EDGE = """
 INSERT INTO edges (
     source, target, relation, edge_type, fact, confidence, valid_from, valid_to, recorded_at, expired_at,
     superseded_by, retrieval_count, last_retrieved_at, properties, certainty, kind, inferred, valid_from_assumed,
-    told_at, prior_valid_to, end_reason, id, scope, key
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    told_at, prior_valid_to, end_reason, ends, id, scope, key
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 UPDATE_EDGE = """
 UPDATE edges SET
     source = ?, target = ?, relation = ?, edge_type = ?, fact = ?, confidence = ?, valid_from = ?, valid_to = ?,
     recorded_at = ?, expired_at = ?, superseded_by = ?, retrieval_count = ?, last_retrieved_at = ?, properties = ?,
-    certainty = ?, kind = ?, inferred = ?, valid_from_assumed = ?, told_at = ?, prior_valid_to = ?, end_reason = ?
+    certainty = ?, kind = ?, inferred = ?, valid_from_assumed = ?, told_at = ?, prior_valid_to = ?, end_reason = ?,
+    ends = ?
 WHERE key = ?
 """
 DROP_EDGE_EPISODES = "DELETE FROM edge_episodes WHERE edge = ?"
@@ -255,7 +257,8 @@ class _Write:
                 raise InvalidInput(
                     f"edge {expiry.edge_id}: valid_to {expiry.valid_to.isoformat()} lies before its valid_from"
                 )
-            return (valid_to, micros(expiry.expired_at), expiry.superseded_by, expiry.reason, key)
+            expired_at, ends = micros(expiry.expired_at), ends_json(expiry.ends)
+            return (valid_to, expired_at, expiry.superseded_by, expiry.reason, ends, key)
 
         self._connection.executemany(EXPIRE_EDGE, [row(c) for c in expiries])
 
@@ -313,6 +316,7 @@ class _Write:
             micros_or_none(edge.told_at),
             micros_or_none(edge.prior_valid_to),
             edge.end_reason,
+            ends_json(edge.ends),
         )
 
     def _corroborate_edges(self) -> None:

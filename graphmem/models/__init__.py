@@ -88,6 +88,7 @@ from graphmem.models.rows import (
     AsOf,
     Certainty,
     Edge,
+    EdgeEnd,
     EdgeKey,
     EdgeType,
     EndReason,
@@ -109,6 +110,7 @@ from graphmem.models.rows import (
     one_or_many,
     retracted,
     sureness,
+    with_end,
 )
 
 __all__ = [
@@ -134,6 +136,7 @@ __all__ = [
     "Confidence",
     "Corroboration",
     "Edge",
+    "EdgeEnd",
     "EdgeExpiry",
     "EdgeKey",
     "EdgeQuery",
@@ -211,4 +214,5 @@ __all__ = [
     "text_is_of",
     "utc_now",
     "with_attachments",
+    "with_end",
 ]

@@ -13,7 +13,7 @@ from pydantic import Field
 from graphmem.models.base import Model, UTCDateTime, new_id, utc_now
 from graphmem.models.communities import Community, Membership
 from graphmem.models.index import IndexEntry, RecallTrace
-from graphmem.models.rows import Alias, Edge, Entity, Mention, Scope
+from graphmem.models.rows import Alias, Edge, EdgeEnd, Entity, Mention, Scope
 
 MergeMethod = Literal["vectors", "llm", "manual"]
 Cosine = Annotated[float, Field(ge=-1.0, le=1.0, allow_inf_nan=False)]
@@ -151,9 +151,9 @@ class Corroboration:
 
 @dataclass(frozen=True, slots=True)
 class EdgeExpiry:
-    """The end of an edge and its reason, set once in the transaction that adds its successor; nothing else changes.
+    """The end of an edge, its reason and who stated it, set once in the transaction that adds its successor.
 
-    Expiring an edge that isn't active has no effect.
+    Nothing else changes. Expiring an edge that isn't active has no effect.
     """
 
     edge_id: str
@@ -161,6 +161,7 @@ class EdgeExpiry:
     expired_at: datetime
     superseded_by: str | None = None
     reason: str | None = None
+    ends: tuple[EdgeEnd, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from graphmem.models.attachments import split_attachments
 from graphmem.models.communities import Community
-from graphmem.models.rows import Edge, EdgeType, Entity, Episode, Scope
+from graphmem.models.rows import Edge, EdgeEnd, EdgeType, Entity, Episode, Scope
 
 Row = Sequence[Any]
 
@@ -27,11 +27,14 @@ class RowReader:
         Stored edge type → the type.
     ids
         Stored list of ids → the ids.
+    ends
+        Stored ends of a fact → (id, stored time) of each.
     """
 
     moment: Callable[[Any], datetime]
     edge_types: Mapping[str, EdgeType]
     ids: Callable[[Any], tuple[str, ...]]
+    ends: Callable[[Any], Iterable[tuple[str, Any]]]
 
     def moment_or_none(self, stored: Any) -> datetime | None:
         """Return a stored time, None as None."""
@@ -83,7 +86,11 @@ class RowReader:
             told_at=self.moment_or_none(row[20]),
             prior_valid_to=self.moment_or_none(row[21]),
             end_reason=row[22],
+            ends=() if row[23] is None else tuple(self._end(*end) for end in self.ends(row[23])),
         )
+
+    def _end(self, by: str, at: Any) -> EdgeEnd:
+        return EdgeEnd.trusted(by=by, at=self.moment(at))
 
     def episode(self, row: Row) -> Episode:
         """Build an episode from a row in the column order below; metadata is JSON with the attachments, or None."""

@@ -49,6 +49,8 @@ class EdgeQuery:
         (source, relation) tuples, matched exactly: the versions of a single-valued fact.
     kinds
         Allowed values of `Edge.kind`.
+    ended_by
+        Ids of episodes or facts, of which one has to have ended the edge: in `Edge.superseded_by` or `EdgeEnd.by`.
     text
         Substring of the fact or the relation, ASCII case-insensitive; no wildcards.
     window
@@ -66,6 +68,7 @@ class EdgeQuery:
     keys: tuple[EdgeKey, ...] | None = None
     slots: tuple[tuple[str, str], ...] | None = None
     kinds: tuple[FactKind, ...] | None = None
+    ended_by: tuple[str, ...] | None = None
     text: str | None = None
     window: tuple[TimeAxis, datetime, datetime] | None = None
     versions: Versions = "visible"

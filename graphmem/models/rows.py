@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
@@ -173,6 +173,21 @@ EndReason = Literal["over", "corrected", "replaced"]
 _NO_END = {"expired_at": None, "superseded_by": None, "end_reason": None, "prior_valid_to": None}
 
 
+class EdgeEnd(Model):
+    """One end of a fact.
+
+    Parameters
+    ----------
+    by
+        Id of the episode that stated it, or of the fact that contradicts the one that ended; empty for an end by hand.
+    at
+        When the fact ended.
+    """
+
+    by: str
+    at: UTCDateTime
+
+
 class Edge(Model):
     """One version of a fact, with its times on both axes.
 
@@ -193,6 +208,9 @@ class Edge(Model):
         The stated end of a fact that ended sooner than stated.
     end_reason
         Why the fact ended: a value of `EndReason`, or the words given to ``retract`` or ``end``.
+    ends
+        All ends that were stated, in the order in which they were learned; the first in time is the one that counts.
+        That another fact of its slot superseded the fact is not among them.
     """
 
     id: str = Field(default_factory=new_id)
@@ -218,6 +236,7 @@ class Edge(Model):
     told_at: UTCDateTime | None = None
     prior_valid_to: UTCDateTime | None = None
     end_reason: Text | None = None
+    ends: tuple[EdgeEnd, ...] = ()
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -268,10 +287,37 @@ class Edge(Model):
             return self
         return self.changed(valid_to=self.prior_valid_to, **_NO_END)
 
+    @property
+    def ended_by(self) -> set[str]:
+        """Ids of the episodes and facts that ended the edge: see `EdgeQuery.ended_by`."""
+        return {end.by for end in self.ends} | ({self.superseded_by} if self.superseded_by is not None else set())
+
+    @property
+    def stated_end(self) -> datetime | None:
+        """The end that counts if no other fact of its slot supersedes the fact; None if no end was stated."""
+        stated = [self.prior_valid_to, *(end.at for end in self.ends)]
+        return min((at for at in stated if at is not None), default=None)
+
     def without_end(self) -> Self:
         """Return the fact as it was before it was superseded: with its stated end, if any, and its own beginning."""
         begins = self.told_at if self.valid_from_assumed and self.told_at is not None else self.valid_from
-        return self.changed(valid_from=begins, valid_to=self.prior_valid_to, **_NO_END)
+        return self.changed(valid_from=begins, valid_to=self.stated_end, **_NO_END)
+
+    def without_ends(self, by: Collection[str]) -> Self:
+        """Return the fact without the ends that these episodes and facts brought; one that others stated counts then.
+
+        An end by hand stays, and so does one of which isn't known who stated it.
+        """
+        left = tuple(end for end in self.ends if end.by not in by)
+        gone = {end.at for end in self.ends} - {end.at for end in left}
+        prior = None if self.prior_valid_to in gone else self.prior_valid_to
+        edge = self.changed(ends=left, prior_valid_to=prior)
+        if self.superseded_by not in by and self.valid_to not in gone:
+            return edge
+        edge = edge.without_end()
+        if self.superseded_by is None:
+            edge = edge.changed(valid_from=self.valid_from)
+        return edge if edge.valid_to in (None, prior) else edge.changed(expired_at=self.expired_at, end_reason="over")
 
 
 EdgeKey = tuple[str, str, str, EdgeType]
@@ -334,16 +380,39 @@ def is_retracted(edge: Edge) -> bool:
     return edge.valid_from == edge.valid_to
 
 
-def ended(edge: Edge, at: datetime, now: datetime, reason: str, by: str | None = None) -> Edge:
-    """Return a fact with an end, not before its beginning; a sooner end replaces a stated one, which is kept."""
+def ended(
+    edge: Edge, at: datetime, now: datetime, reason: str, by: str | None = None, *, stated_by: str | None = None
+) -> Edge:
+    """Return a fact with an end, not before its beginning; a sooner end replaces a stated one, which is kept.
+
+    Parameters
+    ----------
+    edge
+        The fact.
+    at, now
+        When it ended, and when that is recorded.
+    reason
+        Why it ended.
+    by
+        Id of the fact that supersedes it.
+    stated_by
+        What `EdgeEnd.by` names; None if the end isn't stated but follows from other facts.
+    """
     at = max(at, edge.valid_from)
     prior = edge.prior_valid_to or (edge.valid_to if edge.superseded_by is None else None)
+    edge = edge if stated_by is None else with_end(edge, stated_by, at)
     return edge.changed(valid_to=at, expired_at=now, superseded_by=by, end_reason=reason, prior_valid_to=prior)
 
 
-def retracted(edge: Edge, now: datetime, reason: str, by: str | None = None) -> Edge:
-    """Return a fact that never held: it ends where it begins."""
-    return ended(edge, edge.valid_from, now, reason, by)
+def with_end(edge: Edge, by: str, at: datetime) -> Edge:
+    """Return a fact with a further stated end, which doesn't count yet: see `Edge.ends`."""
+    end = EdgeEnd(by=by, at=at)
+    return edge if end in edge.ends else edge.changed(ends=(*edge.ends, end))
+
+
+def retracted(edge: Edge, now: datetime, reason: str, by: str | None = None, *, stated_by: str | None = None) -> Edge:
+    """Return a fact that never held: it ends where it begins; parameters as in `ended`."""
+    return ended(edge, edge.valid_from, now, reason, by, stated_by=stated_by)
 
 
 def is_past(valid_from: datetime, valid_to: datetime | None, superseded_by: str | None, now: datetime) -> bool:

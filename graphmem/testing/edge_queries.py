@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from graphmem.models import AsOf, Edge, EdgeQuery, EdgeType
+from graphmem.models import AsOf, Edge, EdgeEnd, EdgeQuery, EdgeType
 from graphmem.protocols import GraphBackend
 from graphmem.testing.base import StoreTests
 from graphmem.testing.rows import (
@@ -37,10 +37,22 @@ _GIVEN: list[tuple[tuple[int, int], dict[str, Any]]] = [
     ((1, 2), {"fact": "Anna knows Berta", "confidence": 0.5, "kind": "inferred"}),
     ((2, 1), {"relation": "likes", "fact": "100% sure", "recorded_at": day(2)}),
     ((1, 3), {"relation": "works_at", "fact": "snake_case", "edge_type": EdgeType.ENTITY}),
-    ((1, 4), {"relation": "works_at", "valid_from": day(2), "valid_to": day(4), "expired_at": day(5)}),
+    (
+        (1, 4),
+        {
+            "relation": "works_at",
+            "valid_from": day(2),
+            "valid_to": day(4),
+            "expired_at": day(5),
+            "ends": (EdgeEnd(by="a message", at=day(4)), EdgeEnd(by="another", at=day(6))),
+        },
+    ),
     ((3, 4), {"edge_type": EdgeType.CAUSAL, "fact": "back\\slash", "valid_from": day(3), "kind": "event"}),
     ((4, 2), {"valid_from": day(1), "valid_to": FUTURE, "fact": "*star* \"quote\" 'tick'"}),
-    ((2, 3), {"valid_from": day(2), "valid_to": day(2), "expired_at": day(3), "fact": "ÄRGER"}),
+    (
+        (2, 3),
+        {"valid_from": day(2), "valid_to": day(2), "expired_at": day(3), "superseded_by": "a fact", "fact": "ÄRGER"},
+    ),
 ]
 
 
@@ -64,6 +76,7 @@ ALONE: dict[str, tuple[Callable[[], EdgeQuery], list[int]]] = {
         [2, 3, 4],
     ),
     "kinds": (lambda: EdgeQuery(kinds=("inferred", "event"), versions="all"), [1, 5]),
+    "ended_by": (lambda: EdgeQuery(ended_by=("another", "a fact", "nobody"), versions="all"), [4, 7]),
     "text": (lambda: EdgeQuery(text="know", versions="all"), [1, 5, 6, 7]),
     "window": (lambda: EdgeQuery(window=("valid_from", day(1), day(2)), versions="all"), [4, 7]),
     "visible": (lambda: EdgeQuery(), [1, 2, 3, 5, 6]),
@@ -72,7 +85,18 @@ ALONE: dict[str, tuple[Callable[[], EdgeQuery], list[int]]] = {
     "all": (lambda: EdgeQuery(versions="all"), [1, 2, 3, 4, 5, 6, 7]),
 }
 
-_LISTS = ("ids", "source_ids", "target_ids", "touching", "relations", "edge_types", "keys", "slots", "kinds")
+_LISTS = (
+    "ids",
+    "source_ids",
+    "target_ids",
+    "touching",
+    "relations",
+    "edge_types",
+    "keys",
+    "slots",
+    "kinds",
+    "ended_by",
+)
 _FIELDS = (*_LISTS, "text", "window")
 
 

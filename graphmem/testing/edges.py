@@ -14,6 +14,7 @@ from graphmem.models import (
     PREMISES,
     Changes,
     Corroboration,
+    EdgeEnd,
     EdgeExpiry,
     EdgeQuery,
     EdgeType,
@@ -69,6 +70,11 @@ class EdgeTests(StoreTests):
             told_at=day(2.5),
             prior_valid_to=day(5),
             end_reason="Zoë said so → \n'",
+            ends=(
+                EdgeEnd(by=episode_id(9), at=day(5.5)),
+                EdgeEnd(by="", at=day(5)),
+                EdgeEnd(by="Zoë → '\"", at=FUTURE),
+            ),
         )
         put_edges(store, written)
         (read,) = store.find_edges([home()], EVERY)
@@ -163,8 +169,10 @@ class ExpiryTests(StoreTests):
         put_episodes(store, 1)
         old = edge(1, 1, 2, fact="f", confidence=0.25, episode_ids=(episode_id(1),), properties={"a": 1})
         put_graph(store, old, edge(2, 2, 3))
-        store.write(home(), Changes(expiries=(EdgeExpiry(edge_id(1), day(3), day(4), edge_id(2), "over"),)))
-        ended = old.changed(valid_to=day(3), expired_at=day(4), superseded_by=edge_id(2), end_reason="over")
+        ends = (EdgeEnd(by=edge_id(2), at=day(3)), EdgeEnd(by=episode_id(1), at=day(3.5)))
+        expiry = EdgeExpiry(edge_id(1), day(3), day(4), edge_id(2), "over", ends)
+        store.write(home(), Changes(expiries=(expiry,)))
+        ended = old.changed(valid_to=day(3), expired_at=day(4), superseded_by=edge_id(2), end_reason="over", ends=ends)
         assert store.find_edges([home()], EVERY) == [ended, edge(2, 2, 3)]
 
     def test_a_second_expiry_changes_nothing(self, store: GraphBackend) -> None:

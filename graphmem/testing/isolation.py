@@ -15,6 +15,7 @@ from graphmem.models import (
     Changes,
     CommunityQuery,
     Corroboration,
+    EdgeEnd,
     EdgeExpiry,
     EdgeQuery,
     EntityQuery,
@@ -83,6 +84,7 @@ READS: dict[str, Callable[[GraphBackend, Sequence[Scope]], object]] = {
     "find_edges touching": lambda s, scopes: s.find_edges(scopes, EdgeQuery(touching=(entity_id(1), entity_id(2)))),
     "find_edges by key": lambda s, scopes: s.find_edges(scopes, EdgeQuery(keys=(edge(1, 1, 2).key,))),
     "find_edges by slot": lambda s, scopes: s.find_edges(scopes, EdgeQuery(slots=((entity_id(1), "knows"),))),
+    "find_edges by end": lambda s, scopes: s.find_edges(scopes, EdgeQuery(ended_by=("a message",), versions="all")),
     "find_edges by text": lambda s, scopes: s.find_edges(scopes, EdgeQuery(text="know")),
     "find_edges by window": lambda s, scopes: s.find_edges(scopes, EdgeQuery(window=("valid_from", day(-1), day(1)))),
     "get_edges": lambda s, scopes: s.get_edges(scopes, [edge_id(1)]),
@@ -272,7 +274,7 @@ class IsolationTests(StoreTests):
         assert store.stats(home()) == StoreStats(
             entities=2,
             aliases=2,
-            edges=1,
+            edges=2,
             active_edges=1,
             episodes=2,
             pending_episodes=2,
@@ -280,7 +282,7 @@ class IsolationTests(StoreTests):
             communities=1,
             community_members=2,
             recalls=1,
-            edges_by_type={"semantic": 1},
+            edges_by_type={"semantic": 2},
             entities_by_type={"person": 2},
         )
 
@@ -301,7 +303,12 @@ def _fill(store: GraphBackend, scope: Scope, start: int) -> None:
     put_entities(store, *(entity(start + n, scope, **given) for n, given in enumerate(names, start=1)))
     rows = [episode(start + n, scope, session_id="s", external_id=name) for n, name in enumerate(("x", "y"), start=1)]
     store.add_episodes(scope, rows)
-    put_edges(store, edge(start + 1, start + 1, start + 2, scope, episode_ids=(episode_id(start + 1),)))
+    over = {"valid_to": day(1), "ends": (EdgeEnd(by="a message", at=day(1)),)}
+    put_edges(
+        store,
+        edge(start + 1, start + 1, start + 2, scope, episode_ids=(episode_id(start + 1),)),
+        edge(start + 2, start + 2, start + 1, scope, **over),
+    )
     mention = Mention(
         entity_id=entity_id(start + 1), episode_id=episode_id(start + 1), surface="Entity", seen_at=day(1)
     )

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from graphmem.models import Certainty, Edge, EdgeType, ExpandLimits, FactKind, Scope, Versions
+from graphmem.models import Certainty, Edge, EdgeEnd, EdgeType, ExpandLimits, FactKind, Scope, Versions
 from graphmem.protocols import GraphBackend
 from graphmem.testing.rows import (
     all_scopes,
@@ -164,6 +164,7 @@ EDGE_FIELDS = _some_of(
         "relations": st.lists(st.sampled_from(RELATIONS), min_size=1, max_size=2).map(tuple),
         "edge_types": st.lists(KIND, min_size=1, max_size=2).map(tuple),
         "keys": st.lists(st.tuples(_id, _id, st.sampled_from(RELATIONS), KIND), min_size=1, max_size=3).map(tuple),
+        "ended_by": NUMBERS.map(lambda numbers: tuple(edge_id(n) for n in numbers)),
         "kinds": st.lists(st.sampled_from(("state", "event", "inferred")), min_size=1, max_size=2).map(tuple),
         "slots": st.lists(st.tuples(_id, st.sampled_from(RELATIONS)), min_size=1, max_size=3).map(tuple),
         "text": PIECE,
@@ -300,4 +301,7 @@ def edge_of(scope: Scope, spec: EdgeSpec) -> Edge:
         if spec.expired is None or spec.nature == "event"
         else day(spec.begins + (spec.lasts or 0) + 2),
         end_reason=None if spec.expired is None else spec.fact,
+        ends=()
+        if spec.lasts is None or spec.told is None
+        else tuple(EdgeEnd(by=edge_id(n), at=day(spec.told)) for n in (spec.source, spec.target)),
     )

@@ -18,6 +18,7 @@ from graphmem.models import (
     Changes,
     Corroboration,
     Edge,
+    EdgeEnd,
     EdgeExpiry,
     EdgeQuery,
     EntityQuery,
@@ -122,7 +123,8 @@ class StoreMachine(PairOfStores):
         begun = day(0) if known is None else known.valid_from
         ends = begun + (day(after) - day(0))
         rows = () if successor is None else (edge_of(scope, successor),)
-        expiry = EdgeExpiry(edge_id(number), ends, day(expired), rows[0].id if rows else None)
+        by = (EdgeEnd(by=edge_id(after), at=ends),)
+        expiry = EdgeExpiry(edge_id(number), ends, day(expired), rows[0].id if rows else None, ends=by)
         self.write(lambda s: s.write(scope, Changes(expiries=(expiry,), edges=rows)), same_error=not rows)
 
     @rule(scope=A_SCOPE, n=OWN_OR_STRANGE, confidence=CONFIDENCE, told_by=st.lists(EPISODE, max_size=3))

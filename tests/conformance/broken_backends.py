@@ -119,6 +119,23 @@ class ExpiryRewritesHistory(Sound):
                 self._store.edges.put(edge.id, edge.changed(valid_from=expiry.valid_to))
 
 
+class ForgetsWhoEndedAFact(Sound):
+    """Stores that a fact ended, but not who stated it."""
+
+    def write(self, scope: Scope, changes: Changes) -> None:
+        edges = tuple(edge.changed(ends=()) for edge in changes.edges)
+        expiries = tuple(replace(expiry, ends=()) for expiry in changes.expiries)
+        super().write(scope, replace(changes, edges=edges, expiries=expiries))
+
+
+class FindsSupersededFactsOnly(Sound):
+    """Finds what facts ended, but not what episodes ended."""
+
+    def find_edges(self, scopes: Sequence[Scope], query: EdgeQuery, **paging: Any) -> list[Edge]:
+        found = super().find_edges(scopes, query, **paging)
+        return [edge for edge in found if query.ended_by is None or edge.superseded_by in query.ended_by]
+
+
 class CorroborationRewritesHistory(Sound):
     """Takes a fact that is stated again as recorded only now."""
 

@@ -8,6 +8,7 @@ AND ($q.types IS NULL OR type(r) IN $q.types)
 AND ($q.keys IS NULL OR [s.id, t.id, r.relation, type(r)] IN $q.keys)
 AND ($q.slots IS NULL OR [s.id, r.relation] IN $q.slots)
 AND ($q.kinds IS NULL OR coalesce(r.kind, 'state') IN $q.kinds)
+AND ($q.ended_by IS NULL OR r.superseded_by IN $q.ended_by OR any(id IN r.ended_by WHERE id IN $q.ended_by))
 AND ($q.text IS NULL OR r.fact =~ $q.text OR r.relation =~ $q.text)
 AND ($q.axis IS NULL OR (r[$q.axis] > $q.begin AND r[$q.axis] <= $q.end))
 AND ($q.versions = 'all'

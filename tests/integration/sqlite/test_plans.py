@@ -60,6 +60,7 @@ EDGE_PARTS = {
     "edge_types": (EdgeType.CAUSAL,),
     "keys": (("a", "b", "knows", EdgeType.CAUSAL),),
     "slots": (("a", "knows"),),
+    "ended_by": ("a",),
     "text": "word",
     "window": ("valid_from", MOMENT, MOMENT),
 }
