@@ -44,6 +44,7 @@ LANES = {
         "tests/conformance/test_neo4j.py",
         "tests/conformance/test_vector_indexes.py",
         "tests/e2e/test_asked_by.py",
+        "tests/e2e/test_ends.py",
         "tests/e2e/test_evidence.py",
         "tests/e2e/test_async.py",
         "tests/e2e/test_cli.py",

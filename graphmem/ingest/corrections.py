@@ -1,9 +1,9 @@
 """Corrections of stored facts: by hand, and by extracting episodes again.
 
 Neither deletes a fact. One that only these episodes state, and that the new extraction misses, is retracted: it stays
-in the history and is visible to reads as of an earlier time. Facts that it had superseded become active again. Mentions
-are replaced, and entities without remaining mentions or facts are archived. Facts that had ended for other reasons
-don't change.
+in the history and is visible to reads as of an earlier time. What a retracted fact had ended, or an end that only these
+episodes stated and the new extraction misses, goes on. Mentions are replaced, and entities without remaining mentions
+or facts are archived. Facts that had ended for other reasons don't change.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from functools import partial
 
 from graphmem.errors import InvalidInput, NotFound
 from graphmem.inference.premises import write_facts
+from graphmem.ingest.ends import find_ended, find_versions, with_folded
 from graphmem.ingest.fact_ledger import FactLedger, episode_sources
 from graphmem.models import (
     STATED_KINDS,
@@ -48,7 +49,7 @@ def retract_fact(backend: GraphBackend, scope: Scope, ontology: Ontology, fact_i
     """
 
     def change(edge: Edge, now: datetime) -> Edge:
-        return edge if is_retracted(edge) else retracted(edge, now, fact_text(reason) or "retracted")
+        return edge if is_retracted(edge) else retracted(edge, now, fact_text(reason) or "retracted", stated_by="")
 
     return _amended(backend, scope, ontology, fact_id, change)
 
@@ -73,7 +74,7 @@ def end_fact(
             raise InvalidInput(f"fact {fact_id} can't end at {end.isoformat()}: {began}")
         if edge.valid_to is not None and edge.valid_to <= end:
             raise InvalidInput(f"fact {fact_id} can't end at {end.isoformat()}: it ends at {edge.valid_to.isoformat()}")
-        return ended(edge, end, now, fact_text(reason) or "over")
+        return ended(edge, end, now, fact_text(reason) or "over", stated_by="")
 
     return _amended(backend, scope, ontology, fact_id, change)
 
@@ -88,11 +89,15 @@ def _amended(
         if edge.is_inferred:
             write_facts(backend, scope, Changes(edges=(change(edge, utc_now()),)))
             return backend.get_edges([scope], [fact_id])[fact_id]
-        around = EdgeQuery(slots=((edge.source_id, edge.relation),), versions="all")
-        single, now = ontology.is_single_valued(edge.relation), utc_now()
-        known = {e.id: e for e in backend.all_edges([scope], around)} if single else {}
-        ledger = FactLedger({**known, fact_id: edge}.values(), ontology, now, partial(episode_sources, backend, scope))
-        ledger.change(change(edge, now))
+        now = utc_now()
+        changed = change(edge, now)
+        gone = with_folded(backend, scope, [edge]) if is_retracted(changed) else {}
+        ended = find_ended(backend, scope, gone)
+        known = find_versions(backend, scope, ontology, (edge, *ended.values()))
+        ledger = FactLedger(known.values(), ontology, now, partial(episode_sources, backend, scope))
+        ledger.change(changed)
+        for edge_id in ended:
+            ledger.reopen(edge_id, gone)
         write_facts(
             backend,
             scope,
@@ -110,31 +115,35 @@ class EarlierExtraction:
     ----------
     backend, scope
         Store and scope of the episodes.
+    ontology
+        Defines which relations are single-valued.
     episode_ids
         Ids of the episodes that are extracted again; without any, nothing is read.
     """
 
-    def __init__(self, backend: GraphBackend, scope: Scope, episode_ids: Sequence[str]) -> None:
+    def __init__(self, backend: GraphBackend, scope: Scope, ontology: Ontology, episode_ids: Sequence[str]) -> None:
         self._backend = backend
         self._scope = scope
         self._ids = set(episode_ids)
         self._facts: dict[str, Edge] = {}
         self._mentions: list[Mention] = []
-        self._ended_by: list[Edge] = []
+        self._names: dict[str, str] = {}
+        self._ended: dict[str, Edge] = {}
+        self._versions: dict[str, Edge] = {}
         self._retracted: list[Edge] = []
         if not episode_ids:
             return
         self._mentions = backend.all_mentions([scope], episode_ids=episode_ids)
         stated = backend.get_edges([scope], backend.find_edges_of_episodes(scope, episode_ids))
-        self._facts = {i: edge for i, edge in stated.items() if edge.is_active}
-        if slots := tuple({(edge.source_id, edge.relation) for edge in self._facts.values()}):
-            versions = backend.all_edges([scope], EdgeQuery(slots=slots, versions="all"))
-            self._ended_by = [edge for edge in versions if edge.superseded_by in self._facts]
+        self._facts = {i: edge for i, edge in stated.items() if edge.without_ends(self._ids).is_active}
+        self._names = with_folded(backend, scope, self._facts.values())
+        self._ended = find_ended(backend, scope, (*episode_ids, *self._names))
+        self._versions = find_versions(backend, scope, ontology, self._ended.values())
 
     @property
     def known(self) -> Iterable[Edge]:
-        """Facts that may be retracted or reactivated."""
-        return (*self._facts.values(), *self._ended_by)
+        """Facts that may be retracted or reactivated, and the versions that decide about it."""
+        return (*self._facts.values(), *self._ended.values(), *self._versions.values())
 
     def retract(self, ledger: FactLedger, stated: Stated) -> None:
         """Retract the facts of only these episodes that are missing from `stated`. Call it before adding new facts."""
@@ -142,20 +151,19 @@ class EarlierExtraction:
             if (edge.key, edge.valid_from) not in stated and not set(edge.episode_ids) - self._ids:
                 ledger.retract(edge.id)
                 self._retracted.append(edge)
-        gone = {edge.id for edge in self._retracted}
-        for edge in self._ended_by:
-            if edge.superseded_by in gone:
-                ledger.take_up(edge)
+        retracted = {edge.id for edge in self._retracted}
+        gone = {i for i, fact in self._names.items() if fact in retracted}
+        for edge_id in self._ended.keys() - retracted:
+            ledger.reopen(edge_id, gone)
 
-    def narrowed(self, ledger: FactLedger, stated: Stated) -> tuple[Edge, ...]:
-        """Return the facts also stated by other episodes, with the ids of these episodes removed."""
-        touched = {c.edge_id for c in ledger.closings} | {s.edge_id for s in ledger.supports}
-        touched |= {edge.id for edge in ledger.replaced}
-        return tuple(
-            edge.changed(episode_ids=tuple(i for i in edge.episode_ids if i not in self._ids))
-            for edge in self._facts.values()
-            if edge.id not in touched and (edge.key, edge.valid_from) not in stated
-        )
+    def amend(self, ledger: FactLedger, stated: Stated) -> None:
+        """Take back what these episodes don't state any more of other facts. Call it after adding new facts."""
+        retracted = {edge.id for edge in self._retracted}
+        for edge_id in self._ended.keys() - retracted:
+            ledger.reopen(edge_id, self._ids)
+        for edge in self._facts.values():
+            if edge.id not in retracted and (edge.key, edge.valid_from) not in stated:
+                ledger.narrow(edge.id, self._ids)
 
     def removals(self, mentions: Collection[tuple[str, str]]) -> tuple[Removal, ...]:
         """Return the removals of mentions that are missing from `mentions`, given as (entity id, episode id)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -11,6 +11,7 @@ from graphmem.ingest.supersession import (
     Source,
     Teller,
     decide,
+    is_over,
     may_overrule,
     reopened,
     settle,
@@ -21,6 +22,7 @@ from graphmem.ingest.supersession import (
 from graphmem.models import (
     Corroboration,
     Edge,
+    EdgeEnd,
     EdgeExpiry,
     EdgeKey,
     Episode,
@@ -29,6 +31,7 @@ from graphmem.models import (
     is_retracted,
     may_end,
     retracted,
+    with_end,
 )
 from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend
@@ -37,7 +40,7 @@ from graphmem.trust import trust_of
 
 Slot = tuple[str, str]
 Load = Callable[[Sequence[Edge]], Mapping[str, Sequence[Source]]]
-_CLOSING = {"valid_to", "expired_at", "superseded_by", "end_reason"}
+_CLOSING = {"valid_to", "expired_at", "superseded_by", "end_reason", "ends"}
 _SUPPORT = {"confidence", "episode_ids"}
 
 
@@ -50,7 +53,7 @@ class End:
     at, told_at
         When the fact ended, and when that was said.
     episode_id
-        The episode that said it.
+        The episode that said it; empty if somebody ended the fact by hand.
     corrected
         Whether the fact never held.
     teller
@@ -92,6 +95,7 @@ class FactLedger:
         self._loaded: set[str] = set()  # known rows whose stored sources were read
         self._corrected: dict[tuple[str, Slot], Edge] = {}
         self._confirmed: set[str] = set()
+        self._ends: set[tuple[str, EdgeEnd]] = set()  # ends that were told, with the ids of the facts
         for edge in (edge for edge in known if not edge.is_inferred):
             self._known[edge.id] = edge
             self._keep(edge)
@@ -118,7 +122,7 @@ class FactLedger:
     def closings(self) -> tuple[EdgeExpiry, ...]:
         """Expiries of known rows."""
         return tuple(
-            EdgeExpiry(e.id, e.valid_to, e.expired_at, e.superseded_by, e.end_reason)
+            EdgeExpiry(e.id, e.valid_to, e.expired_at, e.superseded_by, e.end_reason, e.ends)
             for e in self._changed()
             if e.valid_to is not None and e.expired_at is not None and self._known[e.id].is_active
         )
@@ -179,6 +183,7 @@ class FactLedger:
         sources = {e.id: self._sources.get(e.id, ()) for e in known} | {edge.id: told}
         decision = decide(known, edge, sources, single_valued=single, now=self._now)
         self._take(decision.edges)
+        self._ends.update((decision.holder, end) for end in edge.ends)
         self._confirmed.update({decision.holder} & self._known.keys())
         held = self._sources.get(decision.holder, ())
         self._sources[decision.holder] = (*held, *(s for s in told if s not in held))
@@ -192,7 +197,7 @@ class FactLedger:
         then, else it is not affected.
         """
         rows = (edge for key in keys for edge in self._rows_of(key))
-        known = [edge for edge in rows if not is_retracted(edge) and _was_known(edge, end)]
+        known = [edge for edge in rows if _was_known(edge, end)]
         for edge in known:
             self._end(edge, end)
         return bool(known)
@@ -201,6 +206,7 @@ class FactLedger:
         """End the facts of a single-valued relation that held when the end was told; return whether there were any."""
         rows = [self._rows[i] for i in self._by_slot[slot]]
         held = [e for e in rows if e.valid_from < end.told_at and (e.valid_to is None or e.valid_to > end.told_at)]
+        held += [e for e in rows if e not in held and _is_ended_by(e, end)]
         for edge in held:
             self._end(edge, end)
         return bool(held)
@@ -208,7 +214,7 @@ class FactLedger:
     def end_fact(self, edge_id: str, end: End) -> bool:
         """End a known fact by its id; return whether it was known."""
         edge = self._rows.get(edge_id)
-        if edge is None or is_retracted(edge) or not _was_known(edge, end):
+        if edge is None or not _was_known(edge, end):
             return False
         self._end(edge, end)
         return True
@@ -230,39 +236,53 @@ class FactLedger:
     def change(self, edge: Edge) -> None:
         """Take a changed version of a known fact, and derive the others of its slot again."""
         self._take([edge])
-        self.settle(edge)
-
-    def settle(self, edge: Edge) -> None:
-        """Derive the versions of a fact's slot again, so that what a retracted fact had ended goes on."""
-        single = self._ontology.is_single_valued(edge.relation)
-        known = [self._rows[i] for i in self._by_slot[edge.source_id, edge.relation]] if single else []
-        if known:
-            self._load_sources(known)
-            self._take(settle(known, self._sources, now=self._now))
-
-    def take_up(self, edge: Edge) -> None:
-        """Let a fact that a retracted one had superseded go on, unless another active fact has replaced it."""
         if self._ontology.is_single_valued(edge.relation):
-            self.settle(edge)
-        elif not any(e.is_active for e in self._rows_of(edge.key)):
-            self._take([edge.without_end()])
+            self._settle(edge)
+
+    def reopen(self, edge_id: str, by: Collection[str]) -> None:
+        """Take back the ends that these episodes and facts brought a known fact, except those told in this write."""
+        edge = self._rows[edge_id]
+        opened = edge.without_ends(by, [end for i, end in self._ends if i == edge_id])
+        if opened != edge and not (is_retracted(edge) and edge.end_reason == "replaced"):  # part of another version
+            self._take([opened])
+            self._settle(opened)
+
+    def narrow(self, edge_id: str, episode_ids: Collection[str]) -> None:
+        """Take episodes from a known fact that they don't state any more, unless it was told again in this write."""
+        edge = self._rows[edge_id]
+        if edge_id not in self._confirmed:
+            self._take([edge.changed(episode_ids=tuple(i for i in edge.episode_ids if i not in episode_ids))])
 
     # Rows -------------------------------------------------------------------------------------------
+
+    def _settle(self, edge: Edge) -> None:
+        """Derive the versions of a fact, and of the others of its slot, from their tellings again."""
+        known, single = self._met_by(edge), self._ontology.is_single_valued(edge.relation)
+        self._load_sources(known)
+        self._take(settle(known, self._sources, single_valued=single, now=self._now))
 
     def _end(self, edge: Edge, end: End) -> None:
         if not self._may_overrule(end.teller, edge):
             return
-        if end.corrected:
-            self._corrected[end.episode_id, (edge.source_id, edge.relation)] = edge
-            self.change(retracted(edge, self._now, "corrected"))
-            return
+        by = end.episode_id
         at = end.told_at if end.at <= edge.valid_from else end.at
+        at = edge.valid_from if end.corrected else max(at, edge.valid_from)
+        self._ends.add((edge.id, EdgeEnd(by=by, at=at)))
+        if end.corrected:
+            self._corrected[by, (edge.source_id, edge.relation)] = edge
+            if not is_retracted(edge):
+                self.change(retracted(edge, self._now, "corrected", stated_by=by))
+            return
         if edge.valid_to is not None and edge.valid_to <= at:
+            further = (by,) if by and is_over(edge) else ()  # it was told as a past fact, which is now told again
+            told = edge.changed(episode_ids=tuple(dict.fromkeys(edge.episode_ids + further)))
+            self._take([with_end(told, by, at)])
             return
         if len(edge.episode_ids) > 1:
             self._load_sources([edge])
         again = reopened(edge, end.told_at, self._sources.get(edge.id, ()), self._now)
-        self._take([ended(edge.changed(episode_ids=_without(edge, again)), at, self._now, "over")])
+        edge = edge.changed(episode_ids=_without(edge, again))
+        self._take([ended(edge, at, self._now, "over", stated_by=by)])
         self._take([again] if again is not None else [])
 
     def _may_overrule(self, teller: Teller | None, edge: Edge) -> bool:
@@ -311,7 +331,14 @@ def _depends_on_sources(edge: Edge, known: Iterable[Edge]) -> bool:
 
 
 def _was_known(edge: Edge, end: End) -> bool:
-    return edge.valid_from <= max(end.at, end.told_at) or told_at(edge) <= end.told_at
+    """Return whether an end may be about a fact: it was known by then, and isn't retracted by anything else."""
+    told = edge.valid_from <= max(end.at, end.told_at) or told_at(edge) <= end.told_at
+    return told and (not is_retracted(edge) or _is_ended_by(edge, end))
+
+
+def _is_ended_by(edge: Edge, end: End) -> bool:
+    """Return whether the episode of an end has ended a fact before: it is extracted again."""
+    return bool(end.episode_id) and any(each.by == end.episode_id for each in edge.ends)
 
 
 def _differing(edge: Edge, other: Edge) -> set[str]:

@@ -184,7 +184,8 @@ def _known_facts(
             edge.fact,
         )
 
-    return sorted((edge for edge in found if _holds(edge, at)), key=rank)[:MOST_FACTS]
+    read = {request.episode.id for request in requests}  # what they ended before, if they are extracted again, holds
+    return sorted((edge for e in found if _holds(edge := e.without_ends(read), at)), key=rank)[:MOST_FACTS]
 
 
 def _holds(edge: Edge, at: datetime) -> bool:

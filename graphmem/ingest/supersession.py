@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, time, timedelta
 from typing import Any, Literal, NamedTuple
 
-from graphmem.models import Certainty, Edge, EdgeKey, ended, is_retracted, may_end, new_id, retracted
+from graphmem.models import Certainty, Edge, EdgeEnd, EdgeKey, ended, is_retracted, may_end, new_id, retracted
 
 DAY = timedelta(days=1)
 
@@ -53,15 +53,18 @@ def may_overrule(teller: Teller | None, tellers: Collection[Teller | None]) -> b
 def ends_from(by: Edge, edge: Edge, sources: Sources) -> datetime | None:
     """Return from when a stored fact ends another one; None if it may not.
 
-    That is its beginning or, if its first teller may not end the other one, the first telling by somebody who may.
+    That is its beginning or, if its first teller may not end the other one, the first telling by somebody who may. A
+    fact that began before the other one ends it by a later telling.
     """
-    if by.target_id == edge.target_id:
+    if (by.relation, by.target_id) == (edge.relation, edge.target_id):
         return by.valid_from
     if not may_end(by.certainty, edge.certainty):
         return None
     tellers: list[Teller | None] = [source.teller for source in sources.get(edge.id, ())]
     told = sorted(sources.get(by.id, ()), key=lambda source: source.told_at)
     allowed = [source for source in told if may_overrule(source.teller, tellers)]
+    if by.valid_from < edge.valid_from and not _same_day(by.valid_from, edge.valid_from):
+        return next((source.told_at for source in allowed if source.told_at > edge.valid_from), None)
     if allowed[:1] == told[:1]:
         return by.valid_from
     return max(by.valid_from, allowed[0].told_at) if allowed else None
@@ -74,7 +77,7 @@ def told_at(edge: Edge) -> datetime:
 
 def stated_end(edge: Edge, others: Collection[str]) -> datetime | None:
     """Return the end of a fact apart from its being superseded by one of `others`."""
-    return edge.prior_valid_to if edge.superseded_by in others else edge.valid_to
+    return edge.stated_end if edge.superseded_by in others else edge.valid_to
 
 
 def is_over(edge: Edge) -> bool:
@@ -85,16 +88,19 @@ def is_over(edge: Edge) -> bool:
 
 def superseded(edge: Edge, by: Edge, successor: str, now: datetime) -> Edge | None:
     """Return a fact as ended by another one that contradicts it; None if it began or was told later than that."""
-    if edge.valid_to is not None and edge.valid_to <= by.valid_from:
+    at = by.valid_from
+    if edge.valid_to is not None and edge.valid_to <= at:
         return None
-    later = told_at(edge) <= told_at(by)
-    if edge.valid_from <= by.valid_from:
-        return ended(edge, by.valid_from, now, "replaced", successor)
-    if later and edge.valid_from_assumed:
-        return ended(edge.changed(valid_from=by.valid_from - DAY), by.valid_from, now, "replaced", successor)
-    if later and _same_day(edge.valid_from, by.valid_from):
-        return ended(edge, max(edge.valid_from, told_at(edge)), now, "replaced", successor)
-    return None
+    if edge.valid_from > at:
+        if told_at(edge) > told_at(by):
+            return None
+        if edge.valid_from_assumed:
+            edge = edge.changed(valid_from=at - DAY)
+        elif _same_day(edge.valid_from, at):
+            at = told_at(edge)
+        else:
+            return None
+    return ended(edge, at, now, "replaced", successor, stated_by=successor)
 
 
 def reopened(edge: Edge, at: datetime, sources: Sequence[Source], now: datetime) -> Edge | None:
@@ -109,9 +115,9 @@ def reopened(edge: Edge, at: datetime, sources: Sequence[Source], now: datetime)
     return edge.changed(**told, **fresh, episode_ids=episodes)
 
 
-def settle(known: Iterable[Edge], sources: Sources, *, now: datetime) -> tuple[Edge, ...]:
-    """Derive the versions of a single-valued relation again, without a new telling; return the rows that change."""
-    return _Slot(list(known), None, sources, single_valued=True, now=now).decide().edges
+def settle(known: Iterable[Edge], sources: Sources, *, single_valued: bool = True, now: datetime) -> tuple[Edge, ...]:
+    """Derive versions again, without a new telling; return the rows that change. Parameters as in `decide`."""
+    return _Slot(list(known), None, sources, single_valued=single_valued, now=now).decide().edges
 
 
 def less_sure(one: Edge, other: Edge, sources: Sources, *, now: datetime) -> Edge | None:
@@ -196,9 +202,12 @@ def _past(same: Sequence[Edge], new: Edge, sources: Sources, now: datetime) -> D
 
 
 def supported(edge: Edge, new: Edge) -> Edge:
-    """Return a fact that another telling confirms: with the higher confidence and the episodes of both."""
-    added = tuple(i for i in new.episode_ids if i not in edge.episode_ids)
-    return edge.changed(confidence=max(edge.confidence, new.confidence), episode_ids=edge.episode_ids + added)
+    """Return a fact that another telling confirms: with the higher confidence, and episodes and ends of both."""
+    return edge.changed(
+        confidence=max(edge.confidence, new.confidence),
+        episode_ids=tuple(dict.fromkeys(edge.episode_ids + new.episode_ids)),
+        ends=tuple(dict.fromkeys(edge.ends + new.ends)),
+    )
 
 
 # Slots --------------------------------------------------------------------------------------------
@@ -239,13 +248,14 @@ def _same_day(one: datetime, other: datetime) -> bool:
 
 @dataclass(slots=True)
 class _Version:
-    """A run of tellings of one fact; `closed_by` is the version, and the telling, that ends it."""
+    """A run of tellings of one fact, and its stated ends; `closed_by` is the version and the telling that end it."""
 
     first: _Telling
     edge: Edge
     stored: bool
     tellings: list[_Telling] = field(default_factory=list[_Telling])
     end: datetime | None = None
+    ends: tuple[EdgeEnd, ...] = ()
     closed_by: tuple[_Version, _Telling] | None = None
     absorbed: list[Edge] = field(default_factory=list[Edge])
 
@@ -360,8 +370,10 @@ class _Slot:
                     current.absorbed.append(row)
                 if as_sure and current.yields_to(telling):
                     current.end = current.end or stated_end(row, self._ids)
+                    current.ends += row.ends
             elif telling.of is self._new and current.yields_to(telling) and (end := telling.of.valid_to):
                 current.end = min(current.end or end, end)
+                current.ends += telling.of.ends
             current.tellings.append(telling)
             return current
         version = self._begin(telling, row)
@@ -378,8 +390,9 @@ class _Slot:
         elif telling.of is self._new:
             edge, end = telling.of, telling.of.valid_to
         else:  # a further telling of a row that something ended in between
-            edge = telling.of.changed(id=new_id(), recorded_at=self._now, retrieval_count=0.0, last_retrieved_at=None)
-        return _Version(telling, edge, row is not None, [telling], end)
+            fresh = {"id": new_id(), "recorded_at": self._now, "retrieval_count": 0.0, "last_retrieved_at": None}
+            edge = telling.of.changed(**fresh, ends=())
+        return _Version(telling, edge, row is not None, [telling], end, edge.ends)
 
     def _written(self, version: _Version) -> list[Edge]:
         """Return the row of a version, and those that it replaces."""
@@ -393,6 +406,7 @@ class _Slot:
         fields = {
             "confidence": max(t.of.confidence for t in version.tellings),
             "episode_ids": tuple(dict.fromkeys(episodes)),
+            "ends": tuple(dict.fromkeys(version.ends)),
             **self._times(version),
         }
         if begin.of is not edge or begin.row is None:
@@ -404,7 +418,9 @@ class _Slot:
         """Return when a version holds, and why it ends."""
         edge, begin = version.edge, version.begin
         begins, end, by = begin.begins, version.end, None
-        reason, prior = None if edge.superseded_by in self._ids else edge.end_reason, None
+        reason, prior = edge.end_reason if edge.superseded_by is None else None, None
+        if edge.superseded_by not in self._ids and end == edge.valid_to:  # a fact of another slot ended it, or none did
+            by, reason, prior = edge.superseded_by, edge.end_reason, edge.prior_valid_to
         if version.closed_by is not None:
             successor, telling = version.closed_by
             starts = successor.begin.begins if successor.first is telling else telling.begins

@@ -20,6 +20,7 @@ from graphmem.ingest.supersession import Teller
 from graphmem.models import (
     Changes,
     Edge,
+    EdgeEnd,
     EdgeKey,
     EdgeQuery,
     EdgeType,
@@ -180,19 +181,20 @@ class Writer:
             for reading in readings:
                 statements += self._resolved(scope, reading, resolver, mentions, written, now)
         again = [r.episode.id for r in readings if r.settles and r.episode.attempts]
-        earlier = EarlierExtraction(self._backend, scope, again)
-        facts = (fact for fact in statements if isinstance(fact, _Fact) and not fact.stated.ended)
+        earlier = EarlierExtraction(self._backend, scope, self._ontology, again)
+        facts = [fact for fact in statements if isinstance(fact, _Fact)]
         stated = {(fact.edge.key, fact.edge.valid_from) for fact in facts}
         known = {edge.id: edge for edge in (*self._known(scope, statements, resolver), *earlier.known)}
         ledger = FactLedger(known.values(), self._ontology, now, partial(episode_sources, self._backend, scope))
         earlier.retract(ledger, stated)
-        ledger.prepare(fact.edge for fact in statements if isinstance(fact, _Fact))
+        ledger.prepare(fact.edge for fact in facts)
         entered: dict[str, str] = {}
         for fact in statements:
             if isinstance(fact, _Fact):
                 self._enter(ledger, fact, entered)
             elif not fact.applied(ledger):
                 written.dropped["ending of an unknown fact"] += 1
+        earlier.amend(ledger, stated)
         write_facts(
             self._backend,
             scope,
@@ -200,7 +202,7 @@ class Writer:
                 entities=(*resolver.entities, *earlier.orphans(ledger, {entity for entity, _ in mentions}, now)),
                 aliases=resolver.aliases,
                 expiries=ledger.closings,
-                edges=(*ledger.edges, *earlier.narrowed(ledger, stated)),
+                edges=ledger.edges,
                 corroborations=ledger.supports,
                 mentions=tuple(mentions.values()),
                 index=resolver.index,
@@ -318,6 +320,7 @@ class Writer:
                 kind=stated.kind,
                 valid_from_assumed=stated.valid_from is None,
                 told_at=seen_at,
+                ends=() if ends is None or stated.kind == "event" else (EdgeEnd(by=episode.id, at=ends),),
             )
             contradicted = reading.contradicted.get(position, ())
             facts.append(_Fact(edge, stated, teller(source, statement.source), contradicted))
@@ -377,7 +380,8 @@ class Writer:
         """Apply a fact; `entered` holds the rows of the earlier facts of the write by their edge ids."""
         edge = fact.edge
         if fact.stated.ended and edge.certainty == "stated":
-            end = End(edge.valid_to or edge.valid_from, edge.told_at or edge.recorded_at, teller=fact.teller)
+            told_at = edge.told_at or edge.recorded_at
+            end = End(edge.valid_to or edge.valid_from, told_at, edge.episode_ids[0], teller=fact.teller)
             if ledger.end(_keys(edge.source_id, edge.relation, edge.target_id), end):
                 return
         # what is over and wasn't known is kept as past

@@ -303,12 +303,12 @@ class Edge(Model):
         begins = self.told_at if self.valid_from_assumed and self.told_at is not None else self.valid_from
         return self.changed(valid_from=begins, valid_to=self.stated_end, **_NO_END)
 
-    def without_ends(self, by: Collection[str]) -> Self:
+    def without_ends(self, by: Collection[str], keep: Collection[EdgeEnd] = ()) -> Self:
         """Return the fact without the ends that these episodes and facts brought; one that others stated counts then.
 
-        An end by hand stays, and so does one of which isn't known who stated it.
+        An end by hand stays, and so does one of which isn't known who stated it. Ends in `keep` stay, too.
         """
-        left = tuple(end for end in self.ends if end.by not in by)
+        left = tuple(end for end in self.ends if end.by not in by or end in keep)
         gone = {end.at for end in self.ends} - {end.at for end in left}
         prior = None if self.prior_valid_to in gone else self.prior_valid_to
         edge = self.changed(ends=left, prior_valid_to=prior)

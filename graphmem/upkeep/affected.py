@@ -8,81 +8,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
 
 from graphmem.inference.premises import find_dependents
-from graphmem.ingest.fact_ledger import Load, episode_sources
-from graphmem.ingest.supersession import Source, ends_from
-from graphmem.models import Alias, Edge, EdgeQuery, Entity, Episode, Mention, Merge, MergeQuery, Scope, utc_now
-from graphmem.ontology import Ontology
-from graphmem.protocols import GraphBackend
+from graphmem.models import Alias, Edge, EdgeQuery, Entity, Mention, Merge, MergeQuery
 from graphmem.text.names import NameFinder
+from graphmem.upkeep.erasure import ErasureRequest
 from graphmem.upkeep.forgotten_aliases import Forgetting, merged_away
 from graphmem.upkeep.lookup import edges_of
-from graphmem.upkeep.merge import ended_by_later
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """Person or thing to erase even if other episodes mention it.
-
-    Attributes
-    ----------
-    names
-        Names that no other entity has.
-    entity
-        Its entity; None if it has none, or none any more.
-    redacted
-        New texts, by id, of triple episodes that lose the lines about the subject.
-    staying
-        Other episodes, by id, that mention it or contain one of its names and are kept.
-    longer
-        Names of others that contain one of its names; what is part of them isn't its name.
-    """
-
-    names: frozenset[str]
-    entity: Entity | None = None
-    redacted: Mapping[str, str] = field(default_factory=dict[str, str])
-    staying: Mapping[str, Episode] = field(default_factory=dict[str, Episode])
-    longer: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class ErasureRequest:
-    """What to erase.
-
-    Attributes
-    ----------
-    backend, scope
-        Store and scope to erase from.
-    ontology
-        Defines which relations are single-valued.
-    episodes
-        Episodes to remove, by id.
-    subject
-        Person or thing to remove even if other episodes mention it; None to remove episodes only.
-    """
-
-    backend: GraphBackend
-    scope: Scope
-    ontology: Ontology
-    episodes: Mapping[str, Episode]
-    subject: Subject | None = None
-
-    @property
-    def entity(self) -> Entity | None:
-        """The entity of the subject, if it has one."""
-        return None if self.subject is None else self.subject.entity
-
-    def sources(self, edges: Sequence[Edge]) -> dict[str, list[Source]]:
-        """Return the episodes that still state facts, by fact, and who tells it in each."""
-        left = [e.changed(episode_ids=tuple(i for i in e.episode_ids if i not in self.episodes)) for e in edges]
-        return episode_sources(self.backend, self.scope, left)
-
-    def texts(self, episode_ids: Collection[str]) -> Iterator[str]:
-        """Yield the texts of the episodes with these ids."""
-        return (e.text for e in self.backend.get_episodes([self.scope], list(episode_ids)).values())
+from graphmem.upkeep.reopen import find_reopened
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +31,16 @@ class AffectedFacts:
     kept
         Facts of the forgotten episodes that other episodes state as well.
     reopened
-        Facts that ended only because of a removed one, with their validity without it.
+        Facts that ended only because of a forgotten statement, with their validity without it; or whose end other
+        episodes state from now on.
+    enders
+        Ids of the episodes and facts that end nothing any more.
     """
 
     gone: Mapping[str, Edge]
     kept: Mapping[str, Edge]
     reopened: Mapping[str, Edge]
+    enders: Set[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,51 +152,8 @@ def _find_facts(request: ErasureRequest) -> AffectedFacts:
         gone.update((edge.id, edge) for edge in edges_of(backend, scope, request.entity.id))
     gone.update(find_dependents(backend, scope, gone))
     kept = {i: edge for i, edge in stated.items() if i not in gone}
-    return AffectedFacts(gone, kept, _find_reopened(request, gone, kept))
-
-
-def _find_reopened(request: ErasureRequest, gone: Mapping[str, Edge], kept: Mapping[str, Edge]) -> dict[str, Edge]:
-    """Return the facts that ended only because of a forgotten statement, with their validity without it."""
-    unstated = {i: edge for i, edge in {**gone, **kept}.items() if set(edge.episode_ids) & request.episodes.keys()}
-    slots = dict.fromkeys((edge.source_id, edge.relation) for edge in unstated.values())
-    if not slots:
-        return {}
-    versions = request.backend.all_edges([request.scope], EdgeQuery(slots=tuple(slots), versions="all"))
-    there = {edge.id: edge for edge in versions if edge.id not in gone and not edge.is_inferred}
-    reopened = dict(_reopened(there, unstated, gone, request.sources))
-    now_there = {**there, **reopened}.values()
-    ended = ended_by_later(now_there, request.ontology, request.sources, utc_now())
-    reopened.update((edge.id, edge) for edge in ended)
-    return reopened
-
-
-def _reopened(
-    there: Mapping[str, Edge], unstated: Collection[str], gone: Mapping[str, Edge], load: Load
-) -> Iterator[tuple[str, Edge]]:
-    held = {edge.key for edge in there.values() if edge.is_active}
-    ended = [(edge, _left_after(edge, there, gone)) for edge in there.values() if edge.superseded_by in unstated]
-    followed = [edge for pair in ended if pair[1] is not None for edge in pair if edge is not None]
-    sources = load(followed)
-    for edge, later in ended:
-        if later is not None and (begins := ends_from(later, edge, sources)) is not None:
-            if later.id == edge.superseded_by:  # others state it as well, and may end the fact
-                continue
-            end = max(begins, edge.valid_from)
-            if edge.prior_valid_to is not None and edge.prior_valid_to <= end:
-                yield edge.id, edge.without_end()
-            else:
-                yield edge.id, edge.changed(valid_to=end, superseded_by=later.id)
-        elif edge.key not in held:
-            held.add(edge.key)
-            yield edge.id, edge.without_end()
-
-
-def _left_after(edge: Edge, there: Mapping[str, Edge], gone: Mapping[str, Edge]) -> Edge | None:
-    """Return the first fact that is left in the chain of supersessions after a fact."""
-    after = edge.superseded_by
-    while after is not None and after in gone:
-        after = gone[after].superseded_by
-    return there.get(after or "")
+    reopened, enders = find_reopened(request, gone, kept)
+    return AffectedFacts(gone, kept, reopened, enders)
 
 
 # Entities -----------------------------------------------------------------------------------------

@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from graphmem.models import Alias, Edge, Entity, Merge
-from graphmem.upkeep.affected import Affected, ErasureRequest, fact_goes
+from graphmem.upkeep.affected import Affected, fact_goes
+from graphmem.upkeep.erasure import ErasureRequest
 from graphmem.upkeep.merge import restated
 
 
@@ -130,8 +131,9 @@ class _Ledger:
         return tuple(a for a in aliases if a.alias not in self.unheld and (a.alias, a.entity_type) not in unused)
 
     def _rewritten(self, edge: Edge, names: Mapping[str, str]) -> Edge:
-        """Return a fact without forgotten episodes and without a sentence that quotes erased text."""
+        """Return a fact without forgotten episodes and ends, and without a sentence that quotes erased text."""
         request = self.request
+        edge = edge.without_ends(self.found.facts.enders)
         if not set(edge.episode_ids) & request.episodes.keys() and not quotes_erased(self.found, edge):
             return edge
         ends = request.backend.get_entities([request.scope], [edge.source_id, edge.target_id])

@@ -10,8 +10,8 @@ from functools import partial
 from graphmem.models import Changes, EpisodeQuery, Scope
 from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend
-from graphmem.upkeep.affected import ErasureRequest
 from graphmem.upkeep.erase import Erased, erase
+from graphmem.upkeep.erasure import ErasureRequest
 from graphmem.upkeep.eviction import rehearsed
 from graphmem.upkeep.forget import Forgotten, IndexCopies, clean_up, summed
 from graphmem.upkeep.schedule import Stopping

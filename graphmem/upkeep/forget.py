@@ -26,8 +26,8 @@ from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.text import counted
 from graphmem.text.normalize import canonical
-from graphmem.upkeep.affected import ErasureRequest, Subject
 from graphmem.upkeep.erase import EXAMPLES, SHOWN, Erased, erase
+from graphmem.upkeep.erasure import ErasureRequest, Subject
 from graphmem.upkeep.eviction import rehearsed
 from graphmem.upkeep.lookup import entity_called
 from graphmem.upkeep.named_texts import NamedTexts, Names, find_named_texts, text_without

@@ -171,6 +171,8 @@ class Joining:
         )
         if not file.is_active and (ours.is_active or _learned_later(file, ours)):
             joined = joined.changed(**{name: getattr(file, name) for name in _ENDS})
+        if not joined.is_active:
+            joined = joined.changed(ends=tuple(dict.fromkeys((*ours.ends, *file.ends))))
         if file.last_retrieved_at is not None and (
             ours.last_retrieved_at is None or file.last_retrieved_at > ours.last_retrieved_at
         ):

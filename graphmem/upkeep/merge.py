@@ -164,12 +164,12 @@ class Parted:
             if found is not None:
                 own, end = found
                 expired = None if edge.expired_at is None else max(own.recorded_at, edge.recorded_at)
-                changed.append(
-                    edge.changed(valid_to=max(end, edge.valid_from), expired_at=expired, superseded_by=own.id)
-                )
+                end = max(end, edge.valid_from)
+                ends = tuple(each.changed(by=own.id, at=end) if each.by == by.id else each for each in edge.ends)
+                changed.append(edge.changed(valid_to=end, expired_at=expired, superseded_by=own.id, ends=ends))
             elif edge.key not in held:
                 held.add(edge.key)
-                changed.append(edge.without_end())
+                changed.append(edge.without_ends({by.id}))
         return changed
 
     def _is_crossing(self, edge: Edge, by: Edge, at: datetime) -> bool:

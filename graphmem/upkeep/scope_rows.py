@@ -96,7 +96,11 @@ def to_json(kind: RowKind, row: Row) -> str:
         }
         fields = {"job": row.job, "episodes": row.episodes, "cursor": row.cursor, **times}
         return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
-    excluded = {"scope", "attachments"} if isinstance(row, Episode) and not row.attachments else _NO_SCOPE.get(kind)
+    excluded = _NO_SCOPE.get(kind)
+    if isinstance(row, Episode) and not row.attachments:
+        excluded = {"scope", "attachments"}
+    elif isinstance(row, Edge) and not row.ends:
+        excluded = {"scope", "ends"}
     return row.model_dump_json(exclude_none=True, exclude=excluded)
 
 

@@ -371,6 +371,8 @@ class _Unmerge:
                 valid_to=max(into.valid_to or former.valid_from, former.valid_from),
                 expired_at=into.expired_at,
                 superseded_by=into.superseded_by,
+                end_reason=into.end_reason,
+                ends=into.ends,
             )
         self._edges[into.id] = without(into)
         self._add(former.changed(episode_ids=tuple(dict.fromkeys((*former.episode_ids, *said)))))

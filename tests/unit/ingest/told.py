@@ -10,7 +10,7 @@ from typing import Any
 
 from graphmem.ingest.fact_ledger import End, FactLedger
 from graphmem.ingest.supersession import DAY, Source, Teller
-from graphmem.models import Edge, EdgeType, Scope, new_id
+from graphmem.models import Edge, EdgeEnd, EdgeType, Scope, new_id
 from graphmem.ontology import DEFAULT_ONTOLOGY
 
 _TELLING = re.compile(
@@ -85,7 +85,7 @@ class Facts:
             self._apply(ledger, telling)
         for c in ledger.closings:
             fields = {"valid_to": c.valid_to, "expired_at": c.expired_at, "superseded_by": c.superseded_by}
-            self.rows[c.edge_id] = self.rows[c.edge_id].changed(**fields, end_reason=c.reason)
+            self.rows[c.edge_id] = self.rows[c.edge_id].changed(**fields, end_reason=c.reason, ends=c.ends)
         for edge in ledger.edges:
             if edge.is_active:
                 assert not [e for e in self.rows.values() if e.is_active and e.key == edge.key and e.id != edge.id]
@@ -107,19 +107,21 @@ class Facts:
         if telling.verb and telling.certainty == "stated" and (ledger.end(keys, end) or telling.verb == "wrong"):
             return
         begin = telling.since or (at - DAY if telling.verb else telling.told_at)
+        until = at if telling.verb else telling.until
         edge = Edge(
             scope=Scope(),
             source_id="maya",
             target_id=telling.target,
             relation=telling.relation,
             valid_from=begin,
-            valid_to=at if telling.verb else telling.until,
+            valid_to=until,
             recorded_at=NOW,
             episode_ids=(telling.episode_id,),
             certainty=telling.certainty,
             kind="event" if telling.event else "state",
             valid_from_assumed=telling.since is None,
             told_at=telling.told_at,
+            ends=() if until is None or telling.event else (EdgeEnd(by=telling.episode_id, at=until),),
         )
         ledger.add(edge, teller=telling.teller)
 
