@@ -15,7 +15,7 @@ from functools import partial
 from graphmem.errors import InvalidInput, NotFound
 from graphmem.inference.premises import write_facts
 from graphmem.ingest.ends import find_ended, find_versions, with_folded
-from graphmem.ingest.fact_ledger import FactLedger, episode_sources
+from graphmem.ingest.fact_ledger import FactLedger, entity_names, episode_sources
 from graphmem.models import (
     STATED_KINDS,
     Changes,
@@ -98,11 +98,11 @@ def _amended(
         ledger.change(changed)
         for edge_id in ended:
             ledger.reopen(edge_id, gone)
-        write_facts(
-            backend,
-            scope,
-            Changes(expiries=ledger.closings, edges=ledger.edges, corroborations=ledger.supports),
+        removals = ledger.restate(partial(entity_names, backend, scope))
+        changes = Changes(
+            expiries=ledger.closings, edges=ledger.edges, corroborations=ledger.supports, removals=removals
         )
+        write_facts(backend, scope, changes)
         return backend.get_edges([scope], [fact_id])[fact_id]
 
     return backend.atomic(write)

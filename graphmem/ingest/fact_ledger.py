@@ -14,6 +14,7 @@ from graphmem.ingest.supersession import (
     is_over,
     may_overrule,
     reopened,
+    restated,
     settle,
     stated_end,
     superseded,
@@ -26,6 +27,7 @@ from graphmem.models import (
     EdgeExpiry,
     EdgeKey,
     Episode,
+    Removal,
     Scope,
     ended,
     is_retracted,
@@ -40,6 +42,7 @@ from graphmem.trust import trust_of
 
 Slot = tuple[str, str]
 Load = Callable[[Sequence[Edge]], Mapping[str, Sequence[Source]]]
+Names = Callable[[Collection[str]], Mapping[str, str]]
 _CLOSING = {"valid_to", "expired_at", "superseded_by", "end_reason", "ends"}
 _SUPPORT = {"confidence", "episode_ids"}
 
@@ -95,10 +98,12 @@ class FactLedger:
         self._loaded: set[str] = set()  # known rows whose stored sources were read
         self._corrected: dict[tuple[str, Slot], Edge] = {}
         self._confirmed: set[str] = set()
+        self._stated: defaultdict[tuple[EdgeKey, str], list[Edge]] = defaultdict(list)
         self._ends: set[tuple[str, EdgeEnd]] = set()  # ends that were told, with the ids of the facts
         for edge in (edge for edge in known if not edge.is_inferred):
             self._known[edge.id] = edge
             self._keep(edge)
+            self._note_sentence(edge)
 
     # What to write ----------------------------------------------------------------------------------
 
@@ -160,6 +165,44 @@ class FactLedger:
         changed = ((edge, self._known[i]) for i, edge in self._rows.items() if i in self._known)
         return sum(edge.valid_to not in (None, known.valid_to) for edge, known in changed)
 
+    def restate(self, names: Names) -> tuple[Removal, ...]:
+        """Give each changed row a sentence that its first episode told, so that forgetting that one removes it.
+
+        A version that is derived from tellings of another row had that row's sentence. Call it after all tellings.
+
+        Parameters
+        ----------
+        names
+            Returns the names of entities by id, for rows of which no episode's sentence is known.
+
+        Returns
+        -------
+        tuple
+            Removals of the index entries of known rows whose sentence changed.
+        """
+        changed = [row for i, row in self._rows.items() if row is not self._known.get(i) and not self._is_own(row)]
+        if not changed:
+            return ()
+        called = names({end for row in changed for end in (row.source_id, row.target_id)})
+        for row in changed:
+            told = next((self._stated[row.key, i][0] for i in row.episode_ids if (row.key, i) in self._stated), None)
+            if told is None:
+                self._rows[row.id] = restated(row, row.episode_ids, lambda i: called.get(i, ""), plain=True)
+            else:
+                first = (told.episode_ids[0], *row.episode_ids)
+                sentence = {"fact": told.fact, "properties": told.properties}
+                self._rows[row.id] = row.changed(episode_ids=tuple(dict.fromkeys(first)), **sentence)
+        return tuple(Removal("index", row.id, "fact") for row in changed if row.id in self._known)
+
+    def _note_sentence(self, edge: Edge) -> None:
+        if edge.episode_ids:
+            self._stated[edge.key, edge.episode_ids[0]].append(edge)
+
+    def _is_own(self, edge: Edge) -> bool:
+        """Return whether the first episode of a row told its sentence."""
+        told = self._stated.get((edge.key, edge.episode_ids[0]), ()) if edge.episode_ids else (edge,)
+        return any((row.fact, row.properties) == (edge.fact, edge.properties) for row in told)
+
     def prepare(self, edges: Iterable[Edge]) -> None:
         """Load in one read what `add` needs of known facts for these tellings."""
         met = ((edge, self._met_by(edge)) for edge in edges)
@@ -181,6 +224,7 @@ class FactLedger:
             self._load_sources(known)
         told = tuple(Source(i, told_at(edge), teller) for i in edge.episode_ids)
         sources = {e.id: self._sources.get(e.id, ()) for e in known} | {edge.id: told}
+        self._note_sentence(edge)
         decision = decide(known, edge, sources, single_valued=single, now=self._now)
         self._take(decision.edges)
         self._ends.update((decision.holder, end) for end in edge.ends)
@@ -357,6 +401,11 @@ def teller_of(episode: Episode, *, own: bool) -> Teller | None:
     if episode.speaker is None:
         return None
     return "subject" if own else "other"
+
+
+def entity_names(backend: GraphBackend, scope: Scope, entity_ids: Collection[str]) -> dict[str, str]:
+    """Return the names of entities, by id."""
+    return {i: entity.name for i, entity in backend.get_entities([scope], list(entity_ids)).items()}
 
 
 def episode_sources(

@@ -9,7 +9,7 @@ docs/concepts/supersession.md has the rules and a table of cases, which the test
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, time, timedelta
 from typing import Any, Literal, NamedTuple
@@ -208,6 +208,19 @@ def supported(edge: Edge, new: Edge) -> Edge:
         episode_ids=tuple(dict.fromkeys(edge.episode_ids + new.episode_ids)),
         ends=tuple(dict.fromkeys(edge.ends + new.ends)),
     )
+
+
+def restated(edge: Edge, episode_ids: Iterable[str], name_of: Callable[[str], str], *, plain: bool = False) -> Edge:
+    """Return a fact as stated by a subset of its episodes.
+
+    Its sentence and properties came from its first episode. Without that one, or with `plain`, the plain triple
+    replaces the sentence and the properties are cleared.
+    """
+    left = tuple(episode_ids)
+    if not plain and left[:1] == edge.episode_ids[:1]:
+        return edge.changed(episode_ids=left)
+    fact = f"{name_of(edge.source_id)} {edge.relation.replace('_', ' ')} {name_of(edge.target_id)}"
+    return edge.changed(episode_ids=left, fact=fact, properties=edge.properties if edge.is_inferred else {})
 
 
 # Slots --------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from functools import partial
 from graphmem.inference.premises import write_facts
 from graphmem.ingest.corrections import EarlierExtraction
 from graphmem.ingest.entity_matching import Outdated, Prepared, SimilarEntities
-from graphmem.ingest.fact_ledger import End, FactLedger, episode_sources, teller_of
+from graphmem.ingest.fact_ledger import End, FactLedger, entity_names, episode_sources, teller_of
 from graphmem.ingest.interpretation import ExtractedFact, InterpretedEpisode, clamped
 from graphmem.ingest.links import NoteLinks
 from graphmem.ingest.resolution import EntityMention, Resolver
@@ -195,6 +195,7 @@ class Writer:
             elif not fact.applied(ledger):
                 written.dropped["ending of an unknown fact"] += 1
         earlier.amend(ledger, stated)
+        reworded = ledger.restate(partial(entity_names, self._backend, scope))
         write_facts(
             self._backend,
             scope,
@@ -207,7 +208,7 @@ class Writer:
                 mentions=tuple(mentions.values()),
                 index=resolver.index,
                 merges=resolver.merges,
-                removals=(*resolver.removals, *earlier.removals(mentions)),
+                removals=(*resolver.removals, *earlier.removals(mentions), *reworded),
                 results=tuple(
                     ProcessingResult(r.episode.id, processed_at=now, attempts=r.episode.attempts + 1)
                     for r in readings

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
+from graphmem.ingest.supersession import restated
 from graphmem.models import Alias, Edge, Entity, Merge
 from graphmem.upkeep.affected import Affected, fact_goes
 from graphmem.upkeep.erasure import ErasureRequest
-from graphmem.upkeep.merge import restated
 
 
 def scrub(

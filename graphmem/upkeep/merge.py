@@ -17,7 +17,7 @@ from graphmem.errors import InvalidInput
 from graphmem.inference.premises import find_dependents, write_facts
 from graphmem.inference.rejected import MovedRejections, move_rejected
 from graphmem.ingest.fact_ledger import Load, episode_sources
-from graphmem.ingest.supersession import Sources, ends_from, less_sure, supported
+from graphmem.ingest.supersession import Sources, ends_from, less_sure, restated, supported
 from graphmem.models import (
     STATED_KINDS,
     Alias,
@@ -305,19 +305,6 @@ def repointed(edge: Edge, old: str, new: str) -> Edge:
         source_id=new if edge.source_id == old else edge.source_id,
         target_id=new if edge.target_id == old else edge.target_id,
     )
-
-
-def restated(edge: Edge, episode_ids: Iterable[str], name_of: Callable[[str], str], *, plain: bool = False) -> Edge:
-    """Return a fact as stated by a subset of its episodes.
-
-    Its sentence and properties came from its first episode. Without that one, or with `plain`, the plain triple
-    replaces the sentence and the properties are cleared.
-    """
-    left = tuple(episode_ids)
-    if not plain and left[:1] == edge.episode_ids[:1]:
-        return edge.changed(episode_ids=left)
-    fact = f"{name_of(edge.source_id)} {edge.relation.replace('_', ' ')} {name_of(edge.target_id)}"
-    return edge.changed(episode_ids=left, fact=fact, properties=edge.properties if edge.is_inferred else {})
 
 
 def closed_first(stored: Iterable[Edge], at: datetime) -> tuple[EdgeExpiry, ...]:

@@ -13,7 +13,7 @@ from datetime import datetime
 from graphmem.errors import InvalidInput, NotFound
 from graphmem.inference.premises import reason_by_hand, write_facts
 from graphmem.ingest.fact_ledger import episode_sources
-from graphmem.ingest.supersession import Source
+from graphmem.ingest.supersession import Source, restated
 from graphmem.models import (
     Certainty,
     Changes,
@@ -35,7 +35,7 @@ from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.text.normalize import canonical
 from graphmem.upkeep.lookup import edges_of
-from graphmem.upkeep.merge import Parted, closed_first, ended_by_later, parted, repointed, restated
+from graphmem.upkeep.merge import Parted, closed_first, ended_by_later, parted, repointed
 
 
 @dataclass(frozen=True, slots=True)

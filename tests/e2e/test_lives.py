@@ -16,6 +16,14 @@ from toy import ToyExtractor
 from graphmem import GraphMemory
 
 FOUND = {
+    "a further version of a fact has its own sentence": (
+        "add 1 - 04-09: A lives_in F #",
+        "flush",
+        "add 2 - 09-08: A lives_in F",
+        "add 3 - 06-08: A lives_in E",
+        "flush",
+        "forget episode 1",
+    ),
     "an end goes on whose key a forgotten fact holds": (
         "add 1 - 05-07: L part_of G; J lives_in F",
         "add 2 s1 08-11: J lives_in H",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from graphmem.ingest.fact_ledger import End, FactLedger
-from graphmem.models import Edge, EdgeType, Scope
+from graphmem.ingest.supersession import Source
+from graphmem.models import Edge, EdgeType, Removal, Scope
 from graphmem.ontology import DEFAULT_ONTOLOGY
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -193,3 +195,61 @@ def test_a_contradicted_edge_ends_when_the_new_fact_begins() -> None:
     new = fact("steak", 2024, relation="enjoys")
     facts.end_edge(vegan.id, new, facts.add(new))
     assert (facts.closings[0].valid_to, facts.closings[0].superseded_by) == (year(2024), new.id)
+
+
+def lives_in(target: str, month: int, episode: str, text: str = "", **fields: Any) -> Edge:
+    told = datetime(2025, month, 1, tzinfo=UTC)
+    text = text or f"{target}, says {episode}"
+    times = {"valid_from": told, "told_at": told, "valid_from_assumed": True}
+    return fact(target, 2025, relation="lives_in", fact=text, episode_ids=(episode,), **fields).changed(**times)
+
+
+def names(entity_ids: Collection[str]) -> dict[str, str]:
+    return {entity_id: entity_id.title() for entity_id in entity_ids}
+
+
+def told_by(*tellings: Edge) -> Callable[[Sequence[Edge]], dict[str, list[Source]]]:
+    times = {edge.episode_ids[0]: edge.told_at or NOW for edge in tellings}
+    return lambda edges: {edge.id: [Source(i, times[i]) for i in edge.episode_ids] for edge in edges}
+
+
+def test_a_version_told_only_by_later_episodes_does_not_keep_the_sentence_of_the_first() -> None:
+    first, again, between = lives_in("oslo", 1, "e1"), lives_in("oslo", 9, "e2"), lives_in("rome", 5, "e3")
+    known = first.changed(episode_ids=("e1", "e2"))
+    facts = FactLedger([known], DEFAULT_ONTOLOGY, NOW, told_by(first, again, between))
+    facts.add(between)
+    assert facts.restate(names) == ()
+    assert {(e.fact, e.episode_ids) for e in facts.edges} == {
+        ("oslo, says e1", ("e1",)),
+        ("rome, says e3", ("e3",)),
+        ("Maya lives in Oslo", ("e2",)),
+    }
+
+
+def test_a_version_takes_the_sentence_that_one_of_its_episodes_told() -> None:
+    first, again, between = lives_in("oslo", 1, "e1"), lives_in("oslo", 9, "e2"), lives_in("rome", 5, "e3")
+    facts = FactLedger([], DEFAULT_ONTOLOGY, NOW, told_by(first, again, between))
+    for edge in (first, again, between):
+        facts.add(edge)
+    facts.restate(names)
+    assert {(e.fact, e.episode_ids) for e in facts.edges} == {
+        ("oslo, says e1", ("e1",)),
+        ("rome, says e3", ("e3",)),
+        ("oslo, says e2", ("e2",)),
+    }
+
+
+def test_a_fact_that_its_first_episode_does_not_state_any_more_loses_the_sentence_and_its_index_entry() -> None:
+    known = lives_in("oslo", 1, "e1", properties={"floor": 3}).changed(episode_ids=("e1", "e2"))
+    facts = ledger(known)
+    facts.narrow(known.id, {"e1"})
+    assert facts.restate(names) == (Removal("index", known.id, "fact"),)
+    [edge] = facts.edges
+    assert (edge.fact, edge.properties, edge.episode_ids) == ("Maya lives in Oslo", {}, ("e2",))
+
+
+def test_a_fact_that_another_episode_confirms_keeps_its_sentence() -> None:
+    known = lives_in("oslo", 1, "e1")
+    facts = ledger(known)
+    facts.add(lives_in("oslo", 2, "e2"))
+    assert (facts.restate(names), facts.edges) == ((), ())
