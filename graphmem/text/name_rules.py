@@ -186,12 +186,13 @@ def _is_initials(letters: str, words: Sequence[str]) -> bool:
 
 def numbers_differ(first: str, second: str) -> bool:
     """Return whether two names differ in numbers, dates or ordinals; neither vectors nor an LLM may merge those."""
-    return _counts(_words(first)) != _counts(_words(second))
+    return _numbers(first) != _numbers(second)
 
 
-def _words(name: str) -> list[str]:
+@lru_cache(maxsize=100_000)
+def _words(name: str) -> tuple[str, ...]:
     plain = unaccented(name.lower().replace("ß", "ss"))
-    return [_spelt(word) for word in _WORDS.findall(_APOSTROPHES.sub("", _DOTTED.sub(_joined, plain)))]
+    return tuple(_spelt(word) for word in _WORDS.findall(_APOSTROPHES.sub("", _DOTTED.sub(_joined, plain))))
 
 
 def _joined(found: re.Match[str]) -> str:
@@ -206,14 +207,16 @@ def _spelt(word: str) -> str:
     return word
 
 
-def _counts(words: Sequence[str]) -> list[str]:
-    return sorted(w for w in words if w in _COUNTED or _ROMAN.fullmatch(w) or any(c.isdigit() for c in w))
+@lru_cache(maxsize=100_000)
+def _numbers(name: str) -> tuple[str, ...]:
+    found = (w for w in _words(name) if w in _COUNTED or _ROMAN.fullmatch(w) or any(c.isdigit() for c in w))
+    return tuple(sorted(found))
 
 
-def _bare(words: Sequence[str], without: frozenset[str]) -> list[str]:
+def _bare(words: Sequence[str], without: frozenset[str]) -> Sequence[str]:
     # a last single letter is no article: "League A"
     left = [word for i, word in enumerate(words, 1) if word not in without or (len(word) == 1 and i == len(words))]
-    return left or list(words)
+    return left or words
 
 
 def _of_persons(one: Sequence[str], other: Sequence[str]) -> str | None:
