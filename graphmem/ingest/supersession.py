@@ -363,9 +363,12 @@ class _Slot:
         told = told or edge.recorded_at
 
         def telling(source: Source | None, row: Edge | None, begins: datetime, told: datetime) -> _Telling:
-            teller, of = (None, None) if source is None else (source.teller, source.episode_id)
+            teller = None if source is None else source.teller
+            of = earliest if source is None else source.episode_id
             return _Telling(edge.key, edge.certainty, begins, assumed or row is None, told, teller, edge, row, of)
 
+        # a correction tells what held from before it was told
+        earliest = min(known, key=lambda i: known[i].told_at, default=None)
         first = next((s for s in known.values() if s.told_at == told), None)
         further = (telling(s, None, s.told_at, s.told_at) for s in known.values() if s is not first)
         return [telling(first, edge, told if assumed else edge.valid_from, told), *further]

@@ -253,3 +253,14 @@ def test_a_fact_that_another_episode_confirms_keeps_its_sentence() -> None:
     facts = ledger(known)
     facts.add(lives_in("oslo", 2, "e2"))
     assert (facts.restate(names), facts.edges) == ((), ())
+
+
+def test_every_version_of_a_corrected_fact_has_an_episode_that_states_it() -> None:
+    correction, between = lives_in("rome", 3, "e2"), lives_in("oslo", 2, "e3")
+    known = lives_in("rome", 1, "e1").changed(episode_ids=("e2",))  # it begins where the wrong fact began
+    facts = FactLedger([known], DEFAULT_ONTOLOGY, NOW, told_by(correction, between))
+    facts.add(between)
+    facts.restate(names)
+    assert sorted((e.target_id, e.episode_ids) for e in facts.edges) == [("oslo", ("e3",)), ("rome", ("e2",))]
+    [closing] = facts.closings
+    assert (closing.edge_id, closing.valid_to) == (known.id, between.valid_from)
