@@ -108,9 +108,7 @@ LANES = {
         "tests/integration/neo4j/test_foreign_data.py",
         "tests/integration/neo4j/test_gds.py",
         "tests/integration/neo4j/test_hostile.py",
-        "tests/integration/neo4j/test_hubs.py",
         "tests/integration/neo4j/test_opening.py",
-        "tests/integration/neo4j/test_plans.py",
         "tests/integration/neo4j/test_round_trips.py",
         "tests/integration/neo4j/test_saved_queries.py",
         "tests/integration/neo4j/test_server.py",
@@ -137,7 +135,9 @@ LANES = {
         "tests/integration/mcp/test_schemas.py",
         "tests/integration/neo4j/test_browser.py",
         "tests/integration/neo4j/test_docker.py",
+        "tests/integration/neo4j/test_hubs.py",
         "tests/integration/neo4j/test_plain_server.py",
+        "tests/integration/neo4j/test_plans.py",
     ),
 }
 NAMES = tuple(LANES)
@@ -235,13 +235,15 @@ def order(item: pytest.Item) -> int:
     """
     Return the place of a test in a run.
 
-    Tests that have the server alone come first, to the first process (another one steals tests from the end of its
-    queue), and of these first those that make it plan queries again. Tests that share the server come last: by then
-    it is free, and has planned much of what they ask.
+    Some that need no server come first, while it starts. Then come those that have it alone, to the first process
+    (another one steals tests from the end of its queue), and of these first those that make it plan queries again.
+    Tests that share the server come last: by then it is free, and has planned much of what they ask.
     """
+    if item.path.is_relative_to(ROOT / "tests" / "unit" / "text"):
+        return 0
     if (role := role_of(item)) == EMPTY:
-        return 0 if item.path.is_relative_to(ROOT / "tests" / "integration") else 1
-    return 4 if role == SHARED else 2 if lane_of(item) == NAMES[0] else 3
+        return 1 if item.path.is_relative_to(ROOT / "tests" / "integration") else 2
+    return 5 if role == SHARED else 3 if lane_of(item) == NAMES[0] else 4
 
 
 def _quarantined(nodeid: str) -> Quarantined | None:

@@ -19,6 +19,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+LONG = {"agents", "evaluate", "langchain", "langgraph", "mcp", "visualize"}
+"""Pages about a tool that takes seconds to import; it has tests of its own."""
 BLOCK = re.compile(
     r"(?P<skip>^<!-- skip: [^\n]*-->\n)?(?:^<!-- file: (?P<file>\S+) -->\n)?^```(?P<kind>\w+)\n(?P<body>.*?)^```$",
     re.M | re.S,
@@ -86,7 +88,12 @@ def prints_as(shown: str, expected: str) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if blocks_of(page.read_text("utf-8"))], ids=lambda page: str(page.relative_to(ROOT))
+    "page",
+    [
+        pytest.param(page, id=str(page.relative_to(ROOT)), marks=[pytest.mark.full] if page.stem in LONG else [])
+        for page in PAGES
+        if blocks_of(page.read_text("utf-8"))
+    ],
 )
 def test_page_does_what_it_says(page: Path, tmp_path: Path) -> None:
     text = page.read_text("utf-8")

@@ -22,8 +22,6 @@ TURNS: list[dict[str, Any]] = [
 ]
 DATES = [f"2026-01-0{n}T10:00:00Z" for n in (1, 2, 3, 4)]
 
-pytestmark = pytest.mark.server
-
 
 @pytest.fixture
 def filled(store_url: str, open_memory: OpenMemory) -> GraphMemory:
@@ -32,6 +30,7 @@ def filled(store_url: str, open_memory: OpenMemory) -> GraphMemory:
     return memory
 
 
+@pytest.mark.server
 @pytest.mark.parametrize(
     ("filters", "expected"),
     [
@@ -76,6 +75,7 @@ def test_facts_of_a_hub_are_found_behind_more_confident_ones(store_url: str, ope
     assert [fact.target for fact in memory.recall("Maya", filters={"session_ids": "pets"}).facts] == ["Rex"]
 
 
+@pytest.mark.server
 def test_a_context_quotes_only_matching_episodes(filled: GraphMemory) -> None:
     context = filled.context("What does Maya visit?", filters=EpisodeFilter(metadata={"topic": "work", "page": 1}))
     assert "Initech" in context

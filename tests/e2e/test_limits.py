@@ -140,6 +140,7 @@ for memory in memories:
 """
 
 
+@pytest.mark.full
 @pytest.mark.slow  # it syncs some thousand files to disk, which takes 2 to 20 seconds
 def test_more_stores_than_the_process_may_open_files_for_is_an_error_that_says_so(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", FILES, str(tmp_path)], capture_output=True, text=True, check=False)

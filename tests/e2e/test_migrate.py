@@ -104,8 +104,7 @@ def move(source: str, target: str, scope: Scope) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.full(urls="memory-sqlite")
-@pytest.mark.full(urls="sqlite-memory")
+@pytest.mark.full
 def test_a_memory_moves_there_and_back_while_it_is_written(urls: tuple[str, str]) -> None:
     move(*urls, Scope())
 

@@ -186,6 +186,8 @@ def test_the_local_parser_stores_the_same_facts_at_every_pace(
     assert stored(memory.in_scope(scope_of("other")), PACES[pace](len(CHAT))) == live
 
 
+@pytest.mark.full(store_url="sqlite", pace="bulk")
+@pytest.mark.full(store_url="memory", pace="random")
 @pytest.mark.full(pace="2")
 @pytest.mark.full(pace="5")
 @pytest.mark.parametrize("turns", [1, 4])

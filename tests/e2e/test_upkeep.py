@@ -140,7 +140,7 @@ def test_what_is_forgotten_leaves_no_byte_in_the_files(
 
 
 @pytest.mark.slow
-@pytest.mark.full(flushed=7)
+@pytest.mark.full
 @pytest.mark.parametrize("flushed", [7, 50])  # rows that move from page to page leave copies behind
 def test_much_that_was_written_again_and_again_leaves_no_byte_either(
     sqlite_file: Path, open_memory: OpenMemory, flushed: int
@@ -267,7 +267,6 @@ def test_facts_that_were_added_with_those_of_an_entity_stay(
     assert (SECRET[0] in exported(memory, tmp_path)) is not with_episodes
 
 
-@pytest.mark.server
 def test_a_scope_is_cleared_and_its_neighbour_stays(store_url: str, open_memory: OpenMemory) -> None:
     memory = toy_memory(open_memory, store_url)
     other = memory.in_scope(scope_of("other"))
@@ -376,7 +375,6 @@ def test_a_merged_name_that_others_use_stays(store_url: str, open_memory: OpenMe
     assert memory.admin.unmerge(made.id).entity.name == SECRET[0]
 
 
-@pytest.mark.server
 def test_all_that_was_merged_goes_with_an_entity(filled: GraphMemory, tmp_path: Path) -> None:
     filled.admin.merge(SECRET[0], into="Person 4")
     filled.admin.merge(["Person 4", SECRET[1]], into="Person 6")
@@ -505,7 +503,6 @@ def test_a_cap_hides_no_more_than_needed_and_none_that_was_seen_meanwhile(
     assert left == [1, 2, 1000, *range(2093, 2190)]
 
 
-@pytest.mark.server
 def test_a_hidden_entity_comes_back_when_it_is_mentioned(store_url: str, open_memory: OpenMemory) -> None:
     memory = open_memory(store_url, embeddings="none", expired_edge_retention_days=0)
     memory.add_facts([("Ada", "works_at", "Initech")], occurred_at="2020-01-01T00:00:00Z")

@@ -178,6 +178,7 @@ def test_command_prints_text(shell: Shell) -> None:
     assert "works at -> Globex" in shell.run("Maya Chen").stdout
 
 
+@pytest.mark.full(name="a.html")
 @pytest.mark.parametrize(
     ("name", "beginning"),
     [("a.html", "<!DOCTYPE html>"), ("a.mmd", "%% Maya Chen"), ("a.dot", "digraph"), ("a.txt", "Maya Chen and 1 hop")],
@@ -192,6 +193,8 @@ def test_command_tells_what_it_wrote_as_json(shell: Shell) -> None:
     assert json.loads(done.stdout) == {"format": "html", "file": "a.html"}
 
 
+@pytest.mark.full(name="a.mmd")
+@pytest.mark.full(name="a.dot")
 @pytest.mark.parametrize("name", ["a.html", "a.mmd", "a.dot"])
 def test_command_replaces_an_earlier_picture(shell: Shell, name: str) -> None:
     assert shell.run("Maya Chen", "--out", name).returncode == 0

@@ -114,7 +114,6 @@ def test_what_a_killed_worker_had_claimed_is_done_by_the_next(durable_url: str, 
         expect_each_fact_once(memory)
 
 
-@pytest.mark.server
 @pytest.mark.slow
 def test_sigterm_in_the_middle_of_a_models_call_ends_the_worker_and_gives_its_claims_back(durable_url: str) -> None:
     pytest.importorskip("langchain_openai", reason="langchain-openai isn't installed (development group)")

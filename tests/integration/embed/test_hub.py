@@ -62,7 +62,7 @@ class Answers(BaseHTTPRequestHandler):
 @pytest.fixture
 def hub() -> Iterator[Hub]:
     with Hub() as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield server
         server.shutdown()

@@ -17,7 +17,7 @@ from mcp import MCPError
 from graphmem import GraphMemory, InvalidInput
 from graphmem.adapters.mcp import Access, KeyFile, MemoryServer
 from graphmem.models import Scope
-from tests.integration.mcp.clients import ERAS, Served, data_of, served, text_of
+from tests.integration.mcp.clients import Served, data_of, served, text_of
 
 pytestmark = pytest.mark.slow
 
@@ -64,7 +64,7 @@ def replicas(folder: Path, tokens: dict[str, str]) -> Iterator[list[Served]]:
         yield [one, other]
 
 
-@pytest.fixture(params=ERAS)
+@pytest.fixture(params=[pytest.param("legacy", marks=pytest.mark.full), "auto"])
 def era(request: pytest.FixtureRequest) -> str:
     return request.param
 

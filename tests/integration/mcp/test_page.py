@@ -52,6 +52,9 @@ def remembers(server: StdioServerParameters) -> None:
     asyncio.run(work())
 
 
+@pytest.mark.full(name="Claude Code")
+@pytest.mark.full(name="Cursor")
+@pytest.mark.full(name="VS Code")
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CLIENTS)
 def test_the_command_of_a_file_serves_a_memory(name: str, tmp_path: Path) -> None:

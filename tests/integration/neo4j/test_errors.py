@@ -66,6 +66,7 @@ def test_servers_from_the_lts_line_on_are_taken(agent: str) -> None:
     require_new_enough(agent, "neo4j://host")
 
 
+@pytest.mark.full
 @pytest.mark.slow
 def test_a_slow_query_is_cancelled_at_its_time_limit_and_is_gone_from_the_server(
     empty_neo4j_url: str, store: Neo4jBackend

@@ -87,6 +87,7 @@ def test_the_projection_is_dropped_after_an_error_in_the_middle(
     assert ask(store, PROJECTIONS) == []
 
 
+@pytest.mark.full
 def test_projections_of_others_stay(store: Neo4jBackend) -> None:
     put_pairs(store, KARATE)
     ask(store, "MATCH (a)-->(b) WITH gds.graph.project('theirs', a, b) AS g RETURN g.nodeCount")
@@ -176,6 +177,7 @@ def test_a_server_that_is_gone_is_named_soon_and_not_waited_for_for_minutes(
         store.close()
 
 
+@pytest.mark.full(algorithm="label_propagation")
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_both_detectors_split_the_karate_club_as_well(store: Neo4jBackend, algorithm: CommunityAlgorithm) -> None:
     put_pairs(store, KARATE)
