@@ -56,6 +56,7 @@ from graphmem.upkeep.eviction import upkeep_jobs
 from graphmem.upkeep.expiry import expire, scopes_with_expired
 from graphmem.upkeep.forget import Forgotten
 from graphmem.upkeep.schedule import UpkeepSchedule
+from graphmem.upkeep.scrub import Clean, DeferredScrub
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -157,6 +158,7 @@ class Engine:
         self._schedule = UpkeepSchedule(backend, jobs, settings.community_refresh_interval)
         self._upkeep = BackgroundJob("graphmem-upkeep", self._run_upkeep) if background else None
         self._expiry = BackgroundJob("graphmem-expiry", self._expire_some) if background else None
+        self._scrub = DeferredScrub(backend)
         self.workers = Workers()
         self.turns = TurnWriter(backend, partial(self.workers.submit, "turns"), lambda scopes: self.wake(*scopes))
         self.served: Sequence[Scope] | None = None
@@ -467,16 +469,30 @@ class Engine:
         try:
             while not job.stopping and (found := scopes_with_expired(self.backend, scopes, self.clock())):
                 for scope in found:
-                    self.expire(scope, stopping=lambda: job.stopping)
+                    self.expire(scope, stopping=lambda: job.stopping, clean=self._scrub.add)
         except StoreReadOnly:
             return None  # left to processes that may write
+        finally:
+            self._scrub.run()
         return max(_EXPIRY_PAUSE, _EXPIRY_SHARE * (time.monotonic() - begun))
 
-    def expire(self, scope: Scope, *, stopping: Callable[[], bool] = lambda: False, dry_run: bool = False) -> Forgotten:
+    def expire(
+        self,
+        scope: Scope,
+        *,
+        stopping: Callable[[], bool] = lambda: False,
+        dry_run: bool = False,
+        clean: Clean | None = None,
+    ) -> Forgotten:
         """Erase the expired episodes of a scope."""
         index, now = self.search.index, self.clock()
         with span("graphmem.expire"), self.erasing(scope):
-            return expire(self.backend, index, scope, self.ontology, now, stopping, dry_run=dry_run)
+            return expire(self.backend, index, scope, self.ontology, now, stopping, dry_run=dry_run, clean=clean)
+
+    @property
+    def scrub_later(self) -> Clean | None:
+        """How an erasure leaves the cleaning of files to the background; None without background work."""
+        return None if self._expiry is None else self._scrub.add
 
     def _count_processed(self, scope: Scope, episodes: int) -> None:
         """Report processed episodes to the background upkeep."""
@@ -585,6 +601,7 @@ class Engine:
             self.recorder.write()
             if self._queue is not None:
                 self._queue.close()
+            self._scrub.run()
         except StoreReadOnly:
             pass  # no claims to release
         except BackendUnavailable as error:

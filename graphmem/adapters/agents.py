@@ -253,7 +253,7 @@ class Notes:
             return f"Created note {self._write(content)}."
         self._require_note(note_id or "")
         done = f"Updated: the note is now {self._write(content)}." if action == "update" else "Deleted."
-        self.memory.forget(episode=note_id)
+        self.memory.forget(episode=note_id, clean_files=False)
         return done
 
     def _write(self, content: str) -> str:

@@ -94,7 +94,7 @@ class GraphMemorySession(SessionABC):
     async def pop_item(self) -> TResponseInputItem | None:
         """Erase the last item and return it."""
         for episode in await self._memory.asession(self.session_id, limit=1):
-            await self._memory.aforget(episode=episode.id)
+            await self._memory.aforget(episode=episode.id, clean_files=False)
             return cast("TResponseInputItem | None", _item(episode))
         return None
 

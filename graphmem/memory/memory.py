@@ -481,6 +481,7 @@ class GraphMemory(Exploration):
         speaker: str | None = None,
         with_episodes: bool = False,
         dry_run: bool = False,
+        clean_files: bool = True,
     ) -> Forgotten:
         """Erase a person, thing, text or session: rows, vectors, traces, evidence of merges, caches and files.
 
@@ -501,6 +502,9 @@ class GraphMemory(Exploration):
             Erase the reported episodes of an entity, too; of ready-made facts only the lines about it.
         dry_run
             Change nothing, and report what would be erased, with examples.
+        clean_files
+            False leaves the bytes in files to the background work, if there is any: for frequent small erasures, since
+            SQLite rewrites its whole file. It does so every minute, and when the memory is closed.
 
         Raises
         ------
@@ -512,8 +516,10 @@ class GraphMemory(Exploration):
         given = {"entity": entity, "episode": episode, "session": session, "speaker": speaker}
         names = {kind: name and self._engine.known_name(name) for kind, name in given.items()}
         (backend, scope, ontology), index = self._stored(), self._engine.search.index
+        clean = None if clean_files else self._engine.scrub_later
+        options: dict[str, Any] = {"with_episodes": with_episodes, "dry_run": dry_run, "clean": clean}
         with self._engine.erasing(scope):
-            done = forget(backend, index, scope, ontology, **names, with_episodes=with_episodes, dry_run=dry_run)
+            done = forget(backend, index, scope, ontology, **names, **options)
         self._engine.wake(self.scope)
         return done
 

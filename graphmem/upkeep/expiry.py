@@ -15,6 +15,7 @@ from graphmem.upkeep.erasure import ErasureRequest
 from graphmem.upkeep.eviction import rehearsed
 from graphmem.upkeep.forget import Forgotten, IndexCopies, clean_up, summed
 from graphmem.upkeep.schedule import Stopping
+from graphmem.upkeep.scrub import Clean, scrub
 
 EXPIRED = "expired episodes"
 """Name of the job state whose `episodes` field counts the expired episodes that were erased in a scope so far."""
@@ -30,6 +31,7 @@ def expire(
     stopping: Stopping = lambda: False,
     *,
     dry_run: bool = False,
+    clean: Clean | None = None,
 ) -> Forgotten:
     """Erase the episodes that have expired by a time, with all that `forget` erases of an episode.
 
@@ -46,6 +48,8 @@ def expire(
         Called after each batch; True leaves the rest to the next run.
     dry_run
         Change nothing: run everything in one transaction and roll it back.
+    clean
+        As for `forget`.
     """
     step = partial(_erase_batch, backend, scope, ontology, now)
     done: list[Erased] = []
@@ -56,7 +60,8 @@ def expire(
             done.append(erased)
             if stopping():
                 break
-    return summed(done, dry_run=dry_run).changed(left=() if dry_run else clean_up(backend, index, scope, done))
+    left = () if dry_run else clean_up(index, scope, done, clean or partial(scrub, backend))
+    return summed(done, dry_run=dry_run).changed(left=left)
 
 
 def _erase_batch(backend: GraphBackend, scope: Scope, ontology: Ontology, now: datetime) -> Erased | None:

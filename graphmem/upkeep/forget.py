@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from graphmem.errors import IndexUnavailable, InvalidInput, NotFound
 from graphmem.models import (
     FORGETTING,
-    Changes,
     Entity,
     Episode,
     EpisodeQuery,
     IndexKind,
-    JobState,
     MergeQuery,
     Model,
     RemovalKind,
     Scope,
-    utc_now,
 )
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import GraphBackend
@@ -31,6 +29,7 @@ from graphmem.upkeep.erasure import ErasureRequest, Subject
 from graphmem.upkeep.eviction import rehearsed
 from graphmem.upkeep.lookup import entity_called
 from graphmem.upkeep.named_texts import NamedTexts, Names, find_named_texts, text_without
+from graphmem.upkeep.scrub import Clean, scrub
 
 _log = logging.getLogger(__name__)
 
@@ -101,6 +100,7 @@ def forget(
     speaker: str | None = None,
     with_episodes: bool = False,
     dry_run: bool = False,
+    clean: Clean | None = None,
 ) -> Forgotten:
     """Erase an entity, an episode, a session or the turns of a speaker, then clean caches and files.
 
@@ -123,6 +123,8 @@ def forget(
         episodes lose only the lines about it.
     dry_run
         Change nothing; return what would be removed and what would stay.
+    clean
+        Cleans the files, or defers it; by default `graphmem.upkeep.scrub.scrub`.
 
     Raises
     ------
@@ -147,7 +149,7 @@ def forget(
         state = backend.find_job_state(scope, FORGETTING)
         if state.begun_at is None:
             raise
-        left = "; ".join(_scrub(backend, scope, state)) or "nothing"
+        left = "; ".join(scrub(backend, {scope: state})) or "nothing"
         raise NotFound(f"{error}; left from earlier erasures: {left}") from error
     result = summed([done], dry_run=dry_run)
     examples = result.examples
@@ -161,7 +163,7 @@ def forget(
         still_mentioned_in=tuple(plan.staying),
         remaining=(*plan.remaining, *_describe_named(done)),
         examples=examples,
-        left=() if dry_run else clean_up(backend, index, scope, [done]),
+        left=() if dry_run else clean_up(index, scope, [done], clean or partial(scrub, backend)),
     )
 
 
@@ -188,10 +190,10 @@ def summed(erasures: Sequence[Erased], *, dry_run: bool) -> Forgotten:
     )
 
 
-def clean_up(backend: GraphBackend, index: IndexCopies, scope: Scope, done: Sequence[Erased]) -> tuple[str, ...]:
+def clean_up(index: IndexCopies, scope: Scope, done: Sequence[Erased], clean: Clean) -> tuple[str, ...]:
     """Clean caches, the external index and files after erasures of a scope; return what is left, and why."""
     left = [text for each in done for text in _drop_copies(index, scope, each)]
-    return (*left, *(_scrub(backend, scope, done[-1].state) if done else ()))
+    return (*left, *(clean({scope: done[-1].state}) if done else ()))
 
 
 def clear(backend: GraphBackend, index: IndexCopies, scope: Scope) -> Forgotten:
@@ -203,7 +205,7 @@ def clear(backend: GraphBackend, index: IndexCopies, scope: Scope) -> Forgotten:
     merges = sum(1 for _ in backend.all_merges([scope], MergeQuery(undone=True)))
     left = list(_drop_copies(index, scope, None))  # first: until it is cleared, the store records what is left to do
     backend.clear(scope)
-    left += _scrub(backend, scope, None)
+    left += scrub(backend, {})
     return Forgotten(
         episodes=counts.episodes,
         entities=counts.entities,
@@ -395,12 +397,3 @@ def _drop_copies(index: IndexCopies, scope: Scope, done: Erased | None) -> Itera
     except IndexUnavailable as error:
         _log.warning("forget: %s", error)
         yield f"vectors in an index outside of the store, until it is available again: {error}"
-
-
-def _scrub(backend: GraphBackend, scope: Scope, state: JobState | None) -> Iterable[str]:
-    """Scrub the files and record this in the job state of the erasure; yield what is left."""
-    if not backend.scrub():
-        yield "the store's log, which other processes are reading; close them or run the erasure again"
-    elif state is not None:
-        clean = replace(state, begun_at=None, done_at=utc_now())
-        backend.write_unless_erased(scope, Changes(job_states=(clean,)), since=state.cursor)

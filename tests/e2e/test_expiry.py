@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from graphmem import GraphMemory, InvalidInput
-from graphmem.models import AsOf, Changes, EpisodeEnd, EpisodeExpiry, EpisodeQuery, Scope
+from graphmem.models import FORGETTING, AsOf, Changes, EpisodeEnd, EpisodeExpiry, EpisodeQuery, Scope
 from graphmem.protocols import GraphBackend
 from graphmem.testing.rows import scope_of
 from tests.e2e.test_search import TokenWordVectors
@@ -230,11 +230,14 @@ def test_what_was_erased_stays_erased_when_the_clock_goes_back(
 
 
 @pytest.mark.whole_store
-def test_the_background_erases_what_has_expired_in_every_scope(
-    store_url: str, open_memory: OpenMemory, clock: Hands
+def test_the_background_erases_what_has_expired_in_every_scope_and_cleans_the_files_once(
+    store_url: str, open_memory: OpenMemory, clock: Hands, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    memory = open_memory(store_url, clock=clock)
-    scopes = [memory.scope, scope_of("other")]
+    memory, cleaned = open_memory(store_url, clock=clock), list[None]()
+    kind = type(store_of(memory))
+    scrub = kind.scrub
+    monkeypatch.setattr(kind, "scrub", lambda store: cleaned.append(None) or scrub(store))  # pyright: ignore[reportUnknownLambdaType,reportUnknownArgumentType]
+    scopes = [memory.scope, scope_of("other"), scope_of("third")]
     for scope in scopes:
         told(memory.in_scope(scope), "Maya | visits | Porto", expires_in=HOUR)
     clock.now = NOW + 2 * HOUR
@@ -243,7 +246,10 @@ def test_the_background_erases_what_has_expired_in_every_scope(
         deadline = time.monotonic() + 60
         while any(memory.in_scope(scope).stats().episodes for scope in scopes) and time.monotonic() < deadline:
             time.sleep(0.02)
-    assert [memory.in_scope(scope).stats().expired_episodes for scope in scopes] == [1, 1]
+    assert [memory.in_scope(scope).stats().expired_episodes for scope in scopes] == [1, 1, 1]
+    assert len(cleaned) == 1
+    states = [store_of(memory).find_job_state(scope, FORGETTING) for scope in scopes]
+    assert [state.begun_at for state in states] == [None] * 3
 
 
 def test_a_context_about_everything_quotes_no_summary_while_something_expired_is_there(

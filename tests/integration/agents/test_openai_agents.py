@@ -14,7 +14,9 @@ from agents.memory import Session
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 
 from graphmem import GraphMemory, InvalidInput
+from graphmem.adapters.agents import Notes
 from graphmem.adapters.openai_agents import GraphMemorySession, memory_tools
+from graphmem_sqlite import SQLiteBackend
 from tests.integration.agents.blocked import error_without
 
 QUIET = RunConfig(tracing_disabled=True)
@@ -96,6 +98,23 @@ def test_limit_pop_and_clear(memory: GraphMemory) -> None:
     assert limited == items[2:]  # a result without its call is refused by the API
     assert (popped, left) == (items[2], items[:2])
     assert (cleared, nothing, others) == ([], None, items[2:])
+
+
+def test_popped_items_and_notes_are_cleaned_from_the_file_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cleaned, scrub = list[None](), SQLiteBackend.scrub
+    monkeypatch.setattr(SQLiteBackend, "scrub", lambda store: cleaned.append(None) or scrub(store))  # pyright: ignore[reportUnknownLambdaType,reportUnknownArgumentType]
+    with GraphMemory.open(f"sqlite:///{tmp_path}/memory.db", extractor="none", embeddings="none") as memory:
+        memory._engine._expiry.stop()  # type: ignore[union-attr]  # its first round may clean, too
+        session, notes = GraphMemorySession(memory, "t"), Notes(memory)
+        asyncio.run(session.add_items([{"role": "user", "content": "The door code is xyzzy."}]))
+        asyncio.run(session.pop_item())
+        note = notes.manage_memory("The door code is plugh.").split()[-1].strip(".")
+        note = notes.manage_memory("The door code is frotz.", "update", note).split()[-1].strip(".")
+        assert notes.manage_memory(action="delete", id=note) == "Deleted."
+        assert (memory.stats().episodes, cleaned) == (0, [])
+    assert len(cleaned) == 1
+    left = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert [word for word in (b"xyzzy", b"plugh", b"frotz") if word in left] == []
 
 
 def test_an_agent_continues_its_session_and_what_was_said_can_be_searched(memory: GraphMemory) -> None:

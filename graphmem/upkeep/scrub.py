@@ -1,0 +1,50 @@
+"""Cleaning of a store's files after erasures, at once or once for many of them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from graphmem.models import Changes, JobState, Scope, utc_now
+from graphmem.protocols import GraphBackend
+
+Clean = Callable[[Mapping[Scope, JobState]], Sequence[str]]
+"""Cleans the files after erasures with these job states, by scope; returns what is left, and why."""
+
+
+def scrub(backend: GraphBackend, states: Mapping[Scope, JobState]) -> tuple[str, ...]:
+    """Scrub the files and record this in the job states of erasures; return what is left."""
+    if not backend.scrub():
+        return ("the store's log, which other processes are reading; close them or run the erasure again",)
+    for scope, state in states.items():
+        clean = replace(state, begun_at=None, done_at=utc_now())
+        backend.write_unless_erased(scope, Changes(job_states=(clean,)), since=state.cursor)
+    return ()
+
+
+class DeferredScrub:
+    """Erasures after which the files are cleaned together: a store may have to rewrite a whole file for it."""
+
+    def __init__(self, backend: GraphBackend) -> None:
+        self._backend = backend
+        self._waiting: dict[Scope, JobState] = {}
+        self._lock = threading.Lock()
+
+    def add(self, states: Mapping[Scope, JobState]) -> tuple[str, ...]:
+        """Leave the cleaning after an erasure to `run`."""
+        with self._lock:
+            self._waiting.update(states)
+        return ("bytes in files, until the background work has cleaned them",)
+
+    def run(self) -> None:
+        """Clean the files if an erasure waits for it; what is left waits for the next call."""
+        with self._lock:
+            states, self._waiting = self._waiting, {}
+        done = not states
+        try:
+            done = done or not scrub(self._backend, states)
+        finally:
+            if not done:
+                with self._lock:
+                    self._waiting = states | self._waiting
