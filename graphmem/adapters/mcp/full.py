@@ -39,6 +39,7 @@ from graphmem.adapters.mcp.results import (
     result,
 )
 from graphmem.adapters.mcp.tools import Budget, Caller, Limit, Name, Offset, Time, tool
+from graphmem.errors import InvalidInput
 from graphmem.inference.service import LIMIT
 from graphmem.models import utc_now
 from graphmem.results import Fact
@@ -49,6 +50,7 @@ _LONGEST_WAIT = 60  # seconds
 _MOST_FACTS = 1000  # facts of an entity that are looked at
 _MOST_VISITED = 200  # entities that a search for a path visits
 _MOST_EXPLAINED = 20  # facts of an explanation
+_MOST_ROWS = 5000  # rows of an export in a result
 _MOST_MEMBERS = 12  # members of a community that a result names
 
 PAGE = "ui://graphmem/graph.html"
@@ -322,17 +324,19 @@ class FullTools(CoreTools):
         return listed(AllStats(scopes=scopes), lines)
 
     @tool("Export the memory", "admin", idempotent=True)
-    async def memory_export(
-        self, limit: Annotated[int, Field(ge=1, le=5000)] = 200, offset: Annotated[int, Field(ge=0)] = 0
-    ) -> Annotated[CallToolResult, Export]:
-        """Return the scope that you write to as lines of JSON, in pages. Not for large memories: graphmem export."""
+    async def memory_export(self) -> Annotated[CallToolResult, Export]:
+        """Return the scope that you write to as lines of JSON. Not for more than 5,000 rows: graphmem export."""
         target = BytesIO()
-        done = await self.caller().memory.admin.aexport(target, vectors=False)
-        lines = target.getvalue().decode().splitlines()
-        page = lines[offset : offset + limit]
-        after = offset + len(page)
-        exported = Export(lines=page, checksum=done.checksum, next_offset=after if after < len(lines) else None)
-        return listed(exported, page)
+        done = await self.caller().memory.admin.aexport(target, vectors=False, on_rows=_require_few)
+        lines = target.getvalue().decode().split("\n")[:-1]
+        return listed(Export(lines=lines, checksum=done.checksum), lines)
+
+
+def _require_few(rows: int) -> None:
+    if rows > _MOST_ROWS:
+        raise InvalidInput(
+            f"the scope has more than {counted(_MOST_ROWS, 'row')}: export it to a file, with graphmem export"
+        )
 
 
 async def scope_stats(caller: Caller) -> list[ScopeStats]:

@@ -262,8 +262,8 @@ class AllStats(BaseModel):
     scopes: list[ScopeStats]
 
 
-class Export(Page):
-    """Lines of an export; all of them together are a file for `graphmem import`."""
+class Export(BaseModel):
+    """Lines of an export; together they are a file for `graphmem import`."""
 
     lines: list[str]
     checksum: str

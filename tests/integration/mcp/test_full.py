@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from io import BytesIO
 from typing import Any
 
 import pytest
@@ -194,7 +195,7 @@ def test_extraction_returns_the_new_facts(era: str) -> None:
         run(serve(memory), era, work)
 
 
-def test_communities_stats_and_export(memory: GraphMemory, era: str) -> None:
+def test_communities_and_stats(memory: GraphMemory, era: str) -> None:
     memory.admin.refresh_communities()
 
     async def work(client: Client) -> None:
@@ -202,13 +203,32 @@ def test_communities_stats_and_export(memory: GraphMemory, era: str) -> None:
         assert found[0]["size"] >= 3
         [counted] = data_of(await client.call_tool("memory_stats", {}))["scopes"]
         assert (counted["scope"], counted["facts"], counted["episodes"]) == ("maya", 4, 2)
-        page = data_of(await client.call_tool("memory_export", {"limit": 7}))
-        lines: list[str] = page["lines"]
-        while (offset := page.get("next_offset")) is not None:
-            page = data_of(await client.call_tool("memory_export", {"limit": 7, "offset": offset}))
-            lines += page["lines"]
-        assert json.loads(lines[0])["format"] == "graphmem-export"
-        assert page["checksum"] == memory.admin.checksum()
+
+    run(serve(memory), era, work)
+
+
+def test_an_export_can_be_imported(memory: GraphMemory, era: str) -> None:
+    memory.remember("One line\u2028of a text.")
+
+    async def work(client: Client) -> None:
+        exported = data_of(await client.call_tool("memory_export", {}))
+        file = BytesIO("".join(f"{line}\n" for line in exported["lines"]).encode())
+        with GraphMemory.open(f"memory://{era}", scope="maya", extractor="none", background=False) as other:
+            assert other.admin.import_(file).complete
+            assert exported["checksum"] == other.admin.checksum() == memory.admin.checksum()
+
+    run(serve(memory), era, work)
+
+
+def test_an_export_of_too_many_rows_names_the_command(
+    memory: GraphMemory, era: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graphmem.adapters.mcp.full._MOST_ROWS", 5)
+
+    async def work(client: Client) -> None:
+        refused = await client.call_tool("memory_export", {})
+        assert refused.is_error
+        assert "the scope has more than 5 rows: export it to a file, with graphmem export" in text_of(refused)
 
     run(serve(memory), era, work)
 
@@ -379,7 +399,7 @@ def test_hostile_names_stay_inside_of_the_fence_everywhere(memory: GraphMemory, 
         ("memory_visualize", {"format": "mermaid"}),
         ("memory_forget", {"entity": name, "dry_run": True}),
         ("memory_forget", {"speaker": HOSTILE, "dry_run": True}),
-        ("memory_export", {"limit": 1000}),
+        ("memory_export", {}),
     ]
 
     def check(text: str) -> None:
