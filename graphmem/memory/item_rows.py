@@ -190,11 +190,13 @@ def _is_stored(name: object, value: object) -> bool:
 
 
 def check_filter(wanted: object) -> None:
-    """Raise `InvalidInput` for an unknown operator, or one that orders by something that isn't a number."""
+    """Raise `InvalidInput` for a key that isn't a text, an unknown operator, or an order by what isn't a number."""
     if isinstance(wanted, Mapping):
         inner = cast("Mapping[object, object]", wanted)
         has_operators = any(str(name).startswith("$") for name in inner)
         for name, value in inner.items():
+            if not isinstance(name, str):
+                raise InvalidInput(f"filter: a key has to be a text, got {name!r:.40}")
             if not has_operators:
                 check_filter(value)
             elif name in ORDERS:

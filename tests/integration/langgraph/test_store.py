@@ -192,6 +192,13 @@ def test_a_batch_with_an_invalid_value_stores_nothing(store: GraphMemoryStore) -
     assert store.search(()) == []
 
 
+@pytest.mark.parametrize("wanted", [{1: "a"}, {"x": {1: "a"}}, {"x": [{1: "a"}]}])
+def test_a_filter_with_a_key_that_is_no_text_is_refused(store: GraphMemoryStore, wanted: Any) -> None:
+    store.put(MAYA, "k", {"x": {}})
+    with pytest.raises(InvalidInput, match="a key has to be a text, got 1"):
+        store.search(MAYA, filter=wanted)
+
+
 def test_concurrent_async_puts_share_transactions_and_no_errors(
     store: GraphMemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
