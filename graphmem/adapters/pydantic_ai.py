@@ -61,31 +61,31 @@ class GraphMemoryCapability(AbstractCapability[Any]):
     user: str | None = None
     assistant: str | None = None
     budget_tokens: int | None = None
-    _recalled: dict[str, str] = field(default_factory=dict[str, str], repr=False)
+    _recalled: str | None = field(default=None, repr=False)
+
+    async def for_run(self, ctx: RunContext[Any]) -> GraphMemoryCapability:
+        """Return a copy that keeps the context of one run."""
+        del ctx
+        return replace(self, _recalled=None)
 
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
         """Add the context to a request."""
-        run = ctx.run_id or ""
-        if run not in self._recalled:
+        if self._recalled is None:
+            self._recalled = ""
             question = "\n".join(_texts([ctx.prompt] if isinstance(ctx.prompt, str) else ctx.prompt or ()))
             try:
-                self._recalled[run] = await self._conversation(ctx).acontext(question, budget_tokens=self.budget_tokens)
+                self._recalled = await self._conversation(ctx).acontext(question, budget_tokens=self.budget_tokens)
             except GraphMemError as error:
                 report_unavailable("read", error)
-                self._recalled[run] = ""
         first, *rest = request_context.messages
-        if self._recalled[run] and isinstance(first, ModelRequest):
-            request_context.messages = [
-                replace(first, parts=[SystemPromptPart(self._recalled[run]), *first.parts]),
-                *rest,
-            ]
+        if self._recalled and isinstance(first, ModelRequest):
+            request_context.messages = [replace(first, parts=[SystemPromptPart(self._recalled), *first.parts]), *rest]
         return request_context
 
     async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
         """Store the messages of the conversation that aren't stored yet."""
-        self._recalled.pop(ctx.run_id or "", None)
         messages = list(_messages(result.all_messages()))
         try:
             await self._conversation(ctx).astore(messages, content_keys(messages))

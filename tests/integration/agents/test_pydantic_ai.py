@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,17 @@ def test_conversations_at_once_stay_in_their_scopes(memory: GraphMemory) -> None
     words = [{f"word{n}" for n in range(20) if f"word{n}." in text} for text in prompts]
     assert sorted(len(found) for found in words) == [1] * 20
     assert len(set[str]().union(*words)) == 20
+
+
+def test_a_run_that_fails_leaves_nothing_in_the_capability(memory: GraphMemory) -> None:
+    def fail(*_: object) -> ModelResponse:
+        raise RuntimeError("the model is away")
+
+    mine = GraphMemoryCapability(memory, "t", "Maya", "Helper")
+    before = deepcopy({name: value for name, value in vars(mine).items() if name != "memory"})
+    with pytest.raises(RuntimeError, match="away"):
+        Agent(FunctionModel(fail)).run_sync("Where do I live?", capabilities=[mine])
+    assert {name: value for name, value in vars(mine).items() if name != "memory"} == before
 
 
 def test_agent_goes_on_without_its_memory(memory: GraphMemory, caplog: pytest.LogCaptureFixture) -> None:
