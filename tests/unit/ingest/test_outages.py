@@ -84,6 +84,21 @@ def until(end: datetime, error: Exception) -> Callable[[datetime, str], Error]:
 OUTAGES = {"ten minutes": timedelta(minutes=10), "an hour": timedelta(hours=1), "a day": timedelta(days=1)}
 
 
+def test_the_scopes_of_delayed_episodes_are_changed_under_the_lock(backend: GraphBackend) -> None:
+    simulation = Simulation(backend, lambda *_: AWAY)
+    queue = simulation.queue
+
+    class Guarded(set[Scope]):
+        def add(self, element: Scope) -> None:
+            assert queue._rule_lock.locked()  # pyright: ignore[reportPrivateUsage]
+            super().add(element)
+
+    queue._delayed = Guarded()  # pyright: ignore[reportPrivateUsage]
+    simulation.store("one")
+    queue.process()
+    assert queue._delayed == {SCOPE}  # pyright: ignore[reportPrivateUsage]
+
+
 @pytest.mark.parametrize("error", [AWAY, REFUSED], ids=["unavailable", "misconfigured"])
 @pytest.mark.parametrize("outage", OUTAGES.values(), ids=OUTAGES)
 def test_after_an_outage_everything_is_extracted_within_a_quarter_of_an_hour(
