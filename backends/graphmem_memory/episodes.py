@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import islice
 
 from graphmem.errors import Conflict, InvalidInput
-from graphmem.models import Episode, EpisodeQuery, Mention, Scope, utc_now
+from graphmem.models import Episode, EpisodeQuery, Mention, Scope
 from graphmem.protocols import EpisodeStore
 from graphmem_memory import matching
 from graphmem_memory.tables import ClaimRow, MemoryRole, require_no_cursor
@@ -101,9 +101,8 @@ class MemoryEpisodes(MemoryRole, EpisodeStore):
                 claims.put(episode.id, ClaimRow(episode.scope, owner, until))
             return [e.changed(metadata=dict(e.metadata)) for e in taken]
 
-    def claim_owners(self) -> list[str]:
-        """Return the owners with unexpired claims."""
-        now = utc_now()
+    def claim_owners(self, now: datetime) -> list[str]:
+        """Return the owners whose claims last beyond a time."""
         with self._store.lock:
             claims = self._store.claims.read(self._store.claims.scopes())
             return sorted({claim.owner for claim in claims if claim.until > now})

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from graphmem.errors import Conflict, InvalidInput
-from graphmem.models import Episode, EpisodeQuery, Mention, Scope, ended_by, utc_now
+from graphmem.models import Episode, EpisodeQuery, Mention, Scope, ended_by
 from graphmem.protocols import EpisodeStore
 from graphmem_neo4j.connection import Neo4jRole, Transaction
 from graphmem_neo4j.rows import (
@@ -138,9 +138,9 @@ class Neo4jEpisodes(Neo4jRole, EpisodeStore):
 
         return self._database.write(work)
 
-    def claim_owners(self) -> list[str]:
-        """Return the owners with unexpired claims."""
-        return self._database.read("claim_owners", now=utc_now())
+    def claim_owners(self, now: datetime) -> list[str]:
+        """Return the owners whose claims last beyond a time."""
+        return self._database.read("claim_owners", now=now)
 
     def release_claims(self, owners: Sequence[str]) -> int:
         """Release the claims of the owners; return the number of released episodes."""

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from graphmem.errors import Conflict, InvalidInput
-from graphmem.models import Episode, EpisodeQuery, Mention, Scope, ended_by, utc_now, with_attachments
+from graphmem.models import Episode, EpisodeQuery, Mention, Scope, ended_by, with_attachments
 from graphmem.protocols import EpisodeStore
 from graphmem_sqlite.connection import SQLiteRole
 from graphmem_sqlite.rows import (
@@ -276,10 +276,10 @@ class SQLiteEpisodes(SQLiteRole, EpisodeStore):
             claimed = connection.execute(READ_CLAIMED, {"keys": as_json(keys), "limit": len(keys)})
             return [episode_of(row) for row in claimed]
 
-    def claim_owners(self) -> list[str]:
-        """Return the owners with unexpired claims."""
+    def claim_owners(self, now: datetime) -> list[str]:
+        """Return the owners whose claims last beyond a time."""
         with self._database.reading() as connection:
-            return [owner for (owner,) in connection.execute(CLAIM_OWNERS, (micros(utc_now()),))]
+            return [owner for (owner,) in connection.execute(CLAIM_OWNERS, (micros(now),))]
 
     def release_claims(self, owners: Sequence[str]) -> int:
         """Release the claims of the owners; return the number of released episodes."""

@@ -325,7 +325,7 @@ class ExtractionQueue:
 
     def _release_dead(self) -> int:
         """Release claims of terminated processes of this machine and of failed rounds; return their number."""
-        dead = [owner for owner in self._backend.claim_owners() if _is_gone(owner)]
+        dead = [owner for owner in self._backend.claim_owners(self._clock()) if _is_gone(owner)]
         released = self._backend.release_claims(dead) if dead else 0
         self._owners &= _live_owners
         return released

@@ -170,8 +170,8 @@ class EpisodeStore(Protocol):
         ...
 
     @abstractmethod
-    def claim_owners(self) -> list[str]:
-        """Return the owners that currently have claims."""
+    def claim_owners(self, now: datetime) -> list[str]:
+        """Return the owners whose claims last beyond a time."""
         ...
 
     @abstractmethod

@@ -139,7 +139,7 @@ class AtomicityTests(StoreTests):
 
         with pytest.raises(Oops):
             store.atomic(work)
-        assert claimer("a") not in store.claim_owners()
+        assert claimer("a") not in store.claim_owners(day(1))
         assert len(store.claim_episodes(claimer("b"), now=day(1), until=FUTURE, limit=1, scopes=[home()])) == 1
 
     def test_an_external_id_of_an_undone_transaction_is_free(self, store: GraphBackend) -> None:

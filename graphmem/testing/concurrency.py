@@ -161,7 +161,7 @@ class ConnectionTests(StoreTests):
         one, other = claimer("a"), claimer("b")
         store.claim_episodes(one, now=day(1), until=FUTURE, limit=1, scopes=[home()])
         assert second.claim_episodes(other, now=day(1), until=FUTURE, limit=1, scopes=[home()]) == []
-        assert one in second.claim_owners()
+        assert one in second.claim_owners(day(1))
         assert second.release_claims([one]) == 1
 
     def test_an_external_id_that_both_bring_is_stored_once(self, store: GraphBackend, second: GraphBackend) -> None:
@@ -300,7 +300,7 @@ class MoveTests(StoreTests):
         assert empty_store.set_move(now, replacing=None)
         with pytest.raises(StoreMoved):
             WRITES[name](empty_store)
-        assert (contents(empty_store, home()), empty_store.claim_owners()) == (before, [])
+        assert (contents(empty_store, home()), empty_store.claim_owners(day(1))) == (before, [])
 
     def test_a_write_under_the_adopted_mark_is_stored(self, empty_store: GraphBackend) -> None:
         assert empty_store.set_move(MOVE, replacing=None)

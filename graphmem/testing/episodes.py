@@ -240,14 +240,15 @@ class QueueTests(StoreTests):
 
     def test_owners_are_those_that_hold_something(self, empty_store: GraphBackend) -> None:
         empty_store.add_episodes(home(), [episode(n) for n in range(3)])
-        before = empty_store.claim_owners()
+        before = empty_store.claim_owners(FUTURE)
         _claim(empty_store, "a", limit=1)
         _claim(empty_store, "b", limit=2)
         _claim(empty_store, "c", limit=1)
-        both = sorted(empty_store.claim_owners())
+        both = sorted(empty_store.claim_owners(FUTURE))
         empty_store.release_claims(["a"])
         empty_store.write(home(), Changes(results=(ProcessingResult(episode_id(1), processed_at=day(2)),)))
-        assert (before, both, empty_store.claim_owners()) == ([], ["a", "b"], ["b"])
+        left = [empty_store.claim_owners(now) for now in (FUTURE, FUTURE + LEASE)]
+        assert (before, both, left) == ([], ["a", "b"], [["b"], []])
 
     def test_processed_and_failed_episodes_are_not_claimed(self, empty_store: GraphBackend) -> None:
         empty_store.add_episodes(

@@ -64,7 +64,7 @@ class PairOfStores(RuleBasedStateMachine):
             for part in (field.name for field in fields(Contents)):
                 assert getattr(ours[scope], part) == getattr(expected, part), f"{part} of scope {scope}"
         assert own_scopes(self._store) == self._oracle.scopes()
-        assert _own_claims(self._store) == sorted(self._oracle.claim_owners())
+        assert _own_claims(self._store) == sorted(self._oracle.claim_owners(day(0)))
 
 
 def run_machine(machine: type[PairOfStores], tests: StoreTests, store: GraphBackend, tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def run_machine(machine: type[PairOfStores], tests: StoreTests, store: GraphBack
 
 def _own_claims(store: GraphBackend) -> list[str]:
     """Return the owners of the running test that have claimed episodes."""
-    return sorted(name for name in store.claim_owners() if name.endswith(world().tag))
+    return sorted(name for name in store.claim_owners(day(0)) if name.endswith(world().tag))
 
 
 def outcome(work: Callable[[], object]) -> tuple[str, object]:

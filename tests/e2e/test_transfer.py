@@ -532,7 +532,7 @@ def test_an_episode_that_waits_here_is_left_to_the_worker_that_holds_it(
     hour = utc_now() + timedelta(hours=1)
     store.claim_episodes(f"worker of {home()}", now=utc_now(), until=hour, limit=1, scopes=[home()])
     there.admin.import_(tmp_path / "all.jsonl")
-    assert f"worker of {home()}" in store.claim_owners()
+    assert f"worker of {home()}" in store.claim_owners(utc_now())
     assert there.admin.checksum() == waiting.admin.checksum()
 
 

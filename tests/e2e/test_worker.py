@@ -134,7 +134,7 @@ def test_sigterm_in_the_middle_of_a_models_call_ends_the_worker_and_gives_its_cl
         assert (process.returncode, "claimed episodes were released" in said) == (0, True)
         assert time.monotonic() - began < SECONDS / 2
         store = open_backend(durable_url)
-        owners = [owner for owner in store.claim_owners() if f":{process.pid}:" in owner]
+        owners = [owner for owner in store.claim_owners(utc_now()) if f":{process.pid}:" in owner]
         store.close()
         assert (owners, memory.stats().pending_episodes) == ([], 1)
 

@@ -105,7 +105,7 @@ def test_no_read_of_the_store_returns_or_trips_over_what_is_theirs(store: Neo4jB
     assert store.find_mentions(scopes) == []
     assert store.search_entities(scopes, words=["foreign", "anna"], phrases=["anna"], limit=10) == []
     assert store.resolve_names(SCOPE, ["anna"]) == []
-    assert store.claim_owners() == []
+    assert store.claim_owners(MOMENT) == []
     assert store.find_recalls(scopes, RecallQuery()) == []
     assert store.find_communities(scopes, CommunityQuery()) == []
     assert store.find_unindexed(SCOPE, "episode") == store.find_unindexed(SCOPE, "entity") == []

@@ -184,6 +184,14 @@ def test_a_claim_of_another_machine_or_a_living_process_stays(backend: GraphBack
     assert ExtractionQueue(backend, Scripted(), DEFAULT_ONTOLOGY, FAST).process(5).claimed == 0
 
 
+def test_a_claim_of_a_dead_process_is_given_back_by_the_clock_of_the_memory(backend: GraphBackend) -> None:
+    store(backend, "Maya knows Jonas")
+    now = datetime(2000, 1, 1, tzinfo=UTC)
+    backend.claim_episodes(f"{_machine()}:{_unused_pid()}:x", now=now, until=now + timedelta(hours=1), limit=5)
+    queue = ExtractionQueue(backend, Scripted(), DEFAULT_ONTOLOGY, FAST, clock=lambda: now)
+    assert queue.process(5).claimed == 1
+
+
 def test_no_signal_is_sent_to_a_process_on_windows(backend: GraphBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     store(backend, "Maya knows Jonas")
     now, sent = datetime.now(UTC), list[int]()
@@ -269,7 +277,7 @@ def test_a_pool_that_is_told_to_stop_gives_back_what_it_has_not_begun(backend: G
     queue = ExtractionQueue(backend, extractor, DEFAULT_ONTOLOGY, FAST)
     done = queue.process(stopping=lambda: len(extractor.requests) > 0)
     assert done.claimed < 9
-    assert backend.claim_owners() == []
+    assert backend.claim_owners(datetime.now(UTC)) == []
     assert queue.process().claimed == 9 - done.claimed
 
 
