@@ -6,9 +6,11 @@ from collections.abc import Awaitable, Callable
 from functools import wraps
 from typing import Annotated, Any, ParamSpec
 
+from mcp import MCPError
 from mcp.server.mcpserver import MCPServer, ResourceSecurity
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from mcp.types import (
+    INVALID_PARAMS,
     Completion,
     CompletionArgument,
     CompletionContext,
@@ -146,7 +148,10 @@ memory_end what is over, and with memory_add_facts what is missing. Change nothi
     @server.prompt(title="Before forgetting")
     async def before_forgetting(name: Annotated[str, Field(description="name of an entity")]) -> str:
         """Show what an erasure would take, before anything is erased."""
-        done = await tools.caller().memory.aforget(name, dry_run=True)
+        caller = tools.caller()
+        if not caller.access.permits("admin"):  # a dry run is a write transaction, and only an admin may erase
+            raise MCPError(INVALID_PARAMS, "before_forgetting needs the right 'admin'")
+        done = await caller.memory.aforget(name, dry_run=True)
         counts = (
             f"{counted(done.episodes, 'episode')}, {counted(done.entities, 'entity', 'entities')}, "
             f"{counted(done.facts, 'fact')}"

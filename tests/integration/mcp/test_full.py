@@ -282,6 +282,14 @@ def test_nothing_is_erased_without_a_yes(memory: GraphMemory, era: str, refusal:
     assert len(memory.facts("Ines Costa")) == 2
 
 
+def test_only_an_admin_tries_an_erasure_by_a_prompt(memory: GraphMemory, era: str) -> None:
+    async def work(client: Client) -> None:
+        with pytest.raises(MCPError, match="needs the right 'admin'"):
+            await client.get_prompt("before_forgetting", {"name": "Maya Chen"})
+
+    run(serve(memory, access=Access(scopes=(memory.scope,), rights="write")), era, work)
+
+
 def test_a_client_that_can_not_ask_has_to_confirm(memory: GraphMemory, era: str) -> None:
     async def work(client: Client) -> None:
         first = await client.call_tool("memory_forget", {"entity": "Ines Costa"})
