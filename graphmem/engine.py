@@ -28,6 +28,7 @@ from graphmem.factory import (
     open_store,
     similar_entities,
 )
+from graphmem.index.copies import MB
 from graphmem.index.encoder import EpisodeEncoder
 from graphmem.ingest.batch_writer import TurnWriter
 from graphmem.ingest.bulk import Loader, OnProgress
@@ -120,6 +121,7 @@ class Engine:
             reranker,
             redact=self.redacted,
             wait=settings.index_wait,
+            memory=settings.index_memory_mb * MB,
             clock=clock,
             show_text=settings.telemetry_text,
         )

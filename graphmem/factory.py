@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from graphmem.embed import Embedder, Embeddings, choose_embeddings
 from graphmem.errors import InvalidInput, MissingExtra
+from graphmem.index.copies import MB
 from graphmem.migrate.backend import following_backend
 from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import Extractor, GraphBackend, VectorIndex
@@ -224,5 +225,6 @@ def similar_entities(
         ask_at=settings.resolve_ask_similarity,
         most_questions=settings.resolve_questions,
         resolves=settings.resolve_similar,
+        memory=settings.index_memory_mb * MB,
     )
     return similar, NoteLinks(backend, similar.vectors) if settings.note_linking else None

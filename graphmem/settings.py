@@ -160,6 +160,11 @@ class Settings(BaseSettings):
     index_wait: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = Field(
         2.0, description="maximum seconds that a search spends on indexing stored rows first"
     )
+    index_memory_mb: Count = Field(
+        1_000,
+        description="memory in megabytes for copies of the index, those used last; the index of another scope is read "
+        "again when it is searched (docs/concepts/search.md)",
+    )
 
     recall_limit: Count = Field(10, description="maximum number of facts that a recall returns")
     recall_episodes: int = Field(

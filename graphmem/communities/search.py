@@ -24,6 +24,7 @@ from graphmem.text.words import query_phrases, query_words, stem, terms
 Vectors = NDArray[np.float32]
 
 _VECTORS = 2_000  # vectors of members in a page
+_MEMORY = 50_000_000  # bytes of centroids: 30,000 communities with vectors of 384 numbers
 
 _CentroidsKey = tuple[tuple[Scope, ...], str, tuple[int, ...], int]
 Floats = NDArray[np.float64]
@@ -48,7 +49,7 @@ class Centroids:
 
     def __init__(self, backend: GraphBackend) -> None:
         self._backend = backend
-        self._kept: Copies[_CentroidsKey, Vectors] = Copies()
+        self._kept: Copies[_CentroidsKey, Vectors] = Copies(lambda centroids: centroids.nbytes, _MEMORY)
         self._lock = threading.Lock()
 
     def of(

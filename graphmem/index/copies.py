@@ -14,7 +14,12 @@ Ints = NDArray[np.int64]
 S = TypeVar("S", bound=np.generic)
 K = TypeVar("K")
 V = TypeVar("V")
-_KEPT = 8
+
+MB = 1_000_000
+"""Bytes of a megabyte."""
+
+MEMORY = 1_000 * MB
+"""Bytes that copies of one kind take by default, as by the setting `index_memory_mb`."""
 
 
 class GrowingArray(Generic[S]):
@@ -34,6 +39,11 @@ class GrowingArray(Generic[S]):
 
     def __len__(self) -> int:
         return self._size
+
+    @property
+    def nbytes(self) -> int:
+        """Size in memory in bytes, with the room to grow."""
+        return self._rows.nbytes
 
     @property
     def rows(self) -> NDArray[S]:
@@ -60,30 +70,50 @@ def entries(begin: Ints, nodes: Ints) -> Ints:
 
 
 class Copies(Generic[K, V]):
-    """The most recently used copies, at most eight. The caller holds a lock."""
+    """The most recently used copies that fit into a limit of memory. The caller holds a lock.
 
-    def __init__(self) -> None:
-        self._kept: OrderedDict[K, V] = OrderedDict()
+    Parameters
+    ----------
+    size
+        Returns the size of a copy in bytes.
+    limit
+        Maximum bytes of all copies; the copy used last is kept whatever its size.
+    """
+
+    def __init__(self, size: Callable[[V], int], limit: int) -> None:
+        self._size = size
+        self._limit = limit
+        self._kept: OrderedDict[K, tuple[V, int]] = OrderedDict()
+        self._bytes = 0
 
     def get(self, key: K) -> V | None:
-        """Return a copy and mark it as used; None if there is none."""
-        if key in self._kept:
-            self._kept.move_to_end(key)
-        return self._kept.get(key)
+        """Return a copy; None if there is none."""
+        return self._kept[key][0] if key in self._kept else None
 
     def put(self, key: K, copy: V) -> V:
-        """Keep a copy, and drop the least recently used ones beyond the limit."""
-        self._kept[key] = copy
-        self._kept.move_to_end(key)
-        while len(self._kept) > _KEPT:
-            self._kept.popitem(last=False)
+        """Keep a copy as the one used last, and drop the least recently used ones beyond the limit."""
+        self._remove(key)
+        size = self._size(copy)
+        self._kept[key] = copy, size
+        self._bytes += size
+        while self._bytes > self._limit and len(self._kept) > 1:
+            self._remove(next(iter(self._kept)))
         return copy
+
+    def measure(self, key: K, copy: V) -> None:
+        """Account for the growth of a copy, unless it was dropped meanwhile."""
+        if self.get(key) is copy:
+            self.put(key, copy)
 
     def drop(self, is_gone: Callable[[K], bool]) -> None:
         """Drop the copies whose key the function accepts."""
         for key in [key for key in self._kept if is_gone(key)]:
-            del self._kept[key]
+            self._remove(key)
 
     def cached_keys(self) -> list[K]:
         """Return the keys, the least recently used first."""
         return list(self._kept)
+
+    def _remove(self, key: K) -> None:
+        _, size = self._kept.pop(key, (None, 0))
+        self._bytes -= size

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphmem.index.codec import packed, unpacked
-from graphmem.index.copies import Copies, GrowingArray
+from graphmem.index.copies import MEMORY, Copies, GrowingArray
 from graphmem.models import Entity, IndexEntry, Scope
 from graphmem.process import one_blas_thread
 from graphmem.protocols import GraphBackend
@@ -21,6 +21,7 @@ Vectors = NDArray[np.float32]
 
 _PAGE = 2000
 _ROWS, _QUESTIONS = 8192, 256  # block size of one product: 8 MB of scores
+_PER_ENTITY = 600  # bytes of an entity besides its vector
 NEAREST = 5
 
 
@@ -55,6 +56,10 @@ class _Copy:
         default_factory=dict[tuple[str, str], "list[tuple[str, str]]"]
     )
 
+    @property
+    def nbytes(self) -> int:
+        return sum(held.rows.nbytes for held in self.types.values()) + _PER_ENTITY * len(self.seen)
+
     def apply(self, entries: Iterable[IndexEntry]) -> None:
         for entry in entries:
             if entry.position <= self.position:
@@ -86,18 +91,19 @@ class _Copy:
 class EntityVectors:
     """Cache of entity vectors, updated incrementally from the store's index.
 
-    A row takes 2 bytes per dimension: 77 MB for 100,000 entities of dimension 384. The most recently used scopes are
-    kept in memory.
+    A row takes 2 bytes per dimension: 77 MB for 100,000 entities of dimension 384, and as much for their names.
 
     Parameters
     ----------
     backend
         The store.
+    memory
+        Maximum bytes of the vectors of all scopes; those used last are kept.
     """
 
-    def __init__(self, backend: GraphBackend) -> None:
+    def __init__(self, backend: GraphBackend, memory: int = MEMORY) -> None:
         self._backend = backend
-        self._copies: Copies[Scope, _Copy] = Copies()
+        self._copies: Copies[Scope, _Copy] = Copies(lambda copy: copy.nbytes, memory)
         self._lock = threading.Lock()
 
     def nearest(
@@ -200,6 +206,8 @@ class EntityVectors:
         for page in self._backend.entry_pages(scope, kind="entity", after=after, chunk=_PAGE):
             with self._lock:
                 copy.apply(page)
+        with self._lock:
+            self._copies.measure(scope, copy)
         return copy
 
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from graphmem.embed import Embedder
 from graphmem.errors import BackendUnavailable, StoreReadOnly
-from graphmem.index.copies import GrowingArray
+from graphmem.index.copies import MEMORY, GrowingArray
 from graphmem.index.entity_vectors import EntityVectors, Vectors, entity_entry, waiting_entry
 from graphmem.ingest.resolution import EntityMatcher, EntityMention
 from graphmem.models import Changes, Entity, EntityQuery, IndexEntry, MergeMethod, Scope
@@ -82,6 +82,8 @@ class SimilarEntities:
         Maximum number of names per batch that the judge is asked about, all in one call.
     resolves
         If False, vectors are only computed and stored, for other consumers that compare entities.
+    memory
+        Maximum bytes of the vectors in memory.
     """
 
     def __init__(
@@ -94,6 +96,7 @@ class SimilarEntities:
         ask_at: float = 0.7,
         most_questions: int = 20,
         resolves: bool = True,
+        memory: int = MEMORY,
     ) -> None:
         self._backend = backend
         self._embedder = embedder
@@ -102,7 +105,7 @@ class SimilarEntities:
         self._ask_at = ask_at
         self._most_questions = most_questions
         self._resolves = resolves
-        self.vectors = EntityVectors(backend)
+        self.vectors = EntityVectors(backend, memory)
         self._complete: dict[Scope, tuple[int, float]] = {}
         """Scope → generation of an index that had all vectors, and the monotonic time of the next scan."""
 

@@ -143,6 +143,12 @@ class Corpus:
         return len(self.ids)
 
     @property
+    def nbytes(self) -> int:
+        """Approximate size in memory in bytes."""
+        vectors = (self.episode_vectors, self.sentences, self._fact_vectors)
+        return sum(each.nbytes for each in (*vectors, self.pieces, self.names, self.lexicon))
+
+    @property
     def has_vectors(self) -> bool:
         """Whether the corpus has vectors, that is, a model."""
         return self.dimension > 0

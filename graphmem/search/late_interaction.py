@@ -50,6 +50,11 @@ class Pieces:
         self._stated: GrowingArray[np.int8] = GrowingArray(np.int8, width)
         self._stated_by: GrowingArray[np.int64] = GrowingArray(np.int64)
 
+    @property
+    def nbytes(self) -> int:
+        """Size of the vectors in memory in bytes."""
+        return self._rows.nbytes + self._stated.nbytes
+
     def add(self, pieces: frozenset[str], vectors: NDArray[np.int8]) -> None:
         """Add an episode: all its pieces, and the stored vectors of its content pieces, shape (m, width)."""
         for piece in pieces:

@@ -179,6 +179,11 @@ class Names:
     def __len__(self) -> int:
         return len(self.texts)
 
+    @property
+    def nbytes(self) -> int:
+        """Size of the vectors in memory in bytes."""
+        return 0 if self._vectors is None else self._vectors.nbytes
+
     def missing(self, names: Iterable[str]) -> list[str]:
         """Return the unknown ones of these names, each once."""
         return [name for name in dict.fromkeys(names) if name not in self._number]

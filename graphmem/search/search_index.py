@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from graphmem.errors import EmbeddingFailed, IndexMismatch, InvalidInput
 from graphmem.index.codec import detail_of, dimension_of, halves, unpacked, unpacked_pieces
-from graphmem.index.copies import Copies
+from graphmem.index.copies import MEMORY, Copies
 from graphmem.index.encoder import EpisodeEncoder, StatedFact
 from graphmem.index.follower import VectorFollower
 from graphmem.models import Changes, Episode, EpisodeQuery, IndexCursor, IndexEntry, IndexKind, IndexState, Scope
@@ -66,13 +66,17 @@ class SearchIndex:
         Encoder of the index entries.
     vectors
         An external index that holds the vectors of sentences instead of the snapshot.
+    memory
+        Maximum bytes of the snapshots; those used last are kept.
     """
 
-    def __init__(self, backend: GraphBackend, reader: EpisodeEncoder, vectors: VectorIndex | None = None) -> None:
+    def __init__(
+        self, backend: GraphBackend, reader: EpisodeEncoder, vectors: VectorIndex | None = None, memory: int = MEMORY
+    ) -> None:
         self.follower = None if vectors is None else VectorFollower(backend, vectors, lambda: reader.dimension)
         self._backend = backend
         self._reader = reader
-        self._copies: Copies[tuple[Scope, ...], Snapshot] = Copies()
+        self._copies: Copies[tuple[Scope, ...], Snapshot] = Copies(lambda copy: copy.corpus.nbytes, memory)
         self._indexed: dict[tuple[Scope, IndexKind], _Seen] = {}
         self._looked_at = 0.0  # wall clock time of the last scan for unindexed rows
         self._generations: dict[Scope, int] = {}
@@ -323,6 +327,8 @@ class SearchIndex:
             copy = self._copies.put(key, self._copies.get(key) or self._empty(key))
         with copy.lock:
             self._refresh(copy, key)
+            with self._lock:
+                self._copies.measure(key, copy)
             yield copy
 
     def _empty(self, scopes: Sequence[Scope]) -> Snapshot:

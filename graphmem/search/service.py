@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from graphmem.embed import TokenVectors
 from graphmem.errors import EmbeddingFailed, IndexMismatch, IndexUnavailable, StoreFull, StoreReadOnly
+from graphmem.index.copies import MEMORY
 from graphmem.index.encoder import EpisodeEncoder
 from graphmem.models import AsOf, EpisodeQuery, RecallTrace, Scope, TracedEpisode, TracedSeed, is_live, utc_now
 from graphmem.process import one_blas_thread
@@ -146,6 +147,7 @@ class GraphRAGService:
         *,
         redact: Callable[[str], str] | None = None,
         wait: float = 0.0,
+        memory: int = MEMORY,
         clock: Callable[[], datetime] = utc_now,
         show_text: bool = False,
     ) -> None:
@@ -157,7 +159,7 @@ class GraphRAGService:
         self._redact = redact
         self._clock = clock
         self._show_text = show_text
-        self.index = SearchIndex(backend, reader, vectors)
+        self.index = SearchIndex(backend, reader, vectors, memory)
 
     def search(self, scopes: Sequence[Scope], query: str, options: SearchOptions) -> SearchResults:
         """Return the episodes that answer a question, best first.

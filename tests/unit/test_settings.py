@@ -59,6 +59,7 @@ SETTINGS: dict[str, object] = {
     "min_confidence": 0.0,  # –
     "expansion_boost": 1.2,  # 5
     "index_wait": 2.0,  # –
+    "index_memory_mb": 1000,  # –
     "recall_limit": 10,  # –
     "recall_episodes": 20,  # 4.2: not in the formula; facts of the best episodes answer more questions (a9cc229)
     "recall_strategy": "bfs",  # 4.3
