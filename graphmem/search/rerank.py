@@ -35,6 +35,7 @@ READER_WEIGHT = 2.0
 SESSION_PENALTY = 0.05
 """Reduction of a turn's score for each turn of its session before it, in a list that is spread over sessions."""
 
+_CALLS_AT_ONCE = 4  # of the cross-encoder, as of an embedding model
 _SPREAD = 100  # number of episodes that are spread over sessions
 _POOL_FACTOR = 5  # size of the diversification pool as a multiple of k
 
@@ -47,7 +48,10 @@ _FUSED = 1000  # ranks of each list that are fused
 
 @runtime_checkable
 class CrossEncoder(Protocol):
-    """A scorer of pairs of a question and a text, compatible with LangChain's `BaseCrossEncoder`."""
+    """A scorer of pairs of a question and a text, compatible with LangChain's `BaseCrossEncoder`.
+
+    Up to four threads call it at once.
+    """
 
     def score(self, text_pairs: list[tuple[str, str]]) -> Sequence[float]:
         """Return the relevance of each text to its question: higher is better, on any scale."""
@@ -67,7 +71,7 @@ class Reranker:
 
     def __init__(self, model: CrossEncoder, timeout: float) -> None:
         self._model = model
-        self._calls = TimedCalls[Sequence[float]](1, timeout)
+        self._calls = TimedCalls[Sequence[float]](_CALLS_AT_ONCE, timeout)
 
     def scores(self, question: str, texts: Sequence[str]) -> Floats:
         """Return a score in [0, 1] for each text, relative to the others.

@@ -45,7 +45,9 @@ class _Seen:
 class Snapshot:
     """An in-memory corpus with the index states and positions up to which it was read.
 
-    `limited` says whether episodes of the scopes end or expire.
+    Hold the lock to read the corpus, but not while a model or a server is called. Meanwhile other threads may append to
+    the corpus, or replace it by another one and leave it as it was: positions in a corpus are valid forever. `limited`
+    says whether episodes of the scopes end or expire.
     """
 
     corpus: Corpus
@@ -321,22 +323,27 @@ class SearchIndex:
 
     @contextmanager
     def copy(self, scopes: Sequence[Scope]) -> Generator[Snapshot]:
-        """Yield an up-to-date snapshot of the scopes, exclusively to one thread at a time."""
+        """Yield an up-to-date snapshot of the scopes, exclusively to one thread at a time: call no model meanwhile."""
         key = tuple(scopes)
         with self._lock:
-            copy = self._copies.put(key, self._copies.get(key) or self._empty(key))
+            kept = self._copies.get(key)
+        dimension = kept.corpus.dimension if kept is not None and kept.corpus.has_vectors else self._dimension(key)
+        with self._lock:
+            copy = self._copies.put(key, self._copies.get(key) or self._empty(dimension))
         with copy.lock:
-            self._refresh(copy, key)
+            self._refresh(copy, key, copy.corpus.dimension or dimension)
             with self._lock:
                 self._copies.measure(key, copy)
             yield copy
 
-    def _empty(self, scopes: Sequence[Scope]) -> Snapshot:
-        corpus = Corpus(self._dimension(scopes), sentences=self.follower is None)
-        return Snapshot(corpus, {}, {}, threading.RLock())
+    def _empty(self, dimension: int) -> Snapshot:
+        return Snapshot(Corpus(dimension, sentences=self.follower is None), {}, {}, threading.RLock())
 
     def _dimension(self, scopes: Sequence[Scope]) -> int:
-        """Return the dimension of the model, or of its stored vectors if the model fails; 0 without either."""
+        """Return the dimension of the model, or of its stored vectors if the model fails; 0 without either.
+
+        A model that doesn't declare it is called; hold no lock.
+        """
         try:
             return self._reader.dimension
         except EmbeddingFailed:
@@ -344,16 +351,15 @@ class SearchIndex:
             return next((found for page in pages for entry in page if (found := dimension_of(entry))), 0)
 
     @in_span("graphmem.search.copy")
-    def _refresh(self, copy: Snapshot, scopes: Sequence[Scope]) -> None:
+    def _refresh(self, copy: Snapshot, scopes: Sequence[Scope], dimension: int) -> None:
         looks = [IndexCursor(scope, _LAST, _LAST, copy.positions.get(scope, 0)) for scope in scopes]
         news = dict(zip(scopes, self._backend.index_status(looks), strict=True))
         states = {scope: status.state for scope, status in news.items()}
         fresh = self._news(copy, [scope for scope, status in news.items() if status.entries])
         removed = any(copy.states.get(scope, state).generation != state.generation for scope, state in states.items())
-        removed |= not copy.corpus.has_vectors and bool(self._reader.model) and self._dimension(scopes) > 0
+        removed |= not copy.corpus.has_vectors and dimension > 0
         if removed or any(key in copy.corpus.position for key in fresh["episode"]):
-            emptied = self._empty(scopes)
-            copy.corpus, copy.positions = emptied.corpus, {}
+            copy.corpus, copy.positions = self._empty(dimension).corpus, {}
             fresh = self._news(copy, scopes)
         copy.states, copy.limited = states, any(status.limited for status in news.values())
         self._apply(copy, scopes, fresh)

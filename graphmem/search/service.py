@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,18 +17,19 @@ from graphmem.index.copies import MEMORY
 from graphmem.index.encoder import EpisodeEncoder
 from graphmem.models import AsOf, EpisodeQuery, RecallTrace, Scope, TracedEpisode, TracedSeed, is_live, utc_now
 from graphmem.process import one_blas_thread
-from graphmem.protocols import GraphBackend, VectorIndex
+from graphmem.protocols import GraphBackend, VectorHit, VectorIndex
 from graphmem.recall.evidence import Evidence
 from graphmem.recall.options import RecallOptions, SpreadingOptions
 from graphmem.recall.service import require_one_scope
 from graphmem.recall.traces import RecallRecorder
 from graphmem.search.confidence import confidences, overall
+from graphmem.search.corpus import Corpus
 from graphmem.search.graph_channel import best_first
 from graphmem.search.pipeline import CANDIDATES, Ranking, rank
-from graphmem.search.question import USER, parse_question
+from graphmem.search.question import USER, ParsedQuestion, parse_question
 from graphmem.search.rerank import READ, READER_WEIGHT, Baseline, Reranker, baseline, spread, varied
 from graphmem.search.results import Channel, Found, Reason, SearchOptions, SearchResults, evidence_of
-from graphmem.search.search_index import SearchIndex, Snapshot
+from graphmem.search.search_index import SearchIndex
 from graphmem.telemetry import count, in_span, question_attributes, span
 from graphmem.text.normalize import canonical
 from graphmem.text.words import MAX_QUERY
@@ -98,6 +100,16 @@ class _Row(NamedTuple):
     reasons: tuple[Reason, ...]
     confidence: float
     is_list: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """What a search ranks: the first episodes of the corpus of a snapshot, as many as it had when the search began."""
+
+    corpus: Corpus
+    size: int
+    limited: bool
+    lock: threading.RLock
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,34 +249,25 @@ class GraphRAGService:
         with self.index.copy(scopes) as copy:
             if not len(copy.corpus) or not query.strip():
                 return _Ranked(now, degraded)
-            among = self._among(scopes, copy, options, now)
-            if among is not None and not len(among):
-                return _Ranked(now, degraded)
-            speakers = copy.corpus.speakers
-            asked = parse_question(query, speakers, copy.corpus.names, copy.corpus.speaker_names.meant(speakers))
-            tokens = self._tokens(asked.first_person, degraded)
-            sentence = None if tokens is None else self._sentences(scopes, copy, tokens.pooled, among, degraded)
-            ranking = rank(copy.corpus, asked, tokens, options, self._spreading, sentence=sentence, among=among)
-            order = _in_order(ranking.total, copy, options, among)
-            if reranker is not None:
-                order = self._reranked(reranker, scopes, query, order, ranking, copy, degraded)
-            if asked.form != "answer":  # half of a pair of request and reply, which a summary needs together
-                sessions, weight = copy.corpus.session_of.rows, 0.5 if asked.form == "summary" else 1.0
-                order = spread(order, ranking.total, sessions, weight)
-            top = varied(order, ranking.total, copy.corpus.episode_vectors.rows, options.diversity, options.k)
-            top = list(dict.fromkeys([*top, *order]))[: max(len(top), options.considered)]
-            each = confidences(ranking, copy.corpus, asked, order)
-            whole, sure = overall(each), dict(zip(order, each.tolist(), strict=True))
-            if whole < options.min_confidence:
-                top = []
-            seeds = tuple(copy.corpus.names.texts[seed] for seed in ranking.seeds)
-            ids, total = copy.corpus.ids, ranking.total
-            rows = [
-                _Row(ids[i], float(total[i]), _reasons(i, ranking, copy), sure[i], ids[i] in copy.corpus.lists)
-                for i in top
-            ]
-            nobody = asked.side == USER and not asked.speakers and not copy.corpus.has_assistant and len(speakers) > 1
-        return _Ranked(now, degraded, rows, seeds, whole, nobody)
+            view = _View(copy.corpus, len(copy.corpus), copy.limited, copy.lock)
+            corpus, speakers = copy.corpus, copy.corpus.speakers
+            asked = parse_question(query, speakers, corpus.names, corpus.speaker_names.meant(speakers))
+        among = self._among(scopes, view, options, now)
+        if among is not None and not len(among):
+            return _Ranked(now, degraded)
+        tokens = self._tokens(asked.first_person, degraded)
+        hits = None if tokens is None else self._sentence_hits(scopes, tokens.pooled, degraded)
+        with view.lock:
+            if among is None and len(corpus) > view.size:
+                among = np.arange(view.size)
+            sentence = None if hits is None or tokens is None else _sentences(hits, corpus, tokens.pooled, among)
+            ranking = rank(corpus, asked, tokens, options, self._spreading, sentence=sentence, among=among)
+            order = _in_order(ranking.total, corpus, options, among)
+            best = {corpus.ids[i]: i for i in order[:READ]}
+        if reranker is not None:
+            order = self._reranked(reranker, scopes, query, best, order, ranking, degraded)
+        with view.lock:
+            return _Ranked(now, degraded, *_rows(corpus, asked, ranking, order, options))
 
     def traced(
         self, scopes: Sequence[Scope], query: str, options: SearchOptions, recorder: RecallRecorder
@@ -326,20 +329,22 @@ class GraphRAGService:
         none = np.empty((0, len(whole)), np.float32)
         return TokenVectors((), none, np.empty((0, 2), np.int64), whole)
 
-    def _among(self, scopes: Sequence[Scope], copy: Snapshot, options: SearchOptions, now: datetime) -> Ints | None:
+    def _among(self, scopes: Sequence[Scope], view: _View, options: SearchOptions, now: datetime) -> Ints | None:
         """Return the positions of the episodes to rank, ascending, as the store selects them; None for all."""
         if options.filters is not None:
-            live_at = now if copy.limited else None
+            live_at = now if view.limited else None
             query = EpisodeQuery(filters=options.filters, live_at=live_at, as_of=options.as_of if live_at else None)
-            return self._positions(scopes, copy, query)
-        if not copy.limited:
+            return self._positions(scopes, view, query)
+        if not view.limited:
             return None
-        hidden = self._positions(scopes, copy, EpisodeQuery(hidden_at=now, as_of=options.as_of))
-        return np.delete(np.arange(len(copy.corpus)), hidden) if len(hidden) else None
+        hidden = self._positions(scopes, view, EpisodeQuery(hidden_at=now, as_of=options.as_of))
+        return np.delete(np.arange(view.size), hidden) if len(hidden) else None
 
-    def _positions(self, scopes: Sequence[Scope], copy: Snapshot, query: EpisodeQuery) -> Ints:
-        found = (copy.corpus.position.get(i) for i in self._backend.find_episode_ids(scopes, query))
-        return np.sort(np.array([i for i in found if i is not None], dtype=np.int64))
+    def _positions(self, scopes: Sequence[Scope], view: _View, query: EpisodeQuery) -> Ints:
+        ids = self._backend.find_episode_ids(scopes, query)
+        with view.lock:
+            found = [view.corpus.position.get(i, view.size) for i in ids]
+        return np.sort(np.array([i for i in found if i < view.size], dtype=np.int64))
 
     @in_span("graphmem.search.rerank")
     def _reranked(
@@ -347,57 +352,58 @@ class GraphRAGService:
         reranker: Reranker,
         scopes: Sequence[Scope],
         question: str,
+        best: dict[str, int],
         order: list[int],
         ranking: Ranking,
-        copy: Snapshot,
         degraded: list[str],
     ) -> list[int]:
-        """Return the order after adding the cross-encoder's scores to those of the top episodes."""
-        best, ids = order[:READ], copy.corpus.ids
-        episodes = self._backend.get_episodes(scopes, [ids[i] for i in best])
-        best = [i for i in best if ids[i] in episodes]
+        """Return the order after adding the cross-encoder's scores to those of the best episodes, given by id."""
+        episodes = self._backend.get_episodes(scopes, list(best))
+        best = {i: position for i, position in best.items() if i in episodes}
         try:
-            scores = reranker.scores(question, [episodes[ids[i]].searchable_text for i in best])
+            scores = reranker.scores(question, [episodes[i].searchable_text for i in best])
         except EmbeddingFailed as error:
             degraded.append(f"not reranked by the {error}")
             return order
+        positions = list(best.values())
         added = np.zeros(len(ranking.total))
-        added[best] = READER_WEIGHT * np.ptp(ranking.total[best]) * scores
+        added[positions] = READER_WEIGHT * np.ptp(ranking.total[positions]) * scores
         ranking.channels["rerank"] = added
         ranking.total = ranking.total + added
-        return sorted(best, key=lambda i: -ranking.total[i]) + [i for i in order if i not in set(best)]
+        return sorted(positions, key=lambda i: -ranking.total[i]) + [i for i in order if i not in set(positions)]
 
-    def _sentences(
-        self,
-        scopes: Sequence[Scope],
-        copy: Snapshot,
-        question: NDArray[np.float32],
-        among: Ints | None,
-        degraded: list[str],
-    ) -> NDArray[np.float32] | None:
-        """Return the cosine of each episode's best sentence from the external index; None leaves it to the corpus.
-
-        The index returns `CANDIDATES` episodes; the others get the score of the last of them. If only some episodes are
-        ranked, which may all be among the others, these get the cosine of the whole episode if that is lower.
-        """
+    def _sentence_hits(
+        self, scopes: Sequence[Scope], question: NDArray[np.float32], degraded: list[str]
+    ) -> list[VectorHit] | None:
+        """Return the episodes with the best sentences by the external index; None leaves it to the corpus."""
         if self.index.follower is None:
             return None
         try:
-            hits = self.index.follower.index.search(scopes, "episode", question, limit=CANDIDATES)
+            return self.index.follower.index.search(scopes, "episode", question, limit=CANDIDATES)
         except IndexUnavailable as error:
             degraded.append(f"compared with whole episodes, vectors of sentences are unavailable: {error}")
             return None
-        rest = hits[-1].score if len(hits) == CANDIDATES else 0.0
-        scores = np.full(len(copy.corpus), rest, np.float32)
-        if among is not None:
-            scores = np.minimum(scores, copy.corpus.best_sentence(question))
-        for hit in hits:
-            if (position := copy.corpus.position.get(hit.key)) is not None:
-                scores[position] = hit.score
-        return scores
 
 
-def _in_order(total: Floats, copy: Snapshot, options: SearchOptions, among: Ints | None) -> list[int]:
+def _sentences(
+    hits: Sequence[VectorHit], corpus: Corpus, question: NDArray[np.float32], among: Ints | None
+) -> NDArray[np.float32]:
+    """Return the cosine of each episode's best sentence, given those of the nearest `CANDIDATES` episodes.
+
+    The others get the score of the last of them. If only some episodes are ranked, which may all be among the others,
+    these get the cosine of the whole episode if that is lower.
+    """
+    rest = hits[-1].score if len(hits) == CANDIDATES else 0.0
+    scores = np.full(len(corpus), rest, np.float32)
+    if among is not None:
+        scores = np.minimum(scores, corpus.best_sentence(question))
+    for hit in hits:
+        if (position := corpus.position.get(hit.key)) is not None:
+            scores[position] = hit.score
+    return scores
+
+
+def _in_order(total: Floats, corpus: Corpus, options: SearchOptions, among: Ints | None) -> list[int]:
     """Return the positions of the episodes that are ranked, visible at `as_of` and of enough trust, best first."""
     if among is not None:
         inside = np.zeros(len(total), dtype=bool)
@@ -405,14 +411,34 @@ def _in_order(total: Floats, copy: Snapshot, options: SearchOptions, among: Ints
         total = np.where(inside, total, -np.inf)
     if options.as_of is not None:
         moment = np.array([options.as_of.valid.timestamp(), options.as_of.known.timestamp()])
-        total = np.where((copy.corpus.times.rows <= moment).all(axis=1), total, -np.inf)
+        total = np.where((corpus.times.rows <= moment).all(axis=1), total, -np.inf)
     if options.min_trust != LEVELS[0]:
-        total = np.where(copy.corpus.trust_of.rows >= LEVELS.index(options.min_trust), total, -np.inf)
+        total = np.where(corpus.trust_of.rows >= LEVELS.index(options.min_trust), total, -np.inf)
     order = best_first(total, max(_MIN_ORDERED, 5 * options.k))
     return order[np.isfinite(total[order])].tolist()
 
 
-def _reasons(i: int, ranking: Ranking, copy: Snapshot) -> tuple[Reason, ...]:
+def _rows(
+    corpus: Corpus, asked: ParsedQuestion, ranking: Ranking, order: list[int], options: SearchOptions
+) -> tuple[list[_Row], tuple[str, ...], float, bool]:
+    """Return the best episodes of an order, the seeds, the confidence, and whether it isn't known who asks."""
+    if asked.form != "answer":  # half of a pair of request and reply, which a summary needs together
+        sessions, weight = corpus.session_of.rows, 0.5 if asked.form == "summary" else 1.0
+        order = spread(order, ranking.total, sessions, weight)
+    top = varied(order, ranking.total, corpus.episode_vectors.rows, options.diversity, options.k)
+    top = list(dict.fromkeys([*top, *order]))[: max(len(top), options.considered)]
+    each = confidences(ranking, corpus, asked, order)
+    whole, sure = overall(each), dict(zip(order, each.tolist(), strict=True))
+    if whole < options.min_confidence:
+        top = []
+    seeds = tuple(corpus.names.texts[seed] for seed in ranking.seeds)
+    ids, total = corpus.ids, ranking.total
+    rows = [_Row(ids[i], float(total[i]), _reasons(i, ranking, corpus), sure[i], ids[i] in corpus.lists) for i in top]
+    is_own = asked.side == USER and not asked.speakers
+    return rows, seeds, whole, is_own and not corpus.has_assistant and len(corpus.speakers) > 1
+
+
+def _reasons(i: int, ranking: Ranking, corpus: Corpus) -> tuple[Reason, ...]:
     parts = {channel: float(values[i]) for channel, values in ranking.channels.items()}
     reasons: list[Reason] = []
     for name, score in sorted(parts.items(), key=lambda part: (-abs(part[1]), part[0])):
@@ -423,19 +449,19 @@ def _reasons(i: int, ranking: Ranking, copy: Snapshot) -> tuple[Reason, ...]:
         if name == "fact":
             reason = reason.changed(fact_id=ranking.facts.get(i))
         elif name == "graph":
-            reason = reason.changed(**_walked(i, ranking, copy))
+            reason = reason.changed(**_walked(i, ranking, corpus))
         elif name == "bridge" and (crossing := ranking.bridge_hops.get(i)) is not None:
-            names = copy.corpus.names
+            names = corpus.names
             there = names.texts[crossing.name]
-            begin = _walked(crossing.origin, ranking, copy)["path"]
+            begin = _walked(crossing.origin, ranking, corpus)["path"]
             reason = reason.changed(entity=there, path=(*begin, there), hops=1)
         reasons.append(reason)
     return tuple(reasons)
 
 
-def _walked(i: int, ranking: Ranking, copy: Snapshot) -> dict[str, Any]:
+def _walked(i: int, ranking: Ranking, corpus: Corpus) -> dict[str, Any]:
     """Return the entity, path and hops from a name of the question, or a synonym of one, to an episode."""
-    names = copy.corpus.names
+    names = corpus.names
     of_episode = names.of_episode(i)
     for seed in ranking.seeds:
         if seed in of_episode:

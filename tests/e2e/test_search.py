@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +48,42 @@ class WordVectors:
         for term in terms(text):
             vector[int.from_bytes(hashlib.blake2b(term.encode()).digest()[:4]) % self.dimension] += 1
         return vector.tolist()
+
+
+class Waits(WordVectors):
+    """Answers questions only when as many threads ask at once as `together` waits for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.together = threading.Barrier(1)
+
+    def embed_query(self, text: str) -> list[float]:
+        self.together.wait(timeout=30)
+        return super().embed_query(text)
+
+    def score(self, text_pairs: list[tuple[str, str]]) -> list[float]:
+        self.together.wait(timeout=30)
+        return [0.0] * len(text_pairs)
+
+
+class Acts(WordVectors):
+    """Does something before it answers the first question."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.acts: list[Callable[[], object]] = []
+
+    def embed_query(self, text: str) -> list[float]:
+        self._act()
+        return super().embed_query(text)
+
+    def score(self, text_pairs: list[tuple[str, str]]) -> list[float]:
+        self._act()
+        return [float("pole" in text) for _, text in text_pairs]
+
+    def _act(self) -> None:
+        if self.acts:
+            self.acts.pop()()
 
 
 class Silent:
@@ -508,6 +547,55 @@ def test_a_cross_encoder_that_fails_leaves_the_order_and_says_so(store_url: str,
     found = memory.search("heron", k=1)
     assert [one.episode.text for one in found] == ["A heron."]
     assert any("cross-encoder" in reason for reason in found.degraded)
+
+
+@pytest.mark.parametrize("part", ["embeddings", "cross_encoder"])
+def test_searches_of_a_scope_do_not_wait_for_each_others_model(
+    store_url: str, open_memory: OpenMemory, part: str
+) -> None:
+    model = Waits()
+    parts: dict[str, Any] = {"embeddings": "none", part: model}
+    memory = open_memory(store_url, extractor="none", **parts)
+    memory.ingest([{"text": f"{animal} by the lake."} for animal in ("A heron", "An otter", "A swan")])
+    model.together = threading.Barrier(3)
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(partial(memory.search, k=1), ("a heron", "an otter", "a swan")))
+    assert [results.degraded for results in found] == [()] * 3
+    assert [results[0].episode.text for results in found] == [
+        "A heron by the lake.",
+        "An otter by the lake.",
+        "A swan by the lake.",
+    ]
+
+
+@pytest.mark.parametrize("filters", [None, {"metadata": {"kept": True}}])
+@pytest.mark.parametrize("part", ["embeddings", "cross_encoder"])
+def test_what_is_stored_or_erased_during_a_search_does_not_disturb_it(
+    store_url: str, open_memory: OpenMemory, part: str, filters: Any
+) -> None:
+    model = Acts()
+    parts: dict[str, Any] = {"embeddings": "none", part: model}
+    memory = open_memory(store_url, extractor="none", **parts)
+    texts = ["A heron by the lake.", "A heron in the reeds.", "A heron on a pole.", "The ferry is late."]
+    ids = [memory.remember(text, metadata={"kept": True}).episode_id for text in texts]
+
+    def store() -> None:
+        memory.remember("A heron on the heron's own heron.", metadata={"kept": True})
+        memory.search("the ferry")  # takes the new episode into the copy
+
+    def erase() -> None:
+        memory.forget(episode=ids[0])
+        memory.search("the ferry")  # builds the copy again
+
+    def search(question: str) -> set[str]:  # another one each time, as vectors of questions are kept
+        results = memory.search(question, k=9, filters=filters)
+        assert results.degraded == ()
+        return {one.episode.text for one in results}
+
+    model.acts = [store]
+    assert search("a heron") == set(texts)
+    model.acts = [erase]
+    assert search("the heron") == {*texts[1:], "A heron on the heron's own heron."}
 
 
 def test_a_traced_search_tells_later_what_it_found_and_what_it_considered(library: GraphMemory) -> None:
