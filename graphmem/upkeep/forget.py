@@ -149,7 +149,7 @@ def forget(
         state = backend.find_job_state(scope, FORGETTING)
         if state.begun_at is None:
             raise
-        left = "; ".join(scrub(backend, {scope: state})) or "nothing"
+        left = "; ".join(scrub(backend, [(scope, state)])) or "nothing"
         raise NotFound(f"{error}; left from earlier erasures: {left}") from error
     result = summed([done], dry_run=dry_run)
     examples = result.examples
@@ -193,7 +193,7 @@ def summed(erasures: Sequence[Erased], *, dry_run: bool) -> Forgotten:
 def clean_up(index: IndexCopies, scope: Scope, done: Sequence[Erased], clean: Clean) -> tuple[str, ...]:
     """Clean caches, the external index and files after erasures of a scope; return what is left, and why."""
     left = [text for each in done for text in _drop_copies(index, scope, each)]
-    return (*left, *(clean({scope: done[-1].state}) if done else ()))
+    return (*left, *(clean([(scope, done[-1].state)]) if done else ()))
 
 
 def clear(backend: GraphBackend, index: IndexCopies, scope: Scope) -> Forgotten:
@@ -205,7 +205,7 @@ def clear(backend: GraphBackend, index: IndexCopies, scope: Scope) -> Forgotten:
     merges = sum(1 for _ in backend.all_merges([scope], MergeQuery(undone=True)))
     left = list(_drop_copies(index, scope, None))  # first: until it is cleared, the store records what is left to do
     backend.clear(scope)
-    left += scrub(backend, {})
+    left += scrub(backend, ())
     return Forgotten(
         episodes=counts.episodes,
         entities=counts.entities,

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from graphmem.models import Changes, JobState, Scope, utc_now
 from graphmem.protocols import GraphBackend
 
-Clean = Callable[[Mapping[Scope, JobState]], Sequence[str]]
-"""Cleans the files after erasures with these job states, by scope; returns what is left, and why."""
+States = Iterable[tuple[Scope, JobState]]
+Clean = Callable[[States], Sequence[str]]
+"""Cleans the files after erasures of scopes with these job states; returns what is left, and why."""
 
 
-def scrub(backend: GraphBackend, states: Mapping[Scope, JobState]) -> tuple[str, ...]:
+def scrub(backend: GraphBackend, states: States) -> tuple[str, ...]:
     """Scrub the files and record this in the job states of erasures; return what is left."""
     if not backend.scrub():
         return ("the store's log, which other processes are reading; close them or run the erasure again",)
-    for scope, state in states.items():
+    for scope, state in states:
         clean = replace(state, begun_at=None, done_at=utc_now())
         backend.write_unless_erased(scope, Changes(job_states=(clean,)), since=state.cursor)
     return ()
@@ -31,7 +32,7 @@ class DeferredScrub:
         self._waiting: dict[Scope, JobState] = {}
         self._lock = threading.Lock()
 
-    def add(self, states: Mapping[Scope, JobState]) -> tuple[str, ...]:
+    def add(self, states: States) -> tuple[str, ...]:
         """Leave the cleaning after an erasure to `run`."""
         with self._lock:
             self._waiting.update(states)
@@ -43,7 +44,7 @@ class DeferredScrub:
             states, self._waiting = self._waiting, {}
         done = not states
         try:
-            done = done or not scrub(self._backend, states)
+            done = done or not scrub(self._backend, states.items())
         finally:
             if not done:
                 with self._lock:

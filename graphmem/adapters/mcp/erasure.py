@@ -36,7 +36,7 @@ async def ask_before_erasing(
     if dry_run or not can_ask(ctx):
         return Consent(erase=confirm)
     tools = toolset_of(ctx)
-    what = {"entity": entity, "episode": episode, "session": session, "speaker": speaker}
+    what: dict[str, Any] = {"entity": entity, "episode": episode, "session": session, "speaker": speaker}
     plan = await tools.caller().memory.aforget(**what, with_episodes=with_episodes, dry_run=True)
     [named] = [f"{kind} {clean(name)!r}" for kind, name in what.items() if name is not None]
     counts = ", ".join(f"{number} {name}" for name, number in plan.counts.items())

@@ -85,7 +85,7 @@ OUTAGES = {"ten minutes": timedelta(minutes=10), "an hour": timedelta(hours=1), 
 
 
 def test_the_scopes_of_delayed_episodes_are_changed_under_the_lock(backend: GraphBackend) -> None:
-    simulation = Simulation(backend, lambda *_: AWAY)
+    simulation = Simulation(backend, until(BEGIN + timedelta(days=1), AWAY))
     queue = simulation.queue
 
     class Guarded(set[Scope]):
@@ -96,7 +96,7 @@ def test_the_scopes_of_delayed_episodes_are_changed_under_the_lock(backend: Grap
     queue._delayed = Guarded()  # pyright: ignore[reportPrivateUsage]
     simulation.store("one")
     queue.process()
-    assert queue._delayed == {SCOPE}  # pyright: ignore[reportPrivateUsage]
+    assert list(queue._delayed) == [SCOPE]  # pyright: ignore[reportPrivateUsage]
 
 
 @pytest.mark.parametrize("error", [AWAY, REFUSED], ids=["unavailable", "misconfigured"])
