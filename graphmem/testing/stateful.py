@@ -126,6 +126,7 @@ class StoreMachine(PairOfStores):
         by = (EdgeEnd(by=edge_id(after), at=ends),)
         expiry = EdgeExpiry(edge_id(number), ends, day(expired), rows[0].id if rows else None, ends=by)
         self.write(lambda s: s.write(scope, Changes(expiries=(expiry,), edges=rows)), same_error=not rows)
+        self.read(lambda s: s.find_edges([scope], EdgeQuery(ended_by=(edge_id(after),), versions="all")))
 
     @rule(scope=A_SCOPE, n=OWN_OR_STRANGE, confidence=CONFIDENCE, told_by=st.lists(EPISODE, max_size=3))
     def corroborate_edge(self, scope: Scope, n: int, confidence: float, told_by: list[int]) -> None:

@@ -144,7 +144,8 @@ def _key(kind: IndexKind, number: int) -> str:
 
 def _indexed(store: GraphBackend, scope: Scope) -> object:
     entries = sorted((entry.kind, entry.key, entry.model) for entry in store.read_index(scope))
-    return entries, store.index_state(scope).model, store.find_unindexed(scope, "episode")
+    unindexed = [store.find_unindexed(scope, kind) for kind in _INDEXED]
+    return entries, store.index_state(scope).model, unindexed
 
 
 def _fill(store: GraphBackend, scope: Scope) -> None:
@@ -162,6 +163,7 @@ def _fill(store: GraphBackend, scope: Scope) -> None:
             episode_ids=(episode_id(one + 1), episode_id(first + 1)),
             retrieval_count=4.0,
             last_retrieved_at=day(one % 8),
+            kind="inferred" if one == first else "state",
         )
         for one, other in pairwise(numbers)
     )

@@ -135,6 +135,7 @@ NOT_RANDOM = {
 GROUPS = {"ForgetsFormerMembers", "LeaksTraces", "DropsMembersOfAChangedCommunity"}
 # bugs that upkeep shows
 UPKEEP = {
+    "IndexesWhatWasInferred",
     "LeavesMentionsOfForgottenEpisodes",
     "ClearsTooMuch",
     "FadesWhatIsInUse",
