@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from itertools import islice
+from itertools import chain, islice
 
 from graphmem.errors import Conflict, InvalidInput
-from graphmem.models import Episode, EpisodeQuery, Mention, Scope
+from graphmem.models import Episode, EpisodeFilter, EpisodeQuery, Mention, Scope
 from graphmem.protocols import EpisodeStore
 from graphmem_memory import matching
 from graphmem_memory.tables import ClaimRow, MemoryRole, require_no_cursor
@@ -45,25 +45,36 @@ class MemoryEpisodes(MemoryRole, EpisodeStore):
         """Return a page of the episodes that match."""
         require_no_cursor(after, newest_first=newest_first)
         with self._store.lock:
-            table = self._store.episodes
-            candidates: Iterable[str] | None = query.ids
-            if candidates is None and query.external_ids is not None:
-                candidates = table.keys_of("external", [(s, x) for s in scopes for x in query.external_ids])
-            elif candidates is None and query.session_id is not None:
-                candidates = table.keys_of("session", [(scope, query.session_id) for scope in scopes])
-            elif candidates is None and query.expired_by is not None:
-                candidates = table.keys_of("expiring", [s.key for s in scopes])
-            elif candidates is None and query.hidden_at is not None:
-                keys = [s.key for s in scopes]
-                candidates = table.keys_of("expiring", keys) | table.keys_of("ended", keys)
             found: Iterable[Episode] = (
-                row for row in table.read(scopes, candidates, after=after) if matching.episode_matches(row, query)
+                row
+                for row in self._store.episodes.read(scopes, self._candidates(scopes, query), after=after)
+                if matching.episode_matches(row, query)
             )
             if query.before is not None:
                 found = self._stored_before(scopes, query.before, found)
             if newest_first:
                 found = sorted(found, key=lambda e: e.id, reverse=True)
             return [e.changed(metadata=dict(e.metadata)) for e in islice(found, limit)]
+
+    def _candidates(self, scopes: Sequence[Scope], query: EpisodeQuery) -> Iterable[str] | None:
+        """Return the ids of the episodes that an index selects for a query; None for all of the scopes."""
+        table, keys, wanted = self._store.episodes, [s.key for s in scopes], query.filters or EpisodeFilter()
+        if query.ids is not None:
+            return query.ids
+        if query.external_ids is not None:
+            return table.keys_of("external", [(s, x) for s in scopes for x in query.external_ids])
+        if query.session_id is not None:
+            return table.keys_of("session", [(key, query.session_id) for key in keys])
+        if wanted.session_ids is not None:
+            return table.keys_of("session", [(key, session) for key in keys for session in wanted.session_ids])
+        if wanted.session_prefix is not None:
+            under = (table.values_under(key, wanted.session_prefix) for key in keys)
+            return table.keys_of("session", chain.from_iterable(under))
+        if query.expired_by is not None:
+            return table.keys_of("expiring", keys)
+        if query.hidden_at is not None:
+            return table.keys_of("expiring", keys) | table.keys_of("ended", keys)
+        return None
 
     def _stored_before(self, scopes: Sequence[Scope], before: str, found: Iterable[Episode]) -> Iterable[Episode]:
         last = self._store.episodes.get(before)

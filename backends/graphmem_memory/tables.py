@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from heapq import merge
 from threading import RLock
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from graphmem.errors import InvalidInput, StoreMoved
 from graphmem.models import (
@@ -113,11 +113,20 @@ class Table(Generic[K, R]):
         Receives the undo of each change.
     indexes
         Name of an index → function that returns the values of a row in it.
+    sorted_index
+        Name of the index whose values, of the form (group, text), are also kept in order for `values_under`.
     """
 
-    def __init__(self, journal: list[Undo], indexes: Mapping[str, Callable[[R], Iterable[Hashable]]]) -> None:
+    def __init__(
+        self,
+        journal: list[Undo],
+        indexes: Mapping[str, Callable[[R], Iterable[Hashable]]],
+        sorted_index: str | None = None,
+    ) -> None:
         self._journal = journal
         self._indexes = indexes
+        self._sorted_index = sorted_index
+        self._values: list[Any] = []
         self._rows: dict[K, R] = {}
         self._keys: dict[Scope, list[K]] = {}
         self._indexed: dict[tuple[str, Hashable], set[K]] = {}
@@ -131,6 +140,7 @@ class Table(Generic[K, R]):
         self._rows = dict(other._rows)
         self._keys = {scope: list(keys) for scope, keys in other._keys.items()}
         self._indexed = {entry: set(keys) for entry, keys in other._indexed.items()}
+        self._values = list(other._values)
 
     def put(self, key: K, row: R | None) -> None:
         """Insert or replace a row, or delete it with None."""
@@ -144,15 +154,27 @@ class Table(Generic[K, R]):
         old = self._rows.pop(key, None)
         if old is not None:
             for entry in self._index_entries(old):
-                self._indexed[entry].discard(key)
+                self._leave(entry, key)
             keys = self._keys[old.scope]
             del keys[bisect_right(keys, key) - 1]
         if row is not None:
             self._rows[key] = row
             for entry in self._index_entries(row):
-                self._indexed.setdefault(entry, set()).add(key)
+                self._enter(entry, key)
             insort(self._keys.setdefault(row.scope, []), key)
         return old
+
+    def _enter(self, entry: tuple[str, Hashable], key: K) -> None:
+        keys = self._indexed.setdefault(entry, set())
+        if not keys and entry[0] == self._sorted_index:
+            insort(self._values, entry[1])
+        keys.add(key)
+
+    def _leave(self, entry: tuple[str, Hashable], key: K) -> None:
+        keys = self._indexed[entry]
+        keys.discard(key)
+        if not keys and entry[0] == self._sorted_index:
+            del self._values[bisect_left(self._values, entry[1])]
 
     def _index_entries(self, row: R) -> Iterator[tuple[str, Hashable]]:
         for name, values in self._indexes.items():
@@ -165,6 +187,14 @@ class Table(Generic[K, R]):
         for value in values:
             found |= self._indexed.get((index, value), set())
         return found
+
+    def values_under(self, group: str, prefix: str) -> Iterator[tuple[str, str]]:
+        """Yield the values of the sorted index in a group whose text begins with a prefix."""
+        for position in range(bisect_left(self._values, (group, prefix)), len(self._values)):
+            value: tuple[str, str] = self._values[position]
+            if value[0] != group or not value[1].startswith(prefix):
+                return
+            yield value
 
     def count(self, scope: Scope) -> int:
         """Return the number of rows of a scope."""
@@ -226,11 +256,12 @@ class Store:
             self._journal,
             {
                 "external": lambda e: [(e.scope, e.external_id)] if e.external_id is not None else [],
-                "session": lambda e: [(e.scope, e.session_id)] if e.session_id is not None else [],
+                "session": lambda e: [(e.scope.key, e.session_id)] if e.session_id is not None else [],
                 "unprocessed": lambda e: [e.scope.key] if e.processed_at is None else [],
                 "ended": lambda e: [e.scope.key] if e.ended_at is not None else [],
                 "expiring": lambda e: [e.scope.key] if e.expires_at is not None else [],
             },
+            sorted_index="session",
         )
         self.mentions = Table[tuple[str, ...], MentionRow](
             self._journal,

@@ -19,6 +19,7 @@ from graphmem_neo4j.rows import (
     index_key,
     keys_of,
     moment,
+    prefix_keys,
     require_no_cursor,
 )
 
@@ -105,8 +106,14 @@ class Neo4jEpisodes(Neo4jRole, EpisodeStore):
             return read("episodes_by_external_id", scopes, external_keys=keys, **values)
         if query.before is not None:
             values["scopes"], values["session"] = [values["before_scope"]], values["before_session"]
+        sessions = None if query.filters is None else query.filters.session_ids
         if values["session"] is not None:
-            return read("episodes_of_session", scopes, session_key=index_key(values["session"]), **values)
+            sessions = (values["session"],)
+        if sessions is not None:
+            return read("episodes_of_sessions", scopes, session_keys=[index_key(s) for s in sessions], **values)
+        if query.filters is not None and query.filters.session_prefix is not None:
+            begins = prefix_keys(query.filters.session_prefix)
+            return read("episodes_by_session_prefix", scopes, session_keys=begins, **values)
         if query.expired_by is not None:
             return read("expired_episodes", scopes, **values)
         if query.hidden_at is not None:

@@ -44,6 +44,7 @@ _LONGEST_LABEL = 64
 _encode = json.JSONEncoder(ensure_ascii=False).encode  # `dumps` would create an encoder at each call
 _LONGEST_KEY = 1024
 _TERMS = 500  # in a full-text expression; Lucene accepts at most 1,024
+_KEPT = 64  # characters of a longer text that its key begins with
 
 
 @lru_cache(maxsize=8192)
@@ -82,7 +83,12 @@ def index_key(text: str | None) -> str | None:
     """Return a text of any length as a key short enough for an index."""
     if text is None or len(text) <= _LONGEST_KEY:
         return text
-    return f"{text[:64]}#{blake2b(text.encode(), digest_size=32).hexdigest()}"
+    return f"{text[:_KEPT]}#{blake2b(text.encode(), digest_size=32).hexdigest()}"
+
+
+def prefix_keys(prefix: str) -> list[str]:
+    """Return what the keys of the texts that begin with a prefix begin with (`index_key`)."""
+    return [prefix] if len(prefix) <= _KEPT else [prefix, f"{prefix[:_KEPT]}#"]
 
 
 @lru_cache(maxsize=1024)
@@ -170,6 +176,7 @@ def filter_values(wanted: EpisodeFilter | None) -> dict[str, Any] | None:
     lists = {name: getattr(wanted, name) for name in ("session_ids", "speakers", "roles", "sources")}
     return {
         **{name: None if given is None else list(given) for name, given in lists.items()},
+        "session_prefix": wanted.session_prefix,
         "since": wanted.since,
         "until": wanted.until,
         "metadata": [

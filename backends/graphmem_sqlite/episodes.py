@@ -52,6 +52,7 @@ _BY_SESSIONS = """
 SELECT x.key FROM json_each(:sessions) AS named CROSS JOIN episodes AS x
 WHERE x.scope = wanted.value AND x.session_id = named.value
 """
+_BY_SESSION_PREFIX = "SELECT x.key FROM episodes AS x INDEXED BY episodes_by_session WHERE x.scope = wanted.value"
 _BY_STATE = "SELECT x.key FROM episodes AS x INDEXED BY episodes_unprocessed_by_scope WHERE x.scope = wanted.value"
 _EXPIRED = """
 SELECT x.key FROM episodes AS x INDEXED BY episodes_expiring
@@ -89,6 +90,8 @@ _FILTERS = {
 }
 _FILTERED = {
     "session_ids": "AND x.session_id IN (SELECT value FROM json_each(:sessions))",
+    # texts are compared byte by byte, and no text has the byte FF
+    "session_prefix": "AND x.session_id >= :session_prefix AND x.session_id < :session_prefix || CAST(x'FF' AS TEXT)",
     "speakers": "AND x.speaker IN (SELECT value FROM json_each(:speakers))",
     "roles": "AND x.role IN (SELECT value FROM json_each(:roles))",
     "sources": "AND x.source IN (SELECT value FROM json_each(:sources))",
@@ -377,6 +380,7 @@ def _values(query: EpisodeQuery) -> dict[str, Any]:
             "sources": wanted.sources,
         }
         values |= {name: as_json(dict.fromkeys(given or ())) for name, given in lists.items()}
+        values["session_prefix"] = wanted.session_prefix
         values["metadata"] = json.dumps(wanted.metadata)
         equal = (one["$eq"] for one in wanted.metadata.values() if isinstance(one.get("$eq"), str))
         values["contained"] = max(map(json.dumps, equal), key=len, default="")  # sought before metadata is decoded
@@ -409,6 +413,8 @@ def _way_in(query: EpisodeQuery, *, newest_first: bool) -> tuple[str, str, str]:
         return "session_id", " ".join((_OF_EACH_SCOPE, _BY_SESSION)), end
     if query.filters is not None and query.filters.session_ids is not None:
         return "session_ids", " ".join((_OF_EACH_SCOPE, _BY_SESSIONS)), end
+    if query.filters is not None and query.filters.session_prefix is not None:
+        return "", " ".join((_OF_EACH_SCOPE, _BY_SESSION_PREFIX)), end
     if query.expired_by is not None:
         return "expired_by", " ".join((_OF_EACH_SCOPE, _EXPIRED)), end
     if query.hidden_at is not None:

@@ -115,7 +115,8 @@ class Redaction:
             for name in ("session_ids", "speakers")
             if (given := getattr(wanted, name)) is not None
         }
-        return wanted.changed(**names, metadata=self._any(wanted.metadata))
+        prefix = None if wanted.session_prefix is None else self.known_name(wanted.session_prefix)
+        return wanted.changed(**names, session_prefix=prefix, metadata=self._any(wanted.metadata))
 
     def data(self, value: T) -> T:
         """Return a value of mappings, lists and scalars with every text in it redacted."""

@@ -86,6 +86,8 @@ class EpisodeFilter(Model):
     ----------
     session_ids, speakers, roles, sources
         Allowed values of that field; one text stands for a list of it.
+    session_prefix
+        Episodes of sessions whose id begins with this text: no wildcards, and upper and lower case differ.
     since, until
         Episodes that occurred at `since` or later, and before `until`.
     metadata
@@ -97,6 +99,7 @@ class EpisodeFilter(Model):
     """
 
     session_ids: _Texts | None = None
+    session_prefix: Text | None = None
     speakers: _Texts | None = None
     roles: _Texts | None = None
     sources: _Sources | None = None
@@ -116,6 +119,10 @@ def filter_matches(episode: Episode, wanted: EpisodeFilter) -> bool:
     """Return whether a filter matches an episode; the single definition that every store implements."""
     return (
         (wanted.session_ids is None or episode.session_id in wanted.session_ids)
+        and (
+            wanted.session_prefix is None
+            or (episode.session_id is not None and episode.session_id.startswith(wanted.session_prefix))
+        )
         and (wanted.speakers is None or episode.speaker in wanted.speakers)
         and (wanted.roles is None or episode.role in wanted.roles)
         and (wanted.sources is None or episode.source in wanted.sources)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphmem.models import AsOf, Attachment, EpisodeFilter, EpisodeQuery, filter_matches
+from graphmem.models import AsOf, Attachment, Changes, EpisodeFilter, EpisodeQuery, Removal, filter_matches
 from graphmem.protocols import GraphBackend
 from graphmem.testing.base import StoreTests
 from graphmem.testing.rows import day, episode, episode_numbers, home, project
@@ -48,6 +48,18 @@ METADATA: tuple[dict[str, Any], ...] = (
 )
 """Metadata of the episodes that filters are tried on."""
 
+LONG = "long/" * 500  # longer than what stores index of a text
+SESSIONS = (
+    None,
+    "",
+    *("a", "ab", "a/", "a/b", "a/b/c", "a0", "a.", "A", "A/b", "b"),
+    *("a%", "a_", "a*", "a?", "a[b]", "a\\", "a'", 'a"', "a`", " a", "a ", "a\n"),
+    *("ä", "a\u0308", "Ä", "a\u00ff", "a\u0fff", "a\ud7ff", "a\ue000", "a\uffff"),
+    *("\U0001f98a", "a\U0010ffff", "a\U0010ffffb"),
+    *(LONG, f"{LONG}a", f"{LONG}b", LONG[:70], f"{LONG[:64]}#", f"{LONG[:64]}#a"),
+)
+"""Sessions of the episodes that prefixes are tried on."""
+
 VALUES: list[Any] = list(dict.fromkeys((type(m["v"]), m["v"]) for m in METADATA if "v" in m))
 SCALAR = st.sampled_from([value for _, value in VALUES])
 ORDERED = SCALAR.filter(lambda value: value is not None and not isinstance(value, bool))
@@ -71,6 +83,9 @@ class FilterTests(StoreTests):
             ({"session_ids": "s"}, [1, 2]),
             ({"session_ids": ["t", "s", "s"]}, [1, 2, 3]),
             ({"session_ids": []}, []),
+            ({"session_prefix": "s"}, [1, 2]),
+            ({"session_prefix": ""}, [1, 2, 3]),
+            ({"session_prefix": "s", "session_ids": ["t"]}, []),
             ({"speakers": ["Zoë", 'it\'s "me"']}, [1, 3]),
             ({"roles": "user"}, [1, 3]),
             ({"sources": ["document", "triple"]}, [4, 5]),
@@ -80,6 +95,7 @@ class FilterTests(StoreTests):
             ({"session_ids": "s", "speakers": "Zoë"}, [1]),
             ({"metadata": {"topic": "tax"}}, [1, 4]),
             ({"metadata": {"topic": "tax"}, "session_ids": "s"}, [1]),
+            ({"metadata": {"topic": "tax"}, "session_prefix": "s"}, [1]),
             ({}, [1, 2, 3, 4, 5]),
         ],
     )
@@ -106,11 +122,19 @@ class FilterTests(StoreTests):
         rows = [episode(n, session_id="s", occurred_at=day(n), metadata={"n": n % 2}) for n in range(1, 7)]
         store.add_episodes(home(), rows)
         odd = EpisodeFilter(metadata={"n": 1})
-        queries = {
+        under = odd.changed(session_prefix="s")
+        queries: dict[str, tuple[EpisodeQuery, list[int]]] = {
             "ids": (EpisodeQuery(ids=(rows[0].id, rows[1].id, rows[4].id), filters=odd), [1, 5]),
             "session": (EpisodeQuery(session_id="s", filters=odd), [1, 3, 5]),
             "before": (EpisodeQuery(before=rows[4].id, filters=odd), [1, 3]),
             "as of": (EpisodeQuery(as_of=AsOf(day(4), day(9)), filters=odd), [1, 3]),
+            "ids and prefix": (EpisodeQuery(ids=(rows[0].id, rows[1].id, rows[4].id), filters=under), [1, 5]),
+            "session and prefix": (EpisodeQuery(session_id="s", filters=under), [1, 3, 5]),
+            "before and prefix": (EpisodeQuery(before=rows[4].id, filters=under), [1, 3]),
+            "as of and prefix": (EpisodeQuery(as_of=AsOf(day(4), day(9)), filters=under), [1, 3]),
+            "live and prefix": (EpisodeQuery(live_at=day(9), filters=under), [1, 3, 5]),
+            "hidden and prefix": (EpisodeQuery(hidden_at=day(9), filters=under), []),
+            "pending and prefix": (EpisodeQuery(state="pending", filters=under), [1, 3, 5]),
         }
         found = {name: episode_numbers(store.find_episodes([home()], query)) for name, (query, _) in queries.items()}
         assert found == {name: expected for name, (_, expected) in queries.items()}
@@ -122,6 +146,28 @@ class FilterTests(StoreTests):
         assert episode_numbers(list(store.all_episodes([home()], query, chunk=2))) == expected
         newest = store.find_episodes([home()], query, limit=3, newest_first=True)
         assert episode_numbers(newest) == [8, 7, 6]
+
+    def test_a_prefix_of_sessions_is_compared_like_the_definition(self, store: GraphBackend) -> None:
+        rows = [episode(n, session_id=session) for n, session in enumerate(SESSIONS)]
+        store.add_episodes(home(), rows)
+        store.add_episodes(project(), [episode(n + 100, project(), session_id=s) for n, s in enumerate(SESSIONS)])
+        for prefix in (*filter(None, SESSIONS), "", LONG[:64], LONG[:65], f"{LONG}c"):
+            query = EpisodeQuery(filters=EpisodeFilter(session_prefix=prefix))
+            expected = [row.id for row in rows if row.session_id is not None and row.session_id.startswith(prefix)]
+            assert (prefix, store.find_episode_ids([home()], query)) == (prefix, expected)
+            pages = [row.id for row in store.all_episodes([home()], query, chunk=2)]
+            assert (prefix, pages) == (prefix, expected)
+            newest = [row.id for row in store.find_episodes([home()], query, limit=3, newest_first=True)]
+            assert (prefix, newest) == (prefix, expected[:-4:-1])
+
+    def test_a_prefix_of_sessions_follows_erasures(self, store: GraphBackend) -> None:
+        store.add_episodes(
+            home(), [episode(1, session_id="a"), episode(2, session_id="a"), episode(3, session_id="ab")]
+        )
+        query = EpisodeQuery(filters=EpisodeFilter(session_prefix="a"))
+        for gone, left in ((1, [2, 3]), (2, [3]), (3, [])):
+            store.write(home(), Changes(removals=(Removal("episode", episode(gone).id),)))
+            assert episode_numbers(store.find_episodes([home()], query)) == left
 
     def test_attachments_are_no_metadata_for_a_filter(self, store: GraphBackend) -> None:
         shown = episode(1, attachments=[Attachment(kind="image", name="a.png")], metadata={"a": 1})

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from graphmem.models import Certainty, Edge, EdgeEnd, EdgeType, ExpandLimits, FactKind, Scope, Versions
+from graphmem.models import Certainty, Edge, EdgeEnd, EdgeType, EpisodeFilter, ExpandLimits, FactKind, Scope, Versions
 from graphmem.protocols import GraphBackend
 from graphmem.testing.rows import (
     all_scopes,
@@ -204,6 +204,7 @@ EPISODE_FIELDS = _some_of(
         "ids": st.lists(EPISODE.map(episode_id), min_size=1, max_size=3).map(tuple),
         "external_ids": st.lists(st.sampled_from(("x", "y")), min_size=1, max_size=2).map(tuple),
         "session_id": st.sampled_from(("s", "t")),
+        "filters": st.sampled_from(("", "s", "t", "_")).map(lambda prefix: EpisodeFilter(session_prefix=prefix)),
         "before": EPISODE.map(episode_id),
         "state": st.sampled_from(("processed", "pending", "failed")),
         "live_at": TIME.map(day),

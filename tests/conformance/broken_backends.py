@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -458,6 +459,19 @@ class DropsWhatHasNoValue(Sound):
             conditions = {key: {"$exists": True, **wanted} for key, wanted in query.filters.metadata.items()}
             query = replace(query, filters=query.filters.changed(metadata=conditions))
         return super().find_episodes(scopes, query, **paging)
+
+
+class TakesPrefixesForPatterns(Sound):
+    """Looks for the beginning of a session with LIKE, for which `_` and `%` stand for anything and case is equal."""
+
+    def find_episodes(self, scopes: Sequence[Scope], query: EpisodeQuery, **paging: Any) -> list[Episode]:
+        if query.filters is None or query.filters.session_prefix is None:
+            return super().find_episodes(scopes, query, **paging)
+        parts = {"_": ".", "%": ".*"}
+        pattern = "".join(parts.get(letter, re.escape(letter)) for letter in query.filters.session_prefix)
+        query = replace(query, filters=query.filters.changed(session_prefix=None))
+        found = super().find_episodes(scopes, query, **paging)
+        return [e for e in found if e.session_id is not None and re.match(pattern, e.session_id, re.I | re.S)]
 
 
 class IgnoresTheMark(Sound):

@@ -35,6 +35,7 @@ def filled(store_url: str, open_memory: OpenMemory) -> GraphMemory:
     ("filters", "expected"),
     [
         ({"session_ids": "one"}, [0, 1]),
+        ({"session_prefix": "on"}, [0, 1]),
         ({"speakers": ["Bob"]}, [1, 3]),
         ({"roles": "user"}, [3]),
         ({"sources": ["document"]}, []),
@@ -118,5 +119,10 @@ def test_redacted_speakers_sessions_and_metadata_are_found(store_url: str, open_
     mail = "maya@example.org"
     memory.remember("Hello there.", speaker=mail, session_id=f"chat {mail}", metadata={"mail": mail})
     memory.remember("Hello you.", speaker="Ann", session_id="chat", metadata={"mail": "none"})
-    for filters in ({"speakers": mail}, {"session_ids": f"chat {mail}"}, {"metadata": {"mail": mail}}):
+    for filters in (
+        {"speakers": mail},
+        {"session_ids": f"chat {mail}"},
+        {"session_prefix": f"chat {mail}"},
+        {"metadata": {"mail": mail}},
+    ):
         assert [one.episode.text for one in memory.search("hello", filters=filters)] == ["Hello there."]

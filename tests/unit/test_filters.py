@@ -70,7 +70,7 @@ def test_invalid_conditions_are_named(conditions: Any, problem: str) -> None:
         EpisodeFilter(metadata=conditions)
 
 
-@pytest.mark.parametrize("field", ["session_ids", "speakers", "since", "sources"])
+@pytest.mark.parametrize("field", ["session_ids", "session_prefix", "speakers", "since", "sources"])
 def test_an_invalid_field_is_named(field: str) -> None:
     with pytest.raises(InvalidInput, match=rf"EpisodeFilter\.{field}"):
         EpisodeFilter(**{field: 7})  # pyright: ignore[reportArgumentType]
@@ -89,5 +89,10 @@ def test_an_interval_holds_its_begin_and_not_its_end() -> None:
 
 
 def test_only_a_filter_without_conditions_is_empty() -> None:
-    given = [EpisodeFilter(), EpisodeFilter(session_ids=()), EpisodeFilter(metadata={"a": 1})]
-    assert [one.is_empty for one in given] == [True, False, False]
+    given = [
+        EpisodeFilter(),
+        EpisodeFilter(session_ids=()),
+        EpisodeFilter(session_prefix=""),
+        EpisodeFilter(metadata={"a": 1}),
+    ]
+    assert [one.is_empty for one in given] == [True, False, False, False]

@@ -1,5 +1,6 @@
 ($q.filter IS NULL OR (
     ($q.filter.session_ids IS NULL OR e.session_id IN $q.filter.session_ids)
+    AND ($q.filter.session_prefix IS NULL OR e.session_id STARTS WITH $q.filter.session_prefix)
     AND ($q.filter.speakers IS NULL OR e.speaker IN $q.filter.speakers)
     AND ($q.filter.roles IS NULL OR e.role IN $q.filter.roles)
     AND ($q.filter.sources IS NULL OR e.source IN $q.filter.sources)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from typing import Any, cast
 
 import pytest
@@ -47,6 +47,22 @@ def test_the_facts_of_an_episode_are_not_sought_among_all_facts(store: Neo4jBack
     operators = set(operators_of(explain(store, query("edges_of_episodes"), {"q": {}}).plan))
     assert "ProcedureCall" in operators
     assert [operator for operator in operators if "Index" in operator or "Scan" in operator] == []
+
+
+def details_of(plan: Any) -> Iterator[str]:
+    """Yield what each operator of a plan works on."""
+    yield plan["args"].get("Details", "")
+    for child in plan.get("children", []):
+        yield from details_of(child)
+
+
+@pytest.mark.parametrize(
+    ("name", "condition"),
+    [("episodes_of_sessions", "session_key = key"), ("episodes_by_session_prefix", "session_key STARTS WITH begin")],
+)
+def test_sessions_are_sought_in_their_index(store: Neo4jBackend, name: str, condition: str) -> None:
+    steps = list(details_of(explain(store, query(name), {"q": {"limit": 1}}).plan))
+    assert any(f"(scope, session_key, id) WHERE scope = scope AND {condition} AND" in step for step in steps)
 
 
 @pytest.mark.usefixtures("store")

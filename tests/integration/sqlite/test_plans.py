@@ -146,6 +146,8 @@ def statements() -> list[str]:
         EpisodeQuery(state="failed", as_of=AS_OF),
         EpisodeQuery(filters=FILTER),
         EpisodeQuery(filters=FILTER.changed(session_ids=("s", "t"))),
+        EpisodeQuery(filters=FILTER.changed(session_prefix="s")),
+        EpisodeQuery(filters=FILTER.changed(session_prefix="s"), live_at=MOMENT, as_of=AS_OF),
         EpisodeQuery(ids=("a",), filters=FILTER),
         EpisodeQuery(session_id="s", filters=FILTER),
         EpisodeQuery(live_at=MOMENT),
@@ -203,7 +205,8 @@ def hub_store(path: Path, size: int) -> tuple[SQLiteBackend, Entity]:
     ]
     store.write(SCOPE, of(hub, *others))
     store.write(SCOPE, Changes(edges=tuple(facts)))
-    store.add_episodes(SCOPE, [Episode(scope=SCOPE, text="hello") for _ in range(size)])
+    store.add_episodes(SCOPE, [Episode(scope=SCOPE, text="hello", session_id=f"b/{n}") for n in range(size)])
+    store.add_episodes(SCOPE, [Episode(scope=SCOPE, text="hello", session_id=f"a/{n}") for n in range(3)])
     return store, hub
 
 
@@ -250,6 +253,15 @@ READS: dict[str, Callable[[SQLiteBackend, Entity], object]] = {
     ),
     "episodes by id": lambda store, hub: store.get_episodes(
         [SCOPE], [e.id for e in store.find_episodes([SCOPE], EpisodeQuery(), limit=20)]
+    ),
+    "episodes of two sessions": lambda store, hub: store.find_episodes(
+        [SCOPE], EpisodeQuery(filters=EpisodeFilter(session_ids=("a/0", "a/1")))
+    ),
+    "episodes of the sessions under a prefix": lambda store, hub: store.find_episodes(
+        [SCOPE], EpisodeQuery(filters=EpisodeFilter(session_prefix="a/"), live_at=MOMENT, as_of=AS_OF)
+    ),
+    "ids of the sessions under a prefix": lambda store, hub: store.find_episode_ids(
+        [SCOPE], EpisodeQuery(filters=EpisodeFilter(session_prefix="a/"), live_at=MOMENT, as_of=AS_OF)
     ),
     "search by a name": lambda store, hub: store.search_entities([SCOPE], words=["hub"], phrases=[], limit=20),
     "search by a common word": lambda store, hub: store.search_entities([SCOPE], words=["other"], phrases=[], limit=20),
