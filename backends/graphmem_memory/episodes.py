@@ -45,16 +45,20 @@ class MemoryEpisodes(MemoryRole, EpisodeStore):
         """Return a page of the episodes that match."""
         require_no_cursor(after, newest_first=newest_first)
         with self._store.lock:
-            found: Iterable[Episode] = (
-                row
-                for row in self._store.episodes.read(scopes, self._candidates(scopes, query), after=after)
-                if matching.episode_matches(row, query)
-            )
-            if query.before is not None:
-                found = self._stored_before(scopes, query.before, found)
+            found = self._matching(scopes, query, after)
             if newest_first:
                 found = sorted(found, key=lambda e: e.id, reverse=True)
             return [e.changed(metadata=dict(e.metadata)) for e in islice(found, limit)]
+
+    def find_episode_ids(self, scopes: Sequence[Scope], query: EpisodeQuery) -> list[str]:
+        """Return the ids of all episodes that match."""
+        with self._store.lock:
+            return [episode.id for episode in self._matching(scopes, query)]
+
+    def _matching(self, scopes: Sequence[Scope], query: EpisodeQuery, after: str = "") -> Iterable[Episode]:
+        rows = self._store.episodes.read(scopes, self._candidates(scopes, query), after=after)
+        found = (row for row in rows if matching.episode_matches(row, query))
+        return found if query.before is None else self._stored_before(scopes, query.before, found)
 
     def _candidates(self, scopes: Sequence[Scope], query: EpisodeQuery) -> Iterable[str] | None:
         """Return the ids of the episodes that an index selects for a query; None for all of the scopes."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import takewhile
 from typing import Any, Literal
 
 from graphmem.background import BackgroundJob
@@ -167,7 +168,8 @@ class GraphMemoryStore(BaseStore):
 
     def _namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
         conditions = op.match_conditions or ()
-        prefixes = [each.path for each in conditions if each.match_type == "prefix" and "*" not in each.path]
+        paths = [each.path for each in conditions if each.match_type == "prefix"]
+        prefixes = [tuple(takewhile(lambda label: label != "*", path)) for path in paths]
         known = self._items.namespaces(max(prefixes, key=len, default=()))
         found = {each[: op.max_depth] for each in known if all(_fits(each, condition) for condition in conditions)}
         return sorted(found)[to_limit(op.offset) : to_limit(op.offset) + to_limit(op.limit)]

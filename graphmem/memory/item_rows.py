@@ -20,6 +20,7 @@ Namespace = tuple[str, ...]
 _PATH, _VALUE, _PLACE, _CREATED, _TTL, INDEXED = "item", "value", "place", "created_at", "ttl", "indexed"
 _LONGEST_TEXT = 200  # characters of a text that filters find without decoding the value
 _LARGEST_INTEGER = 2**53
+_SESSIONS, OLD_SESSIONS = "graphmem-items:", "item:"
 _LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")  # so that no pattern of redaction matches a digest
 
 
@@ -103,7 +104,20 @@ def namespace_of(episode: Episode) -> Namespace:
 
 def session_of(namespace: Namespace, key: str) -> str:
     """Return the session that the versions of an item form."""
-    return f"item:{_digest((*namespace, key))}"
+    return session_prefix(namespace) + _digest((*namespace, key))
+
+
+def old_session_of(namespace: Namespace, key: str) -> str:
+    """Return the session of the versions of an item that was created before sessions had a `session_prefix`."""
+    return f"{OLD_SESSIONS}{_digest((*namespace, key))}"
+
+
+def session_prefix(prefix: Namespace) -> str:
+    """Return what the sessions of the items under a prefix begin with: a digest, of one length, for each level.
+
+    So a prefix is found whatever the characters in it, and only as whole labels.
+    """
+    return _SESSIONS + "".join(f"{_digest(prefix[: depth + 1])}:" for depth in range(len(prefix)))
 
 
 def marker_of(namespace: Namespace) -> str:
@@ -112,15 +126,15 @@ def marker_of(namespace: Namespace) -> str:
 
 
 def under(prefix: Namespace) -> dict[str, Scalar]:
-    """Return the metadata that the items under a prefix have in common."""
+    """Return the metadata that the items under a prefix have in common, also those with an `old_session_of`."""
     return {f"under.{len(prefix)}": _digest(prefix)}
 
 
 def metadata_of(put: ItemPut, place: str, created_at: datetime) -> dict[str, Scalar]:
     """Return the metadata of the episode that stores a value.
 
-    Besides the value as JSON, it has a digest of each prefix of the namespace, which finds a prefix by one comparison
-    whatever the characters in it, and the scalars of the value for `stored_conditions`.
+    Besides the value as JSON, it has a digest of each prefix of the namespace for `under`, and the scalars of the value
+    for `stored_conditions`.
     """
     assert put.value is not None
     metadata: dict[str, Scalar] = {}

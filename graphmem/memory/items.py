@@ -17,6 +17,7 @@ from graphmem.inputs import to_limit
 from graphmem.memory.base import ScopedMemory
 from graphmem.memory.item_rows import (
     INDEXED,
+    OLD_SESSIONS,
     ItemPut,
     ItemVersion,
     Namespace,
@@ -25,8 +26,10 @@ from graphmem.memory.item_rows import (
     matches,
     metadata_of,
     namespace_of,
+    old_session_of,
     place_of,
     session_of,
+    session_prefix,
     stored_conditions,
     under,
     version_of,
@@ -145,7 +148,7 @@ class Items(ScopedMemory):
             scope=self.scope,
             source="document",
             text=put.text or "",
-            session_id=session_of(put.namespace, put.key),
+            session_id=session_of(put.namespace, put.key) if current is None else current.session_id,
             external_id=marker,
             occurred_at=at,
             recorded_at=at,
@@ -177,9 +180,14 @@ class Items(ScopedMemory):
 
     def erase(self, namespace: Namespace, key: str) -> Forgotten | None:
         """Erase all versions of an item as `GraphMemory.forget` does; return None if there is none."""
-        with suppress(NotFound):
-            return self.memory.forget(session=session_of(*self._stored_path(namespace, key)))
-        return None
+        erased: list[Forgotten] = []
+        for session in _sessions(*self._stored_path(namespace, key)):
+            with suppress(NotFound):
+                erased.append(self.memory.forget(session=session))
+        if not erased:
+            return None
+        counts = [name for name, value in erased[0] if type(value) is int]
+        return erased[0].changed(**{name: sum(getattr(each, name) for each in erased) for name in counts})
 
     def sweep(self) -> int:
         """Erase what has expired in the scope; return the number of versions erased."""
@@ -194,8 +202,8 @@ class Items(ScopedMemory):
 
     def history(self, namespace: Namespace, key: str) -> list[ItemVersion]:
         """Return all versions of an item that haven't expired, oldest first."""
-        session = session_of(*self._stored_path(namespace, key))
-        query = EpisodeQuery(session_id=session, as_of=_CURRENT)
+        sessions = _sessions(*self._stored_path(namespace, key))
+        query = EpisodeQuery(filters=EpisodeFilter(session_ids=sessions), as_of=_CURRENT)
         found = self._engine.backend.all_episodes([self.scope], query)
         now = self._engine.clock()
         versions = [version_of(e) for e in found if not is_expired(e.expires_at, now)]
@@ -221,10 +229,10 @@ class Items(ScopedMemory):
         wanted = self._redacted_data(wanted or {})
         check_filter(wanted)
         moment, page = as_of or _CURRENT, slice(to_limit(offset), to_limit(offset) + to_limit(limit))
-        conditions = {**self._under(prefix), **stored_conditions(wanted)}
+        conditions = stored_conditions(wanted)
         if query:
-            return self._ranked(query, conditions, wanted, page, moment)
-        ids = list(self._listed(conditions, moment))
+            return self._ranked(query, self._under(prefix, {**conditions, INDEXED: True}), wanted, page, moment)
+        ids = list(self._listed(self._under(prefix, conditions), moment))
         if not wanted:
             return [(version_of(e), None) for e in self._read(ids[page])]
         found = (version_of(e) for e in self._read(ids))
@@ -233,20 +241,18 @@ class Items(ScopedMemory):
 
     def namespaces(self, prefix: Namespace = ()) -> set[Namespace]:
         """Return the namespaces of items under a prefix."""
-        return set(self._listed(self._under(prefix), _CURRENT).values())
+        return set(self._listed(self._under(prefix, {}), _CURRENT).values())
 
     def _current(self, namespace: Namespace, key: str, as_of: AsOf) -> Episode | None:
-        query = EpisodeQuery(session_id=session_of(namespace, key), live_at=self._engine.clock(), as_of=as_of)
+        filters = EpisodeFilter(session_ids=_sessions(namespace, key))
+        query = EpisodeQuery(filters=filters, live_at=self._engine.clock(), as_of=as_of)
         found = self._engine.backend.find_episodes([self.scope], query, limit=2)
         return max(found, key=lambda episode: episode.recorded_at, default=None)
 
-    def _listed(self, conditions: Mapping[str, Scalar], as_of: AsOf) -> dict[str, Namespace]:
-        """Return the namespaces of the versions of a time that have this metadata, by id, in the order of places."""
+    def _listed(self, filters: EpisodeFilter, as_of: AsOf) -> dict[str, Namespace]:
+        """Return the namespaces of the versions of a time that a filter matches, by id, in the order of places."""
         backend, scopes = self._engine.backend, [self.scope]
-        query = EpisodeQuery(
-            filters=EpisodeFilter(metadata=dict(conditions)), live_at=self._engine.clock(), as_of=as_of
-        )
-        ids = backend.find_episode_ids(scopes, query)
+        ids = backend.find_episode_ids(scopes, EpisodeQuery(filters=filters, live_at=self._engine.clock(), as_of=as_of))
         if len(self._places) > _MOST_PLACES:
             self._places = {}
         places = self._places
@@ -264,10 +270,9 @@ class Items(ScopedMemory):
             yield from (found[i] for i in page if i in found)
 
     def _ranked(
-        self, query: str, conditions: Mapping[str, Scalar], wanted: Mapping[str, Any], page: slice, as_of: AsOf
+        self, query: str, filters: EpisodeFilter, wanted: Mapping[str, Any], page: slice, as_of: AsOf
     ) -> Sequence[tuple[ItemVersion, float | None]]:
         k = page.stop if not wanted else 4 * page.stop
-        filters = EpisodeFilter(metadata={**conditions, INDEXED: True})
         while True:
             options = SearchOptions(k=k, filters=filters, as_of=as_of, wait=math.inf)  # what was put is found
             results = self._engine.search.search([self.scope], query, options).found
@@ -300,5 +305,18 @@ class Items(ScopedMemory):
         known = self._engine.known_name
         return tuple(map(known, namespace)), known(key)
 
-    def _under(self, prefix: Namespace) -> dict[str, Scalar]:
-        return under(tuple(map(self._engine.known_name, prefix)))
+    def _under(self, prefix: Namespace, conditions: Mapping[str, Scalar]) -> EpisodeFilter:
+        """Return the filter of the items under a prefix whose metadata meets conditions.
+
+        For all items, and in a scope with old sessions, which don't begin with a prefix, metadata is compared.
+        """
+        prefix = tuple(map(self._engine.known_name, prefix))
+        old = EpisodeQuery(filters=EpisodeFilter(session_prefix=OLD_SESSIONS))
+        if not prefix or self._engine.backend.find_episodes([self.scope], old, limit=1):
+            return EpisodeFilter(metadata={**under(prefix), **conditions})
+        return EpisodeFilter(session_prefix=session_prefix(prefix), metadata=dict(conditions))
+
+
+def _sessions(namespace: Namespace, key: str) -> tuple[str, str]:
+    """Return the sessions of which one has the versions of an item."""
+    return session_of(namespace, key), old_session_of(namespace, key)

@@ -196,6 +196,7 @@ class StoreMachine(PairOfStores):
             else Changes(episode_expiries=(EpisodeExpiry(episode_id(n), when),))
         )
         self.write(lambda s: s.write(scope, changes))
+        self.read(lambda s: s.find_episodes([scope], EpisodeQuery(live_at=when or day(0))))
 
     @rule(owner=st.sampled_from("ab"), scopes=st.none() | SOME_SCOPES, now=TIME, lease=st.integers(1, 4), limit=LIMIT)
     def claim(self, owner: str, scopes: list[Scope] | None, now: int, lease: int, limit: int) -> None:

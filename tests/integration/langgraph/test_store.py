@@ -6,7 +6,7 @@ import asyncio
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,7 +17,8 @@ from langgraph.store.base import PutOp
 
 from graphmem import Fact, GraphMemory, InvalidInput, StoreFull
 from graphmem.adapters.langgraph import GraphMemoryStore
-from graphmem.models import Episode, EpisodeQuery
+from graphmem.memory.item_rows import old_session_of, session_of, session_prefix
+from graphmem.models import Episode, EpisodeQuery, Scope
 from graphmem.testing.langgraph import Clock, keys
 from graphmem.text.redact import PatternRedactor
 from graphmem_sqlite import SQLiteBackend
@@ -134,6 +135,65 @@ def test_a_person_is_forgotten_with_the_items_that_name_her(store: GraphMemorySt
     assert store.memory.forget("Maya", with_episodes=True).episodes == 2
     assert store.history(MAYA, "tea") == []
     assert store.list_namespaces() == [NATE]
+
+
+# Sessions
+
+
+def test_reads_under_a_prefix_ask_the_store_for_its_sessions(
+    store: GraphMemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for namespace in (MAYA, NATE, ("users", "mayas"), (*MAYA, "notes")):
+        store.put(namespace, "tea", {"text": "tea", "n": 1})
+    backend, asked = store.memory._engine.backend, list[str | None]()  # pyright: ignore[reportPrivateUsage]
+    find_ids = backend.find_episode_ids
+
+    def find_episode_ids(scopes: Sequence[Scope], query: EpisodeQuery) -> list[str]:
+        asked.append(query.filters and query.filters.session_prefix)
+        return find_ids(scopes, query)
+
+    monkeypatch.setattr(backend, "find_episode_ids", find_episode_ids)
+    options: list[dict[str, Any]] = [{}, {"filter": {"n": 1}}, {"query": "tea"}]
+    for given in options:
+        assert {item.namespace for item in store.search(MAYA, **given)} == {MAYA, (*MAYA, "notes")}
+    assert store.list_namespaces(prefix=MAYA) == [MAYA, (*MAYA, "notes")]
+    assert store.list_namespaces(prefix=(*MAYA, "*")) == [(*MAYA, "notes")]
+    assert asked == [session_prefix(MAYA)] * 5
+
+
+def test_items_with_sessions_of_earlier_versions_are_read_replaced_and_erased(
+    store: GraphMemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as earlier:
+        earlier.setattr("graphmem.memory.items.session_of", old_session_of)
+        for key, n in (("tea", 1), ("tea", 2), ("gone", 3)):
+            store.put(MAYA, key, {"n": n})
+        store.delete(MAYA, "gone")
+        store.put(NATE, "tea", {"n": 4})
+    for key, n in (("tea", 5), ("gone", 6), ("new", 7)):
+        store.put(MAYA, key, {"n": n})
+    assert {episode.session_id for episode in episodes(store)} == {
+        *(old_session_of(*path) for path in ((MAYA, "tea"), (MAYA, "gone"), (NATE, "tea"))),
+        *(session_of(*path) for path in ((MAYA, "gone"), (MAYA, "new"))),
+    }
+    assert [item.value["n"] for item in store.search(("users",))] == [5, 6, 7, 4]
+    assert [item.value["n"] for item in store.search(NATE, query="n")] == [4]
+    assert store.list_namespaces(prefix=("users",)) == [MAYA, NATE]
+    read = [store.get(MAYA, key) for key in ("tea", "gone", "new")]
+    assert [item and item.value["n"] for item in read] == [5, 6, 7]
+    assert [item.value["n"] for item in store.history(MAYA, "tea")] == [1, 2, 5]
+    assert [item.value["n"] for item in store.history(MAYA, "gone")] == [3, 6]
+    erased = store.erase(MAYA, "gone")
+    assert erased is not None
+    assert erased.episodes == 2
+    assert store.history(MAYA, "gone") == []
+
+
+def test_no_session_of_an_item_looks_like_personal_data() -> None:
+    redactor = PatternRedactor()
+    for n in range(300):
+        session = session_of(("users", f"user-{n}", "notes"), str(n))
+        assert redactor.redact(session, ()) == session
 
 
 # Scopes
