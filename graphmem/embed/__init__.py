@@ -4,12 +4,11 @@ Heavy dependencies are imported on first use of a model.
 """
 
 from graphmem.embed.choose import choose_embeddings
-from graphmem.embed.embedder import CacheInfo, Embedder
+from graphmem.embed.embedder import Embedder
 from graphmem.embed.interface import Embeddings, TokenEmbeddings, TokenVectors
 from graphmem.embed.minilm import MiniLM
 
 __all__ = [
-    "CacheInfo",
     "Embedder",
     "Embeddings",
     "MiniLM",

@@ -7,7 +7,6 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar, cast
 
 import numpy as np
@@ -25,16 +24,6 @@ _PER_ENTRY = 256  # bytes of an entry in addition to its arrays: key, order, hea
 _PER_PIECE = 64  # bytes of a short string and the reference to it
 
 
-@dataclass(frozen=True, slots=True)
-class CacheInfo:
-    """Hits, misses and size of a cache."""
-
-    hits: int
-    misses: int
-    entries: int
-    bytes: int
-
-
 class VectorCache:
     """Thread-safe LRU cache of vectors with a limit in bytes.
 
@@ -48,16 +37,12 @@ class VectorCache:
         self._limit = limit
         self._lock = threading.Lock()
         self._kept: OrderedDict[bytes, Cached] = OrderedDict()
-        self._bytes = self._hits = self._misses = 0
+        self.size = 0  # bytes
 
     def get(self, key: bytes) -> Cached | None:
         """Return the value of a key, None if it isn't cached."""
         with self._lock:
-            found = self._kept.get(key)
-            if found is None:
-                self._misses += 1
-            else:
-                self._hits += 1
+            if (found := self._kept.get(key)) is not None:
                 self._kept.move_to_end(key)
             return found
 
@@ -68,22 +53,17 @@ class VectorCache:
             return
         with self._lock:
             if (old := self._kept.pop(key, None)) is not None:
-                self._bytes -= _size(old)
+                self.size -= _size(old)
             self._kept[key] = value
-            self._bytes += size
-            while self._bytes > self._limit:
-                self._bytes -= _size(self._kept.popitem(last=False)[1])
+            self.size += size
+            while self.size > self._limit:
+                self.size -= _size(self._kept.popitem(last=False)[1])
 
     def clear(self) -> None:
         """Remove all entries."""
         with self._lock:
             self._kept.clear()
-            self._bytes = 0
-
-    def info(self) -> CacheInfo:
-        """Return the counts since the creation of the cache."""
-        with self._lock:
-            return CacheInfo(self._hits, self._misses, len(self._kept), self._bytes)
+            self.size = 0
 
 
 def key_of(model: str, kind: str, text: str) -> bytes:
@@ -223,10 +203,6 @@ class Embedder:
     def forget(self) -> None:
         """Empty the cache."""
         self._cache.get().clear()
-
-    def cache_info(self) -> CacheInfo:
-        """Return hits, misses and size of the cache."""
-        return self._cache.get().info()
 
     def _kind(self, use: str) -> str:
         """Return the cache kind of a use; a model with token vectors embeds queries and documents alike."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-PASSAGE_CHARS = 2000
+_LIMIT = 2000  # characters of a passage
 
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(?=[^ \t])")
 _UNDERLINE = re.compile(r" {0,3}(?:(=+)|(-{2,}))[ \t]*$")
@@ -26,10 +26,10 @@ class Passage:
     line: int
 
 
-def passages(
-    lines: Iterator[tuple[int, str]], *, markdown: bool = False, limit: int = PASSAGE_CHARS
-) -> Iterator[Passage]:
-    """Split lines into passages of at most `limit` characters, at paragraphs where possible.
+def passages(lines: Iterator[tuple[int, str]], *, markdown: bool = False) -> Iterator[Passage]:
+    """Split lines into passages of at most 2,000 characters, at paragraphs where possible.
+
+    A longer paragraph is split at the end of a sentence, else at a space.
 
     Parameters
     ----------
@@ -37,15 +37,13 @@ def passages(
         (line number, text) in order.
     markdown
         Whether headings (``#`` and underlined) end a passage and become the path of the next ones.
-    limit
-        Characters per passage. A longer paragraph is split at the end of a sentence, else at a space.
 
     Yields
     ------
     Passage
         In the order of the text, stripped of surrounding white space; empty passages are omitted.
     """
-    holder = _Holder(limit)
+    holder = _Holder()
     headings: list[tuple[int, str]] = []
     fence = ""
     for number, line in lines:
@@ -88,8 +86,7 @@ def _fence_after(text: str, fence: str) -> str:
 class _Holder:
     """Buffer of the paragraphs of the current passage and of the current paragraph."""
 
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
+    def __init__(self) -> None:
         self.path: tuple[str, ...] = ()
         self._done: list[str] = []
         self._done_size = 0
@@ -111,12 +108,12 @@ class _Holder:
             self._line = number
         self._lines.append(text)
         self._size += len(text) + 1
-        if self._size <= self.limit:
+        if self._size <= _LIMIT:
             return
         yield from self._emit()
         rest = "\n".join(self._lines)
-        while len(rest) > self.limit:
-            cut = _cut(rest, self.limit)
+        while len(rest) > _LIMIT:
+            cut = _cut(rest)
             yield Passage(self.path, rest[:cut].strip(), self._line)
             rest, self._line = rest[cut:].lstrip(), number
         self._lines, self._size = ([rest], len(rest) + 1) if rest else ([], 0)
@@ -124,7 +121,7 @@ class _Holder:
     def end_paragraph(self) -> Iterator[Passage]:
         if not self._lines:
             return
-        if self._done and self._done_size + self._size > self.limit:
+        if self._done and self._done_size + self._size > _LIMIT:
             yield from self._emit()
         if not self._done:
             self._done_line = self._line
@@ -143,13 +140,13 @@ class _Holder:
             yield Passage(self.path, text, self._done_line)
 
 
-def _cut(text: str, limit: int) -> int:
-    """Return the split position of a text over `limit`: after a sentence in the second half of it, else at a space."""
-    ends = [match.end() for match in _SENTENCE_END.finditer(text, limit // 2, limit)]
+def _cut(text: str) -> int:
+    """Return the split position of a long text: after a sentence in the second half of it, else at a space."""
+    ends = [match.end() for match in _SENTENCE_END.finditer(text, _LIMIT // 2, _LIMIT)]
     if ends:
         return ends[-1]
-    space = max(text.rfind(" ", limit // 2, limit), text.rfind("\n", limit // 2, limit))
-    return space + 1 if space > 0 else limit
+    space = max(text.rfind(" ", _LIMIT // 2, _LIMIT), text.rfind("\n", _LIMIT // 2, _LIMIT))
+    return space + 1 if space > 0 else _LIMIT
 
 
 def front_matter_title(lines: Iterator[tuple[int, str]]) -> tuple[str | None, Iterator[tuple[int, str]]]:

@@ -110,7 +110,6 @@ def test_text_is_computed_once() -> None:
     second = embedder.vectors(["b", "a"])
     assert model.asked == [["a", "b"]]
     np.testing.assert_array_equal(first[[1, 0]], second)
-    assert (embedder.cache_info().hits, embedder.cache_info().misses) == (2, 2)
 
 
 def test_cache_of_no_bytes_keeps_nothing() -> None:
@@ -119,7 +118,6 @@ def test_cache_of_no_bytes_keeps_nothing() -> None:
     embedder.vectors(["a"])
     embedder.vectors(["a"])
     assert model.asked == [["a"], ["a"]]
-    assert embedder.cache_info().entries == 0
 
 
 def test_cached_vector_cannot_be_overwritten() -> None:
