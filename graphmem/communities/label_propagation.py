@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from graphmem.communities.graph import EntityGraph, Ints, Pairs, runs
 from graphmem.index.copies import entries
 
-ROUNDS = 50
+ROUNDS = 50  # at most; propagation ends earlier when nothing changes
 _ENTRIES = 1 << 18  # maximum entries per block, so that row, label and entry fit into one sort key
 
 
-def propagate(graph: EntityGraph, *, order: int = 0, rounds: int = ROUNDS) -> Ints:
+def propagate(graph: EntityGraph, *, order: int = 0) -> Ints:
     """Return a label for each node, int64 array (n,); nodes with equal labels form a group.
 
     Parameters
@@ -34,21 +34,19 @@ def propagate(graph: EntityGraph, *, order: int = 0, rounds: int = ROUNDS) -> In
         Graph of n nodes.
     order
         Number of the visiting order; each is an arbitrary permutation.
-    rounds
-        Maximum number of rounds; stops earlier when nothing changes.
     """
     count = len(graph.node_ids)
     label = np.arange(count, dtype=np.int64)
     waits = np.ones(count, dtype=bool)  # whether a neighbor changed since the node's last visit
     turns = _turns(graph, _ranks(count, order), np.arange(count))
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         if not waits.any():
             break
         _visit(graph, turns, label, waits)
     return label
 
 
-def propagate_from(start: Ints, pairs: Pairs, *, rounds: int = ROUNDS) -> Ints:
+def propagate_from(start: Ints, pairs: Pairs) -> Ints:
     """Return a label for each node like `propagate`, starting from the labels `start`, int array (n,) in [0, n).
 
     Only the few nodes that may change are visited: their rows of the graph are built for each round, and neighbors of
@@ -57,7 +55,7 @@ def propagate_from(start: Ints, pairs: Pairs, *, rounds: int = ROUNDS) -> Ints:
     label = start.copy()
     waits = ~_settled(pairs, label)
     rank = _ranks(len(label), 0)
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         if not waits.any():
             break
         graph = EntityGraph.of(pairs, waits)

@@ -39,6 +39,9 @@ LEAST_DISTANCE = 0.01
 SYNONYM_COSINE = 0.8
 """Minimum cosine of near-synonymous entities."""
 
+_DAMPING = 0.7  # probability of following an edge instead of restarting
+_ROUNDS = 10  # iterations of PageRank
+
 SIMILAR_TO = "similar_to"
 """Relation of the edges written by note linking; their confidence is the cosine (A-MEM)."""
 
@@ -197,9 +200,6 @@ def personalized_pagerank(
     targets: ArrayLike,
     weights: ArrayLike,
     restart: ArrayLike,
-    *,
-    damping: float = 0.7,
-    rounds: int = 10,
 ) -> Floats:
     """Return the stationary probability of each of n nodes in a random walk with restarts.
 
@@ -216,10 +216,6 @@ def personalized_pagerank(
         float array (m,), nonnegative.
     restart
         float array (n,), nonnegative: the restart distribution before normalization.
-    damping
-        Probability of following an edge instead of restarting, in [0, 1).
-    rounds
-        Number of iterations.
 
     Returns
     -------
@@ -234,7 +230,7 @@ def personalized_pagerank(
     start = np.asarray(restart, dtype=np.float64)
     out, into = np.asarray(sources, dtype=np.int64), np.asarray(targets, dtype=np.int64)
     weight = np.asarray(weights, dtype=np.float64)
-    _check(out, into, weight, start, damping)
+    _check(out, into, weight, start)
     total = start.sum()
     if total == 0.0:
         return np.zeros_like(start)
@@ -244,13 +240,13 @@ def personalized_pagerank(
     dangling = leaving == 0.0
     share = weight / np.where(dangling, 1.0, leaving)[out]
     rank = start
-    for _ in range(rounds):
+    for _ in range(_ROUNDS):
         flow = np.bincount(into, share * rank[out], n)
-        rank = damping * (flow + rank[dangling].sum() * start) + (1.0 - damping) * start
+        rank = _DAMPING * (flow + rank[dangling].sum() * start) + (1.0 - _DAMPING) * start
     return rank
 
 
-def _check(out: NDArray[np.int64], into: NDArray[np.int64], weight: Floats, start: Floats, damping: float) -> None:
+def _check(out: NDArray[np.int64], into: NDArray[np.int64], weight: Floats, start: Floats) -> None:
     if not out.shape == into.shape == weight.shape or out.ndim != 1 or start.ndim != 1:
         raise InvalidInput(
             f"sources {out.shape}, targets {into.shape}, weights {weight.shape}: arrays of one length are needed, "
@@ -262,8 +258,6 @@ def _check(out: NDArray[np.int64], into: NDArray[np.int64], weight: Floats, star
     for name, values in (("weights", weight), ("restart", start)):
         if not np.all(np.isfinite(values)) or np.any(values < 0.0):
             raise InvalidInput(f"{name}: numbers from 0 on are needed, got {values.min()} or one that isn't finite")
-    if not 0.0 <= damping < 1.0:
-        raise InvalidInput(f"damping {damping}: a number in [0, 1)")
 
 
 def walk_pagerank(

@@ -63,9 +63,10 @@ def test_it_does_what_visiting_one_node_after_the_other_does(edges: Edges) -> No
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 3])
-def test_each_round_does_what_visiting_all_nodes_once_does(rounds: int) -> None:
+def test_each_round_does_what_visiting_all_nodes_once_does(rounds: int, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = EntityGraph.of(random_pairs(400, 1500))
-    assert propagate(graph, rounds=rounds).tolist() == one_by_one(graph, rounds)
+    monkeypatch.setattr(module, "ROUNDS", rounds)
+    assert propagate(graph).tolist() == one_by_one(graph, rounds)
 
 
 def test_working_in_small_parts_makes_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,7 +80,9 @@ def test_working_in_small_parts_makes_no_difference(monkeypatch: pytest.MonkeyPa
 def test_it_comes_to_rest_long_before_its_last_round(edges: Edges) -> None:
     graph = graph_of(edges)
     rested = propagate(graph)
-    assert propagate(graph, rounds=49).tolist() == rested.tolist()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "ROUNDS", 49)
+        assert propagate(graph).tolist() == rested.tolist()
     assert propagate_from(rested, pairs_of(edges)).tolist() == rested.tolist()
 
 
