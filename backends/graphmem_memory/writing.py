@@ -25,6 +25,7 @@ from graphmem.models import (
     Removal,
     Scope,
 )
+from graphmem.protocols import require_scope
 from graphmem_memory.index import put_entry, unindex
 from graphmem_memory.tables import AliasRow, MembershipRow, MemoryRole, MentionRow, Store, utc
 from graphmem_memory.upkeep import put_job_state
@@ -36,6 +37,7 @@ class MemoryWrites(MemoryRole):
     def write(self, scope: Scope, changes: Changes) -> None:
         """Apply `changes`, all or nothing."""
         with self._writing():
+            require_scope(scope, changes)
             _apply(self._store, scope, changes)
 
 
@@ -74,7 +76,6 @@ def _apply(store: Store, scope: Scope, changes: Changes) -> None:
     for entry in changes.index:
         put_entry(store, scope, entry)
     for merge in changes.merges:
-        _same_scope("merge", merge, scope)
         _id_is_free("merge", merge.id, store.merges.get(merge.id), scope)
         store.merges.put(merge.id, merge)
     for job_state in changes.job_states:
@@ -84,7 +85,6 @@ def _apply(store: Store, scope: Scope, changes: Changes) -> None:
 
 
 def _put_entity(store: Store, scope: Scope, entity: Entity) -> None:
-    _same_scope("entity", entity, scope)
     _id_is_free("entity", entity.id, store.entities.get(entity.id), scope)
     key = (scope, entity.canonical_name, entity.entity_type)
     for holder in store.entities.keys_of("name", [key]) - {entity.id}:
@@ -116,7 +116,6 @@ def _close(store: Store, scope: Scope, expiry: EdgeExpiry) -> None:
 
 
 def _put_edge(store: Store, scope: Scope, edge: Edge) -> None:
-    _same_scope("edge", edge, scope)
     _id_is_free("edge", edge.id, store.edges.get(edge.id), scope)
     _entity(store, scope, edge.source_id)
     _entity(store, scope, edge.target_id)
@@ -172,7 +171,6 @@ def _redact(store: Store, scope: Scope, redaction: EpisodeRedaction) -> None:
 
 
 def _put_community(store: Store, scope: Scope, community: Community) -> None:
-    _same_scope("community", community, scope)
     _id_is_free("community", community.id, store.communities.get(community.id), scope)
     store.communities.put(community.id, community)
 
@@ -184,7 +182,6 @@ def _put_membership(store: Store, scope: Scope, membership: Membership) -> None:
 
 
 def _put_recall(store: Store, scope: Scope, trace: RecallTrace) -> None:
-    _same_scope("recall", trace, scope)
     _id_is_free("recall", trace.id, store.recalls.get(trace.id), scope)
     for entity_id in (*(seed.entity_id for seed in trace.seeds), *(fact.entity_id for fact in trace.facts)):
         _entity(store, scope, entity_id)
@@ -194,11 +191,6 @@ def _put_recall(store: Store, scope: Scope, trace: RecallTrace) -> None:
         _episode(store, scope, found.episode_id)
     if store.recalls.get(trace.id) is None:
         store.recalls.put(trace.id, trace)
-
-
-def _same_scope(kind: str, row: Entity | Edge | Community | RecallTrace | Merge, scope: Scope) -> None:
-    if row.scope != scope:
-        raise InvalidInput(f"{kind} {row.id}: its scope is {row.scope}, the write's is {scope}")
 
 
 def _id_is_free(

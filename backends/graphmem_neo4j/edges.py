@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from graphmem.models import ActiveFact, AsOf, Edge, EdgeQuery, EdgeType, ExpandLimits, Scope, Subgraph, utc_now
-from graphmem.protocols import EdgeStore, Traversal
+from graphmem.protocols import EdgeStore, Traversal, require_no_cursor
 from graphmem_neo4j.connection import Neo4jRole, Transaction
-from graphmem_neo4j.rows import TYPES, Row, edge_of, ids_of, keys_of, moment, require_no_cursor
+from graphmem_neo4j.rows import TYPES, Row, edge_of, ids_of, keys_of, moment
 
 _Node = tuple[str, str]
 _READS = 3

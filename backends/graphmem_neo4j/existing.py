@@ -135,9 +135,7 @@ class NamedRows:
             raise InvalidInput(f"edge {edge_id} is not in scope {self.scope}")
 
     def require_free(self, kind: str, row: Community | RecallTrace) -> None:
-        """Raise if a row to be written is of another scope, or its id is taken."""
-        if row.scope != self.scope:
-            raise InvalidInput(f"{kind} {row.id}: its scope is {row.scope}, the write's is {self.scope}")
+        """Raise if the id of a row to be written is taken."""
         if self.kinds.get(row.id, (kind, self.scope.key)) != (kind, self.scope.key):
             raise Conflict(f"{kind} id {row.id} is taken")  # says nothing about the other scope
 

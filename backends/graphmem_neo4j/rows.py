@@ -33,6 +33,7 @@ from graphmem.models import (
     Scope,
     with_attachments,
 )
+from graphmem.protocols import require_no_cursor as require_no_cursor
 from graphmem.protocols import split_words
 
 Row = Sequence[Any]
@@ -107,12 +108,6 @@ def active_key(key: EdgeKey) -> str:
 def keys_of(scopes: Sequence[Scope]) -> list[str]:
     """Return the keys of scopes, each once."""
     return list(dict.fromkeys(scope.key for scope in scopes))
-
-
-def require_no_cursor(after: str, *, newest_first: bool) -> None:
-    """Raise `InvalidInput` for a cursor in a newest-first read, which has a single page."""
-    if after and newest_first:
-        raise InvalidInput(f"after={after!r}: a read with newest_first has one page")
 
 
 @lru_cache(maxsize=4096)

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphmem.models import AsOf, Changes, RecallQuery, RecallTrace, Scope, TracedEpisode, TracedFact, TracedSeed
-from graphmem.protocols import RecallStore
+from graphmem.protocols import RecallStore, require_no_cursor
 from graphmem_neo4j.connection import Neo4jRole, Transaction
 from graphmem_neo4j.existing import NamedRows
-from graphmem_neo4j.rows import keys_of, moment, require_no_cursor
+from graphmem_neo4j.rows import keys_of, moment
 
 
 class Neo4jTraces(Neo4jRole, RecallStore):

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from graphmem.errors import Conflict, InvalidInput
+from graphmem.errors import Conflict
 from graphmem.models import JobState, Merge, MergeQuery, Scope, decayed
-from graphmem.protocols import MergeStore, UpkeepStore
+from graphmem.protocols import MergeStore, UpkeepStore, require_no_cursor
 from graphmem_neo4j.connection import Neo4jRole, Transaction
 from graphmem_neo4j.edges import moment_values
-from graphmem_neo4j.rows import expressions_of, ids_of, keys_of, moment_or_none, require_no_cursor
+from graphmem_neo4j.rows import expressions_of, ids_of, keys_of, moment_or_none
 
 # Merges -----------------------------------------------------------------------------------------
 
@@ -60,10 +60,7 @@ class MergePlan:
         self._merges = {merge.id: merge for merge in merges}
 
     def judge(self, transaction: Transaction) -> None:
-        """Raise for merges of another scope and for ids that are taken."""
-        for merge in self._merges.values():
-            if merge.scope != self._scope:
-                raise InvalidInput(f"merge {merge.id}: its scope is {merge.scope}, the write's is {self._scope}")
+        """Raise if an id is taken."""
         if not self._merges:
             return
         for merge_id, scope, is_merge in transaction.run("merge_ids", ids=list(self._merges)):

@@ -7,7 +7,7 @@ read don't change.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from graphmem.errors import Conflict, InvalidInput
@@ -25,6 +25,7 @@ from graphmem.models import (
     Removal,
     Scope,
 )
+from graphmem.protocols import require_scope
 from graphmem_neo4j.communities import CommunityPlan
 from graphmem_neo4j.connection import Neo4jRole, Transaction
 from graphmem_neo4j.existing import ExistingFact, ExistingRows, Name, existing_of, query_existing, read_named
@@ -51,8 +52,7 @@ class Neo4jWrites(Neo4jRole):
 
     def write(self, scope: Scope, changes: Changes) -> None:
         """Apply `changes`, all or nothing."""
-        _require_scope("entity", changes.entities, scope)
-        _require_scope("edge", changes.edges, scope)
+        require_scope(scope, changes)
         if any(getattr(changes, part) for part in Changes.__slots__):
             self._database.write(lambda transaction: _apply(transaction, scope, changes))
 
@@ -74,12 +74,6 @@ def _apply(transaction: Transaction, scope: Scope, changes: Changes) -> None:
         part.run(transaction)
     put_job_states(transaction, scope, changes.job_states)
     _remove(transaction, scope, changes.removals)
-
-
-def _require_scope(kind: str, rows: Iterable[Entity | Edge], scope: Scope) -> None:
-    for row in rows:
-        if row.scope is not scope and row.scope != scope:
-            raise InvalidInput(f"{kind} {row.id}: its scope is {row.scope}, the write's is {scope}")
 
 
 class GraphPlan:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from graphmem.models import ActiveFact, AsOf, Edge, EdgeQuery, Scope, utc_now
-from graphmem.protocols import EdgeStore
+from graphmem.protocols import EdgeStore, require_no_cursor
 from graphmem_sqlite.connection import SQLiteRole
 from graphmem_sqlite.rows import (
     EDGE_COLUMNS,
@@ -16,7 +16,6 @@ from graphmem_sqlite.rows import (
     edge_of,
     edge_type_of,
     micros,
-    require_no_cursor,
     scope_keys,
 )
 

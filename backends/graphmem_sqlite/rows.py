@@ -11,6 +11,7 @@ from typing import Any
 
 from graphmem.errors import InvalidInput
 from graphmem.models import EdgeEnd, EdgeType, Properties, RowReader, Scope, metadata_matches
+from graphmem.protocols import require_no_cursor as require_no_cursor
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TYPES = {kind.value: kind for kind in EdgeType}
@@ -162,9 +163,3 @@ def require_keys(
         absent = next(i for i in ids if i not in found)
         raise InvalidInput(f"{_KIND[statement]} {absent} is not in scope {scope}")
     return found
-
-
-def require_no_cursor(after: str, *, newest_first: bool) -> None:
-    """Raise `InvalidInput` for a cursor in a newest-first read, which has a single page."""
-    if after and newest_first:
-        raise InvalidInput(f"after={after!r}: a read with newest_first has one page")

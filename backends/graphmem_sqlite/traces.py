@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 from graphmem.errors import Conflict
 from graphmem.models import AsOf, RecallQuery, RecallTrace, Scope, TracedEpisode, TracedFact, TracedSeed
-from graphmem.protocols import RecallStore
+from graphmem.protocols import RecallStore, require_no_cursor
 from graphmem_sqlite.connection import SQLiteRole
-from graphmem_sqlite.rows import Row, as_json, micros, moment, require_no_cursor, scope_keys
+from graphmem_sqlite.rows import Row, as_json, micros, moment, scope_keys
 
 T = TypeVar("T")
 

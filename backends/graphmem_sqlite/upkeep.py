@@ -9,9 +9,9 @@ from typing import Any
 
 from graphmem.errors import Conflict
 from graphmem.models import JobState, Merge, MergeQuery, Scope, decayed
-from graphmem.protocols import MergeStore, UpkeepStore
+from graphmem.protocols import MergeStore, UpkeepStore, require_no_cursor
 from graphmem_sqlite.connection import SQLiteRole, translated
-from graphmem_sqlite.rows import as_json, micros, micros_or_none, moment_or_none, require_no_cursor, scope_keys
+from graphmem_sqlite.rows import as_json, micros, micros_or_none, moment_or_none, scope_keys
 
 # Merges -----------------------------------------------------------------------------------------
 

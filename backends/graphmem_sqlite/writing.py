@@ -8,7 +8,8 @@ from itertools import groupby
 from typing import Any
 
 from graphmem.errors import Conflict, InvalidInput
-from graphmem.models import Changes, Community, Edge, EdgeExpiry, Entity, Merge, RecallTrace, Removal, Scope
+from graphmem.models import Changes, Edge, EdgeExpiry, Entity, Removal, Scope
+from graphmem.protocols import require_scope
 from graphmem_sqlite.communities import put_communities, put_memberships
 from graphmem_sqlite.connection import SQLiteRole
 from graphmem_sqlite.full_text import scoped_words
@@ -136,11 +137,7 @@ class _Write:
         self._episodes: dict[str, int] = {}
 
     def run(self) -> None:
-        _require_scope("entity", self._changes.entities, self._scope)
-        _require_scope("edge", self._changes.edges, self._scope)
-        _require_scope("community", self._changes.communities, self._scope)
-        _require_scope("recall", self._changes.recalls, self._scope)
-        _require_scope("merge", self._changes.merges, self._scope)
+        require_scope(self._scope, self._changes)
         self._scope_key = add_scope(self._connection, self._scope)
         self._put_entities()
         self._find_entities()
@@ -404,12 +401,6 @@ def _run_in_order(
     """Run the statement of each model in the given order; adjacent models with the same statement share a call."""
     for statement, group in groupby(models, key=kind):
         connection.executemany(statement, [row(statement, model) for model in group])
-
-
-def _require_scope(kind: str, rows: Iterable[Entity | Edge | Community | RecallTrace | Merge], scope: Scope) -> None:
-    for row in rows:
-        if row.scope is not scope and row.scope != scope:
-            raise InvalidInput(f"{kind} {row.id}: its scope is {row.scope}, the write's is {scope}")
 
 
 def _require_free(kind: str, held: Iterable[tuple[str, int]], scope_key: int) -> None:

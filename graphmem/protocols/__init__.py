@@ -30,6 +30,7 @@ from graphmem.protocols.backend import (
     split_words,
     word_scores,
 )
+from graphmem.protocols.checks import require_no_cursor, require_scope
 from graphmem.protocols.extraction import (
     ExtractedEdge,
     ExtractedEnding,
@@ -94,6 +95,8 @@ __all__ = [
     "pages",
     "question_words",
     "reads_known",
+    "require_no_cursor",
+    "require_scope",
     "split_words",
     "turns_per_call_of",
     "word_scores",
