@@ -76,7 +76,7 @@ SELECT
     )
 FROM asked AS a LEFT JOIN index_states AS t ON t.scope = a.scope
 """
-DROP = "DELETE FROM index_entries WHERE scope = ? AND kind = ? AND key = ?"
+REMOVE_ENTRY = "DELETE FROM index_entries WHERE scope = ? AND kind = ? AND key = ?"
 ADD = """
 INSERT INTO index_entries (scope, kind, key, model, vectors, pieces, detail, complete) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
@@ -182,7 +182,7 @@ def put_entries(connection: sqlite3.Connection, scope: Scope, scope_key: int, en
         model = entry.model
         connection.execute(SET_MODEL, (scope_key, model))
     rows = {(e.kind, e.key): e for e in entries}
-    connection.executemany(DROP, [(scope_key, *named) for named in rows])
+    connection.executemany(REMOVE_ENTRY, [(scope_key, *named) for named in rows])
     connection.executemany(
         ADD,
         [(scope_key, e.kind, e.key, e.model, e.vectors, e.pieces, e.detail, int(e.complete)) for e in rows.values()],

@@ -13,7 +13,7 @@ from graphmem.protocols import require_scope
 from graphmem_sqlite.communities import put_communities, put_memberships
 from graphmem_sqlite.connection import SQLiteRole
 from graphmem_sqlite.full_text import scoped_words
-from graphmem_sqlite.index import put_entries
+from graphmem_sqlite.index import REMOVE_ENTRY, put_entries
 from graphmem_sqlite.rows import (
     EDGE_KEYS,
     ENTITY_KEYS,
@@ -114,7 +114,6 @@ _REMOVE = {
     "recall": "DELETE FROM recalls WHERE id = :id AND scope = :scope",
     "merge": "DELETE FROM merges WHERE id = :id AND scope = :scope",
 }
-_REMOVE_ENTRY = "DELETE FROM index_entries WHERE scope = ? AND kind = ? AND key = ?"
 _NEXT_GENERATION = "UPDATE index_states SET generation = generation + 1 WHERE scope = ?"
 
 
@@ -421,5 +420,5 @@ def _remove(connection: sqlite3.Connection, scope_key: int, removals: Sequence[R
 
 def _remove_entry(connection: sqlite3.Connection, scope_key: int, kind: str, key: str) -> None:
     """Delete the index entry of a row or a name; the next generation tells readers to drop their copies."""
-    if connection.execute(_REMOVE_ENTRY, (scope_key, kind, key)).rowcount:
+    if connection.execute(REMOVE_ENTRY, (scope_key, kind, key)).rowcount:
         connection.execute(_NEXT_GENERATION, (scope_key,))
