@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from graphmem.messages import NO_TEXT
 from graphmem.models import Episode
+from graphmem.text.words import WORD
 from graphmem.trust import INJECTION_FLAG, TOOL_ROLES, trust_of
 
 SYSTEM_ROLES = frozenset({"system", "developer"})
@@ -60,7 +61,6 @@ _ANSWERS = frozenset(
     "yes yep yeah yup no nope sure right agreed exactly absolutely definitely indeed done ok okay".split()
 )
 _SMALL_TALK_WORDS = 8
-_WORD = re.compile(r"[^\W_]+")
 
 
 def is_small_talk(text: str, *, after_question: bool = False) -> bool:
@@ -70,7 +70,7 @@ def is_small_talk(text: str, *, after_question: bool = False) -> bool:
     """
     if len(text) > 80:
         return False
-    said = _WORD.findall(text.lower().replace("'", "").replace("’", ""))
+    said = WORD.findall(text.lower().replace("'", "").replace("’", ""))
     if not said:
         return not after_question and bool(text.strip())
     if len(said) > _SMALL_TALK_WORDS or not _GREETINGS.issuperset(said):

@@ -6,7 +6,6 @@ strategies of recall.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ from graphmem.recall import scoring, strategies
 from graphmem.recall.options import SpreadingOptions
 from graphmem.search.names import Names
 from graphmem.search.results import ExpansionConfig
-from graphmem.text.words import terms
+from graphmem.text.words import WORD, terms
 
 Floats = NDArray[np.float64]
 Vectors = NDArray[np.float32]
@@ -40,8 +39,6 @@ BRIDGE_FROM = 5
 
 NAME_PULL = 0.5
 """Weight of a name's vector relative to that of the uncovered part of the question."""
-
-_WORD = re.compile(r"[^\W_]+")
 
 
 def normalized(values: NDArray[np.floating]) -> Floats:
@@ -149,7 +146,7 @@ def bridge(
     scores, bridge_hops
         Shape (n,), and the best bridge to each episode reached.
     """
-    words = [(found.start(), found.end(), terms(found[0])) for found in _WORD.finditer(question)]
+    words = [(found.start(), found.end(), terms(found[0])) for found in WORD.finditer(question)]
     best = np.zeros(len(ranked))
     crossings: dict[int, Crossing] = {}
     top = best_first(ranked, BRIDGE_FROM)

@@ -12,12 +12,11 @@ from typing import Literal
 
 from graphmem.search.names import Names, names_in
 from graphmem.text.names import plain
-from graphmem.text.words import STOP_WORDS
+from graphmem.text.words import STOP_WORDS, WORD
 
 _NICKNAME = 3  # length of a name prefix that matches a speaker: "Mel"
 _MONTHS = tuple("january february march april may june july august september october november december".split())
 _MAY = re.compile(r"\b(?:in|on|of|during|by|until|since|\d)\s+May\b|\bMay,?\s+\d")
-_WORD = re.compile(r"[^\W_]+")
 
 Form = Literal["answer", "order", "summary"]
 
@@ -151,7 +150,7 @@ def _form(text: str) -> Form:
 def _subject(text: str) -> str:
     """Return a text without the words that ask for an order or a summary, unless little is left."""
     left = " ".join(_ASKING.sub(" ", text).split())
-    return left if len([word for word in _WORD.findall(left.lower()) if word not in STOP_WORDS]) > 1 else text
+    return left if len([word for word in WORD.findall(left.lower()) if word not in STOP_WORDS]) > 1 else text
 
 
 def side_of(role: str | None, speaker: str | None) -> int:
@@ -182,7 +181,7 @@ def _as_the_user(text: str) -> str:
 
 def months(text: str) -> int:
     """Return a bit mask of the months in a text, bit 0 for January; "may" counts only in a date-like context."""
-    words = {word.lower() for word in _WORD.findall(text)}
+    words = {word.lower() for word in WORD.findall(text)}
     return sum(1 << i for i, m in enumerate(_MONTHS) if m in words and (m != "may" or _MAY.search(text)))
 
 

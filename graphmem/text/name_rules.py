@@ -13,9 +13,8 @@ from collections.abc import Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 
-from graphmem.text.words import unaccented
+from graphmem.text.words import WORD, unaccented
 
-_WORDS = re.compile(r"[^\W_]+")
 _LONG_WORD = 6  # minimum letters of a word that may be misspelled
 _DOTTED = re.compile(r"\b(?:[^\W\d_]\.){2,}")  # "U.S.", "S.A."
 _APOSTROPHES = re.compile(r"['’]s\b|['’]")
@@ -118,7 +117,7 @@ def is_description(name: str, entity_type: str) -> bool:
     """Return whether a name only describes what has a name: "owner of the Salt Cellar", "Finn (Nneka's friend)"."""
     if entity_type not in _NAMED:
         return False
-    return "(" in name or any(word.islower() and word not in _PARTICLES for word in _WORDS.findall(name))
+    return "(" in name or any(word.islower() and word not in _PARTICLES for word in WORD.findall(name))
 
 
 def may_be_same(first: str, second: str, entity_type: str) -> bool:
@@ -192,7 +191,7 @@ def numbers_differ(first: str, second: str) -> bool:
 @lru_cache(maxsize=100_000)
 def _words(name: str) -> tuple[str, ...]:
     plain = unaccented(name.lower().replace("ß", "ss"))
-    return tuple(_spelt(word) for word in _WORDS.findall(_APOSTROPHES.sub("", _DOTTED.sub(_joined, plain))))
+    return tuple(_spelt(word) for word in WORD.findall(_APOSTROPHES.sub("", _DOTTED.sub(_joined, plain))))
 
 
 def _joined(found: re.Match[str]) -> str:

@@ -24,7 +24,7 @@ STOP_WORDS = frozenset(
     """.split()
 )
 
-_WORD = re.compile(r"[^\W_]+")
+WORD = re.compile(r"[^\W_]+")
 _PIECE = 4096
 _snowball: Callable[[str], str] = Stemmer.Stemmer("english").stemWord  # pyright: ignore
 
@@ -33,7 +33,7 @@ def split_words(text: str) -> list[str]:
     """Return the lower-case words of letters and digits, without diacritics, in order."""
     if not text.isascii():
         text = unaccented(text)
-    return _WORD.findall(text.replace("'s ", " ").replace("’s ", " ").lower())
+    return WORD.findall(text.replace("'s ", " ").replace("’s ", " ").lower())
 
 
 def unaccented(text: str) -> str:

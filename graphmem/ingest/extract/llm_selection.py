@@ -20,11 +20,10 @@ from graphmem.ontology import Ontology
 from graphmem.protocols import ExtractedEdge, ExtractedEnding, ExtractedEntity, Extraction, ExtractionRequest
 from graphmem.text.dates import DateSpan, find_dates
 from graphmem.text.normalize import canonical, display_name, require_name
-from graphmem.text.words import STOP_WORDS, stem, unaccented
+from graphmem.text.words import STOP_WORDS, WORD, stem, unaccented
 
 _APOSTROPHE = re.compile("['’‘`´]")
 _POSSESSIVE = re.compile("(?<=\\w)['’‘`´]s\\b")
-_WORD = re.compile(r"[^\W_]+")
 # scripts without spaces between words, or with joined particles
 _JOINED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _FILLERS = frozenset(
@@ -55,7 +54,7 @@ def words(text: str) -> list[str]:
     if not text.isascii():
         text = unicodedata.normalize("NFC", unaccented(text))
     text = _APOSTROPHE.sub("", _POSSESSIVE.sub("", text.lower()))
-    return [_singular(word) for word in _WORD.findall(text)]
+    return [_singular(word) for word in WORD.findall(text)]
 
 
 @lru_cache(maxsize=8192)
