@@ -12,7 +12,6 @@ from graphmem.recall.recall import to_facts
 from graphmem.results import Diff, EntityCounts, Fact
 
 _COUNTED_AT_ONCE = 500  # entities per batch
-_MOST_MENTIONS = 1_000_000  # maximum mentions of a batch
 
 
 def history(
@@ -84,6 +83,6 @@ def count_entities(
         batch = set(some)
         for edge in backend.all_edges(scopes, EdgeQuery(touching=tuple(some), as_of=as_of)):
             facts.update({edge.source_id, edge.target_id} & batch)
-        for mention in backend.find_mentions(scopes, entity_ids=some, limit=_MOST_MENTIONS):
+        for mention in backend.all_mentions(scopes, entity_ids=some):
             mentions[mention.entity_id] += as_of is None or mention.seen_at <= as_of.valid
     return [EntityCounts(entity=e, mentions=mentions[e.id], facts=facts[e.id]) for e in entities]
