@@ -144,14 +144,7 @@ class CommunitySearch:
         self._centroids = centroids
 
     def find(
-        self,
-        scopes: Sequence[Scope],
-        query: str | None,
-        *,
-        level: int | None,
-        as_of: AsOf | None,
-        ended: bool,
-        limit: int,
+        self, scopes: Sequence[Scope], query: str | None, wanted: CommunityQuery, *, limit: int
     ) -> list[FoundCommunity]:
         """Return communities with their members that match a question, best first; without a question, the largest.
 
@@ -161,18 +154,13 @@ class CommunitySearch:
             Scopes to search.
         query
             Optional question.
-        level
-            The level to search; None means all.
-        as_of
-            Time of the read; communities that did not exist then are left out.
-        ended
-            Whether to include communities that had ended by then, with their last members.
+        wanted
+            Communities to search; ended ones have their last members.
         limit
             Maximum number of communities.
         """
-        wanted = CommunityQuery(level=level, as_of=as_of, ended=ended)
         communities = {c.id: c for c in self._backend.all_communities(scopes, wanted)}
-        members = self._member_ids(scopes, communities, level, as_of, ended=ended)
+        members = self._member_ids(scopes, communities, wanted)
         if query is None:
             order = sorted(communities.values(), key=lambda c: (-len(members.get(c.id, ())), c.id))
             scored: list[tuple[Community, float | None]] = [(c, None) for c in order[:limit]]
@@ -187,24 +175,18 @@ class CommunitySearch:
         """
         if HeuristicRouter().route(question, now=utc_now()).kind != "global":
             return []
-        topic, found = narrowed(question), list[FoundCommunity]()
-        if topic:
-            found = self.find(scopes, topic, level=0, as_of=as_of, ended=False, limit=_OVERVIEW)
-        found = found or self.find(scopes, None, level=0, as_of=as_of, ended=False, limit=_OVERVIEW)
+        wanted, topic = CommunityQuery(level=0, as_of=as_of), narrowed(question)
+        found = self.find(scopes, topic, wanted, limit=_OVERVIEW) if topic else []
+        found = found or self.find(scopes, None, wanted, limit=_OVERVIEW)
         return [community for community in found if text_is_of(community.updated_at, as_of)]
 
     def _member_ids(
-        self,
-        scopes: Sequence[Scope],
-        communities: Mapping[str, Community],
-        level: int | None,
-        as_of: AsOf | None,
-        *,
-        ended: bool,
+        self, scopes: Sequence[Scope], communities: Mapping[str, Community], wanted: CommunityQuery
     ) -> dict[str, list[str]]:
         """Return the members of each community; for an ended community those at its end."""
         found: dict[str, list[str]] = {}
-        query = MembershipQuery(level=level, as_of=as_of, ended=ended)
+        as_of = wanted.as_of
+        query = MembershipQuery(community_ids=wanted.ids, level=wanted.level, as_of=as_of, ended=wanted.ended)
         for membership in self._backend.all_memberships(scopes, query, chunk=_PAGE):
             community = communities.get(membership.community_id)
             if community is not None and (membership.until is None or _at_the_end(membership.until, community, as_of)):

@@ -9,7 +9,17 @@ from graphmem.communities.results import FoundCommunity
 from graphmem.errors import InvalidInput, NotFound
 from graphmem.inputs import to_as_of, to_limit, to_time
 from graphmem.memory.base import ScopedMemory, Scopes, Time, in_thread
-from graphmem.models import AsOf, EdgeQuery, Entity, EntityQuery, Episode, EpisodeQuery, RecallQuery, is_expired
+from graphmem.models import (
+    AsOf,
+    CommunityQuery,
+    EdgeQuery,
+    Entity,
+    EntityQuery,
+    Episode,
+    EpisodeQuery,
+    RecallQuery,
+    is_expired,
+)
 from graphmem.recall.history import diff, history
 from graphmem.recall.recall import to_facts
 from graphmem.results import Diff, Fact, Trace
@@ -104,6 +114,7 @@ class Exploration(ScopedMemory):
         level: int | None = 0,
         as_of: AsOf | Time | None = None,
         ended: bool = False,
+        ids: Iterable[str] | None = None,
         limit: int = 100,
         scopes: Scopes | None = None,
     ) -> list[FoundCommunity]:
@@ -111,14 +122,14 @@ class Exploration(ScopedMemory):
 
         A question is compared with names, summaries and members, and, with an embedding model, with the members' mean
         vector. Level 0 is the partition; deeper levels exist after ``leiden``; None means all. With `as_of`, they are
-        as they had been detected by then; with `ended`, ended ones are included.
+        as they had been detected by then; with `ended`, ended ones are included; with `ids`, only these are read.
         """
         if level is not None and level < 0:
             raise InvalidInput(f"level: expected 0 or more, got {level}")
         where, moment = self._scopes(scopes), to_as_of(as_of)
         query = None if query is None else self._engine.redacted(query)
-        service = self._engine.communities
-        return service.find(where, query, level=level, as_of=moment, ended=ended, limit=to_limit(limit))
+        wanted = CommunityQuery(level=level, as_of=moment, ended=ended, ids=None if ids is None else tuple(ids))
+        return self._engine.communities.find(where, query, wanted, limit=to_limit(limit))
 
     def visualize(
         self,

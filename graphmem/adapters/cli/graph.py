@@ -55,8 +55,8 @@ def communities(
             _refresh(session, memory, chosen)
         if members is not None:
             # of any level, including ended ones
-            found = memory.communities(query, level=None, as_of=at, ended=True, limit=100_000)
-            _print_members(session, next((c for c in found if c.id == members), None), members)
+            found = memory.communities(query, level=None, as_of=at, ended=True, ids=[members])
+            _print_members(session, next(iter(found), None), members)
             return
         found = memory.communities(query, level=level, as_of=at, limit=limit)
         if session.out.as_json:
