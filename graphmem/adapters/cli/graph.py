@@ -15,6 +15,7 @@ from graphmem.adapters.cli.session import (
     LimitOption,
     Session,
     command,
+    one_of,
     point_in_time,
 )
 from graphmem.text import counted
@@ -110,10 +111,8 @@ def _shown(community: FoundCommunity) -> dict[str, object]:
 def _algorithm(name: str | None) -> CommunityAlgorithm | None:
     from graphmem.models import CommunityAlgorithm
 
-    known: dict[str, CommunityAlgorithm] = {choice: choice for choice in get_args(CommunityAlgorithm)}
-    if name is not None and name not in known:
-        raise typer.BadParameter(f"--algorithm: {name!r} is none of {', '.join(known)}")
-    return None if name is None else known[name]
+    choices: tuple[CommunityAlgorithm, ...] = get_args(CommunityAlgorithm)
+    return None if name is None else one_of("--algorithm", name, choices)
 
 
 _SUFFIXES: dict[str, PictureFormat] = {
@@ -179,7 +178,4 @@ def _format(word: str | None, out: Path | None) -> PictureFormat:
         if suffix and suffix not in _SUFFIXES:
             raise typer.BadParameter(f"--out: {suffix} is none of {', '.join(_SUFFIXES)}; name one with --format")
         return _SUFFIXES.get(suffix, "ascii")
-    known: dict[str, PictureFormat] = {name: name for name in FORMATS}
-    if word not in known:
-        raise typer.BadParameter(f"--format: {word!r} is none of {', '.join(known)}")
-    return known[word]
+    return one_of("--format", word, FORMATS)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
-from graphmem.adapters.cli.session import Session, command, moment
+from graphmem.adapters.cli.session import Session, command, moment, one_of
 
 if TYPE_CHECKING:
     from graphmem.adapters.mcp.keys import Key, Rights
@@ -69,10 +69,8 @@ def mcp(
     from graphmem.adapters.mcp.server import Profile
     from graphmem.memory import GraphMemory
 
-    profiles: dict[str, Profile] = {each: each for each in get_args(Profile)}
-    if (chosen := profiles.get(profile)) is None:
-        raise typer.BadParameter(f"--profile: {profile!r} is none of {', '.join(profiles)}")
-
+    profiles: tuple[Profile, ...] = get_args(Profile)
+    chosen = one_of("--profile", profile, profiles)
     file = None if keys is None else KeyFile(keys)
     access = Access(scopes=(session.scope,), rights=_rights(rights), user=user, agent=agent)
     with GraphMemory.open(session.settings.store, scope=session.scope, settings=session.settings) as memory:
@@ -134,10 +132,8 @@ def _require_extra() -> None:
 def _rights(name: str) -> Rights:
     from graphmem.adapters.mcp.keys import Rights
 
-    known: dict[str, Rights] = {each: each for each in get_args(Rights)}
-    if name not in known:
-        raise typer.BadParameter(f"--rights: {name!r} is none of {', '.join(known)}")
-    return known[name]
+    choices: tuple[Rights, ...] = get_args(Rights)
+    return one_of("--rights", name, choices)
 
 
 def add(

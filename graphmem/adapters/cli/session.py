@@ -10,13 +10,13 @@ import shlex
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args
 
 import typer
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from graphmem.results import StrategyChoice
     from graphmem.settings import Settings
 
+S = TypeVar("S", bound=str)
 
 AskedByOption = Annotated[
     str | None, typer.Option("--asked-by", metavar="NAME", help="Who asks: what I and my are in the question.")
@@ -98,24 +99,27 @@ def point_in_time(as_of: str | None, known: str | None) -> AsOf | None:
     return AsOf(valid=as_of and moment("--as-of", as_of), known=known and moment("--known", known))
 
 
+def one_of(option: str, name: str, choices: Iterable[S]) -> S:
+    """Return the choice of this name; raise BadParameter for an unknown one."""
+    known = {str(choice): choice for choice in choices}
+    if name not in known:
+        raise typer.BadParameter(f"{option}: {name!r} is none of {', '.join(known)}")
+    return known[name]
+
+
 def edge_types(names: list[str] | None) -> tuple[EdgeType, ...]:
     """Return the edge types of these names; raise BadParameter for an unknown one."""
     from graphmem.models import EdgeType
 
-    known = {kind.value: kind for kind in EdgeType}
-    if unknown := [name for name in names or () if name not in known]:
-        raise typer.BadParameter(f"--edge-type: {unknown[0]!r} is none of {', '.join(known)}")
-    return tuple(known[name] for name in names or ())
+    return tuple(one_of("--edge-type", name, EdgeType) for name in names or ())
 
 
 def strategy(name: str | None) -> StrategyChoice | None:
     """Return the strategy of this name; raise BadParameter for an unknown one."""
     from graphmem.results import StrategyChoice
 
-    known: dict[str, StrategyChoice] = {choice: choice for choice in get_args(StrategyChoice)}
-    if name is not None and name not in known:
-        raise typer.BadParameter(f"--strategy: {name!r} is none of {', '.join(known)}")
-    return known[name] if name is not None else None
+    choices: tuple[StrategyChoice, ...] = get_args(StrategyChoice)
+    return None if name is None else one_of("--strategy", name, choices)
 
 
 FAILED, USAGE, UNAVAILABLE, NOTHING_FOUND, SOME_REFUSED, INTERRUPTED = 1, 2, 3, 4, 5, 130
