@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import threading
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -23,8 +22,6 @@ _log = logging.getLogger(__name__)
 
 LEAST_COSINE = 0.35
 """Minimum cosine of an entity that is considered related to a question."""
-
-_EMBEDDING_TIME = 10.0  # seconds
 
 Vectors = NDArray[np.floating]
 
@@ -121,26 +118,16 @@ def entity_vectors(
 
 
 def query_cosines(
-    meaning: EntityEmbeddings | None,
-    scopes: Sequence[Scope],
-    query: str,
-    entity_ids: Sequence[str],
-    *,
-    time_limit: float = _EMBEDDING_TIME,
+    meaning: EntityEmbeddings | None, scopes: Sequence[Scope], query: str, entity_ids: Sequence[str]
 ) -> Floats | None:
-    """Return the cosine of a question and each of n entities, shape (n,); None on failure or timeout.
+    """Return the cosine of a question and each of n entities, shape (n,); None on failure.
 
     The question is embedded once. The value of an entity without a vector is NaN.
-
-    Parameters
-    ----------
-    time_limit
-        Seconds that embedding the question may take; a slower call is abandoned on its thread.
     """
     if meaning is None or (vectors := entity_vectors(meaning, scopes, entity_ids)) is None:
         return None
     try:
-        [question] = _unit(np.atleast_2d(_query_vector(meaning, query, time_limit)), rows=1)
+        [question] = _unit(np.atleast_2d(meaning.of_query(query)), rows=1)
         return np.where(np.any(vectors != 0.0, axis=1), vectors @ question, math.nan)
     except Exception as error:  # noqa: BLE001 - as above
         _log.debug("no vector of the question: %s: %s", type(error).__name__, error)
@@ -148,36 +135,15 @@ def query_cosines(
 
 
 def nearest_entities(
-    meaning: EntityEmbeddings, scopes: Sequence[Scope], query: str, limit: int, *, time_limit: float = _EMBEDDING_TIME
+    meaning: EntityEmbeddings, scopes: Sequence[Scope], query: str, limit: int
 ) -> list[tuple[str, float]]:
     """Return (entity id, cosine) of the entities with the most similar vectors to a question; empty on failure."""
     try:
-        found = meaning.nearest(scopes, _query_vector(meaning, query, time_limit), limit)
+        found = meaning.nearest(scopes, meaning.of_query(query), limit)
         return [(entity_id, cosine) for entity_id, cosine in found if cosine >= LEAST_COSINE]
     except Exception as error:  # noqa: BLE001 - as above
         _log.debug("no entities by vectors: %s: %s", type(error).__name__, error)
         return []
-
-
-def _query_vector(meaning: EntityEmbeddings, query: str, time_limit: float) -> Vectors:
-    """Return the vector of a question; raise `TimeoutError` after `time_limit`, abandoning the call on its thread."""
-    answer: list[Vectors] = []
-    failure: list[Exception] = []
-
-    def ask() -> None:
-        try:
-            answer.append(meaning.of_query(query))
-        except Exception as error:  # noqa: BLE001 - reported by the caller's thread
-            failure.append(error)
-
-    worker = threading.Thread(target=ask, name="graphmem-question", daemon=True)
-    worker.start()
-    worker.join(time_limit)
-    if failure:
-        raise failure[0]
-    if not answer:
-        raise TimeoutError(f"no answer within {time_limit} s")
-    return answer[0]
 
 
 def _unit(vectors: Vectors, *, rows: int) -> Floats:

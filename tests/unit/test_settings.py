@@ -135,7 +135,6 @@ CONSTANTS: dict[str, object] = {
     "graphmem.recall.strategies:_ROUNDS": 10,
     "graphmem.recall.strategies:SYNONYM_COSINE": 0.8,
     "graphmem.recall.strategies:LEAST_DISTANCE": 0.01,
-    "graphmem.recall.embeddings:query_cosines(time_limit)": 10.0,
     "graphmem:GraphMemory.history(limit)": 100,
     # 5
     "graphmem.search.results:SearchOptions(k)": 10,
