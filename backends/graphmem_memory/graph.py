@@ -24,6 +24,7 @@ from graphmem.models import (
     RecallTrace,
     Scope,
     Subgraph,
+    SubgraphEdge,
     utc_now,
 )
 from graphmem.protocols import CommunityStore, EdgeStore, EntityStore, RecallStore, Traversal, question_words
@@ -185,31 +186,15 @@ class MemoryTraversal(MemoryRole, Traversal):
                             reached[end] = max(reached.get(end, 0.0), edge.confidence)
                 frontier = sorted(reached, key=lambda node: (-reached[node], node))[: limits.max_frontier]
                 depth.update(dict.fromkeys(frontier, hop))
-            inside = [e for _, e in sorted(edges.items()) if e.source_id in depth and e.target_id in depth]
-            nodes = sorted(self._store.entities.read(scopes, depth), key=lambda node: (depth[node.id], node.id))
-            return _subgraph(nodes, depth, inside)
+            found = self._store.entities.read(scopes, depth)
+            nodes = {node.id: (node.id, node.name, node.entity_type) for node in found}
+            return Subgraph.of(nodes, depth, map(_subgraph_edge, edges.values()))
 
 
-def _subgraph(nodes: Sequence[Entity], depth: dict[str, int], edges: Sequence[Edge]) -> Subgraph:
-    import numpy as np  # not at the top: opening a store needs no numpy
-
-    position = {node.id: i for i, node in enumerate(nodes)}
-    return Subgraph(
-        node_ids=[node.id for node in nodes],
-        names=[node.name for node in nodes],
-        entity_types=[node.entity_type for node in nodes],
-        depth=np.array([depth[node.id] for node in nodes], dtype=np.int64),
-        edge_ids=[e.id for e in edges],
-        relations=[e.relation for e in edges],
-        edge_types=[e.edge_type for e in edges],
-        facts=[e.fact for e in edges],
-        source=np.array([position[e.source_id] for e in edges], dtype=np.int64),
-        target=np.array([position[e.target_id] for e in edges], dtype=np.int64),
-        confidence=np.array([e.confidence for e in edges], dtype=np.float64),
-        retrieval_count=np.array([e.retrieval_count for e in edges], dtype=np.float64),
-        valid_from=np.array([e.valid_from.timestamp() for e in edges], dtype=np.float64),
-        inferred=np.array([e.is_inferred for e in edges], dtype=np.bool_),
-    )
+def _subgraph_edge(edge: Edge) -> SubgraphEdge[str]:
+    ends, start = (edge.source_id, edge.target_id), edge.valid_from.timestamp()
+    counts = edge.confidence, edge.retrieval_count
+    return edge.id, *ends, edge.relation, edge.edge_type, edge.fact, *counts, start, edge.is_inferred
 
 
 class MemoryCommunities(MemoryRole, CommunityStore):

@@ -6,12 +6,22 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from graphmem.models import ActiveFact, AsOf, Edge, EdgeQuery, EdgeType, ExpandLimits, Scope, Subgraph, utc_now
+from graphmem.models import (
+    ActiveFact,
+    AsOf,
+    Edge,
+    EdgeQuery,
+    EdgeType,
+    ExpandLimits,
+    Scope,
+    Subgraph,
+    SubgraphEdge,
+    utc_now,
+)
 from graphmem.protocols import EdgeStore, Traversal, require_no_cursor
 from graphmem_neo4j.connection import Neo4jRole, Transaction
 from graphmem_neo4j.rows import TYPES, Row, edge_of, ids_of, keys_of, moment
 
-_Node = tuple[str, str]
 _READS = 3
 
 
@@ -161,7 +171,7 @@ class Neo4jTraversal(Neo4jRole, Traversal):
         """Collect the neighborhood of the seeds, following edges in both directions."""
         limits = limits or ExpandLimits()
         seeds = self._database.read("expand_seeds", scopes, ids=_distinct(seed_ids), scopes=keys_of(scopes))
-        nodes: dict[str, _Node] = {row[0]: (row[1], row[2]) for row in seeds}
+        nodes: dict[str, tuple[str, str, str]] = {row[0]: (row[0], row[1], row[2]) for row in seeds}
         depth = dict.fromkeys(nodes, 0)
         edges: dict[str, Row] = {}
         frontier = list(nodes)
@@ -177,32 +187,13 @@ class Neo4jTraversal(Neo4jRole, Traversal):
                 other, confidence = row[9], row[6]
                 if other not in depth and row[12] and confidence > reached.get(other, -1.0):
                     reached[other] = confidence
-                    nodes[other] = (row[10], row[11])
+                    nodes[other] = (other, row[10], row[11])
             frontier = sorted(reached, key=lambda node: (-reached[node], node))[: limits.max_frontier]
             depth.update(dict.fromkeys(frontier, hop))
-        return _subgraph(nodes, depth, edges)
+        return Subgraph.of(nodes, depth, map(_subgraph_edge, edges.values()))
 
 
-def _subgraph(nodes: dict[str, _Node], depth: dict[str, int], edges: dict[str, Row]) -> Subgraph:
-    import numpy as np  # not at the top: opening a store needs no numpy
-
-    order = sorted(depth, key=lambda node: (depth[node], node))
-    position = {node: i for i, node in enumerate(order)}
-    inside = [row for _, row in sorted(edges.items()) if row[2] in position and row[9] in position]
-    ends = [(row[2], row[9]) if row[1] else (row[9], row[2]) for row in inside]
-    return Subgraph(
-        node_ids=order,
-        names=[nodes[node][0] for node in order],
-        entity_types=[nodes[node][1] for node in order],
-        depth=np.array([depth[node] for node in order], dtype=np.int64),
-        edge_ids=[row[0] for row in inside],
-        relations=[row[3] for row in inside],
-        edge_types=[TYPES[row[4]] for row in inside],
-        facts=[row[5] for row in inside],
-        source=np.array([position[source] for source, _ in ends], dtype=np.int64),
-        target=np.array([position[target] for _, target in ends], dtype=np.int64),
-        confidence=np.array([row[6] for row in inside], dtype=np.float64),
-        retrieval_count=np.array([row[7] for row in inside], dtype=np.float64),
-        valid_from=np.array([moment(row[8]).timestamp() for row in inside], dtype=np.float64),
-        inferred=np.array([row[13] for row in inside], dtype=np.bool_),
-    )
+def _subgraph_edge(row: Row) -> SubgraphEdge[str]:
+    source, target = (row[2], row[9]) if row[1] else (row[9], row[2])
+    start = moment(row[8]).timestamp()
+    return row[0], source, target, row[3], TYPES[row[4]], row[5], row[6], row[7], start, row[13]

@@ -66,8 +66,6 @@ CROSS JOIN entities AS o ON o.key = e.source + e.target - front.value
 HOP_NOW = " ".join((_HOP, _BEST_NOW, _HOP_END))
 HOP_AS_OF = " ".join((_HOP, _BEST_AS_OF, _HOP_END))
 
-_Node = tuple[str, str, str]
-
 
 class SQLiteTraversal(SQLiteRole, Traversal):
     """The walk through the graph."""
@@ -88,7 +86,7 @@ class SQLiteTraversal(SQLiteRole, Traversal):
         edges: dict[int, Row] = {}
         with self._database.reading() as connection:
             asked = {"ids": as_json(dict.fromkeys(seed_ids)), "scopes": as_json(scope_keys(connection, scopes))}
-            nodes: dict[int, _Node] = {row[0]: row[1:] for row in connection.execute(SEEDS, asked)}
+            nodes: dict[int, tuple[str, str, str]] = {row[0]: row[1:] for row in connection.execute(SEEDS, asked)}
             depth = dict.fromkeys(nodes, 0)
             frontier = list(nodes)
             for hop in range(1, hops + 1):
@@ -104,7 +102,10 @@ class SQLiteTraversal(SQLiteRole, Traversal):
                         nodes[other] = row[11:14]
                 frontier = sorted(reached, key=lambda key: (-reached[key], nodes[key][0]))[: limits.max_frontier]
                 depth.update(dict.fromkeys(frontier, hop))
-        return _subgraph(nodes, depth, edges)
+        found = (
+            (r[1], r[2], r[3], r[4], edge_type_of(r[5]), r[6], r[7], r[8], r[9] / 1e6, r[15]) for r in edges.values()
+        )
+        return Subgraph.of(nodes, depth, found)
 
 
 def _statement(edge_types: Sequence[EdgeType], as_of: AsOf | None) -> tuple[str, dict[str, Any]]:
@@ -114,29 +115,3 @@ def _statement(edge_types: Sequence[EdgeType], as_of: AsOf | None) -> tuple[str,
     if as_of is None:
         return HOP_NOW, {**values, "now": micros(utc_now())}
     return HOP_AS_OF, {**values, **as_of_values(as_of)}
-
-
-def _subgraph(nodes: dict[int, _Node], depth: dict[int, int], edges: dict[int, Row]) -> Subgraph:
-    import numpy as np  # not at the top: opening a store needs no numpy
-
-    order = sorted(depth, key=lambda key: (depth[key], nodes[key][0]))
-    position = {key: i for i, key in enumerate(order)}
-    inside = sorted(
-        (row for row in edges.values() if row[2] in position and row[3] in position), key=lambda row: row[1]
-    )
-    return Subgraph(
-        node_ids=[nodes[key][0] for key in order],
-        names=[nodes[key][1] for key in order],
-        entity_types=[nodes[key][2] for key in order],
-        depth=np.array([depth[key] for key in order], dtype=np.int64),
-        edge_ids=[row[1] for row in inside],
-        relations=[row[4] for row in inside],
-        edge_types=[edge_type_of(row[5]) for row in inside],
-        facts=[row[6] for row in inside],
-        source=np.array([position[row[2]] for row in inside], dtype=np.int64),
-        target=np.array([position[row[3]] for row in inside], dtype=np.int64),
-        confidence=np.array([row[7] for row in inside], dtype=np.float64),
-        retrieval_count=np.array([row[8] for row in inside], dtype=np.float64),
-        valid_from=np.array([row[9] / 1e6 for row in inside], dtype=np.float64),
-        inferred=np.array([row[15] for row in inside], dtype=np.bool_),
-    )

@@ -76,6 +76,7 @@ from graphmem.models.queries import (
     RecallQuery,
     StoreStats,
     Subgraph,
+    SubgraphEdge,
     TimeAxis,
     Versions,
 )
@@ -184,6 +185,7 @@ __all__ = [
     "Scope",
     "StoreStats",
     "Subgraph",
+    "SubgraphEdge",
     "Text",
     "TimeAxis",
     "TracedEpisode",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 from graphmem.models.filters import EpisodeFilter
 from graphmem.models.rows import AsOf, EdgeKey, EdgeType, Entity, FactKind
@@ -243,6 +243,11 @@ class ActiveFact(NamedTuple):
     valid_from: float
 
 
+K = TypeVar("K")
+SubgraphEdge = tuple[str, K, K, str, EdgeType, str, float, float, float, bool]
+"""Id, keys of source and target, relation, type, fact, confidence, retrieval count, start (seconds), inferred."""
+
+
 @dataclass(frozen=True, slots=True)
 class Subgraph:
     """The neighborhood of a set of seeds as arrays: n nodes, m edges.
@@ -281,6 +286,43 @@ class Subgraph:
     retrieval_count: NDArray[np.float64]
     valid_from: NDArray[np.float64]
     inferred: NDArray[np.bool_]
+
+    @classmethod
+    def of(
+        cls, nodes: Mapping[K, tuple[str, str, str]], depth: Mapping[K, int], edges: Iterable[SubgraphEdge[K]]
+    ) -> Subgraph:
+        """Return the subgraph of the nodes with a depth and the edges between them; any key may name a node.
+
+        Parameters
+        ----------
+        nodes
+            Key → id, name and type.
+        depth
+            Key → hops from the nearest seed.
+        edges
+            Edges in any order.
+        """
+        import numpy as np  # not at the top: opening a store needs no numpy
+
+        order = sorted(depth, key=lambda key: (depth[key], nodes[key][0]))
+        position = {key: i for i, key in enumerate(order)}
+        inside = sorted((e for e in edges if e[1] in position and e[2] in position), key=lambda edge: edge[0])
+        return cls(
+            node_ids=[nodes[key][0] for key in order],
+            names=[nodes[key][1] for key in order],
+            entity_types=[nodes[key][2] for key in order],
+            depth=np.array([depth[key] for key in order], dtype=np.int64),
+            edge_ids=[edge[0] for edge in inside],
+            relations=[edge[3] for edge in inside],
+            edge_types=[edge[4] for edge in inside],
+            facts=[edge[5] for edge in inside],
+            source=np.array([position[edge[1]] for edge in inside], dtype=np.int64),
+            target=np.array([position[edge[2]] for edge in inside], dtype=np.int64),
+            confidence=np.array([edge[6] for edge in inside], dtype=np.float64),
+            retrieval_count=np.array([edge[7] for edge in inside], dtype=np.float64),
+            valid_from=np.array([edge[8] for edge in inside], dtype=np.float64),
+            inferred=np.array([edge[9] for edge in inside], dtype=np.bool_),
+        )
 
 
 @dataclass(frozen=True, slots=True)
