@@ -8,71 +8,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from graphmem.inference.premises import find_dependents
-from graphmem.models import Alias, Edge, EdgeQuery, Entity, Mention, Merge, MergeQuery
+from graphmem.models import Alias, EdgeQuery, Entity, Mention, Merge, MergeQuery
 from graphmem.text.names import NameFinder
-from graphmem.upkeep.erasure import ErasureRequest
-from graphmem.upkeep.forgotten_aliases import Forgetting, merged_away
+from graphmem.upkeep.erasure import AffectedEntities, AffectedFacts, ErasureRequest
+from graphmem.upkeep.forgotten_aliases import merged_away
 from graphmem.upkeep.lookup import edges_of
 from graphmem.upkeep.reopen import find_reopened
-
-
-@dataclass(frozen=True, slots=True)
-class AffectedFacts:
-    """Facts that an erasure affects, by id.
-
-    Attributes
-    ----------
-    gone
-        Facts to remove.
-    kept
-        Facts of the forgotten episodes that other episodes state as well.
-    reopened
-        Facts that ended only because of a forgotten statement, with their validity without it; or whose end other
-        episodes state from now on.
-    enders
-        Ids of the episodes and facts that end nothing any more.
-    """
-
-    gone: Mapping[str, Edge]
-    kept: Mapping[str, Edge]
-    reopened: Mapping[str, Edge]
-    enders: Set[str]
-
-
-@dataclass(frozen=True, slots=True)
-class AffectedEntities:
-    """Entities that an erasure affects.
-
-    Attributes
-    ----------
-    gone, left
-        Entities to remove, and remaining ones that a forgotten episode mentions or a removed fact is about; by id.
-    mentions, mentions_of_gone
-        Mentions in the forgotten episodes, and of the removed entities.
-    other_mentions
-        Mentions of these entities in other episodes, by entity.
-    redacted_mentions
-        Mentions in lines that triple episodes lose.
-    names
-        Names that go.
-    """
-
-    gone: Mapping[str, Entity]
-    left: Mapping[str, Entity]
-    mentions: Sequence[Mention]
-    mentions_of_gone: Sequence[Mention]
-    other_mentions: Mapping[str, Sequence[Mention]]
-    redacted_mentions: Sequence[Mention]
-    names: frozenset[str]
-
-    @property
-    def mentioned(self) -> set[str]:
-        """Ids of the entities that the forgotten episodes mention."""
-        return {mention.entity_id for mention in self.mentions}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,21 +69,6 @@ def find_affected(request: ErasureRequest) -> Affected:
     names = entities.names | merges.names
     longer = frozenset[str]() if request.subject is None else request.subject.longer
     return Affected(facts, entities, merges, names, NameFinder(names, longer))
-
-
-def fact_goes(request: ErasureRequest, facts: AffectedFacts, entities: AffectedEntities, edge: Edge) -> bool:
-    """Return whether a fact in the merge ledger is to be removed."""
-    ends, said = {edge.source_id, edge.target_id}, set(edge.episode_ids)
-    return (
-        not facts.gone.keys().isdisjoint((edge.id, *edge.premises))
-        or bool(ends & entities.gone.keys())
-        or bool(said and not said - request.episodes.keys())
-    )
-
-
-def named_in(names: Iterable[str], texts: Iterable[str]) -> bool:
-    """Return whether any of the names occurs in any of the texts."""
-    return any(map(NameFinder(names).found_in, texts))
 
 
 # Facts --------------------------------------------------------------------------------------------
@@ -248,17 +178,7 @@ def _find_merges(request: ErasureRequest, facts: AffectedFacts, entities: Affect
     backend, scopes = request.backend, [request.scope]
     ledger = list(backend.all_merges(scopes, MergeQuery(undone=True)))
     aliases = backend.find_aliases(scopes, list(entities.left)) if ledger and entities.left else []
-    forgetting = Forgetting(
-        episodes=request.episodes,
-        gone=entities.gone,
-        left=entities.left,
-        mentions=entities.mentions,
-        other_mentions=entities.other_mentions,
-        fact_goes=lambda edge: fact_goes(request, facts, entities, edge),
-        other_texts=request.texts,
-        named_in=named_in,
-    )
-    found = merged_away(ledger, aliases, forgetting)
+    found = merged_away(ledger, aliases, request, facts, entities)
     relatives = _relatives(ledger, entities.mentioned | entities.gone.keys() | found.ids)
     missing = sorted(relatives - entities.gone.keys() - entities.left.keys())
     return AffectedMerges(

@@ -39,9 +39,9 @@ from graphmem.models import (
     utc_now,
 )
 from graphmem.text.normalize import canonical
-from graphmem.upkeep.affected import Affected, find_affected, named_in
+from graphmem.upkeep.affected import Affected, find_affected
 from graphmem.upkeep.erase_ledger import quotes_erased, scrub, without
-from graphmem.upkeep.erasure import ErasureRequest
+from graphmem.upkeep.erasure import ErasureRequest, named_in
 from graphmem.upkeep.merge import closed_first
 
 _PAGE = 500

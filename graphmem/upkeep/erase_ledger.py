@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from graphmem.ingest.supersession import restated
 from graphmem.models import Alias, Edge, Entity, Merge
-from graphmem.upkeep.affected import Affected, fact_goes
-from graphmem.upkeep.erasure import ErasureRequest
+from graphmem.upkeep.affected import Affected
+from graphmem.upkeep.erasure import ErasureRequest, fact_goes
 
 
 def scrub(

@@ -7,46 +7,12 @@ uses of its names; it is removed when none of these is left.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from graphmem.models import Alias, Edge, Entity, Episode, Mention, Merge
+from graphmem.models import Alias, Edge, Mention, Merge
 from graphmem.text.normalize import canonical
-
-OtherTexts = Callable[[Collection[str]], Iterable[str]]
-NamedIn = Callable[[Iterable[str], Iterable[str]], bool]
-
-
-@dataclass(frozen=True, slots=True)
-class Forgetting:
-    """Input to the search for merged entities: the state of an erasure.
-
-    Attributes
-    ----------
-    episodes
-        Episodes to remove, by id.
-    gone, left
-        Entities to remove, and remaining entities that a forgotten episode mentions; by id.
-    mentions
-        Mentions in the forgotten episodes.
-    other_mentions
-        Mentions in other episodes, by entity.
-    fact_goes
-        Returns whether a fact is removed.
-    other_texts
-        Returns the texts of the episodes with these ids.
-    named_in
-        Returns whether any of the names occurs in any of the texts.
-    """
-
-    episodes: Mapping[str, Episode]
-    gone: Collection[str]
-    left: Mapping[str, Entity]
-    mentions: Sequence[Mention]
-    other_mentions: Mapping[str, Sequence[Mention]]
-    fact_goes: Callable[[Edge], bool]
-    other_texts: OtherTexts
-    named_in: NamedIn
+from graphmem.upkeep.erasure import AffectedEntities, AffectedFacts, ErasureRequest, fact_goes, named_in
 
 
 @dataclass(slots=True)
@@ -68,7 +34,13 @@ class MergedAway:
     holders: dict[str, str] = field(default_factory=dict[str, str])
 
 
-def merged_away(ledger: Iterable[Merge], aliases: Iterable[Alias], forgetting: Forgetting) -> MergedAway:
+def merged_away(
+    ledger: Iterable[Merge],
+    aliases: Iterable[Alias],
+    request: ErasureRequest,
+    facts: AffectedFacts,
+    entities: AffectedEntities,
+) -> MergedAway:
     """Return the merged entities that are removed with an erasure.
 
     Parameters
@@ -77,15 +49,22 @@ def merged_away(ledger: Iterable[Merge], aliases: Iterable[Alias], forgetting: F
         All merges of the scope.
     aliases
         Aliases of the remaining entities.
-    forgetting
-        State of the erasure.
+    request, facts, entities
+        The erasure, and the facts and entities that it affects.
     """
-    return _Search([merge for merge in ledger if merge.undone_at is None], aliases, forgetting).run()
+    return _Search([merge for merge in ledger if merge.undone_at is None], aliases, request, facts, entities).run()
 
 
 class _Search:
-    def __init__(self, merges: Sequence[Merge], aliases: Iterable[Alias], forgetting: Forgetting) -> None:
-        self._forgetting = forgetting
+    def __init__(
+        self,
+        merges: Sequence[Merge],
+        aliases: Iterable[Alias],
+        request: ErasureRequest,
+        facts: AffectedFacts,
+        entities: AffectedEntities,
+    ) -> None:
+        self._request, self._facts, self._entities = request, facts, entities
         self._of = {merge.merged.id: merge for merge in merges}
         self._into: defaultdict[str, list[Merge]] = defaultdict(list)
         for merge in merges:
@@ -102,9 +81,9 @@ class _Search:
         for gone_id, merge in self._of.items():
             holder, names = self._holder(merge), self._names(merge)
             found.holders[gone_id] = holder
-            if holder in self._forgetting.gone:
+            if holder in self._entities.gone:
                 found.ids.add(gone_id)
-            elif holder in self._forgetting.left and self._goes(merge, holder, names):
+            elif holder in self._entities.left and self._goes(merge, holder, names):
                 found.ids.add(gone_id)
                 found.names.setdefault(holder, set()).update(names)
             else:
@@ -125,7 +104,7 @@ class _Search:
         """Return the names that only the merged entity had, and not the kept one or one merged into it before."""
         holder = self._holder(merge)
         names = {alias.alias for alias in merge.aliases} - self._names_before(merge) - self._held[holder]
-        row = self._forgetting.left.get(holder)
+        row = self._entities.left.get(holder)
         return names if row is None else names - {row.canonical_name}
 
     def _names_before(self, merge: Merge) -> set[str]:
@@ -141,22 +120,25 @@ class _Search:
 
     def _touched(self, merge: Merge, holder: str, names: set[str]) -> bool:
         """Return whether a forgotten episode named the merged entity."""
-        forgetting = self._forgetting
+        request = self._request
         return (
-            any(mention.episode_id in forgetting.episodes for mention in self._own_mentions(merge))
-            or any(m.entity_id == holder and canonical(m.surface) in names for m in forgetting.mentions)
-            or forgetting.named_in(names, (episode.text for episode in forgetting.episodes.values()))
+            any(mention.episode_id in request.episodes for mention in self._own_mentions(merge))
+            or any(m.entity_id == holder and canonical(m.surface) in names for m in self._entities.mentions)
+            or named_in(names, (episode.text for episode in request.episodes.values()))
         )
 
     def _known(self, merge: Merge, holder: str, names: set[str]) -> bool:
         """Return whether anything that stays names the merged entity."""
-        forgetting = self._forgetting
-        others = forgetting.other_mentions.get(holder, ())
+        request = self._request
+        others = self._entities.other_mentions.get(holder, ())
         before = {edge.id for m in self._into[merge.merged.id] for edge in (*m.edges, *(f.edge for f in m.folded))}
         stated = (*merge.edges, *(folded.edge for folded in merge.folded))
         return (
-            any(mention.episode_id not in forgetting.episodes for mention in self._own_mentions(merge))
-            or any(edge.id not in before and not forgetting.fact_goes(edge) for edge in stated if not edge.is_inferred)
+            any(mention.episode_id not in request.episodes for mention in self._own_mentions(merge))
+            or any(edge.id not in before and not self._fact_goes(edge) for edge in stated if not edge.is_inferred)
             or any(canonical(mention.surface) in names for mention in others)
-            or forgetting.named_in(names, forgetting.other_texts([mention.episode_id for mention in others]))
+            or named_in(names, request.texts([mention.episode_id for mention in others]))
         )
+
+    def _fact_goes(self, edge: Edge) -> bool:
+        return fact_goes(self._request, self._facts, self._entities, edge)
