@@ -109,14 +109,14 @@ class SimilarEntities:
         self._complete: dict[Scope, tuple[int, float]] = {}
         """Scope → generation of an index that had all vectors, and the monotonic time of the next scan."""
 
-    def prepare(self, scope: Scope, things: Sequence[EntityMention], *, bulk: bool = False) -> Prepared | None:
+    def prepare(self, scope: Scope, mentions: Sequence[EntityMention], *, bulk: bool = False) -> Prepared | None:
         """Embed and compare the unknown names of a batch and ask the judge. Call it outside of a transaction.
 
         Parameters
         ----------
         scope
             Scope of the entities.
-        things
+        mentions
             The names of a batch.
         bulk
             Without a judge, embed only names that vectors can match now; `index_some` embeds the others.
@@ -132,13 +132,13 @@ class SimilarEntities:
             bulk = bulk and self._ask is None
             if not bulk:
                 self._index_missing(scope, _WAITING_AT_ONCE, state.generation)
-            new = self._unknown(scope, things)
+            new = self._unknown(scope, mentions)
             if not new:
                 return None
             now = self._to_compare(scope, new) if bulk else new
-            made = self._embedder.vectors([_text(thing.display, thing.summary) for thing in now.values()])
+            made = self._embedder.vectors([_text(mention.display, mention.summary) for mention in now.values()])
             prepared = Prepared(scope, self._embedder.model_name, dict(zip(now, made, strict=True)))
-            prepared.later = {key: thing for key, thing in new.items() if key not in now}
+            prepared.later = {key: mention for key, mention in new.items() if key not in now}
             if prepared.later:
                 self._complete.pop(scope, None)
             if self._ask is not None and self._resolves:
@@ -169,7 +169,8 @@ class SimilarEntities:
         if built not in (None, prepared.model):
             return _Nothing()
         found = {(name, entity.entity_type) for name, entity in known}
-        if self._alike(prepared.scope, {key: thing for key, thing in prepared.later.items() if key not in found})[0]:
+        later = {key: mention for key, mention in prepared.later.items() if key not in found}
+        if self._alike(prepared.scope, later)[0]:
             raise Outdated
         open_keys = [key for key in prepared.vectors if key not in found] if self._resolves else []
         asked = [(kind, prepared.vectors[name, kind]) for name, kind in open_keys]
@@ -215,8 +216,8 @@ class SimilarEntities:
     def _to_compare(self, scope: Scope, new: dict[Key, EntityMention]) -> dict[Key, EntityMention]:
         """Return the names that vectors may match: those that share their words with another name."""
         owners: dict[Key, list[Key]] = {}
-        for key, thing in new.items():
-            for spelling in spellings(thing.display, key[1]):
+        for key, mention in new.items():
+            for spelling in spellings(mention.display, key[1]):
                 owners.setdefault((spelling, key[1]), []).append(key)
         alike, waiting = self._alike(scope, new)
         if waiting:
@@ -228,31 +229,31 @@ class SimilarEntities:
             for one, other in combinations(keys, 2):
                 if obstacle(new[one].display, new[other].display, one[1]) is None:
                     alike.update((one, other))
-        return {key: thing for key, thing in new.items() if key in alike}
+        return {key: mention for key, mention in new.items() if key in alike}
 
     def _alike(self, scope: Scope, new: Mapping[Key, EntityMention]) -> tuple[set[Key], list[str]]:
         """Return the names that share words with a known entity, and the ids of such entities without a vector."""
         if not new:
             return set(), []
-        names = {(thing.display, key[1]): key for key, thing in new.items()}
+        names = {(mention.display, key[1]): key for key, mention in new.items()}
         found, waiting = self.vectors.spelled_alike(scope, names, self._embedder.dimension)
         return {names[name] for name in found}, waiting
 
-    def _unknown(self, scope: Scope, things: Sequence[EntityMention]) -> dict[Key, EntityMention]:
+    def _unknown(self, scope: Scope, mentions: Sequence[EntityMention]) -> dict[Key, EntityMention]:
         """Return the mentions whose name is unknown for their type; of duplicates, one with a summary is preferred."""
-        names = list(dict.fromkeys(thing.canonical for thing in things))
+        names = list(dict.fromkeys(mention.canonical for mention in mentions))
         known: dict[str, set[str]] = {}
         for name, entity in self._backend.resolve_names(scope, names):
             known.setdefault(name, set()).add(entity.entity_type)
         new: dict[Key, EntityMention] = {}
-        for thing in things:
-            types = known.get(thing.canonical, set())
-            kind = thing.entity_type or thing.usual_type or "concept"
-            if (thing.entity_type is None and types) or kind in types:
+        for mention in mentions:
+            types = known.get(mention.canonical, set())
+            kind = mention.entity_type or mention.usual_type or "concept"
+            if (mention.entity_type is None and types) or kind in types:
                 continue
-            key = (thing.canonical, kind)
-            if key not in new or (thing.summary and not new[key].summary):
-                new[key] = thing
+            key = (mention.canonical, kind)
+            if key not in new or (mention.summary and not new[key].summary):
+                new[key] = mention
         return new
 
     def _entities(self, scope: Scope, hits: Sequence[Sequence[tuple[float, str]]]) -> dict[str, Entity]:
@@ -285,32 +286,32 @@ class SimilarEntities:
         entities = self._entities(prepared.scope, hits)
         forms = self._other_forms(prepared.scope, new)
         doubts: dict[Key, list[Entity]] = {}
-        for (key, thing), best in zip(new.items(), hits, strict=True):
+        for (key, mention), best in zip(new.items(), hits, strict=True):
             near = [(score, entities[i]) for score, i in best if i in entities]
-            if len(doubts) == self._most_questions or _sure(thing, near, self._merge_at) is not None:
+            if len(doubts) == self._most_questions or _sure(mention, near, self._merge_at) is not None:
                 continue
             found = {e.id: e for e in (*(e for _, e in near), *forms.get(key, ()))}
-            doubtful = [e for e in found.values() if not numbers_differ(thing.display, e.name)]
+            doubtful = [e for e in found.values() if not numbers_differ(mention.display, e.name)]
             if doubtful:
                 doubts[key] = doubtful
         return doubts
 
     def _other_forms(self, scope: Scope, new: Mapping[Key, EntityMention]) -> dict[Key, list[Entity]]:
         """Return the known entities of the same type whose name is a short or a full form of a new name."""
-        words = {word for thing in new.values() for word in split_words(thing.display)}
+        words = {word for mention in new.values() for word in split_words(mention.display)}
         words |= {form for word in words for form in short_forms(word)}
-        initials = {"".join(word[0] for word in split_words(thing.display)) for thing in new.values()}
+        initials = {"".join(word[0] for word in split_words(mention.display)) for mention in new.values()}
         hits = self._backend.search_entities(
             [scope], words=sorted(words)[:_FORM_WORDS], phrases=sorted(initials), limit=_FORMS
         )
         known = {hit.entity.id: hit.entity for hit in hits}
-        short = {kind for (_, kind), thing in new.items() if len(thing.display) <= _LONGEST_INITIALS}
+        short = {kind for (_, kind), mention in new.items() if len(mention.display) <= _LONGEST_INITIALS}
         if short:  # no search finds Alex Chen by AC
             query = EntityQuery(entity_types=tuple(sorted(short)))
             known.update((e.id, e) for e in self._backend.find_entities([scope], query, limit=_LISTED))
         return {
-            key: [e for e in known.values() if e.entity_type == key[1] and may_be_same(thing.display, e.name, key[1])]
-            for key, thing in new.items()
+            key: [e for e in known.values() if e.entity_type == key[1] and may_be_same(mention.display, e.name, key[1])]
+            for key, mention in new.items()
         }
 
     def _index_missing(self, scope: Scope, limit: int, generation: int) -> bool:
@@ -343,7 +344,7 @@ class SimilarEntities:
 class _Nothing:
     """Matcher that matches no name."""
 
-    def find(self, thing: EntityMention, kind: str) -> None:
+    def find(self, mention: EntityMention, kind: str) -> None:
         """Return None."""
 
     def keep(self, entity: Entity) -> None:
@@ -371,9 +372,9 @@ class _Compared:
         return tuple(self._entries)
 
     @one_blas_thread
-    def find(self, thing: EntityMention, kind: str) -> tuple[Entity, MergeMethod, float] | None:
+    def find(self, mention: EntityMention, kind: str) -> tuple[Entity, MergeMethod, float] | None:
         """Return the entity that matches a new name, the method of the match, and the cosine; None without a match."""
-        key = (thing.canonical, kind)
+        key = (mention.canonical, kind)
         vector = self._prepared.vectors.get(key)
         if vector is None:
             return None
@@ -384,7 +385,7 @@ class _Compared:
             likely = np.flatnonzero(scores >= self._likely_at).tolist()
             near += [(min(1.0, float(scores[i])), entities[i]) for i in likely]
         near.sort(key=lambda hit: (-hit[0], hit[1].id))
-        if (sure := _sure(thing, near, self._merge_at)) is not None:
+        if (sure := _sure(mention, near, self._merge_at)) is not None:
             return sure[1], "vectors", sure[0]
         judged = self._prepared.judged.get(key, {})
         same = next((hit for hit in near if judged.get(hit[1].id)), None)
@@ -403,23 +404,23 @@ class _Compared:
             self._entries.append(waiting_entry(entity.id, entity.entity_type))
 
 
-def _sure(thing: EntityMention, near: Sequence[tuple[float, Entity]], merge_at: float) -> tuple[float, Entity] | None:
+def _sure(mention: EntityMention, near: Sequence[tuple[float, Entity]], merge_at: float) -> tuple[float, Entity] | None:
     """Return the nearest entity that vectors alone may match: near enough, or another spelling of the same name."""
     return next(
         (
             (score, entity)
             for score, entity in near
-            if (score >= merge_at or is_same_spelling(thing.display, entity.name, entity.entity_type))
-            and obstacle(thing.display, entity.name, entity.entity_type) is None
+            if (score >= merge_at or is_same_spelling(mention.display, entity.name, entity.entity_type))
+            and obstacle(mention.display, entity.name, entity.entity_type) is None
         ),
         None,
     )
 
 
-def _described(thing: EntityMention) -> str:
+def _described(mention: EntityMention) -> str:
     """Return a new name with its summary and the text that has it."""
-    said = f" — in the text: {thing.text}" if thing.text else ""
-    return _text(thing.display, thing.summary) + said
+    said = f" — in the text: {mention.text}" if mention.text else ""
+    return _text(mention.display, mention.summary) + said
 
 
 def _text(name: str, summary: str) -> str:

@@ -58,7 +58,7 @@ class InterpretedEpisode:
     """
 
     episode: Episode
-    things: tuple[EntityMention, ...]
+    mentions: tuple[EntityMention, ...]
     statements: tuple[ExtractedFact, ...]
     contradicted: Mapping[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]])
     settles: bool = True
@@ -72,15 +72,15 @@ def read_extraction(
     dropped.update(dict(extraction.dropped))
     speaker = frozenset({canonical(episode.speaker)} if episode.speaker else ()) | extraction.short_names
     text = (f"{episode.speaker}: " if episode.speaker else "") + episode.text[:_EXCERPT]
-    things: dict[str, EntityMention] = {}
+    mentions: dict[str, EntityMention] = {}
     for entity in extraction.entities:
-        thing = _thing(entity, ontology, speaker, text, dropped)
-        if thing is not None:
-            things.setdefault(thing.canonical, thing)
+        mention = _mention(entity, ontology, speaker, text, dropped)
+        if mention is not None:
+            mentions.setdefault(mention.canonical, mention)
     statements: list[ExtractedFact] = []
     for edge in extraction.edges:
         try:
-            statements.append(statement_of(edge, things, ontology, allowed=speaker))
+            statements.append(statement_of(edge, mentions, ontology, allowed=speaker))
         except InvalidInput as error:
             dropped[_reason(error)] += 1
     endings: list[Ending] = []
@@ -98,12 +98,12 @@ def read_extraction(
         except InvalidInput as error:
             dropped[_reason(error)] += 1
             continue
-        target = target and things.get(target.canonical, target)
-        endings.append(Ending(things.get(source.canonical, source), relation, ending, target))
-    return InterpretedEpisode(episode, tuple(things.values()), tuple(statements), endings=tuple(endings))
+        target = target and mentions.get(target.canonical, target)
+        endings.append(Ending(mentions.get(source.canonical, source), relation, ending, target))
+    return InterpretedEpisode(episode, tuple(mentions.values()), tuple(statements), endings=tuple(endings))
 
 
-def _thing(
+def _mention(
     entity: ExtractedEntity, ontology: Ontology, speaker: frozenset[str], text: str, dropped: Counter[str]
 ) -> EntityMention | None:
     try:
@@ -125,7 +125,7 @@ def _thing(
 
 def statement_of(
     edge: ExtractedEdge,
-    things: Mapping[str, EntityMention],
+    mentions: Mapping[str, EntityMention],
     ontology: Ontology,
     *,
     allowed: frozenset[str] = frozenset(),
@@ -137,7 +137,7 @@ def statement_of(
     ----------
     edge
         The extracted fact.
-    things
+    mentions
         Entities of the same episode by canonical name; they supply types that the fact doesn't state.
     ontology
         Types and relations.
@@ -159,9 +159,9 @@ def statement_of(
     confidence = clamped(edge.confidence)
 
     def end(name: str, stated: str | None, usual: str | None) -> EntityMention:
-        thing = EntityMention.of(name, stated, ontology, usual_type=usual, confidence=confidence, allowed=allowed)
-        listed = things.get(thing.canonical)
-        return listed if listed is not None and (listed.guessed or not stated) else thing
+        mention = EntityMention.of(name, stated, ontology, usual_type=usual, confidence=confidence, allowed=allowed)
+        listed = mentions.get(mention.canonical)
+        return listed if listed is not None and (listed.guessed or not stated) else mention
 
     source = end(edge.source, edge.source_type, source_type)
     target = end(edge.target, edge.target_type, target_type)

@@ -82,7 +82,7 @@ class EntityMatcher(Protocol):
         """Index entries of the entities passed to `keep`."""
         ...
 
-    def find(self, thing: EntityMention, kind: str) -> tuple[Entity, MergeMethod, float] | None:
+    def find(self, mention: EntityMention, kind: str) -> tuple[Entity, MergeMethod, float] | None:
         """Return the entity that matches a name of a type, the method, and the cosine; None without a match."""
         ...
 
@@ -100,7 +100,7 @@ class Resolver:
     ----------
     store, scope
         Store and scope of the known entities.
-    things
+    mentions
         All mentions to resolve.
     now
         Transaction time of the write.
@@ -116,7 +116,7 @@ class Resolver:
         self,
         store: EntityStore,
         scope: Scope,
-        things: Iterable[EntityMention],
+        mentions: Iterable[EntityMention],
         now: datetime,
         make_matcher: Callable[[Sequence[tuple[str, Entity]]], EntityMatcher] | None = None,
         *,
@@ -134,12 +134,12 @@ class Resolver:
         self._usual: dict[str, str] = {}
         self._stated: dict[tuple[str, str], None] = {}
         names: dict[str, None] = {}
-        for thing in things:
-            if thing.entity_type is not None:
-                self._stated[thing.canonical, thing.entity_type] = None
-            names.update(dict.fromkeys((thing.canonical, *thing.aliases)))
-            if kind := thing.entity_type or thing.usual_type:
-                self._usual.setdefault(thing.canonical, kind)
+        for mention in mentions:
+            if mention.entity_type is not None:
+                self._stated[mention.canonical, mention.entity_type] = None
+            names.update(dict.fromkeys((mention.canonical, *mention.aliases)))
+            if kind := mention.entity_type or mention.usual_type:
+                self._usual.setdefault(mention.canonical, kind)
         known = store.resolve_names(scope, list(names))
         for name, entity in known:
             self._known[name][entity.entity_type] = entity
@@ -186,48 +186,49 @@ class Resolver:
         """Number of entities that this write creates."""
         return len(self._new)
 
-    def resolve(self, thing: EntityMention, seen_at: datetime) -> Entity:
+    def resolve(self, mention: EntityMention, seen_at: datetime) -> Entity:
         """Return the entity of a mention, created or updated by it."""
-        by_type = self._known[thing.canonical]
-        if thing.entity_type is None:
-            usual = self._usual.get(thing.canonical, "")
+        by_type = self._known[mention.canonical]
+        if mention.entity_type is None:
+            usual = self._usual.get(mention.canonical, "")
             # prefer a more specific type to a concept
             others = (e for kind, e in sorted(by_type.items()) if kind != "concept")
             found = by_type.get(usual) or next(others, None) or by_type.get("concept")
-            if thing.guessed and found is by_type.get("concept") and usual not in ("", "concept"):
+            if mention.guessed and found is by_type.get("concept") and usual not in ("", "concept"):
                 found = self._typed(by_type, usual, guessed=True) or found
         else:
-            found = by_type.get(thing.entity_type) or self._typed(by_type, thing.entity_type)
+            found = by_type.get(mention.entity_type) or self._typed(by_type, mention.entity_type)
             if found is None and self._types_vary:
-                found = _drifted(by_type, thing.entity_type)
-        if found is None and thing.aliases:
-            found = self._fuller(thing)
-        if found is None and (matched := self._matched(thing, seen_at)) is not None:
+                found = _drifted(by_type, mention.entity_type)
+        if found is None and mention.aliases:
+            found = self._fuller(mention)
+        if found is None and (matched := self._matched(mention, seen_at)) is not None:
             found = matched
         if found is None:
-            entity = self._create(thing, seen_at)
+            entity = self._create(mention, seen_at)
         else:
-            entity = self._see_again(self._touched.get(found.id, found), thing, seen_at)
+            entity = self._see_again(self._touched.get(found.id, found), mention, seen_at)
         by_type[entity.entity_type] = entity
-        for alias in thing.aliases:
+        for alias in mention.aliases:
             self._add_alias(alias, entity)
         return entity
 
-    def _fuller(self, thing: EntityMention) -> Entity | None:
+    def _fuller(self, mention: EntityMention) -> Entity | None:
         """Return the known entity whose full or real name a text gives, or None.
 
         "Jonas Weber, also Jonas", and "Bernadette, also the owner of the Salt Cellar".
         """
-        for alias in thing.aliases:
-            entity = self._known[alias].get(thing.entity_type or "concept")
+        for alias in mention.aliases:
+            entity = self._known[alias].get(mention.entity_type or "concept")
             if entity is None:
                 continue
             described = is_description(entity.name, entity.entity_type)
-            if described or may_be_same(thing.display, entity.name, entity.entity_type):
+            if described or may_be_same(mention.display, entity.name, entity.entity_type):
                 entity = self._touched.get(entity.id, entity)
-                if described or len(thing.display) > len(entity.name):
-                    entity = self._touched[entity.id] = entity.changed(name=thing.display)
-                self._aliases.append(Alias(alias=thing.canonical, entity_type=entity.entity_type, entity_id=entity.id))
+                if described or len(mention.display) > len(entity.name):
+                    entity = self._touched[entity.id] = entity.changed(name=mention.display)
+                kind = entity.entity_type
+                self._aliases.append(Alias(alias=mention.canonical, entity_type=kind, entity_id=entity.id))
                 return entity
         return None
 
@@ -257,17 +258,17 @@ class Resolver:
                 if alias.alias in asked[alias.entity_id]:
                     self._known[alias.alias].setdefault(alias.entity_type, entities[alias.entity_id])
 
-    def _matched(self, thing: EntityMention, seen_at: datetime) -> Entity | None:
+    def _matched(self, mention: EntityMention, seen_at: datetime) -> Entity | None:
         """Return the known entity that matches a new name; add the name as an alias and record the merge."""
         if self._matcher is None:
             return None
-        new = self._made(thing, seen_at)
-        found = self._matcher.find(thing, new.entity_type)
+        new = self._made(mention, seen_at)
+        found = self._matcher.find(mention, new.entity_type)
         if found is None:
             return None
         entity, method, score = found
         kept = self._touched.get(entity.id, entity)
-        alias = Alias.trusted(alias=thing.canonical, entity_type=new.entity_type, entity_id=kept.id)
+        alias = Alias.trusted(alias=mention.canonical, entity_type=new.entity_type, entity_id=kept.id)
         self._aliases.append(alias)
         self._merges.append(
             Merge(
@@ -296,8 +297,8 @@ class Resolver:
         self._outdated[entity.canonical_name, untyped.entity_type] = None
         return entity
 
-    def _create(self, thing: EntityMention, seen_at: datetime) -> Entity:
-        entity = self._made(thing, seen_at)
+    def _create(self, mention: EntityMention, seen_at: datetime) -> Entity:
+        entity = self._made(mention, seen_at)
         self._touched[entity.id] = entity
         self._new.add(entity.id)
         self._aliases.append(
@@ -307,44 +308,44 @@ class Resolver:
             self._matcher.keep(entity)
         return entity
 
-    def _made(self, thing: EntityMention, seen_at: datetime) -> Entity:
-        kind = thing.entity_type or self._usual.get(thing.canonical)
-        properties: Properties = {"declared_type": thing.declared_type} if thing.declared_type else {}
-        if kind is None or thing.guessed:
+    def _made(self, mention: EntityMention, seen_at: datetime) -> Entity:
+        kind = mention.entity_type or self._usual.get(mention.canonical)
+        properties: Properties = {"declared_type": mention.declared_type} if mention.declared_type else {}
+        if kind is None or mention.guessed:
             properties[TYPE_STATED] = False
         return Entity.trusted(  # cleaned by `EntityMention.of`
             id=new_id(),
             scope=self._scope,
-            name=thing.display,
-            canonical_name=thing.canonical,
+            name=mention.display,
+            canonical_name=mention.canonical,
             entity_type=kind or "concept",
-            summary=thing.summary,
+            summary=mention.summary,
             properties=properties,
-            confidence=thing.confidence,
+            confidence=mention.confidence,
             first_seen_at=seen_at,
             last_seen_at=seen_at,
             recorded_at=self._now,
         )
 
-    def _see_again(self, entity: Entity, thing: EntityMention, seen_at: datetime) -> Entity:
+    def _see_again(self, entity: Entity, mention: EntityMention, seen_at: datetime) -> Entity:
         latest = seen_at >= entity.last_seen_at
         # the display form follows the latest casing of the entity's own name, not of its other aliases
-        rename = latest and thing.canonical == entity.canonical_name
-        if thing.guessed and thing.display.islower():
+        rename = latest and mention.canonical == entity.canonical_name
+        if mention.guessed and mention.display.islower():
             rename = False  # a parser's lemma, not a written name
-        name, summary = thing.display if rename else entity.name, thing.summary or entity.summary
+        name, summary = mention.display if rename else entity.name, mention.summary or entity.summary
         if (
             entity.first_seen_at <= seen_at <= entity.last_seen_at
             and name == entity.name
             and summary == entity.summary
-            and thing.confidence <= entity.confidence
+            and mention.confidence <= entity.confidence
             and entity.archived_at is None
         ):
             return entity
         changed = self._touched[entity.id] = entity.changed(
             name=name,
             summary=summary,
-            confidence=max(entity.confidence, thing.confidence),
+            confidence=max(entity.confidence, mention.confidence),
             first_seen_at=min(entity.first_seen_at, seen_at),
             last_seen_at=max(entity.last_seen_at, seen_at),
             archived_at=None,

@@ -138,9 +138,9 @@ class Writer:
             while written is None:
                 prepared = None
                 if self._similar is not None:
-                    things = [self._as_stored(thing) for thing in _things(readings)]
+                    mentions = [self._as_stored(mention) for mention in _all_mentions(readings)]
                     with span("graphmem.resolve.vectors"):
-                        prepared = self._similar.prepare(scope, things, bulk=self._bulk)
+                        prepared = self._similar.prepare(scope, mentions, bulk=self._bulk)
                 with suppress(Outdated):
                     written = self._backend.atomic(partial(self._write, scope, readings, new_episodes, prepared, since))
             one.set({"graphmem.entities": written.entities, "graphmem.facts": written.edges})
@@ -172,9 +172,8 @@ class Writer:
         make_matcher = None
         if self._similar is not None and prepared is not None:
             make_matcher = partial(self._similar.of, prepared)
-        resolver = Resolver(
-            self._backend, scope, _things(readings), now, make_matcher, types_vary=any(r.settles for r in readings)
-        )
+        types_vary = any(reading.settles for reading in readings)
+        resolver = Resolver(self._backend, scope, _all_mentions(readings), now, make_matcher, types_vary=types_vary)
         mentions: dict[tuple[str, str], Mention] = {}
         statements: list[_End | _Fact] = []
         with span("graphmem.resolve"):
@@ -251,23 +250,23 @@ class Writer:
         episode = reading.episode
         seen_at = episode.occurred_at
 
-        def mentioned(thing: EntityMention) -> Entity:
-            thing = self._as_stored(thing)
-            entity = resolver.resolve(thing, seen_at)
+        def mentioned(mention: EntityMention) -> Entity:
+            mention = self._as_stored(mention)
+            entity = resolver.resolve(mention, seen_at)
             if (pair := (entity.id, episode.id)) not in mentions:
                 mentions[pair] = Mention.trusted(
                     entity_id=entity.id,
                     episode_id=episode.id,
-                    surface=thing.display,
-                    confidence=thing.confidence,
+                    surface=mention.display,
+                    confidence=mention.confidence,
                     seen_at=seen_at,
                 )
             return entity
 
         if self._redactor is not None:
             reading = _without_contacts(reading, written.dropped)
-        for thing in reading.things:
-            mentioned(thing)
+        for mention in reading.mentions:
+            mentioned(mention)
         speaker = canonical(episode.speaker) if episode.speaker else None
 
         def teller(source: Entity, surface: EntityMention) -> Teller | None:
@@ -327,16 +326,17 @@ class Writer:
             facts.append(_Fact(edge, stated, teller(source, statement.source), contradicted))
         return facts
 
-    def _as_stored(self, thing: EntityMention) -> EntityMention:
+    def _as_stored(self, mention: EntityMention) -> EntityMention:
         """Return a mention with its summary and its text redacted."""
-        if self._redactor is None or not (thing.summary or thing.text):
-            return thing
-        return replace(thing, summary=self._redacted(thing.summary, thing), text=self._redacted(thing.text, thing))
+        if self._redactor is None or not (mention.summary or mention.text):
+            return mention
+        summary, text = (self._redacted(words, mention) for words in (mention.summary, mention.text))
+        return replace(mention, summary=summary, text=text)
 
     def _redacted(self, text: str, *about: EntityMention) -> str:
         if self._redactor is None:
             return text
-        return fact_text(self._redactor.redact(text, {thing.canonical for thing in about}))
+        return fact_text(self._redactor.redact(text, {mention.canonical for mention in about}))
 
     def _known(self, scope: Scope, statements: Sequence[_End | _Fact], resolver: Resolver) -> Iterable[Edge]:
         """Return the stored versions that the facts may affect; new entities can't have any."""
@@ -410,18 +410,18 @@ def _without_contacts(reading: InterpretedEpisode, dropped: Counter[str]) -> Int
     dropped["personal data"] += len(reading.statements) - len(kept)
     return replace(
         reading,
-        things=tuple(t for t in reading.things if t.canonical not in contacts),
+        mentions=tuple(t for t in reading.mentions if t.canonical not in contacts),
         statements=tuple(reading.statements[n] for n in kept),
         contradicted={new: reading.contradicted[n] for new, n in enumerate(kept) if n in reading.contradicted},
     )
 
 
-def _things(readings: Sequence[InterpretedEpisode]) -> list[EntityMention]:
+def _all_mentions(readings: Sequence[InterpretedEpisode]) -> list[EntityMention]:
     """Return all mentions of the episodes; those only named in endings and facts come last."""
-    things = [thing for reading in readings for thing in reading.things]
+    mentions = [mention for reading in readings for mention in reading.mentions]
     endings = [ending for reading in readings for ending in reading.endings]
-    things += [thing for ending in endings for thing in (ending.source, ending.target) if thing is not None]
-    return things + [thing for r in readings for s in r.statements for thing in (s.source, s.target)]
+    mentions += [mention for ending in endings for mention in (ending.source, ending.target) if mention is not None]
+    return mentions + [mention for r in readings for s in r.statements for mention in (s.source, s.target)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,15 +90,15 @@ def put(
     short: str = "",
 ) -> None:
     """Write an episode that names something, and says of each that it uses "target"."""
-    things = tuple(EntityMention.of(name, kind, DEFAULT_ONTOLOGY, allowed=frozenset({short})) for name in names)
+    mentions = tuple(EntityMention.of(name, kind, DEFAULT_ONTOLOGY, allowed=frozenset({short})) for name in names)
     target = EntityMention.of("target", "concept", DEFAULT_ONTOLOGY)
     statements = tuple(
-        ExtractedFact(thing, target, "uses", EdgeType.SEMANTIC, "", ExtractedEdge(thing.display, "uses", "target"))
-        for thing in things
+        ExtractedFact(mention, target, "uses", EdgeType.SEMANTIC, "", ExtractedEdge(mention.display, "uses", "target"))
+        for mention in mentions
     )
     writer = Writer(store, DEFAULT_ONTOLOGY, similar=by, links=links, bulk=bulk)
     said = episode(n)
-    writer.write(home(), [InterpretedEpisode(said, things, statements, settles=False)], new_episodes=[said])
+    writer.write(home(), [InterpretedEpisode(said, mentions, statements, settles=False)], new_episodes=[said])
 
 
 def names(store: GraphBackend) -> list[str]:
@@ -155,9 +155,9 @@ def test_entities_of_another_type_or_scope_are_not_meant(store: GraphBackend) ->
     put(store, 2, "widgets", by=by, kind="concept")
     assert names(store) == ["widget", "widgets"]
     said = episode(3, project())
-    thing = EntityMention.of("widgets", "tool", DEFAULT_ONTOLOGY)
+    mention = EntityMention.of("widgets", "tool", DEFAULT_ONTOLOGY)
     Writer(store, DEFAULT_ONTOLOGY, similar=by).write(
-        project(), [InterpretedEpisode(said, (thing,), (), settles=False)], new_episodes=[said]
+        project(), [InterpretedEpisode(said, (mention,), (), settles=False)], new_episodes=[said]
     )
     assert [e.name for e in store.find_entities([project()], EntityQuery())] == ["widgets"]
 
@@ -381,8 +381,8 @@ def test_a_bulk_load_sees_what_another_one_brings_before_it_writes(store: GraphB
     by, other = (similar(store, Angles(widget=0, widgets=COS_90)) for _ in range(2))
     prepare, came = by.prepare, list[None]()
 
-    def late(scope: Scope, things: Sequence[EntityMention], *, bulk: bool = False) -> Prepared | None:
-        prepared = prepare(scope, things, bulk=bulk)
+    def late(scope: Scope, mentions: Sequence[EntityMention], *, bulk: bool = False) -> Prepared | None:
+        prepared = prepare(scope, mentions, bulk=bulk)
         if not came:
             came.append(put(store, 1, "widget", by=other, bulk=True))
         return prepared

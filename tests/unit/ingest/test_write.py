@@ -225,7 +225,7 @@ def test_what_an_episode_states_and_the_facts_that_it_ends_are_one_write(
 def test_nothing_is_stored_when_the_write_fails(backend: GraphBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     episode = Episode(scope=SCOPE, source="triple", text="…", occurred_at=SPRING, processed_at=SPRING)
     reading = read_extraction(episode, Extraction((ExtractedEntity("Maya"),)), DEFAULT_ONTOLOGY, Counter())
-    stale_scopes = InterpretedEpisode(reading.episode, reading.things, reading.statements, settles=False)
+    stale_scopes = InterpretedEpisode(reading.episode, reading.mentions, reading.statements, settles=False)
 
     def fail(*_: object) -> None:
         raise RuntimeError("power cut")
