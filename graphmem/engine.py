@@ -69,10 +69,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _INDEXED_AT_ONCE = 64  # rows per indexing step
-_EXPIRY_PAUSE = 60.0  # seconds between two looks for expired episodes
+_EXPIRY_PAUSE = 60.0  # minimum seconds between two erasures of expired episodes
 _EXPIRY_SHARE = 50  # a pause is at least this many times as long as the erasure before it, which may rewrite a file
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0  # seconds between two polls of an empty queue
-_FLUSH_PAUSES = 0.002, 0.25  # seconds, first and longest, between two polls of a flush
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0  # polling interval of an empty queue in seconds
+_FLUSH_PAUSES = 0.002, 0.25  # first and longest polling interval of a flush in seconds
 _AFLUSH_PAUSES = 0.25, 5.0  # the same for async code, which is notified of what its own process extracts
 
 
@@ -252,7 +252,7 @@ class Engine:
             if background:
                 engine.wake(*(scopes := backend.scopes()))
                 engine.schedule_upkeep(*scopes)
-                engine.look_for_expired()
+                engine.schedule_expiry()
         except BaseException:
             if vectors is not None:
                 vectors.close()
@@ -459,8 +459,8 @@ class Engine:
         if self._upkeep is not None and self._schedule.look_at(scopes):
             self._upkeep.wake()
 
-    def look_for_expired(self) -> None:
-        """Have the background erase what has expired now, and look again every minute."""
+    def schedule_expiry(self) -> None:
+        """Start the background erasure of expired episodes, which repeats after a minute or more."""
         if self._expiry is not None:
             self._expiry.wake()
 

@@ -43,7 +43,7 @@ class WorkerState(Model):
 
 
 class Worker:
-    """A loop that has the background work of an engine take up what other processes store.
+    """A polling loop that starts an engine's background work on data that other processes store.
 
     Any number of workers can run on one store: claims keep an episode from being extracted twice, and what a killed
     worker had claimed is released by another on the same machine, or after the setting `claim_seconds`.
@@ -55,7 +55,7 @@ class Worker:
     scopes
         Scopes to serve; None serves all scopes of the store, also new ones.
     seconds
-        Time between two looks at the store.
+        Polling interval.
 
     Raises
     ------
@@ -72,10 +72,10 @@ class Worker:
         self._checked_at = float("-inf")
 
     def run(self, stopping: threading.Event, on_state: Callable[[WorkerState], None]) -> None:
-        """Work until `stopping` is set; report the state after each look at the store, and the end."""
+        """Work until `stopping` is set; report the state after each poll of the store, and at the end."""
         while not stopping.is_set():
             try:
-                state = self._look()
+                state = self._poll()
             except BackendUnavailable as error:
                 _log.warning("worker: %s", error)
                 state = self._state("store unavailable", str(error))
@@ -83,7 +83,7 @@ class Worker:
             stopping.wait(self._seconds)
         on_state(self._state("stopped"))
 
-    def _look(self) -> WorkerState:
+    def _poll(self) -> WorkerState:
         engine = self._engine
         scopes = engine.backend.scopes() if self._scopes is None else self._scopes
         if time.monotonic() - self._checked_at >= _UPKEEP_SECONDS:

@@ -371,9 +371,9 @@ class Administration(ScopedMemory):
         scopes
             Scopes, or their texts, to serve; by default all scopes of the store, also new ones.
         seconds
-            Time between two looks at the store.
+            Polling interval of the store.
         on_state
-            Called with the state after each look, and at the end.
+            Called with the state after each poll, and at the end.
 
         Raises
         ------

@@ -19,7 +19,7 @@ from graphmem.protocols import GraphBackend
 
 T = TypeVar("T")
 
-_LOOK, _LOOK_DURING_MOVE = 30.0, 1.0  # seconds between two looks of readers at the mark
+_POLL, _POLL_DURING_MOVE = 30.0, 1.0  # polling interval of readers in seconds
 _WAIT, _WAIT_STEP = 30.0, 0.05  # seconds that callers wait for a cutover
 _CLOSING = 5.0  # seconds to apply what waits when the store is closed
 _METHODS = frozenset(
@@ -82,7 +82,7 @@ class DualWriteBackend:
         self._local = _Local()
         self._follower: Follower | None = None
         self._old: list[Follower] = []
-        self._look_at = 0.0
+        self._poll_at = 0.0
         try:
             self._take(self._settled(self._routes.first))
         except BaseException:
@@ -107,7 +107,7 @@ class DualWriteBackend:
             move_id = route.move.id if route.move is not None else ""
             self._follower = Follower(route.primary, lambda: self._open(url), move_id)
         self._route = route
-        self._look_at = time.monotonic() + (_LOOK if route.move is None else _LOOK_DURING_MOVE)
+        self._poll_at = time.monotonic() + (_POLL if route.move is None else _POLL_DURING_MOVE)
 
     def _settled(self, find: Callable[[], Route | None]) -> Route:
         """Return the route that `find` returns, once it returns one."""
@@ -133,10 +133,10 @@ class DualWriteBackend:
             return self._local.route
         if self._local.is_writing:
             return self._route
-        if time.monotonic() >= self._look_at and self._lock.acquire(blocking=False):
+        if time.monotonic() >= self._poll_at and self._lock.acquire(blocking=False):
             try:
                 route = self._route
-                self._look_at = time.monotonic() + (_LOOK if route.move is None else _LOOK_DURING_MOVE)
+                self._poll_at = time.monotonic() + (_POLL if route.move is None else _POLL_DURING_MOVE)
                 if route.primary.read_move() != route.move and (found := self._routes.next(route)) is not None:
                     self._take(found, wait=False)
             finally:

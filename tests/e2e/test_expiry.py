@@ -242,7 +242,7 @@ def test_the_background_erases_what_has_expired_in_every_scope_and_cleans_the_fi
         told(memory.in_scope(scope), "Maya | visits | Porto", expires_in=HOUR)
     clock.now = NOW + 2 * HOUR
     with open_memory(store_url, clock=clock, background=True) as second:
-        second._engine.look_for_expired()  # pyright: ignore[reportPrivateUsage]
+        second._engine.schedule_expiry()  # pyright: ignore[reportPrivateUsage]
         deadline = time.monotonic() + 60
         while any(memory.in_scope(scope).stats().episodes for scope in scopes) and time.monotonic() < deadline:
             time.sleep(0.02)
