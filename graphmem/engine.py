@@ -456,7 +456,7 @@ class Engine:
 
     def schedule_upkeep(self, *scopes: Scope) -> None:
         """Have the background upkeep check whether jobs are due in these scopes."""
-        if self._upkeep is not None and self._schedule.look_at(scopes):
+        if self._upkeep is not None and self._schedule.add(scopes):
             self._upkeep.wake()
 
     def schedule_expiry(self) -> None:

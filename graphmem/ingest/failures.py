@@ -192,14 +192,14 @@ def without_delay(episode: Episode, now: datetime) -> ProcessingResult | None:
     return ProcessingResult(episode.id, error=episode.error, attempts=episode.attempts, retry_at=now)
 
 
-def to_be_read_again(episode: Episode) -> ProcessingResult | None:
+def requeued(episode: Episode) -> ProcessingResult | None:
     """Return the result that requeues an extracted episode; None for ready-made facts and skipped episodes."""
     if episode.source == "triple" or SKIPPED in episode.metadata:
         return None
     return ProcessingResult(episode.id, attempts=1)  # `Writer` replaces earlier results from the second attempt on
 
 
-def put_back(
+def requeue(
     backend: GraphBackend, scope: Scope, state: EpisodeState, result: Callable[[Episode], ProcessingResult | None]
 ) -> int:
     """Write the result of each episode in a state, page by page; return the number of episodes written.
@@ -208,8 +208,8 @@ def put_back(
     without a result: the oldest are attempted first, so delayed ones precede the others.
     """
 
-    def page(behind: str) -> tuple[int, str]:
-        rows = backend.find_episodes([scope], EpisodeQuery(state=state), after=behind, limit=_PAGE)
+    def page(after: str) -> tuple[int, str]:
+        rows = backend.find_episodes([scope], EpisodeQuery(state=state), after=after, limit=_PAGE)
         results = tuple(found for row in rows if (found := result(row)) is not None)
         if results:
             backend.write(scope, Changes(results=results))
@@ -218,6 +218,6 @@ def put_back(
 
     done, after = backend.atomic(lambda: page(""))
     while after:
-        count, after = backend.atomic(lambda behind=after: page(behind))
+        count, after = backend.atomic(lambda after=after: page(after))
         done += count
     return done

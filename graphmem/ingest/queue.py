@@ -23,7 +23,7 @@ from pathlib import Path
 from graphmem.errors import Conflict, ExtractionFailed, ExtractorMisconfigured, InvalidInput
 from graphmem.ingest.contradictions import ContradictionCheck
 from graphmem.ingest.entity_matching import SimilarEntities
-from graphmem.ingest.failures import Pause, RetryRule, pause_message, put_back, to_be_read_again, without_delay
+from graphmem.ingest.failures import Pause, RetryRule, pause_message, requeue, requeued, without_delay
 from graphmem.ingest.interpretation import InterpretedEpisode, read_extraction
 from graphmem.ingest.links import NoteLinks
 from graphmem.ingest.pool import ExtractionPool, ScopeRotation
@@ -48,7 +48,7 @@ from graphmem.text import counted
 
 _log = logging.getLogger(__name__)
 
-_TRIES_AFTER_ERASURES = 3
+_MAX_ATTEMPTS = 3  # of extractions that are repeated because an erasure came between
 _live_owners: set[str] = set()  # owners of the active rounds of this process
 
 
@@ -252,7 +252,7 @@ class ExtractionQueue:
         """Extract and write episodes of a session; repeat it after an erasure, as the result may quote erased text."""
         scope, done = episodes[0].scope, Processed(scopes=(episodes[0].scope,))
         open_ids = tuple(episode.id for episode in episodes)
-        for _ in range(_TRIES_AFTER_ERASURES):
+        for _ in range(_MAX_ATTEMPTS):
             since = self._backend.erasure_token(scope)
             # they may have been erased since the claim
             query = EpisodeQuery(ids=open_ids, state="pending")
@@ -340,21 +340,21 @@ class ExtractionQueue:
         with self._rule_lock:
             self._rule.probe_now()
         now = self._clock()
-        return sum(self._put_back(scope, "pending", lambda episode: without_delay(episode, now)) for scope in scopes)
+        return sum(self._requeue(scope, "pending", lambda episode: without_delay(episode, now)) for scope in scopes)
 
     def retry_failed(self, scope: Scope) -> int:
         """Requeue the dead letters of a scope with their attempts reset; return their number."""
-        return self._put_back(scope, "failed", lambda episode: ProcessingResult(episode.id))
+        return self._requeue(scope, "failed", lambda episode: ProcessingResult(episode.id))
 
-    def read_again(self, scope: Scope) -> int:
+    def requeue_extracted(self, scope: Scope) -> int:
         """Requeue extracted episodes, so that the next extraction replaces their results; return their number.
 
         Ready-made facts and skipped episodes are not requeued.
         """
-        return self._put_back(scope, "processed", to_be_read_again)
+        return self._requeue(scope, "processed", requeued)
 
-    def _put_back(self, scope: Scope, state: EpisodeState, result: Callable[[Episode], ProcessingResult | None]) -> int:
-        if done := put_back(self._backend, scope, state, result):
+    def _requeue(self, scope: Scope, state: EpisodeState, result: Callable[[Episode], ProcessingResult | None]) -> int:
+        if done := requeue(self._backend, scope, state, result):
             self.notify([scope])
         return done
 

@@ -132,7 +132,7 @@ class Administration(ScopedMemory):
         """
         limit = None if limit is None else to_limit(limit)
         if again:
-            self._engine.queue.read_again(self.scope)
+            self._engine.queue.requeue_extracted(self.scope)
         if failed:
             self._engine.queue.retry_failed(self.scope)
         if self._engine.can_extract:

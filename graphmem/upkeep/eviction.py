@@ -272,7 +272,7 @@ class _Eviction:
         """Delete the facts that expired, and whose validity ended, before the retention period."""
         deleted, after = 0, ""
         while True:
-            done, after = self._backend.atomic(lambda behind=after: self._delete_page(behind))
+            done, after = self._backend.atomic(lambda after=after: self._delete_page(after))
             deleted += done
             if not after:
                 return deleted, True

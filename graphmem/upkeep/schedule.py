@@ -67,7 +67,7 @@ class UpkeepSchedule:
         """The jobs, in the order in which they run."""
         return self._jobs
 
-    def look_at(self, scopes: Iterable[Scope]) -> bool:
+    def add(self, scopes: Iterable[Scope]) -> bool:
         """Add scopes to the next `run` regardless of their counts; return whether it has anything to do."""
         if self._jobs:
             with self._lock:

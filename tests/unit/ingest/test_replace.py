@@ -45,7 +45,7 @@ def say(backend: GraphBackend, text: str, at: datetime) -> str:
 
 def extract(backend: GraphBackend, extractions: Mapping[str, Extraction | Exception]) -> None:
     queue = ExtractionQueue(backend, Reads(extractions), DEFAULT_ONTOLOGY, Settings(max_attempts=2, retry_delay=1e-6))
-    queue.read_again(SCOPE)
+    queue.requeue_extracted(SCOPE)
     while queue.process().claimed:
         pass
 

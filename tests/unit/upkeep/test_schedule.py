@@ -62,7 +62,7 @@ def test_another_scope_does_not_wait_for_one_that_pauses(monkeypatch: pytest.Mon
     schedule = UpkeepSchedule(store, [job], interval=1)
     for scope in (home(), other):
         store.add_episodes(scope, [episode(int(scope == other), scope=scope, processed_at=day(1))])
-    assert schedule.look_at([home(), other])
+    assert schedule.add([home(), other])
     assert schedule.run(never) == 0.0
     assert schedule.run(never) == 30.0
     assert ran == [other]
