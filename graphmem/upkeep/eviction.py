@@ -113,7 +113,7 @@ class _Undone(Exception):
     """Raised to roll back the enclosing transaction."""
 
 
-def rehearsed(backend: GraphBackend, work: Callable[[], T]) -> T:
+def run_and_roll_back(backend: GraphBackend, work: Callable[[], T]) -> T:
     """Run `work` in a transaction, roll it back and return the result of `work`."""
     done: list[T] = []
 
@@ -216,7 +216,7 @@ def evict(
         Change nothing: run everything in one transaction and roll it back.
     """
     eviction = _Eviction(backend, scope, rule, stopping, utc_now() if now is None else now)
-    return rehearsed(backend, eviction.run).changed(dry_run=True) if dry_run else eviction.run()
+    return run_and_roll_back(backend, eviction.run).changed(dry_run=True) if dry_run else eviction.run()
 
 
 class _Eviction:

@@ -12,7 +12,7 @@ from graphmem.ontology import Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.upkeep.erase import Erased, erase
 from graphmem.upkeep.erasure import ErasureRequest
-from graphmem.upkeep.eviction import rehearsed
+from graphmem.upkeep.eviction import run_and_roll_back
 from graphmem.upkeep.forget import Forgotten, IndexCopies, clean_up, summed
 from graphmem.upkeep.schedule import Stopping
 from graphmem.upkeep.scrub import Clean, scrub
@@ -54,7 +54,7 @@ def expire(
     step = partial(_erase_batch, backend, scope, ontology, now)
     done: list[Erased] = []
     if dry_run:
-        done = rehearsed(backend, lambda: list(iter(step, None)))
+        done = run_and_roll_back(backend, lambda: list(iter(step, None)))
     else:
         while (erased := backend.atomic(step)) is not None:
             done.append(erased)

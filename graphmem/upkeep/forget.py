@@ -26,7 +26,7 @@ from graphmem.text import counted
 from graphmem.text.normalize import canonical
 from graphmem.upkeep.erase import EXAMPLES, SHOWN, Erased, erase
 from graphmem.upkeep.erasure import ErasureRequest, Subject
-from graphmem.upkeep.eviction import rehearsed
+from graphmem.upkeep.eviction import run_and_roll_back
 from graphmem.upkeep.lookup import entity_called
 from graphmem.upkeep.named_texts import NamedTexts, Names, find_named_texts, text_without
 from graphmem.upkeep.scrub import Clean, scrub
@@ -144,7 +144,7 @@ def forget(
         return erase(ErasureRequest(backend, scope, ontology, plan.going, plan.subject)), plan
 
     try:
-        done, plan = rehearsed(backend, work) if dry_run else backend.atomic(work)
+        done, plan = run_and_roll_back(backend, work) if dry_run else backend.atomic(work)
     except NotFound as error:
         state = backend.find_job_state(scope, FORGETTING)
         if state.begun_at is None:
