@@ -14,11 +14,11 @@ from graphmem.ingest.supersession import (
     is_over,
     may_overrule,
     reopened,
-    restated,
     settle,
     stated_end,
     superseded,
     told_at,
+    with_sources,
 )
 from graphmem.models import (
     Corroboration,
@@ -187,7 +187,7 @@ class FactLedger:
         for row in changed:
             told = next((self._stated[row.key, i][0] for i in row.episode_ids if (row.key, i) in self._stated), None)
             if told is None:
-                self._rows[row.id] = restated(row, row.episode_ids, lambda i: called.get(i, ""), plain=True)
+                self._rows[row.id] = with_sources(row, row.episode_ids, lambda i: called.get(i, ""), plain=True)
             else:
                 first = (told.episode_ids[0], *row.episode_ids)
                 sentence = {"fact": told.fact, "properties": told.properties}

@@ -210,7 +210,7 @@ def supported(edge: Edge, new: Edge) -> Edge:
     )
 
 
-def restated(edge: Edge, episode_ids: Iterable[str], name_of: Callable[[str], str], *, plain: bool = False) -> Edge:
+def with_sources(edge: Edge, episode_ids: Iterable[str], name_of: Callable[[str], str], *, plain: bool = False) -> Edge:
     """Return a fact as stated by a subset of its episodes.
 
     Its sentence and properties came from its first episode. Without that one, or with `plain`, the plain triple

@@ -15,7 +15,7 @@ from graphmem.inference.premises import find_dependents
 from graphmem.models import Alias, EdgeQuery, Entity, Mention, Merge, MergeQuery
 from graphmem.text.names import NameFinder
 from graphmem.upkeep.erasure import AffectedEntities, AffectedFacts, ErasureRequest
-from graphmem.upkeep.forgotten_aliases import merged_away
+from graphmem.upkeep.forgotten_aliases import find_erased_merges
 from graphmem.upkeep.lookup import edges_of
 from graphmem.upkeep.reopen import find_reopened
 
@@ -178,7 +178,7 @@ def _find_merges(request: ErasureRequest, facts: AffectedFacts, entities: Affect
     backend, scopes = request.backend, [request.scope]
     ledger = list(backend.all_merges(scopes, MergeQuery(undone=True)))
     aliases = backend.find_aliases(scopes, list(entities.left)) if ledger and entities.left else []
-    found = merged_away(ledger, aliases, request, facts, entities)
+    found = find_erased_merges(ledger, aliases, request, facts, entities)
     relatives = _relatives(ledger, entities.mentioned | entities.gone.keys() | found.ids)
     missing = sorted(relatives - entities.gone.keys() - entities.left.keys())
     return AffectedMerges(

@@ -42,7 +42,7 @@ from graphmem.text.normalize import canonical
 from graphmem.upkeep.affected import Affected, find_affected
 from graphmem.upkeep.erase_ledger import quotes_erased, scrub, without
 from graphmem.upkeep.erasure import ErasureRequest, named_in
-from graphmem.upkeep.merge import closed_first
+from graphmem.upkeep.merge import expiries_before_replacement
 
 _PAGE = 500
 EXAMPLES = 5
@@ -329,7 +329,7 @@ def _examples(request: ErasureRequest, found: Affected) -> Iterator[tuple[str, l
 def _write(request: ErasureRequest, found: Affected, plan: _Plan) -> None:
     stored = request.backend.get_edges([request.scope], [edge.id for edge in plan.edges])
     changes = Changes(
-        expiries=closed_first({**found.facts.gone, **stored}.values(), utc_now()),
+        expiries=expiries_before_replacement({**found.facts.gone, **stored}.values(), utc_now()),
         entities=tuple(plan.entities),
         edges=tuple(plan.edges),
         redactions=tuple(plan.redactions),

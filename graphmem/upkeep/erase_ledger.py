@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from graphmem.ingest.supersession import restated
+from graphmem.ingest.supersession import with_sources
 from graphmem.models import Alias, Edge, Entity, Merge
 from graphmem.upkeep.affected import Affected
 from graphmem.upkeep.erasure import ErasureRequest, fact_goes
@@ -43,7 +43,7 @@ def without(request: ErasureRequest, found: Affected, edge: Edge, name_of: Calla
         edge = edge.changed(end_reason="over")
     if _properties_quote(found, edge):
         edge = edge.changed(properties={})
-    return restated(edge, left, name_of, plain=found.quotes.found_in(edge.fact))
+    return with_sources(edge, left, name_of, plain=found.quotes.found_in(edge.fact))
 
 
 def quotes_erased(found: Affected, edge: Edge) -> bool:

@@ -40,7 +40,7 @@ def read_header(source: Source) -> Header:
     InvalidInput
         If the file doesn't exist, isn't an exported memory, or has another version.
     """
-    with opened(source) as file, telling(source):
+    with opened(source) as file, errors_named(source):
         begin = file.tell()
         line = data_of(file.readline())
         file.seek(begin)
@@ -60,7 +60,7 @@ def opened(source: Source) -> AbstractContextManager[IO[str] | IO[bytes]]:
 
 
 @contextmanager
-def telling(source: Source) -> Generator[None]:
+def errors_named(source: Source) -> Generator[None]:
     """Prefix errors with the name of the file."""
     name = f" of {os.fspath(source)}" if isinstance(source, (str, os.PathLike)) else ""
     try:
@@ -164,7 +164,7 @@ def check(file: IO[str] | IO[bytes], scope: Scope, *, rename: bool, cut_off: boo
             in_scope = json.dumps(header.scope.key, ensure_ascii=False)
             prefix = f',"scope":{in_scope},"row":'.encode()
         elif ended:
-            raise InvalidInput(behind(number))
+            raise InvalidInput(extra_line_error(number))
         elif line.startswith(b'{"end":'):
             if not cut_off:
                 seen.require(number, line)
@@ -184,7 +184,7 @@ def check(file: IO[str] | IO[bytes], scope: Scope, *, rename: bool, cut_off: boo
     if header is None:
         raise InvalidInput("the file is empty")
     if not ended and not cut_off:
-        raise InvalidInput(cut_off_behind(number))
+        raise InvalidInput(missing_end_error(number))
     return {entity_id for entity_id, still in merged.items() if not still}
 
 
@@ -193,12 +193,12 @@ def _id_of_merged(row: Mapping[str, Any]) -> str:
     return str(cast("dict[str, Any]", merged).get("id")) if isinstance(merged, dict) else ""
 
 
-def behind(number: int) -> str:
+def extra_line_error(number: int) -> str:
     """Return the error message for a line after the last one."""
     return f"line {number}: follows the last line of an exported memory"
 
 
-def cut_off_behind(number: int) -> str:
+def missing_end_error(number: int) -> str:
     """Return the error message for a missing last line."""
     return (
         f"line {number}: the file is cut off after it: its last line is missing; fetch the whole file, or import "

@@ -16,7 +16,7 @@ from graphmem.upkeep.erasure import AffectedEntities, AffectedFacts, ErasureRequ
 
 
 @dataclass(slots=True)
-class MergedAway:
+class ErasedMerges:
     """Merged entities to remove.
 
     Attributes
@@ -34,13 +34,13 @@ class MergedAway:
     holders: dict[str, str] = field(default_factory=dict[str, str])
 
 
-def merged_away(
+def find_erased_merges(
     ledger: Iterable[Merge],
     aliases: Iterable[Alias],
     request: ErasureRequest,
     facts: AffectedFacts,
     entities: AffectedEntities,
-) -> MergedAway:
+) -> ErasedMerges:
     """Return the merged entities that are removed with an erasure.
 
     Parameters
@@ -75,8 +75,8 @@ class _Search:
             if (alias.entity_id, alias.alias, alias.entity_type) not in brought:
                 self._held[alias.entity_id].add(alias.alias)
 
-    def run(self) -> MergedAway:
-        found = MergedAway()
+    def run(self) -> ErasedMerges:
+        found = ErasedMerges()
         stay: defaultdict[str, set[str]] = defaultdict(set)
         for gone_id, merge in self._of.items():
             holder, names = self._holder(merge), self._names(merge)

@@ -39,29 +39,31 @@ from graphmem.protocols import GraphBackend
 R = TypeVar("R", Entity, Edge, Community, Merge)
 
 _HELD_BACK = "held back until the import of its memory is done"
-_HELD_FOR = timedelta(days=1)
+_DEFERRAL = timedelta(days=1)
 
 
-class Joining:
+class ImportMerge:
     """Merge of the rows of a file into a scope that isn't empty, batch by batch in the order of the file.
 
     Parameters
     ----------
     backend, scope
         Store and scope to import into.
-    parted
+    separated
         Ids of the entities whose merges are all undone in the file.
     """
 
-    def __init__(self, backend: GraphBackend, scope: Scope, parted: Collection[str]) -> None:
+    def __init__(self, backend: GraphBackend, scope: Scope, separated: Collection[str]) -> None:
         self._backend = backend
         self._scope = scope
-        self._parted = parted
+        self._separated = separated
         ledger = list(backend.all_merges([scope], MergeQuery(undone=True)))
         merges = [merge for merge in ledger if merge.undone_at is None]
         undone = [merge for merge in ledger if merge.undone_at is not None]
         there = backend.get_entities([scope], [merge.merged.id for merge in merges]) if merges else {}
-        self._into = {m.merged.id: m.kept_id for m in merges if m.merged.id not in there and m.merged.id not in parted}
+        self._into = {
+            m.merged.id: m.kept_id for m in merges if m.merged.id not in there and m.merged.id not in separated
+        }
         self._unmerged_mentions = {
             (merge.kept_id, mention.episode_id)
             for merge in undone
@@ -134,7 +136,7 @@ class Joining:
         aliases = self._backend.find_aliases([self._scope], ids) if ids else []
         held = {(alias.alias, alias.entity_type) for alias in aliases}
         for row in rows:
-            if row.entity_id in self._parted or (row.alias, row.entity_type) not in held:
+            if row.entity_id in self._separated or (row.alias, row.entity_type) not in held:
                 yield row.changed(entity_id=self._holder(row.entity_id))
 
     def _mentions(self, rows: Sequence[Mention]) -> Iterable[Mention]:
@@ -177,7 +179,7 @@ class Joining:
             ours.last_retrieved_at is None or file.last_retrieved_at > ours.last_retrieved_at
         ):
             joined = joined.changed(retrieval_count=file.retrieval_count, last_retrieved_at=file.last_retrieved_at)
-        if {file.source_id, file.target_id} & set(self._parted):
+        if {file.source_id, file.target_id} & set(self._separated):
             joined = joined.changed(source_id=file.source_id, target_id=file.target_id)
         return joined
 
@@ -217,7 +219,7 @@ class Joining:
         entities = self._backend.get_entities([self._scope], [row.merged.id for row in rows])
 
         def joined(ours: Merge, file: Merge) -> Merge:
-            there_again = file.merged.id in entities or file.merged.id in self._parted
+            there_again = file.merged.id in entities or file.merged.id in self._separated
             if ours.undone_at is not None or not there_again:
                 return ours
             return ours.changed(undone_at=file.undone_at)
@@ -250,7 +252,7 @@ def _learned_later(edge: Edge, other: Edge) -> bool:
     return edge.expired_at is not None and (other.expired_at is None or edge.expired_at > other.expired_at)
 
 
-class HeldBack:
+class DeferredEpisodes:
     """Waiting episodes of a file that are kept out of the queue until its last row is stored.
 
     A worker that processed one before the entities of the file are stored would create other entities with the same
@@ -261,7 +263,7 @@ class HeldBack:
     """
 
     def __init__(self) -> None:
-        self._until = utc_now() + _HELD_FOR
+        self._until = utc_now() + _DEFERRAL
         self._results: dict[str, ProcessingResult] = {}
 
     def take(self, episodes: Iterable[Episode], there: Mapping[str, Episode]) -> dict[str, Episode]:

@@ -18,17 +18,17 @@ from graphmem.upkeep.export import (
     OnRows,
     Seen,
     Source,
-    behind,
     check,
-    cut_off_behind,
     data_of,
     envelope,
+    errors_named,
+    extra_line_error,
     header_of,
+    missing_end_error,
     opened,
     require_scope,
-    telling,
 )
-from graphmem.upkeep.import_merge import HeldBack, Joining, result_of
+from graphmem.upkeep.import_merge import DeferredEpisodes, ImportMerge, result_of
 from graphmem.upkeep.scope_rows import Row, RowKind, from_json
 
 _PART: dict[RowKind, str] = {
@@ -103,10 +103,10 @@ def import_rows(
 
     A file that can be read twice (a path, or a seekable open file) is validated before anything is stored: it has to
     be complete, unchanged and of one scope. Each batch is one transaction. Of existing rows, only what the store lacks
-    is taken (`Joining`), so that an import can be interrupted, repeated, or given an older file.
+    is taken (`ImportMerge`), so that an import can be interrupted, repeated, or given an older file.
     Memory use is constant, except for about 300 bytes per episode that waits for extraction. These episodes stay out
     of the queue until all rows are stored; after an interrupted import until it is repeated, at most a day
-    (`HeldBack`).
+    (`DeferredEpisodes`).
 
     Parameters
     ----------
@@ -129,13 +129,13 @@ def import_rows(
         before that line stay stored.
     """
     options = options or ImportOptions()
-    with opened(source) as file, telling(source):
-        parted: set[str] = set()
+    with opened(source) as file, errors_named(source):
+        separated: set[str] = set()
         if checked := file.seekable():
             begin = file.tell()
-            parted = check(file, scope, rename=options.rename, cut_off=options.cut_off)
+            separated = check(file, scope, rename=options.rename, cut_off=options.cut_off)
             file.seek(begin)
-        return _Import(backend, scope, options, on_rows, parted).run(file, checked=checked)
+        return _Import(backend, scope, options, on_rows, separated).run(file, checked=checked)
 
 
 # Storing ------------------------------------------------------------------------------------------
@@ -150,13 +150,13 @@ class _Import:
         scope: Scope,
         options: ImportOptions,
         on_rows: OnRows | None,
-        parted: Collection[str],
+        separated: Collection[str],
     ) -> None:
         self._backend = backend
         there = backend.stats(scope)
         is_empty = not (there.episodes or there.entities or there.recalls)
-        self._joining = None if is_empty else Joining(backend, scope, parted)
-        self._held_back = HeldBack()
+        self._merge = None if is_empty else ImportMerge(backend, scope, separated)
+        self._deferred = DeferredEpisodes()
         self._scope = scope
         self._options = options
         self._on_rows = on_rows
@@ -186,7 +186,7 @@ class _Import:
                 header = header_of(line)
                 require_scope(header, self._scope, rename=self._options.rename)
             elif ended:
-                raise InvalidInput(behind(number))
+                raise InvalidInput(extra_line_error(number))
             elif line.startswith(b'{"end":'):
                 ended = True
                 self._complete = seen is None or self._is_all(seen, number, line)
@@ -201,7 +201,7 @@ class _Import:
             if seen is not None:
                 seen.digest.update(line)
         if not ended and not self._options.cut_off:
-            raise InvalidInput(cut_off_behind(number))
+            raise InvalidInput(missing_end_error(number))
 
     def _is_all(self, seen: Seen, number: int, line: bytes) -> bool:
         """Return whether the rows read match the last line; raise InvalidInput if not, unless `cut_off` is set."""
@@ -242,17 +242,17 @@ class _Import:
         for _, kind, row in batch:
             if kind != "episode":
                 parts.setdefault(_PART[kind], []).append(row)
-        if self._joining is None:
+        if self._merge is None:
             changes: dict[str, Any] = {name: tuple(rows) for name, rows in parts.items()}
         else:
-            changes = self._joining.changes(parts)
+            changes = self._merge.changes(parts)
         if changes:
             write_facts(self._backend, self._scope, Changes(**changes))
 
     def _put_episodes(self, episodes: Sequence[Episode]) -> None:
         """Store new episodes; of existing ones, only update the processing state, the end and the expiry."""
         there = self._backend.get_episodes([self._scope], [episode.id for episode in episodes])
-        held = self._held_back.take(episodes, there)
+        held = self._deferred.take(episodes, there)
         new = [held.get(episode.id, episode) for episode in episodes if episode.id not in there]
         for episode, (stored, _) in zip(new, self._backend.add_episodes(self._scope, new), strict=True):
             if stored != episode.id:
@@ -261,20 +261,20 @@ class _Import:
                     f"episode {stored}"
                 )
         results = [result_of(episode) for episode in held.values() if episode.id in there]
-        if self._joining is not None:
-            results += self._joining.results([e for e in episodes if e.id not in held], there)
-            self._backend.write(self._scope, self._joining.limits(episodes, there))
+        if self._merge is not None:
+            results += self._merge.results([e for e in episodes if e.id not in held], there)
+            self._backend.write(self._scope, self._merge.limits(episodes, there))
         self._settle(results)
 
     def _release(self) -> None:
         """Release the episodes that were held back to the queue, with the state that the file has."""
         size = self._options.batch_size
-        ids = self._held_back.ids()
+        ids = self._deferred.ids()
         while batch := list(islice(ids, size)):
             self._backend.atomic(partial(self._release_batch, batch))
 
     def _release_batch(self, ids: Sequence[str]) -> None:
-        self._settle(self._held_back.results(self._backend.get_episodes([self._scope], ids)))
+        self._settle(self._deferred.results(self._backend.get_episodes([self._scope], ids)))
 
     def _settle(self, results: Sequence[ProcessingResult]) -> None:
         if results:

@@ -17,7 +17,7 @@ from graphmem.errors import InvalidInput
 from graphmem.inference.premises import find_dependents, write_facts
 from graphmem.inference.rejected import MovedRejections, move_rejected
 from graphmem.ingest.fact_ledger import Load, episode_sources
-from graphmem.ingest.supersession import Sources, ends_from, less_sure, restated, supported
+from graphmem.ingest.supersession import Sources, ends_from, less_sure, supported, with_sources
 from graphmem.models import (
     STATED_KINDS,
     Alias,
@@ -117,7 +117,7 @@ def _active_slots(edges: Iterable[Edge], ontology: Ontology) -> Iterable[list[Ed
     return slots.values()
 
 
-class Parted:
+class UnmergedFacts:
     """Facts of two entities after an unmerge.
 
     Parameters
@@ -307,7 +307,7 @@ def repointed(edge: Edge, old: str, new: str) -> Edge:
     )
 
 
-def closed_first(stored: Iterable[Edge], at: datetime) -> tuple[EdgeExpiry, ...]:
+def expiries_before_replacement(stored: Iterable[Edge], at: datetime) -> tuple[EdgeExpiry, ...]:
     """Return expiries for the active facts that a write replaces or removes.
 
     A write applies expiries first, which frees the keys of these facts for its other rows in any order.
@@ -370,7 +370,7 @@ def _rejected(
     if found.rows:
         ends = sorted({end for row in found.rows for end in (row.source_id, row.target_id)})
         names = {i: entity.name for i, entity in backend.get_entities([scope], ends).items()}
-        found.rows = [restated(row, (), names.__getitem__, plain=True) for row in found.rows]
+        found.rows = [with_sources(row, (), names.__getitem__, plain=True) for row in found.rows]
     return found
 
 
@@ -411,7 +411,7 @@ def _united(kept: Entity, gone: Entity) -> Entity:
     )
 
 
-def parted(now: Entity, merge: Merge, later: Sequence[Merge]) -> tuple[Entity, list[Merge]]:
+def without_merge(now: Entity, merge: Merge, later: Sequence[Merge]) -> tuple[Entity, list[Merge]]:
     """Return the kept entity, and later merges into it, without the effect of a merge. Later changes stay."""
     merged, unmerged = _united(merge.kept, merge.merged), merge.kept
     counted = merge.merged.access_count if merge.method == "manual" else 0

@@ -43,7 +43,7 @@ CONTENT: frozenset[RowKind] = frozenset(
 """Kinds that are part of a checksum. The index can be rebuilt, and job states are the progress of upkeep."""
 
 Row = Model | IndexEntry | JobState
-Told = Iterator[tuple[RowKind, Row]]
+RowStream = Iterator[tuple[RowKind, Row]]
 
 _PAGE = 1000
 _MODELS: dict[RowKind, type[Model]] = {
@@ -155,7 +155,7 @@ def _scoped(merge: Mapping[str, Any], scope: Scope) -> dict[str, Any]:
 # Rows of a store ----------------------------------------------------------------------------------
 
 
-def all_rows(backend: GraphBackend, scope: Scope, *, extras: bool) -> Told:
+def all_rows(backend: GraphBackend, scope: Scope, *, extras: bool) -> RowStream:
     """Yield all rows of a scope with their kinds, read in pages; a row references only rows before it.
 
     This order requires that no concurrent write is visible: read in a `GraphBackend.snapshot`.
@@ -188,7 +188,7 @@ def all_rows(backend: GraphBackend, scope: Scope, *, extras: bool) -> Told:
         yield from _of("mark", backend.find_job_states(scope))
 
 
-def _of(kind: RowKind, rows: Iterable[Row]) -> Told:
+def _of(kind: RowKind, rows: Iterable[Row]) -> RowStream:
     return ((kind, row) for row in rows)
 
 

@@ -13,7 +13,7 @@ from datetime import datetime
 from graphmem.errors import InvalidInput, NotFound
 from graphmem.inference.premises import reason_by_hand, write_facts
 from graphmem.ingest.fact_ledger import episode_sources
-from graphmem.ingest.supersession import Source, restated
+from graphmem.ingest.supersession import Source, with_sources
 from graphmem.models import (
     Certainty,
     Changes,
@@ -35,7 +35,7 @@ from graphmem.ontology import DEFAULT_ONTOLOGY, Ontology
 from graphmem.protocols import GraphBackend
 from graphmem.text.normalize import canonical
 from graphmem.upkeep.lookup import edges_of
-from graphmem.upkeep.merge import Parted, closed_first, ended_by_later, parted, repointed
+from graphmem.upkeep.merge import UnmergedFacts, ended_by_later, expiries_before_replacement, repointed, without_merge
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ class _Unmerge:
             first_seen_at=min([merge.merged.first_seen_at, *seen]), last_seen_at=max([merge.merged.last_seen_at, *seen])
         )
         held = self._held
-        kept, later = parted(self._kept, merge, self._later)
+        kept, later = without_merge(self._kept, merge, self._later)
         undone_at = utc_now()
         self._end_by_later(undone_at)
         undone = merge.changed(undone_at=undone_at)
@@ -187,7 +187,9 @@ class _Unmerge:
             Changes(
                 entities=(entity, kept),
                 aliases=tuple(a for a in merge.aliases if (a.alias, a.entity_type) in held),
-                expiries=closed_first((self._stored[i] for i in self._edges if i in self._stored), undone_at),
+                expiries=expiries_before_replacement(
+                    (self._stored[i] for i in self._edges if i in self._stored), undone_at
+                ),
                 edges=tuple(self._edges.values()),
                 mentions=(*mentions, *self._of_others()),
                 merges=(undone, *(self._without_this(other) for other in later)),
@@ -263,7 +265,7 @@ class _Unmerge:
             if len(said) == len(edge.episode_ids) and edge.recorded_at >= merge.at:
                 self._add(repointed(edge, merge.kept_id, self._id))
             else:
-                self._edges[edge.id] = restated(edge, _without(edge.episode_ids, said), self._name_of)
+                self._edges[edge.id] = with_sources(edge, _without(edge.episode_ids, said), self._name_of)
                 self._add(self._twin(repointed(edge, merge.kept_id, self._id), said))
         self._restore_rejected()
         self._reopen({**current, **self._edges})
@@ -311,10 +313,10 @@ class _Unmerge:
             self._names_known.update((i, entity.name) for i, entity in found.items())
         return self._names_known.get(entity_id, "")
 
-    def _reopen(self, parted: dict[str, Edge]) -> None:
+    def _reopen(self, edges: dict[str, Edge]) -> None:
         """Reopen facts that the other side ended; these rows come last, when their keys are free."""
         sides = (self._id, self._merge.kept_id)
-        divided = Parted(parted, sides, self._twins, self._ontology, self._sources)
+        divided = UnmergedFacts(edges, sides, self._twins, self._ontology, self._sources)
         for edge in divided.ended_by_own(self._merge.at):
             self._edges.pop(edge.id, None)
             self._edges[edge.id] = edge
@@ -335,7 +337,7 @@ class _Unmerge:
             copied = self._twin(edge, stay)
             self._edges[copied.id] = copied
         given = repointed(edge, self._merge.kept_id, self._id)
-        self._add(restated(given, _without(edge.episode_ids, stay), self._name_of))
+        self._add(with_sources(given, _without(edge.episode_ids, stay), self._name_of))
 
     def _unconfirmed(self, edge: Edge, former: Edge, others: Iterable[Edge]) -> Edge:
         """Return a fact that moves back, without what less sure facts of the kept entity added, which hold again."""
@@ -356,7 +358,7 @@ class _Unmerge:
         def without(edge: Edge) -> Edge:
             confidence = own_confidence if edge.confidence == folded_confidence else edge.confidence
             left = _without(edge.episode_ids, (*brought, *said))
-            return restated(edge.changed(confidence=confidence), left, self._name_of)
+            return with_sources(edge.changed(confidence=confidence), left, self._name_of)
 
         for other in self._later:
             for folded in other.folded:
@@ -400,7 +402,7 @@ class _Unmerge:
             begins = min(begins, edge.valid_to)
         recorded = max([edge.recorded_at, *([min(e.recorded_at for e in episodes)] if episodes else [])])
         copied = edge.changed(id=new_id(), valid_from=begins, recorded_at=recorded, retrieval_count=0.0)
-        return restated(copied, episode_ids, self._name_of)
+        return with_sources(copied, episode_ids, self._name_of)
 
 
 def _without(ids: Sequence[str], out: Iterable[str]) -> tuple[str, ...]:
