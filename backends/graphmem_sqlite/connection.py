@@ -52,7 +52,7 @@ _DAMAGED = "SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT"
 _TAKEN = "SQLITE_CONSTRAINT_UNIQUE", "SQLITE_CONSTRAINT_PRIMARYKEY", "SQLITE_CONSTRAINT_ROWID"
 
 
-MARK = "SELECT id || ' ' || state FROM move WHERE one = 1"
+MIGRATION_MARKER = "SELECT id || ' ' || state FROM move WHERE one = 1"
 
 
 class _ReaderPool:
@@ -368,7 +368,7 @@ class Database:
 
     def _require_adopted(self) -> None:
         with translated(self.name):
-            row = self._writer.execute(MARK).fetchone()
+            row = self._writer.execute(MIGRATION_MARKER).fetchone()
         if self.adopted != ("" if row is None else row[0]):
             raise StoreMoved(f"{self.name}: the store is in a migration; nothing was written")
 

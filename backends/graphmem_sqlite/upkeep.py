@@ -104,7 +104,7 @@ def put_merges(connection: sqlite3.Connection, scope_key: int, merges: Sequence[
 _DECAY_PAGE = 1000
 
 JOB_STATES = "SELECT job, done_at, episodes, begun_at, cursor FROM upkeep_marks WHERE scope = ? ORDER BY job"
-PUT_MARK = """
+PUT_JOB_STATE = """
 INSERT INTO upkeep_marks (scope, job, done_at, episodes, begun_at, cursor) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (scope, job) DO UPDATE SET
     done_at = excluded.done_at, episodes = excluded.episodes, begun_at = excluded.begun_at, cursor = excluded.cursor
@@ -241,7 +241,7 @@ class SQLiteUpkeep(SQLiteRole, UpkeepStore):
 def put_job_states(connection: sqlite3.Connection, scope_key: int, job_states: Sequence[JobState]) -> None:
     """Insert job states, or replace them by job."""
     connection.executemany(
-        PUT_MARK,
+        PUT_JOB_STATE,
         [
             (scope_key, m.job, micros_or_none(m.done_at), m.episodes, micros_or_none(m.begun_at), m.cursor)
             for m in job_states

@@ -1,4 +1,4 @@
-"""Contents of a write: rows, removals, merge records, job states; and the mark of a migration that it is part of."""
+"""Contents of a write (rows, removals, merge records, job states), and the mark of a running migration."""
 
 from __future__ import annotations
 
